@@ -1,0 +1,3 @@
+//! The `custody` command.
+
+fn main() {}

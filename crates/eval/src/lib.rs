@@ -1,0 +1,1 @@
+//! Whether our claims hold: measurements a stranger can repeat.

@@ -1,0 +1,1 @@
+//! How the outside speaks to Custody: protocol and trace formats.

@@ -1,0 +1,1 @@
+//! What is allowed, what is contaminated, what is certified: pure decisions, no effects.

@@ -1,0 +1,1 @@
+//! What happens: label, ask the kernel, commit.
