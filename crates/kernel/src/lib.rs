@@ -1,1 +1,23 @@
-//! What is allowed, what is contaminated, what is certified: pure decisions, no effects.
+//! What is allowed, what is contaminated, what is certified.
+//!
+//! Pure decisions: no I/O, clock, randomness, concurrency or model. Everything here is a function of
+//! its arguments, so an auditor can read it in an afternoon and repeat every decision of a store from
+//! its log.
+//!
+//! In reading order:
+//!
+//! - [`label`], [`namespace`], [`key`], [`principal`]: the words.
+//! - [`context`]: what a proposal depends on.
+//! - [`memory`]: MON's nine rules, one function per action, and human review.
+//! - [`record`] and [`state`]: what is written down, and the fold that gives it meaning.
+
+pub mod context;
+pub mod digest;
+pub mod id;
+pub mod key;
+pub mod label;
+pub mod memory;
+pub mod namespace;
+pub mod principal;
+pub mod record;
+pub mod state;

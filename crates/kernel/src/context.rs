@@ -1,0 +1,94 @@
+//! Contexts: what a model had read when it produced something, and what a proposal depends on.
+
+use crate::id::Seq;
+use crate::label::{Channel, Label, Trust};
+use crate::memory::refusal::Culprit;
+
+/// What one session has read so far. Only grows.
+///
+/// A completion names as parents what came since the completion before it, and that one; since
+/// contexts only grow, its ancestors are then the whole context, at a cost linear in the session.
+#[derive(Debug, Clone)]
+pub struct Context {
+    label: Label,
+    tainted_by: Option<Seq>,
+    parents: Vec<Seq>,
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        // The identity of the join: a context that has read nothing adds nothing.
+        let label = Label::at_ingress(Channel::Model, Trust::Trusted);
+        Self { label, tainted_by: None, parents: Vec::new() }
+    }
+}
+
+impl Context {
+    /// The join of everything read (assumption A3).
+    pub const fn label(&self) -> Label {
+        self.label
+    }
+
+    /// The entry that first tainted it.
+    pub const fn tainted_by(&self) -> Option<Seq> {
+        self.tainted_by
+    }
+
+    /// The direct parents of the next thing the model produces.
+    pub fn parents(&self) -> &[Seq] {
+        &self.parents
+    }
+
+    /// The model read `entry`.
+    pub(crate) fn read(&mut self, entry: Seq, label: Label) {
+        self.label = self.label.join(label);
+        if label.is_tainted() && self.tainted_by.is_none() {
+            self.tainted_by = Some(entry);
+        }
+        self.parents.push(entry);
+    }
+
+    /// The model produced `entry` out of all this; from now on that one entry stands for it.
+    pub(crate) fn produced(&mut self, entry: Seq) {
+        self.parents.clear();
+        self.parents.push(entry);
+    }
+
+    /// What a proposal made in this context depends on: all of it, and what the caller `added`.
+    /// A caller can add dependencies and never remove any.
+    pub(crate) fn dependencies(&self, added: Added) -> Dependencies {
+        let spoilt = self.tainted_by.map(Culprit::Entry).or(added.culprit);
+        let mut parents = self.parents.clone();
+        parents.extend(added.parents);
+        parents.sort_unstable();
+        parents.dedup();
+        let culprit = spoilt.or(parents.is_empty().then_some(Culprit::NoOrigin));
+        Dependencies { parents, culprit }
+    }
+}
+
+/// Dependencies that a caller named, looked up in the record.
+#[derive(Debug, Default)]
+pub(crate) struct Added {
+    pub(crate) parents: Vec<Seq>,
+    pub(crate) culprit: Option<Culprit>,
+}
+
+/// What a proposal depends on. Made by [`Context`] alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dependencies {
+    parents: Vec<Seq>,
+    culprit: Option<Culprit>,
+}
+
+impl Dependencies {
+    /// The direct parents, ascending.
+    pub fn parents(&self) -> &[Seq] {
+        &self.parents
+    }
+
+    /// The first dependency that is not known to be clean: ∃ b ∈ deps with τ(b) = 1.
+    pub fn culprit(&self) -> Option<&Culprit> {
+        self.culprit.as_ref()
+    }
+}

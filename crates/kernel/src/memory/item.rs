@@ -1,0 +1,82 @@
+//! Items of agent memory: a key in a namespace, with versions and a mode (MON §3.2).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::id::Seq;
+use crate::label::{Taint, Trust};
+
+/// How an item may change. Set by an owner only (closes PRIOR-ART M10).
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// A write that passes the rules is stored.
+    #[default]
+    Open,
+    /// A write that passes the rules waits for a reviewer.
+    Reviewed,
+    /// ι = 1: no write passes (rule 3).
+    Immutable,
+}
+
+impl Mode {
+    /// The name used in records and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Reviewed => "reviewed",
+            Self::Immutable => "immutable",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A value by commitment: where its bytes arrived, and `SHA-256(salt ‖ bytes)`.
+///
+/// Everything that refers to one arrival shares one stored row, so destroying the row destroys
+/// the text for all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ContentRef {
+    /// The entry with which the bytes arrived.
+    pub arrival: Seq,
+    /// `SHA-256(salt ‖ bytes)`.
+    pub commitment: Digest,
+}
+
+/// One version of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version {
+    /// The entry that wrote it.
+    pub entry: Seq,
+    /// Its value.
+    pub content: ContentRef,
+    /// π: the trust of whoever the writing session ran for, or of the approving reviewer.
+    pub provenance: Trust,
+    /// τ. A version that a reviewer declassified is clean although its entry is not.
+    pub taint: Taint,
+}
+
+/// What a namespace holds under one key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Item {
+    /// How it may change.
+    pub mode: Mode,
+    /// The present value; `None` before the first write and after a delete.
+    pub current: Option<Version>,
+}
+
+impl Item {
+    /// The entry that wrote the present value.
+    pub fn entry(&self) -> Option<Seq> {
+        self.current.as_ref().map(|version| version.entry)
+    }
+}

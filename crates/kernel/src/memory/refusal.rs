@@ -1,0 +1,233 @@
+//! Refusals: which rule said no, and what the reader needs to act on it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{EntryId, Seq, Timestamp};
+use crate::key::Key;
+use crate::memory::item::Mode;
+
+/// A rule of MON §3.3, or one of the design's additions to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// One of the paper's nine.
+    Mon(u8),
+    /// Rate limits per principal and namespace.
+    Rate,
+    /// Owner and reviewer actions need a human (DESIGN section 5).
+    Authority,
+    /// Approvals bind to exact content, once, before they expire.
+    Approval,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mon(number) => write!(f, "rule {number}"),
+            Self::Rate => f.write_str("rate limit"),
+            Self::Authority => f.write_str("authority"),
+            Self::Approval => f.write_str("approval"),
+        }
+    }
+}
+
+/// Which dependency spoils a write.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Culprit {
+    /// A recorded entry that is tainted.
+    Entry(Seq),
+    /// A named entry that the record does not hold. Unknown is not clean (PRIOR-ART M4).
+    Missing(EntryId),
+    /// Nothing at all is known of where the value came from (PRIOR-ART M4).
+    NoOrigin,
+}
+
+/// Why something was not done. An answer, not an error.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// Rule 3: ι = 1, here or on the shared item that this write would shadow.
+    Immutable {
+        /// The protected key.
+        key: Key,
+    },
+    /// Rule 3, for a key that a reader would take for a protected one.
+    Confusable {
+        /// The key asked for.
+        key: Key,
+        /// The protected key it looks like.
+        protected: Key,
+    },
+    /// Rule 4: a dependency is tainted.
+    Tainted {
+        /// The key asked for.
+        key: Key,
+        /// The first dependency at fault.
+        culprit: Culprit,
+    },
+    /// Rule 5: the session runs for nobody who is trusted.
+    Untrusted {
+        /// The key asked for.
+        key: Key,
+    },
+    /// Rule 7: the item to promote is tainted.
+    PromoteTainted {
+        /// The key asked for.
+        key: Key,
+    },
+    /// Rule 7: the authoriser is not trusted.
+    PromoteUntrusted {
+        /// The key asked for.
+        key: Key,
+    },
+    /// Rule 7, for a replayed trace: everybody in it is somebody's claim.
+    PromoteReplayed {
+        /// The key asked for.
+        key: Key,
+    },
+    /// Rule 9: the namespace is another session's.
+    NotVisible {
+        /// The key asked for.
+        key: Key,
+    },
+    /// Too many changes.
+    RateLimited {
+        /// The key asked for.
+        key: Key,
+        /// When the next change is allowed.
+        until: Timestamp,
+    },
+    /// The action needs an owner, present in person.
+    NeedsOwner,
+    /// The action needs a human who may review this, and it is not the asker.
+    NeedsReviewer,
+    /// The requester cannot approve their own proposal.
+    OwnProposal,
+    /// The proposal is not waiting: never submitted, decided already, or withdrawn.
+    NotPending {
+        /// The proposal asked for.
+        proposal: EntryId,
+    },
+    /// The proposal waited too long.
+    Expired {
+        /// The proposal asked for.
+        proposal: EntryId,
+    },
+    /// The reviewer approved something else than what was proposed.
+    OtherContent {
+        /// The proposal asked for.
+        proposal: EntryId,
+    },
+    /// The item changed after the proposal was made.
+    Stale {
+        /// The proposal asked for.
+        proposal: EntryId,
+        /// The item's key.
+        key: Key,
+    },
+}
+
+impl Refusal {
+    /// The rule that refused.
+    pub const fn rule(&self) -> Rule {
+        match self {
+            Self::Immutable { .. } | Self::Confusable { .. } => Rule::Mon(3),
+            Self::Tainted { .. } => Rule::Mon(4),
+            Self::Untrusted { .. } => Rule::Mon(5),
+            Self::PromoteTainted { .. }
+            | Self::PromoteUntrusted { .. }
+            | Self::PromoteReplayed { .. } => Rule::Mon(7),
+            Self::NotVisible { .. } => Rule::Mon(9),
+            Self::RateLimited { .. } => Rule::Rate,
+            Self::NeedsOwner | Self::NeedsReviewer | Self::OwnProposal => Rule::Authority,
+            Self::NotPending { .. }
+            | Self::Expired { .. }
+            | Self::OtherContent { .. }
+            | Self::Stale { .. } => Rule::Approval,
+        }
+    }
+
+    /// A word for tables: `immutable`, `tainted`, `untrusted` ….
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Immutable { .. } => "immutable",
+            Self::Confusable { .. } => "confusable",
+            Self::Tainted { .. } | Self::PromoteTainted { .. } => "tainted",
+            Self::Untrusted { .. } | Self::PromoteUntrusted { .. } => "untrusted",
+            Self::PromoteReplayed { .. } => "replayed",
+            Self::NotVisible { .. } => "not visible",
+            Self::RateLimited { .. } => "rate limited",
+            Self::NeedsOwner => "needs owner",
+            Self::NeedsReviewer => "needs reviewer",
+            Self::OwnProposal => "own proposal",
+            Self::NotPending { .. } => "not pending",
+            Self::Expired { .. } => "expired",
+            Self::OtherContent { .. } => "other content",
+            Self::Stale { .. } => "stale",
+        }
+    }
+}
+
+/// The sentence for the person at the keyboard: what happened and what to do.
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Immutable { key } => {
+                write!(f, "`{key}` is {}; an owner can unlock it", Mode::Immutable)
+            }
+            Self::Confusable { key, protected } => {
+                write!(f, "`{key}` looks like the protected `{protected}`; use another name")
+            }
+            Self::Tainted { key, culprit: Culprit::Entry(seq) } => {
+                write!(f, "`{key}` would hold text that depends on untrusted entry {seq}; queue it for review")
+            }
+            Self::Tainted { key, culprit: Culprit::Missing(id) } => {
+                write!(f, "`{key}` depends on `{id}`, which the record does not hold; record it first")
+            }
+            Self::Tainted { key, culprit: Culprit::NoOrigin } => {
+                write!(f, "nothing says where the value for `{key}` came from; record its source first")
+            }
+            Self::Untrusted { key } => {
+                write!(f, "nobody who is trusted asks to write `{key}`; ask as a user, reviewer or owner")
+            }
+            Self::PromoteTainted { key } => {
+                write!(f, "`{key}` is tainted and cannot be shared; declassify it first")
+            }
+            Self::PromoteUntrusted { key } => {
+                write!(f, "nobody who is trusted asks to share `{key}`; ask as a user, reviewer or owner")
+            }
+            Self::PromoteReplayed { key } => {
+                write!(f, "`{key}` comes from a replayed trace, which is somebody's claim; it is never shared")
+            }
+            Self::NotVisible { key } => {
+                write!(f, "`{key}` belongs to another session; only shared items and your own are visible")
+            }
+            Self::RateLimited { key, until } => {
+                write!(f, "too many changes to write `{key}` now; the next is allowed at {} ms", until.0)
+            }
+            Self::NeedsOwner => {
+                f.write_str("only the owner may do this, with the passphrase typed on a terminal")
+            }
+            Self::NeedsReviewer => f.write_str(
+                "only a reviewer, the owner or the user it concerns may do this, with the passphrase typed on a terminal",
+            ),
+            Self::OwnProposal => {
+                f.write_str("who proposed it cannot approve it; ask another reviewer")
+            }
+            Self::NotPending { proposal } => {
+                write!(f, "`{proposal}` is not waiting for a decision; see `custody memory pending`")
+            }
+            Self::Expired { proposal } => {
+                write!(f, "`{proposal}` waited too long and expired; propose it again")
+            }
+            Self::OtherContent { proposal } => {
+                write!(f, "`{proposal}` proposes another content than the one approved; look at it again")
+            }
+            Self::Stale { proposal, key } => {
+                write!(f, "`{key}` changed after `{proposal}` was made; propose it again")
+            }
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Records: what was asked, what was answered, and what it depended on.
+//!
+//! The log of records is the store. Each record is one leaf of the audit tree and one entry of
+//! the provenance graph; everything else, items, sessions, principals, pending proposals, is a
+//! fold over the log ([`State`](crate::state::State)) that anybody can repeat.
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::id::{EntryId, PrincipalId, Seq, SessionId, StoreId, Timestamp};
+use crate::key::Key;
+use crate::label::{Channel, Label};
+use crate::memory::item::{ContentRef, Mode};
+use crate::memory::rate::Limits;
+use crate::memory::refusal::Refusal;
+use crate::memory::review::Purpose;
+use crate::namespace::{Scope, Tenant};
+use crate::principal::{Principal, Who};
+
+/// The format of the records in this module. A reader refuses any other.
+pub const FORMAT: u8 = 1;
+
+/// Who asked, as the record keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// A session, under the credential that opened it.
+    Session(SessionId),
+    /// A principal directly.
+    Principal(Who),
+}
+
+/// What an observed entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// Something said to the model.
+    Message,
+    /// Something the model said, out of its whole context.
+    Completion,
+    /// A tool call inside a completion.
+    ToolCall,
+    /// The answer of a tool.
+    ToolOutput,
+    /// Documents from an index.
+    Retrieval,
+    /// A change of a file.
+    FileChange,
+}
+
+impl EntryKind {
+    /// Whether the model produced it, so that it depends on the whole context.
+    pub const fn is_produced(self) -> bool {
+        matches!(self, Self::Completion | Self::ToolCall)
+    }
+}
+
+/// A dependency that a caller adds to those computed for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Named {
+    /// An entry of the record.
+    Entry(Seq),
+    /// An id that the record does not hold.
+    Missing(EntryId),
+}
+
+/// A value that somebody wants stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// Bytes that arrive with this very request: `SHA-256(salt ‖ bytes)`.
+    New(Digest),
+    /// The content of an earlier entry, which then shares its stored row.
+    Of(ContentRef),
+}
+
+impl Value {
+    /// The content, when the request is recorded at `entry`.
+    pub const fn content(self, entry: Seq) -> ContentRef {
+        match self {
+            Self::New(commitment) => ContentRef { arrival: entry, commitment },
+            Self::Of(content) => content,
+        }
+    }
+}
+
+/// The first record of every store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Genesis {
+    /// Which store this is.
+    pub store: StoreId,
+    /// The owner, whose key certifies the log key.
+    pub owner: Principal,
+    /// The log key.
+    pub log_key: LogKey,
+    /// The limits to begin with.
+    pub limits: Limits,
+}
+
+/// The key that signs checkpoints and nothing else, certified by the owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogKey {
+    /// Ed25519 public key.
+    pub public_key: Digest,
+    /// The owner's signature over [`LogKey::certified_bytes`], hexadecimal.
+    pub certificate: String,
+}
+
+impl LogKey {
+    /// The bytes that the owner signs to certify a log key for one store.
+    pub fn certified_bytes(store: StoreId, public_key: &Digest) -> Vec<u8> {
+        [b"custody: certify log key\n".as_slice(), store.as_bytes(), &public_key.0].concat()
+    }
+}
+
+/// Everything that can be asked of a store. One variant per action; each has one deciding function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// Found the store.
+    Found(Box<Genesis>),
+    /// Open a session for whoever asks.
+    OpenSession {
+        /// The id made for it.
+        session: SessionId,
+        /// The caller's own name for it.
+        alias: Option<String>,
+    },
+    /// Close the session.
+    CloseSession,
+    /// Record what entered the context, or what the model produced out of it.
+    Observe {
+        /// What it is.
+        kind: EntryKind,
+        /// Where it entered.
+        channel: Channel,
+        /// The caller gives up its trust.
+        lowered: bool,
+        /// The text by commitment.
+        content: Option<Value>,
+        /// A tool, address or line it came from, for the reader.
+        origin: Option<String>,
+        /// Entries it was made from besides.
+        parents: Vec<Seq>,
+    },
+    /// Read an item (rules 1, 9).
+    Read {
+        /// In which part of the session's tenant.
+        scope: Scope,
+        /// Under which key.
+        key: Key,
+    },
+    /// Write an item (rules 2–5).
+    Write {
+        /// In which part of the session's tenant.
+        scope: Scope,
+        /// Under which key.
+        key: Key,
+        /// What.
+        value: Value,
+        /// Dependencies besides the whole context.
+        depends_on: Vec<Named>,
+        /// If rule 4 refuses it, wait for a reviewer.
+        queue: bool,
+    },
+    /// Delete an item: a write of nothing.
+    Delete {
+        /// In which part of the session's tenant.
+        scope: Scope,
+        /// Under which key.
+        key: Key,
+    },
+    /// Promote an item of a session to the shared namespace (rules 6, 7).
+    Promote {
+        /// Whose item.
+        from: SessionId,
+        /// Under which key.
+        key: Key,
+    },
+    /// Release a pending proposal.
+    Approve {
+        /// Which.
+        proposal: EntryId,
+        /// The commitment of the value the reviewer was shown.
+        shown: Option<Digest>,
+    },
+    /// Turn a pending proposal down.
+    Deny {
+        /// Which.
+        proposal: EntryId,
+    },
+    /// Lock, unlock or put under review.
+    SetMode {
+        /// In which tenant.
+        tenant: Tenant,
+        /// In which part of it.
+        scope: Scope,
+        /// Under which key.
+        key: Key,
+        /// The new mode.
+        mode: Mode,
+    },
+    /// Take a file as it is on disk for the value of a shared item, and watch it.
+    AdoptFile {
+        /// In which tenant.
+        tenant: Tenant,
+        /// Under which key.
+        key: Key,
+        /// Where the file is.
+        path: String,
+        /// What it holds; `None` when only the place is recorded.
+        value: Value,
+    },
+    /// Register a principal.
+    AddPrincipal(Box<Principal>),
+    /// Withdraw a principal's credentials.
+    RevokePrincipal {
+        /// Whose.
+        principal: PrincipalId,
+    },
+    /// Change the limits.
+    SetLimits(Limits),
+    /// Sign checkpoints with another key from here on.
+    RotateLogKey(LogKey),
+    /// Go on from a store whose head was lost or which was deliberately restored.
+    AdoptLedger {
+        /// Why, in the owner's words.
+        reason: String,
+        /// The size that the lost or disagreeing head spoke of, if one was found.
+        head_size: Option<u64>,
+    },
+}
+
+/// What was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Done as asked.
+    Done,
+    /// The read found this version.
+    Found {
+        /// The entry that wrote it.
+        version: Seq,
+        /// Its content.
+        content: ContentRef,
+    },
+    /// The read found nothing there: ⊥.
+    Absent,
+    /// Waits for a reviewer, under this record's id.
+    Pending {
+        /// What it waits for.
+        purpose: Purpose,
+        /// When it expires.
+        expires: Timestamp,
+        /// The refusal that a declassification would lift.
+        because: Option<Refusal>,
+    },
+    /// Not done.
+    Refused(Refusal),
+}
+
+impl Answer {
+    /// The word for tables: `accepted`, `pending`, `refused`.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Done | Self::Found { .. } | Self::Absent => "accepted",
+            Self::Pending { .. } => "pending",
+            Self::Refused(_) => "refused",
+        }
+    }
+
+    /// The refusal, if it is one.
+    pub const fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            Self::Pending { because, .. } => because.as_ref(),
+            Self::Done | Self::Found { .. } | Self::Absent => None,
+        }
+    }
+}
+
+/// One entry: immutable once written.
+///
+/// Anybody may parse one; only a [`Decided`](crate::state::Decided) can become a new one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// [`FORMAT`].
+    pub v: u8,
+    /// Its position.
+    pub seq: Seq,
+    /// Its id, which is also the decision id.
+    pub id: EntryId,
+    /// When; never before the record before it.
+    pub at: Timestamp,
+    /// Who asked.
+    pub by: By,
+    /// For what.
+    pub request: Request,
+    /// With what answer.
+    pub answer: Answer,
+    /// What is known of the entry.
+    pub label: Label,
+    /// The entries it was made from, ascending, all before it.
+    pub parents: Vec<Seq>,
+    /// What MON's content check noticed. Advice for the reader, read by no decision.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<String>,
+}
+
+impl Record {
+    /// The bytes that are hashed into the tree and stored.
+    ///
+    /// # Errors
+    /// Never for records that [`State`](crate::state::State) made: they hold text and numbers only.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(self)
+    }
+
+    /// Reads a record back.
+    ///
+    /// # Errors
+    /// When the bytes are not a record of this [`FORMAT`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RecordError> {
+        let record: Self = serde_json::from_slice(bytes).map_err(RecordError::Malformed)?;
+        if record.v != FORMAT {
+            return Err(RecordError::Format(record.v));
+        }
+        Ok(record)
+    }
+}
+
+/// Why bytes are not a record.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Not the JSON of a record.
+    #[error("the bytes are not a record")]
+    Malformed(#[source] serde_json::Error),
+    /// From a later program.
+    #[error("the record has format {0}, this program reads {FORMAT}; update the program")]
+    Format(u8),
+}

@@ -1,0 +1,282 @@
+//! Committing and folding: what a record changes.
+
+use super::items::Items;
+use super::{Decided, Session, State, Watched};
+use crate::context::Context;
+use crate::id::{EntryId, Seq, SessionId};
+use crate::key::Key;
+use crate::label::{Label, Taint, Trust};
+use crate::memory::item::{ContentRef, Mode, Version};
+use crate::memory::review::Pending;
+use crate::namespace::{Namespace, Scope, Tenant};
+use crate::principal::{Authority, Who};
+use crate::record::{Answer, By, EntryKind, Record, Request};
+use crate::state::{Actor, AskError, Asked};
+
+/// Why a record does not follow from those before it.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// Not the next position.
+    #[error("record {found} stands where record {expected} belongs")]
+    Position {
+        /// The position it names.
+        found: Seq,
+        /// The position it stands at.
+        expected: Seq,
+    },
+    /// Time runs backwards.
+    #[error("record {0} is older than the one before it")]
+    Time(Seq),
+    /// A parent that is not before it.
+    #[error("record {0} names a parent that does not stand before it")]
+    Parent(Seq),
+    /// A session that is not open.
+    #[error("record {0} speaks in a session that is not open")]
+    Session(Seq),
+    /// The decision was made for another state of the store.
+    #[error("the decision was made for position {decided}, the store is at {now}; decide again")]
+    Stale {
+        /// The position it was made for.
+        decided: Seq,
+        /// The position reached since.
+        now: Seq,
+    },
+    /// Deciding again gives another answer than the record holds.
+    #[error("record {0} is not what the rules decide")]
+    Disagrees(Seq),
+    /// What was asked speaks of something that does not exist.
+    #[error("record {seq} asks what cannot be asked")]
+    Asked {
+        /// The record.
+        seq: Seq,
+        /// Why it cannot be asked.
+        #[source]
+        cause: AskError,
+    },
+}
+
+impl State {
+    /// Folds a decision in and returns its record.
+    ///
+    /// # Errors
+    /// [`ApplyError::Stale`] when another record came in between.
+    pub fn commit(
+        &mut self,
+        decided: Decided,
+        id: EntryId,
+        advice: Vec<String>,
+    ) -> Result<Record, ApplyError> {
+        if decided.seq().0 != self.len() {
+            return Err(ApplyError::Stale { decided: decided.seq(), now: Seq(self.len()) });
+        }
+        let record = decided.into_record(id, advice);
+        self.apply(&record)?;
+        Ok(record)
+    }
+
+    /// Folds a record of the log in, trusting its answer.
+    ///
+    /// # Errors
+    /// [`ApplyError`] when it does not follow from the records before it. The state is then
+    /// unchanged.
+    pub fn apply(&mut self, record: &Record) -> Result<(), ApplyError> {
+        let seq = record.seq;
+        if seq.0 != self.len() {
+            return Err(ApplyError::Position { found: seq, expected: Seq(self.len()) });
+        }
+        if record.at < self.now {
+            return Err(ApplyError::Time(seq));
+        }
+        if record.parents.iter().any(|parent| *parent >= seq) {
+            return Err(ApplyError::Parent(seq));
+        }
+        match &record.by {
+            By::Session(id) if !self.sessions.contains_key(id) => {
+                return Err(ApplyError::Session(seq));
+            }
+            By::Session(id) => self.apply_in_session(*id, record),
+            By::Principal(who) => self.apply_by_principal(who, record),
+        }
+        self.now = record.at;
+        self.labels.push(record.label);
+        Ok(())
+    }
+
+    /// Decides a record of the log again and folds it in. For auditors: the log then proves not only
+    /// that nothing was changed but that every answer is the one the rules give.
+    ///
+    /// # Errors
+    /// [`ApplyError::Disagrees`] when the rules give another answer, label or parents.
+    pub fn recount(&mut self, record: &Record) -> Result<(), ApplyError> {
+        let by = match &record.by {
+            By::Session(id) => Actor::Session(*id),
+            By::Principal(who) => Actor::Principal(Authority::recorded(who.clone())),
+        };
+        let asked = Asked { by, at: record.at, request: record.request.clone() };
+        let decided =
+            self.decide(asked).map_err(|cause| ApplyError::Asked { seq: record.seq, cause })?;
+        let again = decided.into_record(record.id, record.advice.clone());
+        if again != *record {
+            return Err(ApplyError::Disagrees(record.seq));
+        }
+        self.apply(record)
+    }
+
+    fn apply_in_session(&mut self, id: SessionId, record: &Record) {
+        let (entry, label) = (record.seq, record.label);
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let tenant = session.who.tenant.clone();
+        match (&record.request, &record.answer) {
+            (Request::CloseSession, Answer::Done) => {
+                let own = Namespace::session(tenant, id);
+                self.recent.retain(|(_, namespace), _| *namespace != own);
+                self.sessions.remove(&id);
+            }
+            (Request::Observe { kind, .. }, Answer::Done) => match kind {
+                EntryKind::Completion => {
+                    session.context.read(entry, label);
+                    session.context.produced(entry);
+                }
+                EntryKind::Message
+                | EntryKind::ToolCall
+                | EntryKind::ToolOutput
+                | EntryKind::Retrieval
+                | EntryKind::FileChange => session.context.read(entry, label),
+            },
+            (Request::Read { .. }, Answer::Found { .. }) => session.context.read(entry, label),
+            (Request::Write { scope, key, value, .. }, answer) => {
+                let namespace = Namespace { tenant, scope: *scope };
+                self.apply_change(record, namespace, key, Some(value.content(entry)), answer);
+            }
+            (Request::Delete { scope, key }, answer) => {
+                let namespace = Namespace { tenant, scope: *scope };
+                self.apply_change(record, namespace, key, None, answer);
+            }
+            (Request::Promote { from, key }, answer) => {
+                let source = Namespace::session(tenant.clone(), *from);
+                let content =
+                    self.item(&source, key).and_then(|item| item.current).map(|v| v.content);
+                self.apply_change(record, Namespace::shared(tenant), key, content, answer);
+            }
+            _ => {}
+        }
+    }
+
+    fn apply_by_principal(&mut self, who: &Who, record: &Record) {
+        if record.answer != Answer::Done {
+            return;
+        }
+        let entry = record.seq;
+        match &record.request {
+            Request::Found(genesis) => {
+                self.items = Items::seeded_by(genesis.store);
+                self.store = Some(genesis.store);
+                self.owner = Some(genesis.owner.id);
+                self.log_key = Some(genesis.log_key.clone());
+                self.limits = genesis.limits;
+                self.principals.insert(genesis.owner.id, genesis.owner.clone());
+            }
+            Request::OpenSession { session, alias } => {
+                let context = Context::default();
+                let opened = Session { who: who.clone(), alias: alias.clone(), context };
+                self.sessions.insert(*session, opened);
+            }
+            Request::Approve { proposal, .. } => self.release(*proposal, entry),
+            Request::Deny { proposal } => {
+                self.pending.remove(proposal);
+            }
+            Request::SetMode { tenant, scope, key, mode } => {
+                let namespace = self.namespace(tenant, *scope);
+                self.items.set_mode(&namespace, key, *mode);
+            }
+            Request::AdoptFile { tenant, key, path, value } => {
+                self.adopt(tenant, key, path, value.content(entry), entry);
+            }
+            Request::AddPrincipal(principal) => {
+                self.principals.insert(principal.id, (**principal).clone());
+            }
+            Request::RevokePrincipal { principal } => {
+                self.principals.remove(principal);
+                self.sessions.retain(|_, session| session.who.principal != Some(*principal));
+            }
+            Request::SetLimits(limits) => self.limits = *limits,
+            Request::RotateLogKey(key) => self.log_key = Some(key.clone()),
+            Request::AdoptLedger { .. } => self.breaks.push(entry),
+            Request::CloseSession
+            | Request::Observe { .. }
+            | Request::Read { .. }
+            | Request::Write { .. }
+            | Request::Delete { .. }
+            | Request::Promote { .. } => {}
+        }
+    }
+
+    fn apply_change(
+        &mut self,
+        record: &Record,
+        namespace: Namespace,
+        key: &Key,
+        value: Option<ContentRef>,
+        answer: &Answer,
+    ) {
+        let By::Session(id) = record.by else { return };
+        let Some(requester) = self.sessions.get(&id).map(|session| session.who.clone()) else {
+            return;
+        };
+        match answer {
+            Answer::Done => {
+                let entry = record.seq;
+                self.items.entry(&namespace, key).current =
+                    value.map(|content| version(entry, content, record.label));
+            }
+            Answer::Pending { purpose, expires, .. } => {
+                let pending = Pending {
+                    proposal: record.id,
+                    entry: record.seq,
+                    purpose: *purpose,
+                    namespace: namespace.clone(),
+                    key: key.clone(),
+                    value,
+                    base: self.item(&namespace, key).and_then(|item| item.entry()),
+                    dependencies: record.parents.clone(),
+                    requester: requester.clone(),
+                    expires: *expires,
+                };
+                self.pending.insert(record.id, pending);
+            }
+            Answer::Found { .. } | Answer::Absent | Answer::Refused(_) => return,
+        }
+        let window = self.recent.entry((requester.principal, namespace)).or_default();
+        window.count(&self.limits, record.at);
+    }
+
+    /// A released proposal becomes a version with τ = 0, whatever its entry's label (DESIGN section 3,
+    /// declassification).
+    fn release(&mut self, proposal: EntryId, entry: Seq) {
+        let Some(pending) = self.pending.remove(&proposal) else { return };
+        let released =
+            |content| Version { entry, content, provenance: Trust::Trusted, taint: Taint::Clean };
+        let item = self.items.entry(&pending.namespace, &pending.key);
+        item.current = pending.value.map(released);
+    }
+
+    fn adopt(&mut self, tenant: &Tenant, key: &Key, path: &str, content: ContentRef, entry: Seq) {
+        let namespace = Namespace { tenant: tenant.clone(), scope: Scope::Shared };
+        let item = self.items.entry(&namespace, key);
+        let is_new = item.current.is_none();
+        item.current =
+            Some(Version { entry, content, provenance: Trust::Trusted, taint: Taint::Clean });
+        if is_new {
+            self.items.set_mode(&namespace, key, Mode::Immutable);
+        }
+        let watched =
+            Watched { namespace: namespace.clone(), key: key.clone(), path: path.to_owned() };
+        self.watched.insert((namespace, key.clone()), watched);
+    }
+}
+
+/// Rule 2 stores τ = 0 and π of the writer: an accepted change has a clean context, so its entry's
+/// label says just that.
+fn version(entry: Seq, content: ContentRef, label: Label) -> Version {
+    Version { entry, content, provenance: label.trust(), taint: label.taint() }
+}

@@ -1,0 +1,536 @@
+//! Deciding: what was asked meets what the store holds.
+//!
+//! This gathers the arguments and calls the pure functions of [`crate::memory`]; it holds no rule
+//! of its own beyond who may ask what of whom.
+
+use super::{Session, State};
+use crate::context::Added;
+use crate::digest::Digest;
+use crate::id::{EntryId, PrincipalId, Seq, SessionId, Timestamp};
+use crate::key::Key;
+use crate::label::{Channel, Label, Trust};
+use crate::memory::item::{ContentRef, Mode};
+use crate::memory::monitor::{
+    AcceptedWrite, Surroundings, WriteProposal, decide_delete, decide_promote, decide_read,
+    decide_write, visible,
+};
+use crate::memory::refusal::{Culprit, Refusal};
+use crate::memory::review::{
+    Approval, Pending, Purpose, decide_declassify, decide_deny, decide_review, decide_unlock,
+    needs_owner,
+};
+use crate::namespace::{Namespace, Scope};
+use crate::principal::{Authority, Who};
+use crate::record::{Answer, By, EntryKind, FORMAT, Genesis, Named, Record, Request, Value};
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Actor {
+    /// A session that this process opened under a credential it has seen.
+    Session(SessionId),
+    /// A principal directly.
+    Principal(Authority),
+}
+
+/// One request, with who makes it and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Who.
+    pub by: Actor,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub request: Request,
+}
+
+/// A request that cannot be decided, because it speaks of something that does not exist. Nothing
+/// is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// The first record must found the store, and only the first.
+    #[error("the store has {0} records and can be founded only while it has none")]
+    Founded(u64),
+    /// Not open, or never was.
+    #[error("there is no open session `{0}`; open one first")]
+    UnknownSession(SessionId),
+    /// The request needs a session.
+    #[error("this can only be asked in a session; open one first")]
+    NeedsSession,
+    /// The request needs a principal.
+    #[error("this is asked by a principal, not in a session")]
+    NeedsPrincipal,
+    /// A session of that id is open.
+    #[error("a session `{0}` is open already")]
+    DuplicateSession(SessionId),
+    /// The channel and the kind of entry contradict each other.
+    #[error("a {kind:?} cannot arrive on channel `{channel}`")]
+    Channel {
+        /// The kind named.
+        kind: EntryKind,
+        /// The channel named.
+        channel: Channel,
+    },
+    /// An entry that is not in the record yet.
+    #[error("entry {0} is not in the record; name only entries that were recorded before")]
+    UnknownEntry(Seq),
+    /// Nothing to promote or delete.
+    #[error("there is no `{key}` in `{namespace}`")]
+    NoSuchItem {
+        /// Where it was looked for.
+        namespace: Namespace,
+        /// Under which key.
+        key: Key,
+    },
+    /// A principal of that name exists.
+    #[error("a principal `{0}` exists already; choose another name or revoke it first")]
+    DuplicatePrincipal(String),
+    /// No such principal.
+    #[error("there is no principal `{0}`; see `custody principal list`")]
+    UnknownPrincipal(PrincipalId),
+    /// The owner cannot be revoked.
+    #[error("the owner cannot be revoked; rotate the owner's key instead")]
+    RevokeOwner,
+}
+
+/// The witness of a decision. Only [`State::decide`] makes one, and [`State::commit`] takes nothing
+/// else.
+#[derive(Debug)]
+#[must_use = "a decision that is not committed did not happen"]
+pub struct Decided {
+    seq: Seq,
+    at: Timestamp,
+    by: By,
+    request: Request,
+    answer: Answer,
+    label: Label,
+    parents: Vec<Seq>,
+}
+
+impl Decided {
+    /// The answer.
+    pub const fn answer(&self) -> &Answer {
+        &self.answer
+    }
+
+    /// What was asked.
+    pub const fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// The position at which it can be committed.
+    pub const fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// The label of the entry it becomes.
+    pub const fn label(&self) -> Label {
+        self.label
+    }
+
+    /// The record, under the id that the runtime made for it. `advice` is what MON's content check
+    /// noticed; it arrives after the decision and so cannot have been an input of it.
+    pub(super) fn into_record(self, id: EntryId, advice: Vec<String>) -> Record {
+        Record {
+            v: FORMAT,
+            seq: self.seq,
+            id,
+            at: self.at,
+            by: self.by,
+            request: self.request,
+            answer: self.answer,
+            label: self.label,
+            parents: self.parents,
+            advice,
+        }
+    }
+}
+
+/// A verdict before it is put together with who asked and when.
+struct Verdict {
+    answer: Answer,
+    label: Label,
+    parents: Vec<Seq>,
+}
+
+impl Verdict {
+    /// For acts on the store itself, which are no part of any context.
+    fn administrative(outcome: Result<(), Refusal>) -> Self {
+        let label = Label::at_ingress(Channel::System, Trust::Trusted);
+        Self {
+            answer: outcome.map_or_else(Answer::Refused, |()| Answer::Done),
+            label,
+            parents: Vec::new(),
+        }
+    }
+}
+
+impl State {
+    /// Decides one request. Changes nothing.
+    ///
+    /// # Errors
+    /// [`AskError`] when the request speaks of something that does not exist. A refusal is not an
+    /// error: it is an answer, and is committed like any other.
+    pub fn decide(&self, asked: Asked) -> Result<Decided, AskError> {
+        // A clock set back cannot reopen a rate window or an expired approval (PRIOR-ART M13).
+        let at = asked.at.max(self.now);
+        let verdict = match (&asked.by, &asked.request) {
+            (by, Request::Found(genesis)) => self.found(by, genesis)?,
+            (Actor::Session(id), request) => {
+                let session = self.session(*id).ok_or(AskError::UnknownSession(*id))?;
+                self.in_session(*id, session, request, at)?
+            }
+            (Actor::Principal(authority), request) => self.by_principal(authority, request, at)?,
+        };
+        let by = match asked.by {
+            Actor::Session(id) => By::Session(id),
+            Actor::Principal(authority) => By::Principal(authority.who().clone()),
+        };
+        let Verdict { answer, label, parents } = verdict;
+        Ok(Decided { seq: Seq(self.len()), at, by, request: asked.request, answer, label, parents })
+    }
+
+    fn found(&self, by: &Actor, genesis: &Genesis) -> Result<Verdict, AskError> {
+        if !self.is_empty() {
+            return Err(AskError::Founded(self.len()));
+        }
+        let Actor::Principal(authority) = by else { return Err(AskError::NeedsPrincipal) };
+        let is_founder =
+            authority.is_owner() && authority.who().principal == Some(genesis.owner.id);
+        Ok(Verdict::administrative(if is_founder { Ok(()) } else { Err(Refusal::NeedsOwner) }))
+    }
+
+    fn in_session(
+        &self,
+        id: SessionId,
+        session: &Session,
+        request: &Request,
+        at: Timestamp,
+    ) -> Result<Verdict, AskError> {
+        let own = Namespace::session(session.who.tenant.clone(), id);
+        match request {
+            Request::CloseSession => Ok(Verdict::administrative(Ok(()))),
+            Request::Observe { kind, channel, lowered, parents, .. } => {
+                self.observe(session, *kind, *channel, *lowered, parents)
+            }
+            Request::Read { scope, key } => Ok(self.read(&own, *scope, key)),
+            Request::Write { scope, key, value, depends_on, queue } => {
+                let change = Change {
+                    session,
+                    own: &own,
+                    scope: *scope,
+                    key,
+                    value: Some(value.content(Seq(self.len()))),
+                    added: self.added(depends_on, *value),
+                    at,
+                };
+                Ok(self.change(&change, *queue, decide_write))
+            }
+            Request::Delete { scope, key } => {
+                let namespace = self.namespace(&own.tenant, *scope);
+                let item = self.item(&namespace, key).and_then(|item| item.current.as_ref());
+                if item.is_none() && visible(&own, &namespace) {
+                    return Err(AskError::NoSuchItem { namespace, key: key.clone() });
+                }
+                let added = Added::default();
+                let change =
+                    Change { session, own: &own, scope: *scope, key, value: None, added, at };
+                Ok(self.change(&change, false, decide_delete))
+            }
+            Request::Promote { from, key } => self.promote(session, &own, *from, key, at),
+            Request::Found(_)
+            | Request::OpenSession { .. }
+            | Request::Approve { .. }
+            | Request::Deny { .. }
+            | Request::SetMode { .. }
+            | Request::AdoptFile { .. }
+            | Request::AddPrincipal(_)
+            | Request::RevokePrincipal { .. }
+            | Request::SetLimits(_)
+            | Request::RotateLogKey(_)
+            | Request::AdoptLedger { .. } => Err(AskError::NeedsPrincipal),
+        }
+    }
+
+    fn by_principal(
+        &self,
+        authority: &Authority,
+        request: &Request,
+        at: Timestamp,
+    ) -> Result<Verdict, AskError> {
+        match request {
+            Request::OpenSession { session, .. } if self.sessions.contains_key(session) => {
+                Err(AskError::DuplicateSession(*session))
+            }
+            Request::OpenSession { .. } => Ok(Verdict::administrative(Ok(()))),
+            Request::Approve { proposal, shown } => {
+                Ok(self.approve(authority, *proposal, *shown, at))
+            }
+            Request::Deny { proposal } => Ok(self.deny(authority, *proposal)),
+            Request::SetMode { tenant, .. } => {
+                Ok(Verdict::administrative(decide_unlock(authority, tenant)))
+            }
+            Request::AddPrincipal(principal) if self.principal(&principal.name).is_some() => {
+                Err(AskError::DuplicatePrincipal(principal.name.clone()))
+            }
+            Request::RevokePrincipal { principal } if self.owner == Some(*principal) => {
+                Err(AskError::RevokeOwner)
+            }
+            Request::RevokePrincipal { principal } if !self.principals.contains_key(principal) => {
+                Err(AskError::UnknownPrincipal(*principal))
+            }
+            Request::AddPrincipal(_)
+            | Request::RevokePrincipal { .. }
+            | Request::AdoptFile { .. }
+            | Request::SetLimits(_)
+            | Request::RotateLogKey(_)
+            | Request::AdoptLedger { .. } => Ok(Verdict::administrative(needs_owner(authority))),
+            Request::Found(_)
+            | Request::CloseSession
+            | Request::Observe { .. }
+            | Request::Read { .. }
+            | Request::Write { .. }
+            | Request::Delete { .. }
+            | Request::Promote { .. } => Err(AskError::NeedsSession),
+        }
+    }
+
+    /// Labels what enters: by its channel, by whom the session runs for, and by what it was made from
+    /// (MON §3.4, source labelling and propagation).
+    fn observe(
+        &self,
+        session: &Session,
+        kind: EntryKind,
+        channel: Channel,
+        lowered: bool,
+        named: &[Seq],
+    ) -> Result<Verdict, AskError> {
+        // What a model produced is known by its kind; nobody may claim `memory`, reads make that.
+        if kind.is_produced() != (channel == Channel::Model) || channel == Channel::Memory {
+            return Err(AskError::Channel { kind, channel });
+        }
+        let mut label = Label::at_ingress(channel, session.on_behalf_of());
+        let mut parents = named.to_vec();
+        if kind.is_produced() {
+            label = label.join(session.context.label());
+            parents.extend_from_slice(session.context.parents());
+        }
+        parents.sort_unstable();
+        parents.dedup();
+        for parent in &parents {
+            label = label.join(self.label(*parent).ok_or(AskError::UnknownEntry(*parent))?);
+        }
+        let label = if lowered { label.lowered() } else { label };
+        Ok(Verdict { answer: Answer::Done, label, parents })
+    }
+
+    fn read(&self, own: &Namespace, scope: Scope, key: &Key) -> Verdict {
+        let asked = self.namespace(&own.tenant, scope);
+        let label = Label::at_ingress(Channel::Memory, Trust::Trusted);
+        // A session's own item never hides an immutable shared one.
+        let item = match self.visible_item(own, key) {
+            Some((namespace, item)) if asked == *own && namespace.scope == Scope::Shared => {
+                (item.mode == Mode::Immutable).then_some(item)
+            }
+            Some(_) | None => self.item(&asked, key),
+        };
+        match decide_read(own, &asked, key, item) {
+            Err(refusal) => {
+                Verdict { answer: Answer::Refused(refusal), label, parents: Vec::new() }
+            }
+            Ok(None) => Verdict { answer: Answer::Absent, label, parents: Vec::new() },
+            Ok(Some(version)) => Verdict {
+                answer: Answer::Found { version: version.entry, content: version.content },
+                label: Label::of_version(version.provenance, version.taint),
+                parents: vec![version.entry],
+            },
+        }
+    }
+
+    fn added(&self, depends_on: &[Named], value: Value) -> Added {
+        // A value that arrived earlier brings the label it arrived with.
+        let arrival = match value {
+            Value::New(_) => None,
+            Value::Of(content) => Some(Named::Entry(content.arrival)),
+        };
+        let mut added = Added::default();
+        for named in depends_on.iter().copied().chain(arrival) {
+            match named {
+                Named::Missing(id) => {
+                    added.culprit.get_or_insert(Culprit::Missing(id));
+                }
+                Named::Entry(seq) => match self.label(seq) {
+                    // A position that is not there yet is as unknown as an id that is not there.
+                    None => {
+                        added.culprit.get_or_insert(Culprit::NoOrigin);
+                    }
+                    Some(label) => {
+                        if label.is_tainted() {
+                            added.culprit.get_or_insert(Culprit::Entry(seq));
+                        }
+                        added.parents.push(seq);
+                    }
+                },
+            }
+        }
+        added
+    }
+
+    fn surroundings<'a>(
+        &'a self,
+        namespace: &Namespace,
+        key: &Key,
+        who: &Who,
+        now: Timestamp,
+    ) -> Surroundings<'a> {
+        Surroundings {
+            target: self.items.get(namespace, key),
+            shared: self.items.get(&Namespace::shared(namespace.tenant.clone()), key),
+            look_alike: self.items.look_alike(&namespace.tenant, key),
+            recent: self.recent.get(&(who.principal, namespace.clone())),
+            limits: &self.limits,
+            now,
+        }
+    }
+
+    fn change(
+        &self,
+        change: &Change<'_>,
+        queue: bool,
+        decide: fn(&Surroundings<'_>, WriteProposal) -> Result<AcceptedWrite, Refusal>,
+    ) -> Verdict {
+        let (proposal, label) = change.proposal();
+        let parents = proposal.dependencies.parents().to_vec();
+        if !visible(change.own, &proposal.namespace) {
+            let refusal = Refusal::NotVisible { key: proposal.key };
+            return Verdict { answer: Answer::Refused(refusal), label, parents };
+        }
+        let around =
+            self.surroundings(&proposal.namespace, change.key, &change.session.who, change.at);
+        let answer = self.answer(&around, decide(&around, proposal), queue);
+        Verdict { answer, label, parents }
+    }
+
+    fn answer(
+        &self,
+        around: &Surroundings<'_>,
+        outcome: Result<AcceptedWrite, Refusal>,
+        queue: bool,
+    ) -> Answer {
+        let expires = around.now.plus_ms(self.limits.proposal_ttl_ms);
+        match outcome {
+            Ok(accepted) if accepted.needs_review() => {
+                Answer::Pending { purpose: Purpose::Review, expires, because: None }
+            }
+            Ok(_) => Answer::Done,
+            Err(refusal @ Refusal::Tainted { .. }) if queue => {
+                let wait =
+                    around.recent.and_then(|recent| recent.wait_until(around.limits, around.now));
+                match wait {
+                    // A full queue is a denial of service on the reviewer.
+                    Some(_) => Answer::Refused(refusal),
+                    None => {
+                        let because = Some(refusal);
+                        Answer::Pending { purpose: Purpose::Declassify, expires, because }
+                    }
+                }
+            }
+            Err(refusal) => Answer::Refused(refusal),
+        }
+    }
+
+    fn promote(
+        &self,
+        session: &Session,
+        own: &Namespace,
+        from: SessionId,
+        key: &Key,
+        at: Timestamp,
+    ) -> Result<Verdict, AskError> {
+        let source = Namespace::session(own.tenant.clone(), from);
+        // A human may share what any session of their tenant holds; an agent only its own.
+        let may_see = source == *own || Authority::recorded(session.who.clone()).is_human();
+        let version = self.item(&source, key).and_then(|item| item.current).filter(|_| may_see);
+        let Some(version) = version else {
+            return Err(AskError::NoSuchItem { namespace: source, key: key.clone() });
+        };
+        let added = Added { parents: vec![version.entry], culprit: None };
+        let value = Some(version.content);
+        let change = Change { session, own, scope: Scope::Shared, key, value, added, at };
+        let (proposal, label) = change.proposal();
+        let label = label.join(Label::of_version(version.provenance, version.taint));
+        let parents = proposal.dependencies.parents().to_vec();
+        let around = self.surroundings(&proposal.namespace, key, &session.who, at);
+        let outcome = decide_promote(&around, &version, proposal);
+        Ok(Verdict { answer: self.answer(&around, outcome, false), label, parents })
+    }
+
+    fn approve(
+        &self,
+        reviewer: &Authority,
+        proposal: EntryId,
+        shown: Option<Digest>,
+        at: Timestamp,
+    ) -> Verdict {
+        let Some(pending) = self.pending.get(&proposal) else {
+            return Verdict::administrative(Err(Refusal::NotPending { proposal }));
+        };
+        let around = self.surroundings(&pending.namespace, &pending.key, reviewer.who(), at);
+        let approval = Approval { reviewer, shown, around };
+        let released = match pending.purpose {
+            Purpose::Declassify => decide_declassify(pending, &approval),
+            Purpose::Review => decide_review(pending, &approval),
+        };
+        let verdict = Verdict::administrative(released.map(|_| ()));
+        self.following(pending, verdict)
+    }
+
+    fn deny(&self, reviewer: &Authority, proposal: EntryId) -> Verdict {
+        let Some(pending) = self.pending.get(&proposal) else {
+            return Verdict::administrative(Err(Refusal::NotPending { proposal }));
+        };
+        let verdict = Verdict::administrative(decide_deny(pending, reviewer));
+        self.following(pending, verdict)
+    }
+
+    /// A decision about a proposal stands in the graph below it: edges and origins stay, whatever
+    /// taint the version is stored with.
+    fn following(&self, pending: &Pending, verdict: Verdict) -> Verdict {
+        let proposed = self.label(pending.entry).unwrap_or_else(|| verdict.label.lowered());
+        Verdict { label: verdict.label.join(proposed), parents: vec![pending.entry], ..verdict }
+    }
+}
+
+/// A change that a session asks for.
+struct Change<'a> {
+    session: &'a Session,
+    own: &'a Namespace,
+    scope: Scope,
+    key: &'a Key,
+    value: Option<ContentRef>,
+    added: Added,
+    at: Timestamp,
+}
+
+impl Change<'_> {
+    /// The proposal, and the label its entry will have: the join of the whole context and of what the
+    /// caller added (assumption A3).
+    fn proposal(&self) -> (WriteProposal, Label) {
+        let context = &self.session.context;
+        let added =
+            Added { parents: self.added.parents.clone(), culprit: self.added.culprit.clone() };
+        let dependencies = context.dependencies(added);
+        let mut label = Label::at_ingress(Channel::Model, self.session.on_behalf_of());
+        label = label.join(context.label());
+        if dependencies.culprit().is_some() {
+            label = label.lowered();
+        }
+        let proposal = WriteProposal {
+            namespace: Namespace { tenant: self.own.tenant.clone(), scope: self.scope },
+            key: self.key.clone(),
+            value: self.value,
+            dependencies,
+            on_behalf_of: self.session.on_behalf_of(),
+        };
+        (proposal, label)
+    }
+}

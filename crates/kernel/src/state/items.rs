@@ -1,0 +1,121 @@
+//! The items of a store by namespace and key, with an index of protected look-alikes.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, DefaultHasher, Hasher};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::digest::Digest;
+use crate::id::StoreId;
+use crate::key::Key;
+use crate::label::{Taint, Trust};
+use crate::memory::item::{Item, Mode};
+use crate::namespace::{Namespace, Scope, Tenant};
+
+/// Seeds the table with the store's random id, so that an attacker who chooses keys cannot choose
+/// collisions, and no randomness is needed here.
+#[derive(Debug, Clone, Default)]
+struct Seed([u8; 16]);
+
+impl BuildHasher for Seed {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&self.0);
+        hasher
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Items {
+    seed: Seed,
+    shelves: HashMap<Namespace, HashMap<Key, Item, Seed>, Seed>,
+    protected: HashMap<(Tenant, u64), Vec<Key>, Seed>,
+}
+
+impl Items {
+    pub(super) fn seeded_by(store: StoreId) -> Self {
+        let seed = Seed(*store.as_bytes());
+        Self {
+            shelves: HashMap::with_hasher(seed.clone()),
+            protected: HashMap::with_hasher(seed.clone()),
+            seed,
+        }
+    }
+
+    pub(super) fn get(&self, namespace: &Namespace, key: &Key) -> Option<&Item> {
+        self.shelves.get(namespace)?.get(key)
+    }
+
+    /// A protected shared key of `tenant` that `key` could be taken for.
+    pub(super) fn look_alike(&self, tenant: &Tenant, key: &Key) -> Option<&Key> {
+        if self.protected.is_empty() {
+            return None;
+        }
+        let alike = |look| self.protected.get(&(tenant.clone(), look)).into_iter().flatten();
+        key.looks().into_iter().flat_map(alike).find(|protected| protected.resembles(key))
+    }
+
+    pub(super) fn entry(&mut self, namespace: &Namespace, key: &Key) -> &mut Item {
+        let empty = || HashMap::with_hasher(self.seed.clone());
+        let shelf = self.shelves.entry(namespace.clone()).or_insert_with(empty);
+        shelf.entry(key.clone()).or_default()
+    }
+
+    pub(super) fn set_mode(&mut self, namespace: &Namespace, key: &Key, mode: Mode) {
+        self.entry(namespace, key).mode = mode;
+        if namespace.scope != Scope::Shared {
+            return;
+        }
+        for look in key.looks() {
+            let keys = self.protected.entry((namespace.tenant.clone(), look)).or_default();
+            keys.retain(|protected| protected != key);
+            if mode != Mode::Open {
+                keys.push(key.clone());
+            }
+        }
+    }
+
+    pub(super) fn in_namespace(
+        &self,
+        namespace: &Namespace,
+    ) -> impl Iterator<Item = (&Key, &Item)> {
+        self.shelves.get(namespace).into_iter().flatten()
+    }
+
+    pub(super) fn namespaces(&self) -> Vec<&Namespace> {
+        let mut namespaces: Vec<_> = self.shelves.keys().collect();
+        namespaces.sort_unstable();
+        namespaces
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.shelves.values().map(HashMap::len).sum()
+    }
+
+    pub(super) fn hash(&self) -> Digest {
+        let mut hasher = Sha256::new();
+        let mut field = |bytes: &[u8]| {
+            hasher.update((bytes.len() as u64).to_be_bytes());
+            hasher.update(bytes);
+        };
+        for namespace in self.namespaces() {
+            let mut items: Vec<_> = self.in_namespace(namespace).collect();
+            items.sort_unstable_by_key(|(key, _)| *key);
+            for (key, item) in items {
+                field(namespace.to_string().as_bytes());
+                field(key.as_str().as_bytes());
+                field(item.mode.as_str().as_bytes());
+                if let Some(version) = &item.current {
+                    field(&version.content.commitment.0);
+                    field(&[
+                        u8::from(version.provenance == Trust::Trusted),
+                        u8::from(version.taint == Taint::Tainted),
+                    ]);
+                }
+            }
+        }
+        Digest(hasher.finalize().into())
+    }
+}

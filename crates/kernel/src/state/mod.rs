@@ -1,0 +1,213 @@
+//! The state of a store: the fold of its records.
+//!
+//! [`State::decide`] judges and changes nothing; [`State::commit`] takes the witness it returned and
+//! makes the record; [`State::apply`] folds a record in. Whoever holds the log can repeat all three.
+
+mod apply;
+mod decide;
+mod items;
+
+use std::collections::{BTreeMap, HashMap};
+
+pub use apply::ApplyError;
+pub use decide::{Actor, AskError, Asked, Decided};
+use items::Items;
+
+use crate::context::Context;
+use crate::digest::Digest;
+use crate::id::{EntryId, PrincipalId, Seq, SessionId, StoreId, Timestamp};
+use crate::key::Key;
+use crate::label::{Label, Trust};
+use crate::memory::item::{Item, Mode};
+use crate::memory::rate::{Limits, RateWindow};
+use crate::memory::review::Pending;
+use crate::namespace::{Namespace, Scope, Tenant};
+use crate::principal::{Principal, Who};
+use crate::record::LogKey;
+
+/// An open session.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// Under which credential it was opened; every request in it is made under that.
+    pub who: Who,
+    /// The caller's own name for it.
+    pub alias: Option<String>,
+    /// What its model has read.
+    pub context: Context,
+}
+
+impl Session {
+    /// π: the trust of whoever the session runs for.
+    pub const fn on_behalf_of(&self) -> Trust {
+        self.who.role.trust()
+    }
+}
+
+/// A watched file: an item whose value also stands in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched {
+    /// The item's namespace; always a shared one.
+    pub namespace: Namespace,
+    /// The item's key.
+    pub key: Key,
+    /// Where the file is.
+    pub path: String,
+}
+
+/// Everything that decisions read. Made by folding records, in order, from the first.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    store: Option<StoreId>,
+    owner: Option<PrincipalId>,
+    log_key: Option<LogKey>,
+    limits: Limits,
+    now: Timestamp,
+    labels: Vec<Label>,
+    principals: BTreeMap<PrincipalId, Principal>,
+    sessions: HashMap<SessionId, Session>,
+    items: Items,
+    pending: BTreeMap<EntryId, Pending>,
+    recent: HashMap<(Option<PrincipalId>, Namespace), RateWindow>,
+    watched: BTreeMap<(Namespace, Key), Watched>,
+    breaks: Vec<Seq>,
+}
+
+impl State {
+    /// The number of records folded in, which is the position of the next.
+    pub fn len(&self) -> u64 {
+        self.labels.len() as u64
+    }
+
+    /// Whether no record was folded in yet.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Which store this is.
+    pub const fn store(&self) -> Option<StoreId> {
+        self.store
+    }
+
+    /// The key that signs checkpoints.
+    pub const fn log_key(&self) -> Option<&LogKey> {
+        self.log_key.as_ref()
+    }
+
+    /// The store's owner.
+    pub fn owner(&self) -> Option<&Principal> {
+        self.principals.get(&self.owner?)
+    }
+
+    /// The limits in force.
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The time of the last record. Time never runs backwards in a store.
+    pub const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The label of an entry.
+    pub fn label(&self, entry: Seq) -> Option<Label> {
+        self.labels.get(usize::try_from(entry.0).ok()?).copied()
+    }
+
+    /// Every registered principal.
+    pub fn principals(&self) -> impl Iterator<Item = &Principal> {
+        self.principals.values()
+    }
+
+    /// The principal of that name.
+    pub fn principal(&self, name: &str) -> Option<&Principal> {
+        self.principals.values().find(|principal| principal.name == name)
+    }
+
+    /// The principal of that id.
+    pub fn principal_by_id(&self, id: PrincipalId) -> Option<&Principal> {
+        self.principals.get(&id)
+    }
+
+    /// An open session.
+    pub fn session(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.get(&id)
+    }
+
+    /// The open sessions, in no particular order.
+    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, &Session)> {
+        self.sessions.iter().map(|(id, session)| (*id, session))
+    }
+
+    /// The item under `key`, if that namespace has one.
+    pub fn item(&self, namespace: &Namespace, key: &Key) -> Option<&Item> {
+        self.items.get(namespace, key)
+    }
+
+    /// The item a session sees under `key`: its own, else the shared one. An immutable shared
+    /// item cannot be hidden by a session's own (rule 9, PRIOR-ART M2).
+    pub fn visible_item(&self, reader: &Namespace, key: &Key) -> Option<(Namespace, &Item)> {
+        let shared = Namespace::shared(reader.tenant.clone());
+        let in_shared = self.item(&shared, key);
+        if in_shared.is_some_and(|item| item.mode == Mode::Immutable) {
+            return in_shared.map(|item| (shared, item));
+        }
+        let own = self.item(reader, key).filter(|item| item.current.is_some());
+        match own {
+            Some(item) => Some((reader.clone(), item)),
+            None => in_shared.map(|item| (shared, item)),
+        }
+    }
+
+    /// The items of one namespace, by key.
+    pub fn items_in(&self, namespace: &Namespace) -> BTreeMap<&Key, &Item> {
+        self.items.in_namespace(namespace).collect()
+    }
+
+    /// Every namespace that ever held an item, in order.
+    pub fn namespaces(&self) -> Vec<&Namespace> {
+        self.items.namespaces()
+    }
+
+    /// The number of items.
+    pub fn item_count(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Proposals that wait for a reviewer, expired ones included.
+    pub fn pending(&self) -> impl Iterator<Item = &Pending> {
+        self.pending.values()
+    }
+
+    /// One waiting proposal.
+    pub fn pending_by_id(&self, id: EntryId) -> Option<&Pending> {
+        self.pending.get(&id)
+    }
+
+    /// Watched files.
+    pub fn watched(&self) -> impl Iterator<Item = &Watched> {
+        self.watched.values()
+    }
+
+    /// The watched file of an item.
+    pub fn watched_item(&self, namespace: &Namespace, key: &Key) -> Option<&Watched> {
+        self.watched.get(&(namespace.clone(), key.clone()))
+    }
+
+    /// Where an owner adopted a store whose head was lost or disagreed.
+    pub fn breaks(&self) -> &[Seq] {
+        &self.breaks
+    }
+
+    /// A digest of what every namespace holds: keys, modes, values, provenance and taint, without
+    /// times, in a fixed order, over the bytes of commitments and so defined for any value.
+    ///
+    /// Equal memories have equal hashes whatever process computed them (PRIOR-ART M16). Linear in
+    /// the number of items.
+    pub fn state_hash(&self) -> Digest {
+        self.items.hash()
+    }
+
+    fn namespace(&self, tenant: &Tenant, scope: Scope) -> Namespace {
+        Namespace { tenant: tenant.clone(), scope }
+    }
+}
