@@ -304,6 +304,9 @@ pub struct Record {
     pub label: Label,
     /// The entries it was made from, ascending, all before it.
     pub parents: Vec<Seq>,
+    /// The change of the same item before this one, if this one changed an item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Seq>,
     /// What MON's content check noticed. Advice for the reader, read by no decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<String>,

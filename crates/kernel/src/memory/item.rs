@@ -72,6 +72,9 @@ pub struct Item {
     pub mode: Mode,
     /// The present value; `None` before the first write and after a delete.
     pub current: Option<Version>,
+    /// The entry of the last change, deletes included. Each change names the one before it, so the
+    /// history of an item is a chain that nobody can shorten.
+    pub last_change: Option<Seq>,
 }
 
 impl Item {

@@ -226,8 +226,9 @@ impl State {
         match answer {
             Answer::Done => {
                 let entry = record.seq;
-                self.items.entry(&namespace, key).current =
-                    value.map(|content| version(entry, content, record.label));
+                let item = self.items.entry(&namespace, key);
+                item.current = value.map(|content| version(entry, content, record.label));
+                item.last_change = Some(entry);
             }
             Answer::Pending { purpose, expires, .. } => {
                 let pending = Pending {
@@ -258,6 +259,7 @@ impl State {
             |content| Version { entry, content, provenance: Trust::Trusted, taint: Taint::Clean };
         let item = self.items.entry(&pending.namespace, &pending.key);
         item.current = pending.value.map(released);
+        item.last_change = Some(entry);
     }
 
     fn adopt(&mut self, tenant: &Tenant, key: &Key, path: &str, content: ContentRef, entry: Seq) {
@@ -266,6 +268,7 @@ impl State {
         let is_new = item.current.is_none();
         item.current =
             Some(Version { entry, content, provenance: Trust::Trusted, taint: Taint::Clean });
+        item.last_change = Some(entry);
         if is_new {
             self.items.set_mode(&namespace, key, Mode::Immutable);
         }

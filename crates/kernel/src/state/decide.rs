@@ -104,6 +104,7 @@ pub struct Decided {
     answer: Answer,
     label: Label,
     parents: Vec<Seq>,
+    after: Option<Seq>,
 }
 
 impl Decided {
@@ -140,6 +141,7 @@ impl Decided {
             answer: self.answer,
             label: self.label,
             parents: self.parents,
+            after: self.after,
             advice,
         }
     }
@@ -186,7 +188,54 @@ impl State {
             Actor::Principal(authority) => By::Principal(authority.who().clone()),
         };
         let Verdict { answer, label, parents } = verdict;
-        Ok(Decided { seq: Seq(self.len()), at, by, request: asked.request, answer, label, parents })
+        let after = match answer {
+            Answer::Done => self.last_change(&by, &asked.request),
+            Answer::Found { .. } | Answer::Absent | Answer::Pending { .. } | Answer::Refused(_) => {
+                None
+            }
+        };
+        let request = asked.request;
+        Ok(Decided { seq: Seq(self.len()), at, by, request, answer, label, parents, after })
+    }
+
+    /// The last change of the item that `request` changes.
+    fn last_change(&self, by: &By, request: &Request) -> Option<Seq> {
+        let (namespace, key) = self.changed_item(by, request)?;
+        self.item(&namespace, &key)?.last_change
+    }
+
+    /// The item that `request` changes when it is done.
+    pub fn changed_item(&self, by: &By, request: &Request) -> Option<(Namespace, Key)> {
+        match request {
+            Request::Write { scope, key, .. } | Request::Delete { scope, key } => {
+                let By::Session(id) = by else { return None };
+                let tenant = &self.session(*id)?.who.tenant;
+                Some((self.namespace(tenant, *scope), key.clone()))
+            }
+            Request::Promote { key, .. } => {
+                let By::Session(id) = by else { return None };
+                Some((Namespace::shared(self.session(*id)?.who.tenant.clone()), key.clone()))
+            }
+            Request::Approve { proposal, .. } => {
+                let pending = self.pending.get(proposal)?;
+                Some((pending.namespace.clone(), pending.key.clone()))
+            }
+            Request::AdoptFile { tenant, key, .. } => {
+                Some((Namespace::shared(tenant.clone()), key.clone()))
+            }
+            Request::Found(_)
+            | Request::OpenSession { .. }
+            | Request::CloseSession
+            | Request::Observe { .. }
+            | Request::Read { .. }
+            | Request::Deny { .. }
+            | Request::SetMode { .. }
+            | Request::AddPrincipal(_)
+            | Request::RevokePrincipal { .. }
+            | Request::SetLimits(_)
+            | Request::RotateLogKey(_)
+            | Request::AdoptLedger { .. } => None,
+        }
     }
 
     fn found(&self, by: &Actor, genesis: &Genesis) -> Result<Verdict, AskError> {
