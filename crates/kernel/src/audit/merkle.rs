@@ -1,7 +1,7 @@
 //! The Merkle tree of RFC 9162: roots, inclusion proofs and consistency proofs.
 //!
 //! Sizes and indices count leaves. A root says nothing of the size it was made at, and one proof
-//! can fit several sizes: take both from the same checkpoint.
+//! can fit several sizes: take both from the same [`Checkpoint`](super::Checkpoint).
 
 use sha2::{Digest, Sha256};
 
