@@ -10,7 +10,9 @@
 //! - [`context`]: what a proposal depends on.
 //! - [`memory`]: MON's nine rules, one function per action, and human review.
 //! - [`record`] and [`state`]: what is written down, and the fold that gives it meaning.
+//! - [`audit`]: the Merkle tree over the records, and signed checkpoints.
 
+pub mod audit;
 pub mod context;
 pub mod digest;
 pub mod id;

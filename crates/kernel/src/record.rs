@@ -4,6 +4,7 @@
 //! the provenance graph; everything else, items, sessions, principals, pending proposals, is a
 //! fold over the log ([`State`](crate::state::State)) that anybody can repeat.
 
+use ed25519_dalek::{Signature, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -111,6 +112,17 @@ impl LogKey {
     /// The bytes that the owner signs to certify a log key for one store.
     pub fn certified_bytes(store: StoreId, public_key: &Digest) -> Vec<u8> {
         [b"custody: certify log key\n".as_slice(), store.as_bytes(), &public_key.0].concat()
+    }
+
+    /// Whether `owner` certified this key for `store`.
+    pub fn is_certified_by(&self, owner: &Principal, store: StoreId) -> bool {
+        let mut signature = [0; 64];
+        let Some(Ok(key)) = owner.public_key.map(|key| VerifyingKey::from_bytes(&key.0)) else {
+            return false;
+        };
+        let bytes = Self::certified_bytes(store, &self.public_key);
+        hex::decode_to_slice(&self.certificate, &mut signature).is_ok()
+            && key.verify_strict(&bytes, &Signature::from_bytes(&signature)).is_ok()
     }
 }
 

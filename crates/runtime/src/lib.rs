@@ -1,1 +1,20 @@
 //! What happens: label, ask the kernel, commit.
+//!
+//! The kernel decides and knows no effects; this crate performs them. A [`Store`] is a log of records
+//! in one SQLite file with a signed head elsewhere; a [`Session`] is a context that grows under one
+//! credential.
+//!
+//! The trusted base beside the kernel: [`ingress`] (labelling at ingress), [`principals`] (principal
+//! authentication), and `store/transaction.rs` (the decide-and-commit step of memory).
+
+pub mod anomaly;
+pub mod clock;
+pub mod ingress;
+pub mod keys;
+pub mod principals;
+pub mod session;
+pub mod store;
+pub mod watch;
+
+pub use session::Session;
+pub use store::{Paths, Store, StoreError};

@@ -118,6 +118,11 @@ impl Decided {
         &self.request
     }
 
+    /// Who asked.
+    pub const fn by(&self) -> &By {
+        &self.by
+    }
+
     /// The position at which it can be committed.
     pub const fn seq(&self) -> Seq {
         self.seq

@@ -1,0 +1,364 @@
+//! Labelling at ingress: which part of an arriving text comes from where.
+//!
+//! A text that repeats an untrusted entry does not become trusted by being said again: a run of 64 or
+//! more normalised characters that stands unbroken in an untrusted entry of the same tenant is split
+//! off as an entry of its own, with that entry as its parent, in whatever role it arrives. Shorter
+//! coincidences do not count (DESIGN section 3, labels and context). Part of the trusted base.
+//!
+//! Untrusted entries are found again by winnowed fingerprints (Schleimer, Wilkerson, Aiken: "Winnowing",
+//! SIGMOD 2003): with k-grams of [`GRAM`] and windows of [`WINDOW`], every common run of
+//! `WINDOW + GRAM - 1` = 64 characters shares at least one.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+
+use custody_kernel::id::{Seq, SessionId};
+use custody_kernel::label::{Channel, Trust};
+use custody_kernel::namespace::Tenant;
+use custody_kernel::record::{EntryKind, Request, Value};
+use custody_kernel::state::{Actor, AskError};
+use unicode_normalization::UnicodeNormalization;
+
+use crate::store::{Content, Receipt, StoreError, Transaction};
+
+/// The shortest run that counts, in normalised characters.
+pub const MIN_RUN: usize = 64;
+const GRAM: usize = 32;
+const WINDOW: usize = MIN_RUN - GRAM + 1;
+
+/// Something that entered a session, or that its model produced.
+#[derive(Debug, Clone)]
+pub struct Observation {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Where it entered; set by the code that received it.
+    pub channel: Channel,
+    /// The text.
+    pub text: String,
+    /// A tool, address or line it came from, for the reader.
+    pub origin: Option<String>,
+    /// Entries it was made from, besides what a model had read.
+    pub parents: Vec<Seq>,
+    /// The caller gives up its trust.
+    pub lowered: bool,
+}
+
+impl Observation {
+    /// A message on a channel.
+    pub fn message(channel: Channel, text: impl Into<String>) -> Self {
+        Self::of(EntryKind::Message, channel, text)
+    }
+
+    /// What a tool answered to `call`.
+    pub fn tool_output(call: Seq, text: impl Into<String>) -> Self {
+        let output = Self::of(EntryKind::ToolOutput, Channel::Tool, text);
+        Self { parents: vec![call], ..output }
+    }
+
+    /// What the model said out of its whole context.
+    pub fn completion(text: impl Into<String>) -> Self {
+        Self::of(EntryKind::Completion, Channel::Model, text)
+    }
+
+    /// A call of `tool` inside a completion, with its arguments as they were written.
+    pub fn tool_call(tool: impl Into<String>, arguments: impl Into<String>) -> Self {
+        let call = Self::of(EntryKind::ToolCall, Channel::Model, arguments);
+        Self { origin: Some(tool.into()), ..call }
+    }
+
+    fn of(kind: EntryKind, channel: Channel, text: impl Into<String>) -> Self {
+        let (origin, parents) = (None, Vec::new());
+        Self { kind, channel, text: text.into(), origin, parents, lowered: false }
+    }
+
+    /// The same, from `origin`.
+    #[must_use]
+    pub fn from(self, origin: impl Into<String>) -> Self {
+        Self { origin: Some(origin.into()), ..self }
+    }
+}
+
+impl Transaction<'_> {
+    /// Records what entered `session`, split where it repeats what untrusted sources said. Returns one
+    /// receipt per part, in order.
+    ///
+    /// # Errors
+    /// As [`Transaction::ask`].
+    pub fn observe(
+        &mut self,
+        session: SessionId,
+        observation: &Observation,
+    ) -> Result<Vec<Receipt>, StoreError> {
+        let open = self.state().session(session).ok_or(AskError::UnknownSession(session))?;
+        let tenant = open.who.tenant.clone();
+        let text = Normalised::of(&observation.text);
+        let prints = text.prints();
+        let echoes = self.echoes(&tenant, &text, &prints)?;
+        let parts = split(observation.text.len(), &echoes);
+        let mut receipts = Vec::with_capacity(parts.len());
+        for (range, source) in &parts {
+            let part = observation.text.get(range.clone()).unwrap_or_default();
+            receipts.push(self.observe_part(session, observation, part, *source)?);
+        }
+        if let [receipt] = receipts.as_slice() {
+            if receipt.label.trust() == Trust::Untrusted {
+                self.remember_prints(&tenant, receipt.seq, &prints)?;
+            }
+        } else {
+            for (receipt, (range, _)) in receipts.iter().zip(&parts) {
+                if receipt.label.trust() == Trust::Untrusted {
+                    let part = observation.text.get(range.clone()).unwrap_or_default();
+                    self.remember_prints(&tenant, receipt.seq, &Normalised::of(part).prints())?;
+                }
+            }
+        }
+        Ok(receipts)
+    }
+
+    fn observe_part(
+        &mut self,
+        session: SessionId,
+        observation: &Observation,
+        text: &str,
+        source: Option<Seq>,
+    ) -> Result<Receipt, StoreError> {
+        let content = Content::new(text)?;
+        let mut parents = observation.parents.clone();
+        parents.extend(source);
+        let request = Request::Observe {
+            kind: observation.kind,
+            channel: observation.channel,
+            lowered: observation.lowered,
+            content: Some(Value::New(content.commitment())),
+            origin: observation.origin.clone(),
+            parents,
+        };
+        self.ask(Actor::Session(session), request, Some(&content), Vec::new())
+    }
+
+    /// The byte ranges of `text` that repeat untrusted entries, with the entries, in order.
+    fn echoes(
+        &self,
+        tenant: &Tenant,
+        text: &Normalised,
+        prints: &[Print],
+    ) -> Result<Vec<(Range<usize>, Seq)>, StoreError> {
+        let mut echoes: Vec<(Range<usize>, Seq)> = Vec::new();
+        let mut sources: HashMap<Seq, Normalised> = HashMap::new();
+        for print in prints {
+            let covered = |range: &Range<usize>| range.contains(&print.at);
+            if echoes.last().is_some_and(|(range, _)| covered(range)) {
+                continue;
+            }
+            for (source, at) in self.sources_of(tenant, print.hash)? {
+                if !sources.contains_key(&source) {
+                    sources.insert(source, self.normalised_source(source)?);
+                }
+                let run = sources.get(&source).and_then(|other| text.run(print.at, other, at));
+                if let Some(run) = run {
+                    let from = echoes.last().map_or(0, |(range, _)| range.end);
+                    echoes.push((run.start.max(from)..run.end, source));
+                    break;
+                }
+            }
+        }
+        let bytes = |(run, source): (Range<usize>, Seq)| (text.byte_range(&run), source);
+        Ok(echoes.into_iter().map(bytes).collect())
+    }
+
+    fn normalised_source(&self, source: Seq) -> Result<Normalised, StoreError> {
+        let record = self.record(source)?;
+        let content = crate::store::content_of(&record).ok_or(StoreError::NoContent(source))?;
+        let bytes = self.content(content)?;
+        Ok(Normalised::of(&String::from_utf8_lossy(&bytes)))
+    }
+}
+
+/// Cuts `0..length` at the echoes.
+fn split(length: usize, echoes: &[(Range<usize>, Seq)]) -> Vec<(Range<usize>, Option<Seq>)> {
+    let mut parts = Vec::new();
+    let mut from = 0;
+    for (range, source) in echoes {
+        if from < range.start {
+            parts.push((from..range.start, None));
+        }
+        parts.push((range.clone(), Some(*source)));
+        from = range.end;
+    }
+    if from < length || parts.is_empty() {
+        parts.push((from..length, None));
+    }
+    parts
+}
+
+/// `text` as it is compared: compatibility form, lower case, blanks folded, invisible characters gone.
+pub(crate) fn normalised(text: &str) -> NormalText {
+    NormalText(Normalised::of(text).chars)
+}
+
+/// Normalised characters.
+pub(crate) struct NormalText(Vec<char>);
+
+impl NormalText {
+    pub(crate) fn chars(&self) -> impl Iterator<Item = char> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+/// A text with the place of every normalised character in the original.
+struct Normalised {
+    chars: Vec<char>,
+    starts: Vec<usize>,
+    length: usize,
+}
+
+/// The fingerprint of the [`GRAM`] normalised characters from `at` on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Print {
+    hash: u64,
+    at: usize,
+}
+
+impl Normalised {
+    fn of(text: &str) -> Self {
+        let mut this = Self { chars: Vec::new(), starts: Vec::new(), length: text.len() };
+        for (start, c) in text.char_indices() {
+            if c.is_ascii() {
+                this.push(c.to_ascii_lowercase(), start);
+            } else {
+                for c in std::iter::once(c).nfkd().flat_map(char::to_lowercase) {
+                    this.push(c, start);
+                }
+            }
+        }
+        this
+    }
+
+    fn push(&mut self, c: char, start: usize) {
+        let invisible = matches!(c,
+            '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
+            | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E0FFF}');
+        if invisible || (c.is_control() && !c.is_whitespace()) {
+            return;
+        }
+        let c = if c.is_whitespace() { ' ' } else { c };
+        if c == ' ' && self.chars.last() == Some(&' ') {
+            return;
+        }
+        self.chars.push(c);
+        self.starts.push(start);
+    }
+
+    /// The fingerprints that winnowing selects: in every window of [`WINDOW`] k-grams the smallest,
+    /// the last of equals. None when the text is shorter than [`MIN_RUN`].
+    fn prints(&self) -> Vec<Print> {
+        if self.chars.len() < MIN_RUN {
+            return Vec::new();
+        }
+        let mut selected: Vec<Print> = Vec::new();
+        // The candidates of the window, hashes rising: its smallest is in front.
+        let mut window: VecDeque<Print> = VecDeque::new();
+        for print in self.grams() {
+            while window.back().is_some_and(|last| last.hash >= print.hash) {
+                window.pop_back();
+            }
+            window.push_back(print);
+            while window.front().is_some_and(|first| first.at + WINDOW <= print.at) {
+                window.pop_front();
+            }
+            if print.at + 1 >= WINDOW {
+                if let Some(smallest) = window.front().filter(|p| selected.last() != Some(p)) {
+                    selected.push(*smallest);
+                }
+            }
+        }
+        selected
+    }
+
+    /// Rolling hashes of all k-grams.
+    fn grams(&self) -> impl Iterator<Item = Print> + '_ {
+        const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
+        let out = BASE.wrapping_pow(u32::try_from(GRAM).unwrap_or(u32::MAX));
+        let mut hash = 0_u64;
+        let value = |c: char| u64::from(u32::from(c)) + 1;
+        self.chars.iter().enumerate().filter_map(move |(at, c)| {
+            hash = hash.wrapping_mul(BASE).wrapping_add(value(*c));
+            let start = (at + 1).checked_sub(GRAM)?;
+            if let Some(gone) = start.checked_sub(1).and_then(|before| self.chars.get(before)) {
+                hash = hash.wrapping_sub(value(*gone).wrapping_mul(out));
+            }
+            // Low bits of a product are weak; the smallest is chosen among well-mixed values.
+            let mixed = (hash ^ (hash >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+            Some(Print { hash: mixed ^ (mixed >> 32), at: start })
+        })
+    }
+
+    /// The common run of both texts around `here` and `there`, if it is long enough.
+    fn run(&self, here: usize, other: &Self, there: usize) -> Option<Range<usize>> {
+        let (left, right) = self.chars.split_at_checked(here)?;
+        let (other_left, other_right) = other.chars.split_at_checked(there)?;
+        let same = |(a, b): &(&char, &char)| a == b;
+        let back = left.iter().rev().zip(other_left.iter().rev()).take_while(same).count();
+        let ahead = right.iter().zip(other_right).take_while(same).count();
+        (back + ahead >= MIN_RUN).then(|| here - back..here + ahead)
+    }
+
+    /// Where a range of normalised characters stands in the original.
+    fn byte_range(&self, run: &Range<usize>) -> Range<usize> {
+        let start = self.starts.get(run.start).copied().unwrap_or(self.length);
+        let end = self.starts.get(run.end).copied().unwrap_or(self.length);
+        start..end.max(start)
+    }
+}
+
+impl Transaction<'_> {
+    fn sources_of(&self, tenant: &Tenant, hash: u64) -> Result<Vec<(Seq, usize)>, StoreError> {
+        self.prints_at(tenant, hash)
+    }
+
+    fn remember_prints(
+        &self,
+        tenant: &Tenant,
+        arrival: Seq,
+        prints: &[Print],
+    ) -> Result<(), StoreError> {
+        for print in prints {
+            self.store_print(tenant, print.hash, arrival, print.at)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_common_run_of_64_characters_shares_a_fingerprint(
+            run in "[a-z ]{64,200}",
+            before in "[a-zA-Z0-9 .]{0,90}",
+            after in "[a-zA-Z0-9 .]{0,90}",
+            other in "[A-Z0-9 .]{0,90}",
+        ) {
+            let here = Normalised::of(&format!("{before}{run}{after}"));
+            let there = Normalised::of(&format!("{other}{run}"));
+            let common = Normalised::of(&run).chars.len();
+            prop_assume!(common >= MIN_RUN + 2);
+            let found = here.prints().iter().any(|a| {
+                there.prints().iter().any(|b| a.hash == b.hash && here.run(a.at, &there, b.at).is_some())
+            });
+            prop_assert!(found);
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_exactly_at_its_echoes() {
+        let echoes = [(3..5, Seq(9))];
+        assert_eq!(split(8, &echoes), [(0..3, None), (3..5, Some(Seq(9))), (5..8, None)]);
+        assert_eq!(split(5, &[(0..5, Seq(1))]), [(0..5, Some(Seq(1)))]);
+        assert_eq!(split(0, &[]), [(0..0, None)], "an empty message is still a message");
+    }
+}

@@ -1,0 +1,157 @@
+//! Principal authentication: whose credential this is. Part of the trusted base.
+//!
+//! The kernel checks every proof; here the proofs are obtained. A token opens agent sessions; a
+//! passphrase, typed by a human, unlocks the key that proves them present.
+
+use custody_kernel::digest::Digest;
+use custody_kernel::id::{EntryId, PrincipalId};
+use custody_kernel::memory::rate::Limits;
+use custody_kernel::namespace::Tenant;
+use custody_kernel::principal::{Authority, Principal, Role};
+use custody_kernel::record::Request;
+use custody_kernel::state::Actor;
+use zeroize::Zeroizing;
+
+use crate::clock::random;
+use crate::keys::{HumanKey, fresh_key};
+use crate::store::{Receipt, Store, StoreError, checked_name};
+
+/// What every token starts with, so that a leaked one is recognised by whoever finds it.
+const TOKEN_PREFIX: &str = "custody_";
+
+/// A principal to be registered.
+#[derive(Debug)]
+pub struct NewPrincipal<'a> {
+    /// 1 to 64 of a-z, 0-9 and `-`.
+    pub name: &'a str,
+    /// What they may do at most.
+    pub role: Role,
+    /// Where they act.
+    pub tenant: Tenant,
+    /// The public key of a human.
+    pub public_key: Option<Digest>,
+    /// Whether to make a token.
+    pub with_token: bool,
+}
+
+impl Store {
+    /// The authority of the human whose key was unlocked.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownPrincipal`], or [`StoreError::Proof`] when the key is not theirs.
+    pub fn authenticate(&self, name: &str, key: &HumanKey) -> Result<Authority, StoreError> {
+        key.prove(&self.principal(name)?)
+    }
+
+    /// The authority of whoever holds `token`. No human is proven by it.
+    ///
+    /// # Errors
+    /// [`StoreError::Proof`] when no principal has it.
+    pub fn authenticate_token(&self, token: &str) -> Result<Authority, StoreError> {
+        let hash = Digest::of(token.as_bytes());
+        let holder = self.state(|state| {
+            state.principals().find(|principal| principal.token_hash == Some(hash)).cloned()
+        })?;
+        let holder = holder.ok_or(custody_kernel::principal::ProofError::Token)?;
+        Ok(Authority::by_token(&holder, token.as_bytes())?)
+    }
+
+    fn principal(&self, name: &str) -> Result<Principal, StoreError> {
+        let principal = self.state(|state| state.principal(name).cloned())?;
+        principal.ok_or_else(|| StoreError::UnknownPrincipal(name.chars().take(64).collect()))
+    }
+
+    /// Registers a principal. Returns its token, which is shown once and stored only as a hash.
+    ///
+    /// # Errors
+    /// When the name is taken or is none.
+    pub fn add_principal(
+        &self,
+        owner: &Authority,
+        new: NewPrincipal<'_>,
+    ) -> Result<(Receipt, Option<Zeroizing<String>>), StoreError> {
+        let token = new.with_token.then(|| {
+            Zeroizing::new(format!("{TOKEN_PREFIX}{}", hex::encode(random::<32>())))
+        });
+        let principal = Principal {
+            id: PrincipalId::from_random(random()),
+            name: checked_name(new.name)?,
+            role: new.role,
+            tenant: new.tenant,
+            public_key: new.public_key,
+            token_hash: token.as_ref().map(|token| Digest::of(token.as_bytes())),
+        };
+        let receipt = self.ask(owner, Request::AddPrincipal(Box::new(principal)))?;
+        let token = token.filter(|_| receipt.answer.refusal().is_none());
+        Ok((receipt, token))
+    }
+
+    /// Withdraws a principal's credentials and closes its sessions.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownPrincipal`].
+    pub fn revoke_principal(&self, owner: &Authority, name: &str) -> Result<Receipt, StoreError> {
+        let principal = self.principal(name)?.id;
+        self.ask(owner, Request::RevokePrincipal { principal })
+    }
+
+    /// Approves a pending proposal for exactly the value it has now, which the reviewer was shown.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the answer could not be recorded.
+    pub fn approve(
+        &self,
+        reviewer: &Authority,
+        proposal: EntryId,
+        shown: Option<Digest>,
+    ) -> Result<Receipt, StoreError> {
+        self.ask(reviewer, Request::Approve { proposal, shown })
+    }
+
+    /// Turns a pending proposal down.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the answer could not be recorded.
+    pub fn deny(&self, reviewer: &Authority, proposal: EntryId) -> Result<Receipt, StoreError> {
+        self.ask(reviewer, Request::Deny { proposal })
+    }
+
+    /// Changes the store's limits.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the answer could not be recorded.
+    pub fn set_limits(&self, owner: &Authority, limits: Limits) -> Result<Receipt, StoreError> {
+        self.ask(owner, Request::SetLimits(limits))
+    }
+
+    /// Signs checkpoints with a fresh log key from here on.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the key could not be stored or the answer not be recorded.
+    pub fn rotate_log_key(
+        &self,
+        owner: &Authority,
+        owner_key: &HumanKey,
+    ) -> Result<Receipt, StoreError> {
+        let store = self.state(|state| state.store())?.ok_or(StoreError::HalfWay)?;
+        let signer = fresh_key();
+        let certified = owner_key.certify(store, &signer);
+        // Stored before the commit: a kill in between leaves a key file that nothing asks for; after
+        // the commit, opening the store finishes what was begun.
+        self.keys().store_next_log_key(&signer)?;
+        let by = Actor::Principal(owner.clone());
+        let receipt = self
+            .run(move |step| {
+                let receipt = step.ask(by, Request::RotateLogKey(certified), None, Vec::new())?;
+                if receipt.answer.refusal().is_none() {
+                    step.sign_with(signer);
+                }
+                Ok(receipt)
+            })
+            .wait()?;
+        if receipt.answer.refusal().is_none() {
+            self.keys().take_next_log_key()?;
+        }
+        Ok(receipt)
+    }
+}

@@ -1,0 +1,177 @@
+//! Sessions: a context that grows, under one credential, and what may be asked in it.
+
+use custody_kernel::id::{EntryId, Seq, SessionId};
+use custody_kernel::key::Key;
+use custody_kernel::memory::item::ContentRef;
+use custody_kernel::namespace::{Namespace, Scope, Tenant};
+use custody_kernel::principal::Authority;
+use custody_kernel::record::{Answer, Named, Request, Value};
+use custody_kernel::state::{Actor, AskError};
+
+use crate::anomaly::anomalies;
+use crate::clock::random;
+use crate::ingress::Observation;
+use crate::store::{Content, Receipt, Store, StoreError, Ticket};
+
+/// An open session of this process.
+///
+/// Requests return tickets: waiting makes sure that the answer is durable, dropping the ticket of an
+/// observation lets it become durable with the next group.
+#[derive(Debug, Clone)]
+pub struct Session {
+    store: Store,
+    id: SessionId,
+    tenant: Tenant,
+}
+
+/// A value on its way into memory.
+#[derive(Debug, Clone)]
+pub enum NewValue {
+    /// Text that arrives with the request.
+    Text(String),
+    /// The content of an entry, which brings that entry's label.
+    Entry(Seq),
+}
+
+/// A proposed write.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// In which part of the session's tenant.
+    pub scope: Scope,
+    /// Under which key.
+    pub key: Key,
+    /// What.
+    pub value: NewValue,
+    /// Dependencies besides the whole context. They can only be added.
+    pub depends_on: Vec<EntryId>,
+    /// If rule 4 refuses it, wait for a reviewer.
+    pub queue: bool,
+}
+
+impl Write {
+    /// A write of `text` that is simply refused when a rule says so.
+    pub fn new(scope: Scope, key: Key, text: impl Into<String>) -> Self {
+        let value = NewValue::Text(text.into());
+        Self { scope, key, value, depends_on: Vec::new(), queue: false }
+    }
+}
+
+/// What a read found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// The decision.
+    pub receipt: Receipt,
+    /// The value, when the read was allowed and there is one.
+    pub value: Option<Vec<u8>>,
+}
+
+impl Session {
+    /// Opens a session for whoever `authority` proves.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it could not be recorded.
+    pub fn open(
+        store: &Store,
+        authority: &Authority,
+        alias: Option<String>,
+    ) -> Result<Self, StoreError> {
+        let id = SessionId::from_random(random());
+        store.ask(authority, Request::OpenSession { session: id, alias })?;
+        Ok(Self { store: store.clone(), id, tenant: authority.who().tenant.clone() })
+    }
+
+    /// Its id.
+    pub const fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// Its own namespace.
+    pub fn namespace(&self) -> Namespace {
+        Namespace::session(self.tenant.clone(), self.id)
+    }
+
+    /// Records what entered, or what the model produced. One receipt per part it was split into.
+    pub fn observe(&self, observation: Observation) -> Ticket<Vec<Receipt>> {
+        let id = self.id;
+        self.store.run(move |step| step.observe(id, &observation))
+    }
+
+    /// Proposes a write (rules 2–5).
+    pub fn write(&self, write: Write) -> Ticket<Receipt> {
+        let by = Actor::Session(self.id);
+        self.store.run(move |step| {
+            let (value, content, advice) = match write.value {
+                NewValue::Text(text) => {
+                    let advice = anomalies(&text);
+                    let content = Content::new(text)?;
+                    (Value::New(content.commitment()), Some(content), advice)
+                }
+                NewValue::Entry(seq) => {
+                    let content = content_at(step, seq)?;
+                    let text = step.content(content)?;
+                    (Value::Of(content), None, anomalies(&String::from_utf8_lossy(&text)))
+                }
+            };
+            let mut depends_on = Vec::with_capacity(write.depends_on.len());
+            for id in write.depends_on {
+                depends_on.push(match step.position(id) {
+                    Ok(seq) => Named::Entry(seq),
+                    Err(StoreError::UnknownEntry(_)) => Named::Missing(id),
+                    Err(error) => return Err(error),
+                });
+            }
+            let Write { scope, key, queue, .. } = write;
+            let request = Request::Write { scope, key, value, depends_on, queue };
+            step.ask(by, request, content.as_ref(), advice)
+        })
+    }
+
+    /// Reads an item (rules 1 and 9). What it finds joins the context.
+    pub fn read(&self, scope: Scope, key: Key) -> Ticket<Reading> {
+        let by = Actor::Session(self.id);
+        let namespace = Namespace { tenant: self.tenant.clone(), scope };
+        self.store.run(move |step| {
+            // Looked at before the read is recorded, so that a tampered value refuses the read.
+            let item = step.state().item(&namespace, &key);
+            if let Some(version) = item.and_then(|item| item.current) {
+                step.content(version.content)?;
+            }
+            let receipt = step.ask(by, Request::Read { scope, key }, None, Vec::new())?;
+            let value = match receipt.answer {
+                Answer::Found { content, .. } => Some(step.content(content)?),
+                Answer::Absent | Answer::Done | Answer::Pending { .. } | Answer::Refused(_) => None,
+            };
+            Ok(Reading { receipt, value })
+        })
+    }
+
+    /// Proposes a delete: a write of nothing (rules 2–5).
+    pub fn delete(&self, scope: Scope, key: Key) -> Ticket<Receipt> {
+        self.ask(Request::Delete { scope, key })
+    }
+
+    /// Proposes to share an item of a session (rules 6 and 7).
+    pub fn promote(&self, from: SessionId, key: Key) -> Ticket<Receipt> {
+        self.ask(Request::Promote { from, key })
+    }
+
+    /// Closes the session. Its items stay.
+    ///
+    /// # Errors
+    /// [`StoreError::Ask`] when it is closed already.
+    pub fn close(self) -> Result<Receipt, StoreError> {
+        self.ask(Request::CloseSession).wait()
+    }
+
+    fn ask(&self, request: Request) -> Ticket<Receipt> {
+        let by = Actor::Session(self.id);
+        self.store.run(move |step| step.ask(by, request, None, Vec::new()))
+    }
+}
+
+fn content_at(step: &crate::store::Transaction<'_>, seq: Seq) -> Result<ContentRef, StoreError> {
+    if step.state().label(seq).is_none() {
+        return Err(AskError::UnknownEntry(seq).into());
+    }
+    crate::store::content_of(&step.record(seq)?).ok_or(StoreError::NoContent(seq))
+}

@@ -1,0 +1,176 @@
+//! What can go wrong with a store, and what to do about it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use custody_kernel::audit::CheckpointError;
+use custody_kernel::id::Seq;
+use custody_kernel::namespace::Namespace;
+use custody_kernel::record::RecordError;
+use custody_kernel::state::{ApplyError, AskError};
+
+/// A failure, never a refusal: refusals are answers.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// What was asked speaks of something that does not exist.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// The record was altered behind our back.
+    #[error("the store was tampered with: {0}; restore a backup, or see `custody ledger adopt`")]
+    Tampered(Tampering),
+    /// The signed head is missing.
+    #[error("no signed head for this store in `{0}`; restore it, or run `custody ledger adopt`")]
+    NoHead(PathBuf),
+    /// The head speaks of a store, but there is none.
+    #[error("`{0}` is empty although its head speaks of a store; restore it, or remove `{1}`")]
+    Vanished(PathBuf, PathBuf),
+    /// There are no keys, so nothing can be signed.
+    #[error("there are no keys in `{0}`; run `custody keys init` on a terminal")]
+    NoKeys(PathBuf),
+    /// There are keys already.
+    #[error("`{0}` holds keys already; use `custody keys rotate`, or another folder")]
+    KeysExist(PathBuf),
+    /// The keys belong to another store.
+    #[error("the keys in `{0}` are not those of this store; pass the right folder with `--keys`")]
+    ForeignKeys(PathBuf),
+    /// The database is not ours.
+    #[error("this database belongs to another program; choose another path with `--store`")]
+    Foreign,
+    /// The database comes from a newer program.
+    #[error("the store has schema {found}, this program knows {known}; update the program")]
+    Newer {
+        /// The version found.
+        found: usize,
+        /// The newest version known.
+        known: usize,
+    },
+    /// A key could not be read or unlocked.
+    #[error("could not use the key `{path}`: {why}")]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Why, without any of its content.
+        why: String,
+    },
+    /// A file could not be used.
+    #[error("could not {doing} `{path}`")]
+    File {
+        /// What was tried.
+        doing: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// The database failed. Nothing of the group it happened in was stored.
+    #[error("the database failed; nothing was stored")]
+    Database(#[from] rusqlite::Error),
+    /// The group that this request was part of failed. Nothing of it was stored.
+    #[error("the commit failed; nothing was stored")]
+    Undone(#[source] Arc<StoreError>),
+    /// A request failed half-way, so its group was undone.
+    #[error("a request of the same group failed half-way; ask again")]
+    HalfWay,
+    /// The data is durable, its head is not.
+    #[error("stored, but its signed head could not be written; it shows as an unacknowledged tail")]
+    Unacknowledged(#[source] Box<StoreError>),
+    /// The store is closing.
+    #[error("the store is closed")]
+    Closed,
+    /// No such entry.
+    #[error("there is no entry `{0}`; see `custody ledger show`")]
+    UnknownEntry(String),
+    /// No such principal.
+    #[error("there is no principal `{0}`; see `custody principal list`")]
+    UnknownPrincipal(String),
+    /// Not a name for a principal.
+    #[error("`{0}` is not a name for a principal; use 1 to 64 of a-z, 0-9 and `-`")]
+    Name(String),
+    /// The proof does not prove it.
+    #[error(transparent)]
+    Proof(#[from] custody_kernel::principal::ProofError),
+    /// The content was not kept, because what it was proposed for was refused, or was destroyed.
+    #[error("the content of entry {0} is not kept; only its commitment is")]
+    NoContent(Seq),
+    /// The file is not watched.
+    #[error("`{key}` in `{namespace}` is not a watched file; see `custody memory adopt --help`")]
+    NotWatched {
+        /// Where it was looked for.
+        namespace: Namespace,
+        /// Under which key.
+        key: String,
+    },
+    /// Text that is too long to store.
+    #[error("the text has {bytes} bytes, the limit is {limit}; store it in parts")]
+    TooLarge {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// How a store shows that it was tampered with.
+#[derive(Debug, thiserror::Error)]
+pub enum Tampering {
+    /// An older copy was put in place.
+    #[error("it holds {found} records, its signed head speaks of {head}")]
+    BehindHead {
+        /// Records found.
+        found: u64,
+        /// Records signed.
+        head: u64,
+    },
+    /// The records are not those that were signed.
+    #[error("records 0 to {0} are not the ones that were signed")]
+    OtherRecords(u64),
+    /// Records were added that nobody signed.
+    #[error("records from {from} on were never signed")]
+    UnsignedTail {
+        /// The first of them.
+        from: u64,
+    },
+    /// A row is gone or out of place.
+    #[error("record {0} is missing")]
+    MissingRecord(u64),
+    /// A row does not hold what was signed.
+    #[error("record {0} is not the one that was signed")]
+    OtherRecord(u64),
+    /// A record cannot be read.
+    #[error("record {0} cannot be read")]
+    Unreadable(u64, #[source] RecordError),
+    /// A record does not follow from those before it.
+    #[error("record {0} does not follow from those before it")]
+    Inconsistent(u64, #[source] ApplyError),
+    /// A content does not match its commitment.
+    #[error("the content of record {0} is not the one that was recorded")]
+    OtherContent(u64),
+    /// A content is gone.
+    #[error("the content of record {0} is missing")]
+    MissingContent(u64),
+    /// An index does not agree with the records.
+    #[error("the {index} index of record {seq} does not agree with the log")]
+    Index {
+        /// Which index.
+        index: &'static str,
+        /// Of which record.
+        seq: u64,
+    },
+    /// The head itself is not signed by the log key.
+    #[error("its signed head does not verify")]
+    Head(#[source] CheckpointError),
+    /// The head is another store's.
+    #[error("its signed head is another store's")]
+    ForeignHead,
+    /// The log key is not certified by the owner.
+    #[error("its log key is not certified by its owner")]
+    LogKey,
+}
+
+impl From<Tampering> for StoreError {
+    fn from(tampering: Tampering) -> Self {
+        Self::Tampered(tampering)
+    }
+}

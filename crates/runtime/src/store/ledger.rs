@@ -1,0 +1,164 @@
+//! The record as it is held in memory: the state, and the leaf hash of every record.
+//!
+//! The leaf hashes are the authenticated copy. They are checked against the signed head when the
+//! store is opened; from then on every row that is read is hashed and compared with its leaf, so that
+//! a read costs the same however large the store is.
+
+use custody_kernel::audit::{Checkpoint, Frontier, Hash, LogName, leaf_hash, root_of};
+use custody_kernel::id::{EntryId, Seq, StoreId};
+use custody_kernel::record::{Answer, LogKey, Record, Request};
+use custody_kernel::state::{Decided, State};
+use ed25519_dalek::{SigningKey, VerifyingKey};
+
+use super::{StoreError, Tampering};
+
+/// The name under which log keys sign checkpoints.
+pub(crate) const LOG_KEY_NAME: &str = "custody-log";
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ledger {
+    state: State,
+    leaves: Vec<Hash>,
+    frontier: Frontier,
+    /// The log keys, each with the size from which on it signs.
+    signers: Vec<(u64, VerifyingKey)>,
+    /// How many entries name each entry as a parent, to know when the index of edges lies.
+    children: Vec<u32>,
+}
+
+impl Ledger {
+    pub(crate) const fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub(crate) const fn len(&self) -> u64 {
+        self.leaves.len() as u64
+    }
+
+    pub(crate) fn leaves(&self) -> &[Hash] {
+        &self.leaves
+    }
+
+    pub(crate) fn root(&self) -> Hash {
+        self.frontier.root()
+    }
+
+    pub(crate) fn children_of(&self, entry: Seq) -> u32 {
+        let at = usize::try_from(entry.0).ok();
+        at.and_then(|at| self.children.get(at)).copied().unwrap_or_default()
+    }
+
+    /// Folds a record of the log in, as it is stored. Its bytes count as verified only once the root
+    /// they lead to was found signed.
+    pub(crate) fn replay(&mut self, bytes: &[u8]) -> Result<Record, StoreError> {
+        let at = self.len();
+        let record =
+            Record::from_bytes(bytes).map_err(|cause| Tampering::Unreadable(at, cause))?;
+        self.state.apply(&record).map_err(|cause| Tampering::Inconsistent(at, cause))?;
+        self.push(&record, bytes)?;
+        Ok(record)
+    }
+
+    /// Commits a decision and returns its record with the bytes to store.
+    pub(crate) fn commit(
+        &mut self,
+        decided: Decided,
+        id: EntryId,
+        advice: Vec<String>,
+    ) -> Result<(Record, Vec<u8>), StoreError> {
+        let at = self.len();
+        let record = self.state.commit(decided, id, advice);
+        let record = record.map_err(|cause| Tampering::Inconsistent(at, cause))?;
+        let bytes = record.to_bytes().expect("a record holds text and numbers only");
+        self.push(&record, &bytes)?;
+        Ok((record, bytes))
+    }
+
+    fn push(&mut self, record: &Record, bytes: &[u8]) -> Result<(), StoreError> {
+        let leaf = leaf_hash(bytes);
+        self.leaves.push(leaf);
+        self.frontier.push(leaf);
+        self.children.push(0);
+        for parent in &record.parents {
+            let at = usize::try_from(parent.0).ok();
+            if let Some(count) = at.and_then(|at| self.children.get_mut(at)) {
+                *count += 1;
+            }
+        }
+        match (&record.request, &record.answer) {
+            (Request::Found(genesis), Answer::Done) => self.trust_log_key(&genesis.log_key),
+            (Request::RotateLogKey(key), Answer::Done) => self.trust_log_key(key),
+            _ => Ok(()),
+        }
+    }
+
+    fn trust_log_key(&mut self, key: &LogKey) -> Result<(), StoreError> {
+        let certified = self.state.owner().zip(self.state.store());
+        let verifying = VerifyingKey::from_bytes(&key.public_key.0).map_err(|_| Tampering::LogKey)?;
+        if !certified.is_some_and(|(owner, store)| key.is_certified_by(owner, store)) {
+            return Err(Tampering::LogKey.into());
+        }
+        self.signers.push((self.len(), verifying));
+        Ok(())
+    }
+
+    /// The key that signs a checkpoint of `size`.
+    pub(crate) fn signer_at(&self, size: u64) -> Option<&VerifyingKey> {
+        self.signers.iter().rev().find(|(from, _)| *from <= size).map(|(_, key)| key)
+    }
+
+    /// Whether `key` is the one that signs now.
+    pub(crate) fn is_signed_by(&self, key: &SigningKey) -> bool {
+        self.signer_at(self.len()) == Some(&key.verifying_key())
+    }
+
+    /// Reads a checkpoint of this store, by whichever log key signed at the size it claims.
+    pub(crate) fn verify(&self, note: &str) -> Result<Checkpoint, StoreError> {
+        let size = claimed_size(note).unwrap_or_default();
+        let key = self.signer_at(size).ok_or(Tampering::LogKey)?;
+        let checkpoint = Checkpoint::verify(note, &key_name(), key).map_err(Tampering::Head)?;
+        let store = self.state.store().ok_or(Tampering::LogKey)?;
+        if checkpoint.origin != origin(store) {
+            return Err(Tampering::ForeignHead.into());
+        }
+        Ok(checkpoint)
+    }
+
+    /// The root over the first `size` records.
+    pub(crate) fn root_at(&self, size: u64) -> Option<Hash> {
+        let size = usize::try_from(size).ok()?;
+        if size == self.leaves.len() {
+            return Some(self.frontier.root());
+        }
+        self.leaves.get(..size).map(root_of)
+    }
+
+    /// Checks that `bytes` are what stands at `seq`.
+    pub(crate) fn check(&self, seq: Seq, bytes: &[u8]) -> Result<Record, StoreError> {
+        let signed = usize::try_from(seq.0).ok().and_then(|at| self.leaves.get(at));
+        if signed != Some(&leaf_hash(bytes)) {
+            return Err(Tampering::OtherRecord(seq.0).into());
+        }
+        Record::from_bytes(bytes).map_err(|cause| Tampering::Unreadable(seq.0, cause).into())
+    }
+
+    /// The statement to sign about everything committed so far.
+    pub(crate) fn checkpoint(&self, store: StoreId) -> Checkpoint {
+        Checkpoint { origin: origin(store), size: self.len(), root: self.root() }
+    }
+}
+
+/// The origin line of a store's checkpoints. Names the store, so that a head cannot stand in for
+/// another store's.
+pub(crate) fn origin(store: StoreId) -> LogName {
+    LogName::new(format!("custody.log/{store}")).expect("a store id is a log name")
+}
+
+/// The size that a checkpoint speaks of, before its signature is looked at.
+pub(crate) fn claimed_size(note: &str) -> Option<u64> {
+    note.lines().nth(1)?.parse().ok()
+}
+
+pub(crate) fn key_name() -> LogName {
+    LogName::new(LOG_KEY_NAME).expect("a fixed log name")
+}

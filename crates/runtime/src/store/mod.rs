@@ -1,0 +1,475 @@
+//! The record on disk: one SQLite file whose log of records is the truth, and a signed head elsewhere.
+//!
+//! In reading order: [`transaction`] (load, decide, commit, audit in one step), `writer` (group commit),
+//! `open` (verification), `ledger` (what is held in memory), `head`, `read`, `schema`.
+
+mod error;
+mod head;
+mod ledger;
+mod open;
+mod read;
+mod schema;
+mod transaction;
+mod verify;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use crossbeam_channel::Sender;
+use custody_kernel::audit::Hash;
+use custody_kernel::id::{EntryId, PrincipalId, Seq, StoreId};
+use custody_kernel::key::Key;
+use custody_kernel::memory::item::ContentRef;
+use custody_kernel::memory::rate::Limits;
+use custody_kernel::namespace::{Namespace, Tenant};
+use custody_kernel::principal::{Authority, Principal, Role};
+use custody_kernel::record::{Genesis, Record, Request};
+use custody_kernel::state::{Actor, State};
+use ed25519_dalek::SigningKey;
+use rusqlite::{Connection, OpenFlags};
+
+pub use error::{StoreError, Tampering};
+pub(crate) use head::sync_folder;
+use head::Head;
+use ledger::Ledger;
+pub use transaction::{Content, MAX_CONTENT_BYTES, Receipt, Transaction};
+pub(crate) use read::content as read_content;
+pub use verify::VerifyReport;
+pub use verify::content_of;
+use writer::{Job, Work, Writer};
+pub use writer::Ticket;
+
+use crate::clock::{Clock, random};
+use crate::keys::{HumanKey, KeyFolder, fresh_key};
+
+/// Where a store and its keys are.
+#[derive(Debug, Clone)]
+pub struct Paths {
+    /// The database file.
+    pub store: PathBuf,
+    /// The folder of the signed head and the keys; never inside the store's own folder by default.
+    pub keys: PathBuf,
+}
+
+pub(crate) struct Shared {
+    pub(crate) clock: Clock,
+    pub(crate) keys: KeyFolder,
+    path: PathBuf,
+    /// `None` after a failed commit: read again before anything else is done.
+    ledger: RwLock<Option<Ledger>>,
+    reader: Mutex<(Connection, Head)>,
+    unacknowledged: u64,
+}
+
+/// An open store. Clones share it; it closes when the last one is dropped.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+    writer: Arc<WriterThread>,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Store({})", self.shared.path.display())
+    }
+}
+
+/// Ends the writer when the last handle goes.
+struct WriterThread {
+    jobs: Option<Sender<Box<dyn Job>>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for WriterThread {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the writer has already reached whoever waited for it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What opening or founding a store puts together.
+struct Parts {
+    connection: Connection,
+    head: Head,
+    ledger: Ledger,
+    signer: SigningKey,
+    store: StoreId,
+    unacknowledged: u64,
+    adopting: bool,
+}
+
+impl Store {
+    /// Founds a store: makes its log key, registers its owner, and signs the first head. A founding
+    /// that was interrupted can be begun again.
+    ///
+    /// # Errors
+    /// [`StoreError::KeysExist`] when the folder holds the keys of a store already.
+    pub fn create(
+        paths: &Paths,
+        owner: &str,
+        owner_key: &HumanKey,
+        limits: Limits,
+        clock: Clock,
+    ) -> Result<Self, StoreError> {
+        let keys = KeyFolder::new(&paths.keys);
+        let name = checked_name(owner)?;
+        if Head::open(&keys.head())?.is_some_and(|mut head| {
+            head.slots().is_ok_and(|slots| !slots.is_blank())
+        }) {
+            return Err(StoreError::KeysExist(paths.keys.clone()));
+        }
+        let connection = connect(&paths.store, OpenFlags::SQLITE_OPEN_CREATE)?;
+        if !open::load(&connection)?.state().is_empty() {
+            return Err(StoreError::NoHead(paths.keys.clone()));
+        }
+        let store = StoreId::from_random(random());
+        let signer = fresh_key();
+        keys.replace_log_key(&signer)?;
+        let owner = Principal {
+            id: PrincipalId::from_random(random()),
+            name,
+            role: Role::Owner,
+            tenant: Tenant::main(),
+            public_key: Some(owner_key.public_key()),
+            token_hash: None,
+        };
+        let authority = owner_key.prove(&owner)?;
+        let log_key = owner_key.certify(store, &signer);
+        let genesis = Request::Found(Box::new(Genesis { store, owner, log_key, limits }));
+        let parts = Parts {
+            connection,
+            head: Head::create(&keys.head())?,
+            ledger: Ledger::default(),
+            signer,
+            store,
+            unacknowledged: 0,
+            adopting: false,
+        };
+        let this = Self::start(paths, parts, clock)?;
+        this.ask(&authority, genesis)?;
+        Ok(this)
+    }
+
+    /// Opens a store and verifies all of it against its signed head.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when the two disagree; [`StoreError::NoKeys`] when there is no store.
+    pub fn open(paths: &Paths, clock: Clock) -> Result<Self, StoreError> {
+        let keys = KeyFolder::new(&paths.keys);
+        let Some(mut head) = Head::open(&keys.head())? else {
+            let path = paths.keys.clone();
+            let never = !paths.store.exists();
+            return Err(if never { StoreError::NoKeys(path) } else { StoreError::NoHead(path) });
+        };
+        // The head is read before the log: a log that grows in between can only be ahead of it.
+        let slots = head.slots()?;
+        let connection = match connect(&paths.store, OpenFlags::empty()) {
+            Err(_) if !paths.store.exists() && slots.is_blank() => {
+                return Err(StoreError::NoKeys(paths.keys.clone()));
+            }
+            Err(_) if !paths.store.exists() => {
+                return Err(StoreError::Vanished(paths.store.clone(), paths.keys.clone()));
+            }
+            connection => connection?,
+        };
+        let ledger = open::load(&connection)?;
+        if ledger.state().is_empty() && slots.is_blank() {
+            return Err(StoreError::NoKeys(paths.keys.clone()));
+        }
+        let unacknowledged = open::verify_head(&connection, &ledger, &slots)?;
+        let store = ledger.state().store().ok_or(Tampering::MissingRecord(0))?;
+        let signer = signer_of(&keys, &ledger)?;
+        let parts =
+            Parts { connection, head, ledger, signer, store, unacknowledged, adopting: false };
+        Self::start(paths, parts, clock)
+    }
+
+    /// Goes on from a store whose head was lost, or which was deliberately restored from a copy. The
+    /// break stands in the log, and is shown, from then on.
+    ///
+    /// # Errors
+    /// When the log is not signed to its own end, or `owner_key` is not its owner's.
+    pub fn adopt(
+        paths: &Paths,
+        owner_key: &HumanKey,
+        reason: &str,
+        clock: Clock,
+    ) -> Result<(Self, Receipt), StoreError> {
+        let keys = KeyFolder::new(&paths.keys);
+        let connection = connect(&paths.store, OpenFlags::empty())?;
+        let ledger = open::load(&connection)?;
+        open::verify_tail(&connection, &ledger, 0)?;
+        let state = ledger.state();
+        let store = state.store().ok_or(Tampering::MissingRecord(0))?;
+        let owner = state.owner().ok_or(Tampering::MissingRecord(0))?;
+        let authority = owner_key.prove(owner)?;
+        let mut head = match Head::open(&keys.head())? {
+            Some(head) => head,
+            None => Head::create(&keys.head())?,
+        };
+        let head_size = head.slots()?.claimed_size();
+        let (signer, rotation) = match signer_of(&keys, &ledger) {
+            Ok(signer) => (signer, None),
+            Err(_) => {
+                let signer = fresh_key();
+                let certified = owner_key.certify(store, &signer);
+                keys.replace_log_key(&signer)?;
+                (signer, Some(Request::RotateLogKey(certified)))
+            }
+        };
+        let parts =
+            Parts { connection, head, ledger, signer, store, unacknowledged: 0, adopting: true };
+        let this = Self::start(paths, parts, clock)?;
+        let adoption = Request::AdoptLedger { reason: reason.to_owned(), head_size };
+        let ticket = this.run(move |transaction| {
+            let by = Actor::Principal(authority);
+            if let Some(rotation) = rotation {
+                transaction.ask(by.clone(), rotation, None, Vec::new())?;
+            }
+            transaction.ask(by, adoption, None, Vec::new())
+        });
+        let receipt = ticket.wait()?;
+        Ok((this, receipt))
+    }
+
+    fn start(paths: &Paths, parts: Parts, clock: Clock) -> Result<Self, StoreError> {
+        let keys = KeyFolder::new(&paths.keys);
+        let reader = connect(&paths.store, OpenFlags::empty())?;
+        let second_head = Head::open(&keys.head())?;
+        let second_head = second_head.ok_or_else(|| StoreError::NoHead(paths.keys.clone()))?;
+        let shared = Arc::new(Shared {
+            clock,
+            keys,
+            path: paths.store.clone(),
+            ledger: RwLock::new(Some(parts.ledger)),
+            reader: Mutex::new((reader, second_head)),
+            unacknowledged: parts.unacknowledged,
+        });
+        let writer = Writer {
+            shared: Arc::clone(&shared),
+            connection: parts.connection,
+            head: parts.head,
+            signer: parts.signer,
+            store: parts.store,
+            adopting: parts.adopting,
+        };
+        let (jobs, waiting) = crossbeam_channel::unbounded();
+        let thread = std::thread::Builder::new()
+            .name("custody-writer".into())
+            .spawn(move || writer.serve(&waiting))
+            .map_err(|cause| StoreError::File { doing: "serve", path: paths.store.clone(), cause })?;
+        let writer = Arc::new(WriterThread { jobs: Some(jobs), thread: Some(thread) });
+        Ok(Self { shared, writer })
+    }
+
+    /// Runs `work` as one atomic step, in the order of submission. What it returns reaches the ticket
+    /// once it is durable.
+    ///
+    /// An error that `work` returns after it wrote something undoes it, and the group it shared a
+    /// commit with; an error before that concerns nobody else.
+    pub fn run<T, F>(&self, work: F) -> Ticket<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (job, ticket) = Work::new(work);
+        if let Some(jobs) = &self.writer.jobs {
+            // If the writer is gone the job is dropped, and its ticket says so.
+            let _ = jobs.send(Box::new(job));
+        }
+        ticket
+    }
+
+    /// Asks for something as a principal, and waits until the answer is durable.
+    ///
+    /// # Errors
+    /// As [`Transaction::ask`]. A refusal is not an error.
+    pub fn ask(&self, by: &Authority, request: Request) -> Result<Receipt, StoreError> {
+        let by = Actor::Principal(by.clone());
+        self.run(move |step| step.ask(by, request, None, Vec::new())).wait()
+    }
+
+    /// Where the database is.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Where the keys and the head are.
+    pub fn keys(&self) -> &KeyFolder {
+        &self.shared.keys
+    }
+
+    /// The clock that decisions are stamped with.
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// How many records stood behind the head when the store was opened: written and signed, but never
+    /// acknowledged to anybody.
+    pub fn unacknowledged(&self) -> u64 {
+        self.shared.unacknowledged
+    }
+
+    /// Looks at the state, brought up to what other processes have written.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when the store was changed behind our back.
+    pub fn state<R>(&self, look: impl FnOnce(&State) -> R) -> Result<R, StoreError> {
+        self.read(|_, ledger| Ok(look(ledger.state())))
+    }
+
+    /// The number of records and their root.
+    ///
+    /// # Errors
+    /// As [`Store::state`].
+    pub fn root(&self) -> Result<(u64, Hash), StoreError> {
+        self.read(|_, ledger| Ok((ledger.len(), ledger.root())))
+    }
+
+    /// One record, checked.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownEntry`], or [`StoreError::Tampered`].
+    pub fn record(&self, seq: Seq) -> Result<Record, StoreError> {
+        self.read(|connection, ledger| read::record(connection, ledger, seq))
+    }
+
+    /// The position of an entry, from its id.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownEntry`], or [`StoreError::Tampered`].
+    pub fn position(&self, id: EntryId) -> Result<Seq, StoreError> {
+        self.read(|connection, ledger| read::position(connection, ledger, id))
+    }
+
+    /// A content, checked against its commitment.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when it is missing or another.
+    pub fn content(&self, content: ContentRef) -> Result<Vec<u8>, StoreError> {
+        self.read(|connection, _| read::content(connection, content))
+    }
+
+    /// The entries made directly from `parent`.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when the index of edges does not agree with the records.
+    pub fn children(&self, parent: Seq) -> Result<Vec<Seq>, StoreError> {
+        self.read(|connection, ledger| read::children(connection, ledger, parent))
+    }
+
+    /// Every change of an item, the last first. Walks the chain that the changes themselves form.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when a record on the way is not the one that was signed.
+    pub fn history(&self, namespace: &Namespace, key: &Key) -> Result<Vec<Record>, StoreError> {
+        self.read(|connection, ledger| {
+            let mut next = ledger.state().item(namespace, key).and_then(|item| item.last_change);
+            let mut changes = Vec::new();
+            while let Some(seq) = next {
+                let change = read::record(connection, ledger, seq)?;
+                next = change.after;
+                changes.push(change);
+            }
+            Ok(changes)
+        })
+    }
+
+    /// An inclusion proof for one record in the log as it is now: RFC 9162 §2.1.3.
+    ///
+    /// # Errors
+    /// As [`Store::state`].
+    pub fn inclusion_proof(&self, seq: Seq) -> Result<Option<Vec<Hash>>, StoreError> {
+        self.read(|_, ledger| {
+            Ok(custody_kernel::audit::inclusion_proof(ledger.leaves(), seq.0, ledger.len()))
+        })
+    }
+
+    /// Checks everything there is to check; see [`VerifyReport`].
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] with the first thing found wrong.
+    pub fn verify(&self) -> Result<VerifyReport, StoreError> {
+        self.read(verify::verify)
+    }
+
+    /// The present values of one namespace, by key, with their bytes checked.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when one of them is missing or another.
+    pub fn values(&self, namespace: &Namespace) -> Result<BTreeMap<Key, Vec<u8>>, StoreError> {
+        self.read(|connection, ledger| {
+            let mut values = BTreeMap::new();
+            for (key, item) in ledger.state().items_in(namespace) {
+                if let Some(version) = &item.current {
+                    values.insert(key.clone(), read::content(connection, version.content)?);
+                }
+            }
+            Ok(values)
+        })
+    }
+
+    fn read<R>(
+        &self,
+        look: impl FnOnce(&Connection, &Ledger) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        loop {
+            {
+                let mut reader = lock(&self.shared.reader);
+                let (connection, head) = &mut *reader;
+                let ledger = self.shared.ledger.read().unwrap_or_else(PoisonError::into_inner);
+                if let Some(ledger) = &*ledger {
+                    if open::is_current(connection, head, ledger)? {
+                        return look(connection, ledger);
+                    }
+                }
+            }
+            // Others wrote, or a commit failed: the writer reads what there is now.
+            self.run(|_| Ok(())).wait()?;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The log key that signs now, or after a rotation that was committed but not finished.
+fn signer_of(keys: &KeyFolder, ledger: &Ledger) -> Result<SigningKey, StoreError> {
+    let signs = |signer: &SigningKey| ledger.is_signed_by(signer);
+    match keys.log_key()? {
+        signer if signs(&signer) => Ok(signer),
+        _ => {
+            let next = keys.finish_rotation(signs)?;
+            next.ok_or_else(|| StoreError::ForeignKeys(keys.path().into()))
+        }
+    }
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    if flags.contains(OpenFlags::SQLITE_OPEN_CREATE) {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder)
+                .map_err(|cause| StoreError::File { doing: "create", path: folder.into(), cause })?;
+        }
+    }
+    let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    schema::configure(&connection)?;
+    schema::migrate(&connection)?;
+    Ok(connection)
+}
+
+/// A principal's name: 1 to 64 of a-z, 0-9 and `-`, so that it can name a file and be typed.
+pub(crate) fn checked_name(name: &str) -> Result<String, StoreError> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
+        return Err(StoreError::Name(name.chars().take(64).flat_map(char::escape_debug).collect()));
+    }
+    Ok(name.to_owned())
+}

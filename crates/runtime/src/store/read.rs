@@ -1,0 +1,97 @@
+//! Reading, with every row checked before anybody sees it.
+
+use custody_kernel::digest::Digest;
+use custody_kernel::id::{EntryId, Seq};
+use custody_kernel::memory::item::ContentRef;
+use custody_kernel::record::Record;
+use rusqlite::{Connection, OptionalExtension};
+
+use super::ledger::Ledger;
+use super::transaction::sql;
+use super::{StoreError, Tampering};
+
+/// A record, compared with the leaf that was signed.
+pub(super) fn record(
+    connection: &Connection,
+    ledger: &Ledger,
+    seq: Seq,
+) -> Result<Record, StoreError> {
+    if seq.0 >= ledger.len() {
+        return Err(StoreError::UnknownEntry(seq.to_string()));
+    }
+    let mut select = connection.prepare_cached("SELECT record FROM log WHERE seq = ?1")?;
+    let bytes: Option<Vec<u8>> = select.query_row([sql(seq)], |row| row.get(0)).optional()?;
+    ledger.check(seq, &bytes.ok_or(Tampering::MissingRecord(seq.0))?)
+}
+
+/// A content, compared with its commitment.
+pub(crate) fn content(connection: &Connection, content: ContentRef) -> Result<Vec<u8>, StoreError> {
+    let seq = content.arrival.0;
+    let mut select =
+        connection.prepare_cached("SELECT salt, bytes FROM contents WHERE arrival = ?1")?;
+    let row = select
+        .query_row([sql(content.arrival)], |row| Ok((row.get::<_, [u8; 16]>(0)?, row.get(1)?)))
+        .optional()?;
+    let (salt, bytes): ([u8; 16], Vec<u8>) = row.ok_or(Tampering::MissingContent(seq))?;
+    if Digest::commit(&salt, &bytes) != content.commitment {
+        return Err(Tampering::OtherContent(seq).into());
+    }
+    Ok(bytes)
+}
+
+/// The position of an entry. When the index does not know the id the whole log is searched, so that a
+/// deleted index row shows instead of hiding an entry.
+pub(super) fn position(
+    connection: &Connection,
+    ledger: &Ledger,
+    id: EntryId,
+) -> Result<Seq, StoreError> {
+    let mut select = connection.prepare_cached("SELECT seq FROM log WHERE id = ?1")?;
+    let found: Option<i64> = select.query_row([id.as_bytes()], |row| row.get(0)).optional()?;
+    match found.map(u64::try_from) {
+        Some(Ok(seq)) if record(connection, ledger, Seq(seq))?.id == id => Ok(Seq(seq)),
+        Some(_) => Err(Tampering::Index { index: "id", seq: 0 }.into()),
+        None => match scan_for(connection, ledger, id)? {
+            Some(seq) => Err(Tampering::Index { index: "id", seq: seq.0 }.into()),
+            None => Err(StoreError::UnknownEntry(id.to_string())),
+        },
+    }
+}
+
+fn scan_for(
+    connection: &Connection,
+    ledger: &Ledger,
+    id: EntryId,
+) -> Result<Option<Seq>, StoreError> {
+    for seq in (0..ledger.len()).map(Seq) {
+        if record(connection, ledger, seq)?.id == id {
+            return Ok(Some(seq));
+        }
+    }
+    Ok(None)
+}
+
+/// The entries made from `parent`, from the index, each checked in its own record; their number is
+/// known from the records, so neither a missing nor an invented row passes.
+pub(super) fn children(
+    connection: &Connection,
+    ledger: &Ledger,
+    parent: Seq,
+) -> Result<Vec<Seq>, StoreError> {
+    let lies = || Tampering::Index { index: "edge", seq: parent.0 };
+    let mut select =
+        connection.prepare_cached("SELECT child FROM edges WHERE parent = ?1 ORDER BY child")?;
+    let rows = select.query_map([sql(parent)], |row| row.get::<_, i64>(0))?;
+    let mut children = Vec::new();
+    for row in rows {
+        let child = Seq(u64::try_from(row?).map_err(|_| lies())?);
+        if child.0 >= ledger.len() || !record(connection, ledger, child)?.parents.contains(&parent) {
+            return Err(lies().into());
+        }
+        children.push(child);
+    }
+    if children.len() as u64 != u64::from(ledger.children_of(parent)) {
+        return Err(lies().into());
+    }
+    Ok(children)
+}

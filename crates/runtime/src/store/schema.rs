@@ -1,0 +1,87 @@
+//! The tables, and how an older store becomes a newer one.
+//!
+//! `log` is the truth. `contents` holds what the log names by commitment. `edges` and `runs` are
+//! indexes that can be made again from the two.
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::StoreError;
+
+/// Marks the file as ours, so that another program's database is never taken for an empty store.
+const APPLICATION_ID: i32 = 0x4375_7374;
+
+/// One step per version; a store at version `n` has had the first `n` applied.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE log (
+        seq INTEGER PRIMARY KEY,
+        id BLOB NOT NULL UNIQUE,
+        record BLOB NOT NULL
+    );
+    CREATE TABLE contents (
+        arrival INTEGER PRIMARY KEY,
+        salt BLOB NOT NULL,
+        bytes BLOB NOT NULL
+    );
+    CREATE TABLE edges (
+        parent INTEGER NOT NULL,
+        child INTEGER NOT NULL,
+        PRIMARY KEY (parent, child)
+    ) WITHOUT ROWID;
+    CREATE TABLE checkpoints (
+        size INTEGER PRIMARY KEY,
+        note TEXT NOT NULL
+    );
+    CREATE TABLE runs (
+        tenant TEXT NOT NULL,
+        print INTEGER NOT NULL,
+        arrival INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, print, arrival, at)
+    ) WITHOUT ROWID;
+"];
+
+/// Sets the connection up: write-ahead log, every commit synced, freed pages overwritten.
+pub(super) fn configure(connection: &Connection) -> Result<(), StoreError> {
+    connection.busy_timeout(std::time::Duration::from_secs(30))?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "secure_delete", "on")?;
+    connection.pragma_update(None, "trusted_schema", "off")?;
+    connection.pragma_update(None, "cell_size_check", "on")?;
+    connection.pragma_update(None, "cache_size", -16_000)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
+    Ok(())
+}
+
+/// Creates or migrates the tables, all steps or none.
+pub(super) fn migrate(connection: &Connection) -> Result<(), StoreError> {
+    if version_of(connection)? == MIGRATIONS.len() {
+        return Ok(());
+    }
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    // Asked again under the lock: another process may have done it meanwhile.
+    let version = version_of(&transaction)?;
+    for step in MIGRATIONS.iter().skip(version) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", MIGRATIONS.len())?;
+    transaction.commit()?;
+    Ok(())
+}
+
+fn version_of(connection: &Connection) -> Result<usize, StoreError> {
+    let application: i32 = connection.pragma_query_value(None, "application_id", |r| r.get(0))?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |r| r.get(0))?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+    let is_new = application == 0 && tables == 0 && version == 0;
+    let found = usize::try_from(version).map_err(|_| StoreError::Foreign)?;
+    if application != APPLICATION_ID && !is_new {
+        return Err(StoreError::Foreign);
+    }
+    if found > MIGRATIONS.len() {
+        return Err(StoreError::Newer { found, known: MIGRATIONS.len() });
+    }
+    Ok(found)
+}

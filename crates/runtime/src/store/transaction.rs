@@ -1,0 +1,225 @@
+//! One atomic step: load, decide, commit, audit.
+//!
+//! Everything that changes a store passes through [`Transaction::ask`]. Part of the trusted base.
+
+use custody_kernel::digest::Digest;
+use custody_kernel::id::{EntryId, Seq, Timestamp};
+use custody_kernel::key::Key;
+use custody_kernel::label::Label;
+use custody_kernel::memory::item::ContentRef;
+use custody_kernel::namespace::{Namespace, Tenant};
+use custody_kernel::record::{Answer, By, Record, Request};
+use custody_kernel::state::{Actor, Asked, State};
+use ed25519_dalek::SigningKey;
+use rusqlite::Connection;
+
+use super::ledger::Ledger;
+use super::{StoreError, read};
+use crate::clock::{Clock, random};
+
+/// The longest text that is stored in one piece, in bytes.
+pub const MAX_CONTENT_BYTES: usize = 64 << 20;
+
+/// Bytes on their way into the store, with the salt that hides them in the record.
+#[derive(Debug, Clone)]
+pub struct Content {
+    salt: [u8; 16],
+    bytes: Vec<u8>,
+    commitment: Digest,
+}
+
+impl Content {
+    /// Salts and commits to `bytes`.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] above [`MAX_CONTENT_BYTES`].
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, StoreError> {
+        let bytes = bytes.into();
+        if bytes.len() > MAX_CONTENT_BYTES {
+            let limit = MAX_CONTENT_BYTES;
+            return Err(StoreError::TooLarge { bytes: bytes.len(), limit });
+        }
+        let salt = random();
+        let commitment = Digest::commit(&salt, &bytes);
+        Ok(Self { salt, bytes, commitment })
+    }
+
+    /// What the record will keep of it.
+    pub const fn commitment(&self) -> Digest {
+        self.commitment
+    }
+}
+
+/// What came of a request, once it is durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// The entry it became; also the decision id.
+    pub id: EntryId,
+    /// Where that entry stands.
+    pub seq: Seq,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// The answer.
+    pub answer: Answer,
+    /// What is known of the entry.
+    pub label: Label,
+}
+
+/// A step in progress. Sees everything decided before it, and nothing half-done.
+pub struct Transaction<'a> {
+    pub(super) ledger: &'a mut Ledger,
+    pub(super) connection: &'a Connection,
+    pub(super) clock: &'a Clock,
+    /// Watched items that changed and whose files must follow.
+    pub(super) touched: &'a mut Vec<(Namespace, Key)>,
+    /// The key that signs from here on, when a request rotates it.
+    pub(super) next_signer: &'a mut Option<SigningKey>,
+}
+
+impl Transaction<'_> {
+    /// The state that requests are decided against.
+    pub fn state(&self) -> &State {
+        self.ledger.state()
+    }
+
+    /// Decides one request and writes the outcome, whatever it is: accepted, pending or refused.
+    ///
+    /// `content` is kept unless the request is refused. `advice` is stored beside the decision and
+    /// read by none.
+    ///
+    /// # Errors
+    /// [`StoreError::Ask`] when the request speaks of something that does not exist; nothing is
+    /// written then. Any other error undoes the whole group.
+    pub fn ask(
+        &mut self,
+        by: Actor,
+        request: Request,
+        content: Option<&Content>,
+        advice: Vec<String>,
+    ) -> Result<Receipt, StoreError> {
+        let asked = Asked { by, at: self.clock.now(), request };
+        let decided = self.ledger.state().decide(asked)?;
+        self.note_watched(decided.by(), decided.request(), decided.answer());
+        let id = EntryId::from_random(random());
+        let (record, bytes) = self.ledger.commit(decided, id, advice)?;
+        self.insert(&record, &bytes, content)?;
+        let Record { seq, at, answer, label, .. } = record;
+        Ok(Receipt { id, seq, at, answer, label })
+    }
+
+    /// A record, checked against the signed log.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when it is not the one that was signed.
+    pub fn record(&self, seq: Seq) -> Result<Record, StoreError> {
+        read::record(self.connection, self.ledger, seq)
+    }
+
+    /// A content, checked against its commitment.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when it is not the one that was recorded.
+    pub fn content(&self, content: ContentRef) -> Result<Vec<u8>, StoreError> {
+        read::content(self.connection, content)
+    }
+
+    /// The position of an entry.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownEntry`] when the store does not hold it.
+    pub fn position(&self, id: EntryId) -> Result<Seq, StoreError> {
+        read::position(self.connection, self.ledger, id)
+    }
+
+    /// Signs the checkpoint of this group, and all after it, with `signer`.
+    pub(crate) fn sign_with(&mut self, signer: SigningKey) {
+        *self.next_signer = Some(signer);
+    }
+
+    fn note_watched(&mut self, by: &By, request: &Request, answer: &Answer) {
+        let state = self.ledger.state();
+        if *answer != Answer::Done || state.watched().next().is_none() {
+            return;
+        }
+        let changed = state.changed_item(by, request);
+        // An adopted file is on disk already.
+        let adopted = matches!(request, Request::AdoptFile { .. });
+        if let Some((namespace, key)) = changed.filter(|_| !adopted) {
+            if state.watched_item(&namespace, &key).is_some() {
+                self.touched.push((namespace, key));
+            }
+        }
+    }
+
+    fn insert(
+        &self,
+        record: &Record,
+        bytes: &[u8],
+        content: Option<&Content>,
+    ) -> Result<(), StoreError> {
+        let seq = sql(record.seq);
+        let mut log = self
+            .connection
+            .prepare_cached("INSERT INTO log (seq, id, record) VALUES (?1, ?2, ?3)")?;
+        log.execute((seq, record.id.as_bytes(), bytes))?;
+        let mut edge = self
+            .connection
+            .prepare_cached("INSERT INTO edges (parent, child) VALUES (?1, ?2)")?;
+        for parent in &record.parents {
+            edge.execute((sql(*parent), seq))?;
+        }
+        let kept = !matches!(record.answer, Answer::Refused(_));
+        if let Some(content) = content.filter(|_| kept) {
+            let mut insert = self
+                .connection
+                .prepare_cached("INSERT INTO contents (arrival, salt, bytes) VALUES (?1, ?2, ?3)")?;
+            insert.execute((seq, content.salt, &content.bytes))?;
+        }
+        Ok(())
+    }
+}
+
+/// A position as SQLite stores it. Positions are counted up from zero and never reach 2⁶³.
+pub(super) fn sql(seq: Seq) -> i64 {
+    i64::try_from(seq.0).unwrap_or(i64::MAX)
+}
+
+/// The index of fingerprints of untrusted texts; see [`crate::ingress`].
+impl Transaction<'_> {
+    /// Where a fingerprint stands in untrusted entries of `tenant`.
+    pub(crate) fn prints_at(
+        &self,
+        tenant: &Tenant,
+        print: u64,
+    ) -> Result<Vec<(Seq, usize)>, StoreError> {
+        let mut select = self
+            .connection
+            .prepare_cached("SELECT arrival, at FROM runs WHERE tenant = ?1 AND print = ?2")?;
+        let rows = select.query_map((tenant.as_str(), print.cast_signed()), |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        })?;
+        let mut found = Vec::new();
+        for row in rows {
+            let (arrival, at) = row?;
+            if let (Ok(arrival), Ok(at)) = (u64::try_from(arrival), usize::try_from(at)) {
+                found.push((Seq(arrival), at));
+            }
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn store_print(
+        &self,
+        tenant: &Tenant,
+        print: u64,
+        arrival: Seq,
+        at: usize,
+    ) -> Result<(), StoreError> {
+        let at = i64::try_from(at).unwrap_or(i64::MAX);
+        let mut insert = self
+            .connection
+            .prepare_cached("INSERT OR IGNORE INTO runs (tenant, print, arrival, at) VALUES (?1, ?2, ?3, ?4)")?;
+        insert.execute((tenant.as_str(), print.cast_signed(), sql(arrival), at))?;
+        Ok(())
+    }
+}

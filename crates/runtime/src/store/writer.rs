@@ -1,0 +1,217 @@
+//! The one thread that writes: it gathers what is waiting into a group, decides each request in turn,
+//! and makes the group durable at once.
+//!
+//! Order: commit, sync, head, sync, acknowledge. A kill between any two of these loses nothing that
+//! was acknowledged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use custody_kernel::id::{Seq, StoreId};
+use custody_kernel::key::Key;
+use custody_kernel::namespace::Namespace;
+use ed25519_dalek::SigningKey;
+use rusqlite::Connection;
+
+use super::head::Head;
+use super::ledger::{Ledger, key_name};
+use super::open::{self, catch_up};
+use super::transaction::{Transaction, sql};
+use super::{Shared, StoreError};
+use crate::watch;
+
+/// The most requests in one group.
+const MAX_GROUP: usize = 1024;
+
+/// How long to wait for the writers of the last group to come back with their next request, as a
+/// share of what a lone commit costs anyway.
+const GATHER: Duration = Duration::from_micros(60);
+
+/// Work for the writer: runs inside the group's transaction, then hears how the group ended.
+pub(super) trait Job: Send {
+    /// Runs the work. Returns an error only when the group must be undone.
+    fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), ()>;
+    /// Tells whoever waits.
+    fn finish(self: Box<Self>, outcome: Result<(), Arc<StoreError>>);
+}
+
+/// The answer of one piece of work, once it is durable.
+#[derive(Debug)]
+pub struct Ticket<T> {
+    receiver: Receiver<Result<T, StoreError>>,
+}
+
+impl<T> Ticket<T> {
+    /// Waits until the work is durable, or is known to have changed nothing.
+    ///
+    /// # Errors
+    /// Why it changed nothing.
+    pub fn wait(self) -> Result<T, StoreError> {
+        self.receiver.recv().map_err(|_| StoreError::Closed)?
+    }
+}
+
+pub(super) struct Work<T, F> {
+    work: Option<F>,
+    result: Option<Result<T, StoreError>>,
+    sender: Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Work<T, F> {
+    pub(super) fn new(work: F) -> (Self, Ticket<T>) {
+        let (sender, receiver) = crossbeam_channel::bounded(1);
+        (Self { work: Some(work), result: None, sender }, Ticket { receiver })
+    }
+}
+
+impl<T, F> Job for Work<T, F>
+where
+    T: Send,
+    F: FnOnce(&mut Transaction<'_>) -> Result<T, StoreError> + Send,
+{
+    fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), ()> {
+        let Some(work) = self.work.take() else { return Ok(()) };
+        let before = transaction.ledger.len();
+        let result = work(transaction);
+        // An error before anything was written concerns nobody else.
+        let undo = result.is_err() && transaction.ledger.len() != before;
+        self.result = Some(result);
+        if undo { Err(()) } else { Ok(()) }
+    }
+
+    fn finish(self: Box<Self>, outcome: Result<(), Arc<StoreError>>) {
+        let result = match (outcome, self.result) {
+            (_, Some(Err(own))) => Err(own),
+            (Ok(()), Some(result)) => result,
+            (Err(cause), _) => Err(StoreError::Undone(cause)),
+            (Ok(()), None) => Err(StoreError::HalfWay),
+        };
+        // Nobody waits for an observation; that is no failure.
+        let _ = self.sender.send(result);
+    }
+}
+
+pub(super) struct Writer {
+    pub(super) shared: Arc<Shared>,
+    pub(super) connection: Connection,
+    pub(super) head: Head,
+    pub(super) signer: SigningKey,
+    pub(super) store: StoreId,
+    /// Set while an owner adopts a store whose head was lost: the next head replaces whatever is there.
+    pub(super) adopting: bool,
+}
+
+impl Writer {
+    /// Serves until every handle of the store is gone.
+    pub(super) fn serve(mut self, jobs: &Receiver<Box<dyn Job>>) {
+        let mut expected = 1;
+        while let Some(group) = gather(jobs, expected) {
+            expected = group.len();
+            self.commit(group);
+        }
+    }
+
+    fn commit(&mut self, mut group: Vec<Box<dyn Job>>) {
+        let shared = Arc::clone(&self.shared);
+        // Held until the group is durable, so that nobody sees what may still be undone.
+        let mut ledger = shared.ledger.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let outcome = self.try_commit(&mut ledger, &mut group).map_err(|error| {
+            tracing::warn!(%error, "a group of requests was undone");
+            // What was folded in is not in the database. Read it again before going on.
+            *ledger = None;
+            Arc::new(error)
+        });
+        drop(ledger);
+        for job in group {
+            job.finish(outcome.clone());
+        }
+    }
+
+    fn try_commit(
+        &mut self,
+        slot: &mut Option<Ledger>,
+        group: &mut [Box<dyn Job>],
+    ) -> Result<(), StoreError> {
+        let transaction = rusqlite::Transaction::new_unchecked(
+            &self.connection,
+            rusqlite::TransactionBehavior::Immediate,
+        )?;
+        let ledger = match slot {
+            Some(ledger) => ledger,
+            None => slot.insert(open::load(&transaction)?),
+        };
+        catch_up(&transaction, ledger)?;
+        if !self.adopting {
+            open::not_behind(&self.head.slots()?, ledger)?;
+        }
+        let before = ledger.len();
+        let mut touched = Vec::new();
+        let mut next_signer = None;
+        for job in group.iter_mut() {
+            let mut step = Transaction {
+                ledger,
+                connection: &transaction,
+                clock: &self.shared.clock,
+                touched: &mut touched,
+                next_signer: &mut next_signer,
+            };
+            job.run(&mut step).map_err(|()| StoreError::HalfWay)?;
+        }
+        if ledger.len() == before {
+            return Ok(());
+        }
+        if let Some(signer) = next_signer {
+            self.signer = signer;
+        } else if !ledger.is_signed_by(&self.signer) {
+            // Another process rotated the log key.
+            self.signer = self.shared.keys.log_key()?;
+        }
+        let note = ledger.checkpoint(self.store).sign(&self.signer, &key_name());
+        transaction
+            .prepare_cached("INSERT OR REPLACE INTO checkpoints (size, note) VALUES (?1, ?2)")?
+            .execute((sql(Seq(ledger.len())), &note))?;
+        // Only what stands between the head and the end is needed to accept a tail.
+        transaction
+            .prepare_cached("DELETE FROM checkpoints WHERE size < ?1")?
+            .execute([sql(Seq(before))])?;
+        transaction.commit()?;
+        let written = if self.adopting {
+            self.head.replace(&note)
+        } else {
+            self.head.advance(&note, ledger)
+        };
+        written.map_err(|cause| StoreError::Unacknowledged(Box::new(cause)))?;
+        self.adopting = false;
+        self.follow_files(ledger, &touched);
+        Ok(())
+    }
+
+    /// Brings watched files up to the items that changed. A file that cannot be written is reported by
+    /// whoever checks it next; the record is what counts.
+    fn follow_files(&self, ledger: &Ledger, touched: &[(Namespace, Key)]) {
+        for (namespace, key) in touched {
+            let followed = watch::follow(&self.connection, ledger.state(), namespace, key);
+            if let Err(error) = followed {
+                tracing::warn!(%namespace, %key, %error, "a watched file could not follow its item");
+            }
+        }
+    }
+}
+
+/// Waits for work, then takes what else is waiting. When the last group had many writers, gives them
+/// a moment to come back: a commit costs the same for one as for all of them.
+fn gather(jobs: &Receiver<Box<dyn Job>>, expected: usize) -> Option<Vec<Box<dyn Job>>> {
+    let mut group = vec![jobs.recv().ok()?];
+    while group.len() < MAX_GROUP {
+        match jobs.try_recv() {
+            Ok(job) => group.push(job),
+            Err(_) if group.len() >= expected => break,
+            Err(_) => match jobs.recv_timeout(GATHER) {
+                Ok(job) => group.push(job),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            },
+        }
+    }
+    Some(group)
+}
