@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::{fuzz, test};
+use crate::{fuzz, test, tidy};
 
 /// One thing `cargo xtask` does.
 pub(crate) struct Chore {
@@ -21,6 +21,12 @@ pub(crate) const CHORES: &[Chore] = &[
         arguments: "[CARGO TEST ARGUMENTS]",
         about: "run every test and count what passed, failed and was skipped",
         run: test::run,
+    },
+    Chore {
+        name: "tidy",
+        arguments: "",
+        about: "check what the compiler cannot: layering, purity, claims, links, licences",
+        run: tidy::run,
     },
     Chore {
         name: "fuzz",

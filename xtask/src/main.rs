@@ -1,8 +1,9 @@
-//! The project's own chores: `cargo xtask test` and `fuzz`.
+//! The project's own chores: `cargo xtask test`, `tidy` and `fuzz`.
 
 mod chores;
 mod fuzz;
 mod test;
+mod tidy;
 mod workspace;
 
 use std::process::ExitCode;
