@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::{fuzz, test, tidy};
+use crate::{ci, fuzz, test, tidy};
 
 /// One thing `cargo xtask` does.
 pub(crate) struct Chore {
@@ -28,6 +28,7 @@ pub(crate) const CHORES: &[Chore] = &[
         about: "check what the compiler cannot: layering, purity, claims, links, licences",
         run: tidy::run,
     },
+    Chore { name: "ci", arguments: "", about: "run everything a change must pass", run: ci::run },
     Chore {
         name: "fuzz",
         arguments: "[--seconds N] [TARGET]",

@@ -1,6 +1,7 @@
-//! The project's own chores: `cargo xtask test`, `tidy` and `fuzz`.
+//! The project's own chores: `cargo xtask test`, `tidy`, `ci` and `fuzz`.
 
 mod chores;
+mod ci;
 mod fuzz;
 mod test;
 mod tidy;
