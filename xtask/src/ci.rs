@@ -1,0 +1,103 @@
+//! `cargo xtask ci`: everything a change must pass, in the order that fails soonest.
+//!
+//! The tests come last, so that their closing line is the last line printed.
+
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{test, tidy, workspace};
+
+/// The steps. Add one here; keep `test` last.
+const STEPS: &[Step] = &[
+    Step { name: "format", action: Action::Cargo(&["fmt", "--all", "--check"]) },
+    Step {
+        name: "clippy",
+        action: Action::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    },
+    Step { name: "documentation", action: Action::Doc },
+    Step { name: "tidy", action: Action::Tidy },
+    Step { name: "release build", action: Action::Cargo(&["build", "--release"]) },
+    Step { name: "test", action: Action::Test },
+];
+
+struct Step {
+    name: &'static str,
+    action: Action,
+}
+
+enum Action {
+    /// `cargo` with these arguments.
+    Cargo(&'static [&'static str]),
+    /// `cargo doc`, where a broken link is an error.
+    Doc,
+    /// `cargo xtask tidy`.
+    Tidy,
+    /// `cargo xtask test`.
+    Test,
+}
+
+/// How a step ended.
+enum Outcome {
+    Passed,
+    Failed,
+    /// The tests ran; their closing line is still to be printed.
+    Tested(test::Tally),
+}
+
+/// Runs the steps and stops at the first that fails.
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    if let Some(argument) = arguments.first() {
+        bail!("unknown argument `{argument}`; `cargo xtask ci` takes none");
+    }
+    for Step { name, action } in STEPS {
+        println!("==> {name}");
+        let started = Instant::now();
+        let outcome = perform(action).with_context(|| format!("step `{name}` could not run"))?;
+        let seconds = started.elapsed().as_secs_f64();
+        match outcome {
+            Outcome::Passed => println!("==> {name}: passed in {seconds:.1} s"),
+            Outcome::Failed => {
+                println!("==> {name}: FAILED after {seconds:.1} s");
+                return Ok(ExitCode::FAILURE);
+            }
+            Outcome::Tested(tally) => {
+                println!("==> {name}: ran in {seconds:.1} s\n{tally}");
+                return Ok(tally.exit_code());
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn perform(action: &Action) -> Result<Outcome> {
+    let passed = match action {
+        Action::Cargo(arguments) => succeeds(workspace::cargo().args(*arguments))?,
+        Action::Doc => {
+            let mut command = workspace::cargo();
+            command.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+            succeeds(&mut command)?
+        }
+        Action::Tidy => tidy::report()?.is_empty(),
+        Action::Test => return Ok(Outcome::Tested(test::run_tests(&[])?)),
+    };
+    Ok(if passed { Outcome::Passed } else { Outcome::Failed })
+}
+
+fn succeeds(command: &mut Command) -> Result<bool> {
+    Ok(command.status().context("could not start cargo")?.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tests_come_last_so_that_their_count_is_the_last_line() {
+        let is_test: Vec<bool> =
+            STEPS.iter().map(|step| matches!(step.action, Action::Test)).collect();
+        assert_eq!(is_test.iter().rposition(|test| *test), Some(STEPS.len() - 1));
+        assert_eq!(is_test.iter().filter(|test| **test).count(), 1);
+    }
+}
