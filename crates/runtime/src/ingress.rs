@@ -9,7 +9,8 @@
 //! SIGMOD 2003): with k-grams of [`GRAM`] and windows of [`WINDOW`], every common run of
 //! `WINDOW + GRAM - 1` = 64 characters shares at least one.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
 use std::ops::Range;
 
 use custody_kernel::id::{Seq, SessionId};
@@ -98,19 +99,13 @@ impl Transaction<'_> {
         let mut receipts = Vec::with_capacity(parts.len());
         for (range, source) in &parts {
             let part = observation.text.get(range.clone()).unwrap_or_default();
-            receipts.push(self.observe_part(session, observation, part, *source)?);
-        }
-        if let [receipt] = receipts.as_slice() {
+            let receipt = self.observe_part(session, observation, part, *source)?;
             if receipt.label.trust() == Trust::Untrusted {
-                self.remember_prints(&tenant, receipt.seq, &prints)?;
+                let whole = part.len() == observation.text.len();
+                let own = if whole { prints.clone() } else { Normalised::of(part).prints() };
+                self.remember_prints(&tenant, receipt.seq, &own)?;
             }
-        } else {
-            for (receipt, (range, _)) in receipts.iter().zip(&parts) {
-                if receipt.label.trust() == Trust::Untrusted {
-                    let part = observation.text.get(range.clone()).unwrap_or_default();
-                    self.remember_prints(&tenant, receipt.seq, &Normalised::of(part).prints())?;
-                }
-            }
+            receipts.push(receipt);
         }
         Ok(receipts)
     }
@@ -150,12 +145,12 @@ impl Transaction<'_> {
             if echoes.last().is_some_and(|(range, _)| covered(range)) {
                 continue;
             }
-            for (source, at) in self.sources_of(tenant, print.hash)? {
-                if !sources.contains_key(&source) {
-                    sources.insert(source, self.normalised_source(source)?);
-                }
-                let run = sources.get(&source).and_then(|other| text.run(print.at, other, at));
-                if let Some(run) = run {
+            for (source, at) in self.prints_at(tenant, print.hash)? {
+                let other = match sources.entry(source) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(unknown) => unknown.insert(self.normalised_source(source)?),
+                };
+                if let Some(run) = text.run(print.at, other, at) {
                     let from = echoes.last().map_or(0, |(range, _)| range.end);
                     echoes.push((run.start.max(from)..run.end, source));
                     break;
@@ -266,10 +261,10 @@ impl Normalised {
             while window.front().is_some_and(|first| first.at + WINDOW <= print.at) {
                 window.pop_front();
             }
-            if print.at + 1 >= WINDOW {
-                if let Some(smallest) = window.front().filter(|p| selected.last() != Some(p)) {
-                    selected.push(*smallest);
-                }
+            if print.at + 1 >= WINDOW
+                && let Some(smallest) = window.front().filter(|p| selected.last() != Some(p))
+            {
+                selected.push(*smallest);
             }
         }
         selected
@@ -312,10 +307,6 @@ impl Normalised {
 }
 
 impl Transaction<'_> {
-    fn sources_of(&self, tenant: &Tenant, hash: u64) -> Result<Vec<(Seq, usize)>, StoreError> {
-        self.prints_at(tenant, hash)
-    }
-
     fn remember_prints(
         &self,
         tenant: &Tenant,

@@ -101,9 +101,8 @@ impl KeyFolder {
     /// The names of the humans whose keys are here.
     pub fn humans(&self) -> Vec<String> {
         let Ok(files) = fs::read_dir(self.0.join("humans")) else { return Vec::new() };
-        let name = |file: fs::DirEntry| {
-            Some(file.file_name().to_str()?.strip_suffix(".pem")?.to_owned())
-        };
+        let name =
+            |file: fs::DirEntry| Some(file.file_name().to_str()?.strip_suffix(".pem")?.to_owned());
         let mut names: Vec<_> = files.flatten().filter_map(name).collect();
         names.sort_unstable();
         names
@@ -133,7 +132,8 @@ impl KeyFolder {
     ) -> Result<(), StoreError> {
         let path = self.human_path(name);
         let pem = key.0.to_pkcs8_encrypted_pem(passphrase, LineEnding::LF);
-        let pem = pem.map_err(|cause| StoreError::Key { path: path.clone(), why: cause.to_string() })?;
+        let pem =
+            pem.map_err(|cause| StoreError::Key { path: path.clone(), why: cause.to_string() })?;
         self.make_folders()?;
         write_secret(&path, pem.as_bytes(), existing)
     }
@@ -148,7 +148,8 @@ impl KeyFolder {
     pub(crate) fn store_next_log_key(&self, key: &SigningKey) -> Result<(), StoreError> {
         let path = self.next_log_key_path();
         let pem = key.to_pkcs8_pem(LineEnding::LF);
-        let pem = pem.map_err(|cause| StoreError::Key { path: path.clone(), why: cause.to_string() })?;
+        let pem =
+            pem.map_err(|cause| StoreError::Key { path: path.clone(), why: cause.to_string() })?;
         self.make_folders()?;
         write_secret(&path, pem.as_bytes(), Existing::Replace)
     }
@@ -156,8 +157,11 @@ impl KeyFolder {
     /// Puts the next log key in force: after its rotation was committed.
     pub(crate) fn take_next_log_key(&self) -> Result<(), StoreError> {
         let (from, to) = (self.next_log_key_path(), self.log_key_path());
-        fs::rename(&from, &to)
-            .map_err(|cause| StoreError::File { doing: "rename", path: from, cause })?;
+        fs::rename(&from, &to).map_err(|cause| StoreError::File {
+            doing: "rename",
+            path: from,
+            cause,
+        })?;
         sync_folder(&to)
     }
 
@@ -209,10 +213,8 @@ impl KeyFolder {
 
     fn read(&self, path: &Path) -> Result<Zeroizing<String>, StoreError> {
         let text = fs::read_to_string(path);
-        text.map(Zeroizing::new).map_err(|cause| StoreError::Key {
-            path: path.into(),
-            why: cause.to_string(),
-        })
+        text.map(Zeroizing::new)
+            .map_err(|cause| StoreError::Key { path: path.into(), why: cause.to_string() })
     }
 
     fn make_folders(&self) -> Result<(), StoreError> {

@@ -70,9 +70,9 @@ impl Store {
         owner: &Authority,
         new: NewPrincipal<'_>,
     ) -> Result<(Receipt, Option<Zeroizing<String>>), StoreError> {
-        let token = new.with_token.then(|| {
-            Zeroizing::new(format!("{TOKEN_PREFIX}{}", hex::encode(random::<32>())))
-        });
+        let token = new
+            .with_token
+            .then(|| Zeroizing::new(format!("{TOKEN_PREFIX}{}", hex::encode(random::<32>()))));
         let principal = Principal {
             id: PrincipalId::from_random(random()),
             name: checked_name(new.name)?,

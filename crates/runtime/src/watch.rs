@@ -60,25 +60,28 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotWatched`] when the item has no file.
-    pub fn check_file_of(&self, namespace: &Namespace, key: &Key) -> Result<FileReport, StoreError> {
+    pub fn check_file_of(
+        &self,
+        namespace: &Namespace,
+        key: &Key,
+    ) -> Result<FileReport, StoreError> {
         let watched = self.state(|state| state.watched_item(namespace, key).cloned())?;
-        let not_watched = || StoreError::NotWatched {
-            namespace: namespace.clone(),
-            key: key.to_string(),
-        };
+        let not_watched =
+            || StoreError::NotWatched { namespace: namespace.clone(), key: key.to_string() };
         self.check_file(watched.ok_or_else(not_watched)?)
     }
 
     fn check_file(&self, watched: Watched) -> Result<FileReport, StoreError> {
         let item = self.state(|state| state.item(&watched.namespace, &watched.key).cloned())?;
         let item = item.unwrap_or_default();
-        let recorded =
-            item.current.map(|version| self.content(version.content)).transpose()?;
+        let recorded = item.current.map(|version| self.content(version.content)).transpose()?;
         let read = std::fs::read(&watched.path);
         let state = match (&read, &recorded) {
             (Ok(bytes), Some(recorded)) if bytes == recorded => FileState::Matches,
             (Ok(_), _) => FileState::Edited,
-            (Err(error), None) if error.kind() == std::io::ErrorKind::NotFound => FileState::Matches,
+            (Err(error), None) if error.kind() == std::io::ErrorKind::NotFound => {
+                FileState::Matches
+            }
             (Err(error), Some(_)) if error.kind() == std::io::ErrorKind::NotFound => {
                 FileState::Missing
             }

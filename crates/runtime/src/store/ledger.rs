@@ -52,8 +52,7 @@ impl Ledger {
     /// they lead to was found signed.
     pub(crate) fn replay(&mut self, bytes: &[u8]) -> Result<Record, StoreError> {
         let at = self.len();
-        let record =
-            Record::from_bytes(bytes).map_err(|cause| Tampering::Unreadable(at, cause))?;
+        let record = Record::from_bytes(bytes).map_err(|cause| Tampering::Unreadable(at, cause))?;
         self.state.apply(&record).map_err(|cause| Tampering::Inconsistent(at, cause))?;
         self.push(&record, bytes)?;
         Ok(record)
@@ -94,7 +93,8 @@ impl Ledger {
 
     fn trust_log_key(&mut self, key: &LogKey) -> Result<(), StoreError> {
         let certified = self.state.owner().zip(self.state.store());
-        let verifying = VerifyingKey::from_bytes(&key.public_key.0).map_err(|_| Tampering::LogKey)?;
+        let verifying =
+            VerifyingKey::from_bytes(&key.public_key.0).map_err(|_| Tampering::LogKey)?;
         if !certified.is_some_and(|(owner, store)| key.is_certified_by(owner, store)) {
             return Err(Tampering::LogKey.into());
         }

@@ -31,15 +31,15 @@ use ed25519_dalek::SigningKey;
 use rusqlite::{Connection, OpenFlags};
 
 pub use error::{StoreError, Tampering};
-pub(crate) use head::sync_folder;
 use head::Head;
+pub(crate) use head::sync_folder;
 use ledger::Ledger;
-pub use transaction::{Content, MAX_CONTENT_BYTES, Receipt, Transaction};
 pub(crate) use read::content as read_content;
+pub use transaction::{Content, MAX_CONTENT_BYTES, Receipt, Transaction};
 pub use verify::VerifyReport;
 pub use verify::content_of;
-use writer::{Job, Work, Writer};
 pub use writer::Ticket;
+use writer::{Job, Work, Writer};
 
 use crate::clock::{Clock, random};
 use crate::keys::{HumanKey, KeyFolder, fresh_key};
@@ -118,9 +118,9 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let keys = KeyFolder::new(&paths.keys);
         let name = checked_name(owner)?;
-        if Head::open(&keys.head())?.is_some_and(|mut head| {
-            head.slots().is_ok_and(|slots| !slots.is_blank())
-        }) {
+        if Head::open(&keys.head())?
+            .is_some_and(|mut head| head.slots().is_ok_and(|slots| !slots.is_blank()))
+        {
             return Err(StoreError::KeysExist(paths.keys.clone()));
         }
         let connection = connect(&paths.store, OpenFlags::SQLITE_OPEN_CREATE)?;
@@ -262,7 +262,11 @@ impl Store {
         let thread = std::thread::Builder::new()
             .name("custody-writer".into())
             .spawn(move || writer.serve(&waiting))
-            .map_err(|cause| StoreError::File { doing: "serve", path: paths.store.clone(), cause })?;
+            .map_err(|cause| StoreError::File {
+                doing: "serve",
+                path: paths.store.clone(),
+                cause,
+            })?;
         let writer = Arc::new(WriterThread { jobs: Some(jobs), thread: Some(thread) });
         Ok(Self { shared, writer })
     }
@@ -423,10 +427,10 @@ impl Store {
                 let mut reader = lock(&self.shared.reader);
                 let (connection, head) = &mut *reader;
                 let ledger = self.shared.ledger.read().unwrap_or_else(PoisonError::into_inner);
-                if let Some(ledger) = &*ledger {
-                    if open::is_current(connection, head, ledger)? {
-                        return look(connection, ledger);
-                    }
+                if let Some(ledger) = &*ledger
+                    && open::is_current(connection, head, ledger)?
+                {
+                    return look(connection, ledger);
                 }
             }
             // Others wrote, or a commit failed: the writer reads what there is now.
@@ -452,11 +456,14 @@ fn signer_of(keys: &KeyFolder, ledger: &Ledger) -> Result<SigningKey, StoreError
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
-    if flags.contains(OpenFlags::SQLITE_OPEN_CREATE) {
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder)
-                .map_err(|cause| StoreError::File { doing: "create", path: folder.into(), cause })?;
-        }
+    if flags.contains(OpenFlags::SQLITE_OPEN_CREATE)
+        && let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty())
+    {
+        std::fs::create_dir_all(folder).map_err(|cause| StoreError::File {
+            doing: "create",
+            path: folder.into(),
+            cause,
+        })?;
     }
     let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

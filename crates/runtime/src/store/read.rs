@@ -85,7 +85,8 @@ pub(super) fn children(
     let mut children = Vec::new();
     for row in rows {
         let child = Seq(u64::try_from(row?).map_err(|_| lies())?);
-        if child.0 >= ledger.len() || !record(connection, ledger, child)?.parents.contains(&parent) {
+        if child.0 >= ledger.len() || !record(connection, ledger, child)?.parents.contains(&parent)
+        {
             return Err(lies().into());
         }
         children.push(child);

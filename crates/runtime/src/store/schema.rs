@@ -65,7 +65,11 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), StoreError> {
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX))?;
+    transaction.pragma_update(
+        None,
+        "user_version",
+        i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX),
+    )?;
     transaction.commit()?;
     Ok(())
 }

@@ -144,10 +144,10 @@ impl Transaction<'_> {
         let changed = state.changed_item(by, request);
         // An adopted file is on disk already.
         let adopted = matches!(request, Request::AdoptFile { .. });
-        if let Some((namespace, key)) = changed.filter(|_| !adopted) {
-            if state.watched_item(&namespace, &key).is_some() {
-                self.touched.push((namespace, key));
-            }
+        if let Some((namespace, key)) = changed.filter(|_| !adopted)
+            && state.watched_item(&namespace, &key).is_some()
+        {
+            self.touched.push((namespace, key));
         }
     }
 
@@ -162,17 +162,16 @@ impl Transaction<'_> {
             .connection
             .prepare_cached("INSERT INTO log (seq, id, record) VALUES (?1, ?2, ?3)")?;
         log.execute((seq, record.id.as_bytes(), bytes))?;
-        let mut edge = self
-            .connection
-            .prepare_cached("INSERT INTO edges (parent, child) VALUES (?1, ?2)")?;
+        let mut edge =
+            self.connection.prepare_cached("INSERT INTO edges (parent, child) VALUES (?1, ?2)")?;
         for parent in &record.parents {
             edge.execute((sql(*parent), seq))?;
         }
         let kept = !matches!(record.answer, Answer::Refused(_));
         if let Some(content) = content.filter(|_| kept) {
-            let mut insert = self
-                .connection
-                .prepare_cached("INSERT INTO contents (arrival, salt, bytes) VALUES (?1, ?2, ?3)")?;
+            let mut insert = self.connection.prepare_cached(
+                "INSERT INTO contents (arrival, salt, bytes) VALUES (?1, ?2, ?3)",
+            )?;
             insert.execute((seq, content.salt, &content.bytes))?;
         }
         Ok(())
@@ -216,9 +215,9 @@ impl Transaction<'_> {
         at: usize,
     ) -> Result<(), StoreError> {
         let at = i64::try_from(at).unwrap_or(i64::MAX);
-        let mut insert = self
-            .connection
-            .prepare_cached("INSERT OR IGNORE INTO runs (tenant, print, arrival, at) VALUES (?1, ?2, ?3, ?4)")?;
+        let mut insert = self.connection.prepare_cached(
+            "INSERT OR IGNORE INTO runs (tenant, print, arrival, at) VALUES (?1, ?2, ?3, ?4)",
+        )?;
         insert.execute((tenant.as_str(), print.cast_signed(), sql(arrival), at))?;
         Ok(())
     }

@@ -25,10 +25,7 @@ pub struct VerifyReport {
     pub breaks: u64,
 }
 
-pub(super) fn verify(
-    connection: &Connection,
-    ledger: &Ledger,
-) -> Result<VerifyReport, StoreError> {
+pub(super) fn verify(connection: &Connection, ledger: &Ledger) -> Result<VerifyReport, StoreError> {
     let mut report = VerifyReport::default();
     let mut again = State::default();
     for seq in (0..ledger.len()).map(Seq) {

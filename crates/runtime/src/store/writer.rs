@@ -176,11 +176,8 @@ impl Writer {
             .prepare_cached("DELETE FROM checkpoints WHERE size < ?1")?
             .execute([sql(Seq(before))])?;
         transaction.commit()?;
-        let written = if self.adopting {
-            self.head.replace(&note)
-        } else {
-            self.head.advance(&note, ledger)
-        };
+        let written =
+            if self.adopting { self.head.replace(&note) } else { self.head.advance(&note, ledger) };
         written.map_err(|cause| StoreError::Unacknowledged(Box::new(cause)))?;
         self.adopting = false;
         self.follow_files(ledger, &touched);
