@@ -1,1 +1,10 @@
 //! How the outside speaks to Custody: protocol and trace formats.
+//!
+//! - [`trace`]: recorded conversations, as JSON Lines, into typed messages.
+//! - [`memory_tools`]: which tool calls read or change an agent's memory.
+//!
+//! Both only parse: they open no file, ask no clock and decide nothing.
+
+mod excerpt;
+pub mod memory_tools;
+pub mod trace;

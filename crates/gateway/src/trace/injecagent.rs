@@ -1,0 +1,66 @@
+//! A case of the InjecAgent benchmark, as the conversation it describes.
+//!
+//! A user asks, the assistant calls one tool, and the tool's answer carries the attack.
+//!
+//! Source: Zhan et al., *InjecAgent*, 2024, §3.
+
+use serde_json::{Map, Value};
+
+use super::error::Problem;
+use super::field::{Path, require_text};
+use super::json::Budget;
+use super::message::{Message, Role, ToolCall};
+use super::python_literal::parse_dict;
+
+/// The case's only call.
+const CALL_ID: &str = "call_1";
+
+/// Reads one row into its three messages.
+///
+/// `text`, the tool's answer with the attack put in, stays as the row has it: the
+/// published rows wrap it in one more pair of quotes.
+///
+/// # Errors
+/// A field is missing or no string, or the parameters are not a plain Python dict.
+pub(super) fn read_case(
+    mut row: Map<String, Value>,
+    budget: &mut Budget,
+) -> Result<[Message; 3], Problem> {
+    let mut field = |name| {
+        require_text(&mut row, name, &Path::Line, "write a string, as InjecAgent's cases have it")
+    };
+    let instruction = field("user_instruction")?;
+    let tool = field("user_tool")?;
+    let parameters = field("tool_parameters")?;
+    let answer = field("text")?;
+    let arguments = parse_dict(&parameters, budget).map_err(|cause| Problem::Parameters {
+        path: Path::Line.field("tool_parameters").to_string(),
+        cause,
+    })?;
+    let call = ToolCall {
+        id: Some(CALL_ID.to_owned()),
+        name: tool.clone(),
+        arguments,
+        arguments_raw: parameters,
+    };
+    Ok([
+        message(Role::User, instruction),
+        Message { tool_calls: vec![call], ..message(Role::Assistant, String::new()) },
+        Message {
+            tool_call_id: Some(CALL_ID.to_owned()),
+            name: Some(tool),
+            ..message(Role::Tool, answer)
+        },
+    ])
+}
+
+fn message(role: Role, text: String) -> Message {
+    Message {
+        role,
+        text,
+        other_parts: Vec::new(),
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        name: None,
+    }
+}
