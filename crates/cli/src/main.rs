@@ -1,3 +1,89 @@
 //! The `custody` command.
+//!
+//! Exit codes: 0 fine, 1 something was refused or found, 2 wrong usage or an internal error.
 
-fn main() {}
+mod command;
+mod config;
+mod context;
+mod credential;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use context::{Context, Global};
+use output::{Outcome, error_line};
+
+/// Keeps the chain of custody for LLM agents.
+///
+/// Everything an agent reads, remembers or acts on is recorded with where it came from, and memory
+/// writes are decided by that provenance, never by what a text says.
+///
+/// Start with `custody demo`.
+#[derive(Debug, Parser)]
+#[command(name = "custody", version, about, long_about, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 fine, 1 refused or found something, 2 usage or internal error."
+)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Watch a poisoned page try to get into an agent's memory, and fail
+    Demo(command::demo::Args),
+    /// Decide recorded agent traces: JSON Lines of chat messages
+    Replay(command::replay::Args),
+    /// Read, write and review what agents remember
+    #[command(subcommand)]
+    Memory(command::memory::Command),
+    /// Look at the record, verify it, export it
+    #[command(subcommand)]
+    Ledger(command::ledger::Command),
+    /// Make and show the keys of a store
+    #[command(subcommand)]
+    Keys(command::keys::Command),
+    /// Register who may ask for what
+    #[command(subcommand)]
+    Principal(command::principal::Command),
+    /// Check that store, keys, head and watched files are in order
+    Doctor(command::doctor::Args),
+    /// Measure whether the claims hold
+    #[command(subcommand)]
+    Eval(command::eval::Command),
+    /// Print the completions of a shell
+    Completions(command::completions::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let json = cli.global.json;
+    match run(cli) {
+        Ok(Outcome::Fine) => ExitCode::SUCCESS,
+        Ok(Outcome::Found) => ExitCode::from(1),
+        Err(error) => {
+            error_line(&error, json);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<Outcome> {
+    let context = Context::new(cli.global)?;
+    match cli.command {
+        Command::Demo(args) => command::demo::run(&context, &args),
+        Command::Replay(args) => command::replay::run(&context, &args),
+        Command::Memory(command) => command::memory::run(&context, command),
+        Command::Ledger(command) => command::ledger::run(&context, command),
+        Command::Keys(command) => command::keys::run(&context, command),
+        Command::Principal(command) => command::principal::run(&context, command),
+        Command::Doctor(args) => command::doctor::run(&context, &args),
+        Command::Eval(command) => command::eval::run(&context, command),
+        Command::Completions(args) => command::completions::run(&args),
+    }
+}

@@ -1,0 +1,19 @@
+//! To be written.
+
+use crate::context::Context;
+use crate::output::Outcome;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// To be written
+    Todo,
+}
+
+pub(crate) fn run(_: &Context, _: Command) -> anyhow::Result<Outcome> {
+    Ok(Outcome::Fine)
+}
+
+/// Offers to found the store at its first use.
+pub(crate) fn offer_init(_: &Context) -> anyhow::Result<custody_runtime::Store> {
+    anyhow::bail!("not yet")
+}

@@ -1,0 +1,117 @@
+//! What every command shares: the global options, the configuration, and the way to the store.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use custody_kernel::digest::Digest;
+use custody_kernel::namespace::Tenant;
+use custody_kernel::principal::Authority;
+use custody_runtime::clock::Clock;
+use custody_runtime::keys::KeyFolder;
+use custody_runtime::{Paths, Store, StoreError};
+use etcetera::{BaseStrategy, choose_base_strategy};
+
+use crate::config::Config;
+use crate::credential;
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// The store [default: custody/custody.db in the platform's data folder]
+    #[arg(long, global = true, value_name = "PATH", env = "CUSTODY_STORE")]
+    pub(crate) store: Option<PathBuf>,
+    /// The folder of the signed head and the keys [default: a folder per store in the platform's
+    /// state folder]
+    #[arg(long, global = true, value_name = "DIR", env = "CUSTODY_KEYS")]
+    pub(crate) keys: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// The configuration file [default: custody/custody.toml in the platform's configuration folder]
+    #[arg(long, global = true, value_name = "FILE", env = "CUSTODY_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Options and configuration, put together.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) json: bool,
+    pub(crate) config: Config,
+    paths: Paths,
+}
+
+impl Context {
+    pub(crate) fn new(global: Global) -> anyhow::Result<Self> {
+        let folders = choose_base_strategy().context("could not find the home folder; set HOME")?;
+        let own = folders.config_dir().join("custody").join("custody.toml");
+        let config = Config::load(global.config.as_deref(), &own)?;
+        let store = global
+            .store
+            .or_else(|| config.store.path.clone())
+            .unwrap_or_else(|| folders.data_dir().join("custody").join("custody.db"));
+        let store = std::path::absolute(&store)
+            .with_context(|| format!("`{}` is not a path", store.display()))?;
+        let state = folders.state_dir().unwrap_or_else(|| folders.data_dir().join("state"));
+        let keys = global
+            .keys
+            .or_else(|| config.store.keys.clone())
+            .unwrap_or_else(|| state.join("custody").join(folder_name(&store)));
+        Ok(Self { json: global.json, config, paths: Paths { store, keys } })
+    }
+
+    /// Where the store is and its keys are.
+    pub(crate) fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// The folder of the keys.
+    pub(crate) fn key_folder(&self) -> KeyFolder {
+        KeyFolder::new(&self.paths.keys)
+    }
+
+    /// Opens the store. The first use of one offers to make its keys.
+    pub(crate) fn open(&self) -> anyhow::Result<Store> {
+        match Store::open(&self.paths, Clock::System) {
+            Err(StoreError::NoKeys(_)) if credential::has_terminal() => {
+                crate::command::keys::offer_init(self)
+            }
+            opened => Ok(opened?),
+        }
+    }
+
+    /// Who asks: the human of that name, whose passphrase is typed on the terminal, or nobody proven.
+    pub(crate) fn authority(&self, store: &Store, name: Option<&str>) -> anyhow::Result<Authority> {
+        match name {
+            None => Ok(Authority::unproven(Tenant::main())),
+            Some(name) => {
+                let key = credential::unlock(&self.key_folder(), name)?;
+                Ok(store.authenticate(name, &key)?)
+            }
+        }
+    }
+
+    /// Who asks for something that only a human may do: asked for the passphrase if there is a terminal
+    /// to type it on, otherwise nobody proven, which the kernel refuses and records.
+    pub(crate) fn human(&self, store: &Store, name: Option<&str>) -> anyhow::Result<Authority> {
+        match name {
+            None if credential::has_terminal() => self.authority(store, Some(&owner_name(store)?)),
+            None => Ok(Authority::unproven(Tenant::main())),
+            Some(_) if !credential::has_terminal() => Ok(Authority::unproven(Tenant::main())),
+            name => self.authority(store, name),
+        }
+    }
+}
+
+fn owner_name(store: &Store) -> anyhow::Result<String> {
+    let owner = store.state(|state| state.owner().map(|owner| owner.name.clone()))?;
+    owner.context("the store has no owner")
+}
+
+/// A name for the key folder of a store: readable, and different for different paths.
+fn folder_name(store: &Path) -> String {
+    let stem = store.file_stem().and_then(|stem| stem.to_str()).unwrap_or("store");
+    let readable: String = stem.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
+    let whole = Digest::of(store.as_os_str().as_encoded_bytes()).to_string();
+    format!("{readable}-{}", whole.get(..16).unwrap_or_default())
+}

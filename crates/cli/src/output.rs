@@ -1,0 +1,154 @@
+//! What people and programs read: colours on a terminal, plain text otherwise, JSON on request.
+
+use std::fmt::Display;
+
+use anstyle::{AnsiColor, Style};
+use custody_kernel::id::Timestamp;
+use serde::Serialize;
+
+/// How a command ended, when it did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Exit code 0.
+    Fine,
+    /// Something was refused, or found: exit code 1.
+    Found,
+}
+
+impl Outcome {
+    pub(crate) const fn found_if(found: bool) -> Self {
+        if found { Self::Found } else { Self::Fine }
+    }
+}
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
+pub(crate) const HEAD: Style = AnsiColor::Cyan.on_default().bold();
+
+/// `text` in `style`. The styles vanish when the output is no terminal, or `NO_COLOR` is set.
+pub(crate) fn paint(style: Style, text: impl Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// The style of an answer's word.
+pub(crate) fn answer_style(word: &str) -> Style {
+    match word {
+        "accepted" => GOOD,
+        "pending" => WARN,
+        _ => BAD,
+    }
+}
+
+/// One line on standard output. A closed pipe ends the program quietly, as for any filter.
+pub(crate) fn line(text: impl Display) {
+    use std::io::Write;
+    let mut out = anstream::stdout().lock();
+    if writeln!(out, "{text}").is_err() {
+        std::process::exit(0);
+    }
+}
+
+/// One JSON object on one line.
+pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
+    line(serde_json::to_string(value)?);
+    Ok(())
+}
+
+/// The error and its causes, on one line of standard error.
+pub(crate) fn error_line(error: &anyhow::Error, json: bool) {
+    let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
+    let mut parts: Vec<&str> = Vec::new();
+    for part in &chain {
+        // A transparent error repeats its cause.
+        if parts.last() != Some(&part.as_str()) {
+            parts.push(part);
+        }
+    }
+    let text = shown(&parts.join(": "));
+    if json {
+        let _ = json_line(&serde_json::json!({ "error": text }));
+    }
+    anstream::eprintln!("{}: {text}", paint(BAD.bold(), "error"));
+}
+
+/// Text from anywhere, made safe to print: control and invisible characters are escaped, so that no
+/// stored text can steer the terminal or hide.
+pub(crate) fn shown(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        let hidden = c.is_control() && c != '\n' && c != '\t';
+        let invisible = matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E0FFF}');
+        if hidden || invisible {
+            safe.extend(c.escape_unicode());
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
+}
+
+/// The beginning of a text on one line, at most `chars` long.
+pub(crate) fn excerpt(text: &str, chars: usize) -> String {
+    let one_line: Vec<&str> = text.split_whitespace().collect();
+    let one_line = shown(&one_line.join(" "));
+    if one_line.chars().count() <= chars {
+        return one_line;
+    }
+    let cut: String = one_line.chars().take(chars.saturating_sub(1)).collect();
+    format!("{cut}…")
+}
+
+/// A moment as `2026-11-21T09:30:00.123Z`.
+pub(crate) fn moment(at: Timestamp) -> String {
+    let ms = i64::try_from(at.0).unwrap_or(i64::MAX);
+    match jiff::Timestamp::from_millisecond(ms) {
+        Ok(moment) => format!("{moment:.3}"),
+        Err(_) => format!("{} ms", at.0),
+    }
+}
+
+/// Rows under headings, each column as wide as its widest cell. Styles do not count.
+pub(crate) fn table(headings: &[&str], rows: &[Vec<(String, Style)>]) {
+    let width = |text: &str| text.chars().count();
+    let mut widths: Vec<usize> = headings.iter().map(|heading| width(heading)).collect();
+    for row in rows {
+        for (column, (cell, _)) in widths.iter_mut().zip(row) {
+            *column = (*column).max(width(cell));
+        }
+    }
+    let padded = |text: &str, column: usize| {
+        let fill = column.saturating_sub(width(text));
+        format!("{text}{}", " ".repeat(fill))
+    };
+    let heading: Vec<String> =
+        headings.iter().zip(&widths).map(|(heading, column)| padded(heading, *column)).collect();
+    line(paint(DIM, heading.join("  ").trim_end()));
+    for row in rows {
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .map(|((cell, style), column)| paint(*style, padded(cell, *column)))
+            .collect();
+        line(cells.join("  ").trim_end());
+    }
+}
+
+/// A cell without style.
+pub(crate) fn cell(text: impl Display) -> (String, Style) {
+    (text.to_string(), Style::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_text_cannot_steer_the_terminal_or_hide() {
+        assert_eq!(shown("\u{1b}[2J\u{202E}x\n"), "\\u{1b}[2J\\u{202e}x\n");
+        assert_eq!(excerpt("a\n b\u{200B}c ddd", 8), "a b\\u{20…");
+    }
+}
