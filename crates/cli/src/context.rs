@@ -39,6 +39,7 @@ pub(crate) struct Context {
     pub(crate) json: bool,
     pub(crate) config: Config,
     paths: Paths,
+    names_store: bool,
 }
 
 impl Context {
@@ -46,6 +47,7 @@ impl Context {
         let folders = choose_base_strategy().context("could not find the home folder; set HOME")?;
         let own = folders.config_dir().join("custody").join("custody.toml");
         let config = Config::load(global.config.as_deref(), &own)?;
+        let names_store = global.store.is_some();
         let store = global
             .store
             .or_else(|| config.store.path.clone())
@@ -57,12 +59,17 @@ impl Context {
             .keys
             .or_else(|| config.store.keys.clone())
             .unwrap_or_else(|| state.join("custody").join(folder_name(&store)));
-        Ok(Self { json: global.json, config, paths: Paths { store, keys } })
+        Ok(Self { json: global.json, config, paths: Paths { store, keys }, names_store })
     }
 
     /// Where the store is and its keys are.
     pub(crate) fn paths(&self) -> &Paths {
         &self.paths
+    }
+
+    /// Whether a store was named on the command line or in the environment.
+    pub(crate) fn names_store(&self) -> bool {
+        self.names_store
     }
 
     /// The folder of the keys.

@@ -66,6 +66,7 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::Found) => ExitCode::from(1),
+        Ok(Outcome::Failed) => ExitCode::from(2),
         Err(error) => {
             error_line(&error, json);
             ExitCode::from(2)

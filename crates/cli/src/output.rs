@@ -13,6 +13,8 @@ pub(crate) enum Outcome {
     Fine,
     /// Something was refused, or found: exit code 1.
     Found,
+    /// Something failed, and was said already: exit code 2.
+    Failed,
 }
 
 impl Outcome {

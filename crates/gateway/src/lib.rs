@@ -3,8 +3,11 @@
 //! - [`trace`]: recorded conversations, as JSON Lines, into typed messages.
 //! - [`memory_tools`]: which tool calls read or change an agent's memory.
 //!
-//! Both only parse: they open no file, ask no clock and decide nothing.
+//! - [`replay`]: a trace played against a store, as if the agent in it had been guarded.
+//!
+//! The first two only parse: they open no file, ask no clock and decide nothing.
 
 mod excerpt;
 pub mod memory_tools;
+pub mod replay;
 pub mod trace;

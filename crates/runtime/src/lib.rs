@@ -12,6 +12,7 @@ pub mod clock;
 pub mod ingress;
 pub mod keys;
 pub mod principals;
+pub mod scratch;
 pub mod session;
 pub mod store;
 pub mod watch;

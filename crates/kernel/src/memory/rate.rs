@@ -20,6 +20,12 @@ pub struct Limits {
     pub proposal_ttl_ms: u64,
 }
 
+impl Limits {
+    /// No limit on changes.
+    pub const UNLIMITED: Self =
+        Self { changes: None, window_ms: 60_000, proposal_ttl_ms: 86_400_000 };
+}
+
 impl Default for Limits {
     /// 10 changes in 60 s (PRIOR-ART 3.2); a proposal waits a day.
     fn default() -> Self {

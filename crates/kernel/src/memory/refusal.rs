@@ -149,6 +149,12 @@ impl Refusal {
         }
     }
 
+    /// The tainted entry that decided, if one did.
+    pub const fn tainted_entry(&self) -> Option<Seq> {
+        let Self::Tainted { culprit: Culprit::Entry(entry), .. } = self else { return None };
+        Some(*entry)
+    }
+
     /// A word for tables: `immutable`, `tainted`, `untrusted` ….
     pub const fn word(&self) -> &'static str {
         match self {

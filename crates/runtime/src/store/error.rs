@@ -73,6 +73,9 @@ pub enum StoreError {
     /// A request failed half-way, so its group was undone.
     #[error("a request of the same group failed half-way; ask again")]
     HalfWay,
+    /// Whoever asked gave up half-way. Nothing of it was stored.
+    #[error("nothing was stored")]
+    Rejected(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The data is durable, its head is not.
     #[error("stored, but its signed head could not be written; it shows as an unacknowledged tail")]
     Unacknowledged(#[source] Box<StoreError>),

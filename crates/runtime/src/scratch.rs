@@ -1,0 +1,51 @@
+//! Scratch stores: real ones, in a temporary folder, with an owner who is this process.
+//!
+//! For demonstrations, replays of traces and measurements. Everything goes with the value.
+
+use custody_kernel::memory::rate::Limits;
+use custody_kernel::principal::Authority;
+use tempfile::TempDir;
+
+use crate::clock::Clock;
+use crate::keys::HumanKey;
+use crate::store::{Paths, Store, StoreError};
+
+/// A store that nobody will miss.
+#[derive(Debug)]
+pub struct Scratch {
+    /// The store.
+    pub store: Store,
+    /// Its owner's authority.
+    pub owner: Authority,
+    /// Its owner's key.
+    pub owner_key: HumanKey,
+    /// Where it is.
+    pub paths: Paths,
+    // Dropped last, when nothing is open in it any more.
+    folder: TempDir,
+}
+
+impl Scratch {
+    /// Founds a store in a fresh temporary folder.
+    ///
+    /// # Errors
+    /// As [`Store::create`].
+    pub fn new(limits: Limits, clock: Clock) -> Result<Self, StoreError> {
+        let folder = tempfile::tempdir().map_err(|cause| StoreError::File {
+            doing: "create",
+            path: std::env::temp_dir(),
+            cause,
+        })?;
+        let paths =
+            Paths { store: folder.path().join("custody.db"), keys: folder.path().join("keys") };
+        let owner_key = HumanKey::generate();
+        let store = Store::create(&paths, "owner", &owner_key, limits, clock)?;
+        let owner = store.authenticate("owner", &owner_key)?;
+        Ok(Self { store, owner, owner_key, paths, folder })
+    }
+
+    /// The temporary folder.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+}
