@@ -319,6 +319,9 @@ pub struct Record {
     /// The change of the same item before this one, if this one changed an item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Seq>,
+    /// The content that a promotion or an approval put in force; other requests name theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<ContentRef>,
     /// What MON's content check noticed. Advice for the reader, read by no decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<String>,

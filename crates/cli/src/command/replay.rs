@@ -190,7 +190,11 @@ fn show_decision(decision: &Decision) {
     let rule = decision.rule.as_deref().map_or(String::new(), |rule| format!("  {rule}"));
     let key = paint(BOLD, excerpt(&decision.key, 60));
     let tool = excerpt(&decision.tool, 40);
-    line(format_args!("{place}  {answer}  {} {key} by {tool}{}", decision.action, paint(BOLD, rule)));
+    line(format_args!(
+        "{place}  {answer}  {} {key} by {tool}{}",
+        decision.action,
+        paint(BOLD, rule)
+    ));
     if let Some(reason) = &decision.reason {
         let from = decision.tainted_by_line.map_or(String::new(), |line| format!(" (line {line})"));
         line(format_args!("           {}{from}", excerpt(reason, 160)));

@@ -13,10 +13,8 @@ pub(super) fn applied(value: Option<&str>, edit: &Edit) -> Option<String> {
         Edit::Substitute { old, new, all: true } => {
             old_value.contains(old.as_str()).then(|| old_value.replace(old.as_str(), new))
         }
-        Edit::Substitute { old, new, all: false } => {
-            (old_value.matches(old.as_str()).count() == 1)
-                .then(|| old_value.replacen(old.as_str(), new, 1))
-        }
+        Edit::Substitute { old, new, all: false } => (old_value.matches(old.as_str()).count() == 1)
+            .then(|| old_value.replacen(old.as_str(), new, 1)),
         Edit::Insert { line, text } => {
             let at = usize::try_from(*line).ok()?;
             let mut lines: Vec<&str> = old_value.lines().collect();
@@ -56,7 +54,8 @@ mod tests {
 
     #[test]
     fn an_edit_fits_or_it_does_not() {
-        let substitute = |old: &str, all| Edit::Substitute { old: old.into(), new: "X".into(), all };
+        let substitute =
+            |old: &str, all| Edit::Substitute { old: old.into(), new: "X".into(), all };
         let cases = [
             (Some("a b a"), substitute("b", false), Some("a X a")),
             (Some("a b a"), substitute("a", false), None),

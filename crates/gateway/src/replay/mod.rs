@@ -371,11 +371,7 @@ impl<'a, 'b> Player<'a, 'b> {
         let namespace = Namespace { tenant: self.tenant.clone(), scope };
         let held = self.step.state().item(&namespace, &key).is_some_and(|i| i.current.is_some());
         // An edit is made out of the present value, so making it reads that value.
-        let present = if edit::reads(edit) && held {
-            self.read(at, scope, &key)?
-        } else {
-            None
-        };
+        let present = if edit::reads(edit) && held { self.read(at, scope, &key)? } else { None };
         let present = present.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let text = edit::applied(present.as_deref(), edit).unwrap_or_else(|| edit::added(edit));
         self.write_text(at, scope, &key, text)

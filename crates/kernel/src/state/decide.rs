@@ -106,6 +106,7 @@ pub struct Decided {
     label: Label,
     parents: Vec<Seq>,
     after: Option<Seq>,
+    content: Option<ContentRef>,
 }
 
 impl Decided {
@@ -148,6 +149,7 @@ impl Decided {
             label: self.label,
             parents: self.parents,
             after: self.after,
+            content: self.content,
             advice,
         }
     }
@@ -194,14 +196,21 @@ impl State {
             Actor::Principal(authority) => By::Principal(authority.who().clone()),
         };
         let Verdict { answer, label, parents } = verdict;
-        let after = match answer {
-            Answer::Done => self.last_change(&by, &asked.request),
-            Answer::Found { .. } | Answer::Absent | Answer::Pending { .. } | Answer::Refused(_) => {
-                None
-            }
-        };
-        let request = asked.request;
-        Ok(Decided { seq: Seq(self.len()), at, by, request, answer, label, parents, after })
+        let (seq, request) = (Seq(self.len()), asked.request);
+        let done = matches!(answer, Answer::Done | Answer::Pending { .. });
+        let content = self.released_content(&by, &request).filter(|_| done);
+        let after = self.last_change(&by, &request).filter(|_| answer == Answer::Done);
+        Ok(Decided { seq, at, by, request, answer, label, parents, after, content })
+    }
+
+    /// The content that a request releases without naming it.
+    fn released_content(&self, by: &By, request: &Request) -> Option<ContentRef> {
+        if let Request::Approve { proposal, .. } = request {
+            return self.pending.get(proposal)?.value;
+        }
+        let (Request::Promote { from, key }, By::Session(id)) = (request, by) else { return None };
+        let source = Namespace::session(self.session(*id)?.who.tenant.clone(), *from);
+        Some(self.item(&source, key)?.current?.content)
     }
 
     /// The last change of the item that `request` changes.
@@ -284,7 +293,8 @@ impl State {
                 let namespace = self.namespace(&own.tenant, *scope);
                 let item = self.item(&namespace, key).and_then(|item| item.current.as_ref());
                 let added = Added::default();
-                let change = Change { session, own: &own, scope: *scope, key, value: None, added, at };
+                let change =
+                    Change { session, own: &own, scope: *scope, key, value: None, added, at };
                 let verdict = self.change(&change, false, decide_delete);
                 if item.is_none() && verdict.answer.refusal().is_none() {
                     return Err(AskError::NoSuchItem { namespace, key: key.clone() });

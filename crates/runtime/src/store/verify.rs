@@ -69,6 +69,9 @@ fn arrived_with(record: &Record) -> Option<ContentRef> {
 
 /// The content that a record names, wherever it is stored.
 pub fn content_of(record: &Record) -> Option<ContentRef> {
+    if let Some(content) = record.content {
+        return Some(content);
+    }
     match (&record.request, &record.answer) {
         (_, Answer::Found { content, .. }) => Some(*content),
         (Request::Observe { content, .. }, _) => content.map(|value| value.content(record.seq)),

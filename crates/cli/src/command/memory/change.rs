@@ -1,0 +1,268 @@
+//! Changes that any session may ask for: put, delete, promote, rollback.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail, ensure};
+use custody_kernel::id::{Seq, SessionId};
+use custody_kernel::key::Key;
+use custody_kernel::label::Channel;
+use custody_kernel::record::EntryKind;
+use custody_runtime::ingress::Observation;
+use custody_runtime::session::{NewValue, Write};
+use custody_runtime::store::content_of;
+use custody_runtime::watch::FileState;
+use custody_runtime::{Session, Store};
+
+use super::show::print_diff;
+use super::{As, Where, parse_channel, parse_key, tell, text_of};
+use crate::context::Context;
+use crate::output::{BOLD, Outcome, line, paint};
+
+/// Write an item. What you type is recorded as coming from you, or from `--from`, and decided by the
+/// rules like any agent's write.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Put {
+    /// The item
+    #[arg(value_parser = parse_key)]
+    key: Key,
+    /// The value; `-` reads standard input
+    #[arg(required_unless_present = "file")]
+    value: Option<String>,
+    /// Read the value from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "value")]
+    file: Option<PathBuf>,
+    /// Where the value came from, if not from you: trust can only be given up
+    #[arg(long, value_name = "CHANNEL", value_parser = parse_channel)]
+    from: Option<Channel>,
+    /// If rule 4 refuses it, let it wait for a reviewer
+    #[arg(long)]
+    queue: bool,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    who: As,
+}
+
+/// Delete an item: a write of nothing, decided as one. Its history stays.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Delete {
+    /// The item
+    #[arg(value_parser = parse_key)]
+    key: Key,
+    /// Do it; without this, only show what would be deleted
+    #[arg(long)]
+    apply: bool,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    who: As,
+}
+
+/// Share an item of a session with every session of its tenant (rules 6 and 7).
+#[derive(Debug, clap::Args)]
+pub(crate) struct Promote {
+    /// The item
+    #[arg(value_parser = parse_key)]
+    key: Key,
+    /// The session that has it; `custody memory list --all` shows them
+    #[arg(long, value_name = "SESSION")]
+    session: SessionId,
+    #[command(flatten)]
+    who: As,
+}
+
+/// Put an item back to a recorded version: a write of the old value, decided as one. If the item's
+/// watched file was edited behind our back, put the file back instead.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Rollback {
+    /// The item
+    #[arg(value_parser = parse_key)]
+    key: Key,
+    /// The version, by the position or id that `custody memory history` shows [default: the one before]
+    #[arg(long, value_name = "VERSION")]
+    to: Option<String>,
+    /// If rule 4 refuses it, let it wait for a reviewer
+    #[arg(long)]
+    queue: bool,
+    /// Do it; without this, only show what would change
+    #[arg(long)]
+    apply: bool,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    who: As,
+}
+
+pub(super) fn put(context: &Context, args: &Put) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let text = value(args)?;
+    let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
+    let session = Session::open(&store, &authority, Some("custody memory put".into()))?;
+    let channel = args.from.unwrap_or(Channel::User);
+    let said = session.observe(Observation::message(channel, text.clone())).wait()?;
+    // One part is one arrival, whose stored row the item then shares; a split text is stored anew.
+    let value = match said.as_slice() {
+        [one] => NewValue::Entry(one.seq),
+        _ => NewValue::Text(text),
+    };
+    let scope = args.place.scope();
+    let write = Write { value, queue: args.queue, ..Write::new(scope, args.key.clone(), "") };
+    let receipt = session.write(write).wait()?;
+    let outcome = tell(context, &format!("`{}` is written", args.key), &receipt);
+    session.close()?;
+    outcome
+}
+
+fn value(args: &Put) -> anyhow::Result<String> {
+    if let Some(file) = &args.file {
+        let read = std::fs::read(file);
+        let bytes = read.with_context(|| format!("could not read `{}`", file.display()))?;
+        return utf8(bytes);
+    }
+    match args.value.as_deref() {
+        Some("-") => {
+            let mut bytes = Vec::new();
+            std::io::stdin().read_to_end(&mut bytes).context("could not read standard input")?;
+            utf8(bytes)
+        }
+        Some(value) => Ok(value.to_owned()),
+        None => bail!("give a value, `-` for standard input, or `--file`"),
+    }
+}
+
+fn utf8(bytes: Vec<u8>) -> anyhow::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        anyhow::anyhow!("the value is not UTF-8 at byte {at}; convert it first")
+    })
+}
+
+pub(super) fn delete(context: &Context, args: &Delete) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let namespace = args.place.namespace();
+    if !args.apply {
+        let item = store.state(|state| state.item(&namespace, &args.key).cloned())?;
+        ensure!(
+            item.is_some_and(|item| item.current.is_some()),
+            "there is no `{}` in `{namespace}`",
+            args.key
+        );
+        return preview(&format!("Would delete {} from {namespace}.", paint(BOLD, &args.key)));
+    }
+    let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
+    let session = asked(&store, &authority, &format!("delete {}", args.key))?;
+    let receipt = session.delete(args.place.scope(), args.key.clone()).wait()?;
+    let outcome = tell(context, &format!("`{}` is deleted", args.key), &receipt);
+    session.close()?;
+    outcome
+}
+
+pub(super) fn promote(context: &Context, args: &Promote) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let authority = context.authority(&store, args.who.name.as_deref())?;
+    let session = asked(&store, &authority, &format!("promote {}", args.key))?;
+    let receipt = session.promote(args.session, args.key.clone()).wait()?;
+    let outcome = tell(context, &format!("`{}` is shared", args.key), &receipt);
+    session.close()?;
+    outcome
+}
+
+pub(super) fn rollback(context: &Context, args: &Rollback) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    if args.to.is_none() {
+        if let Some(outcome) = rollback_file(context, &store, args)? {
+            return Ok(outcome);
+        }
+    }
+    let namespace = args.place.namespace();
+    let history = store.history(&namespace, &args.key)?;
+    let version = match &args.to {
+        None => history.get(1),
+        Some(to) => history.iter().find(|change| {
+            change.id.to_string() == *to || change.seq.0.to_string() == to.trim_start_matches('#')
+        }),
+    };
+    let version = version.with_context(|| match &args.to {
+        None => format!("`{}` has no version before the present one", args.key),
+        Some(to) => format!("`{}` has no version `{to}`; see `custody memory history`", args.key),
+    })?;
+    let old = super::show::value_after(&store, version)?;
+    let now = super::show::present(&store, &namespace, &args.key)?;
+    if !args.apply {
+        print_diff(&text_of(&now), &text_of(&old));
+        return preview(&format!("Would put {} back to {}.", paint(BOLD, &args.key), version.seq));
+    }
+    let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
+    let session = asked(&store, &authority, &format!("roll {} back to {}", args.key, version.seq))?;
+    let arrival = arrival_of(version)?;
+    let write = Write {
+        value: NewValue::Entry(arrival),
+        queue: args.queue,
+        ..Write::new(args.place.scope(), args.key.clone(), "")
+    };
+    let receipt = session.write(write).wait()?;
+    let outcome = tell(context, &format!("`{}` is back at {}", args.key, version.seq), &receipt);
+    session.close()?;
+    outcome
+}
+
+/// Puts a watched file back when it is not what the record says; `None` when there is nothing to do.
+fn rollback_file(
+    context: &Context,
+    store: &Store,
+    args: &Rollback,
+) -> anyhow::Result<Option<Outcome>> {
+    let namespace = args.place.namespace();
+    let watched = store.state(|state| state.watched_item(&namespace, &args.key).is_some())?;
+    if !watched {
+        return Ok(None);
+    }
+    let report = store.check_file_of(&namespace, &args.key)?;
+    if report.state == FileState::Matches {
+        return Ok(None);
+    }
+    let disk = report.on_disk.as_deref().map(text_of).unwrap_or_default();
+    let record = report.recorded.as_deref().map(text_of).unwrap_or_default();
+    if !args.apply {
+        print_diff(&disk, &record);
+        let path = crate::output::shown(&report.watched.path);
+        return preview(&format!("Would put {} back to the record.", paint(BOLD, path))).map(Some);
+    }
+    store.restore_file(&namespace, &args.key)?;
+    if context.json {
+        crate::output::json_line(&serde_json::json!({ "restored": report.watched.path }))?;
+    } else {
+        line(format_args!("{} is back at the record.", paint(BOLD, &report.watched.path)));
+    }
+    Ok(Some(Outcome::Fine))
+}
+
+/// A session in which somebody asked for something at the keyboard: the request has an origin.
+fn asked(
+    store: &Store,
+    authority: &custody_kernel::principal::Authority,
+    what: &str,
+) -> anyhow::Result<Session> {
+    let session = Session::open(store, authority, Some("custody memory".into()))?;
+    let said =
+        Observation { kind: EntryKind::Message, ..Observation::message(Channel::User, what) };
+    session.observe(said).wait()?;
+    Ok(session)
+}
+
+fn arrival_of(version: &custody_kernel::record::Record) -> anyhow::Result<Seq> {
+    let content = match content_of(version) {
+        Some(content) => Some(content),
+        None => super::show::content_after(store, version)?,
+    };
+    let content =
+        content.with_context(|| format!("{} deleted the item; choose another", version.seq))?;
+    Ok(content.arrival)
+}
+
+/// Ends a preview: nothing was done, and how to do it.
+pub(super) fn preview(would: &str) -> anyhow::Result<Outcome> {
+    line(format_args!("{would} Nothing was changed; add --apply to do it."));
+    Ok(Outcome::Fine)
+}

@@ -1,0 +1,197 @@
+//! `custody memory`: read, write and review what agents remember.
+
+mod change;
+mod review;
+mod show;
+
+use custody_kernel::id::{EntryId, SessionId};
+use custody_kernel::key::Key;
+use custody_kernel::label::Channel;
+use custody_kernel::memory::item::Mode;
+use custody_kernel::namespace::{Namespace, Scope, Tenant};
+use custody_kernel::principal::Authority;
+use custody_runtime::Store;
+use custody_runtime::store::Receipt;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::output::{DIM, Outcome, answer_style, json_line, line, paint};
+
+/// What to do with memory.
+///
+/// Without a credential you act as an agent, and rule 5 refuses what you write. `--as NAME` asks for
+/// NAME's passphrase on the terminal.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Print an item
+    Get(show::Get),
+    /// Write an item
+    Put(change::Put),
+    /// Delete an item
+    Delete(change::Delete),
+    /// List items
+    List(show::List),
+    /// Show every change of an item
+    History(show::History),
+    /// Show what changed: between versions, in a pending proposal, or on disk
+    Diff(show::Diff),
+    /// Share an item of a session with every session
+    Promote(change::Promote),
+    /// List the proposals that wait for a reviewer
+    Pending(review::PendingArgs),
+    /// Approve a pending proposal, for exactly the content shown
+    Approve(review::Approve),
+    /// Turn a pending proposal down
+    Deny(review::Deny),
+    /// Make an item open, reviewed or immutable
+    Mode(review::ModeArgs),
+    /// Put an item, or the watched file of one, back to a recorded version
+    Rollback(change::Rollback),
+    /// Take a file as it is on disk for the value of an item, and watch it
+    Adopt(review::Adopt),
+}
+
+pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Get(args) => show::get(context, &args),
+        Command::Put(args) => change::put(context, &args),
+        Command::Delete(args) => change::delete(context, &args),
+        Command::List(args) => show::list(context, &args),
+        Command::History(args) => show::history(context, &args),
+        Command::Diff(args) => show::diff(context, &args),
+        Command::Promote(args) => change::promote(context, &args),
+        Command::Pending(args) => review::pending(context, &args),
+        Command::Approve(args) => review::approve(context, &args),
+        Command::Deny(args) => review::deny(context, &args),
+        Command::Mode(args) => review::mode(context, args),
+        Command::Rollback(args) => change::rollback(context, &args),
+        Command::Adopt(args) => review::adopt(context, args),
+    }
+}
+
+/// Who asks.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct As {
+    /// Act as this human, whose passphrase is typed on the terminal
+    #[arg(long = "as", value_name = "NAME")]
+    name: Option<String>,
+}
+
+/// Which namespace.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Where {
+    /// The namespace of this session instead of the shared one
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionId>,
+    /// Another tenant than your own; the owner's to choose
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<Tenant>,
+}
+
+impl Where {
+    fn scope(&self) -> Scope {
+        self.session.map_or(Scope::Shared, Scope::Session)
+    }
+
+    fn namespace(&self) -> Namespace {
+        let tenant = self.tenant.clone().unwrap_or_else(Tenant::main);
+        Namespace { tenant, scope: self.scope() }
+    }
+
+    /// The namespace to look at. Looking into another tenant takes its owner.
+    fn looked_at(&self, context: &Context, store: &Store, who: &As) -> anyhow::Result<Namespace> {
+        if self.tenant.is_some() {
+            self.enter(context.authority(store, who.name.as_deref())?)?;
+        }
+        Ok(self.namespace())
+    }
+
+    /// The authority for this tenant: only an owner may act in another than their own.
+    fn enter(&self, authority: Authority) -> anyhow::Result<Authority> {
+        let Some(tenant) = &self.tenant else { return Ok(authority) };
+        let entered = authority.acting_in(tenant.clone());
+        entered.ok_or_else(|| {
+            anyhow::anyhow!(
+                "only the owner acts in tenant `{tenant}`; add `--as` with the owner's name"
+            )
+        })
+    }
+}
+
+fn parse_mode(text: &str) -> Result<Mode, String> {
+    [Mode::Open, Mode::Reviewed, Mode::Immutable]
+        .into_iter()
+        .find(|mode| mode.as_str() == text)
+        .ok_or_else(|| "use open, reviewed or immutable".to_owned())
+}
+
+fn parse_channel(text: &str) -> Result<Channel, String> {
+    // What a model said and what memory holds are known by how they arrived, not by being told.
+    let tellable =
+        |channel: &Channel| !matches!(channel, Channel::Model | Channel::Memory | Channel::System);
+    let names =
+        || Channel::ALL.iter().filter(|c| tellable(c)).map(|c| c.as_str()).collect::<Vec<_>>();
+    Channel::ALL
+        .into_iter()
+        .filter(tellable)
+        .find(|channel| channel.as_str() == text)
+        .ok_or_else(|| format!("use one of {}", names().join(", ")))
+}
+
+/// Says what came of a request, and gives the exit code.
+fn tell(context: &Context, done: &str, receipt: &Receipt) -> anyhow::Result<Outcome> {
+    let (word, refusal) = (receipt.answer.word(), receipt.answer.refusal());
+    if context.json {
+        json_line(&json!({
+            "answer": word,
+            "rule": refusal.map(|refusal| refusal.rule().to_string()),
+            "reason": refusal.map(ToString::to_string),
+            "id": receipt.id,
+            "seq": receipt.seq,
+        }))?;
+    } else {
+        let id = paint(DIM, receipt.id);
+        match refusal {
+            None if word == "pending" => {
+                line(format_args!(
+                    "{}: {done} once a reviewer approves. {id}",
+                    paint(answer_style(word), word)
+                ));
+            }
+            None => line(format_args!("{}: {done}. {id}", paint(answer_style(word), word))),
+            Some(refusal) if word == "pending" => {
+                line(format_args!(
+                    "{} under {}: {refusal}. {id}",
+                    paint(answer_style(word), word),
+                    refusal.rule()
+                ));
+            }
+            Some(refusal) => {
+                line(format_args!(
+                    "{} by {}: {refusal}. {id}",
+                    paint(answer_style(word), word),
+                    refusal.rule()
+                ));
+            }
+        }
+    }
+    Ok(Outcome::found_if(word == "refused"))
+}
+
+/// The proposal of that id, with the item it is about.
+fn pending_of(
+    store: &Store,
+    id: EntryId,
+) -> anyhow::Result<Option<custody_kernel::memory::review::Pending>> {
+    Ok(store.state(|state| state.pending_by_id(id).cloned())?)
+}
+
+/// The text of a value, replacing what is not UTF-8.
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A key, from the command line.
+fn parse_key(text: &str) -> Result<Key, String> {
+    text.parse().map_err(|error: custody_kernel::key::KeyError| error.to_string())
+}

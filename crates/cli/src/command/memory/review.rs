@@ -1,0 +1,198 @@
+//! What only a human may do: approve, deny, change modes, adopt files.
+
+use std::path::PathBuf;
+
+use custody_kernel::id::EntryId;
+use custody_kernel::key::Key;
+use custody_kernel::memory::item::Mode;
+use custody_kernel::memory::review::{Pending, Purpose};
+use custody_kernel::namespace::{Namespace, Tenant};
+use custody_kernel::record::Request;
+use custody_runtime::Store;
+use serde_json::json;
+
+use super::change::preview;
+use super::show::{present, print_advice, print_diff};
+use super::{As, Where, parse_key, parse_mode, pending_of, tell, text_of};
+use crate::context::Context;
+use crate::output::{BOLD, DIM, HEAD, Outcome, WARN, json_line, line, moment, paint, shown};
+
+/// List the proposals that wait for a reviewer, with what they would change.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PendingArgs {
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    who: As,
+}
+
+/// Approve a pending proposal. The approval holds for exactly the content shown, once.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Approve {
+    /// The proposal
+    proposal: EntryId,
+    #[command(flatten)]
+    who: As,
+}
+
+/// Turn a pending proposal down.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Deny {
+    /// The proposal
+    proposal: EntryId,
+    #[command(flatten)]
+    who: As,
+}
+
+/// Make an item open, reviewed (each write waits for a reviewer) or immutable. Owner only.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ModeArgs {
+    /// The item
+    #[arg(value_parser = parse_key)]
+    key: Key,
+    /// The new mode
+    #[arg(value_parser = parse_mode, value_name = "open|reviewed|immutable")]
+    mode: Mode,
+    /// Do it; without this, only show what would change
+    #[arg(long)]
+    apply: bool,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    who: As,
+}
+
+/// Take a file as it is on disk for the value of a shared item, and watch it from now on. A new item
+/// starts immutable. Owner only.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Adopt {
+    /// The file
+    file: PathBuf,
+    /// The item [default: the file's name]
+    #[arg(long, value_parser = parse_key)]
+    key: Option<Key>,
+    /// Do it; without this, only show what would change
+    #[arg(long)]
+    apply: bool,
+    #[command(flatten)]
+    who: As,
+}
+
+pub(super) fn pending(context: &Context, args: &PendingArgs) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let tenant = args.place.looked_at(context, &store, &args.who)?.tenant;
+    let now = store.clock().now();
+    let waiting: Vec<Pending> = store.state(|state| {
+        state.pending().filter(|pending| pending.namespace.tenant == tenant).cloned().collect()
+    })?;
+    for pending in &waiting {
+        let expired = pending.expires <= now;
+        if context.json {
+            let advice = store.record(pending.entry)?.advice;
+            json_line(&json!({
+                "proposal": pending.proposal,
+                "purpose": pending.purpose,
+                "namespace": pending.namespace.to_string(),
+                "key": pending.key,
+                "value": pending.value.map(|value| store.content(value)).transpose()?.as_deref().map(text_of),
+                "expires": moment(pending.expires),
+                "expired": expired,
+                "advice": advice,
+            }))?;
+        } else {
+            show(&store, pending, expired)?;
+        }
+    }
+    if waiting.is_empty() && !context.json {
+        line("Nothing waits for a decision.");
+    }
+    Ok(Outcome::Fine)
+}
+
+fn show(store: &Store, pending: &Pending, expired: bool) -> anyhow::Result<()> {
+    let purpose = match pending.purpose {
+        Purpose::Review => "review",
+        Purpose::Declassify => "declassification: it depends on untrusted text",
+    };
+    line(paint(HEAD, pending.proposal));
+    line(format_args!("{} in {}, for {purpose}", paint(BOLD, &pending.key), pending.namespace));
+    let until = moment(pending.expires);
+    if expired {
+        line(paint(WARN, format_args!("expired {until}; propose it again")));
+    } else {
+        line(paint(DIM, format_args!("until {until}")));
+    }
+    print_advice(&store.record(pending.entry)?.advice);
+    let now = present(store, &pending.namespace, &pending.key)?;
+    let proposed = pending.value.map(|value| store.content(value)).transpose()?.unwrap_or_default();
+    print_diff(&text_of(&now), &text_of(&proposed));
+    line("");
+    Ok(())
+}
+
+pub(super) fn approve(context: &Context, args: &Approve) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let pending = pending_of(&store, args.proposal)?;
+    if let (Some(pending), false) = (&pending, context.json) {
+        show(&store, pending, pending.expires <= store.clock().now())?;
+    }
+    // What is shown is what is approved: another content, proposed meanwhile, is not.
+    let shown = pending.and_then(|pending| pending.value).map(|value| value.commitment);
+    let reviewer = context.human(&store, args.who.name.as_deref())?;
+    let receipt = store.approve(&reviewer, args.proposal, shown)?;
+    tell(context, "approved and stored", &receipt)
+}
+
+pub(super) fn deny(context: &Context, args: &Deny) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let reviewer = context.human(&store, args.who.name.as_deref())?;
+    let receipt = store.deny(&reviewer, args.proposal)?;
+    tell(context, "turned down", &receipt)
+}
+
+pub(super) fn mode(context: &Context, args: ModeArgs) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let namespace = args.place.namespace();
+    let item = store.state(|state| state.item(&namespace, &args.key).cloned())?;
+    let present = item.unwrap_or_default().mode;
+    if !args.apply {
+        let key = paint(BOLD, &args.key);
+        return preview(&format!("Would make {key} {} (now {present}).", args.mode));
+    }
+    let owner = context.human(&store, args.who.name.as_deref())?;
+    let done = format!("`{}` is {}", args.key, args.mode);
+    let (tenant, scope) = (namespace.tenant, namespace.scope);
+    let request = Request::SetMode { tenant, scope, key: args.key, mode: args.mode };
+    let receipt = store.ask(&owner, request)?;
+    tell(context, &done, &receipt)
+}
+
+pub(super) fn adopt(context: &Context, args: Adopt) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let key = match args.key {
+        Some(key) => key,
+        None => key_of(&args.file)?,
+    };
+    let namespace = Namespace::shared(Tenant::main());
+    if !args.apply {
+        let disk = std::fs::read(&args.file);
+        let disk = anyhow::Context::with_context(disk, || {
+            format!("could not read `{}`", args.file.display())
+        })?;
+        let recorded = present(&store, &namespace, &key)?;
+        print_diff(&text_of(&recorded), &text_of(&disk));
+        let path = shown(&args.file.display().to_string());
+        return preview(&format!("Would adopt {} as {}.", paint(BOLD, path), paint(BOLD, key)));
+    }
+    let owner = context.human(&store, args.who.name.as_deref())?;
+    let receipt = store.adopt_file(&owner, key.clone(), &args.file)?;
+    tell(context, &format!("`{key}` is what the file holds, and the file is watched"), &receipt)
+}
+
+fn key_of(file: &std::path::Path) -> anyhow::Result<Key> {
+    let name = file.file_name().and_then(|name| name.to_str());
+    let name = anyhow::Context::with_context(name, || {
+        format!("`{}` has no name to use as a key; pass --key", file.display())
+    })?;
+    parse_key(name).map_err(anyhow::Error::msg)
+}

@@ -1,0 +1,308 @@
+//! Looking at memory: get, list, history, diff.
+
+use std::io::{IsTerminal, Write};
+
+use anyhow::Context as _;
+use custody_kernel::id::EntryId;
+use custody_kernel::key::Key;
+use custody_kernel::namespace::Namespace;
+use custody_kernel::record::{Record, Request};
+use custody_runtime::store::content_of;
+use custody_runtime::watch::FileState;
+use custody_runtime::{Session, Store};
+use serde_json::json;
+use similar::{ChangeTag, TextDiff};
+
+use super::{As, Where, parse_key, pending_of, tell, text_of};
+use crate::context::Context;
+use crate::output::{
+    BAD, BOLD, DIM, GOOD, Outcome, WARN, cell, excerpt, json_line, line, moment, paint, shown,
+    table,
+};
+
+/// Print an item. The read is recorded, like any agent's.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Get {
+    /// The item
+    #[arg(value_parser = parse_key)]
+    key: Key,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    who: As,
+}
+
+/// List items.
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    /// Every namespace, sessions included
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    who: As,
+}
+
+/// Show every change of an item, the last first.
+#[derive(Debug, clap::Args)]
+pub(crate) struct History {
+    /// The item
+    #[arg(value_parser = parse_key)]
+    key: Key,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    who: As,
+}
+
+/// Show what changed: in a pending proposal, on disk, or by the last change of an item.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Diff {
+    /// An item, or the id of a pending proposal
+    what: String,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    who: As,
+}
+
+pub(super) fn get(context: &Context, args: &Get) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
+    let session = Session::open(&store, &authority, Some("custody memory get".into()))?;
+    let reading = session.read(args.place.scope(), args.key.clone()).wait()?;
+    session.close()?;
+    if reading.receipt.answer.refusal().is_some() {
+        return tell(context, "", &reading.receipt);
+    }
+    let Some(value) = reading.value else {
+        let namespace = args.place.namespace();
+        if context.json {
+            json_line(&json!({ "key": args.key, "value": null }))?;
+        } else {
+            anstream::eprintln!("there is no `{}` in `{namespace}`", args.key);
+        }
+        return Ok(Outcome::Found);
+    };
+    if context.json {
+        let label = reading.receipt.label;
+        json_line(&json!({
+            "key": args.key,
+            "value": text_of(&value),
+            "tainted": label.is_tainted(),
+            "id": reading.receipt.id,
+        }))?;
+    } else if std::io::stdout().is_terminal() {
+        line(shown(&text_of(&value)));
+    } else {
+        std::io::stdout().write_all(&value)?;
+    }
+    Ok(Outcome::Fine)
+}
+
+pub(super) fn list(context: &Context, args: &List) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let asked = args.place.looked_at(context, &store, &args.who)?;
+    let namespaces: Vec<Namespace> = if args.all {
+        let same = |namespace: &&Namespace| namespace.tenant == asked.tenant;
+        store.state(|state| state.namespaces().into_iter().filter(same).cloned().collect())?
+    } else {
+        vec![asked]
+    };
+    let mut rows = Vec::new();
+    for namespace in &namespaces {
+        rows.extend(list_one(context, &store, namespace)?);
+    }
+    if !context.json {
+        if rows.is_empty() {
+            line("Nothing is remembered here yet.");
+        } else {
+            table(&["namespace", "key", "mode", "version", "bytes", "file"], &rows);
+        }
+    }
+    Ok(Outcome::Fine)
+}
+
+fn list_one(
+    context: &Context,
+    store: &Store,
+    namespace: &Namespace,
+) -> anyhow::Result<Vec<Vec<(String, anstyle::Style)>>> {
+    let items: Vec<_> = store.state(|state| {
+        let items = state.items_in(namespace);
+        items.into_iter().map(|(key, item)| (key.clone(), item.clone())).collect()
+    })?;
+    let mut rows = Vec::new();
+    for (key, item) in items {
+        let bytes = item.current.map(|version| store.content(version.content)).transpose()?;
+        let watched = store.state(|state| state.watched_item(namespace, &key).is_some())?;
+        let file = watched.then(|| store.check_file_of(namespace, &key)).transpose()?;
+        let file = file.map(|report| report.state);
+        if context.json {
+            json_line(&json!({
+                "namespace": namespace.to_string(),
+                "key": key,
+                "mode": item.mode,
+                "version": item.current.map(|version| version.entry),
+                "bytes": bytes.as_ref().map(Vec::len),
+                "value_sha256": bytes.as_ref().map(|b| custody_kernel::digest::Digest::of(b)),
+                "file": file,
+            }))?;
+        }
+        let file = match file {
+            None => cell(""),
+            Some(FileState::Matches) => ("matches".into(), GOOD),
+            Some(FileState::Edited) => ("edited behind our back".into(), BAD),
+            Some(FileState::Missing) => ("missing".into(), BAD),
+            Some(FileState::Unreadable(_)) => ("unreadable".into(), BAD),
+        };
+        rows.push(vec![
+            (namespace.to_string(), DIM),
+            (excerpt(key.as_str(), 48), BOLD),
+            cell(item.mode),
+            cell(item.current.map_or("–".into(), |version| version.entry.to_string())),
+            cell(bytes.map_or(String::new(), |bytes| bytes.len().to_string())),
+            file,
+        ]);
+    }
+    Ok(rows)
+}
+
+pub(super) fn history(context: &Context, args: &History) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let namespace = args.place.looked_at(context, &store, &args.who)?;
+    let changes = store.history(&namespace, &args.key)?;
+    let mut rows = Vec::new();
+    for change in &changes {
+        let value = content_of(change).map(|content| store.content(content)).transpose()?;
+        let text = value.as_deref().map(text_of);
+        if context.json {
+            json_line(&json!({
+                "seq": change.seq,
+                "id": change.id,
+                "at": moment(change.at),
+                "change": verb(&change.request),
+                "tainted_origin": change.label.is_tainted(),
+                "value": text,
+                "advice": change.advice,
+            }))?;
+            continue;
+        }
+        let text = text.map_or_else(|| "(deleted)".into(), |text| excerpt(&text, 48));
+        rows.push(vec![
+            (change.seq.to_string(), BOLD),
+            (moment(change.at), DIM),
+            cell(verb(&change.request)),
+            cell(text),
+        ]);
+    }
+    if !context.json {
+        if rows.is_empty() {
+            line(format_args!("There was never a `{}` in `{namespace}`.", args.key));
+        } else {
+            table(&["version", "when", "by", "value"], &rows);
+        }
+    }
+    Ok(Outcome::found_if(changes.is_empty()))
+}
+
+const fn verb(request: &Request) -> &'static str {
+    match request {
+        Request::Write { .. } => "write",
+        Request::Delete { .. } => "delete",
+        Request::Promote { .. } => "promote",
+        Request::Approve { .. } => "approve",
+        Request::AdoptFile { .. } => "adopt",
+        _ => "other",
+    }
+}
+
+pub(super) fn diff(context: &Context, args: &Diff) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let (old, new, what) = if let Ok(id) = args.what.parse::<EntryId>() {
+        diff_of_proposal(&store, id)?
+    } else {
+        let key = parse_key(&args.what).map_err(anyhow::Error::msg)?;
+        diff_of_item(&store, &args.place.looked_at(context, &store, &args.who)?, &key)?
+    };
+    if context.json {
+        json_line(&json!({ "what": what, "old": old, "new": new, "differs": old != new }))?;
+    } else {
+        line(paint(DIM, what));
+        print_diff(&old, &new);
+    }
+    Ok(Outcome::found_if(old != new))
+}
+
+fn diff_of_proposal(store: &Store, id: EntryId) -> anyhow::Result<(String, String, String)> {
+    let pending = pending_of(store, id)?;
+    let pending = pending.with_context(|| format!("`{id}` is not waiting for a decision"))?;
+    let now = present(store, &pending.namespace, &pending.key)?;
+    let proposed = pending.value.map(|value| store.content(value)).transpose()?.unwrap_or_default();
+    let what = format!("{} in {}: now, and as proposed", pending.key, pending.namespace);
+    Ok((text_of(&now), text_of(&proposed), what))
+}
+
+fn diff_of_item(
+    store: &Store,
+    namespace: &Namespace,
+    key: &Key,
+) -> anyhow::Result<(String, String, String)> {
+    if store.state(|state| state.watched_item(namespace, key).is_some())? {
+        let report = store.check_file_of(namespace, key)?;
+        if report.state != FileState::Matches {
+            let side = |bytes: Option<Vec<u8>>| bytes.as_deref().map(text_of).unwrap_or_default();
+            let what = format!("{key}: the record, and the file on disk");
+            return Ok((side(report.recorded), side(report.on_disk), what));
+        }
+    }
+    let history = store.history(namespace, key)?;
+    let last =
+        history.first().with_context(|| format!("there was never a `{key}` in `{namespace}`"))?;
+    let before = history.get(1).map(|change| value_after(store, change)).transpose()?;
+    let what = format!("{key}: before and after {}", last.seq);
+    Ok((text_of(&before.unwrap_or_default()), text_of(&value_after(store, last)?), what))
+}
+
+/// The bytes an item had after `change`.
+pub(super) fn value_after(store: &Store, change: &Record) -> anyhow::Result<Vec<u8>> {
+    let content = content_of(change);
+    Ok(content.map(|content| store.content(content)).transpose()?.unwrap_or_default())
+}
+
+/// The bytes an item has now.
+pub(super) fn present(store: &Store, namespace: &Namespace, key: &Key) -> anyhow::Result<Vec<u8>> {
+    let version = store.state(|state| state.item(namespace, key).and_then(|item| item.current))?;
+    Ok(version.map(|version| store.content(version.content)).transpose()?.unwrap_or_default())
+}
+
+/// A line diff, with control characters shown.
+pub(super) fn print_diff(old: &str, new: &str) {
+    if old == new {
+        line(paint(DIM, "no difference"));
+        return;
+    }
+    let diff = TextDiff::from_lines(old, new);
+    for (position, group) in diff.grouped_ops(3).iter().enumerate() {
+        if position > 0 {
+            line(paint(DIM, "…"));
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let (sign, style) = match change.tag() {
+                ChangeTag::Delete => ("-", BAD),
+                ChangeTag::Insert => ("+", GOOD),
+                ChangeTag::Equal => (" ", anstyle::Style::new()),
+            };
+            let text = shown(change.value().trim_end_matches('\n'));
+            line(paint(style, format_args!("{sign} {text}")));
+        }
+    }
+}
+
+/// The advice beside a proposal.
+pub(super) fn print_advice(advice: &[String]) {
+    for note in advice {
+        line(format_args!("{} {}", paint(WARN, "noticed"), excerpt(note, 120)));
+    }
+}
