@@ -170,10 +170,10 @@ pub(super) fn promote(context: &Context, args: &Promote) -> anyhow::Result<Outco
 
 pub(super) fn rollback(context: &Context, args: &Rollback) -> anyhow::Result<Outcome> {
     let store = context.open()?;
-    if args.to.is_none() {
-        if let Some(outcome) = rollback_file(context, &store, args)? {
-            return Ok(outcome);
-        }
+    if args.to.is_none()
+        && let Some(outcome) = rollback_file(context, &store, args)?
+    {
+        return Ok(outcome);
     }
     let namespace = args.place.namespace();
     let history = store.history(&namespace, &args.key)?;
@@ -252,10 +252,7 @@ fn asked(
 }
 
 fn arrival_of(version: &custody_kernel::record::Record) -> anyhow::Result<Seq> {
-    let content = match content_of(version) {
-        Some(content) => Some(content),
-        None => super::show::content_after(store, version)?,
-    };
+    let content = content_of(version);
     let content =
         content.with_context(|| format!("{} deleted the item; choose another", version.seq))?;
     Ok(content.arrival)
