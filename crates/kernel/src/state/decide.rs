@@ -19,8 +19,8 @@ use crate::memory::review::{
     Approval, Pending, Purpose, decide_declassify, decide_deny, decide_review, decide_unlock,
     needs_owner,
 };
-use crate::namespace::{Namespace, Scope};
-use crate::principal::{Authority, Who};
+use crate::namespace::{Namespace, Scope, Tenant};
+use crate::principal::{Authority, Credential, Role, Who};
 use crate::record::{Answer, By, EntryKind, FORMAT, Genesis, Named, Record, Request, Value};
 
 /// Who asks.
@@ -50,6 +50,9 @@ pub enum AskError {
     /// The first record must found the store, and only the first.
     #[error("the store has {0} records and can be founded only while it has none")]
     Founded(u64),
+    /// Nothing can be asked of a store without an owner, and only that owner can found it.
+    #[error("the store is not founded yet; its first record is made by the owner that it names")]
+    NotFounded,
     /// Not open, or never was.
     #[error("there is no open session `{0}`; open one first")]
     UnknownSession(SessionId),
@@ -87,6 +90,9 @@ pub enum AskError {
     /// No such principal.
     #[error("there is no principal `{0}`; see `custody principal list`")]
     UnknownPrincipal(PrincipalId),
+    /// Acts as a principal that is not registered, or no longer, or in another role or tenant.
+    #[error("nobody registered proved to be {0} of tenant `{1}`; see `custody principal list`")]
+    Unproven(Role, Tenant),
     /// The owner cannot be revoked.
     #[error("the owner cannot be revoked; rotate the owner's key instead")]
     RevokeOwner,
@@ -182,6 +188,7 @@ impl State {
         let at = asked.at.max(self.now);
         let verdict = match (&asked.by, &asked.request) {
             (by, Request::Found(genesis)) => self.found(by, genesis)?,
+            _ if self.is_empty() => return Err(AskError::NotFounded),
             (Actor::Session(id), request) => {
                 let session = self.session(*id).ok_or(AskError::UnknownSession(*id))?;
                 self.in_session(*id, session, request, at)?
@@ -248,9 +255,34 @@ impl State {
             return Err(AskError::Founded(self.len()));
         }
         let Actor::Principal(authority) = by else { return Err(AskError::NeedsPrincipal) };
-        let is_founder =
-            authority.is_owner() && authority.who().principal == Some(genesis.owner.id);
-        Ok(Verdict::administrative(if is_founder { Ok(()) } else { Err(Refusal::NeedsOwner) }))
+        let who = authority.who();
+        let is_founder = authority.is_owner()
+            && genesis.owner.role == Role::Owner
+            && who.principal == Some(genesis.owner.id)
+            && who.tenant == genesis.owner.tenant;
+        // No refusal: recorded, it would stand where the founding record belongs, for ever.
+        if is_founder { Ok(Verdict::administrative(Ok(()))) } else { Err(AskError::NotFounded) }
+    }
+
+    /// Whether the store knows `who`. An authority outlives what it was proven from, and a record is
+    /// anybody's claim, so both are held against the principals registered now.
+    fn recognises(&self, who: &Who) -> bool {
+        match who.principal.map(|id| self.principals.get(&id)) {
+            // Everybody in a replayed trace is a claim, and can be a user of it at most.
+            None => match who.role {
+                Role::Agent => who.credential == Credential::None,
+                Role::User => who.credential == Credential::None && who.tenant.is_replay(),
+                Role::Owner | Role::Reviewer | Role::Service => false,
+            },
+            Some(None) => false,
+            Some(Some(principal)) => {
+                let at_home = who.tenant == principal.tenant;
+                let abroad = who.role == Role::Owner && who.credential == Credential::Passphrase;
+                who.role == principal.role
+                    && who.credential != Credential::None
+                    && (at_home || abroad)
+            }
+        }
     }
 
     fn in_session(
@@ -311,6 +343,10 @@ impl State {
         request: &Request,
         at: Timestamp,
     ) -> Result<Verdict, AskError> {
+        let who = authority.who();
+        if !self.recognises(who) {
+            return Err(AskError::Unproven(who.role, who.tenant.clone()));
+        }
         match request {
             Request::OpenSession { session, .. } if self.sessions.contains_key(session) => {
                 Err(AskError::DuplicateSession(*session))
@@ -323,7 +359,10 @@ impl State {
             Request::SetMode { tenant, .. } => {
                 Ok(Verdict::administrative(decide_unlock(authority, tenant)))
             }
-            Request::AddPrincipal(principal) if self.principal(&principal.name).is_some() => {
+            Request::AddPrincipal(principal)
+                if self.principal(&principal.name).is_some()
+                    || self.principals.contains_key(&principal.id) =>
+            {
                 Err(AskError::DuplicatePrincipal(principal.name.clone()))
             }
             Request::RevokePrincipal { principal } if self.owner == Some(*principal) => {
