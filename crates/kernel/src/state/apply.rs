@@ -126,6 +126,9 @@ impl State {
         let (entry, label) = (record.seq, record.label);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let tenant = session.who.tenant.clone();
+        if let Some(content) = brought(record) {
+            session.context.hold(content);
+        }
         match (&record.request, &record.answer) {
             (Request::CloseSession, Answer::Done) => {
                 let own = Namespace::session(tenant, id);
@@ -275,6 +278,16 @@ impl State {
         let watched =
             Watched { namespace: namespace.clone(), key: key.clone(), path: path.to_owned() };
         self.watched.insert((namespace, key.clone()), watched);
+    }
+}
+
+/// The content that arrived in a session with `record`, or that it read.
+fn brought(record: &Record) -> Option<ContentRef> {
+    match (&record.request, &record.answer) {
+        (Request::Observe { content, .. }, _) => Some((*content)?.content(record.seq)),
+        (Request::Write { value, .. }, _) => Some(value.content(record.seq)),
+        (Request::Read { .. }, Answer::Found { content, .. }) => Some(*content),
+        _ => None,
     }
 }
 

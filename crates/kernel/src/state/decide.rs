@@ -76,6 +76,11 @@ pub enum AskError {
     /// An entry that is not in the record yet.
     #[error("entry {0} is not in the record; name only entries that were recorded before")]
     UnknownEntry(Seq),
+    /// A content that neither arrived in this session nor was read in it.
+    #[error(
+        "the content of entry {0} is not known in this session; read the item, or send the text"
+    )]
+    UnknownContent(Seq),
     /// Nothing to promote or delete.
     #[error("there is no `{key}` in `{namespace}`")]
     NoSuchItem {
@@ -295,7 +300,8 @@ impl State {
         let own = Namespace::session(session.who.tenant.clone(), id);
         match request {
             Request::CloseSession => Ok(Verdict::administrative(Ok(()))),
-            Request::Observe { kind, channel, lowered, parents, .. } => {
+            Request::Observe { kind, channel, lowered, content, parents, .. } => {
+                let parents = [parents.as_slice(), arrival(session, *content)?.as_slice()].concat();
                 self.observe(session, *kind, *channel, *lowered, parents)
             }
             Request::Read { scope, key } => Ok(self.read(&own, *scope, key)),
@@ -306,7 +312,7 @@ impl State {
                     scope: *scope,
                     key,
                     value: Some(value.content(Seq(self.len()))),
-                    added: self.added(depends_on, *value),
+                    added: self.added(depends_on, arrival(session, Some(*value))?),
                     at,
                 };
                 Ok(self.change(&change, *queue, decide_write))
@@ -371,6 +377,9 @@ impl State {
             Request::RevokePrincipal { principal } if !self.principals.contains_key(principal) => {
                 Err(AskError::UnknownPrincipal(*principal))
             }
+            Request::AdoptFile { value: Value::Of(content), .. } => {
+                self.adopt_content(authority, *content)
+            }
             Request::AddPrincipal(_)
             | Request::RevokePrincipal { .. }
             | Request::AdoptFile { .. }
@@ -387,6 +396,19 @@ impl State {
         }
     }
 
+    /// An owner takes what arrived earlier for the value of a watched item. They may declare it clean;
+    /// the graph keeps where it came from.
+    fn adopt_content(
+        &self,
+        authority: &Authority,
+        content: ContentRef,
+    ) -> Result<Verdict, AskError> {
+        let arrived = self.label(content.arrival).ok_or(AskError::UnknownEntry(content.arrival))?;
+        let verdict = Verdict::administrative(needs_owner(authority));
+        let label = verdict.label.join(arrived);
+        Ok(Verdict { label, parents: vec![content.arrival], ..verdict })
+    }
+
     /// Labels what enters: by its channel, by whom the session runs for, and by what it was made from
     /// (MON §3.4, source labelling and propagation).
     fn observe(
@@ -395,14 +417,13 @@ impl State {
         kind: EntryKind,
         channel: Channel,
         lowered: bool,
-        named: &[Seq],
+        mut parents: Vec<Seq>,
     ) -> Result<Verdict, AskError> {
         // What a model produced is known by its kind; nobody may claim `memory`, reads make that.
         if kind.is_produced() != (channel == Channel::Model) || channel == Channel::Memory {
             return Err(AskError::Channel { kind, channel });
         }
         let mut label = Label::at_ingress(channel, session.on_behalf_of());
-        let mut parents = named.to_vec();
         if kind.is_produced() {
             label = label.join(session.context.label());
             parents.extend_from_slice(session.context.parents());
@@ -439,14 +460,9 @@ impl State {
         }
     }
 
-    fn added(&self, depends_on: &[Named], value: Value) -> Added {
-        // A value that arrived earlier brings the label it arrived with.
-        let arrival = match value {
-            Value::New(_) => None,
-            Value::Of(content) => Some(Named::Entry(content.arrival)),
-        };
+    fn added(&self, depends_on: &[Named], arrival: Option<Seq>) -> Added {
         let mut added = Added::default();
-        for named in depends_on.iter().copied().chain(arrival) {
+        for named in depends_on.iter().copied().chain(arrival.map(Named::Entry)) {
             match named {
                 Named::Missing(id) => {
                     added.culprit.get_or_insert(Culprit::Missing(id));
@@ -590,6 +606,15 @@ impl State {
     fn following(&self, pending: &Pending, verdict: Verdict) -> Verdict {
         let proposed = self.label(pending.entry).unwrap_or_else(|| verdict.label.lowered());
         Verdict { label: verdict.label.join(proposed), parents: vec![pending.entry], ..verdict }
+    }
+}
+
+/// Where `value` arrived, if that was earlier: it brings the label it arrived with.
+fn arrival(session: &Session, value: Option<Value>) -> Result<Option<Seq>, AskError> {
+    match value {
+        None | Some(Value::New(_)) => Ok(None),
+        Some(Value::Of(content)) if session.context.holds(content) => Ok(Some(content.arrival)),
+        Some(Value::Of(content)) => Err(AskError::UnknownContent(content.arrival)),
     }
 }
 
