@@ -165,3 +165,17 @@ fn a_file_adopted_from_an_untrusted_content_keeps_its_origin_in_the_graph() {
     assert_eq!(adopted.parents, [page.arrival]);
     assert_eq!(store.shared("STYLE.md").unwrap().taint, Taint::Clean, "the owner's word");
 }
+
+#[test]
+fn a_closed_session_cannot_be_opened_again_by_anybody() {
+    let (mut store, ada, first) = Store::with_ada();
+    store.writes(first, Scope::Session(first), "notes", false);
+    store.ask(Actor::Session(first), Request::CloseSession);
+    let second = store.open(ada.token(), 2);
+    store.by_owner(Request::RevokePrincipal { principal: ada.principal.id });
+    for session in [first, second] {
+        let open = Request::OpenSession { session, alias: None };
+        let by = Actor::Principal(Authority::unproven(Tenant::main()));
+        assert_eq!(store.try_ask(by, open), Err(AskError::DuplicateSession(session)));
+    }
+}

@@ -131,9 +131,9 @@ impl State {
         }
         match (&record.request, &record.answer) {
             (Request::CloseSession, Answer::Done) => {
-                let own = Namespace::session(tenant, id);
-                self.recent.retain(|(_, namespace), _| *namespace != own);
+                self.recent.remove(&(session.who.principal, Namespace::session(tenant, id)));
                 self.sessions.remove(&id);
+                self.closed.insert(id);
             }
             (Request::Observe { kind, .. }, Answer::Done) => match kind {
                 EntryKind::Completion => {
@@ -200,7 +200,9 @@ impl State {
             }
             Request::RevokePrincipal { principal } => {
                 self.principals.remove(principal);
-                self.sessions.retain(|_, session| session.who.principal != Some(*principal));
+                let theirs = |session: &Session| session.who.principal == Some(*principal);
+                self.closed.extend(self.sessions.extract_if(|_, s| theirs(s)).map(|(id, _)| id));
+                self.recent.retain(|(of, _), _| *of != Some(*principal));
             }
             Request::SetLimits(limits) => self.limits = *limits,
             Request::RotateLogKey(key) => self.log_key = Some(key.clone()),

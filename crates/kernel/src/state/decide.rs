@@ -62,8 +62,8 @@ pub enum AskError {
     /// The request needs a principal.
     #[error("this is asked by a principal, not in a session")]
     NeedsPrincipal,
-    /// A session of that id is open.
-    #[error("a session `{0}` is open already")]
+    /// A session of that id is open, or was.
+    #[error("a session `{0}` exists already, open or closed; draw another id")]
     DuplicateSession(SessionId),
     /// The channel and the kind of entry contradict each other.
     #[error("a {kind:?} cannot arrive on channel `{channel}`")]
@@ -354,7 +354,10 @@ impl State {
             return Err(AskError::Unproven(who.role, who.tenant.clone()));
         }
         match request {
-            Request::OpenSession { session, .. } if self.sessions.contains_key(session) => {
+            // Whoever opened a closed session again would see its items, under any credential.
+            Request::OpenSession { session, .. }
+                if self.sessions.contains_key(session) || self.closed.contains(session) =>
+            {
                 Err(AskError::DuplicateSession(*session))
             }
             Request::OpenSession { .. } => Ok(Verdict::administrative(Ok(()))),

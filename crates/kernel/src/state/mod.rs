@@ -7,7 +7,7 @@ mod apply;
 mod decide;
 mod items;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub use apply::ApplyError;
 pub use decide::{Actor, AskError, Asked, Decided};
@@ -65,6 +65,7 @@ pub struct State {
     labels: Vec<Label>,
     principals: BTreeMap<PrincipalId, Principal>,
     sessions: HashMap<SessionId, Session>,
+    closed: HashSet<SessionId>,
     items: Items,
     pending: BTreeMap<EntryId, Pending>,
     recent: HashMap<(Option<PrincipalId>, Namespace), RateWindow>,
