@@ -89,6 +89,20 @@ pub(crate) struct Added {
     pub(crate) culprit: Option<Culprit>,
 }
 
+impl Added {
+    pub(crate) fn entry(&mut self, entry: Seq, label: Label) {
+        if label.is_tainted() {
+            self.spoilt_by(Culprit::Entry(entry));
+        }
+        self.parents.push(entry);
+    }
+
+    /// The first one found is the one that is shown.
+    pub(crate) fn spoilt_by(&mut self, culprit: Culprit) {
+        self.culprit.get_or_insert(culprit);
+    }
+}
+
 /// What a proposal depends on. Made by [`Context`] alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependencies {

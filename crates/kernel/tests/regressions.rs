@@ -4,13 +4,14 @@ mod common;
 
 use common::{Person, Store, digest, message, set_mode, write};
 use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, SessionId, StoreId, Timestamp};
+use custody_kernel::id::{EntryId, Seq, SessionId, StoreId, Timestamp};
 use custody_kernel::label::{Channel, Taint};
 use custody_kernel::memory::item::{ContentRef, Mode};
 use custody_kernel::memory::rate::Limits;
+use custody_kernel::memory::refusal::{Culprit, Refusal};
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Credential, Role, Who};
-use custody_kernel::record::{Answer, By, Genesis, LogKey, Request, Value};
+use custody_kernel::record::{Answer, By, Genesis, LogKey, Named, Request, Value};
 use custody_kernel::state::{Actor, AskError, Asked, State};
 
 #[test]
@@ -177,5 +178,32 @@ fn a_closed_session_cannot_be_opened_again_by_anybody() {
         let open = Request::OpenSession { session, alias: None };
         let by = Actor::Principal(Authority::unproven(Tenant::main()));
         assert_eq!(store.try_ask(by, open), Err(AskError::DuplicateSession(session)));
+    }
+}
+
+#[test]
+fn an_entry_of_another_tenant_is_as_unknown_as_one_that_does_not_exist() {
+    let (mut store, _, home) = Store::with_ada();
+    let eve = store.knows("eve", Role::User, &"other".parse().unwrap(), 6);
+    let page = store.hears(home, Channel::Web);
+    let ours = store.open(eve.token(), 2);
+    store.hears(ours, Channel::User);
+    let missing = Seq(1_000_000);
+    for named in [page, missing] {
+        let observe = message(Channel::User, None, vec![named]);
+        let answer = store.try_ask(Actor::Session(ours), observe);
+        assert_eq!(answer, Err(AskError::UnknownEntry(named)));
+        let write = Request::Write {
+            scope: Scope::Shared,
+            key: "notes".parse().unwrap(),
+            value: Value::New(digest("notes")),
+            depends_on: vec![Named::Entry(named)],
+            queue: false,
+        };
+        let answer = store.ask(Actor::Session(ours), write);
+        let key = "notes".parse().unwrap();
+        let refusal = Refusal::Tainted { key, culprit: Culprit::NoOrigin };
+        assert_eq!(answer, Answer::Refused(refusal));
+        assert!(!store.log.last().unwrap().parents.contains(&named), "no edge leaves the tenant");
     }
 }

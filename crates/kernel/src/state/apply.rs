@@ -1,7 +1,7 @@
 //! Committing and folding: what a record changes.
 
 use super::items::Items;
-use super::{Decided, Session, State, Watched};
+use super::{Decided, Entry, Session, State, Watched};
 use crate::context::Context;
 use crate::id::{EntryId, Seq, SessionId};
 use crate::key::Key;
@@ -90,15 +90,25 @@ impl State {
         if record.parents.iter().any(|parent| *parent >= seq) {
             return Err(ApplyError::Parent(seq));
         }
-        match &record.by {
-            By::Session(id) if !self.sessions.contains_key(id) => {
-                return Err(ApplyError::Session(seq));
+        let tenant = match &record.by {
+            By::Session(id) => {
+                let session = self.sessions.get(id).ok_or(ApplyError::Session(seq))?;
+                let tenant = session.who.tenant.clone();
+                self.apply_in_session(*id, record);
+                tenant
             }
-            By::Session(id) => self.apply_in_session(*id, record),
-            By::Principal(who) => self.apply_by_principal(who, record),
-        }
+            By::Principal(who) => {
+                self.apply_by_principal(who, record);
+                // What an owner brings to a tenant is that tenant's.
+                if let Request::AdoptFile { tenant, .. } = &record.request {
+                    tenant.clone()
+                } else {
+                    who.tenant.clone()
+                }
+            }
+        };
         self.now = record.at;
-        self.labels.push(record.label);
+        self.entries.push(Entry { label: record.label, tenant });
         Ok(())
     }
 

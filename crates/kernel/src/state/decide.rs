@@ -301,6 +301,10 @@ impl State {
         match request {
             Request::CloseSession => Ok(Verdict::administrative(Ok(()))),
             Request::Observe { kind, channel, lowered, content, parents, .. } => {
+                let unknown = |entry: &&Seq| self.label_within(&own.tenant, **entry).is_none();
+                if let Some(entry) = parents.iter().find(unknown) {
+                    return Err(AskError::UnknownEntry(*entry));
+                }
                 let parents = [parents.as_slice(), arrival(session, *content)?.as_slice()].concat();
                 self.observe(session, *kind, *channel, *lowered, parents)
             }
@@ -312,7 +316,7 @@ impl State {
                     scope: *scope,
                     key,
                     value: Some(value.content(Seq(self.len()))),
-                    added: self.added(depends_on, arrival(session, Some(*value))?),
+                    added: self.added(session, depends_on, arrival(session, Some(*value))?),
                     at,
                 };
                 Ok(self.change(&change, *queue, decide_write))
@@ -463,26 +467,20 @@ impl State {
         }
     }
 
-    fn added(&self, depends_on: &[Named], arrival: Option<Seq>) -> Added {
+    fn added(&self, session: &Session, depends_on: &[Named], arrival: Option<Seq>) -> Added {
         let mut added = Added::default();
-        for named in depends_on.iter().copied().chain(arrival.map(Named::Entry)) {
-            match named {
-                Named::Missing(id) => {
-                    added.culprit.get_or_insert(Culprit::Missing(id));
-                }
-                Named::Entry(seq) => match self.label(seq) {
+        for named in depends_on {
+            match *named {
+                Named::Missing(id) => added.spoilt_by(Culprit::Missing(id)),
+                Named::Entry(seq) => match self.label_within(&session.who.tenant, seq) {
                     // A position that is not there yet is as unknown as an id that is not there.
-                    None => {
-                        added.culprit.get_or_insert(Culprit::NoOrigin);
-                    }
-                    Some(label) => {
-                        if label.is_tainted() {
-                            added.culprit.get_or_insert(Culprit::Entry(seq));
-                        }
-                        added.parents.push(seq);
-                    }
+                    None => added.spoilt_by(Culprit::NoOrigin),
+                    Some(label) => added.entry(seq, label),
                 },
             }
+        }
+        if let Some((seq, label)) = arrival.and_then(|seq| Some((seq, self.label(seq)?))) {
+            added.entry(seq, label);
         }
         added
     }
