@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Person, Store, digest, message, set_mode, write};
+use common::{Person, Store, digest, message, set_mode, verdict, write};
 use custody_kernel::digest::Digest;
 use custody_kernel::id::{EntryId, Seq, SessionId, StoreId, Timestamp};
 use custody_kernel::label::{Channel, Taint};
@@ -206,4 +206,14 @@ fn an_entry_of_another_tenant_is_as_unknown_as_one_that_does_not_exist() {
         assert_eq!(answer, Answer::Refused(refusal));
         assert!(!store.log.last().unwrap().parents.contains(&named), "no edge leaves the tenant");
     }
+}
+
+#[test]
+fn a_completion_out_of_nothing_is_no_origin() {
+    let (mut store, ada, _) = Store::with_ada();
+    let session = store.open(ada.token(), 2);
+    store.completes(session);
+    assert!(store.log.last().unwrap().label.is_tainted(), "unknown is not clean");
+    let answer = store.writes(session, Scope::Shared, "notes", false);
+    assert_eq!(verdict(&answer), "rule 4");
 }

@@ -440,7 +440,9 @@ impl State {
         for parent in &parents {
             label = label.join(self.label(*parent).ok_or(AskError::UnknownEntry(*parent))?);
         }
-        let label = if lowered { label.lowered() } else { label };
+        // What a model said out of nothing came from somewhere, and nobody knows where.
+        let of_no_origin = kind.is_produced() && parents.is_empty();
+        let label = if lowered || of_no_origin { label.lowered() } else { label };
         Ok(Verdict { answer: Answer::Done, label, parents })
     }
 
