@@ -217,3 +217,13 @@ fn a_completion_out_of_nothing_is_no_origin() {
     let answer = store.writes(session, Scope::Shared, "notes", false);
     assert_eq!(verdict(&answer), "rule 4");
 }
+
+#[test]
+fn a_limit_of_zero_queues_nothing_either() {
+    let mut store = Store::with_limits(Limits { changes: Some(0), ..Limits::default() });
+    let ada = store.knows("ada", Role::User, &Tenant::main(), 7);
+    let session = store.open(ada.token(), 1);
+    store.hears(session, Channel::Web);
+    assert_eq!(verdict(&store.writes(session, Scope::Shared, "facts", true)), "rule 4");
+    assert_eq!(store.state.pending().count(), 0);
+}

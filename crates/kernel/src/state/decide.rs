@@ -535,9 +535,7 @@ impl State {
             }
             Ok(_) => Answer::Done,
             Err(refusal @ Refusal::Tainted { .. }) if queue => {
-                let wait =
-                    around.recent.and_then(|recent| recent.wait_until(around.limits, around.now));
-                match wait {
+                match around.wait_until() {
                     // A full queue is a denial of service on the reviewer.
                     Some(_) => Answer::Refused(refusal),
                     None => {
