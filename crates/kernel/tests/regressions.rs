@@ -227,3 +227,18 @@ fn a_limit_of_zero_queues_nothing_either() {
     assert_eq!(verdict(&store.writes(session, Scope::Shared, "facts", true)), "rule 4");
     assert_eq!(store.state.pending().count(), 0);
 }
+
+#[test]
+fn an_item_made_and_deleted_since_makes_a_proposal_stale() {
+    let (mut store, ada, session) = Store::with_ada();
+    let clean = store.open(ada.token(), 2);
+    store.hears(clean, Channel::User);
+    store.hears(session, Channel::Web);
+    store.writes(session, Scope::Shared, "facts", true);
+    let proposal = store.last_id();
+    assert_eq!(store.writes(clean, Scope::Shared, "facts", false), Answer::Done);
+    assert_eq!(store.deletes(clean, Scope::Shared, "facts"), Answer::Done);
+    let key = "facts".parse().unwrap();
+    let answer = store.approves(ada.in_person(), proposal, "facts");
+    assert_eq!(answer, Answer::Refused(Refusal::Stale { proposal, key }));
+}
