@@ -242,3 +242,13 @@ fn an_item_made_and_deleted_since_makes_a_proposal_stale() {
     let answer = store.approves(ada.in_person(), proposal, "facts");
     assert_eq!(answer, Answer::Refused(Refusal::Stale { proposal, key }));
 }
+
+#[test]
+fn a_deleted_item_leaves_the_state_hash_as_it_was() {
+    let (mut store, _, session) = Store::with_ada();
+    let before = store.state.state_hash();
+    store.writes(session, Scope::Shared, "notes", false);
+    assert_ne!(store.state.state_hash(), before);
+    store.deletes(session, Scope::Shared, "notes");
+    assert_eq!(store.state.state_hash(), before, "equal memories have equal hashes");
+}
