@@ -11,7 +11,7 @@ use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::{Culprit, Refusal};
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Credential, Role, Who};
-use custody_kernel::record::{Answer, By, Genesis, LogKey, Named, Request, Value};
+use custody_kernel::record::{Answer, By, Genesis, LogKey, Named, Record, Request, Value};
 use custody_kernel::state::{Actor, AskError, Asked, State};
 
 #[test]
@@ -251,4 +251,20 @@ fn a_deleted_item_leaves_the_state_hash_as_it_was() {
     assert_ne!(store.state.state_hash(), before);
     store.deletes(session, Scope::Shared, "notes");
     assert_eq!(store.state.state_hash(), before, "equal memories have equal hashes");
+}
+
+#[test]
+fn a_record_cannot_hold_a_label_that_is_better_than_its_channel() {
+    let (mut store, _, session) = Store::with_ada();
+    store.hears(session, Channel::Web);
+    let web = String::from_utf8(store.log.last().unwrap().to_bytes().unwrap()).unwrap();
+    let tainted = r#""trust":"untrusted","taint":"tainted""#;
+    assert!(web.contains(tainted) && Record::from_bytes(web.as_bytes()).is_ok());
+    for better in [
+        r#""trust":"trusted","taint":"clean""#,
+        r#""trust":"untrusted","taint":"clean""#,
+        r#""trust":"trusted","taint":"tainted""#,
+    ] {
+        assert!(Record::from_bytes(web.replace(tainted, better).as_bytes()).is_err(), "{better}");
+    }
 }
