@@ -12,7 +12,7 @@ use custody_kernel::memory::refusal::{Culprit, Refusal};
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Credential, Role, Who};
 use custody_kernel::record::{Answer, By, Genesis, LogKey, Named, Record, Request, Value};
-use custody_kernel::state::{Actor, AskError, Asked, State};
+use custody_kernel::state::{Actor, ApplyError, AskError, Asked, State};
 
 #[test]
 fn an_authority_ends_with_the_registration_it_was_proven_from() {
@@ -266,5 +266,48 @@ fn a_record_cannot_hold_a_label_that_is_better_than_its_channel() {
         r#""trust":"trusted","taint":"tainted""#,
     ] {
         assert!(Record::from_bytes(web.replace(tainted, better).as_bytes()).is_err(), "{better}");
+    }
+}
+
+#[test]
+fn folding_refuses_an_answer_that_its_request_cannot_have() {
+    let (mut store, _, session) = Store::with_ada();
+    store.writes(session, Scope::Session(session), "notes", false);
+    store.hears(session, Channel::Web);
+    store.writes(session, Scope::Shared, "facts", true);
+    let queued = store.log.last().unwrap().clone();
+    let next = Record { seq: Seq(store.state.len()), after: None, ..queued.clone() };
+    let proposal = EntryId::from_random([77; 16]);
+    let owner = By::Principal(store.owner.who().clone());
+    let found = store.log[0].request.clone();
+    let opened = store.log[2].request.clone();
+    let cases = [
+        (next.by.clone(), next.request.clone(), queued.answer.clone(), "one id for two proposals"),
+        (owner.clone(), next.request.clone(), Answer::Done, "a write without a session"),
+        (owner.clone(), found, Answer::Done, "a second founding"),
+        (owner.clone(), opened, Answer::Done, "an open session opened"),
+        (owner.clone(), Request::Approve { proposal, shown: None }, Answer::Done, "no proposal"),
+        (owner.clone(), Request::Deny { proposal }, Answer::Done, "no proposal"),
+        (owner, Request::SetLimits(Limits::default()), Answer::Absent, "no read"),
+        (next.by.clone(), message(Channel::Web, None, vec![]), Answer::Absent, "no read"),
+        (
+            next.by.clone(),
+            Request::Promote { from: session, key: "nothing".parse().unwrap() },
+            Answer::Done,
+            "a promotion of nothing",
+        ),
+        (
+            next.by.clone(),
+            Request::Read { scope: Scope::Shared, key: "notes".parse().unwrap() },
+            Answer::Done,
+            "a read is found or absent",
+        ),
+    ];
+    for (by, request, answer, why) in cases {
+        let before = format!("{:?}", store.state);
+        let record = Record { by, request, answer, ..next.clone() };
+        let error = store.state.apply(&record).unwrap_err();
+        assert!(matches!(error, ApplyError::Answer(_)), "{why}: {error}");
+        assert_eq!(format!("{:?}", store.state), before, "{why}: the state changed");
     }
 }

@@ -27,9 +27,12 @@ pub enum ApplyError {
     /// Time runs backwards.
     #[error("record {0} is older than the one before it")]
     Time(Seq),
-    /// A parent that is not before it.
-    #[error("record {0} names a parent that does not stand before it")]
+    /// A parent that is not before it, or parents out of order.
+    #[error("record {0} names parents that do not stand before it in ascending order")]
     Parent(Seq),
+    /// An answer that nobody could have given to its request here.
+    #[error("record {0} holds an answer that its request cannot have at this point")]
+    Answer(Seq),
     /// A session that is not open.
     #[error("record {0} speaks in a session that is not open")]
     Session(Seq),
@@ -87,8 +90,17 @@ impl State {
         if record.at < self.now {
             return Err(ApplyError::Time(seq));
         }
-        if record.parents.iter().any(|parent| *parent >= seq) {
+        let ascending = record.parents.is_sorted_by(|one, next| one < next);
+        if !ascending || record.parents.last().is_some_and(|parent| *parent >= seq) {
             return Err(ApplyError::Parent(seq));
+        }
+        if let By::Session(id) = &record.by
+            && !self.sessions.contains_key(id)
+        {
+            return Err(ApplyError::Session(seq));
+        }
+        if !self.can_have_been_answered(record) {
+            return Err(ApplyError::Answer(seq));
         }
         let tenant = match &record.by {
             By::Session(id) => {
@@ -130,6 +142,50 @@ impl State {
             return Err(ApplyError::Disagrees(record.seq));
         }
         self.apply(record)
+    }
+
+    /// Whether the answer is of a kind that the request has, from this kind of asker, and speaks of
+    /// something that is there. Whether it is the right one is for [`State::recount`] to say.
+    fn can_have_been_answered(&self, record: &Record) -> bool {
+        let in_session = matches!(record.by, By::Session(_));
+        let done = record.answer == Answer::Done;
+        let refused = matches!(record.answer, Answer::Refused(_));
+        // A proposal is known by the id of its record: a second one would take the place of the first.
+        let pending = matches!(record.answer, Answer::Pending { .. })
+            && !self.pending.contains_key(&record.id);
+        match &record.request {
+            Request::Found(_) => !in_session && done && self.is_empty(),
+            _ if self.is_empty() => false,
+            Request::OpenSession { session, .. } => {
+                let is_new = !self.sessions.contains_key(session) && !self.closed.contains(session);
+                !in_session && done && is_new
+            }
+            Request::CloseSession | Request::Observe { .. } => in_session && done,
+            Request::Read { .. } => {
+                let read = matches!(record.answer, Answer::Found { .. } | Answer::Absent);
+                in_session && (read || refused)
+            }
+            Request::Write { .. } | Request::Delete { .. } => {
+                in_session && (done || pending || refused)
+            }
+            Request::Promote { from, key } => {
+                let By::Session(id) = &record.by else { return false };
+                let Some(session) = self.sessions.get(id) else { return false };
+                let source = Namespace::session(session.who.tenant.clone(), *from);
+                let is_there = self.item(&source, key).is_some_and(|item| item.current.is_some());
+                refused || (is_there && (done || pending))
+            }
+            Request::Approve { proposal, .. } | Request::Deny { proposal } => {
+                !in_session && (refused || (done && self.pending.contains_key(proposal)))
+            }
+            Request::SetMode { .. }
+            | Request::AdoptFile { .. }
+            | Request::AddPrincipal(_)
+            | Request::RevokePrincipal { .. }
+            | Request::SetLimits(_)
+            | Request::RotateLogKey(_)
+            | Request::AdoptLedger { .. } => !in_session && (done || refused),
+        }
     }
 
     fn apply_in_session(&mut self, id: SessionId, record: &Record) {
