@@ -91,11 +91,14 @@ impl Store {
     }
 
     pub fn with_limits(limits: Limits) -> Self {
+        Self::founded(StoreId::from_random([9; 16]), limits)
+    }
+
+    pub fn founded(store: StoreId, limits: Limits) -> Self {
         let key = SigningKey::from_bytes(&[1; 32]);
         let owner = human("owner", Role::Owner, &key, 1);
         let authority = prove(&owner, &key);
         let log_key = LogKey { public_key: Digest([2; 32]), certificate: String::new() };
-        let store = StoreId::from_random([9; 16]);
         let mut this = Self { state: State::default(), log: vec![], clock: 0, owner: authority };
         let genesis = Genesis { store, owner, log_key, limits };
         assert_eq!(this.by_owner(Request::Found(Box::new(genesis))), Answer::Done);
