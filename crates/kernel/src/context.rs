@@ -1,7 +1,10 @@
 //! Contexts: what a model had read when it produced something, and what a proposal depends on.
 
+use std::collections::HashSet;
+
 use crate::id::Seq;
 use crate::label::{Channel, Label, Trust};
+use crate::memory::item::ContentRef;
 use crate::memory::refusal::Culprit;
 
 /// What one session has read so far. Only grows.
@@ -13,13 +16,14 @@ pub struct Context {
     label: Label,
     tainted_by: Option<Seq>,
     parents: Vec<Seq>,
+    contents: HashSet<ContentRef>,
 }
 
 impl Default for Context {
     fn default() -> Self {
         // The identity of the join: a context that has read nothing adds nothing.
         let label = Label::at_ingress(Channel::Model, Trust::Trusted);
-        Self { label, tainted_by: None, parents: Vec::new() }
+        Self { label, tainted_by: None, parents: Vec::new(), contents: HashSet::new() }
     }
 }
 
@@ -37,6 +41,17 @@ impl Context {
     /// The direct parents of the next thing the model produces.
     pub fn parents(&self) -> &[Seq] {
         &self.parents
+    }
+
+    /// Whether `content` arrived in this session or was read in it. Only then can it be named: whoever
+    /// could name any content of the store would read other sessions and other tenants by writing it.
+    pub fn holds(&self, content: ContentRef) -> bool {
+        self.contents.contains(&content)
+    }
+
+    /// `content` arrived, or was read.
+    pub(crate) fn hold(&mut self, content: ContentRef) {
+        self.contents.insert(content);
     }
 
     /// The model read `entry`.
@@ -72,6 +87,20 @@ impl Context {
 pub(crate) struct Added {
     pub(crate) parents: Vec<Seq>,
     pub(crate) culprit: Option<Culprit>,
+}
+
+impl Added {
+    pub(crate) fn entry(&mut self, entry: Seq, label: Label) {
+        if label.is_tainted() {
+            self.spoilt_by(Culprit::Entry(entry));
+        }
+        self.parents.push(entry);
+    }
+
+    /// The first one found is the one that is shown.
+    pub(crate) fn spoilt_by(&mut self, culprit: Culprit) {
+        self.culprit.get_or_insert(culprit);
+    }
 }
 
 /// What a proposal depends on. Made by [`Context`] alone.

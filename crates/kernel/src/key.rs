@@ -73,32 +73,50 @@ impl Key {
 
     /// Whether a reader could take one key for the other although they differ: equal after
     /// Unicode's confusable skeleton (UTS 39) and without regard to case, or differing only in
-    /// the blanks and dots that some file systems drop.
+    /// the blanks and dots that some file systems drop. Taken broadly: `mall` resembles `mail`.
     pub fn resembles(&self, other: &Self) -> bool {
         self != other && self.looks().iter().any(|look| other.looks().contains(look))
     }
 
-    /// Two fingerprints of the appearance: skeleton then lower case, and lower case then
-    /// skeleton. Both are needed because `m` and `M` have different skeletons.
+    /// Two fingerprints of the appearance: as it is, and as the plain lower-case text it stands for.
+    /// The long `ſ` looks like `f` and stands for `s`; `Η` looks like `H`, its lower case like `n`.
     pub(crate) fn looks(&self) -> [u64; 2] {
         *self.0.looks.get_or_init(|| {
-            let compatible: String = trimmed_segments(&self.0.text).nfkc().collect();
-            [look(&compatible), look(&compatible.to_lowercase())]
+            let lower = self.0.text.nfkc().collect::<String>().to_lowercase();
+            [look(&self.0.text), look(&lower)]
         })
     }
 }
 
+/// Folds until nothing changes: a fold can bring up what another then applies to, as the `m` of `M`
+/// becomes `rn`, and a key may mix look-alikes and cases so that no single order sees through it.
 fn look(text: &str) -> u64 {
-    let shown: String = skeleton(text).collect::<String>().to_lowercase();
+    const FOLDS: usize = 8;
+    let mut shown = folded(text);
+    for _ in 1..FOLDS {
+        let again = folded(&shown);
+        if again == shown {
+            break;
+        }
+        shown = again;
+    }
     let bytes = Digest::of(shown.as_bytes()).0;
     u64::from_be_bytes([
         bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
     ])
 }
 
+fn folded(text: &str) -> String {
+    let shown: String = skeleton(text).collect();
+    let lower = shown.nfkc().collect::<String>().to_lowercase();
+    // `I` looks like `l` and is the capital of `i`, so all three are one.
+    trimmed_segments(&lower).replace('i', "l")
+}
+
 fn trimmed_segments(text: &str) -> String {
+    let dropped = |c: char| c == '.' || c.is_whitespace();
     let segments: Vec<&str> =
-        text.split('/').map(|segment| segment.trim().trim_end_matches(['.', ' '])).collect();
+        text.split('/').map(|segment| segment.trim_start().trim_end_matches(dropped)).collect();
     segments.join("/")
 }
 
@@ -109,7 +127,8 @@ fn is_invisible(c: char) -> bool {
             '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
             | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
             | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}'
-            | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}'
+            | '\u{2800}' | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFC}' | '\u{13430}'..='\u{1343F}'
+            | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D159}' | '\u{1D173}'..='\u{1D17A}'
             | '\u{E0000}'..='\u{E0FFF}')
 }
 
@@ -221,6 +240,8 @@ mod tests {
             "a\u{202E}b",
             "e\u{301}",
             "a\u{E0041}",
+            "SOUL\u{2800}.md",
+            "SOUL\u{1BCA0}.md",
             &long,
         ];
         for text in bad {
@@ -252,5 +273,38 @@ mod tests {
         for text in ["SOUL.md", "SOUL.txt", "notes", "soul/md", "a/SOUL.md"] {
             assert!(!key(text).resembles(&soul), "{text}");
         }
+    }
+
+    #[test]
+    fn a_look_alike_is_found_when_it_mixes_characters_and_cases() {
+        let alike = [
+            ("MEMORY.md", "\u{39C}EmORY.md"),
+            ("IDENTITY.md", "lDENTiTY.md"),
+            ("SOUL.md", "SOUL.md．"),
+            ("SOUL.md", "SOUL.md.\u{A0}."),
+            ("SOUL.md", "SOUL.md…"),
+            ("SOUL.md", "SOUL.md٠"),
+            ("agents/SOUL.md", "agents∕soul.md"),
+        ];
+        for (protected, text) in alike {
+            assert!(key(text).resembles(&key(protected)), "{text} is not {protected}");
+        }
+    }
+
+    #[test]
+    fn every_character_that_looks_like_a_letter_is_found_beside_a_change_of_case() {
+        let shown = |c: char| skeleton(c.encode_utf8(&mut [0; 4])).collect::<String>();
+        let letters: Vec<(char, String)> =
+            ('0'..='z').filter(char::is_ascii_alphanumeric).map(|c| (c, shown(c))).collect();
+        let mut found = 0;
+        for c in ('\0'..'\u{20000}').filter(|c| !is_invisible(*c)) {
+            let Ok(imitation) = format!("{c}Im").parse::<Key>() else { continue };
+            let looks = shown(c);
+            for (letter, _) in letters.iter().filter(|(letter, of)| *letter != c && *of == looks) {
+                assert!(imitation.resembles(&key(&format!("{letter}iM"))), "{c} for {letter}");
+                found += 1;
+            }
+        }
+        assert!(found > 1000, "{found}");
     }
 }

@@ -92,12 +92,42 @@ pub enum Taint {
 /// Channel, trust and taint of one entry.
 ///
 /// Trust and taint can only be made worse: there is no way to build a label that is better
-/// than its channel and its parents allow.
+/// than its channel and its parents allow, nor to read one from a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Written")]
 pub struct Label {
     channel: Channel,
     trust: Trust,
     taint: Taint,
+}
+
+/// A label as a record has it, before it is known to be one.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    channel: Channel,
+    trust: Trust,
+    taint: Taint,
+}
+
+/// Why a label in a record is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("nothing on channel `{0}` can have this trust and taint")]
+pub struct LabelError(Channel);
+
+impl TryFrom<Written> for Label {
+    type Error = LabelError;
+
+    fn try_from(written: Written) -> Result<Self, LabelError> {
+        let Written { channel, trust, taint } = written;
+        let best = Self::at_ingress(channel, Trust::Trusted);
+        // Trust and taint start together and fall together.
+        let agree = (trust == Trust::Untrusted) == (taint == Taint::Tainted);
+        if !agree || trust < best.trust {
+            return Err(LabelError(channel));
+        }
+        Ok(Self { channel, trust, taint })
+    }
 }
 
 impl Label {

@@ -57,6 +57,16 @@ pub struct AcceptedWrite {
     needs_review: bool,
 }
 
+impl Surroundings<'_> {
+    /// When the asker's next change is allowed, if not now.
+    pub(crate) fn wait_until(&self) -> Option<Timestamp> {
+        match self.recent {
+            Some(recent) => recent.wait_until(self.limits, self.now),
+            None => RateWindow::default().wait_until(self.limits, self.now),
+        }
+    }
+}
+
 impl AcceptedWrite {
     /// Whether the item's mode is `reviewed`, so that this becomes a pending proposal.
     pub const fn needs_review(&self) -> bool {
@@ -187,11 +197,7 @@ fn untrusted(proposal: &WriteProposal) -> Result<(), Refusal> {
 
 fn accepted(around: &Surroundings<'_>, proposal: WriteProposal) -> Result<AcceptedWrite, Refusal> {
     // Counted only here, so that refused attempts cannot use up anybody's window.
-    let wait = match around.recent {
-        Some(recent) => recent.wait_until(around.limits, around.now),
-        None => RateWindow::default().wait_until(around.limits, around.now),
-    };
-    if let Some(until) = wait {
+    if let Some(until) = around.wait_until() {
         return Err(Refusal::RateLimited { key: proposal.key, until });
     }
     // A session's own copy of a key that is under review when shared is reviewed as well:

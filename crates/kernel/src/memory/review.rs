@@ -141,7 +141,9 @@ fn release(pending: &Pending, approval: &Approval<'_>) -> Result<Released, Refus
     }
     immutable(&approval.around, &pending.key)?;
     let present = approval.around.target.and_then(Item::entry);
-    if present != pending.base {
+    let last_change = approval.around.target.and_then(|item| item.last_change);
+    // An item that was written and deleted since is as absent as before, and still not the same.
+    if present != pending.base || last_change > Some(pending.entry) {
         return Err(Refusal::Stale { proposal, key: pending.key.clone() });
     }
     Ok(Released { pending: pending.clone() })

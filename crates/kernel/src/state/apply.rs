@@ -1,7 +1,7 @@
 //! Committing and folding: what a record changes.
 
 use super::items::Items;
-use super::{Decided, Session, State, Watched};
+use super::{Decided, Entry, Session, State, Watched};
 use crate::context::Context;
 use crate::id::{EntryId, Seq, SessionId};
 use crate::key::Key;
@@ -27,9 +27,12 @@ pub enum ApplyError {
     /// Time runs backwards.
     #[error("record {0} is older than the one before it")]
     Time(Seq),
-    /// A parent that is not before it.
-    #[error("record {0} names a parent that does not stand before it")]
+    /// A parent that is not before it, or parents out of order.
+    #[error("record {0} names parents that do not stand before it in ascending order")]
     Parent(Seq),
+    /// An answer that nobody could have given to its request here.
+    #[error("record {0} holds an answer that its request cannot have at this point")]
+    Answer(Seq),
     /// A session that is not open.
     #[error("record {0} speaks in a session that is not open")]
     Session(Seq),
@@ -87,18 +90,37 @@ impl State {
         if record.at < self.now {
             return Err(ApplyError::Time(seq));
         }
-        if record.parents.iter().any(|parent| *parent >= seq) {
+        let ascending = record.parents.is_sorted_by(|one, next| one < next);
+        if !ascending || record.parents.last().is_some_and(|parent| *parent >= seq) {
             return Err(ApplyError::Parent(seq));
         }
-        match &record.by {
-            By::Session(id) if !self.sessions.contains_key(id) => {
-                return Err(ApplyError::Session(seq));
-            }
-            By::Session(id) => self.apply_in_session(*id, record),
-            By::Principal(who) => self.apply_by_principal(who, record),
+        if let By::Session(id) = &record.by
+            && !self.sessions.contains_key(id)
+        {
+            return Err(ApplyError::Session(seq));
         }
+        if !self.can_have_been_answered(record) {
+            return Err(ApplyError::Answer(seq));
+        }
+        let tenant = match &record.by {
+            By::Session(id) => {
+                let session = self.sessions.get(id).ok_or(ApplyError::Session(seq))?;
+                let tenant = session.who.tenant.clone();
+                self.apply_in_session(*id, record);
+                tenant
+            }
+            By::Principal(who) => {
+                self.apply_by_principal(who, record);
+                // What an owner brings to a tenant is that tenant's.
+                if let Request::AdoptFile { tenant, .. } = &record.request {
+                    tenant.clone()
+                } else {
+                    who.tenant.clone()
+                }
+            }
+        };
         self.now = record.at;
-        self.labels.push(record.label);
+        self.entries.push(Entry { label: record.label, tenant });
         Ok(())
     }
 
@@ -122,15 +144,62 @@ impl State {
         self.apply(record)
     }
 
+    /// Whether the answer is of a kind that the request has, from this kind of asker, and speaks of
+    /// something that is there. Whether it is the right one is for [`State::recount`] to say.
+    fn can_have_been_answered(&self, record: &Record) -> bool {
+        let in_session = matches!(record.by, By::Session(_));
+        let done = record.answer == Answer::Done;
+        let refused = matches!(record.answer, Answer::Refused(_));
+        // A proposal is known by the id of its record: a second one would take the place of the first.
+        let pending = matches!(record.answer, Answer::Pending { .. })
+            && !self.pending.contains_key(&record.id);
+        match &record.request {
+            Request::Found(_) => !in_session && done && self.is_empty(),
+            _ if self.is_empty() => false,
+            Request::OpenSession { session, .. } => {
+                let is_new = !self.sessions.contains_key(session) && !self.closed.contains(session);
+                !in_session && done && is_new
+            }
+            Request::CloseSession | Request::Observe { .. } => in_session && done,
+            Request::Read { .. } => {
+                let read = matches!(record.answer, Answer::Found { .. } | Answer::Absent);
+                in_session && (read || refused)
+            }
+            Request::Write { .. } | Request::Delete { .. } => {
+                in_session && (done || pending || refused)
+            }
+            Request::Promote { from, key } => {
+                let By::Session(id) = &record.by else { return false };
+                let Some(session) = self.sessions.get(id) else { return false };
+                let source = Namespace::session(session.who.tenant.clone(), *from);
+                let is_there = self.item(&source, key).is_some_and(|item| item.current.is_some());
+                refused || (is_there && (done || pending))
+            }
+            Request::Approve { proposal, .. } | Request::Deny { proposal } => {
+                !in_session && (refused || (done && self.pending.contains_key(proposal)))
+            }
+            Request::SetMode { .. }
+            | Request::AdoptFile { .. }
+            | Request::AddPrincipal(_)
+            | Request::RevokePrincipal { .. }
+            | Request::SetLimits(_)
+            | Request::RotateLogKey(_)
+            | Request::AdoptLedger { .. } => !in_session && (done || refused),
+        }
+    }
+
     fn apply_in_session(&mut self, id: SessionId, record: &Record) {
         let (entry, label) = (record.seq, record.label);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let tenant = session.who.tenant.clone();
+        if let Some(content) = brought(record) {
+            session.context.hold(content);
+        }
         match (&record.request, &record.answer) {
             (Request::CloseSession, Answer::Done) => {
-                let own = Namespace::session(tenant, id);
-                self.recent.retain(|(_, namespace), _| *namespace != own);
+                self.recent.remove(&(session.who.principal, Namespace::session(tenant, id)));
                 self.sessions.remove(&id);
+                self.closed.insert(id);
             }
             (Request::Observe { kind, .. }, Answer::Done) => match kind {
                 EntryKind::Completion => {
@@ -197,7 +266,9 @@ impl State {
             }
             Request::RevokePrincipal { principal } => {
                 self.principals.remove(principal);
-                self.sessions.retain(|_, session| session.who.principal != Some(*principal));
+                let theirs = |session: &Session| session.who.principal == Some(*principal);
+                self.closed.extend(self.sessions.extract_if(|_, s| theirs(s)).map(|(id, _)| id));
+                self.recent.retain(|(of, _), _| *of != Some(*principal));
             }
             Request::SetLimits(limits) => self.limits = *limits,
             Request::RotateLogKey(key) => self.log_key = Some(key.clone()),
@@ -275,6 +346,16 @@ impl State {
         let watched =
             Watched { namespace: namespace.clone(), key: key.clone(), path: path.to_owned() };
         self.watched.insert((namespace, key.clone()), watched);
+    }
+}
+
+/// The content that arrived in a session with `record`, or that it read.
+fn brought(record: &Record) -> Option<ContentRef> {
+    match (&record.request, &record.answer) {
+        (Request::Observe { content, .. }, _) => Some((*content)?.content(record.seq)),
+        (Request::Write { value, .. }, _) => Some(value.content(record.seq)),
+        (Request::Read { .. }, Answer::Found { content, .. }) => Some(*content),
+        _ => None,
     }
 }
 

@@ -20,8 +20,8 @@ use crate::memory::review::{
     Approval, Pending, Purpose, decide_declassify, decide_deny, decide_review, decide_unlock,
     needs_owner,
 };
-use crate::namespace::{Namespace, Scope};
-use crate::principal::{Authority, Who};
+use crate::namespace::{Namespace, Scope, Tenant};
+use crate::principal::{Authority, Credential, Role, Who};
 use crate::record::{Answer, By, EntryKind, FORMAT, Genesis, Named, Record, Request, Value};
 
 /// Who asks.
@@ -51,6 +51,9 @@ pub enum AskError {
     /// The first record must found the store, and only the first.
     #[error("the store has {0} records and can be founded only while it has none")]
     Founded(u64),
+    /// Nothing can be asked of a store without an owner, and only that owner can found it.
+    #[error("the store is not founded yet; its first record is made by the owner that it names")]
+    NotFounded,
     /// Not open, or never was.
     #[error("there is no open session `{0}`; open one first")]
     UnknownSession(SessionId),
@@ -60,8 +63,8 @@ pub enum AskError {
     /// The request needs a principal.
     #[error("this is asked by a principal, not in a session")]
     NeedsPrincipal,
-    /// A session of that id is open.
-    #[error("a session `{0}` is open already")]
+    /// A session of that id is open, or was.
+    #[error("a session `{0}` exists already, open or closed; draw another id")]
     DuplicateSession(SessionId),
     /// The channel and the kind of entry contradict each other.
     #[error("a {kind:?} cannot arrive on channel `{channel}`")]
@@ -74,6 +77,11 @@ pub enum AskError {
     /// An entry that is not in the record yet.
     #[error("entry {0} is not in the record; name only entries that were recorded before")]
     UnknownEntry(Seq),
+    /// A content that neither arrived in this session nor was read in it.
+    #[error(
+        "the content of entry {0} is not known in this session; read the item, or send the text"
+    )]
+    UnknownContent(Seq),
     /// Nothing to promote or delete.
     #[error("there is no `{key}` in `{namespace}`")]
     NoSuchItem {
@@ -88,6 +96,9 @@ pub enum AskError {
     /// No such principal.
     #[error("there is no principal `{0}`; see `custody principal list`")]
     UnknownPrincipal(PrincipalId),
+    /// Acts as a principal that is not registered, or no longer, or in another role or tenant.
+    #[error("nobody registered proved to be {0} of tenant `{1}`; see `custody principal list`")]
+    Unproven(Role, Tenant),
     /// The owner cannot be revoked.
     #[error("the owner cannot be revoked; rotate the owner's key instead")]
     RevokeOwner,
@@ -185,6 +196,7 @@ impl State {
         let at = asked.at.max(self.now);
         let verdict = match (&asked.by, &asked.request) {
             (by, Request::Found(genesis)) => self.found(by, genesis)?,
+            _ if self.is_empty() => return Err(AskError::NotFounded),
             (Actor::Session(id), request) => {
                 let session = self.session(*id).ok_or(AskError::UnknownSession(*id))?;
                 self.in_session(*id, session, request, at)?
@@ -258,9 +270,34 @@ impl State {
             return Err(AskError::Founded(self.len()));
         }
         let Actor::Principal(authority) = by else { return Err(AskError::NeedsPrincipal) };
-        let is_founder =
-            authority.is_owner() && authority.who().principal == Some(genesis.owner.id);
-        Ok(Verdict::administrative(if is_founder { Ok(()) } else { Err(Refusal::NeedsOwner) }))
+        let who = authority.who();
+        let is_founder = authority.is_owner()
+            && genesis.owner.role == Role::Owner
+            && who.principal == Some(genesis.owner.id)
+            && who.tenant == genesis.owner.tenant;
+        // No refusal: recorded, it would stand where the founding record belongs, for ever.
+        if is_founder { Ok(Verdict::administrative(Ok(()))) } else { Err(AskError::NotFounded) }
+    }
+
+    /// Whether the store knows `who`. An authority outlives what it was proven from, and a record is
+    /// anybody's claim, so both are held against the principals registered now.
+    fn recognises(&self, who: &Who) -> bool {
+        match who.principal.map(|id| self.principals.get(&id)) {
+            // Everybody in a replayed trace is a claim, and can be a user of it at most.
+            None => match who.role {
+                Role::Agent => who.credential == Credential::None,
+                Role::User => who.credential == Credential::None && who.tenant.is_replay(),
+                Role::Owner | Role::Reviewer | Role::Service => false,
+            },
+            Some(None) => false,
+            Some(Some(principal)) => {
+                let at_home = who.tenant == principal.tenant;
+                let abroad = who.role == Role::Owner && who.credential == Credential::Passphrase;
+                who.role == principal.role
+                    && who.credential != Credential::None
+                    && (at_home || abroad)
+            }
+        }
     }
 
     fn in_session(
@@ -273,7 +310,12 @@ impl State {
         let own = Namespace::session(session.who.tenant.clone(), id);
         match request {
             Request::CloseSession => Ok(Verdict::administrative(Ok(()))),
-            Request::Observe { kind, channel, lowered, parents, .. } => {
+            Request::Observe { kind, channel, lowered, content, parents, .. } => {
+                let unknown = |entry: &&Seq| self.label_within(&own.tenant, **entry).is_none();
+                if let Some(entry) = parents.iter().find(unknown) {
+                    return Err(AskError::UnknownEntry(*entry));
+                }
+                let parents = [parents.as_slice(), arrival(session, *content)?.as_slice()].concat();
                 self.observe(session, *kind, *channel, *lowered, parents)
             }
             Request::Read { scope, key } => Ok(self.read(&own, *scope, key)),
@@ -284,7 +326,7 @@ impl State {
                     scope: *scope,
                     key,
                     value: Some(value.content(Seq(self.len()))),
-                    added: self.added(depends_on, *value),
+                    added: self.added(session, depends_on, arrival(session, Some(*value))?),
                     at,
                 };
                 Ok(self.change(&change, *queue, decide_write))
@@ -322,8 +364,15 @@ impl State {
         request: &Request,
         at: Timestamp,
     ) -> Result<Verdict, AskError> {
+        let who = authority.who();
+        if !self.recognises(who) {
+            return Err(AskError::Unproven(who.role, who.tenant.clone()));
+        }
         match request {
-            Request::OpenSession { session, .. } if self.sessions.contains_key(session) => {
+            // Whoever opened a closed session again would see its items, under any credential.
+            Request::OpenSession { session, .. }
+                if self.sessions.contains_key(session) || self.closed.contains(session) =>
+            {
                 Err(AskError::DuplicateSession(*session))
             }
             Request::OpenSession { .. } => Ok(Verdict::administrative(Ok(()))),
@@ -334,7 +383,10 @@ impl State {
             Request::SetMode { tenant, .. } => {
                 Ok(Verdict::administrative(decide_unlock(authority, tenant)))
             }
-            Request::AddPrincipal(principal) if self.principal(&principal.name).is_some() => {
+            Request::AddPrincipal(principal)
+                if self.principal(&principal.name).is_some()
+                    || self.principals.contains_key(&principal.id) =>
+            {
                 Err(AskError::DuplicatePrincipal(principal.name.clone()))
             }
             Request::RevokePrincipal { principal } if self.owner == Some(*principal) => {
@@ -342,6 +394,9 @@ impl State {
             }
             Request::RevokePrincipal { principal } if !self.principals.contains_key(principal) => {
                 Err(AskError::UnknownPrincipal(*principal))
+            }
+            Request::AdoptFile { value: Value::Of(content), .. } => {
+                self.adopt_content(authority, *content)
             }
             Request::AddPrincipal(_)
             | Request::RevokePrincipal { .. }
@@ -359,6 +414,19 @@ impl State {
         }
     }
 
+    /// An owner takes what arrived earlier for the value of a watched item. They may declare it clean;
+    /// the graph keeps where it came from.
+    fn adopt_content(
+        &self,
+        authority: &Authority,
+        content: ContentRef,
+    ) -> Result<Verdict, AskError> {
+        let arrived = self.label(content.arrival).ok_or(AskError::UnknownEntry(content.arrival))?;
+        let verdict = Verdict::administrative(needs_owner(authority));
+        let label = verdict.label.join(arrived);
+        Ok(Verdict { label, parents: vec![content.arrival], ..verdict })
+    }
+
     /// Labels what enters: by its channel, by whom the session runs for, and by what it was made from
     /// (MON §3.4, source labelling and propagation).
     fn observe(
@@ -367,14 +435,13 @@ impl State {
         kind: EntryKind,
         channel: Channel,
         lowered: bool,
-        named: &[Seq],
+        mut parents: Vec<Seq>,
     ) -> Result<Verdict, AskError> {
         // What a model produced is known by its kind; nobody may claim `memory`, reads make that.
         if kind.is_produced() != (channel == Channel::Model) || channel == Channel::Memory {
             return Err(AskError::Channel { kind, channel });
         }
         let mut label = Label::at_ingress(channel, session.on_behalf_of());
-        let mut parents = named.to_vec();
         if kind.is_produced() {
             label = label.join(session.context.label());
             parents.extend_from_slice(session.context.parents());
@@ -384,7 +451,9 @@ impl State {
         for parent in &parents {
             label = label.join(self.label(*parent).ok_or(AskError::UnknownEntry(*parent))?);
         }
-        let label = if lowered { label.lowered() } else { label };
+        // What a model said out of nothing came from somewhere, and nobody knows where.
+        let of_no_origin = kind.is_produced() && parents.is_empty();
+        let label = if lowered || of_no_origin { label.lowered() } else { label };
         Ok(Verdict { answer: Answer::Done, label, parents })
     }
 
@@ -411,31 +480,20 @@ impl State {
         }
     }
 
-    fn added(&self, depends_on: &[Named], value: Value) -> Added {
-        // A value that arrived earlier brings the label it arrived with.
-        let arrival = match value {
-            Value::New(_) => None,
-            Value::Of(content) => Some(Named::Entry(content.arrival)),
-        };
+    fn added(&self, session: &Session, depends_on: &[Named], arrival: Option<Seq>) -> Added {
         let mut added = Added::default();
-        for named in depends_on.iter().copied().chain(arrival) {
-            match named {
-                Named::Missing(id) => {
-                    added.culprit.get_or_insert(Culprit::Missing(id));
-                }
-                Named::Entry(seq) => match self.label(seq) {
+        for named in depends_on {
+            match *named {
+                Named::Missing(id) => added.spoilt_by(Culprit::Missing(id)),
+                Named::Entry(seq) => match self.label_within(&session.who.tenant, seq) {
                     // A position that is not there yet is as unknown as an id that is not there.
-                    None => {
-                        added.culprit.get_or_insert(Culprit::NoOrigin);
-                    }
-                    Some(label) => {
-                        if label.is_tainted() {
-                            added.culprit.get_or_insert(Culprit::Entry(seq));
-                        }
-                        added.parents.push(seq);
-                    }
+                    None => added.spoilt_by(Culprit::NoOrigin),
+                    Some(label) => added.entry(seq, label),
                 },
             }
+        }
+        if let Some((seq, label)) = arrival.and_then(|seq| Some((seq, self.label(seq)?))) {
+            added.entry(seq, label);
         }
         added
     }
@@ -489,9 +547,7 @@ impl State {
             }
             Ok(_) => Answer::Done,
             Err(refusal @ Refusal::Tainted { .. }) if queue => {
-                let wait =
-                    around.recent.and_then(|recent| recent.wait_until(around.limits, around.now));
-                match wait {
+                match around.wait_until() {
                     // A full queue is a denial of service on the reviewer.
                     Some(_) => Answer::Refused(refusal),
                     None => {
@@ -563,6 +619,15 @@ impl State {
     fn following(&self, pending: &Pending, verdict: Verdict) -> Verdict {
         let proposed = self.label(pending.entry).unwrap_or_else(|| verdict.label.lowered());
         Verdict { label: verdict.label.join(proposed), parents: vec![pending.entry], ..verdict }
+    }
+}
+
+/// Where `value` arrived, if that was earlier: it brings the label it arrived with.
+fn arrival(session: &Session, value: Option<Value>) -> Result<Option<Seq>, AskError> {
+    match value {
+        None | Some(Value::New(_)) => Ok(None),
+        Some(Value::Of(content)) if session.context.holds(content) => Ok(Some(content.arrival)),
+        Some(Value::Of(content)) => Err(AskError::UnknownContent(content.arrival)),
     }
 }
 

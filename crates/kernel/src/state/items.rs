@@ -104,6 +104,10 @@ impl Items {
             let mut items: Vec<_> = self.in_namespace(namespace).collect();
             items.sort_unstable_by_key(|(key, _)| *key);
             for (key, item) in items {
+                // An open item without a value holds nothing: as if it had never been there.
+                if item.mode == Mode::Open && item.current.is_none() {
+                    continue;
+                }
                 field(namespace.to_string().as_bytes());
                 field(key.as_str().as_bytes());
                 field(item.mode.as_str().as_bytes());

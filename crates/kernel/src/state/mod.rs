@@ -7,7 +7,7 @@ mod apply;
 mod decide;
 mod items;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub use apply::ApplyError;
 pub use decide::{Actor, AskError, Asked, Decided};
@@ -54,6 +54,14 @@ pub struct Watched {
     pub path: String,
 }
 
+/// What later decisions ask of a folded record.
+#[derive(Debug, Clone)]
+struct Entry {
+    label: Label,
+    /// Whose it is: that of whoever asked.
+    tenant: Tenant,
+}
+
 /// Everything that decisions read. Made by folding records, in order, from the first.
 #[derive(Debug, Clone, Default)]
 pub struct State {
@@ -62,9 +70,10 @@ pub struct State {
     log_key: Option<LogKey>,
     limits: Limits,
     now: Timestamp,
-    labels: Vec<Label>,
+    entries: Vec<Entry>,
     principals: BTreeMap<PrincipalId, Principal>,
     sessions: HashMap<SessionId, Session>,
+    closed: HashSet<SessionId>,
     items: Items,
     pending: BTreeMap<EntryId, Pending>,
     recent: HashMap<(Option<PrincipalId>, Namespace), RateWindow>,
@@ -75,12 +84,12 @@ pub struct State {
 impl State {
     /// The number of records folded in, which is the position of the next.
     pub fn len(&self) -> u64 {
-        self.labels.len() as u64
+        self.entries.len() as u64
     }
 
     /// Whether no record was folded in yet.
     pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
+        self.entries.is_empty()
     }
 
     /// Which store this is.
@@ -110,7 +119,17 @@ impl State {
 
     /// The label of an entry.
     pub fn label(&self, entry: Seq) -> Option<Label> {
-        self.labels.get(usize::try_from(entry.0).ok()?).copied()
+        self.entry(entry).map(|entry| entry.label)
+    }
+
+    /// The label of an entry that somebody of `tenant` names. Those of others are as unknown to them
+    /// as those that do not exist.
+    fn label_within(&self, tenant: &Tenant, entry: Seq) -> Option<Label> {
+        self.entry(entry).filter(|entry| entry.tenant == *tenant).map(|entry| entry.label)
+    }
+
+    fn entry(&self, entry: Seq) -> Option<&Entry> {
+        self.entries.get(usize::try_from(entry.0).ok()?)
     }
 
     /// Every registered principal.

@@ -3,10 +3,11 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
 
 use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, PrincipalId, SessionId, StoreId, Timestamp};
+use custody_kernel::id::{EntryId, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use custody_kernel::label::Channel;
+use custody_kernel::memory::item::{ContentRef, Mode, Version};
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::namespace::{Scope, Tenant};
+use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
 use custody_kernel::record::{Answer, EntryKind, Genesis, LogKey, Record, Request, Value};
 use custody_kernel::state::{Actor, AskError, Asked, State};
@@ -43,21 +44,82 @@ pub fn user() -> (Principal, SigningKey) {
     (human("ada", Role::User, &key, 7), key)
 }
 
+/// A registered principal, with both ways to act as them.
+#[derive(Clone)]
+pub struct Person {
+    pub principal: Principal,
+    pub key: SigningKey,
+}
+
+impl Person {
+    /// Whoever `id` is; their token is their name.
+    pub fn new(name: &str, role: Role, tenant: &Tenant, id: u8) -> Self {
+        let key = SigningKey::from_bytes(&[id; 32]);
+        let principal = Principal { tenant: tenant.clone(), ..human(name, role, &key, id) };
+        Self { principal, key }
+    }
+
+    /// What an agent that works for them shows.
+    pub fn token(&self) -> Authority {
+        Authority::by_token(&self.principal, self.principal.name.as_bytes()).unwrap()
+    }
+
+    /// What they show themselves.
+    pub fn in_person(&self) -> Authority {
+        prove(&self.principal, &self.key)
+    }
+}
+
+/// The commitment of a text.
+pub fn digest(text: &str) -> Digest {
+    Digest::of(text.as_bytes())
+}
+
+/// The rule that said no, or the word of the answer.
+pub fn verdict(answer: &Answer) -> String {
+    match answer {
+        Answer::Refused(refusal) => refusal.rule().to_string(),
+        Answer::Done | Answer::Found { .. } | Answer::Absent | Answer::Pending { .. } => {
+            answer.word().to_owned()
+        }
+    }
+}
+
 impl Store {
     pub fn new() -> Self {
         Self::with_limits(Limits { changes: Some(3), ..Limits::default() })
     }
 
     pub fn with_limits(limits: Limits) -> Self {
+        Self::founded(StoreId::from_random([9; 16]), limits)
+    }
+
+    pub fn founded(store: StoreId, limits: Limits) -> Self {
         let key = SigningKey::from_bytes(&[1; 32]);
         let owner = human("owner", Role::Owner, &key, 1);
         let authority = prove(&owner, &key);
         let log_key = LogKey { public_key: Digest([2; 32]), certificate: String::new() };
-        let store = StoreId::from_random([9; 16]);
         let mut this = Self { state: State::default(), log: vec![], clock: 0, owner: authority };
         let genesis = Genesis { store, owner, log_key, limits };
         assert_eq!(this.by_owner(Request::Found(Box::new(genesis))), Answer::Done);
         this
+    }
+
+    /// Registers somebody.
+    pub fn knows(&mut self, name: &str, role: Role, tenant: &Tenant, id: u8) -> Person {
+        let person = Person::new(name, role, tenant, id);
+        let request = Request::AddPrincipal(Box::new(person.principal.clone()));
+        assert_eq!(self.by_owner(request), Answer::Done);
+        person
+    }
+
+    /// A store that knows the user `ada`, and a session in which her agent has heard her.
+    pub fn with_ada() -> (Self, Person, SessionId) {
+        let mut store = Self::with_limits(Limits::default());
+        let ada = store.knows("ada", Role::User, &Tenant::main(), 7);
+        let session = store.open(ada.token(), 1);
+        store.hears(session, Channel::User);
+        (store, ada, session)
     }
 
     pub fn try_ask(&mut self, by: Actor, request: Request) -> Result<Answer, AskError> {
@@ -87,16 +149,69 @@ impl Store {
         session
     }
 
-    pub fn hears(&mut self, session: SessionId, channel: Channel) {
-        let request = Request::Observe {
-            kind: EntryKind::Message,
-            channel,
-            lowered: false,
-            content: None,
-            origin: None,
-            parents: vec![],
-        };
+    pub fn hears(&mut self, session: SessionId, channel: Channel) -> Seq {
+        self.observes(session, message(channel, None, vec![]))
+    }
+
+    /// Hears a text, whose content can then be named.
+    pub fn hears_text(&mut self, session: SessionId, channel: Channel, text: &str) -> ContentRef {
+        let value = Some(Value::New(digest(text)));
+        let arrival = self.observes(session, message(channel, value, vec![]));
+        ContentRef { arrival, commitment: digest(text) }
+    }
+
+    /// The model says something out of its whole context.
+    pub fn completes(&mut self, session: SessionId) -> Seq {
+        self.observes(session, produced(EntryKind::Completion))
+    }
+
+    pub fn observes(&mut self, session: SessionId, request: Request) -> Seq {
         assert_eq!(self.ask(Actor::Session(session), request), Answer::Done);
+        self.last_seq()
+    }
+
+    pub fn reads(&mut self, session: SessionId, scope: Scope, key: &str) -> Answer {
+        self.ask(Actor::Session(session), Request::Read { scope, key: key.parse().unwrap() })
+    }
+
+    pub fn deletes(&mut self, session: SessionId, scope: Scope, key: &str) -> Answer {
+        self.ask(Actor::Session(session), Request::Delete { scope, key: key.parse().unwrap() })
+    }
+
+    pub fn promotes(&mut self, session: SessionId, from: SessionId, key: &str) -> Answer {
+        self.ask(Actor::Session(session), Request::Promote { from, key: key.parse().unwrap() })
+    }
+
+    pub fn approves(&mut self, by: Authority, proposal: EntryId, text: &str) -> Answer {
+        let shown = Some(digest(text));
+        self.ask(Actor::Principal(by), Request::Approve { proposal, shown })
+    }
+
+    pub fn denies(&mut self, by: Authority, proposal: EntryId) -> Answer {
+        self.ask(Actor::Principal(by), Request::Deny { proposal })
+    }
+
+    /// The owner sets the mode of a shared item of the main tenant.
+    pub fn sets(&mut self, key: &str, mode: Mode) {
+        assert_eq!(self.by_owner(set_mode(Tenant::main(), key, mode)), Answer::Done);
+    }
+
+    /// The owner puts a value into the shared namespace and locks it.
+    pub fn locks(&mut self, key: &str) {
+        let (tenant, path) = (Tenant::main(), key.to_owned());
+        let value = Value::New(digest("the owner's words"));
+        let adopt = Request::AdoptFile { tenant, key: key.parse().unwrap(), path, value };
+        assert_eq!(self.by_owner(adopt), Answer::Done);
+    }
+
+    /// The version under `key`, if there is one.
+    pub fn version(&self, namespace: &Namespace, key: &str) -> Option<Version> {
+        self.state.item(namespace, &key.parse().unwrap()).and_then(|item| item.current)
+    }
+
+    /// The version under `key` in the main tenant's shared namespace.
+    pub fn shared(&self, key: &str) -> Option<Version> {
+        self.version(&Namespace::shared(Tenant::main()), key)
     }
 
     /// Writes the key's own name as its value.
@@ -110,4 +225,26 @@ impl Store {
     pub fn last_id(&self) -> EntryId {
         self.log.last().unwrap().id
     }
+
+    pub fn last_seq(&self) -> Seq {
+        self.log.last().unwrap().seq
+    }
+}
+
+pub fn message(channel: Channel, content: Option<Value>, parents: Vec<Seq>) -> Request {
+    let (kind, origin) = (EntryKind::Message, None);
+    Request::Observe { kind, channel, lowered: false, content, origin, parents }
+}
+
+pub fn produced(kind: EntryKind) -> Request {
+    let (channel, origin, parents) = (Channel::Model, None, vec![]);
+    Request::Observe { kind, channel, lowered: false, content: None, origin, parents }
+}
+
+pub fn write(scope: Scope, key: &str, value: Value) -> Request {
+    Request::Write { scope, key: key.parse().unwrap(), value, depends_on: vec![], queue: false }
+}
+
+pub fn set_mode(tenant: Tenant, key: &str, mode: Mode) -> Request {
+    Request::SetMode { tenant, scope: Scope::Shared, key: key.parse().unwrap(), mode }
 }

@@ -1,0 +1,11 @@
+//! A record committed without a decision.
+
+use custody_kernel::id::EntryId;
+use custody_kernel::record::Record;
+use custody_kernel::state::State;
+
+fn commit(state: &mut State, record: Record, id: EntryId) {
+    let _ = state.commit(record, id, Vec::new());
+}
+
+fn main() {}

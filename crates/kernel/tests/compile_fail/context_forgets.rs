@@ -1,0 +1,10 @@
+//! A context that forgets what it read.
+
+use custody_kernel::context::Context;
+use custody_kernel::id::Seq;
+
+fn forget(context: &mut Context) {
+    context.produced(Seq(0));
+}
+
+fn main() {}

@@ -1,0 +1,21 @@
+//! A decision that the state did not make.
+
+use custody_kernel::id::{Seq, Timestamp};
+use custody_kernel::label::Label;
+use custody_kernel::record::{Answer, By, Request};
+use custody_kernel::state::Decided;
+
+fn decide_alone(by: By, request: Request, label: Label) -> Decided {
+    Decided {
+        seq: Seq(1),
+        at: Timestamp(0),
+        by,
+        request,
+        answer: Answer::Done,
+        label,
+        parents: Vec::new(),
+        after: None,
+    }
+}
+
+fn main() {}

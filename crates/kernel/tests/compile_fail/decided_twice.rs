@@ -1,0 +1,11 @@
+//! One decision committed twice.
+
+use custody_kernel::id::EntryId;
+use custody_kernel::state::{Decided, State};
+
+fn commit_twice(state: &mut State, decided: Decided, ids: [EntryId; 2]) {
+    let _ = state.commit(decided, ids[0], Vec::new());
+    let _ = state.commit(decided, ids[1], Vec::new());
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! Dependencies that no context computed.
+
+use custody_kernel::context::Dependencies;
+
+fn depend_on_nothing() -> Dependencies {
+    Dependencies { parents: Vec::new(), culprit: None }
+}
+
+fn main() {}

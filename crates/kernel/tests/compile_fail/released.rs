@@ -1,0 +1,9 @@
+//! A proposal that no reviewer released.
+
+use custody_kernel::memory::review::{Pending, Released};
+
+fn skip_the_reviewer(pending: Pending) -> Released {
+    Released { pending }
+}
+
+fn main() {}
