@@ -79,8 +79,7 @@ impl Filled {
     fn hear(&mut self, session: SessionId, channel: Channel) {
         let kind = EntryKind::Message;
         let (content, origin, parents) = (None, None, vec![]);
-        let request =
-            Request::Observe { kind, channel, lowered: false, content, origin, parents };
+        let request = Request::Observe { kind, channel, lowered: false, content, origin, parents };
         self.ask(Actor::Session(session), request);
     }
 

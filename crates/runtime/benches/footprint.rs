@@ -56,7 +56,13 @@ fn fill_batch(store: &Store, session: &Session, batch: u64) {
             let value = Value::New(content.commitment());
             let request = if number % (ENTRIES / ITEMS) == 0 {
                 let key = format!("item/{number}").parse().expect("a key");
-                Request::Write { scope: Scope::Shared, key, value, depends_on: vec![], queue: false }
+                Request::Write {
+                    scope: Scope::Shared,
+                    key,
+                    value,
+                    depends_on: vec![],
+                    queue: false,
+                }
             } else {
                 let (kind, channel) = if number % 10 == 5 {
                     (EntryKind::Completion, Channel::Model)

@@ -94,7 +94,8 @@ impl Story {
 
         hear(&today, Channel::User, "What does the news say about tea?")?;
         let said = today.observe(Observation::completion("I will look.")).wait()?;
-        let call = today.observe(Observation::tool_call("fetch", r#"{"url":"https://tea.example"}"#));
+        let call =
+            today.observe(Observation::tool_call("fetch", r#"{"url":"https://tea.example"}"#));
         call.wait()?;
         debug_assert!(!said.is_empty());
         hear(&today, Channel::Web, PAGE)?;
@@ -163,7 +164,9 @@ impl Story {
         let (size, root) = self.store().root()?;
         check(
             report.records == size,
-            &format!("all {size} records are as signed, and each decision was made again: the same"),
+            &format!(
+                "all {size} records are as signed, and each decision was made again: the same"
+            ),
         );
         say(&format!("root {}", short(&Digest(root))));
         Ok(same && clean && report.records == size)

@@ -171,17 +171,26 @@ struct Verdict {
     answer: Answer,
     label: Label,
     parents: Vec<Seq>,
+    /// The last change of the item that is changed.
+    after: Option<Seq>,
+    /// The content that is put in force, where the request does not name it.
+    content: Option<ContentRef>,
 }
 
 impl Verdict {
+    fn new(answer: Answer, label: Label, parents: Vec<Seq>) -> Self {
+        Self { answer, label, parents, after: None, content: None }
+    }
+
+    /// This verdict, on a change of the item that `around` is about.
+    fn changing(self, around: &Surroundings<'_>) -> Self {
+        Self { after: around.target.and_then(|item| item.last_change), ..self }
+    }
+
     /// For acts on the store itself, which are no part of any context.
     fn administrative(outcome: Result<(), Refusal>) -> Self {
         let label = Label::at_ingress(Channel::System, Trust::Trusted);
-        Self {
-            answer: outcome.map_or_else(Answer::Refused, |()| Answer::Done),
-            label,
-            parents: Vec::new(),
-        }
+        Self::new(outcome.map_or_else(Answer::Refused, |()| Answer::Done), label, Vec::new())
     }
 }
 
@@ -207,28 +216,11 @@ impl State {
             Actor::Session(id) => By::Session(id),
             Actor::Principal(authority) => By::Principal(authority.who().clone()),
         };
-        let Verdict { answer, label, parents } = verdict;
+        let Verdict { answer, label, parents, after, content } = verdict;
         let (seq, request) = (Seq(self.len()), asked.request);
-        let done = matches!(answer, Answer::Done | Answer::Pending { .. });
-        let content = self.released_content(&by, &request).filter(|_| done);
-        let after = self.last_change(&by, &request).filter(|_| answer == Answer::Done);
+        let after = after.filter(|_| answer == Answer::Done);
+        let content = content.filter(|_| matches!(answer, Answer::Done | Answer::Pending { .. }));
         Ok(Decided { seq, at, by, request, answer, label, parents, after, content })
-    }
-
-    /// The content that a request releases without naming it.
-    fn released_content(&self, by: &By, request: &Request) -> Option<ContentRef> {
-        if let Request::Approve { proposal, .. } = request {
-            return self.pending.get(proposal)?.value;
-        }
-        let (Request::Promote { from, key }, By::Session(id)) = (request, by) else { return None };
-        let source = Namespace::session(self.session(*id)?.who.tenant.clone(), *from);
-        Some(self.item(&source, key)?.current?.content)
-    }
-
-    /// The last change of the item that `request` changes.
-    fn last_change(&self, by: &By, request: &Request) -> Option<Seq> {
-        let (namespace, key) = self.changed_item(by, request)?;
-        self.item(&namespace, &key)?.last_change
     }
 
     /// The item that `request` changes when it is done.
@@ -395,12 +387,13 @@ impl State {
             Request::RevokePrincipal { principal } if !self.principals.contains_key(principal) => {
                 Err(AskError::UnknownPrincipal(*principal))
             }
-            Request::AdoptFile { value: Value::Of(content), .. } => {
-                self.adopt_content(authority, *content)
+            Request::AdoptFile { tenant, key, value, .. } => {
+                let verdict = self.adoption(authority, *value)?;
+                let item = self.items.get(&Namespace::shared(tenant.clone()), key);
+                Ok(Verdict { after: item.and_then(|item| item.last_change), ..verdict })
             }
             Request::AddPrincipal(_)
             | Request::RevokePrincipal { .. }
-            | Request::AdoptFile { .. }
             | Request::SetLimits(_)
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => Ok(Verdict::administrative(needs_owner(authority))),
@@ -414,15 +407,12 @@ impl State {
         }
     }
 
-    /// An owner takes what arrived earlier for the value of a watched item. They may declare it clean;
-    /// the graph keeps where it came from.
-    fn adopt_content(
-        &self,
-        authority: &Authority,
-        content: ContentRef,
-    ) -> Result<Verdict, AskError> {
-        let arrived = self.label(content.arrival).ok_or(AskError::UnknownEntry(content.arrival))?;
+    /// An owner takes a file for the value of a watched item. What arrived earlier they may declare
+    /// clean; the graph keeps where it came from.
+    fn adoption(&self, authority: &Authority, value: Value) -> Result<Verdict, AskError> {
         let verdict = Verdict::administrative(needs_owner(authority));
+        let Value::Of(content) = value else { return Ok(verdict) };
+        let arrived = self.label(content.arrival).ok_or(AskError::UnknownEntry(content.arrival))?;
         let label = verdict.label.join(arrived);
         Ok(Verdict { label, parents: vec![content.arrival], ..verdict })
     }
@@ -454,7 +444,7 @@ impl State {
         // What a model said out of nothing came from somewhere, and nobody knows where.
         let of_no_origin = kind.is_produced() && parents.is_empty();
         let label = if lowered || of_no_origin { label.lowered() } else { label };
-        Ok(Verdict { answer: Answer::Done, label, parents })
+        Ok(Verdict::new(Answer::Done, label, parents))
     }
 
     fn read(&self, own: &Namespace, scope: Scope, key: &Key) -> Verdict {
@@ -468,15 +458,13 @@ impl State {
             Some(_) | None => self.item(&asked, key),
         };
         match decide_read(own, &asked, key, item) {
-            Err(refusal) => {
-                Verdict { answer: Answer::Refused(refusal), label, parents: Vec::new() }
-            }
-            Ok(None) => Verdict { answer: Answer::Absent, label, parents: Vec::new() },
-            Ok(Some(version)) => Verdict {
-                answer: Answer::Found { version: version.entry, content: version.content },
-                label: Label::of_version(version.provenance, version.taint),
-                parents: vec![version.entry],
-            },
+            Err(refusal) => Verdict::new(Answer::Refused(refusal), label, Vec::new()),
+            Ok(None) => Verdict::new(Answer::Absent, label, Vec::new()),
+            Ok(Some(version)) => Verdict::new(
+                Answer::Found { version: version.entry, content: version.content },
+                Label::of_version(version.provenance, version.taint),
+                vec![version.entry],
+            ),
         }
     }
 
@@ -505,13 +493,22 @@ impl State {
         who: &Who,
         now: Timestamp,
     ) -> Surroundings<'a> {
+        let target = self.items.get(namespace, key);
+        let shared = match namespace.scope {
+            Scope::Shared => target,
+            Scope::Session(_) => self.items.get(&Namespace::shared(namespace.tenant.clone()), key),
+        };
+        // A trace is read faster than it happened, so its times say nothing.
+        let is_limited = !namespace.tenant.is_replay() && self.limits.changes.is_some();
+        let limits = if is_limited { &self.limits } else { &Limits::UNLIMITED };
+        let window = || self.recent.get(&(who.principal, namespace.clone()));
+        let recent = if is_limited { window() } else { None };
         Surroundings {
-            target: self.items.get(namespace, key),
-            shared: self.items.get(&Namespace::shared(namespace.tenant.clone()), key),
+            target,
+            shared,
             look_alike: self.items.look_alike(&namespace.tenant, key),
-            recent: self.recent.get(&(who.principal, namespace.clone())),
-            // A trace is read faster than it happened, so its times say nothing.
-            limits: if namespace.tenant.is_replay() { &Limits::UNLIMITED } else { &self.limits },
+            recent,
+            limits,
             now,
         }
     }
@@ -526,12 +523,12 @@ impl State {
         let parents = proposal.dependencies.parents().to_vec();
         if !visible(change.own, &proposal.namespace) {
             let refusal = Refusal::NotVisible { key: proposal.key };
-            return Verdict { answer: Answer::Refused(refusal), label, parents };
+            return Verdict::new(Answer::Refused(refusal), label, parents);
         }
         let around =
             self.surroundings(&proposal.namespace, change.key, &change.session.who, change.at);
         let answer = self.answer(&around, decide(&around, proposal), queue);
-        Verdict { answer, label, parents }
+        Verdict::new(answer, label, parents).changing(&around)
     }
 
     fn answer(
@@ -583,7 +580,8 @@ impl State {
         let parents = proposal.dependencies.parents().to_vec();
         let around = self.surroundings(&proposal.namespace, key, &session.who, at);
         let outcome = decide_promote(&around, &version, proposal);
-        Ok(Verdict { answer: self.answer(&around, outcome, false), label, parents })
+        let verdict = Verdict::new(self.answer(&around, outcome, false), label, parents);
+        Ok(Verdict { content: Some(version.content), ..verdict.changing(&around) })
     }
 
     fn approve(
@@ -602,8 +600,8 @@ impl State {
             Purpose::Declassify => decide_declassify(pending, &approval),
             Purpose::Review => decide_review(pending, &approval),
         };
-        let verdict = Verdict::administrative(released.map(|_| ()));
-        self.following(pending, verdict)
+        let verdict = Verdict::administrative(released.map(|_| ())).changing(&around);
+        self.following(pending, Verdict { content: pending.value, ..verdict })
     }
 
     fn deny(&self, reviewer: &Authority, proposal: EntryId) -> Verdict {

@@ -1,6 +1,6 @@
 //! The items of a store by namespace and key, with an index of protected look-alikes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
 use sha2::{Digest as _, Sha256};
@@ -31,17 +31,14 @@ impl BuildHasher for Seed {
 pub(super) struct Items {
     seed: Seed,
     shelves: HashMap<Namespace, HashMap<Key, Item, Seed>, Seed>,
-    protected: HashMap<(Tenant, u64), Vec<Key>, Seed>,
+    /// Protected shared keys by what they look like. Few, so ordered look-up beats hashing.
+    protected: BTreeMap<u64, Vec<(Tenant, Key)>>,
 }
 
 impl Items {
     pub(super) fn seeded_by(store: StoreId) -> Self {
         let seed = Seed(*store.as_bytes());
-        Self {
-            shelves: HashMap::with_hasher(seed.clone()),
-            protected: HashMap::with_hasher(seed.clone()),
-            seed,
-        }
+        Self { shelves: HashMap::with_hasher(seed.clone()), protected: BTreeMap::new(), seed }
     }
 
     pub(super) fn get(&self, namespace: &Namespace, key: &Key) -> Option<&Item> {
@@ -53,8 +50,10 @@ impl Items {
         if self.protected.is_empty() {
             return None;
         }
-        let alike = |look| self.protected.get(&(tenant.clone(), look)).into_iter().flatten();
-        key.looks().into_iter().flat_map(alike).find(|protected| protected.resembles(key))
+        let alike = |look| self.protected.get(&look).into_iter().flatten();
+        let mut candidates = key.looks().into_iter().flat_map(alike);
+        let found = candidates.find(|(of, protected)| of == tenant && protected.resembles(key));
+        found.map(|(_, protected)| protected)
     }
 
     pub(super) fn entry(&mut self, namespace: &Namespace, key: &Key) -> &mut Item {
@@ -69,10 +68,10 @@ impl Items {
             return;
         }
         for look in key.looks() {
-            let keys = self.protected.entry((namespace.tenant.clone(), look)).or_default();
-            keys.retain(|protected| protected != key);
+            let keys = self.protected.entry(look).or_default();
+            keys.retain(|(tenant, protected)| *tenant != namespace.tenant || protected != key);
             if mode != Mode::Open {
-                keys.push(key.clone());
+                keys.push((namespace.tenant.clone(), key.clone()));
             }
         }
     }
