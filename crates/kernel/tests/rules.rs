@@ -301,7 +301,7 @@ fn review_replaces_no_rule() {
 }
 
 #[test]
-fn only_what_rule_4_alone_refuses_can_be_queued() {
+fn only_what_rule_4_refuses_can_be_queued() {
     let cases = [
         ("SOUL.md", true, false, "rule 3"),
         ("soul.md", true, false, "rule 3"),
