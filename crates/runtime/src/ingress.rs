@@ -14,13 +14,13 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::ops::Range;
 
 use custody_kernel::id::{Seq, SessionId};
-use custody_kernel::label::{Channel, Trust};
+use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::record::{EntryKind, Request, Value};
 use custody_kernel::state::{Actor, AskError};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::store::{Content, Receipt, StoreError, Transaction};
+use crate::store::{Content, Receipt, StoreError, Tampering, Transaction};
 
 /// The shortest run that counts, in normalised characters.
 pub const MIN_RUN: usize = 64;
@@ -162,8 +162,11 @@ impl Transaction<'_> {
     }
 
     fn normalised_source(&self, source: Seq) -> Result<Normalised, StoreError> {
-        let record = self.record(source)?;
-        let content = crate::store::content_of(&record).ok_or(StoreError::NoContent(source))?;
+        // Fingerprints are kept of untrusted texts only. One that points elsewhere was put there.
+        let lies = || Tampering::Index { index: "fingerprint", seq: source.0 };
+        let is_untrusted = |label: Label| label.trust() == Trust::Untrusted;
+        self.state().label(source).filter(|label| is_untrusted(*label)).ok_or_else(lies)?;
+        let content = crate::store::content_of(&self.record(source)?).ok_or_else(lies)?;
         let bytes = self.content(content)?;
         Ok(Normalised::of(&String::from_utf8_lossy(&bytes)))
     }
@@ -189,6 +192,12 @@ fn split(length: usize, echoes: &[(Range<usize>, Seq)]) -> Vec<(Range<usize>, Op
 /// `text` as it is compared: compatibility form, lower case, blanks folded, invisible characters gone.
 pub(crate) fn normalised(text: &str) -> NormalText {
     NormalText(Normalised::of(text).chars)
+}
+
+/// The fingerprints that are kept of an untrusted text, each with where it stands.
+pub(crate) fn fingerprints(text: &[u8]) -> impl Iterator<Item = (u64, usize)> {
+    let prints = Normalised::of(&String::from_utf8_lossy(text)).prints();
+    prints.into_iter().map(|print| (print.hash, print.at))
 }
 
 /// Normalised characters.

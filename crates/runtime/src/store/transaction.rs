@@ -14,7 +14,7 @@ use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
 use super::ledger::Ledger;
-use super::{StoreError, read};
+use super::{StoreError, Tampering, read};
 use crate::clock::{Clock, random};
 
 /// The longest text that is stored in one piece, in bytes.
@@ -200,9 +200,10 @@ impl Transaction<'_> {
         let mut found = Vec::new();
         for row in rows {
             let (arrival, at) = row?;
-            if let (Ok(arrival), Ok(at)) = (u64::try_from(arrival), usize::try_from(at)) {
-                found.push((Seq(arrival), at));
-            }
+            let place = u64::try_from(arrival).ok().zip(usize::try_from(at).ok());
+            let (arrival, at) =
+                place.ok_or(Tampering::Index { index: "fingerprint", seq: self.ledger.len() })?;
+            found.push((Seq(arrival), at));
         }
         Ok(found)
     }

@@ -15,10 +15,10 @@ use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
 use super::head::Head;
-use super::ledger::{Ledger, key_name};
-use super::open::{self, catch_up};
+use super::ledger::{Held, Ledger, key_name};
+use super::open;
 use super::transaction::{Transaction, sql};
-use super::{Shared, StoreError};
+use super::{Shared, StoreError, schema};
 use crate::watch;
 
 /// The most requests in one group.
@@ -84,7 +84,7 @@ where
         let result = match (outcome, self.result) {
             (_, Some(Err(own))) => Err(own),
             (Ok(()), Some(result)) => result,
-            (Err(cause), _) => Err(StoreError::Undone(cause)),
+            (Err(cause), _) => Err(StoreError::of_group(&cause)),
             (Ok(()), None) => Err(StoreError::HalfWay),
         };
         // Nobody waits for an observation; that is no failure.
@@ -115,14 +115,17 @@ impl Writer {
     fn commit(&mut self, mut group: Vec<Box<dyn Job>>) {
         let shared = Arc::clone(&self.shared);
         // Held until the group is durable, so that nobody sees what may still be undone.
-        let mut ledger = shared.ledger.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let outcome = self.try_commit(&mut ledger, &mut group).map_err(|error| {
-            tracing::warn!(%error, "a group of requests was undone");
-            // What was folded in is not in the database. Read it again before going on.
-            *ledger = None;
+        let mut held = shared.ledger.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let seen = held.seen();
+        let outcome = self.try_commit(&mut held, &mut group).map_err(|error| {
+            tracing::warn!(%error, "a group of requests failed");
+            // What was folded in is in the database only if just its head is missing.
+            if !matches!(error, StoreError::Unacknowledged(_)) {
+                held.forget_since(seen);
+            }
             Arc::new(error)
         });
-        drop(ledger);
+        drop(held);
         for job in group {
             job.finish(outcome.clone());
         }
@@ -130,21 +133,17 @@ impl Writer {
 
     fn try_commit(
         &mut self,
-        slot: &mut Option<Ledger>,
+        held: &mut Held,
         group: &mut [Box<dyn Job>],
     ) -> Result<(), StoreError> {
+        let slots = if self.adopting { None } else { Some(self.head.slots()?) };
         let transaction = rusqlite::Transaction::new_unchecked(
             &self.connection,
             rusqlite::TransactionBehavior::Immediate,
         )?;
-        let ledger = match slot {
-            Some(ledger) => ledger,
-            None => slot.insert(open::load(&transaction)?),
-        };
-        catch_up(&transaction, ledger)?;
-        if !self.adopting {
-            open::not_behind(&self.head.slots()?, ledger)?;
-        }
+        self.shared.place.check()?;
+        schema::check_tables(&transaction)?;
+        let ledger = open::bring_up(&transaction, slots.as_ref(), held)?;
         let before = ledger.len();
         let mut touched = Vec::new();
         let mut next_signer = None;
@@ -178,7 +177,7 @@ impl Writer {
         transaction.commit()?;
         let written =
             if self.adopting { self.head.replace(&note) } else { self.head.advance(&note, ledger) };
-        written.map_err(|cause| StoreError::Unacknowledged(Box::new(cause)))?;
+        written.map_err(|cause| StoreError::Unacknowledged(Arc::new(cause)))?;
         self.adopting = false;
         self.follow_files(ledger, &touched);
         Ok(())

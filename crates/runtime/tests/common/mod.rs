@@ -2,16 +2,21 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
 
+use std::path::{Path, PathBuf};
+
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::namespace::{Namespace, Tenant};
+use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::keys::HumanKey;
 use custody_runtime::principals::NewPrincipal;
+use custody_runtime::session::Write;
+use custody_runtime::store::Receipt;
 use custody_runtime::{Paths, Session, Store, StoreError};
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 pub struct Scratch {
@@ -47,6 +52,24 @@ impl Scratch {
         Store::open(&self.paths, self.clock.clone())
     }
 
+    /// A second connection to the database that no rule stands in front of.
+    pub fn raw(&self) -> Connection {
+        Connection::open(&self.paths.store).unwrap()
+    }
+
+    /// Copies database and write-ahead log as they are now; nothing may be writing.
+    pub fn copy_database(&self, to: &Path) {
+        std::fs::copy(&self.paths.store, to).unwrap();
+        let wal = wal_of(&self.paths.store);
+        if wal.exists() {
+            std::fs::copy(wal, wal_of(to)).unwrap();
+        }
+    }
+
+    pub fn head_path(&self) -> PathBuf {
+        self.paths.keys.join("head")
+    }
+
     /// Registers a principal with a key and a token.
     pub fn add(&self, name: &str, role: Role) -> (HumanKey, String) {
         let key = HumanKey::generate();
@@ -64,6 +87,32 @@ impl Scratch {
         let authority = self.store.authenticate_token(&token).unwrap();
         Session::open(&self.store, &authority, None).unwrap()
     }
+}
+
+/// The write-ahead log of a database.
+pub fn wal_of(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// Records that the calling test could not run here, and why. The caller returns.
+pub fn skipped(reason: &str) {
+    let thread = std::thread::current();
+    let line = format!("SKIPPED: {}: {reason}\n", thread.name().unwrap_or("a test"));
+    eprint!("{line}");
+    if let Some(list) = std::env::var_os("CUSTODY_SKIPPED_TESTS") {
+        let mut list = std::fs::File::options().append(true).open(list).unwrap();
+        std::io::Write::write_all(&mut list, line.as_bytes()).unwrap();
+    }
+}
+
+/// Writes `text` under `key` in the shared namespace and waits until it is durable.
+pub fn writes(session: &Session, key: &str, text: &str) -> Receipt {
+    let write = Write::new(Scope::Shared, key.parse().unwrap(), text);
+    let receipt = session.write(write).wait().unwrap();
+    assert_eq!(receipt.answer.refusal(), None);
+    receipt
 }
 
 pub fn hears(session: &Session, channel: Channel, text: &str) {
