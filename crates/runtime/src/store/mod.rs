@@ -84,7 +84,9 @@ struct WriterThread {
 impl Drop for WriterThread {
     fn drop(&mut self) {
         drop(self.jobs.take());
-        if let Some(thread) = self.thread.take() {
+        // The last handle may have been part of the writer's own work, which cannot wait for itself.
+        let itself = std::thread::current().id();
+        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != itself) {
             // A panic of the writer has already reached whoever waited for it.
             let _ = thread.join();
         }
@@ -117,6 +119,7 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let keys = KeyFolder::new(&paths.keys);
         let name = checked_name(owner)?;
+        let _alone = keys.lock()?;
         if let Some(head) = Head::find(&keys.head())?
             && !head.slots()?.is_blank()
         {
@@ -209,8 +212,11 @@ impl Store {
     ) -> Result<(Self, Receipt), StoreError> {
         let keys = KeyFolder::new(&paths.keys);
         let connection = connect(&paths.store, OpenFlags::empty())?;
-        let ledger = open::load(&connection)?;
-        open::verify_tail(&connection, &ledger, 0)?;
+        let _alone = keys.lock()?;
+        let snapshot = open::snapshot(&connection)?;
+        let ledger = open::load(&snapshot)?;
+        open::verify_tail(&snapshot, &ledger, 0)?;
+        drop(snapshot);
         let state = ledger.state();
         let store = state.store().ok_or(Tampering::MissingRecord(0))?;
         let owner = state.owner().ok_or(Tampering::MissingRecord(0))?;
@@ -331,6 +337,11 @@ impl Store {
     /// [`StoreError::Tampered`] when the store was changed behind our back.
     pub fn state<R>(&self, look: impl FnOnce(&State) -> R) -> Result<R, StoreError> {
         self.read(|_, ledger| Ok(look(ledger.state())))
+    }
+
+    /// Whether `signer` is the log key that signs now.
+    pub(crate) fn is_signed_by(&self, signer: &SigningKey) -> Result<bool, StoreError> {
+        self.read(|_, ledger| Ok(ledger.is_signed_by(signer)))
     }
 
     /// The number of records and their root.
@@ -454,16 +465,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The log key that signs now, or after a rotation that was committed but not finished.
+/// The log key that signs now. Finishes a rotation that was committed but not finished.
 fn signer_of(keys: &KeyFolder, ledger: &Ledger) -> Result<SigningKey, StoreError> {
     let signs = |signer: &SigningKey| ledger.is_signed_by(signer);
-    match keys.log_key()? {
-        signer if signs(&signer) => Ok(signer),
-        _ => {
-            let next = keys.finish_rotation(signs)?;
-            next.ok_or_else(|| StoreError::ForeignKeys(keys.path().into()))
-        }
+    let signer = keys.signer(signs)?.ok_or_else(|| StoreError::ForeignKeys(keys.path().into()))?;
+    // Whoever holds the lock is about to finish it.
+    if !signs(&keys.log_key()?)
+        && let Some(_alone) = keys.try_lock()?
+    {
+        keys.finish_rotation(signs)?;
     }
+    Ok(signer)
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {

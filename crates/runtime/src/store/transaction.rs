@@ -35,13 +35,17 @@ impl Content {
     /// [`StoreError::TooLarge`] above [`MAX_CONTENT_BYTES`].
     pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, StoreError> {
         let bytes = bytes.into();
-        if bytes.len() > MAX_CONTENT_BYTES {
-            let limit = MAX_CONTENT_BYTES;
-            return Err(StoreError::TooLarge { bytes: bytes.len(), limit });
-        }
+        Self::check_length(bytes.len())?;
         let salt = random();
         let commitment = Digest::commit(&salt, &bytes);
         Ok(Self { salt, bytes, commitment })
+    }
+
+    pub(crate) fn check_length(bytes: usize) -> Result<(), StoreError> {
+        if bytes > MAX_CONTENT_BYTES {
+            return Err(StoreError::TooLarge { bytes, limit: MAX_CONTENT_BYTES });
+        }
+        Ok(())
     }
 
     /// What the record will keep of it.

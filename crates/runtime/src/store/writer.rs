@@ -4,6 +4,7 @@
 //! Order: commit, sync, head, sync, acknowledge. A kill between any two of these loses nothing that
 //! was acknowledged.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,7 +74,9 @@ where
     fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), ()> {
         let Some(work) = self.work.take() else { return Ok(()) };
         let before = transaction.ledger.len();
-        let result = work(transaction);
+        // A panic ends this work, not the writer that others wait for.
+        let worked = catch_unwind(AssertUnwindSafe(|| work(transaction)));
+        let Ok(result) = worked else { return Err(()) };
         // An error before anything was written concerns nobody else.
         let undo = result.is_err() && transaction.ledger.len() != before;
         self.result = Some(result);
@@ -119,8 +122,10 @@ impl Writer {
         let seen = held.seen();
         let outcome = self.try_commit(&mut held, &mut group).map_err(|error| {
             tracing::warn!(%error, "a group of requests failed");
-            // What was folded in is in the database only if just its head is missing.
-            if !matches!(error, StoreError::Unacknowledged(_)) {
+            if matches!(error, StoreError::HalfWay) {
+                *held = Held::Lost(seen);
+            } else if !matches!(error, StoreError::Unacknowledged(_)) {
+                // Else all of it is in the database; just its head is missing.
                 held.forget_since(seen);
             }
             Arc::new(error)
@@ -163,8 +168,10 @@ impl Writer {
         if let Some(signer) = next_signer {
             self.signer = signer;
         } else if !ledger.is_signed_by(&self.signer) {
-            // Another process rotated the log key.
-            self.signer = self.shared.keys.log_key()?;
+            // Another process rotated the log key, and may not have put the new one in force yet.
+            let signer = self.shared.keys.signer(|key| ledger.is_signed_by(key))?;
+            let foreign = || StoreError::ForeignKeys(self.shared.keys.path().into());
+            self.signer = signer.ok_or_else(foreign)?;
         }
         let note = ledger.checkpoint(self.store).sign(&self.signer, &key_name());
         transaction

@@ -2,7 +2,9 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
 
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
@@ -94,6 +96,87 @@ pub fn wal_of(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push("-wal");
     name.into()
+}
+
+/// Starts this very test program again, to run only the ignored test `child`, as `role`.
+pub fn child_command(program: &str, role: &str) -> Command {
+    let mut words = program.split(' ');
+    let mut command = Command::new(words.next().unwrap());
+    command.args(words).args(["--ignored", "--exact", "child", "--nocapture", "--test-threads=1"]);
+    command.env(CHILD_ROLE, role).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+/// What a child process is told about the store it shares.
+pub fn tell(command: &mut Command, paths: &Paths, token: &str) {
+    command.env("CUSTODY_TEST_STORE", &paths.store).env("CUSTODY_TEST_KEYS", &paths.keys);
+    command.env("CUSTODY_TEST_TOKEN", token);
+}
+
+const CHILD_ROLE: &str = "CUSTODY_TEST_ROLE";
+
+/// In a child: its role, the store and a session under the token; `None` in a test that was not
+/// started by another one.
+pub fn child() -> Option<(String, Store, Session)> {
+    let var = |name: &str| std::env::var(name).ok();
+    let role = var(CHILD_ROLE)?;
+    let paths =
+        Paths { store: var("CUSTODY_TEST_STORE")?.into(), keys: var("CUSTODY_TEST_KEYS")?.into() };
+    let store = Store::open(&paths, Clock::manual(2_000)).unwrap();
+    let authority = store.authenticate_token(&var("CUSTODY_TEST_TOKEN")?).unwrap();
+    let session = Session::open(&store, &authority, None).unwrap();
+    Some((role, store, session))
+}
+
+/// A running child, spoken to in lines. What it says to us starts with `: `.
+pub struct Talk {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Talk {
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn say(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    pub fn hear(&mut self) -> String {
+        loop {
+            let line = self.lines.next().expect("the child still speaks").unwrap();
+            // The test harness may have begun the line.
+            if let Some((_, said)) = line.split_once(": ") {
+                return said.to_owned();
+            }
+        }
+    }
+
+    pub fn finish(mut self) {
+        drop(self.child.stdin.take());
+        for line in self.lines.by_ref() {
+            drop(line.unwrap());
+        }
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// In a child: says one line to the parent.
+pub fn answer(line: &str) {
+    println!(": {line}");
+}
+
+/// In a child: the next line from the parent; `None` when it has no more to say.
+pub fn listen() -> Option<String> {
+    let mut line = String::new();
+    (std::io::stdin().read_line(&mut line).unwrap() > 0).then(|| line.trim_end().to_owned())
 }
 
 /// Records that the calling test could not run here, and why. The caller returns.
