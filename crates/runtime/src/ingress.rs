@@ -14,16 +14,19 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::ops::Range;
 
 use custody_kernel::id::{Seq, SessionId};
-use custody_kernel::label::{Channel, Trust};
+use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::record::{EntryKind, Request, Value};
 use custody_kernel::state::{Actor, AskError};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::store::{Content, Receipt, StoreError, Transaction};
+use crate::store::{Content, Receipt, StoreError, Tampering, Transaction};
 
 /// The shortest run that counts, in normalised characters.
 pub const MIN_RUN: usize = 64;
+/// How much of the texts that were compared is kept for the next comparison. Many pages may share one
+/// phrase, and must not all be held at once.
+const MAX_HELD_CHARS: usize = 1 << 22;
 const GRAM: usize = 32;
 const WINDOW: usize = MIN_RUN - GRAM + 1;
 
@@ -90,6 +93,9 @@ impl Transaction<'_> {
         session: SessionId,
         observation: &Observation,
     ) -> Result<Vec<Receipt>, StoreError> {
+        // Before anything is written: a part that turned out too long would undo the parts before it, and
+        // everybody else's work in the same group.
+        Content::check_length(observation.text.len())?;
         let open = self.state().session(session).ok_or(AskError::UnknownSession(session))?;
         let tenant = open.who.tenant.clone();
         let text = Normalised::of(&observation.text);
@@ -140,15 +146,24 @@ impl Transaction<'_> {
     ) -> Result<Vec<(Range<usize>, Seq)>, StoreError> {
         let mut echoes: Vec<(Range<usize>, Seq)> = Vec::new();
         let mut sources: HashMap<Seq, Normalised> = HashMap::new();
+        let mut held = 0;
         for print in prints {
             let covered = |range: &Range<usize>| range.contains(&print.at);
             if echoes.last().is_some_and(|(range, _)| covered(range)) {
                 continue;
             }
             for (source, at) in self.prints_at(tenant, print.hash)? {
+                if held > MAX_HELD_CHARS {
+                    sources.clear();
+                    held = 0;
+                }
                 let other = match sources.entry(source) {
                     Entry::Occupied(known) => known.into_mut(),
-                    Entry::Vacant(unknown) => unknown.insert(self.normalised_source(source)?),
+                    Entry::Vacant(unknown) => {
+                        let text = self.normalised_source(source)?;
+                        held += text.chars.len();
+                        unknown.insert(text)
+                    }
                 };
                 if let Some(run) = text.run(print.at, other, at) {
                     let from = echoes.last().map_or(0, |(range, _)| range.end);
@@ -162,8 +177,11 @@ impl Transaction<'_> {
     }
 
     fn normalised_source(&self, source: Seq) -> Result<Normalised, StoreError> {
-        let record = self.record(source)?;
-        let content = crate::store::content_of(&record).ok_or(StoreError::NoContent(source))?;
+        // Fingerprints are kept of untrusted texts only. One that points elsewhere was put there.
+        let lies = || Tampering::Index { index: "fingerprint", seq: source.0 };
+        let is_untrusted = |label: Label| label.trust() == Trust::Untrusted;
+        self.state().label(source).filter(|label| is_untrusted(*label)).ok_or_else(lies)?;
+        let content = crate::store::content_of(&self.record(source)?).ok_or_else(lies)?;
         let bytes = self.content(content)?;
         Ok(Normalised::of(&String::from_utf8_lossy(&bytes)))
     }
@@ -189,6 +207,12 @@ fn split(length: usize, echoes: &[(Range<usize>, Seq)]) -> Vec<(Range<usize>, Op
 /// `text` as it is compared: compatibility form, lower case, blanks folded, invisible characters gone.
 pub(crate) fn normalised(text: &str) -> NormalText {
     NormalText(Normalised::of(text).chars)
+}
+
+/// The fingerprints that are kept of an untrusted text, each with where it stands.
+pub(crate) fn fingerprints(text: &[u8]) -> impl Iterator<Item = (u64, usize)> {
+    let prints = Normalised::of(&String::from_utf8_lossy(text)).prints();
+    prints.into_iter().map(|print| (print.hash, print.at))
 }
 
 /// Normalised characters.

@@ -5,7 +5,9 @@
 //! - `log.key`: PKCS#8, mode 0600. Signs checkpoints and nothing else, so that the program can write
 //!   without anybody present.
 //! - `humans/NAME.pem`: PKCS#8 encrypted under a passphrase (PBES2, scrypt, AES-256).
+//! - `log.key.next`: the log key that a rotation is about to put in force.
 //! - `head`: the signed head of the store.
+//! - `lock`: held by whoever changes the log key.
 
 use std::fs;
 use std::io::Write;
@@ -165,21 +167,72 @@ impl KeyFolder {
         sync_folder(&to)
     }
 
-    /// Finishes a rotation that was interrupted after its commit, if the next key is the right one.
+    /// Finishes a rotation that was interrupted after its commit, if the next key is the right one. Asked
+    /// for under [`KeyFolder::lock`], so that nobody stores another next key in between.
     pub(crate) fn finish_rotation(
         &self,
         signs: impl Fn(&SigningKey) -> bool,
+    ) -> Result<(), StoreError> {
+        match self.next_log_key()? {
+            Some(next) if signs(&next) => self.take_next_log_key(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The key for which `signs` holds: the one in force, or the next, when its rotation was committed
+    /// and not yet finished. Changes nothing.
+    pub(crate) fn signer(
+        &self,
+        signs: impl Fn(&SigningKey) -> bool,
     ) -> Result<Option<SigningKey>, StoreError> {
+        // Looked at twice, since the next may be put in force between two looks.
+        for _ in 0..2 {
+            let keys = [Some(self.log_key()?), self.next_log_key()?];
+            if let Some(signer) = keys.into_iter().flatten().find(&signs) {
+                return Ok(Some(signer));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Keeps other processes from changing keys here until the file is dropped.
+    pub(crate) fn lock(&self) -> Result<fs::File, StoreError> {
+        let file = self.lock_file()?;
+        file.lock().map_err(|cause| self.cannot_lock(cause))?;
+        Ok(file)
+    }
+
+    /// The same, unless another process is changing keys right now.
+    pub(crate) fn try_lock(&self) -> Result<Option<fs::File>, StoreError> {
+        let file = self.lock_file()?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(cause)) => Err(self.cannot_lock(cause)),
+        }
+    }
+
+    fn lock_file(&self) -> Result<fs::File, StoreError> {
+        self.make_folders()?;
+        let mut options = fs::OpenOptions::new();
+        let opened = options.append(true).create(true).open(self.lock_path());
+        opened.map_err(|cause| self.cannot_lock(cause))
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.0.join("lock")
+    }
+
+    fn cannot_lock(&self, cause: std::io::Error) -> StoreError {
+        StoreError::File { doing: "lock", path: self.lock_path(), cause }
+    }
+
+    fn next_log_key(&self) -> Result<Option<SigningKey>, StoreError> {
         let path = self.next_log_key_path();
-        if !path.exists() {
-            return Ok(None);
+        match self.read_log_key(path.clone()) {
+            Err(_) if !path.exists() => Ok(None),
+            key => key.map(Some),
         }
-        let next = self.read_log_key(path)?;
-        if !signs(&next) {
-            return Ok(None);
-        }
-        self.take_next_log_key()?;
-        Ok(Some(next))
     }
 
     pub(crate) fn log_key(&self) -> Result<SigningKey, StoreError> {

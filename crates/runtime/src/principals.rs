@@ -133,7 +133,13 @@ impl Store {
         owner: &Authority,
         owner_key: &HumanKey,
     ) -> Result<Receipt, StoreError> {
-        let store = self.state(|state| state.store())?.ok_or(StoreError::HalfWay)?;
+        let (store, holder) = self.state(|state| (state.store(), state.owner().cloned()))?;
+        let (store, holder) = store.zip(holder).ok_or(StoreError::HalfWay)?;
+        // Another's certificate would stand in the record and not be believed.
+        owner_key.prove(&holder)?;
+        // One rotation at a time: two would take each other's next key.
+        let _alone = self.keys().lock()?;
+        self.keys().finish_rotation(|next| self.is_signed_by(next).unwrap_or(false))?;
         let signer = fresh_key();
         let certified = owner_key.certify(store, &signer);
         // Stored before the commit: a kill in between leaves a key file that nothing asks for; after

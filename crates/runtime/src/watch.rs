@@ -3,7 +3,7 @@
 //! The record is what counts. A file that differs from it was edited behind our back: that is reported,
 //! and an owner can put the file back or adopt it as it is.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use custody_kernel::key::Key;
@@ -15,7 +15,9 @@ use custody_kernel::state::{Actor, State, Watched};
 use rusqlite::Connection;
 
 use crate::anomaly::anomalies;
-use crate::store::{Content, Receipt, Store, StoreError, read_content, sync_folder};
+use crate::store::{
+    Content, MAX_CONTENT_BYTES, Receipt, Store, StoreError, read_content, sync_folder,
+};
 
 /// How a watched file stands to its item.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -75,7 +77,7 @@ impl Store {
         let item = self.state(|state| state.item(&watched.namespace, &watched.key).cloned())?;
         let item = item.unwrap_or_default();
         let recorded = item.current.map(|version| self.content(version.content)).transpose()?;
-        let read = std::fs::read(&watched.path);
+        let read = read_file(Path::new(&watched.path));
         let state = match (&read, &recorded) {
             (Ok(bytes), Some(recorded)) if bytes == recorded => FileState::Matches,
             (Ok(_), _) => FileState::Edited,
@@ -114,13 +116,17 @@ impl Store {
     ) -> Result<Receipt, StoreError> {
         let failed = |cause| StoreError::File { doing: "read", path: path.into(), cause };
         let path = path.canonicalize().map_err(failed)?;
-        let bytes = std::fs::read(&path).map_err(failed)?;
+        let bytes = read_file(&path).map_err(failed)?;
+        let Some(name) = path.to_str().map(str::to_owned) else {
+            let cause = std::io::Error::other("its name is not UTF-8");
+            return Err(StoreError::File { doing: "watch", path, cause });
+        };
         let advice = anomalies(&String::from_utf8_lossy(&bytes));
         let content = Content::new(bytes)?;
         let request = Request::AdoptFile {
             tenant: owner.who().tenant.clone(),
             key,
-            path: path.to_string_lossy().into_owned(),
+            path: name,
             value: Value::New(content.commitment()),
         };
         let by = Actor::Principal(owner.clone());
@@ -141,6 +147,22 @@ pub(crate) fn follow(
     write_file(Path::new(&watched.path), value.as_deref())
 }
 
+/// Reads a regular file, and nothing else: what stands behind a link can be exchanged unseen, a pipe
+/// would never end. Reads just over the longest value, which is enough to differ from every item.
+fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    let not_a_file = || std::io::Error::other("it is not a regular file");
+    if !std::fs::symlink_metadata(path)?.is_file() {
+        return Err(not_a_file());
+    }
+    let file = std::fs::File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(not_a_file());
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_CONTENT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Replaces a file whole or not at all, keeping its permissions; `None` removes it.
 fn write_file(path: &Path, value: Option<&[u8]>) -> Result<(), StoreError> {
     let failed = |cause| StoreError::File { doing: "write", path: path.into(), cause };
@@ -153,7 +175,8 @@ fn write_file(path: &Path, value: Option<&[u8]>) -> Result<(), StoreError> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     file.write_all(value).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
-    if let Ok(metadata) = std::fs::metadata(path) {
+    if let Some(metadata) = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)
+    {
         file.as_file().set_permissions(metadata.permissions()).map_err(failed)?;
     }
     file.persist(path).map_err(|error| failed(error.error))?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use custody_kernel::audit::CheckpointError;
-use custody_kernel::id::Seq;
+use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::namespace::Namespace;
 use custody_kernel::record::RecordError;
 use custody_kernel::state::{ApplyError, AskError};
@@ -66,7 +66,7 @@ pub enum StoreError {
     },
     /// The database failed. Nothing of the group it happened in was stored.
     #[error("the database failed; nothing was stored")]
-    Database(#[from] rusqlite::Error),
+    Database(#[source] rusqlite::Error),
     /// The group that this request was part of failed. Nothing of it was stored.
     #[error("the commit failed; nothing was stored")]
     Undone(#[source] Arc<StoreError>),
@@ -78,7 +78,7 @@ pub enum StoreError {
     Rejected(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The data is durable, its head is not.
     #[error("stored, but its signed head could not be written; it shows as an unacknowledged tail")]
-    Unacknowledged(#[source] Box<StoreError>),
+    Unacknowledged(#[source] Arc<StoreError>),
     /// The store is closing.
     #[error("the store is closed")]
     Closed,
@@ -116,7 +116,8 @@ pub enum StoreError {
 }
 
 /// How a store shows that it was tampered with.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum Tampering {
     /// An older copy was put in place.
     #[error("it holds {found} records, its signed head speaks of {head}")]
@@ -143,16 +144,25 @@ pub enum Tampering {
     OtherRecord(u64),
     /// A record cannot be read.
     #[error("record {0} cannot be read")]
-    Unreadable(u64, #[source] RecordError),
+    Unreadable(u64, #[source] Arc<RecordError>),
     /// A record does not follow from those before it.
     #[error("record {0} does not follow from those before it")]
-    Inconsistent(u64, #[source] ApplyError),
+    Inconsistent(u64, #[source] Arc<ApplyError>),
     /// A content does not match its commitment.
     #[error("the content of record {0} is not the one that was recorded")]
     OtherContent(u64),
     /// A content is gone.
     #[error("the content of record {0} is missing")]
     MissingContent(u64),
+    /// A row holds something that we never store.
+    #[error("a row holds what was never stored: {0}")]
+    Row(String),
+    /// The tables are not those that we made, or their pages cannot be read.
+    #[error("its tables are not as they were made: {0}")]
+    Tables(String),
+    /// Another file stands where the database was.
+    #[error("another file was put in place of its database while it was open")]
+    Replaced,
     /// An index does not agree with the records.
     #[error("the {index} index of record {seq} does not agree with the log")]
     Index {
@@ -161,15 +171,75 @@ pub enum Tampering {
         /// Of which record.
         seq: u64,
     },
+    /// The index does not find an entry that is there.
+    #[error("its index does not find entry `{0}`")]
+    EntryIndex(EntryId),
     /// The head itself is not signed by the log key.
     #[error("its signed head does not verify")]
     Head(#[source] CheckpointError),
+    /// The head was emptied.
+    #[error("its signed head is blank")]
+    BlankHead,
     /// The head is another store's.
     #[error("its signed head is another store's")]
     ForeignHead,
     /// The log key is not certified by the owner.
     #[error("its log key is not certified by its owner")]
     LogKey,
+}
+
+impl StoreError {
+    /// The error of a group, for each of those who waited for it.
+    pub(super) fn of_group(cause: &Arc<Self>) -> Self {
+        if let Self::Tampered(tampering) = &**cause {
+            Self::Tampered(tampering.clone())
+        } else if let Self::Unacknowledged(cause) = &**cause {
+            Self::Unacknowledged(Arc::clone(cause))
+        } else if let Self::NoHead(folder) = &**cause {
+            Self::NoHead(folder.clone())
+        } else {
+            Self::Undone(Arc::clone(cause))
+        }
+    }
+}
+
+/// Values of the wrong type, pages that cannot be read and tables that are not there are not failures
+/// of the database: somebody changed them.
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::{Error, ErrorCode};
+        let altered_row = matches!(
+            error,
+            Error::FromSqlConversionFailure(..)
+                | Error::IntegralValueOutOfRange(..)
+                | Error::InvalidColumnType(..)
+                | Error::Utf8Error(..)
+        );
+        // `Unknown` is SQLITE_ERROR: our own statements no longer fit the tables. A short read finds the
+        // file ending before what its index says it holds.
+        let cause = if let Error::SqliteFailure(cause, _)
+        | Error::SqlInputError { error: cause, .. } = &error
+        {
+            Some(*cause)
+        } else {
+            None
+        };
+        let code = cause.map(|cause| cause.code);
+        let altered_tables = matches!(
+            code,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::TooBig | ErrorCode::Unknown)
+        ) || cause.map(|cause| cause.extended_code)
+            == Some(rusqlite::ffi::SQLITE_IOERR_SHORT_READ);
+        if altered_row {
+            Tampering::Row(error.to_string()).into()
+        } else if altered_tables {
+            Tampering::Tables(error.to_string()).into()
+        } else if code == Some(ErrorCode::NotADatabase) {
+            Self::Foreign
+        } else {
+            Self::Database(error)
+        }
+    }
 }
 
 impl From<Tampering> for StoreError {

@@ -5,7 +5,7 @@
 //! data sync makes it durable.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use custody_kernel::audit::Checkpoint;
@@ -15,78 +15,117 @@ use super::ledger::{Ledger, claimed_size};
 
 const SLOT: usize = 1024;
 
-/// The head file of one store.
+/// The head file of one store. Opened by its name each time, so that a file that was deleted or
+/// replaced is not written to in its absence.
 #[derive(Debug)]
 pub(crate) struct Head {
     path: PathBuf,
-    file: File,
+    /// Notes of this store that verified, with the sizes they speak of; no need to verify them again.
+    verified: Vec<(String, u64)>,
 }
 
 impl Head {
     /// Creates the file, empty.
     pub(crate) fn create(path: &Path) -> Result<Self, StoreError> {
         let failed = |cause| StoreError::File { doing: "create", path: path.into(), cause };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(path)
-            .map_err(failed)?;
+        let mut options = OpenOptions::new();
+        let mut file =
+            options.write(true).create(true).truncate(true).open(path).map_err(failed)?;
         file.write_all(&[b'\n'; 2 * SLOT]).and_then(|()| file.sync_all()).map_err(failed)?;
         sync_folder(path)?;
-        Ok(Self { path: path.into(), file })
+        Ok(Self::at(path))
     }
 
-    /// Opens the file, if there is one.
-    pub(crate) fn open(path: &Path) -> Result<Option<Self>, StoreError> {
-        match OpenOptions::new().read(true).write(true).open(path) {
-            Ok(file) => Ok(Some(Self { path: path.into(), file })),
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
+    /// The file, if there is one.
+    pub(crate) fn find(path: &Path) -> Result<Option<Self>, StoreError> {
+        match File::open(path) {
+            Ok(_) => Ok(Some(Self::at(path))),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
             Err(cause) => Err(StoreError::File { doing: "open", path: path.into(), cause }),
         }
     }
 
+    /// The file at `path`, which need not be there.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { path: path.into(), verified: Vec::new() }
+    }
+
     /// What stands in the file now, to be verified once the log is read.
-    pub(crate) fn slots(&mut self) -> Result<Slots, StoreError> {
+    pub(crate) fn slots(&self) -> Result<Slots, StoreError> {
+        let mut file = self.open(OpenOptions::new().read(true))?;
+        self.slots_of(&mut file)
+    }
+
+    /// Puts `note` in place of the older head and syncs it, unless a head at least as large is there
+    /// already: another process may have gone ahead.
+    pub(crate) fn advance(&mut self, note: &str, ledger: &Ledger) -> Result<(), StoreError> {
+        let mut file = self.open(OpenOptions::new().read(true).write(true))?;
+        file.lock().map_err(|cause| self.failed("lock", cause))?;
+        // Dropping the file unlocks it.
+        self.advance_locked(&mut file, note, ledger)
+    }
+
+    fn advance_locked(
+        &mut self,
+        file: &mut File,
+        note: &str,
+        ledger: &Ledger,
+    ) -> Result<(), StoreError> {
+        let Slots(notes) = self.slots_of(file)?;
+        // Only a signature makes a head. What a torn write left may claim any size, and must be
+        // replaced before the head that still stands.
+        let [first, second] = notes.map(|note| self.size_of(&note, ledger));
+        if first.max(second) >= Some(ledger.len()) {
+            return file.sync_data().map_err(|cause| self.failed("sync", cause));
+        }
+        self.write_slot(file, u64::from(first > second), note)?;
+        self.remember(note.to_owned(), ledger.len());
+        Ok(())
+    }
+
+    /// Writes `note` whatever stands there now: for an adoption, which an owner authorised.
+    pub(crate) fn replace(&mut self, note: &str) -> Result<(), StoreError> {
+        let mut file = self.open(OpenOptions::new().read(true).write(true))?;
+        file.lock().map_err(|cause| self.failed("lock", cause))?;
+        self.write_slot(&mut file, 0, note)?;
+        self.write_slot(&mut file, 1, "")
+    }
+
+    fn size_of(&mut self, note: &str, ledger: &Ledger) -> Option<u64> {
+        if let Some((_, size)) = self.verified.iter().find(|(known, _)| known == note) {
+            return Some(*size);
+        }
+        let size = ledger.verify(note).ok()?.size;
+        self.remember(note.to_owned(), size);
+        Some(size)
+    }
+
+    fn remember(&mut self, note: String, size: u64) {
+        self.verified.insert(0, (note, size));
+        self.verified.truncate(2);
+    }
+
+    fn open(&self, options: &OpenOptions) -> Result<File, StoreError> {
+        options.open(&self.path).map_err(|cause| {
+            if cause.kind() == ErrorKind::NotFound {
+                StoreError::NoHead(self.path.parent().unwrap_or(&self.path).into())
+            } else {
+                self.failed("open", cause)
+            }
+        })
+    }
+
+    fn slots_of(&self, file: &mut File) -> Result<Slots, StoreError> {
         let mut bytes = Vec::with_capacity(2 * SLOT);
-        let mut read = |file: &mut File| {
-            file.seek(SeekFrom::Start(0))?;
-            file.take(2 * SLOT as u64).read_to_end(&mut bytes)
-        };
-        read(&mut self.file).map_err(|cause| self.failed("read", cause))?;
+        file.take(2 * SLOT as u64)
+            .read_to_end(&mut bytes)
+            .map_err(|cause| self.failed("read", cause))?;
         bytes.resize(2 * SLOT, b'\n');
         let (first, second) = bytes.split_at(SLOT);
         Ok(Slots([text_of(first), text_of(second)]))
     }
 
-    /// Puts `note` in place of the older slot and syncs it, unless a head at least as large is there
-    /// already: another process may have gone ahead.
-    pub(crate) fn advance(&mut self, note: &str, ledger: &Ledger) -> Result<(), StoreError> {
-        self.file.lock().map_err(|cause| self.failed("lock", cause))?;
-        let written = self.advance_locked(note, ledger);
-        let unlocked = self.file.unlock().map_err(|cause| self.failed("unlock", cause));
-        written.and(unlocked)
-    }
-
-    fn advance_locked(&mut self, note: &str, ledger: &Ledger) -> Result<(), StoreError> {
-        let slots = self.slots()?;
-        let [first, second] = slots.0.each_ref().map(|slot| claimed_size(slot));
-        let ahead = first.max(second) >= Some(ledger.len());
-        // Only a signature may say that a larger head is there, and so spare us the write.
-        if ahead && slots.newest(ledger)?.is_some_and(|head| head.size >= ledger.len()) {
-            return Ok(());
-        }
-        self.write_slot(u64::from(first > second), note)
-    }
-
-    /// Writes `note` whatever stands there now: for an adoption, which an owner authorised.
-    pub(crate) fn replace(&mut self, note: &str) -> Result<(), StoreError> {
-        self.write_slot(0, note)?;
-        self.write_slot(1, "")
-    }
-
-    fn write_slot(&mut self, slot: u64, note: &str) -> Result<(), StoreError> {
+    fn write_slot(&self, file: &mut File, slot: u64, note: &str) -> Result<(), StoreError> {
         let mut bytes = note.as_bytes().to_vec();
         bytes.resize(SLOT, b'\n');
         let write = |file: &mut File| {
@@ -94,7 +133,7 @@ impl Head {
             file.write_all(&bytes)?;
             file.sync_data()
         };
-        write(&mut self.file).map_err(|cause| self.failed("write", cause))
+        write(file).map_err(|cause| self.failed("write", cause))
     }
 
     fn failed(&self, doing: &'static str, cause: std::io::Error) -> StoreError {

@@ -4,6 +4,8 @@
 //! store is opened; from then on every row that is read is hashed and compared with its leaf, so that
 //! a read costs the same however large the store is.
 
+use std::collections::HashSet;
+
 use custody_kernel::audit::{Checkpoint, Frontier, Hash, LogName, leaf_hash, root_of};
 use custody_kernel::id::{EntryId, Seq, StoreId};
 use custody_kernel::record::{Answer, LogKey, Record, Request};
@@ -15,6 +17,45 @@ use super::{StoreError, Tampering};
 /// The name under which log keys sign checkpoints.
 pub(crate) const LOG_KEY_NAME: &str = "custody-log";
 
+/// What this process holds of the log.
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// The log, as far as it was read, and all of it verified.
+    Ledger(Box<Ledger>),
+    /// A group failed half-way, so the log must be read again; it can only hold more than it did.
+    Lost(Seen),
+}
+
+/// A log that this process has seen, and which it must find again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    size: u64,
+    root: Hash,
+}
+
+impl Held {
+    pub(crate) const fn ledger(&self) -> Option<&Ledger> {
+        match self {
+            Self::Ledger(ledger) => Some(ledger),
+            Self::Lost(_) => None,
+        }
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        match self {
+            Self::Ledger(ledger) => Seen { size: ledger.len(), root: ledger.root() },
+            Self::Lost(seen) => *seen,
+        }
+    }
+
+    /// Gives up what was folded in since `seen`, if anything was.
+    pub(crate) fn forget_since(&mut self, seen: Seen) {
+        if self.seen().size != seen.size {
+            *self = Self::Lost(seen);
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
     state: State,
@@ -24,6 +65,8 @@ pub(crate) struct Ledger {
     signers: Vec<(u64, VerifyingKey)>,
     /// How many entries name each entry as a parent, to know when the index of edges lies.
     children: Vec<u32>,
+    /// The ids of all entries, to know when the index of ids lies.
+    ids: HashSet<EntryId>,
 }
 
 impl Ledger {
@@ -48,12 +91,18 @@ impl Ledger {
         at.and_then(|at| self.children.get(at)).copied().unwrap_or_default()
     }
 
+    /// Whether an entry has this id.
+    pub(crate) fn knows(&self, id: EntryId) -> bool {
+        self.ids.contains(&id)
+    }
+
     /// Folds a record of the log in, as it is stored. Its bytes count as verified only once the root
     /// they lead to was found signed.
     pub(crate) fn replay(&mut self, bytes: &[u8]) -> Result<Record, StoreError> {
         let at = self.len();
-        let record = Record::from_bytes(bytes).map_err(|cause| Tampering::Unreadable(at, cause))?;
-        self.state.apply(&record).map_err(|cause| Tampering::Inconsistent(at, cause))?;
+        let record =
+            Record::from_bytes(bytes).map_err(|cause| Tampering::Unreadable(at, cause.into()))?;
+        self.state.apply(&record).map_err(|cause| Tampering::Inconsistent(at, cause.into()))?;
         self.push(&record, bytes)?;
         Ok(record)
     }
@@ -67,7 +116,7 @@ impl Ledger {
     ) -> Result<(Record, Vec<u8>), StoreError> {
         let at = self.len();
         let record = self.state.commit(decided, id, advice);
-        let record = record.map_err(|cause| Tampering::Inconsistent(at, cause))?;
+        let record = record.map_err(|cause| Tampering::Inconsistent(at, cause.into()))?;
         let bytes = record.to_bytes().expect("a record holds text and numbers only");
         self.push(&record, &bytes)?;
         Ok((record, bytes))
@@ -78,6 +127,7 @@ impl Ledger {
         self.leaves.push(leaf);
         self.frontier.push(leaf);
         self.children.push(0);
+        self.ids.insert(record.id);
         for parent in &record.parents {
             let at = usize::try_from(parent.0).ok();
             if let Some(count) = at.and_then(|at| self.children.get_mut(at)) {
@@ -133,13 +183,24 @@ impl Ledger {
         self.leaves.get(..size).map(root_of)
     }
 
+    /// Checks that this log goes on from what was `seen` before.
+    pub(crate) fn continues(&self, seen: Seen) -> Result<(), StoreError> {
+        match self.root_at(seen.size) {
+            None => Err(Tampering::BehindHead { found: self.len(), head: seen.size }.into()),
+            Some(root) if root != seen.root => {
+                Err(Tampering::OtherRecords(seen.size.saturating_sub(1)).into())
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
     /// Checks that `bytes` are what stands at `seq`.
     pub(crate) fn check(&self, seq: Seq, bytes: &[u8]) -> Result<Record, StoreError> {
         let signed = usize::try_from(seq.0).ok().and_then(|at| self.leaves.get(at));
         if signed != Some(&leaf_hash(bytes)) {
             return Err(Tampering::OtherRecord(seq.0).into());
         }
-        Record::from_bytes(bytes).map_err(|cause| Tampering::Unreadable(seq.0, cause).into())
+        Record::from_bytes(bytes).map_err(|cause| Tampering::Unreadable(seq.0, cause.into()).into())
     }
 
     /// The statement to sign about everything committed so far.

@@ -33,7 +33,7 @@ use rusqlite::{Connection, OpenFlags};
 pub use error::{StoreError, Tampering};
 use head::Head;
 pub(crate) use head::sync_folder;
-use ledger::Ledger;
+use ledger::{Held, Ledger};
 pub(crate) use read::content as read_content;
 pub use transaction::{Content, MAX_CONTENT_BYTES, Receipt, Transaction};
 pub use verify::VerifyReport;
@@ -56,9 +56,8 @@ pub struct Paths {
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) keys: KeyFolder,
-    path: PathBuf,
-    /// `None` after a failed commit: read again before anything else is done.
-    ledger: RwLock<Option<Ledger>>,
+    place: Place,
+    ledger: RwLock<Held>,
     reader: Mutex<(Connection, Head)>,
     unacknowledged: u64,
 }
@@ -72,7 +71,7 @@ pub struct Store {
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Store({})", self.shared.path.display())
+        write!(f, "Store({})", self.shared.place.path.display())
     }
 }
 
@@ -85,7 +84,9 @@ struct WriterThread {
 impl Drop for WriterThread {
     fn drop(&mut self) {
         drop(self.jobs.take());
-        if let Some(thread) = self.thread.take() {
+        // The last handle may have been part of the writer's own work, which cannot wait for itself.
+        let itself = std::thread::current().id();
+        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != itself) {
             // A panic of the writer has already reached whoever waited for it.
             let _ = thread.join();
         }
@@ -118,8 +119,9 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let keys = KeyFolder::new(&paths.keys);
         let name = checked_name(owner)?;
-        if Head::open(&keys.head())?
-            .is_some_and(|mut head| head.slots().is_ok_and(|slots| !slots.is_blank()))
+        let _alone = keys.lock()?;
+        if let Some(head) = Head::find(&keys.head())?
+            && !head.slots()?.is_blank()
         {
             return Err(StoreError::KeysExist(paths.keys.clone()));
         }
@@ -161,7 +163,7 @@ impl Store {
     /// [`StoreError::Tampered`] when the two disagree; [`StoreError::NoKeys`] when there is no store.
     pub fn open(paths: &Paths, clock: Clock) -> Result<Self, StoreError> {
         let keys = KeyFolder::new(&paths.keys);
-        let Some(mut head) = Head::open(&keys.head())? else {
+        let Some(mut head) = Head::find(&keys.head())? else {
             let path = paths.keys.clone();
             let never = !paths.store.exists();
             return Err(if never { StoreError::NoKeys(path) } else { StoreError::NoHead(path) });
@@ -177,11 +179,19 @@ impl Store {
             }
             connection => connection?,
         };
-        let ledger = open::load(&connection)?;
+        let snapshot = open::snapshot(&connection)?;
+        let ledger = open::load(&snapshot)?;
         if ledger.state().is_empty() && slots.is_blank() {
             return Err(StoreError::NoKeys(paths.keys.clone()));
         }
-        let unacknowledged = open::verify_head(&connection, &ledger, &slots)?;
+        let unacknowledged = open::verify_head(&snapshot, &ledger, &slots)?;
+        if slots.is_blank()
+            && let Some(note) = open::last_note(&snapshot, &ledger)?
+        {
+            // The founding was interrupted before its head was written.
+            head.advance(&note, &ledger)?;
+        }
+        drop(snapshot);
         let store = ledger.state().store().ok_or(Tampering::MissingRecord(0))?;
         let signer = signer_of(&keys, &ledger)?;
         let parts =
@@ -202,13 +212,16 @@ impl Store {
     ) -> Result<(Self, Receipt), StoreError> {
         let keys = KeyFolder::new(&paths.keys);
         let connection = connect(&paths.store, OpenFlags::empty())?;
-        let ledger = open::load(&connection)?;
-        open::verify_tail(&connection, &ledger, 0)?;
+        let _alone = keys.lock()?;
+        let snapshot = open::snapshot(&connection)?;
+        let ledger = open::load(&snapshot)?;
+        open::verify_tail(&snapshot, &ledger, 0)?;
+        drop(snapshot);
         let state = ledger.state();
         let store = state.store().ok_or(Tampering::MissingRecord(0))?;
         let owner = state.owner().ok_or(Tampering::MissingRecord(0))?;
         let authority = owner_key.prove(owner)?;
-        let mut head = match Head::open(&keys.head())? {
+        let head = match Head::find(&keys.head())? {
             Some(head) => head,
             None => Head::create(&keys.head())?,
         };
@@ -240,14 +253,13 @@ impl Store {
     fn start(paths: &Paths, parts: Parts, clock: Clock) -> Result<Self, StoreError> {
         let keys = KeyFolder::new(&paths.keys);
         let reader = connect(&paths.store, OpenFlags::empty())?;
-        let second_head = Head::open(&keys.head())?;
-        let second_head = second_head.ok_or_else(|| StoreError::NoHead(paths.keys.clone()))?;
+        let head = Head::at(&keys.head());
         let shared = Arc::new(Shared {
             clock,
             keys,
-            path: paths.store.clone(),
-            ledger: RwLock::new(Some(parts.ledger)),
-            reader: Mutex::new((reader, second_head)),
+            place: Place::of(&paths.store),
+            ledger: RwLock::new(Held::Ledger(Box::new(parts.ledger))),
+            reader: Mutex::new((reader, head)),
             unacknowledged: parts.unacknowledged,
         });
         let writer = Writer {
@@ -300,7 +312,7 @@ impl Store {
 
     /// Where the database is.
     pub fn path(&self) -> &Path {
-        &self.shared.path
+        &self.shared.place.path
     }
 
     /// Where the keys and the head are.
@@ -325,6 +337,11 @@ impl Store {
     /// [`StoreError::Tampered`] when the store was changed behind our back.
     pub fn state<R>(&self, look: impl FnOnce(&State) -> R) -> Result<R, StoreError> {
         self.read(|_, ledger| Ok(look(ledger.state())))
+    }
+
+    /// Whether `signer` is the log key that signs now.
+    pub(crate) fn is_signed_by(&self, signer: &SigningKey) -> Result<bool, StoreError> {
+        self.read(|_, ledger| Ok(ledger.is_signed_by(signer)))
     }
 
     /// The number of records and their root.
@@ -422,20 +439,25 @@ impl Store {
         &self,
         look: impl FnOnce(&Connection, &Ledger) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
-        loop {
-            {
-                let mut reader = lock(&self.shared.reader);
-                let (connection, head) = &mut *reader;
-                let ledger = self.shared.ledger.read().unwrap_or_else(PoisonError::into_inner);
-                if let Some(ledger) = &*ledger
-                    && open::is_current(connection, head, ledger)?
-                {
-                    return look(connection, ledger);
+        let mut reader = lock(&self.shared.reader);
+        let (connection, head) = &mut *reader;
+        self.shared.place.check()?;
+        {
+            let held = self.shared.ledger.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(ledger) = held.ledger() {
+                let slots = head.slots()?;
+                let snapshot = open::snapshot(connection)?;
+                if open::is_current(&snapshot, &slots, ledger)? {
+                    return look(&snapshot, ledger);
                 }
             }
-            // Others wrote, or a commit failed: the writer reads what there is now.
-            self.run(|_| Ok(())).wait()?;
         }
+        // Others wrote, or a commit failed. Looking happens under the same lock, so that however fast
+        // others write, one round is enough.
+        let mut held = self.shared.ledger.write().unwrap_or_else(PoisonError::into_inner);
+        let slots = head.slots()?;
+        let snapshot = open::snapshot(connection)?;
+        look(&snapshot, open::bring_up(&snapshot, Some(&slots), &mut held)?)
     }
 }
 
@@ -443,33 +465,75 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The log key that signs now, or after a rotation that was committed but not finished.
+/// The log key that signs now. Finishes a rotation that was committed but not finished.
 fn signer_of(keys: &KeyFolder, ledger: &Ledger) -> Result<SigningKey, StoreError> {
     let signs = |signer: &SigningKey| ledger.is_signed_by(signer);
-    match keys.log_key()? {
-        signer if signs(&signer) => Ok(signer),
-        _ => {
-            let next = keys.finish_rotation(signs)?;
-            next.ok_or_else(|| StoreError::ForeignKeys(keys.path().into()))
-        }
+    let signer = keys.signer(signs)?.ok_or_else(|| StoreError::ForeignKeys(keys.path().into()))?;
+    // Whoever holds the lock is about to finish it.
+    if !signs(&keys.log_key()?)
+        && let Some(_alone) = keys.try_lock()?
+    {
+        keys.finish_rotation(signs)?;
     }
+    Ok(signer)
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
-    if flags.contains(OpenFlags::SQLITE_OPEN_CREATE)
-        && let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(folder).map_err(|cause| StoreError::File {
+    if flags.contains(OpenFlags::SQLITE_OPEN_CREATE) {
+        create_private(path).map_err(|cause| StoreError::File {
             doing: "create",
-            path: folder.into(),
+            path: path.into(),
             cause,
         })?;
     }
     let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    schema::configure(&connection)?;
-    schema::migrate(&connection)?;
+    schema::prepare(&connection)?;
     Ok(connection)
+}
+
+/// Makes the file and its folder, if they are not there, for nobody else to read. SQLite gives the
+/// files it makes beside the database the same permissions.
+fn create_private(path: &Path) -> std::io::Result<()> {
+    let mut folders = std::fs::DirBuilder::new();
+    let mut file = std::fs::OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+        folders.mode(0o700);
+        file.mode(0o600);
+    }
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        folders.recursive(true).create(folder)?;
+    }
+    file.append(true).create(true).open(path)?;
+    Ok(())
+}
+
+/// Which file stands at a path, so that another one put there while the store is open is noticed:
+/// SQLite goes on with the file that it opened, and what it writes there nobody would find again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    path: PathBuf,
+    #[cfg(unix)]
+    file: Option<(u64, u64)>,
+}
+
+impl Place {
+    fn of(path: &Path) -> Self {
+        Self {
+            path: path.into(),
+            #[cfg(unix)]
+            file: std::fs::metadata(path).ok().map(|file| {
+                use std::os::unix::fs::MetadataExt;
+                (file.dev(), file.ino())
+            }),
+        }
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        if Self::of(&self.path) == *self { Ok(()) } else { Err(Tampering::Replaced.into()) }
+    }
 }
 
 /// A principal's name: 1 to 64 of a-z, 0-9 and `-`, so that it can name a file and be typed.

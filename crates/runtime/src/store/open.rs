@@ -1,9 +1,9 @@
 //! Opening: the whole log is read, folded and compared with its signed head before anything is done.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
-use super::head::{Head, Slots};
-use super::ledger::Ledger;
+use super::head::Slots;
+use super::ledger::{Held, Ledger, Seen};
 use super::transaction::sql;
 use super::{StoreError, Tampering};
 use custody_kernel::id::Seq;
@@ -15,11 +15,55 @@ pub(super) fn load(connection: &Connection) -> Result<Ledger, StoreError> {
     Ok(ledger)
 }
 
-/// Folds in what other processes appended since, and checks that they signed it.
+/// Brings what is `held` up to what the database holds now. `head` is what stood in the head file
+/// before; `None` while an owner adopts a store whose head was lost.
 ///
 /// # Errors
-/// [`Tampering::BehindHead`] when the log is shorter than what we have seen of it.
-pub(super) fn catch_up(connection: &Connection, ledger: &mut Ledger) -> Result<(), StoreError> {
+/// [`Tampering`] when the log is not what we have seen of it and a signed continuation.
+pub(super) fn bring_up<'held>(
+    connection: &Connection,
+    head: Option<&Slots>,
+    held: &'held mut Held,
+) -> Result<&'held mut Ledger, StoreError> {
+    let seen = held.seen();
+    let outcome = match held {
+        Held::Ledger(ledger) => catch_up(connection, ledger).and_then(|()| match head {
+            Some(slots) => not_behind(slots, ledger),
+            None => Ok(()),
+        }),
+        Held::Lost(seen) => {
+            load_again(connection, head, *seen).map(|ledger| *held = Held::Ledger(Box::new(ledger)))
+        }
+    };
+    if let Err(error) = outcome {
+        held.forget_since(seen);
+        return Err(error);
+    }
+    match held {
+        Held::Ledger(ledger) => Ok(ledger),
+        Held::Lost(_) => Err(StoreError::HalfWay),
+    }
+}
+
+/// Reads the log as if the store were opened anew: what was verified before is not in memory any more.
+fn load_again(
+    connection: &Connection,
+    head: Option<&Slots>,
+    seen: Seen,
+) -> Result<Ledger, StoreError> {
+    let ledger = load(connection)?;
+    match head {
+        Some(slots) => {
+            verify_head(connection, &ledger, slots)?;
+        }
+        None => verify_tail(connection, &ledger, 0)?,
+    }
+    ledger.continues(seen)?;
+    Ok(ledger)
+}
+
+/// Folds in what other processes appended since, and checks that they signed it.
+fn catch_up(connection: &Connection, ledger: &mut Ledger) -> Result<(), StoreError> {
     let found = length(connection)?;
     let known = ledger.len();
     if found < known {
@@ -38,10 +82,9 @@ pub(super) fn catch_up(connection: &Connection, ledger: &mut Ledger) -> Result<(
 /// [`Tampering::BehindHead`] when the database holds less than we have seen, or than was signed.
 pub(super) fn is_current(
     connection: &Connection,
-    head: &mut Head,
+    slots: &Slots,
     ledger: &Ledger,
 ) -> Result<bool, StoreError> {
-    let slots = head.slots()?;
     let found = length(connection)?;
     if found < ledger.len() {
         return Err(Tampering::BehindHead { found, head: ledger.len() }.into());
@@ -49,13 +92,14 @@ pub(super) fn is_current(
     if found > ledger.len() {
         return Ok(false);
     }
-    not_behind(&slots, ledger)?;
+    not_behind(slots, ledger)?;
     Ok(true)
 }
 
-/// Refuses a log that is shorter than its head says.
-pub(super) fn not_behind(slots: &Slots, ledger: &Ledger) -> Result<(), StoreError> {
+/// Refuses a log that is shorter than its head says, or that has lost its head.
+fn not_behind(slots: &Slots, ledger: &Ledger) -> Result<(), StoreError> {
     let found = ledger.len();
+    not_blank(slots, found)?;
     if slots.claimed_size().is_none_or(|size| size <= found) {
         return Ok(());
     }
@@ -63,6 +107,21 @@ pub(super) fn not_behind(slots: &Slots, ledger: &Ledger) -> Result<(), StoreErro
         Some(head) if head > found => Err(Tampering::BehindHead { found, head }.into()),
         Some(_) | None => Ok(()),
     }
+}
+
+/// One moment of the database: what is read inside does not change under the reader, whatever other
+/// processes commit meanwhile. Heads are read before it begins, so that a log can only be ahead of them.
+pub(super) fn snapshot(connection: &Connection) -> Result<Transaction<'_>, StoreError> {
+    Ok(Transaction::new_unchecked(connection, TransactionBehavior::Deferred)?)
+}
+
+/// Refuses a blank head. Only a founding that was interrupted leaves one: its single record is there,
+/// its head is not. Later, a blank head would vouch for any older copy of the store.
+fn not_blank(slots: &Slots, found: u64) -> Result<(), StoreError> {
+    if slots.is_blank() && found > 1 {
+        return Err(Tampering::BlankHead.into());
+    }
+    Ok(())
 }
 
 fn length(connection: &Connection) -> Result<u64, StoreError> {
@@ -88,6 +147,7 @@ pub(super) fn verify_head(
     if let Some(head) = slots.claimed_size().filter(|_| found == 0) {
         return Err(Tampering::BehindHead { found, head }.into());
     }
+    not_blank(slots, found)?;
     let head = slots.newest(ledger)?;
     let size = head.as_ref().map_or(0, |head| head.size);
     if size > found {
@@ -109,15 +169,21 @@ pub(super) fn verify_tail(
     from: u64,
 ) -> Result<(), StoreError> {
     let unsigned = || Tampering::UnsignedTail { from };
-    let note: Option<String> = connection
-        .prepare_cached("SELECT note FROM checkpoints WHERE size = ?1")?
-        .query_row([sql(Seq(ledger.len()))], |row| row.get(0))
-        .optional()?;
+    let note = last_note(connection, ledger)?;
     let checkpoint = ledger.verify(&note.ok_or_else(unsigned)?).map_err(|_| unsigned())?;
     if checkpoint.size != ledger.len() || checkpoint.root != ledger.root() {
         return Err(unsigned().into());
     }
     Ok(())
+}
+
+/// The checkpoint over the whole log, as it was committed together with its last group.
+pub(super) fn last_note(
+    connection: &Connection,
+    ledger: &Ledger,
+) -> Result<Option<String>, StoreError> {
+    let mut select = connection.prepare_cached("SELECT note FROM checkpoints WHERE size = ?1")?;
+    Ok(select.query_row([sql(Seq(ledger.len()))], |row| row.get(0)).optional()?)
 }
 
 fn extend(connection: &Connection, ledger: &mut Ledger) -> Result<(), StoreError> {

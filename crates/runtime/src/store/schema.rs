@@ -3,12 +3,16 @@
 //! `log` is the truth. `contents` holds what the log names by commitment. `edges` and `runs` are
 //! indexes that can be made again from the two.
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
-use super::StoreError;
+use super::{StoreError, Tampering};
 
 /// Marks the file as ours, so that another program's database is never taken for an empty store.
 const APPLICATION_ID: i32 = 0x4375_7374;
+
+/// The longest row: a content of [`MAX_CONTENT_BYTES`](super::MAX_CONTENT_BYTES) and room to spare.
+const MAX_ROW_BYTES: i32 = 80 << 20;
 
 /// One step per version; a store at version `n` has had the first `n` applied.
 const MIGRATIONS: &[&str] = &["
@@ -40,9 +44,29 @@ const MIGRATIONS: &[&str] = &["
     ) WITHOUT ROWID;
 "];
 
-/// Sets the connection up: write-ahead log, every commit synced, freed pages overwritten.
-pub(super) fn configure(connection: &Connection) -> Result<(), StoreError> {
+/// Opens our tables in a database that may not be ours: nothing of it is changed before that is known.
+pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     connection.busy_timeout(std::time::Duration::from_secs(30))?;
+    // Longer rows were never stored, and must not be read into memory.
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES)?;
+    version_of(connection)?;
+    configure(connection)?;
+    migrate(connection)?;
+    check_tables(connection)
+}
+
+/// Refuses triggers and views: we make none, and they would act on what we write.
+pub(super) fn check_tables(connection: &Connection) -> Result<(), StoreError> {
+    let mut select = connection
+        .prepare_cached("SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view')")?;
+    match select.query_row([], |row| row.get::<_, String>(0)).optional()? {
+        Some(name) => Err(Tampering::Tables(format!("`{name}` was added")).into()),
+        None => Ok(()),
+    }
+}
+
+/// Sets the connection up: write-ahead log, every commit synced, freed pages overwritten.
+fn configure(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "secure_delete", "on")?;
@@ -54,7 +78,7 @@ pub(super) fn configure(connection: &Connection) -> Result<(), StoreError> {
 }
 
 /// Creates or migrates the tables, all steps or none.
-pub(super) fn migrate(connection: &Connection) -> Result<(), StoreError> {
+fn migrate(connection: &Connection) -> Result<(), StoreError> {
     if version_of(connection)? == MIGRATIONS.len() {
         return Ok(());
     }

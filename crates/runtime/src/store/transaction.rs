@@ -14,7 +14,7 @@ use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
 use super::ledger::Ledger;
-use super::{StoreError, read};
+use super::{StoreError, Tampering, read};
 use crate::clock::{Clock, random};
 
 /// The longest text that is stored in one piece, in bytes.
@@ -35,13 +35,17 @@ impl Content {
     /// [`StoreError::TooLarge`] above [`MAX_CONTENT_BYTES`].
     pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, StoreError> {
         let bytes = bytes.into();
-        if bytes.len() > MAX_CONTENT_BYTES {
-            let limit = MAX_CONTENT_BYTES;
-            return Err(StoreError::TooLarge { bytes: bytes.len(), limit });
-        }
+        Self::check_length(bytes.len())?;
         let salt = random();
         let commitment = Digest::commit(&salt, &bytes);
         Ok(Self { salt, bytes, commitment })
+    }
+
+    pub(crate) fn check_length(bytes: usize) -> Result<(), StoreError> {
+        if bytes > MAX_CONTENT_BYTES {
+            return Err(StoreError::TooLarge { bytes, limit: MAX_CONTENT_BYTES });
+        }
+        Ok(())
     }
 
     /// What the record will keep of it.
@@ -200,9 +204,10 @@ impl Transaction<'_> {
         let mut found = Vec::new();
         for row in rows {
             let (arrival, at) = row?;
-            if let (Ok(arrival), Ok(at)) = (u64::try_from(arrival), usize::try_from(at)) {
-                found.push((Seq(arrival), at));
-            }
+            let place = u64::try_from(arrival).ok().zip(usize::try_from(at).ok());
+            let (arrival, at) =
+                place.ok_or(Tampering::Index { index: "fingerprint", seq: self.ledger.len() })?;
+            found.push((Seq(arrival), at));
         }
         Ok(found)
     }

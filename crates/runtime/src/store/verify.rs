@@ -4,12 +4,15 @@
 //! again, every content is compared with its commitment, and every index with the records.
 
 use custody_kernel::id::Seq;
+use custody_kernel::label::Trust;
 use custody_kernel::memory::item::ContentRef;
-use custody_kernel::record::{Answer, Record, Request};
+use custody_kernel::namespace::Tenant;
+use custody_kernel::record::{Answer, By, Record, Request};
 use custody_kernel::state::State;
 use rusqlite::Connection;
 
 use super::ledger::Ledger;
+use super::transaction::sql;
 use super::{StoreError, Tampering, read};
 
 /// What was found in order.
@@ -28,12 +31,17 @@ pub struct VerifyReport {
 pub(super) fn verify(connection: &Connection, ledger: &Ledger) -> Result<VerifyReport, StoreError> {
     let mut report = VerifyReport::default();
     let mut again = State::default();
+    let mut fingerprints = 0;
     for seq in (0..ledger.len()).map(Seq) {
         let record = read::record(connection, ledger, seq)?;
-        again.recount(&record).map_err(|cause| Tampering::Inconsistent(seq.0, cause))?;
+        let tenant = untrusted_tenant(&again, &record).cloned();
+        again.recount(&record).map_err(|cause| Tampering::Inconsistent(seq.0, cause.into()))?;
         if let Some(content) = arrived_with(&record) {
-            read::content(connection, content)?;
+            let text = read::content(connection, content)?;
             report.contents += 1;
+            if let Some(tenant) = tenant {
+                fingerprints += known_fingerprints(connection, &tenant, seq, &text)?;
+            }
         }
         report.edges += read::children(connection, ledger, seq)?.len() as u64;
         report.records += 1;
@@ -42,7 +50,38 @@ pub(super) fn verify(connection: &Connection, ledger: &Ledger) -> Result<VerifyR
     count_agrees(connection, "SELECT count(*) FROM log", report.records, "log")?;
     count_agrees(connection, "SELECT count(*) FROM contents", report.contents, "content")?;
     count_agrees(connection, "SELECT count(*) FROM edges", report.edges, "edge")?;
+    count_agrees(connection, "SELECT count(*) FROM runs", fingerprints, "fingerprint")?;
     Ok(report)
+}
+
+/// The tenant in which the text of this record counts as untrusted, and so is fingerprinted.
+fn untrusted_tenant<'a>(before: &'a State, record: &Record) -> Option<&'a Tenant> {
+    let By::Session(session) = record.by else { return None };
+    let observed = matches!(record.request, Request::Observe { .. });
+    let untrusted = record.label.trust() == Trust::Untrusted;
+    before.session(session).filter(|_| observed && untrusted).map(|session| &session.who.tenant)
+}
+
+/// Counts the fingerprints of a text, all of which the index must hold: it finds the text again when
+/// somebody repeats it.
+fn known_fingerprints(
+    connection: &Connection,
+    tenant: &Tenant,
+    arrival: Seq,
+    text: &[u8],
+) -> Result<u64, StoreError> {
+    let mut select = connection.prepare_cached(
+        "SELECT 1 FROM runs WHERE tenant = ?1 AND print = ?2 AND arrival = ?3 AND at = ?4",
+    )?;
+    let mut count = 0;
+    for (print, at) in crate::ingress::fingerprints(text) {
+        let at = i64::try_from(at).unwrap_or(i64::MAX);
+        if !select.exists((tenant.as_str(), print.cast_signed(), sql(arrival), at))? {
+            return Err(Tampering::Index { index: "fingerprint", seq: arrival.0 }.into());
+        }
+        count += 1;
+    }
+    Ok(count)
 }
 
 fn count_agrees(

@@ -4,6 +4,7 @@
 //! Order: commit, sync, head, sync, acknowledge. A kill between any two of these loses nothing that
 //! was acknowledged.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,10 +16,10 @@ use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
 use super::head::Head;
-use super::ledger::{Ledger, key_name};
-use super::open::{self, catch_up};
+use super::ledger::{Held, Ledger, key_name};
+use super::open;
 use super::transaction::{Transaction, sql};
-use super::{Shared, StoreError};
+use super::{Shared, StoreError, schema};
 use crate::watch;
 
 /// The most requests in one group.
@@ -73,7 +74,9 @@ where
     fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), ()> {
         let Some(work) = self.work.take() else { return Ok(()) };
         let before = transaction.ledger.len();
-        let result = work(transaction);
+        // A panic ends this work, not the writer that others wait for.
+        let worked = catch_unwind(AssertUnwindSafe(|| work(transaction)));
+        let Ok(result) = worked else { return Err(()) };
         // An error before anything was written concerns nobody else.
         let undo = result.is_err() && transaction.ledger.len() != before;
         self.result = Some(result);
@@ -84,7 +87,7 @@ where
         let result = match (outcome, self.result) {
             (_, Some(Err(own))) => Err(own),
             (Ok(()), Some(result)) => result,
-            (Err(cause), _) => Err(StoreError::Undone(cause)),
+            (Err(cause), _) => Err(StoreError::of_group(&cause)),
             (Ok(()), None) => Err(StoreError::HalfWay),
         };
         // Nobody waits for an observation; that is no failure.
@@ -115,14 +118,19 @@ impl Writer {
     fn commit(&mut self, mut group: Vec<Box<dyn Job>>) {
         let shared = Arc::clone(&self.shared);
         // Held until the group is durable, so that nobody sees what may still be undone.
-        let mut ledger = shared.ledger.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let outcome = self.try_commit(&mut ledger, &mut group).map_err(|error| {
-            tracing::warn!(%error, "a group of requests was undone");
-            // What was folded in is not in the database. Read it again before going on.
-            *ledger = None;
+        let mut held = shared.ledger.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let seen = held.seen();
+        let outcome = self.try_commit(&mut held, &mut group).map_err(|error| {
+            tracing::warn!(%error, "a group of requests failed");
+            if matches!(error, StoreError::HalfWay) {
+                *held = Held::Lost(seen);
+            } else if !matches!(error, StoreError::Unacknowledged(_)) {
+                // Else all of it is in the database; just its head is missing.
+                held.forget_since(seen);
+            }
             Arc::new(error)
         });
-        drop(ledger);
+        drop(held);
         for job in group {
             job.finish(outcome.clone());
         }
@@ -130,21 +138,17 @@ impl Writer {
 
     fn try_commit(
         &mut self,
-        slot: &mut Option<Ledger>,
+        held: &mut Held,
         group: &mut [Box<dyn Job>],
     ) -> Result<(), StoreError> {
+        let slots = if self.adopting { None } else { Some(self.head.slots()?) };
         let transaction = rusqlite::Transaction::new_unchecked(
             &self.connection,
             rusqlite::TransactionBehavior::Immediate,
         )?;
-        let ledger = match slot {
-            Some(ledger) => ledger,
-            None => slot.insert(open::load(&transaction)?),
-        };
-        catch_up(&transaction, ledger)?;
-        if !self.adopting {
-            open::not_behind(&self.head.slots()?, ledger)?;
-        }
+        self.shared.place.check()?;
+        schema::check_tables(&transaction)?;
+        let ledger = open::bring_up(&transaction, slots.as_ref(), held)?;
         let before = ledger.len();
         let mut touched = Vec::new();
         let mut next_signer = None;
@@ -164,8 +168,10 @@ impl Writer {
         if let Some(signer) = next_signer {
             self.signer = signer;
         } else if !ledger.is_signed_by(&self.signer) {
-            // Another process rotated the log key.
-            self.signer = self.shared.keys.log_key()?;
+            // Another process rotated the log key, and may not have put the new one in force yet.
+            let signer = self.shared.keys.signer(|key| ledger.is_signed_by(key))?;
+            let foreign = || StoreError::ForeignKeys(self.shared.keys.path().into());
+            self.signer = signer.ok_or_else(foreign)?;
         }
         let note = ledger.checkpoint(self.store).sign(&self.signer, &key_name());
         transaction
@@ -178,7 +184,7 @@ impl Writer {
         transaction.commit()?;
         let written =
             if self.adopting { self.head.replace(&note) } else { self.head.advance(&note, ledger) };
-        written.map_err(|cause| StoreError::Unacknowledged(Box::new(cause)))?;
+        written.map_err(|cause| StoreError::Unacknowledged(Arc::new(cause)))?;
         self.adopting = false;
         self.follow_files(ledger, &touched);
         Ok(())
