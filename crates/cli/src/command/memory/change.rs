@@ -4,13 +4,12 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail, ensure};
-use custody_kernel::id::{Seq, SessionId};
+use custody_kernel::id::SessionId;
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::record::EntryKind;
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::{NewValue, Write};
-use custody_runtime::store::content_of;
 use custody_runtime::watch::FileState;
 use custody_runtime::{Session, Store};
 
@@ -195,11 +194,11 @@ pub(super) fn rollback(context: &Context, args: &Rollback) -> anyhow::Result<Out
     }
     let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
     let session = asked(&store, &authority, &format!("roll {} back to {}", args.key, version.seq))?;
-    let arrival = arrival_of(version)?;
+    // The old version stands among the dependencies, so what it was made from is not forgotten.
     let write = Write {
-        value: NewValue::Entry(arrival),
+        depends_on: vec![version.id],
         queue: args.queue,
-        ..Write::new(args.place.scope(), args.key.clone(), "")
+        ..Write::new(args.place.scope(), args.key.clone(), utf8(old)?)
     };
     let receipt = session.write(write).wait()?;
     let outcome = tell(context, &format!("`{}` is back at {}", args.key, version.seq), &receipt);
@@ -249,13 +248,6 @@ fn asked(
         Observation { kind: EntryKind::Message, ..Observation::message(Channel::User, what) };
     session.observe(said).wait()?;
     Ok(session)
-}
-
-fn arrival_of(version: &custody_kernel::record::Record) -> anyhow::Result<Seq> {
-    let content = content_of(version);
-    let content =
-        content.with_context(|| format!("{} deleted the item; choose another", version.seq))?;
-    Ok(content.arrival)
 }
 
 /// Ends a preview: nothing was done, and how to do it.
