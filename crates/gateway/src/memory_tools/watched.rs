@@ -32,7 +32,7 @@ mod tests {
         let watched = ["SOUL.md".to_owned(), ".cursorrules".to_owned()];
         let cases = [
             ("SOUL.md", Some("SOUL.md")),
-            ("/home/me/project/SOUL.md", Some("SOUL.md")),
+            ("project/project/SOUL.md", Some("SOUL.md")),
             (r"C:\project\SOUL.md", Some("SOUL.md")),
             ("./.cursorrules", Some(".cursorrules")),
             ("a/soul.MD", Some("soul.MD")),
