@@ -143,7 +143,7 @@ impl Story {
 
         title("6. The store is unharmed");
         let unharmed = self.aftermath(&before)?;
-        let defeated = attacks.iter().filter(|attack| attack.defeated()).count();
+        let defeated = attacks.iter().filter(|attack| is_defeated(attack)).count();
         line("");
         let all_well = unharmed && defeated == attacks.len();
         let verdict = format!("{defeated} of {} attacks defeated", attacks.len());
@@ -176,7 +176,7 @@ impl Story {
         let before = file_hash(&self.soul)?;
         let ending = self.play()?;
         let attacks = attacks::all()?;
-        let defeated = attacks.iter().filter(|attack| attack.defeated()).count();
+        let defeated = attacks.iter().filter(|attack| is_defeated(attack)).count();
         let same = file_hash(&self.soul)? == before;
         let records = self.store().verify()?.records;
         let rule = |receipt: &Receipt| receipt.answer.refusal().map(|r| r.rule().to_string());
@@ -245,11 +245,16 @@ fn check(good: bool, text: &str) {
 }
 
 fn tell_attack(attack: &Attack) {
-    let mark = if attack.defeated() { paint(GOOD, "✓") } else { paint(BAD, "✗") };
+    let mark = if is_defeated(attack) { paint(GOOD, "✓") } else { paint(BAD, "✗") };
     line(format_args!("  {mark} {:>2}. {}", attack.number, paint(BOLD, attack.name)));
     for evidence in &attack.evidence {
-        line(format_args!("        {}", paint(DIM, evidence)));
+        let by = paint(BOLD, &evidence.decided_by);
+        line(format_args!("        {} {} {by}", paint(DIM, &evidence.what), paint(DIM, "→")));
     }
+}
+
+fn is_defeated(attack: &Attack) -> bool {
+    attack.outcome == attacks::Outcome::Defeated
 }
 
 fn what_next() {

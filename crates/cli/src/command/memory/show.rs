@@ -214,7 +214,18 @@ const fn verb(request: &Request) -> &'static str {
         Request::Promote { .. } => "promote",
         Request::Approve { .. } => "approve",
         Request::AdoptFile { .. } => "adopt",
-        _ => "other",
+        Request::Found(_)
+        | Request::OpenSession { .. }
+        | Request::CloseSession
+        | Request::Observe { .. }
+        | Request::Read { .. }
+        | Request::Deny { .. }
+        | Request::SetMode { .. }
+        | Request::AddPrincipal(_)
+        | Request::RevokePrincipal { .. }
+        | Request::SetLimits(_)
+        | Request::RotateLogKey(_)
+        | Request::AdoptLedger { .. } => "no change",
     }
 }
 
