@@ -311,3 +311,17 @@ fn folding_refuses_an_answer_that_its_request_cannot_have() {
         assert_eq!(format!("{:?}", store.state), before, "{why}: the state changed");
     }
 }
+
+#[test]
+fn a_look_alike_from_before_the_lock_can_be_removed_but_not_written() {
+    let (mut store, _, session) = Store::with_ada();
+    store.hears(session, Channel::User);
+    assert_eq!(store.writes(session, Scope::Shared, "soul.md", false), Answer::Done);
+    store.by_owner(set_mode(Tenant::main(), "SOUL.md", Mode::Immutable));
+    let again = store.writes(session, Scope::Shared, "soul.md", false);
+    assert!(matches!(again.refusal(), Some(Refusal::Confusable { .. })));
+    let delete = |key: &str| Request::Delete { scope: Scope::Shared, key: key.parse().unwrap() };
+    assert_eq!(store.ask(Actor::Session(session), delete("soul.md")), Answer::Done);
+    let locked = store.ask(Actor::Session(session), delete("SOUL.md"));
+    assert!(matches!(locked.refusal(), Some(Refusal::Immutable { .. })));
+}

@@ -105,7 +105,10 @@ pub fn decide_delete(
     around: &Surroundings<'_>,
     proposal: WriteProposal,
 ) -> Result<AcceptedWrite, Refusal> {
-    decide_write(around, WriteProposal { value: None, ..proposal })
+    // What imitates a protected key may be removed by whoever could otherwise write there; refusing
+    // that would leave a look-alike from before the lock standing for ever.
+    let around = Surroundings { look_alike: None, ..*around };
+    decide_write(&around, WriteProposal { value: None, ..proposal })
 }
 
 /// Decides a promotion of `source` from a session to the shared namespace.

@@ -4,13 +4,16 @@
 //! makes the record; [`State::apply`] folds a record in. Whoever holds the log can repeat all three.
 
 mod apply;
+mod asked;
 mod decide;
+mod in_session;
 mod items;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub use apply::ApplyError;
-pub use decide::{Actor, AskError, Asked, Decided};
+pub use asked::{Actor, AskError, Asked};
+pub use decide::Decided;
 use items::Items;
 
 use crate::context::Context;

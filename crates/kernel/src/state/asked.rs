@@ -1,0 +1,88 @@
+//! What is asked: who asks, for what, when, and what cannot be asked at all.
+
+use crate::id::{PrincipalId, Seq, SessionId, Timestamp};
+use crate::key::Key;
+use crate::label::Channel;
+use crate::namespace::{Namespace, Tenant};
+use crate::principal::{Authority, Role};
+use crate::record::{EntryKind, Request};
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Actor {
+    /// A session that this process opened under a credential it has seen.
+    Session(SessionId),
+    /// A principal directly.
+    Principal(Authority),
+}
+
+/// One request, with who makes it and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Who.
+    pub by: Actor,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub request: Request,
+}
+
+/// A request that cannot be decided, because it speaks of something that does not exist. Nothing
+/// is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// The first record must found the store, and only the first.
+    #[error("the store has {0} records and can be founded only while it has none")]
+    Founded(u64),
+    /// Nothing can be asked of a store without an owner, and only that owner can found it.
+    #[error("the store is not founded yet; its first record is made by the owner that it names")]
+    NotFounded,
+    /// Not open, or never was.
+    #[error("there is no open session `{0}`; open one first")]
+    UnknownSession(SessionId),
+    /// The request needs a session.
+    #[error("this can only be asked in a session; open one first")]
+    NeedsSession,
+    /// The request needs a principal.
+    #[error("this is asked by a principal, not in a session")]
+    NeedsPrincipal,
+    /// A session of that id is open, or was.
+    #[error("a session `{0}` exists already, open or closed; draw another id")]
+    DuplicateSession(SessionId),
+    /// The channel and the kind of entry contradict each other.
+    #[error("a {kind:?} cannot arrive on channel `{channel}`")]
+    Channel {
+        /// The kind named.
+        kind: EntryKind,
+        /// The channel named.
+        channel: Channel,
+    },
+    /// An entry that is not in the record yet.
+    #[error("entry {0} is not in the record; name only entries that were recorded before")]
+    UnknownEntry(Seq),
+    /// A content that neither arrived in this session nor was read in it.
+    #[error(
+        "the content of entry {0} is not known in this session; read the item, or send the text"
+    )]
+    UnknownContent(Seq),
+    /// Nothing to promote or delete.
+    #[error("there is no `{key}` in `{namespace}`")]
+    NoSuchItem {
+        /// Where it was looked for.
+        namespace: Namespace,
+        /// Under which key.
+        key: Key,
+    },
+    /// A principal of that name exists.
+    #[error("a principal `{0}` exists already; choose another name or revoke it first")]
+    DuplicatePrincipal(String),
+    /// No such principal.
+    #[error("there is no principal `{0}`; see `custody principal list`")]
+    UnknownPrincipal(PrincipalId),
+    /// Acts as a principal that is not registered, or no longer, or in another role or tenant.
+    #[error("nobody registered proved to be {0} of tenant `{1}`; see `custody principal list`")]
+    Unproven(Role, Tenant),
+    /// The owner cannot be revoked.
+    #[error("the owner cannot be revoked; rotate the owner's key instead")]
+    RevokeOwner,
+}
