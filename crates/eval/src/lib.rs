@@ -5,11 +5,13 @@
 //! what became worse between two reports.
 //!
 //! - [`report`], [`machine`], [`compare`]: what every suite shares.
+//! - [`memory`]: MON's evaluation, and the rules driven beside naive models of themselves.
 
 pub mod compare;
 pub mod data;
 pub mod error;
 pub mod machine;
+pub mod memory;
 pub mod random;
 pub mod report;
 
