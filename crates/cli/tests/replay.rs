@@ -1,5 +1,7 @@
 //! `custody replay` as a stranger runs it: hostile files, exit codes, the summary.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

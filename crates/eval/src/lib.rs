@@ -1,1 +1,19 @@
 //! Whether our claims hold: measurements a stranger can repeat.
+//!
+//! A suite runs against the real store in a scratch folder and gives a [`Report`]: figures with stable
+//! ids, the data they were measured on, the machine and the seed. [`compare`](compare::compare) finds
+//! what became worse between two reports.
+//!
+//! - [`report`], [`machine`], [`compare`]: what every suite shares.
+//! - [`memory`]: MON's evaluation, and the rules driven beside naive models of themselves.
+
+pub mod compare;
+pub mod data;
+pub mod error;
+pub mod machine;
+pub mod memory;
+pub mod random;
+pub mod report;
+
+pub use error::EvalError;
+pub use report::{Figure, Report};

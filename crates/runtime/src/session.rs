@@ -5,7 +5,7 @@ use custody_kernel::key::Key;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Answer, Named, Request, Value};
+use custody_kernel::record::{Answer, By, Named, Request, Value};
 use custody_kernel::state::{Actor, AskError};
 
 use crate::anomaly::anomalies;
@@ -29,7 +29,7 @@ pub struct Session {
 pub enum NewValue {
     /// Text that arrives with the request.
     Text(String),
-    /// The content of an entry, which brings that entry's label.
+    /// The content of an entry of this session, which brings that entry's label.
     Entry(Seq),
 }
 
@@ -98,7 +98,8 @@ impl Session {
 
     /// Proposes a write (rules 2–5).
     pub fn write(&self, write: Write) -> Ticket<Receipt> {
-        let by = Actor::Session(self.id);
+        let id = self.id;
+        let by = Actor::Session(id);
         self.store.run(move |step| {
             let (value, content, advice) = match write.value {
                 NewValue::Text(text) => {
@@ -107,16 +108,16 @@ impl Session {
                     (Value::New(content.commitment()), Some(content), advice)
                 }
                 NewValue::Entry(seq) => {
-                    let content = content_at(step, seq)?;
+                    let content = content_at(step, id, seq)?;
                     let text = step.content(content)?;
                     (Value::Of(content), None, anomalies(&String::from_utf8_lossy(&text)))
                 }
             };
             let mut depends_on = Vec::with_capacity(write.depends_on.len());
-            for id in write.depends_on {
-                depends_on.push(match step.position(id) {
+            for entry in write.depends_on {
+                depends_on.push(match step.position(entry) {
                     Ok(seq) => Named::Entry(seq),
-                    Err(StoreError::UnknownEntry(_)) => Named::Missing(id),
+                    Err(StoreError::UnknownEntry(_)) => Named::Missing(entry),
                     Err(error) => return Err(error),
                 });
             }
@@ -169,9 +170,23 @@ impl Session {
     }
 }
 
-fn content_at(step: &crate::store::Transaction<'_>, seq: Seq) -> Result<ContentRef, StoreError> {
+/// The content of an entry of `session` itself. What another session heard or wrote is not its to
+/// repeat: rule 9 would else be got round by writing an entry of theirs under a key of one's own.
+fn content_at(
+    step: &crate::store::Transaction<'_>,
+    session: SessionId,
+    seq: Seq,
+) -> Result<ContentRef, StoreError> {
+    let unknown = || StoreError::from(AskError::UnknownEntry(seq));
     if step.state().label(seq).is_none() {
-        return Err(AskError::UnknownEntry(seq).into());
+        return Err(unknown());
     }
-    crate::store::content_of(&step.record(seq)?).ok_or(StoreError::NoContent(seq))
+    let record = step.record(seq)?;
+    if record.by != By::Session(session) {
+        return Err(unknown());
+    }
+    if matches!(record.answer, Answer::Refused(_)) {
+        return Err(StoreError::NoContent(seq));
+    }
+    crate::store::content_of(&record).ok_or(StoreError::NoContent(seq))
 }

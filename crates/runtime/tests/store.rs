@@ -7,7 +7,10 @@ use custody_kernel::label::Channel;
 use custody_kernel::namespace::Scope;
 use custody_kernel::principal::Role;
 use custody_kernel::record::Answer;
-use custody_runtime::session::Write;
+use custody_kernel::state::AskError;
+use custody_runtime::StoreError;
+use custody_runtime::ingress::Observation;
+use custody_runtime::session::{NewValue, Write};
 
 #[test]
 fn an_accepted_write_survives_reopening_and_everything_verifies() {
@@ -35,7 +38,7 @@ fn a_user_who_repeats_a_page_does_not_make_it_trusted() {
 
     let pasting = scratch.session_for_user("bob");
     let spoken = format!("Please keep this: NOTE  to Assistants:{} Thanks!", &page[19..]);
-    let message = custody_runtime::ingress::Observation::message(Channel::User, spoken.clone());
+    let message = Observation::message(Channel::User, spoken.clone());
     let parts = pasting.observe(message).wait().unwrap();
     let tainted: Vec<bool> = parts.iter().map(|part| part.label.is_tainted()).collect();
     assert_eq!(tainted, [false, true, false], "the run is split off, the rest is the user's own");
@@ -63,4 +66,32 @@ fn a_read_brings_the_label_of_the_version_read() {
     let (_, token) = scratch.add("bot", Role::Agent);
     assert!(scratch.store.authenticate_token(&token).is_ok());
     assert!(scratch.store.authenticate_token("custody_0000").is_err());
+}
+
+#[test]
+fn rule_9_is_not_got_round_by_writing_an_entry_of_another_session() {
+    let scratch = Scratch::new();
+    let ada = scratch.session_for_user("ada");
+    let said = Observation::message(Channel::User, "the code is 4711");
+    let said = ada.observe(said).wait().unwrap().remove(0).seq;
+    let bob = scratch.session_for_user("bob");
+    hears(&bob, Channel::User, "what is the code?");
+    let scope = Scope::Session(bob.id());
+    let repeat =
+        |entry| Write { value: NewValue::Entry(entry), ..Write::new(scope, key("loot"), "") };
+    let stolen = bob.write(repeat(said)).wait();
+    assert!(matches!(stolen, Err(StoreError::Ask(AskError::UnknownEntry(_)))), "{stolen:?}");
+    assert_eq!(bob.read(scope, key("loot")).wait().unwrap().value, None);
+
+    let own = Observation::message(Channel::User, "mine");
+    let own = bob.observe(own).wait().unwrap().remove(0).seq;
+    assert_eq!(bob.write(repeat(own)).wait().unwrap().answer, Answer::Done);
+    hears(&bob, Channel::Web, "a page");
+    let refused = bob.write(Write::new(scope, key("loot"), "never kept")).wait().unwrap();
+    assert_eq!(refused.answer.word(), "refused");
+    let again = bob.write(repeat(refused.seq)).wait();
+    assert!(
+        matches!(again, Err(StoreError::NoContent(_))),
+        "not mistaken for tampering: {again:?}"
+    );
 }

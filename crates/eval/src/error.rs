@@ -1,0 +1,40 @@
+//! Why a suite could not be measured. A figure that is bad is no error.
+
+use std::path::PathBuf;
+
+use custody_runtime::StoreError;
+
+/// A measurement that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum EvalError {
+    /// The store failed.
+    #[error("the store under test failed")]
+    Store(#[from] StoreError),
+    /// A file could not be used.
+    #[error("could not use `{path}`")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// Data that is not what its documentation says.
+    #[error("`{path}` is not the data set it should be: {why}; fetch it again")]
+    Data {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A step that only prepares the measurement was not allowed.
+    #[error("could not set up the measurement: {0}")]
+    Setup(String),
+}
+
+impl EvalError {
+    /// For `map_err` on something done with `path`.
+    pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        move |cause| Self::File { path: path.into(), cause }
+    }
+}

@@ -1,0 +1,315 @@
+//! What the rules are driven with: actions in plain words, decoded from bytes.
+//!
+//! Bytes, because then `proptest` shrinks a failing trace and a seeded generator makes a long one.
+
+use std::fmt;
+
+/// Where something entered, or that the model made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "the channels of DESIGN section 1, and the two things a model makes"
+)]
+pub enum Channel {
+    System,
+    User,
+    Web,
+    Tool,
+    Skill,
+    Retrieval,
+    File,
+    PeerAgent,
+    Completion,
+    ToolCall,
+}
+
+/// Which namespace of a session's tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The shared one.
+    Shared,
+    /// That of a session, its own or another's.
+    Session(usize),
+}
+
+/// The value of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Text {
+    /// New text.
+    New(String),
+    /// The text of an earlier entry.
+    Of {
+        /// Which.
+        entry: usize,
+        /// What it says.
+        text: String,
+    },
+}
+
+/// Who decides about a proposal or a mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judge {
+    /// The owner, in person.
+    Owner,
+    /// A reviewer of the tenant, in person.
+    Reviewer,
+    /// A reviewer of another tenant, in person.
+    Stranger,
+    /// The user for whom session 0 runs, in person.
+    Ann,
+    /// The same user's token.
+    AnnsToken,
+    /// The user for whom session 1 runs, in person.
+    Bob,
+}
+
+impl Judge {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Owner, Self::Reviewer, Self::Stranger, Self::Ann, Self::AnnsToken, Self::Bob];
+}
+
+/// One action of one session. Entries are named by the order in which they were recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Action {
+    /// Who acts.
+    pub session: usize,
+    /// What they do.
+    pub act: Act,
+}
+
+/// What is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of MON §3.3 and of the kernel's requests")]
+pub enum Act {
+    /// INTERNAL: something enters the context, or the model makes something.
+    Internal { channel: Channel, parents: Vec<usize> },
+    /// READ(k, σ).
+    Read { place: Place, key: String },
+    /// WRITE(k, v, deps, π, σ).
+    Write {
+        place: Place,
+        key: String,
+        text: Text,
+        depends_on: Vec<usize>,
+        missing: bool,
+        queue: bool,
+    },
+    /// PROMOTE(k, σ_src, σ_shared).
+    Promote { from: usize, key: String },
+    /// A write of nothing.
+    Delete { place: Place, key: String },
+    /// Release the proposal that an entry made, having seen its text or another.
+    Approve { judge: Judge, proposal: usize, saw_it: bool },
+    /// Turn it down.
+    Deny { judge: Judge, proposal: usize },
+    /// `open`, `reviewed` or `immutable`.
+    SetMode { judge: Judge, place: Place, key: String, mode: &'static str },
+    /// Sets the clock, possibly back.
+    SetClock { ms: u64 },
+}
+
+/// The answer in plain words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// As asked.
+    Done,
+    /// A read found this text.
+    Found(String),
+    /// A read found nothing: ⊥.
+    Absent,
+    /// Waits for a reviewer: `review` or `declassify`.
+    Pending(String),
+    /// The rule that refused.
+    Refused(String),
+    /// Spoke of something that does not exist; nothing was recorded.
+    NothingThere,
+}
+
+impl Verdict {
+    /// Whether the action left an entry.
+    pub const fn is_recorded(&self) -> bool {
+        !matches!(self, Self::NothingThere)
+    }
+}
+
+/// Without the text that was found.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Found(_) => f.write_str("found"),
+            Self::Absent => f.write_str("absent"),
+            Self::Pending(purpose) => write!(f, "pending {purpose}"),
+            Self::Refused(rule) => write!(f, "refused {rule}"),
+            Self::NothingThere => f.write_str("nothing there"),
+        }
+    }
+}
+
+/// Who runs a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Speaker {
+    /// Whose customer they are.
+    pub tenant: String,
+    /// The principal, by name; empty when nothing was proven.
+    pub principal: String,
+    /// π.
+    pub trusted: bool,
+    /// Whether a person opened it with their passphrase.
+    pub in_person: bool,
+}
+
+/// What a namespace holds under one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// `open`, `reviewed` or `immutable`.
+    pub mode: String,
+    /// Text, whether its provenance is trusted, whether it is tainted.
+    pub value: Option<(String, bool, bool)>,
+}
+
+/// Which actions a trace is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vocabulary {
+    /// Those of MON §3.3.
+    Mon,
+    /// And deletes, modes, review, declassification, look-alikes and a clock.
+    Extended,
+}
+
+/// What an action may refer to.
+#[derive(Debug)]
+pub struct Known<'a> {
+    /// The sessions.
+    pub sessions: usize,
+    /// The keys.
+    pub keys: &'a [&'a str],
+    /// For each entry: the session and the text, if it has one.
+    pub entries: &'a [(usize, Option<String>)],
+    /// The entries that became proposals.
+    pub proposals: &'a [usize],
+    /// The present time.
+    pub now_ms: u64,
+    /// The next fresh text.
+    pub fresh: usize,
+}
+
+/// Reads one action from the front of `bytes`; `None` at their end.
+pub fn decode(bytes: &mut &[u8], vocabulary: Vocabulary, known: &Known<'_>) -> Option<Action> {
+    let mut draw = || {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        Some(usize::from(*first))
+    };
+    let kinds = match vocabulary {
+        Vocabulary::Mon => 16,
+        Vocabulary::Extended => 28,
+    };
+    let kind = draw()? % kinds;
+    let session = draw()? % known.sessions;
+    let argument = draw()?;
+    let key = known.keys.get(argument % known.keys.len())?.to_string();
+    // Mostly one's own and the shared namespace, now and then another session's.
+    let place = match argument / 16 {
+        0..=6 => Place::Shared,
+        7..=13 => Place::Session(session),
+        _ => Place::Session(argument % known.sessions),
+    };
+    let judge = Judge::ALL[argument / 3 % Judge::ALL.len()];
+    let entry = |at: usize| (!known.entries.is_empty()).then(|| at % known.entries.len());
+    let act = match kind {
+        0..=3 => {
+            const CHANNELS: [Channel; 16] = [
+                Channel::User,
+                Channel::System,
+                Channel::User,
+                Channel::Completion,
+                Channel::Completion,
+                Channel::ToolCall,
+                Channel::User,
+                Channel::Web,
+                Channel::System,
+                Channel::Tool,
+                Channel::User,
+                Channel::Skill,
+                Channel::Completion,
+                Channel::Retrieval,
+                Channel::File,
+                Channel::PeerAgent,
+            ];
+            // Untrusted channels are rarer than in that list, or soon no context is clean.
+            let listed = CHANNELS[argument % CHANNELS.len()];
+            let produced = matches!(listed, Channel::Completion | Channel::ToolCall);
+            let channel = match argument {
+                0..96 => listed,
+                _ if produced => Channel::Completion,
+                _ => Channel::User,
+            };
+            let parents =
+                if argument % 5 == 4 { entry(draw()?).into_iter().collect() } else { vec![] };
+            Act::Internal { channel, parents }
+        }
+        4..=7 => Act::Read { place, key },
+        8..=13 => {
+            let detail = draw()?;
+            let queue = vocabulary == Vocabulary::Extended && detail & 1 == 1;
+            let missing = detail % 23 == 22;
+            let depends_on =
+                if detail % 4 == 2 { entry(draw()?).into_iter().collect() } else { vec![] };
+            let fresh = Text::New(format!("value {}", known.fresh));
+            let text = if vocabulary == Vocabulary::Extended && detail % 7 == 6 {
+                let spoken = entry(draw()?).and_then(|entry| {
+                    let (by, text) = &known.entries[entry];
+                    let text = text.clone().filter(|_| *by == session)?;
+                    Some(Text::Of { entry, text })
+                });
+                spoken.unwrap_or(fresh)
+            } else {
+                fresh
+            };
+            Act::Write { place, key, text, depends_on, missing, queue }
+        }
+        14 | 15 => {
+            let from = if argument < 128 { session } else { argument / 8 % known.sessions };
+            Act::Promote { from, key }
+        }
+        16..=18 => Act::Delete { place, key },
+        19..=22 => {
+            let detail = draw()?;
+            let proposal = match known.proposals.len() {
+                0 => entry(detail)?,
+                _ if detail % 16 == 15 => entry(detail)?,
+                count => known.proposals[count - 1 - detail % count.min(6)],
+            };
+            if kind == 22 {
+                Act::Deny { judge, proposal }
+            } else {
+                Act::Approve { judge, proposal, saw_it: detail % 9 != 8 }
+            }
+        }
+        23..=25 => {
+            let mode = ["open", "reviewed", "immutable", "open"][draw()? % 4];
+            Act::SetMode {
+                judge: if argument % 2 == 0 { Judge::Owner } else { judge },
+                place,
+                key,
+                mode,
+            }
+        }
+        _ => {
+            let step = draw()? as u64;
+            // Now and then back, which must not help anybody.
+            let back = step % 8 == 7;
+            let ms = if back { known.now_ms.saturating_sub(step * 3) } else { known.now_ms + step };
+            Act::SetClock { ms }
+        }
+    };
+    Some(Action { session, act })
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "session {}: {:?}", self.session, self.act)
+    }
+}
