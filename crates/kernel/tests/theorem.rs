@@ -583,7 +583,10 @@ impl Naive {
     fn is_within(&self, record: &Record, entry: Seq) -> bool {
         let named = self.at(entry);
         let tenant = match &named.request {
-            Request::AdoptFile { tenant, .. } => tenant,
+            Request::AdoptFile { tenant, .. } | Request::SetMode { tenant, .. } => tenant,
+            Request::Approve { .. } | Request::Deny { .. } if !named.parents.is_empty() => {
+                &self.who(self.at(named.parents[0])).tenant
+            }
             _ => &self.who(named).tenant,
         };
         *tenant == self.who(record).tenant

@@ -18,7 +18,7 @@ use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::review::Purpose;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Principal, Role};
-use custody_kernel::record::{Answer, EntryKind, Named, Request, Value};
+use custody_kernel::record::{Answer, By, EntryKind, Named, Request, Value};
 use custody_kernel::state::{Actor, AskError, State};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
@@ -313,6 +313,8 @@ struct Entry {
     proposed: Option<Digest>,
     /// The kept text of an observation.
     content: Option<ContentRef>,
+    /// Whose it is, when a session made it.
+    tenant: Option<Tenant>,
 }
 
 struct Episode<'a, 't, R> {
@@ -449,6 +451,13 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
         {
             *place = Place::Shared;
         }
+        // Entries of another tenant are unknown to a session, which MON, having one tenant, cannot say.
+        if let Act::Internal { parents: named, .. } | Act::Write { depends_on: named, .. } =
+            &mut action.act
+        {
+            let tenant = self.cast.tenant_of(action.session);
+            named.retain(|entry| self.entries[*entry].tenant.as_ref() == Some(tenant));
+        }
         Some(action)
     }
 
@@ -582,6 +591,8 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
         let record = self.step.record(receipt.seq).ok();
         let content = record.as_ref().and_then(custody_runtime::store::content_of);
         let parents = record.as_ref().map(|record| record.parents.clone()).unwrap_or_default();
+        let in_session = record.as_ref().is_some_and(|record| matches!(record.by, By::Session(_)));
+        let tenant = in_session.then(|| self.cast.tenant_of(session).clone());
         let is_observation =
             record.is_some_and(|record| matches!(record.request, Request::Observe { .. }));
         let number = self.entries.len();
@@ -602,6 +613,7 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
             ancestors: self.ancestors(&parents),
             proposed,
             content: content.filter(|_| is_observation),
+            tenant,
         });
         self.known.push((session, text));
         verdict

@@ -57,6 +57,8 @@ struct Item {
     mode: &'static str,
     /// The text, and the entry that wrote it.
     value: Option<(String, usize)>,
+    /// How often it changed, deletes included.
+    changes: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -65,7 +67,8 @@ struct Proposal {
     namespace: String,
     key: String,
     text: Option<String>,
-    base: Option<usize>,
+    /// How often the item had changed.
+    base: usize,
     by: String,
     in_person: bool,
     expires: u64,
@@ -145,7 +148,7 @@ impl Extended {
         let at = self.items.iter().position(|i| i.namespace == namespace && i.key == key);
         let at = at.unwrap_or_else(|| {
             let (namespace, key) = (namespace.to_owned(), key.to_owned());
-            self.items.push(Item { namespace, key, mode: "open", value: None });
+            self.items.push(Item { namespace, key, mode: "open", value: None, changes: 0 });
             self.items.len() - 1
         });
         &mut self.items[at]
@@ -155,13 +158,24 @@ impl Extended {
         self.item(namespace, key).map_or("open", |item| item.mode)
     }
 
+    fn times_changed(&self, namespace: &str, key: &str) -> usize {
+        self.item(namespace, key).map_or(0, |item| item.changes)
+    }
+
+    fn set(&mut self, namespace: &str, key: &str, value: Option<(String, usize)>) {
+        let item = self.item_mut(namespace, key);
+        item.value = value;
+        item.changes += 1;
+    }
+
     fn base(&self, namespace: &str, key: &str) -> Option<usize> {
         let value = self.item(namespace, key)?.value.as_ref();
         value.map(|(_, entry)| *entry)
     }
 
-    /// Rule 3: the item, the shared item that it would shadow, or one that it looks like.
-    fn is_locked(&self, namespace: &str, key: &str) -> bool {
+    /// Rule 3: the item, the shared item that it would shadow, or one that it looks like. What looks like
+    /// another may still be deleted.
+    fn is_locked(&self, namespace: &str, key: &str, deletes: bool) -> bool {
         let shared = Self::shared_beside(namespace);
         let immutable = |namespace: &str| self.mode(namespace, key) == "immutable";
         let shadows = self.knows("shadowing") && immutable(&shared);
@@ -169,14 +183,17 @@ impl Extended {
             let other = if *a == key { *b } else { *a };
             (*a == key || *b == key) && self.mode(&shared, other) != "open"
         });
-        immutable(namespace) || shadows || (self.knows("look-alikes") && looks_like)
+        let imitates = self.knows("look-alikes") && looks_like && !deletes;
+        immutable(namespace) || shadows || imitates
     }
 
     fn is_full(&self, principal: &str, namespace: &str) -> bool {
         let recent = self.changes.iter().filter(|(who, place, at)| {
             who == principal && place == namespace && at + self.limit.window_ms > self.now
         });
-        self.knows("rate limits") && recent.count() >= self.limit.changes
+        // A trace is read faster than it happened.
+        let limited = self.knows("rate limits") && !namespace.starts_with("replay-");
+        limited && recent.count() >= self.limit.changes
     }
 
     /// A write, a delete (no text) or a promotion that got past rule 9.
@@ -184,7 +201,7 @@ impl Extended {
         let Change { namespace, key, text, entry, spoilt, queue } = change;
         let speaker = self.sessions[session].0.clone();
         let refused = |rule: &str| Verdict::Refused(rule.to_owned());
-        if self.is_locked(&namespace, &key) {
+        if self.is_locked(&namespace, &key, text.is_none()) {
             return refused("rule 3");
         }
         let full = self.is_full(&speaker.principal, &namespace);
@@ -202,7 +219,7 @@ impl Extended {
         let reviewed = |place: &str| self.mode(place, &key) == "reviewed";
         let review = reviewed(&namespace) || reviewed(&shared);
         if spoilt || (review && self.knows("review")) {
-            let base = self.base(&namespace, &key);
+            let base = self.times_changed(&namespace, &key);
             let (by, in_person) = (speaker.principal, speaker.in_person);
             let expires = self.now + self.limit.waits_ms;
             self.proposals.push(Proposal {
@@ -217,7 +234,7 @@ impl Extended {
             });
             return Verdict::Pending(if spoilt { "declassify" } else { "review" }.to_owned());
         }
-        self.item_mut(&namespace, &key).value = text.map(|text| (text, entry));
+        self.set(&namespace, &key, text.map(|text| (text, entry)));
         Verdict::Done
     }
 
@@ -246,7 +263,8 @@ impl Extended {
             Channel::User => !self.sessions[session].0.trusted,
             Channel::Completion | Channel::ToolCall => {
                 from.extend(&self.sessions[session].1);
-                false
+                // What a model said out of nothing came from somewhere, and nobody knows where.
+                from.is_empty()
             }
             Channel::Web
             | Channel::Tool
@@ -306,7 +324,8 @@ impl Extended {
 
     fn delete(&mut self, session: usize, place: Place, key: &str) -> Verdict {
         let namespace = self.namespace(session, place);
-        if self.base(&namespace, key).is_none() && self.sees(session, &namespace) {
+        let nothing = self.base(&namespace, key).is_none() && self.sees(session, &namespace);
+        if nothing && !self.is_locked(&namespace, key, true) {
             return Verdict::NothingThere;
         }
         let from = self.sessions[session].1.clone();
@@ -354,7 +373,7 @@ impl Extended {
         }
         let namespace = self.namespace(session, Place::Shared);
         let (key, text) = (key.to_owned(), Some(text));
-        let locked = self.is_locked(&namespace, &key);
+        let locked = self.is_locked(&namespace, &key, false);
         if !locked && !spoilt && !speaker.trusted {
             return Verdict::Refused("rule 7".to_owned());
         }
@@ -395,18 +414,17 @@ impl Extended {
         if !saw_it {
             return refused("approval");
         }
-        if self.is_locked(&waiting.namespace, &waiting.key) {
+        if self.is_locked(&waiting.namespace, &waiting.key, waiting.text.is_none()) {
             return refused("rule 3");
         }
-        if self.knows("base version") && self.base(&waiting.namespace, &waiting.key) != waiting.base
-        {
+        let now = self.times_changed(&waiting.namespace, &waiting.key);
+        if self.knows("base version") && now != waiting.base {
             return refused("approval");
         }
         if self.knows("once") {
             self.proposals.remove(at);
         }
-        self.item_mut(&waiting.namespace, &waiting.key).value =
-            waiting.text.map(|text| (text, entry));
+        self.set(&waiting.namespace, &waiting.key, waiting.text.map(|text| (text, entry)));
         Verdict::Done
     }
 

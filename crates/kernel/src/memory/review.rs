@@ -139,7 +139,9 @@ fn release(pending: &Pending, approval: &Approval<'_>) -> Result<Released, Refus
     if approval.shown != pending.value.map(|value| value.commitment) {
         return Err(Refusal::OtherContent { proposal });
     }
-    immutable(&approval.around, &pending.key)?;
+    // As for any delete, imitation is no obstacle to being removed.
+    let look_alike = approval.around.look_alike.filter(|_| pending.value.is_some());
+    immutable(&Surroundings { look_alike, ..approval.around }, &pending.key)?;
     let present = approval.around.target.and_then(Item::entry);
     let last_change = approval.around.target.and_then(|item| item.last_change);
     // An item that was written and deleted since is as absent as before, and still not the same.

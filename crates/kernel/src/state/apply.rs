@@ -94,34 +94,34 @@ impl State {
         if !ascending || record.parents.last().is_some_and(|parent| *parent >= seq) {
             return Err(ApplyError::Parent(seq));
         }
-        if let By::Session(id) = &record.by
-            && !self.sessions.contains_key(id)
-        {
-            return Err(ApplyError::Session(seq));
-        }
         if !self.can_have_been_answered(record) {
             return Err(ApplyError::Answer(seq));
         }
-        let tenant = match &record.by {
-            By::Session(id) => {
-                let session = self.sessions.get(id).ok_or(ApplyError::Session(seq))?;
-                let tenant = session.who.tenant.clone();
-                self.apply_in_session(*id, record);
-                tenant
-            }
-            By::Principal(who) => {
-                self.apply_by_principal(who, record);
-                // What an owner brings to a tenant is that tenant's.
-                if let Request::AdoptFile { tenant, .. } = &record.request {
-                    tenant.clone()
-                } else {
-                    who.tenant.clone()
-                }
-            }
+        let asker = match &record.by {
+            By::Session(id) => &self.sessions.get(id).ok_or(ApplyError::Session(seq))?.who.tenant,
+            By::Principal(who) => &who.tenant,
         };
+        let tenant = self.tenant_of(&record.request, asker);
+        match &record.by {
+            By::Session(id) => self.apply_in_session(*id, record),
+            By::Principal(who) => self.apply_by_principal(who, record),
+        }
         self.now = record.at;
         self.entries.push(Entry { label: record.label, tenant });
         Ok(())
+    }
+
+    /// Whose entry a record is: what an owner brings to a tenant, or decides there, is that tenant's.
+    fn tenant_of(&self, request: &Request, asker: &Tenant) -> Tenant {
+        if let Request::AdoptFile { tenant, .. } | Request::SetMode { tenant, .. } = request {
+            return tenant.clone();
+        }
+        if let Request::Approve { proposal, .. } | Request::Deny { proposal } = request
+            && let Some(pending) = self.pending.get(proposal)
+        {
+            return pending.namespace.tenant.clone();
+        }
+        asker.clone()
     }
 
     /// Decides a record of the log again and folds it in. For auditors: the log then proves not only

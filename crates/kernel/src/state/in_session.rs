@@ -58,7 +58,12 @@ impl State {
                 let change =
                     Change { session, own: &own, scope: *scope, key, value: None, added, at };
                 let verdict = self.change(&change, false, decide_delete);
-                if item.is_none() && verdict.answer.refusal().is_none() {
+                // What is protected stays so where nothing is known of its value, as in a replay.
+                let protected = matches!(
+                    verdict.answer.refusal(),
+                    Some(Refusal::Immutable { .. } | Refusal::NotVisible { .. })
+                );
+                if item.is_none() && !protected {
                     return Err(AskError::NoSuchItem { namespace, key: key.clone() });
                 }
                 Ok(verdict)
