@@ -4,6 +4,7 @@
 //! `open` (verification), `ledger` (what is held in memory), `head`, `read`, `schema`.
 
 mod error;
+mod export;
 mod head;
 mod ledger;
 mod open;
@@ -31,6 +32,7 @@ use ed25519_dalek::SigningKey;
 use rusqlite::{Connection, OpenFlags};
 
 pub use error::{StoreError, Tampering};
+pub use export::SignedCheckpoint;
 use head::Head;
 pub(crate) use head::sync_folder;
 use ledger::{Held, Ledger};
