@@ -539,7 +539,10 @@ impl Place {
 }
 
 /// A principal's name: 1 to 64 of a-z, 0-9 and `-`, so that it can name a file and be typed.
-pub(crate) fn checked_name(name: &str) -> Result<String, StoreError> {
+///
+/// # Errors
+/// [`StoreError::Name`] when it is none.
+pub fn checked_name(name: &str) -> Result<String, StoreError> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
         return Err(StoreError::Name(name.chars().take(64).flat_map(char::escape_debug).collect()));
