@@ -42,16 +42,12 @@ enum Command {
     /// Read, write and review what agents remember
     #[command(subcommand)]
     Memory(command::memory::Command),
-    /// Look at the record, verify it, export it
     #[command(subcommand)]
     Ledger(command::ledger::Command),
-    /// Make and show the keys of a store
     #[command(subcommand)]
     Keys(command::keys::Command),
-    /// Register who may ask for what
     #[command(subcommand)]
     Principal(command::principal::Command),
-    /// Check that store, keys, head and watched files are in order
     Doctor(command::doctor::Args),
     /// Measure whether the claims hold
     #[command(subcommand)]

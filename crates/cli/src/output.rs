@@ -59,6 +59,16 @@ pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Ends a command that changed nothing yet: what it would do, and how to do it.
+pub(crate) fn preview(json: bool, would: &str) -> anyhow::Result<Outcome> {
+    if json {
+        json_line(&serde_json::json!({ "applied": false, "would": would }))?;
+    } else {
+        line(format_args!("Would {would}. Nothing was changed; add --apply to do it."));
+    }
+    Ok(Outcome::Fine)
+}
+
 /// The error and its causes, on one line of standard error.
 pub(crate) fn error_line(error: &anyhow::Error, json: bool) {
     let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
@@ -130,13 +140,23 @@ pub(crate) fn table(headings: &[&str], rows: &[Vec<(String, Style)>]) {
         headings.iter().zip(&widths).map(|(heading, column)| padded(heading, *column)).collect();
     line(paint(DIM, heading.join("  ").trim_end()));
     for row in rows {
+        let last = row.len().saturating_sub(1);
         let cells: Vec<String> = row
             .iter()
             .zip(&widths)
-            .map(|((cell, style), column)| paint(*style, padded(cell, *column)))
+            .enumerate()
+            .map(|(position, ((cell, style), column))| {
+                // Nothing follows the last cell, so it needs no filling.
+                paint(*style, padded(cell, if position == last { 0 } else { *column }))
+            })
             .collect();
         line(cells.join("  ").trim_end());
     }
+}
+
+/// `1 record`, `2 records`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// A cell without style.
@@ -151,6 +171,6 @@ mod tests {
     #[test]
     fn stored_text_cannot_steer_the_terminal_or_hide() {
         assert_eq!(shown("\u{1b}[2J\u{202E}x\n"), "\\u{1b}[2J\\u{202e}x\n");
-        assert_eq!(excerpt("a\n b\u{200B}c ddd", 8), "a b\\u{20…");
+        assert_eq!(excerpt("a\n b\u{200B}c ddd", 8), "a b\\u{2…");
     }
 }

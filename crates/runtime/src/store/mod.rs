@@ -4,6 +4,7 @@
 //! `open` (verification), `ledger` (what is held in memory), `head`, `read`, `schema`.
 
 mod error;
+mod export;
 mod head;
 mod ledger;
 mod open;
@@ -31,6 +32,7 @@ use ed25519_dalek::SigningKey;
 use rusqlite::{Connection, OpenFlags};
 
 pub use error::{StoreError, Tampering};
+pub use export::SignedCheckpoint;
 use head::Head;
 pub(crate) use head::sync_folder;
 use ledger::{Held, Ledger};
@@ -537,7 +539,10 @@ impl Place {
 }
 
 /// A principal's name: 1 to 64 of a-z, 0-9 and `-`, so that it can name a file and be typed.
-pub(crate) fn checked_name(name: &str) -> Result<String, StoreError> {
+///
+/// # Errors
+/// [`StoreError::Name`] when it is none.
+pub fn checked_name(name: &str) -> Result<String, StoreError> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
         return Err(StoreError::Name(name.chars().take(64).flat_map(char::escape_debug).collect()));

@@ -139,7 +139,7 @@ fn parse_channel(text: &str) -> Result<Channel, String> {
 }
 
 /// Says what came of a request, and gives the exit code.
-fn tell(context: &Context, done: &str, receipt: &Receipt) -> anyhow::Result<Outcome> {
+pub(crate) fn tell(context: &Context, done: &str, receipt: &Receipt) -> anyhow::Result<Outcome> {
     let (word, refusal) = (receipt.answer.word(), receipt.answer.refusal());
     if context.json {
         json_line(&json!({

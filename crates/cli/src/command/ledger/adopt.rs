@@ -1,0 +1,107 @@
+//! `custody ledger adopt`: going on although the store and its head disagree.
+
+use anyhow::ensure;
+use custody_kernel::memory::refusal::Refusal;
+use custody_runtime::clock::Clock;
+use custody_runtime::{Store, StoreError};
+use serde_json::json;
+
+use crate::command::keys::OWNER;
+use crate::command::memory::tell;
+use crate::context::Context;
+use crate::credential::{has_terminal, unlock};
+use crate::output::{BAD, Outcome, count, json_line, line, paint, preview};
+
+/// Go on from a store whose head was lost, or which was deliberately restored from a copy. Owner only.
+///
+/// The records that are there are taken as they are, if they are signed to their end; what stood behind
+/// them is lost. The break, your reason and the size that the old head spoke of stand in the record from
+/// then on, and show in every later verification. If the log key is gone too, a new one is made.
+///
+/// Without --apply, say what disagrees and change nothing.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Why, for whoever reads the record later
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// The owner's name
+    #[arg(long, value_name = "NAME", default_value = OWNER)]
+    owner: String,
+    /// Do it; without this, only say what disagrees
+    #[arg(long)]
+    apply: bool,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+    ensure!(!args.reason.trim().is_empty(), "an adoption needs a reason; say why with --reason");
+    let disagrees = match Store::open(context.paths(), Clock::System) {
+        Ok(store) => return agrees(context, &store),
+        Err(error) => match disagreement(&error).filter(|_| context.paths().store.exists()) {
+            Some(disagrees) => disagrees,
+            None => return Err(error.into()),
+        },
+    };
+    if !args.apply {
+        let would = format!("go on from the records that are there, although {disagrees}");
+        return preview(context.json, &would);
+    }
+    if !has_terminal() {
+        return refused(context);
+    }
+    let key = unlock(&context.key_folder(), &args.owner)?;
+    let (store, receipt) = Store::adopt(context.paths(), &key, &args.reason, Clock::System)?;
+    let (size, _) = store.root()?;
+    tell(
+        context,
+        &format!("the store goes on, with {} and a break", count(size, "record")),
+        &receipt,
+    )
+}
+
+/// What an adoption would pass over: a head or a log key at fault. Everything else is no disagreement, or
+/// leaves nothing to go on from.
+fn disagreement(error: &StoreError) -> Option<String> {
+    if let StoreError::Tampered(tampering) = error {
+        return Some(tampering.to_string());
+    }
+    let at_fault = [
+        (matches!(error, StoreError::NoHead(_)), "its signed head is missing"),
+        (matches!(error, StoreError::NoKeys(_)), "its log key is missing"),
+        (matches!(error, StoreError::ForeignKeys(_)), "its log key is another store's"),
+        (matches!(error, StoreError::Key { .. }), "its log key cannot be read"),
+    ];
+    at_fault.into_iter().find(|(is, _)| *is).map(|(_, what)| what.to_owned())
+}
+
+fn agrees(context: &Context, store: &Store) -> anyhow::Result<Outcome> {
+    let (size, _) = store.root()?;
+    if context.json {
+        json_line(&json!({ "applied": false, "agrees": true, "records": size }))?;
+    } else {
+        line(format_args!(
+            "The store agrees with its head over {}; there is nothing to adopt.",
+            count(size, "record")
+        ));
+    }
+    Ok(Outcome::Fine)
+}
+
+/// The store cannot be opened, so this refusal alone is not recorded.
+fn refused(context: &Context) -> anyhow::Result<Outcome> {
+    let refusal = Refusal::NeedsOwner;
+    if context.json {
+        json_line(&json!({
+            "answer": "refused",
+            "rule": refusal.rule().to_string(),
+            "reason": refusal.to_string(),
+            "id": null,
+        }))?;
+    } else {
+        let word = paint(BAD, "refused");
+        line(format_args!(
+            "{word} by {}: {refusal}. Not recorded: the store is closed.",
+            refusal.rule()
+        ));
+    }
+    Ok(Outcome::Found)
+}

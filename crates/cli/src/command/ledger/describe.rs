@@ -1,0 +1,317 @@
+//! A record in words: who asked, for what, in which namespace.
+
+use std::collections::HashMap;
+
+use clap::ValueEnum;
+use custody_kernel::id::{PrincipalId, SessionId};
+use custody_kernel::namespace::{Scope, Tenant};
+use custody_kernel::principal::{Credential, Who};
+use custody_kernel::record::{Answer, By, EntryKind, Record, Request};
+use custody_runtime::store::content_of;
+use custody_runtime::{Store, StoreError};
+
+use crate::output::excerpt;
+
+/// How many records are read at once when the log is searched.
+pub(super) const CHUNK: u64 = 512;
+
+/// What a record is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Kind {
+    /// Something said to a model
+    Message,
+    /// Something a model said
+    Completion,
+    /// A tool call of a model
+    ToolCall,
+    /// The answer of a tool
+    ToolOutput,
+    /// Documents from an index
+    Retrieval,
+    /// A change of a file
+    FileChange,
+    /// A read, write, delete or promotion of memory
+    Memory,
+    /// An approval, a denial, a mode or an adopted file
+    Review,
+    /// A session opened or closed
+    Session,
+    /// Principals, limits, keys and the store itself
+    Admin,
+}
+
+impl Kind {
+    pub(super) const fn of(request: &Request) -> Self {
+        match request {
+            Request::Observe { kind, .. } => match kind {
+                EntryKind::Message => Self::Message,
+                EntryKind::Completion => Self::Completion,
+                EntryKind::ToolCall => Self::ToolCall,
+                EntryKind::ToolOutput => Self::ToolOutput,
+                EntryKind::Retrieval => Self::Retrieval,
+                EntryKind::FileChange => Self::FileChange,
+            },
+            Request::Read { .. }
+            | Request::Write { .. }
+            | Request::Delete { .. }
+            | Request::Promote { .. } => Self::Memory,
+            Request::Approve { .. }
+            | Request::Deny { .. }
+            | Request::SetMode { .. }
+            | Request::AdoptFile { .. } => Self::Review,
+            Request::OpenSession { .. } | Request::CloseSession => Self::Session,
+            Request::Found(_)
+            | Request::AddPrincipal(_)
+            | Request::RevokePrincipal { .. }
+            | Request::SetLimits(_)
+            | Request::RotateLogKey(_)
+            | Request::AdoptLedger { .. } => Self::Admin,
+        }
+    }
+}
+
+/// A part of the store as people name it: a tenant, or a tenant and a scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    tenant: Tenant,
+    scope: Option<Scope>,
+}
+
+impl std::str::FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (tenant, scope) = match text.split_once('/') {
+            None => (text, None),
+            Some((tenant, "shared")) => (tenant, Some(Scope::Shared)),
+            Some((tenant, session)) => {
+                let session = session.parse().map_err(|_| {
+                    "use TENANT, TENANT/shared or TENANT/SESSION, as in `main/shared`".to_owned()
+                })?;
+                (tenant, Some(Scope::Session(session)))
+            }
+        };
+        let tenant = tenant.parse().map_err(|error| format!("{error}"))?;
+        Ok(Self { tenant, scope })
+    }
+}
+
+impl Part {
+    /// Whether `other`, if it is anywhere at all, is in this part.
+    pub(super) fn holds(&self, other: &Self) -> bool {
+        self.tenant == other.tenant && (self.scope.is_none() || self.scope == other.scope)
+    }
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.scope {
+            None => write!(f, "{}", self.tenant),
+            Some(Scope::Shared) => write!(f, "{}/shared", self.tenant),
+            Some(Scope::Session(session)) => write!(f, "{}/{session}", self.tenant),
+        }
+    }
+}
+
+/// The names behind the ids in records. Sessions that were closed and principals that were revoked are
+/// searched for in the log, from its end backwards and no further than needed.
+pub(super) struct Names<'a> {
+    store: &'a Store,
+    sessions: HashMap<SessionId, Who>,
+    principals: HashMap<PrincipalId, String>,
+    searched_from: u64,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(store: &'a Store) -> Result<Self, StoreError> {
+        let (principals, sessions, searched_from) = store.state(|state| {
+            let principals = state.principals().map(|known| (known.id, known.name.clone()));
+            let sessions = state.sessions().map(|(id, session)| (id, session.who.clone()));
+            (principals.collect(), sessions.collect(), state.len())
+        })?;
+        Ok(Self { store, sessions, principals, searched_from })
+    }
+
+    /// Who asked: a name, or what they are when nothing was proven.
+    pub(super) fn asker(&mut self, by: &By) -> Result<String, StoreError> {
+        let who = match by {
+            By::Principal(who) => Some(who.clone()),
+            By::Session(id) => self.opener(*id)?,
+        };
+        let Some(who) = who else { return Ok("unknown".into()) };
+        match who.principal {
+            Some(id) => self.principal(id),
+            None => Ok(format!("unproven {}", who.role)),
+        }
+    }
+
+    /// Under whose credential a session was opened.
+    pub(super) fn opener(&mut self, session: SessionId) -> Result<Option<Who>, StoreError> {
+        self.search(|this| this.sessions.contains_key(&session))?;
+        Ok(self.sessions.get(&session).cloned())
+    }
+
+    pub(super) fn principal(&mut self, id: PrincipalId) -> Result<String, StoreError> {
+        self.search(|this| this.principals.contains_key(&id))?;
+        Ok(self.principals.get(&id).map_or_else(|| id.to_string(), |name| excerpt(name, 64)))
+    }
+
+    fn search(&mut self, found: impl Fn(&Self) -> bool) -> Result<(), StoreError> {
+        while self.searched_from > 0 && !found(self) {
+            let from = self.searched_from.saturating_sub(CHUNK);
+            for record in self.store.records(from..self.searched_from)? {
+                match (record.request, record.by) {
+                    (Request::OpenSession { session, .. }, By::Principal(who)) => {
+                        self.sessions.insert(session, who);
+                    }
+                    (Request::AddPrincipal(principal), _) => {
+                        self.principals.insert(principal.id, principal.name);
+                    }
+                    _ => {}
+                }
+            }
+            self.searched_from = from;
+        }
+        Ok(())
+    }
+
+    /// The part of the store that a record is about, if it is about one.
+    pub(super) fn part(&mut self, record: &Record) -> Result<Option<Part>, StoreError> {
+        let in_session = match &record.by {
+            By::Session(id) => self.opener(*id)?.map(|who| (*id, who.tenant)),
+            By::Principal(_) => None,
+        };
+        let here = |scope: Option<Scope>| {
+            let (own, tenant) = in_session.clone()?;
+            Some(Part { tenant, scope: scope.or(Some(Scope::Session(own))) })
+        };
+        let part = match &record.request {
+            Request::Read { scope, .. }
+            | Request::Write { scope, .. }
+            | Request::Delete { scope, .. } => here(Some(*scope)),
+            Request::Promote { .. } => here(Some(Scope::Shared)),
+            Request::Observe { .. } | Request::CloseSession => here(None),
+            Request::OpenSession { session, .. } => match &record.by {
+                By::Principal(who) => {
+                    let scope = Some(Scope::Session(*session));
+                    Some(Part { tenant: who.tenant.clone(), scope })
+                }
+                By::Session(_) => None,
+            },
+            Request::SetMode { tenant, scope, .. } => {
+                Some(Part { tenant: tenant.clone(), scope: Some(*scope) })
+            }
+            Request::AdoptFile { tenant, .. } => {
+                Some(Part { tenant: tenant.clone(), scope: Some(Scope::Shared) })
+            }
+            Request::Approve { .. } | Request::Deny { .. } => match record.parents.first() {
+                // The proposal was asked for in a session, so this goes one step and no further.
+                Some(proposal) => {
+                    let proposal = self.store.record(*proposal)?;
+                    return match proposal.by {
+                        By::Session(_) => self.part(&proposal),
+                        By::Principal(_) => Ok(None),
+                    };
+                }
+                None => None,
+            },
+            Request::Found(_)
+            | Request::AddPrincipal(_)
+            | Request::RevokePrincipal { .. }
+            | Request::SetLimits(_)
+            | Request::RotateLogKey(_)
+            | Request::AdoptLedger { .. } => None,
+        };
+        Ok(part)
+    }
+
+    /// What was asked for, in a few words.
+    pub(super) fn what(&mut self, record: &Record) -> Result<String, StoreError> {
+        let of = |origin: &Option<String>| match origin {
+            Some(origin) => format!(" {}", excerpt(origin, 40)),
+            None => String::new(),
+        };
+        let key = |key: &custody_kernel::key::Key| excerpt(key.as_str(), 48);
+        let own = |scope: &Scope| match scope {
+            Scope::Shared => "",
+            Scope::Session(_) => " for the session",
+        };
+        Ok(match &record.request {
+            Request::Found(_) => "found the store".into(),
+            Request::OpenSession { alias, .. } => format!("open session{}", of(alias)),
+            Request::CloseSession => "close session".into(),
+            Request::Observe { kind, origin, .. } => match kind {
+                EntryKind::Message => format!("message{}", of(origin)),
+                EntryKind::Completion => format!("completion{}", of(origin)),
+                EntryKind::ToolCall => format!("tool call{}", of(origin)),
+                EntryKind::ToolOutput => format!("tool output{}", of(origin)),
+                EntryKind::Retrieval => format!("retrieval{}", of(origin)),
+                EntryKind::FileChange => format!("file change{}", of(origin)),
+            },
+            Request::Read { key: k, scope } => format!("read {}{}", key(k), own(scope)),
+            Request::Write { key: k, scope, .. } => format!("write {}{}", key(k), own(scope)),
+            Request::Delete { key: k, scope } => format!("delete {}{}", key(k), own(scope)),
+            Request::Promote { key: k, .. } => format!("promote {}", key(k)),
+            Request::Approve { proposal, .. } => format!("approve {}", short(proposal)),
+            Request::Deny { proposal } => format!("deny {}", short(proposal)),
+            Request::SetMode { key: k, mode, .. } => format!("make {} {mode}", key(k)),
+            Request::AdoptFile { key: k, path, .. } => {
+                format!("adopt {} as {}", excerpt(path, 60), key(k))
+            }
+            Request::AddPrincipal(principal) => {
+                format!("add {} as {}", excerpt(&principal.name, 64), principal.role)
+            }
+            Request::RevokePrincipal { principal } => {
+                format!("revoke {}", self.principal(*principal)?)
+            }
+            Request::SetLimits(_) => "set the limits".into(),
+            Request::RotateLogKey(_) => "rotate the log key".into(),
+            Request::AdoptLedger { reason, .. } => {
+                format!("adopt the ledger: {}", excerpt(reason, 60))
+            }
+        })
+    }
+}
+
+/// How somebody proved who they are.
+pub(super) const fn proof(credential: Credential) -> &'static str {
+    match credential {
+        Credential::Passphrase => "by passphrase",
+        Credential::Token => "by token",
+        Credential::None => "unproven",
+    }
+}
+
+/// The beginning of an id. Enough to recognise it, not to name it.
+pub(super) fn short(id: &impl ToString) -> String {
+    let id = id.to_string();
+    let (prefix, digits) = id.split_once('-').unwrap_or(("", &id));
+    format!("{prefix}-{}…", digits.chars().take(8).collect::<String>())
+}
+
+/// The bytes that belong to a record, if they are kept: what was refused is not.
+pub(super) fn kept_content(store: &Store, record: &Record) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(content) = content_of(record) else { return Ok(None) };
+    let refused = matches!(record.answer, Answer::Refused(_));
+    if refused && content.arrival == record.seq {
+        return Ok(None);
+    }
+    store.content(content).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_a_tenant_or_one_of_its_scopes() {
+        let session = SessionId::from_random([7; 16]);
+        let part = |text: &str| text.parse::<Part>().unwrap();
+        let own = part(&format!("main/{session}"));
+        assert!(part("main").holds(&own) && own.holds(&own));
+        assert!(!part("main/shared").holds(&own) && !part("other").holds(&own));
+        for text in ["", "main/", "main/x", "A", "main/shared/x"] {
+            assert!(text.parse::<Part>().is_err(), "{text}");
+        }
+    }
+}

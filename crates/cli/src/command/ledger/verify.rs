@@ -1,0 +1,88 @@
+//! `custody ledger verify`: is the record the one that was signed, and does every answer follow from the
+//! rules?
+
+use custody_runtime::clock::Clock;
+use custody_runtime::store::{SignedCheckpoint, VerifyReport};
+use custody_runtime::{Store, StoreError};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::output::{BAD, GOOD, Outcome, WARN, count, json_line, line, paint, shown};
+
+/// What was found in order.
+struct Sound {
+    report: VerifyReport,
+    signed: SignedCheckpoint,
+    unacknowledged: u64,
+}
+
+pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+    match check(context) {
+        Ok(sound) => {
+            tell(context, &sound)?;
+            Ok(Outcome::Fine)
+        }
+        Err(error) if is_finding(&error) => {
+            let finding = shown(&error.to_string());
+            if context.json {
+                json_line(&json!({ "verified": false, "finding": finding }))?;
+            } else {
+                line(format_args!("{}: {finding}", paint(BAD, "not verified")));
+            }
+            Ok(Outcome::Found)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn check(context: &Context) -> Result<Sound, StoreError> {
+    let store = Store::open(context.paths(), Clock::System)?;
+    let report = store.verify()?;
+    let signed = store.checkpoint()?;
+    Ok(Sound { report, signed, unacknowledged: store.unacknowledged() })
+}
+
+/// Whether the store itself is at fault, rather than how it was looked at.
+const fn is_finding(error: &StoreError) -> bool {
+    matches!(error, StoreError::Tampered(_) | StoreError::NoHead(_) | StoreError::Vanished(..))
+}
+
+fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
+    let Sound { report, signed, unacknowledged } = sound;
+    let (size, root) = (signed.checkpoint.size, hex::encode(signed.checkpoint.root));
+    let head_size = size.saturating_sub(*unacknowledged);
+    if context.json {
+        return json_line(&json!({
+            "verified": true,
+            "records": report.records,
+            "contents": report.contents,
+            "edges": report.edges,
+            "breaks": report.breaks,
+            "root": root,
+            "size": size,
+            "head_size": head_size,
+            "unacknowledged": unacknowledged,
+            "checkpoint": signed.note,
+            "vkey": signed.vkey,
+        }));
+    }
+    let VerifyReport { records, contents, edges, breaks } = report;
+    line(format_args!("{}: the record is the one that was signed.", paint(GOOD, "verified")));
+    let row = |name: &str, value: &str| line(format_args!("  {name:9} {value}"));
+    row("records", &format!("{records}, each decided again with the same answer"));
+    row("contents", &format!("{contents}, each matching its commitment"));
+    row("edges", &format!("{edges}, as the records name them"));
+    row("root", &root);
+    row("head", &format!("over {head_size} of {}", count(size, "record")));
+    row("", &signed.vkey);
+    if *unacknowledged > 0 {
+        let tail = count(*unacknowledged, "record");
+        row("tail", &paint(WARN, format_args!("{tail} signed, but never acknowledged to anybody")));
+    }
+    if *breaks > 0 {
+        let times = count(*breaks, "time");
+        let see = "`custody ledger show --kind admin` says when and why";
+        row("breaks", &paint(WARN, format_args!("adopted by an owner {times}; {see}")));
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! `custody keys` and `custody principal`, typed on a terminal.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+
+use common::{Home, OWNER_PASSPHRASE};
+
+#[test]
+fn founding_a_store_makes_its_keys_and_says_what_comes_next() {
+    let home = Home::new();
+    let ran = home.typing(&["keys", "init"], &[OWNER_PASSPHRASE, OWNER_PASSPHRASE]).expect(0);
+    insta::assert_snapshot!(ran.text(&home), @"");
+    assert!(ran.terminal.contains("New passphrase for owner: "), "{ran:?}");
+    assert!(!ran.terminal.contains(OWNER_PASSPHRASE), "a passphrase is not echoed: {ran:?}");
+    let mode = |path: std::path::PathBuf| std::fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode(home.keys()) & 0o777, 0o700);
+    for key in ["log.key", "humans/owner.pem"] {
+        assert_eq!(mode(home.keys().join(key)) & 0o777, 0o600, "{key}");
+    }
+}
+
+#[test]
+fn founding_needs_a_terminal_and_a_passphrase_typed_the_same_twice() {
+    let home = Home::new();
+    let ran = home.alone_with(
+        &["keys", "init"],
+        &[("CUSTODY_PASSPHRASE", OWNER_PASSPHRASE)],
+        "correct horse battery\ncorrect horse battery\n",
+    );
+    insta::assert_snapshot!(ran.expect(2).text(&home), @"");
+    for (lines, expected) in [
+        (["short", "short"], "at least 8 characters"),
+        ([OWNER_PASSPHRASE, "correct horse batter"], "the two passphrases differ"),
+    ] {
+        let ran = home.typing(&["keys", "init"], &lines).expect(2);
+        assert!(ran.stderr.contains(expected), "{ran:?}");
+    }
+    assert!(!home.database().exists(), "nothing was founded");
+}
+
+#[test]
+fn a_second_founding_changes_nothing() {
+    let home = Home::founded();
+    let before = contents(&home);
+    let ran = home.typing(&["keys", "init"], &["another passphrase", "another passphrase"]);
+    insta::assert_snapshot!(ran.expect(2).text(&home), @"");
+    assert_eq!(ran_prompts(&home), 0, "nobody is asked for what cannot be used");
+    assert_eq!(contents(&home), before);
+}
+
+#[test]
+fn a_founding_never_replaces_the_owners_key_of_a_founded_store() {
+    let home = Home::founded();
+    let owner = home.keys().join("humans/owner.pem");
+    let before = std::fs::read(&owner).unwrap();
+    std::fs::remove_file(home.keys().join("log.key")).unwrap();
+    for args in [&["keys", "init"][..], &["principal", "list"]] {
+        let ran = home.typing(args, &["yes", "another passphrase", "another passphrase"]).expect(2);
+        assert!(ran.stderr.contains("its log key is gone"), "{ran:?}");
+    }
+    assert_eq!(std::fs::read(&owner).unwrap(), before);
+}
+
+#[test]
+fn the_first_use_of_a_store_offers_to_found_it() {
+    let home = Home::new();
+    let ran = home.typing(&["principal", "list"], &["no"]).expect(2);
+    assert!(ran.terminal.contains("Make one now? [y/N] "), "{ran:?}");
+    assert!(!home.database().exists());
+    let lines = ["yes", OWNER_PASSPHRASE, OWNER_PASSPHRASE];
+    let ran = home.typing(&["principal", "list"], &lines).expect(0);
+    assert!(ran.stdout.contains("owner") && !ran.stdout.contains("Made"), "{ran:?}");
+    let ran = Home::new().alone(&["principal", "list"]).expect(2);
+    assert!(ran.stderr.contains("run `custody keys init` on a terminal"), "{ran:?}");
+}
+
+#[test]
+fn showing_the_keys_takes_no_passphrase_and_warns_of_open_files() {
+    let home = Home::founded();
+    let shown = home.alone(&["keys", "show", "--json"]).expect(0).json();
+    assert_eq!(shown[0]["humans"][0]["role"], "owner");
+    assert_eq!(shown[0]["founded"]["records"], 1);
+    assert!(shown[0]["warnings"].as_array().unwrap().is_empty(), "{shown:?}");
+    let log_key = home.keys().join("log.key");
+    std::fs::set_permissions(&log_key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let ran = home.alone(&["keys", "show"]).expect(0);
+    assert!(ran.stdout.contains("has mode 0644; run `chmod 0600"), "{ran:?}");
+}
+
+#[test]
+fn the_log_key_is_rotated_by_the_owner_and_old_records_still_verify() {
+    let home = Home::founded();
+    let log_key = |home: &Home| {
+        home.alone(&["keys", "show", "--json"]).json()[0]["founded"]["log_key"].to_string()
+    };
+    let before = log_key(&home);
+    insta::assert_snapshot!(home.alone(&["keys", "rotate"]).expect(0).text(&home), @"");
+    assert_eq!(log_key(&home), before, "a preview changes nothing");
+    let ran = home.typing(&["keys", "rotate", "--apply"], &[OWNER_PASSPHRASE]).expect(0);
+    insta::assert_snapshot!(ran.text(&home), @"");
+    assert_ne!(log_key(&home), before);
+    home.alone(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn a_changed_passphrase_replaces_the_old_one() {
+    let home = Home::founded();
+    let new = "a longer passphrase";
+    let args = ["keys", "rotate", "--passphrase", "owner"];
+    let ran = home.typing(&args, &["wrong passphrase", new, new]).expect(2);
+    assert!(ran.stderr.contains("wrong passphrase"), "{ran:?}");
+    home.typing(&args, &[OWNER_PASSPHRASE, new, new]).expect(0);
+    let revoke = ["principal", "add", "helper", "--role", "agent"];
+    home.typing(&revoke, &[OWNER_PASSPHRASE]).expect(2);
+    home.typing(&revoke, &[new]).expect(0);
+    let ran = home.alone(&["keys", "rotate", "--passphrase", "owner"]).expect(2);
+    assert!(ran.stderr.contains("typed on a terminal"), "{ran:?}");
+}
+
+#[test]
+fn a_token_is_printed_once_and_alone() {
+    let home = Home::founded();
+    let args = ["principal", "add", "helper", "--role", "agent"];
+    let ran = home.typing(&args, &[OWNER_PASSPHRASE]).expect(0);
+    let token = ran.stdout.trim_end();
+    assert!(token.starts_with("custody_") && token.lines().count() == 1, "{ran:?}");
+    insta::assert_snapshot!(ran.text(&home), @"");
+    let stored = [std::fs::read(home.database()).unwrap(), write_ahead(&home)].concat();
+    let token = token.as_bytes();
+    assert!(!stored.windows(token.len()).any(|window| window == token), "only its hash is kept");
+}
+
+#[test]
+fn a_human_types_a_passphrase_of_their_own() {
+    let home = Home::founded();
+    let bobs = "bob has a passphrase";
+    let args = ["principal", "add", "bob", "--role", "reviewer", "--tenant", "main"];
+    let ran = home.typing(&args, &[OWNER_PASSPHRASE, bobs, bobs]).expect(0);
+    assert!(ran.stdout.is_empty() && ran.terminal.contains("New passphrase for bob: "), "{ran:?}");
+    insta::assert_snapshot!(home.alone(&["principal", "list"]).expect(0).text(&home), @"");
+    assert!(home.keys().join("humans/bob.pem").exists());
+    let again = home.typing(&args, &[OWNER_PASSPHRASE]).expect(2);
+    assert!(again.stderr.contains("a principal `bob` exists already"), "{again:?}");
+    assert!(again.terminal.is_empty(), "nobody is asked for what cannot be used: {again:?}");
+}
+
+#[test]
+fn a_name_that_is_none_is_refused_before_anything_is_asked() {
+    let home = Home::founded();
+    for name in ["", "Bob", "../bob", "b b", "\u{1b}[2J"] {
+        let ran = home.typing(&["principal", "add", name, "--role", "user"], &[]).expect(2);
+        assert!(ran.terminal.is_empty() && !ran.stderr.contains('\u{1b}'), "{ran:?}");
+        Home::new().typing(&["keys", "init", "--owner", name], &["no passphrase"]).expect(2);
+    }
+}
+
+#[test]
+fn revoking_is_previewed_and_takes_the_credentials_away() {
+    let home = Home::founded();
+    home.typing(&["principal", "add", "helper", "--role", "agent"], &[OWNER_PASSPHRASE]).expect(0);
+    let preview = home.alone(&["principal", "revoke", "helper"]).expect(0);
+    insta::assert_snapshot!(preview.text(&home), @"");
+    let apply = ["principal", "revoke", "helper", "--apply"];
+    insta::assert_snapshot!(home.typing(&apply, &[OWNER_PASSPHRASE]).expect(0).text(&home), @"");
+    home.alone(&["principal", "revoke", "helper"]).expect(2);
+    let owner = home.alone(&["principal", "revoke", "owner"]).expect(2);
+    assert!(owner.stderr.contains("the owner cannot be revoked"), "{owner:?}");
+}
+
+#[test]
+fn limits_are_shown_previewed_and_set() {
+    let home = Home::founded();
+    let limits = |args: &[&str], lines: &[&str]| {
+        let args = [&["principal", "limits"], args].concat();
+        home.typing(&args, lines).expect(0).text(&home)
+    };
+    insta::assert_snapshot!(limits(&[], &[]), @"");
+    let wanted = ["--changes", "none", "--window", "90", "--proposal-hours", "48"];
+    insta::assert_snapshot!(limits(&wanted, &[]), @"");
+    let apply = [&wanted[..], &["--apply"]].concat();
+    insta::assert_snapshot!(limits(&apply, &[OWNER_PASSPHRASE]), @"");
+    insta::assert_snapshot!(limits(&["--json"], &[]), @"");
+}
+
+#[test]
+fn help_tells_a_stranger_what_happens() {
+    let home = Home::new();
+    let help = |args: &[&str]| {
+        let text = home.alone(&[args, &["--help"]].concat()).expect(0).text(&home);
+        text.split("\nOptions:").next().unwrap().to_owned()
+    };
+    insta::assert_snapshot!(help(&["keys"]), @"");
+    insta::assert_snapshot!(help(&["keys", "init"]), @"");
+    insta::assert_snapshot!(help(&["principal", "add"]), @"");
+    insta::assert_snapshot!(help(&["ledger"]), @"");
+}
+
+/// Every file of the store and its keys.
+fn contents(home: &Home) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let files =
+        [home.database(), home.keys().join("log.key"), home.keys().join("humans/owner.pem")];
+    files.into_iter().map(|file| (file.clone(), std::fs::read(file).unwrap())).collect()
+}
+
+fn ran_prompts(home: &Home) -> usize {
+    home.typing(&["keys", "init"], &[]).terminal.len()
+}
+
+fn write_ahead(home: &Home) -> Vec<u8> {
+    std::fs::read(home.database().with_extension("db-wal")).unwrap_or_default()
+}

@@ -1,0 +1,70 @@
+//! What an auditor takes along: the records in order, and the signed statement over all of them.
+
+use std::ops::Range;
+
+use custody_kernel::audit::{Checkpoint, Hash, inclusion_proof, vkey};
+use custody_kernel::id::Seq;
+use custody_kernel::record::Record;
+use rusqlite::Connection;
+
+use super::ledger::{Ledger, key_name};
+use super::transaction::sql;
+use super::{Store, StoreError, Tampering, read};
+
+/// A checkpoint with what a stranger needs to verify it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedCheckpoint {
+    /// The signed note, as C2SP writes it.
+    pub note: String,
+    /// What it states.
+    pub checkpoint: Checkpoint,
+    /// The log key that signed it, as a C2SP verifier key.
+    pub vkey: String,
+}
+
+impl Store {
+    /// The records at these positions, in order, each checked. Positions behind the end are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when one of them is missing or another.
+    pub fn records(&self, positions: Range<u64>) -> Result<Vec<Record>, StoreError> {
+        self.read(|connection, ledger| {
+            let end = positions.end.min(ledger.len());
+            (positions.start..end).map(|at| read::record(connection, ledger, Seq(at))).collect()
+        })
+    }
+
+    /// The statement that the log key signed over every record there is now.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when there is none, or it is of other records.
+    pub fn checkpoint(&self) -> Result<SignedCheckpoint, StoreError> {
+        self.read(signed)
+    }
+
+    /// An inclusion proof for one record, with the checkpoint whose root it leads to: RFC 9162 §2.1.3.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownEntry`], or as [`Store::checkpoint`].
+    pub fn inclusion(&self, seq: Seq) -> Result<(Vec<Hash>, SignedCheckpoint), StoreError> {
+        self.read(|connection, ledger| {
+            let proof = inclusion_proof(ledger.leaves(), seq.0, ledger.len());
+            let proof = proof.ok_or_else(|| StoreError::UnknownEntry(seq.to_string()))?;
+            Ok((proof, signed(connection, ledger)?))
+        })
+    }
+}
+
+fn signed(connection: &Connection, ledger: &Ledger) -> Result<SignedCheckpoint, StoreError> {
+    let unsigned = || Tampering::UnsignedTail { from: ledger.len() };
+    let mut select = connection.prepare_cached("SELECT note FROM checkpoints WHERE size = ?1")?;
+    let mut rows = select.query([sql(Seq(ledger.len()))])?;
+    let note: String = rows.next()?.ok_or_else(unsigned)?.get(0)?;
+    let checkpoint = ledger.verify(&note)?;
+    if checkpoint.size != ledger.len() || checkpoint.root != ledger.root() {
+        return Err(unsigned().into());
+    }
+    let signer = ledger.signer_at(checkpoint.size).ok_or(Tampering::LogKey)?;
+    let vkey = vkey(&key_name(), signer);
+    Ok(SignedCheckpoint { note, checkpoint, vkey })
+}
