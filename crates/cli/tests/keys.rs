@@ -1,6 +1,7 @@
 //! `custody keys` and `custody principal`, typed on a terminal.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -12,7 +13,25 @@ use common::{Home, OWNER_PASSPHRASE};
 fn founding_a_store_makes_its_keys_and_says_what_comes_next() {
     let home = Home::new();
     let ran = home.typing(&["keys", "init"], &[OWNER_PASSPHRASE, OWNER_PASSPHRASE]).expect(0);
-    insta::assert_snapshot!(ran.text(&home), @"");
+    insta::assert_snapshot!(ran.text(&home), @r"
+    The store is founded.
+      store     HOME/data/custody/custody.db
+      keys      HOME/state/custody/KEYS
+      head      HOME/state/custody/KEYS/head
+                over 1 of 1 record
+      id        store-ID
+      log key   SHA-256 DIGEST
+                VKEY
+      owner     owner
+                SHA-256 DIGEST
+
+    Next:
+      custody principal add NAME --role user     the people agents work for
+      custody principal add NAME --role agent    a token for an agent
+      custody doctor                             check that everything is in order
+
+    Back the two folders up separately. Nobody can recover the passphrase.
+    ");
     assert!(ran.terminal.contains("New passphrase for owner: "), "{ran:?}");
     assert!(!ran.terminal.contains(OWNER_PASSPHRASE), "a passphrase is not echoed: {ran:?}");
     let mode = |path: std::path::PathBuf| std::fs::metadata(path).unwrap().permissions().mode();
@@ -30,7 +49,7 @@ fn founding_needs_a_terminal_and_a_passphrase_typed_the_same_twice() {
         &[("CUSTODY_PASSPHRASE", OWNER_PASSPHRASE)],
         "correct horse battery\ncorrect horse battery\n",
     );
-    insta::assert_snapshot!(ran.expect(2).text(&home), @"");
+    insta::assert_snapshot!(ran.expect(2).text(&home), @"error: a store is founded by a human: run `custody keys init` on a terminal, where the owner's passphrase is typed");
     for (lines, expected) in [
         (["short", "short"], "at least 8 characters"),
         ([OWNER_PASSPHRASE, "correct horse batter"], "the two passphrases differ"),
@@ -42,11 +61,19 @@ fn founding_needs_a_terminal_and_a_passphrase_typed_the_same_twice() {
 }
 
 #[test]
+fn ctrl_c_at_a_prompt_gives_up_and_changes_nothing() {
+    let home = Home::new();
+    let ran = home.typing(&["keys", "init"], &["\u{3}"]).expect(2);
+    assert!(ran.stderr.contains("nothing was typed"), "{ran:?}");
+    assert!(!home.database().exists());
+}
+
+#[test]
 fn a_second_founding_changes_nothing() {
     let home = Home::founded();
     let before = contents(&home);
     let ran = home.typing(&["keys", "init"], &["another passphrase", "another passphrase"]);
-    insta::assert_snapshot!(ran.expect(2).text(&home), @"");
+    insta::assert_snapshot!(ran.expect(2).text(&home), @"error: `HOME/state/custody/KEYS` holds keys already; use `custody keys rotate`, or another folder");
     assert_eq!(ran_prompts(&home), 0, "nobody is asked for what cannot be used");
     assert_eq!(contents(&home), before);
 }
@@ -97,10 +124,10 @@ fn the_log_key_is_rotated_by_the_owner_and_old_records_still_verify() {
         home.alone(&["keys", "show", "--json"]).json()[0]["founded"]["log_key"].to_string()
     };
     let before = log_key(&home);
-    insta::assert_snapshot!(home.alone(&["keys", "rotate"]).expect(0).text(&home), @"");
+    insta::assert_snapshot!(home.alone(&["keys", "rotate"]).expect(0).text(&home), @"Would replace the log key, now SHA-256 DIGEST. Nothing was changed; add --apply to do it.");
     assert_eq!(log_key(&home), before, "a preview changes nothing");
     let ran = home.typing(&["keys", "rotate", "--apply"], &[OWNER_PASSPHRASE]).expect(0);
-    insta::assert_snapshot!(ran.text(&home), @"");
+    insta::assert_snapshot!(ran.text(&home), @"accepted: heads are now signed by `VKEY`. e-ID");
     assert_ne!(log_key(&home), before);
     home.alone(&["ledger", "verify"]).expect(0);
 }
@@ -127,7 +154,11 @@ fn a_token_is_printed_once_and_alone() {
     let ran = home.typing(&args, &[OWNER_PASSPHRASE]).expect(0);
     let token = ran.stdout.trim_end();
     assert!(token.starts_with("custody_") && token.lines().count() == 1, "{ran:?}");
-    insta::assert_snapshot!(ran.text(&home), @"");
+    insta::assert_snapshot!(ran.text(&home), @r"
+    TOKEN
+    helper is registered as agent. e-ID
+    Their token, which is not shown again and kept only as a hash:
+    ");
     let stored = [std::fs::read(home.database()).unwrap(), write_ahead(&home)].concat();
     let token = token.as_bytes();
     assert!(!stored.windows(token.len()).any(|window| window == token), "only its hash is kept");
@@ -140,7 +171,11 @@ fn a_human_types_a_passphrase_of_their_own() {
     let args = ["principal", "add", "bob", "--role", "reviewer", "--tenant", "main"];
     let ran = home.typing(&args, &[OWNER_PASSPHRASE, bobs, bobs]).expect(0);
     assert!(ran.stdout.is_empty() && ran.terminal.contains("New passphrase for bob: "), "{ran:?}");
-    insta::assert_snapshot!(home.alone(&["principal", "list"]).expect(0).text(&home), @"");
+    insta::assert_snapshot!(home.alone(&["principal", "list"]).expect(0).text(&home), @r"
+    name   role      tenant  proves it by  key
+    owner  owner     main    passphrase    FINGERPRINT
+    bob    reviewer  main    passphrase    FINGERPRINT
+    ");
     assert!(home.keys().join("humans/bob.pem").exists());
     let again = home.typing(&args, &[OWNER_PASSPHRASE]).expect(2);
     assert!(again.stderr.contains("a principal `bob` exists already"), "{again:?}");
@@ -162,9 +197,9 @@ fn revoking_is_previewed_and_takes_the_credentials_away() {
     let home = Home::founded();
     home.typing(&["principal", "add", "helper", "--role", "agent"], &[OWNER_PASSPHRASE]).expect(0);
     let preview = home.alone(&["principal", "revoke", "helper"]).expect(0);
-    insta::assert_snapshot!(preview.text(&home), @"");
+    insta::assert_snapshot!(preview.text(&home), @"Would revoke `helper` (agent, by token) and close 0 open sessions. Nothing was changed; add --apply to do it.");
     let apply = ["principal", "revoke", "helper", "--apply"];
-    insta::assert_snapshot!(home.typing(&apply, &[OWNER_PASSPHRASE]).expect(0).text(&home), @"");
+    insta::assert_snapshot!(home.typing(&apply, &[OWNER_PASSPHRASE]).expect(0).text(&home), @"accepted: `helper` can prove nothing any more. e-ID");
     home.alone(&["principal", "revoke", "helper"]).expect(2);
     let owner = home.alone(&["principal", "revoke", "owner"]).expect(2);
     assert!(owner.stderr.contains("the owner cannot be revoked"), "{owner:?}");
@@ -177,12 +212,12 @@ fn limits_are_shown_previewed_and_set() {
         let args = [&["principal", "limits"], args].concat();
         home.typing(&args, lines).expect(0).text(&home)
     };
-    insta::assert_snapshot!(limits(&[], &[]), @"");
+    insta::assert_snapshot!(limits(&[], &[]), @"Per principal and namespace: 10 changes in 60 s, proposals wait 24 h.");
     let wanted = ["--changes", "none", "--window", "90", "--proposal-hours", "48"];
-    insta::assert_snapshot!(limits(&wanted, &[]), @"");
+    insta::assert_snapshot!(limits(&wanted, &[]), @"Would set the limits to any number of changes, proposals wait 2 d (now 10 changes in 60 s, proposals wait 24 h). Nothing was changed; add --apply to do it.");
     let apply = [&wanted[..], &["--apply"]].concat();
-    insta::assert_snapshot!(limits(&apply, &[OWNER_PASSPHRASE]), @"");
-    insta::assert_snapshot!(limits(&["--json"], &[]), @"");
+    insta::assert_snapshot!(limits(&apply, &[OWNER_PASSPHRASE]), @"accepted: the limits are any number of changes, proposals wait 2 d. e-ID");
+    insta::assert_snapshot!(limits(&["--json"], &[]), @r#"{"changes":null,"window_ms":90000,"proposal_ttl_ms":172800000}"#);
 }
 
 #[test]
@@ -192,10 +227,59 @@ fn help_tells_a_stranger_what_happens() {
         let text = home.alone(&[args, &["--help"]].concat()).expect(0).text(&home);
         text.split("\nOptions:").next().unwrap().to_owned()
     };
-    insta::assert_snapshot!(help(&["keys"]), @"");
-    insta::assert_snapshot!(help(&["keys", "init"]), @"");
-    insta::assert_snapshot!(help(&["principal", "add"]), @"");
-    insta::assert_snapshot!(help(&["ledger"]), @"");
+    insta::assert_snapshot!(help(&["keys"]), @r"
+    Found a store, show its keys, replace them.
+
+    The log key signs the head of the record, so that the program can write without anybody present. The
+    owner's key, under a passphrase, signs for everything that only a human may do.
+
+    Usage: custody keys [OPTIONS] <COMMAND>
+
+    Commands:
+      init    Found a store
+      show    Show where the keys are, whose they are, and their fingerprints
+      rotate  Sign the head of the record with a fresh log key from here on. Owner only
+      help    Print this message or the help of the given subcommand(s)
+    ");
+    insta::assert_snapshot!(help(&["keys", "init"]), @r"
+    Found a store.
+
+    Asks for a passphrase, twice, on the terminal. Then makes the store's database, the owner's key
+    (encrypted under that passphrase) and the log key, and signs the first head. The keys and the head
+    stand in another folder than the store, so that an old copy of the store put back later is noticed.
+
+    Whoever knows the passphrase can approve, unlock and register. It is asked for on the terminal and
+    nowhere else, and nobody can recover it. A founding that was interrupted can be begun again.
+
+    Usage: custody keys init [OPTIONS]
+    ");
+    insta::assert_snapshot!(help(&["principal", "add"]), @r"
+    Register somebody. Owner only.
+
+    A human gets a key under a passphrase of their own, typed on this terminal after the owner's. An
+    agent or service gets a token. The token is printed once, alone on standard output, and only its
+    hash is kept: `TOKEN=$(custody principal add helper --role agent)`.
+
+    Usage: custody principal add [OPTIONS] --role <ROLE> <NAME>
+
+    Arguments:
+      <NAME>
+              Their name: 1 to 64 of a-z, 0-9 and `-`
+    ");
+    insta::assert_snapshot!(help(&["ledger"]), @r"
+    Look at the record, follow where a text came from and went, verify everything, take it along
+
+    Usage: custody ledger [OPTIONS] <COMMAND>
+
+    Commands:
+      show    List what was recorded, the newest last, or show all about one record
+      trace   Show what a record was made from, and what was made from it
+      verify  Check every record, content and index against the signed head
+      export  Write every record as JSON Lines, with the signed checkpoint over them
+      adopt   Go on from a store whose head was lost, or which was deliberately restored from a copy.
+              Owner only
+      help    Print this message or the help of the given subcommand(s)
+    ");
 }
 
 /// Every file of the store and its keys.

@@ -5,6 +5,7 @@
 //! it, so that each row is known to be something that could have happened.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 

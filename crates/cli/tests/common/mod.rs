@@ -3,8 +3,13 @@
 //! Passphrases are read from the controlling terminal. To type one, a test needs a pseudo-terminal that is
 //! the child's controlling terminal; to be sure that there is none, the child needs a session of its own.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-#![allow(unreachable_pub, reason = "shared by the test files")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -235,6 +240,9 @@ fn mask(token: &str) -> String {
         |text: &str, length| text.len() == length && text.chars().all(|c| c.is_ascii_hexdigit());
     let bare = token.trim_end_matches(['.', ':']);
     let stop = &token[bare.len()..];
+    if bare.starts_with("custody-log+") {
+        return format!("VKEY{stop}");
+    }
     for prefix in ["e-", "s-", "p-", "store-"] {
         if bare.strip_prefix(prefix).is_some_and(|digits| hex(digits, 32)) {
             return format!("{prefix}ID{stop}");
@@ -251,9 +259,6 @@ fn mask(token: &str) -> String {
     }
     if bare.strip_prefix("custody_").is_some_and(|digits| hex(digits, 64)) {
         return format!("TOKEN{stop}");
-    }
-    if bare.starts_with("custody-log+") {
-        return format!("VKEY{stop}");
     }
     if let Some(rest) = bare.strip_prefix("HOME/state/custody/custody-") {
         let tail = rest.get(16..).unwrap_or_default();
