@@ -57,7 +57,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
     let json = cli.global.json;
     match run(cli) {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
@@ -68,6 +71,23 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Help goes to standard output; everything else is wrong usage. What was typed may come from a model or
+/// a script, so it is shown with nothing in it that steers the terminal.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Help and version; a closed pipe is no concern here.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let refused_value = std::error::Error::source(error)
+        .filter(|_| error.kind() == clap::error::ErrorKind::ValueValidation);
+    match refused_value {
+        Some(why) => error_line(&anyhow::anyhow!("{why}"), false),
+        None => anstream::eprint!("{}", output::shown(&error.render().to_string())),
+    }
+    ExitCode::from(2)
 }
 
 fn run(cli: Cli) -> anyhow::Result<Outcome> {

@@ -15,11 +15,8 @@ use crate::output::{BAD, DIM, GOOD, Outcome, WARN, json_line, line, paint};
 /// What to measure.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// MON Tables 6 and 7: payloads, attacks, isolation, protected files, model steps, crash runs
     Memory(Memory),
-    /// Compare two reports and find what got worse
     Compare(Compare),
-    /// The process that a crash run kills
     #[command(hide = true)]
     CrashWriter(CrashWriter),
 }

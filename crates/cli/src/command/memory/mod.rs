@@ -23,31 +23,18 @@ use crate::output::{DIM, Outcome, answer_style, json_line, line, paint};
 /// NAME's passphrase on the terminal.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Print an item
     Get(show::Get),
-    /// Write an item
     Put(change::Put),
-    /// Delete an item
     Delete(change::Delete),
-    /// List items
     List(show::List),
-    /// Show every change of an item
     History(show::History),
-    /// Show what changed: between versions, in a pending proposal, or on disk
     Diff(show::Diff),
-    /// Share an item of a session with every session
     Promote(change::Promote),
-    /// List the proposals that wait for a reviewer
     Pending(review::PendingArgs),
-    /// Approve a pending proposal, for exactly the content shown
     Approve(review::Approve),
-    /// Turn a pending proposal down
     Deny(review::Deny),
-    /// Make an item open, reviewed or immutable
     Mode(review::ModeArgs),
-    /// Put an item, or the watched file of one, back to a recorded version
     Rollback(change::Rollback),
-    /// Take a file as it is on disk for the value of an item, and watch it
     Adopt(review::Adopt),
 }
 
