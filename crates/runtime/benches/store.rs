@@ -186,5 +186,52 @@ fn opening(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, syncs, writes, opening);
+/// User and system time of this process, from the kernel's own account, in steps of 10 ms.
+fn cpu_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+    let fields = after_name.split_whitespace().skip(11).take(2);
+    Duration::from_millis(fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * 10)
+}
+
+fn median_of(runs: u32, mut run: impl FnMut() -> Duration) -> Duration {
+    let mut times: Vec<Duration> = (0..runs).map(|_| run()).collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// How near 16 blocking writers come to 16 ÷ (data sync + head sync + 16 × CPU time of one write), all
+/// measured here, one after the other. The CPU time is given in two ways: what a write adds to a commit,
+/// and what the process spends on it in all, wake-ups of the writers included.
+fn aim(_: &mut Criterion) {
+    const WRITES: u64 = 20_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut file = File::create(folder.path().join("data")).expect("a file");
+    let mut timed = |bytes: &[u8], whole: bool| {
+        median_of(400, || {
+            if whole {
+                file.seek(SeekFrom::Start(0)).expect("a seek");
+            }
+            let start = Instant::now();
+            file.write_all(bytes).and_then(|()| file.sync_data()).expect("a sync");
+            start.elapsed()
+        })
+    };
+    let data = timed(&[7; 5 * 4096], false);
+    let head = timed(&[7; 1024], true);
+    let (scratch, session) = scratch();
+    let adds = one_commit(&scratch.store, &session, WRITES) / 20_000;
+    let before = cpu_time();
+    let wall = blocking(&session, 16, WRITES);
+    let spends = (cpu_time() - before) / 20_000;
+    let rate = WRITES as f64 / wall.as_secs_f64();
+    println!("16 blocking writers: {rate:.0}/s; data sync {data:?}, head sync {head:?}");
+    for (name, cpu) in [("adds to a commit", adds), ("costs the process", spends)] {
+        let ideal = 16.0 / (data + head + cpu * 16).as_secs_f64();
+        let share = 100.0 * rate / ideal;
+        println!("  a write {name} {cpu:?}: {share:.0} % of {ideal:.0}/s");
+    }
+}
+
+criterion_group!(benches, syncs, writes, opening, aim);
 criterion_main!(benches);

@@ -100,28 +100,36 @@ impl Session {
     pub fn write(&self, write: Write) -> Ticket<Receipt> {
         let id = self.id;
         let by = Actor::Session(id);
+        let Write { scope, key, value, depends_on: named, queue } = write;
+        // Salting, hashing and looking for phrases need nothing of the store: done here, they do not hold
+        // up other writers.
+        let arriving = match value {
+            NewValue::Text(text) => {
+                let advice = anomalies(&text);
+                Ok(Content::new(text).map(|content| (content, advice)))
+            }
+            NewValue::Entry(seq) => Err(seq),
+        };
         self.store.run(move |step| {
-            let (value, content, advice) = match write.value {
-                NewValue::Text(text) => {
-                    let advice = anomalies(&text);
-                    let content = Content::new(text)?;
+            let (value, content, advice) = match arriving {
+                Ok(content) => {
+                    let (content, advice) = content?;
                     (Value::New(content.commitment()), Some(content), advice)
                 }
-                NewValue::Entry(seq) => {
+                Err(seq) => {
                     let content = content_at(step, id, seq)?;
                     let text = step.content(content)?;
                     (Value::Of(content), None, anomalies(&String::from_utf8_lossy(&text)))
                 }
             };
-            let mut depends_on = Vec::with_capacity(write.depends_on.len());
-            for entry in write.depends_on {
+            let mut depends_on = Vec::with_capacity(named.len());
+            for entry in named {
                 depends_on.push(match step.position(entry) {
                     Ok(seq) => Named::Entry(seq),
                     Err(StoreError::UnknownEntry(_)) => Named::Missing(entry),
                     Err(error) => return Err(error),
                 });
             }
-            let Write { scope, key, queue, .. } = write;
             let request = Request::Write { scope, key, value, depends_on, queue };
             step.ask(by, request, content.as_ref(), advice)
         })
