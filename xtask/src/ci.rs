@@ -19,6 +19,12 @@ const STEPS: &[Step] = &[
     Step { name: "documentation", action: Action::Doc },
     Step { name: "tidy", action: Action::Tidy },
     Step { name: "release build", action: Action::Cargo(&["build", "--release"]) },
+    Step { name: "demo", action: Action::Cargo(&["run", "--release", "--", "demo", "--json"]) },
+    Step {
+        name: "measured claims",
+        action: Action::Cargo(&["run", "--release", "--", "eval", "memory", "--size", "smoke"]),
+    },
+    Step { name: "fuzz", action: Action::Cargo(&["xtask", "fuzz", "--seconds", "10"]) },
     Step { name: "test", action: Action::Test },
 ];
 
