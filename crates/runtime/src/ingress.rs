@@ -6,7 +6,7 @@
 //! coincidences do not count (DESIGN section 3, labels and context). Part of the trusted base.
 //!
 //! Untrusted entries are found again by winnowed fingerprints (Schleimer, Wilkerson, Aiken: "Winnowing",
-//! SIGMOD 2003): with k-grams of [`GRAM`] and windows of [`WINDOW`], every common run of
+//! SIGMOD 2003): with k-grams of `GRAM` and windows of `WINDOW`, every common run of
 //! `WINDOW + GRAM - 1` = 64 characters shares at least one.
 
 use std::collections::VecDeque;
@@ -231,7 +231,7 @@ struct Normalised {
     length: usize,
 }
 
-/// The fingerprint of the [`GRAM`] normalised characters from `at` on.
+/// The fingerprint of the `GRAM` normalised characters from `at` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Print {
     hash: u64,
@@ -268,7 +268,7 @@ impl Normalised {
         self.starts.push(start);
     }
 
-    /// The fingerprints that winnowing selects: in every window of [`WINDOW`] k-grams the smallest,
+    /// The fingerprints that winnowing selects: in every window of `WINDOW` k-grams the smallest,
     /// the last of equals. None when the text is shorter than [`MIN_RUN`].
     fn prints(&self) -> Vec<Print> {
         if self.chars.len() < MIN_RUN {

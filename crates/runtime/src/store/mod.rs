@@ -1,6 +1,6 @@
 //! The record on disk: one SQLite file whose log of records is the truth, and a signed head elsewhere.
 //!
-//! In reading order: [`transaction`] (load, decide, commit, audit in one step), `writer` (group commit),
+//! In reading order: `transaction` (load, decide, commit, audit in one step), `writer` (group commit),
 //! `open` (verification), `ledger` (what is held in memory), `head`, `read`, `schema`.
 
 mod error;
