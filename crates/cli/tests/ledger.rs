@@ -89,7 +89,7 @@ fn one_entry_is_shown_with_everything_about_it() {
     when       TIME
     who        owner, by passphrase, in s-ID
     where      main/shared
-    answer     refused by rule 4: `notes/page` would hold text that depends on untrusted entry #6; queue it for review
+    answer     refused by rule 4: `notes/page` would hold text that depends on untrusted entry #6; a reviewer may release it
     label      model, tainted
     noticed    override phrase: `ignore all`
     made from  #6 message, tainted

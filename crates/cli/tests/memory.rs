@@ -58,7 +58,7 @@ fn nobody_without_a_passphrase_writes_deletes_or_rolls_back() {
         ["memory put tea poison", "memory delete tea --apply", "memory rollback tea --apply"]
     {
         let ran = home.alone(&args(command)).expect(1);
-        assert!(ran.stdout.contains("refused by rule"), "{command}: {ran:#?}");
+        assert!(ran.stdout.contains("refused by rule 5"), "{command}: {ran:#?}");
         let named = home.alone(&args(&format!("{command} --as owner")));
         assert_eq!(named.code, 2, "without a terminal nobody is the owner: {named:#?}");
         let wrong = home.typing(&args(&format!("{command} --as owner")), &["wrong passphrase"]);

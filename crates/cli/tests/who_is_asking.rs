@@ -57,6 +57,15 @@ const ACTS: &[Act] = &[
         is_recorded: true,
     },
     Act {
+        name: "unlock",
+        prepare: |home| {
+            let lock = args("memory mode notes immutable --apply");
+            home.typing(&lock, &[OWNER_PASSPHRASE]).expect(0);
+            args("memory mode notes open --apply")
+        },
+        is_recorded: true,
+    },
+    Act {
         name: "adopt a file",
         prepare: |home| {
             std::fs::write(home.path().join("SOUL.md"), "be kind\n").unwrap();

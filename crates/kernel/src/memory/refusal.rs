@@ -187,7 +187,7 @@ impl fmt::Display for Refusal {
                 write!(f, "`{key}` looks like the protected `{protected}`; use another name")
             }
             Self::Tainted { key, culprit: Culprit::Entry(seq) } => {
-                write!(f, "`{key}` would hold text that depends on untrusted entry {seq}; queue it for review")
+                write!(f, "`{key}` would hold text that depends on untrusted entry {seq}; a reviewer may release it")
             }
             Self::Tainted { key, culprit: Culprit::Missing(id) } => {
                 write!(f, "`{key}` depends on `{id}`, which the record does not hold; record it first")

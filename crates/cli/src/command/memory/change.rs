@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use custody_kernel::id::SessionId;
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
-use custody_kernel::record::EntryKind;
+use custody_kernel::principal::{Authority, Credential};
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::{NewValue, Write};
 use custody_runtime::watch::FileState;
@@ -97,13 +97,12 @@ pub(super) fn put(context: &Context, args: &Put) -> anyhow::Result<Outcome> {
     let store = context.open()?;
     let text = value(args)?;
     let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
-    let session = Session::open(&store, &authority, Some("custody memory put".into()))?;
-    let channel = args.from.unwrap_or(Channel::User);
-    let said = session.observe(Observation::message(channel, text.clone())).wait()?;
-    // One part is one arrival, whose stored row the item then shares; a split text is stored anew.
-    let value = match said.as_slice() {
-        [one] => NewValue::Entry(one.seq),
-        _ => NewValue::Text(text),
+    let (session, value) = match args.from {
+        // Nobody is there to have said it: the request itself is all that is known.
+        None if authority.who().credential == Credential::None => {
+            (asked(&store, &authority, &format!("put {}", args.key))?, NewValue::Text(text))
+        }
+        from => said(&store, &authority, from.unwrap_or(Channel::User), text)?,
     };
     let scope = args.place.scope();
     let write = Write { value, queue: args.queue, ..Write::new(scope, args.key.clone(), "") };
@@ -237,16 +236,28 @@ fn rollback_file(
     Ok(Some(Outcome::Fine))
 }
 
-/// A session in which somebody asked for something at the keyboard: the request has an origin.
-fn asked(
+/// A session in which somebody said `text`, and the value it then has. One part is one arrival, whose
+/// stored row the item shares; a text that was split is stored anew.
+fn said(
     store: &Store,
-    authority: &custody_kernel::principal::Authority,
-    what: &str,
-) -> anyhow::Result<Session> {
+    authority: &Authority,
+    channel: Channel,
+    text: String,
+) -> anyhow::Result<(Session, NewValue)> {
+    let session = Session::open(store, authority, Some("custody memory put".into()))?;
+    let parts = session.observe(Observation::message(channel, text.clone())).wait()?;
+    let value = match parts.as_slice() {
+        [one] => NewValue::Entry(one.seq),
+        _ => NewValue::Text(text),
+    };
+    Ok((session, value))
+}
+
+/// A session in which something was asked for at the keyboard, in our own words: the request then has an
+/// origin, and who asks decides.
+fn asked(store: &Store, authority: &Authority, what: &str) -> anyhow::Result<Session> {
     let session = Session::open(store, authority, Some("custody memory".into()))?;
-    let said =
-        Observation { kind: EntryKind::Message, ..Observation::message(Channel::User, what) };
-    session.observe(said).wait()?;
+    session.observe(Observation::message(Channel::System, what)).wait()?;
     Ok(session)
 }
 
