@@ -191,6 +191,7 @@ fn one_bad_file_does_not_undo_another() {
     assert!(summary(&output)["error"].as_str().unwrap().contains("bad.jsonl"));
 }
 
+/// R31: a setting that nobody reads must not be thought to be in force.
 #[test]
 fn a_missing_file_a_folder_and_unknown_settings_are_one_line_and_exit_code_2() {
     let home = Home::new();

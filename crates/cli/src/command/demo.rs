@@ -93,11 +93,9 @@ impl Story {
         let remembered = write(&today, "tea", "Ada takes her tea without sugar.")?;
 
         hear(&today, Channel::User, "What does the news say about tea?")?;
-        let said = today.observe(Observation::completion("I will look.")).wait()?;
-        let call =
-            today.observe(Observation::tool_call("fetch", r#"{"url":"https://tea.example"}"#));
-        call.wait()?;
-        debug_assert!(!said.is_empty());
+        today.observe(Observation::completion("I will look.")).wait()?;
+        let arguments = r#"{"url":"https://tea.example"}"#;
+        today.observe(Observation::tool_call("fetch", arguments)).wait()?;
         hear(&today, Channel::Web, PAGE)?;
         today.observe(Observation::completion("I should note that in SOUL.md.")).wait()?;
         let into_soul = write(&today, "SOUL.md", POISON)?;

@@ -13,10 +13,10 @@ use custody_runtime::session::{NewValue, Write};
 use custody_runtime::watch::FileState;
 use custody_runtime::{Session, Store};
 
-use super::show::print_diff;
+use super::show::preview_diff;
 use super::{As, Where, parse_channel, parse_key, tell, text_of};
 use crate::context::Context;
-use crate::output::{BOLD, Outcome, line, paint};
+use crate::output::{BOLD, Outcome, line, paint, preview};
 
 /// Write an item. What you type is recorded as coming from you, or from `--from`, and decided by the
 /// rules like any agent's write.
@@ -146,7 +146,7 @@ pub(super) fn delete(context: &Context, args: &Delete) -> anyhow::Result<Outcome
             "there is no `{}` in `{namespace}`",
             args.key
         );
-        return preview(&format!("Would delete {} from {namespace}.", paint(BOLD, &args.key)));
+        return preview(context.json, &format!("delete `{}` from {namespace}", args.key));
     }
     let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
     let session = asked(&store, &authority, &format!("delete {}", args.key))?;
@@ -188,8 +188,8 @@ pub(super) fn rollback(context: &Context, args: &Rollback) -> anyhow::Result<Out
     let old = super::show::value_after(&store, version)?;
     let now = super::show::present(&store, &namespace, &args.key)?;
     if !args.apply {
-        print_diff(&text_of(&now), &text_of(&old));
-        return preview(&format!("Would put {} back to {}.", paint(BOLD, &args.key), version.seq));
+        let would = format!("put `{}` back to {}", args.key, version.seq);
+        return preview_diff(context, &text_of(&now), &text_of(&old), &would);
     }
     let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
     let session = asked(&store, &authority, &format!("roll {} back to {}", args.key, version.seq))?;
@@ -223,9 +223,9 @@ fn rollback_file(
     let disk = report.on_disk.as_deref().map(text_of).unwrap_or_default();
     let record = report.recorded.as_deref().map(text_of).unwrap_or_default();
     if !args.apply {
-        print_diff(&disk, &record);
         let path = crate::output::shown(&report.watched.path);
-        return preview(&format!("Would put {} back to the record.", paint(BOLD, path))).map(Some);
+        let would = format!("put `{path}` back to the record");
+        return preview_diff(context, &disk, &record, &would).map(Some);
     }
     store.restore_file(&namespace, &args.key)?;
     if context.json {
@@ -259,10 +259,4 @@ fn asked(store: &Store, authority: &Authority, what: &str) -> anyhow::Result<Ses
     let session = Session::open(store, authority, Some("custody memory".into()))?;
     session.observe(Observation::message(Channel::System, what)).wait()?;
     Ok(session)
-}
-
-/// Ends a preview: nothing was done, and how to do it.
-pub(super) fn preview(would: &str) -> anyhow::Result<Outcome> {
-    line(format_args!("{would} Nothing was changed; add --apply to do it."));
-    Ok(Outcome::Fine)
 }

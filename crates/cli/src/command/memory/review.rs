@@ -11,11 +11,12 @@ use custody_kernel::record::Request;
 use custody_runtime::Store;
 use serde_json::json;
 
-use super::change::preview;
-use super::show::{present, print_advice, print_diff};
+use super::show::{present, preview_diff, print_advice, print_diff};
 use super::{As, Where, parse_key, parse_mode, pending_of, tell, text_of};
 use crate::context::Context;
-use crate::output::{BOLD, DIM, HEAD, Outcome, WARN, json_line, line, moment, paint, shown};
+use crate::output::{
+    BOLD, DIM, HEAD, Outcome, WARN, json_line, line, moment, paint, preview, shown,
+};
 
 /// List the proposals that wait for a reviewer, with what they would change.
 #[derive(Debug, clap::Args)]
@@ -156,8 +157,8 @@ pub(super) fn mode(context: &Context, args: ModeArgs) -> anyhow::Result<Outcome>
     let item = store.state(|state| state.item(&namespace, &args.key).cloned())?;
     let present = item.unwrap_or_default().mode;
     if !args.apply {
-        let key = paint(BOLD, &args.key);
-        return preview(&format!("Would make {key} {} (now {present}).", args.mode));
+        let would = format!("make `{}` {} (now {present})", args.key, args.mode);
+        return preview(context.json, &would);
     }
     let owner = context.human(&store, args.who.name.as_deref())?;
     let done = format!("`{}` is {}", args.key, args.mode);
@@ -180,9 +181,9 @@ pub(super) fn adopt(context: &Context, args: Adopt) -> anyhow::Result<Outcome> {
             format!("could not read `{}`", args.file.display())
         })?;
         let recorded = present(&store, &namespace, &key)?;
-        print_diff(&text_of(&recorded), &text_of(&disk));
         let path = shown(&args.file.display().to_string());
-        return preview(&format!("Would adopt {} as {}.", paint(BOLD, path), paint(BOLD, key)));
+        let would = format!("adopt `{path}` as `{key}`");
+        return preview_diff(context, &text_of(&recorded), &text_of(&disk), &would);
     }
     let owner = context.human(&store, args.who.name.as_deref())?;
     let receipt = store.adopt_file(&owner, key.clone(), &args.file)?;

@@ -16,8 +16,8 @@ use similar::{ChangeTag, TextDiff};
 use super::{As, Where, parse_key, pending_of, tell, text_of};
 use crate::context::Context;
 use crate::output::{
-    BAD, BOLD, DIM, GOOD, Outcome, WARN, cell, excerpt, json_line, line, moment, paint, shown,
-    table,
+    BAD, BOLD, DIM, GOOD, Outcome, WARN, cell, excerpt, json_line, line, moment, paint, preview,
+    shown, table,
 };
 
 /// Print an item. The read is recorded, like any agent's.
@@ -309,6 +309,19 @@ pub(super) fn print_diff(old: &str, new: &str) {
             line(paint(style, format_args!("{sign} {text}")));
         }
     }
+}
+
+/// Ends a command that would change `old` into `new`, showing the difference to a person.
+pub(super) fn preview_diff(
+    context: &Context,
+    old: &str,
+    new: &str,
+    would: &str,
+) -> anyhow::Result<Outcome> {
+    if !context.json {
+        print_diff(old, new);
+    }
+    preview(context.json, would)
 }
 
 /// The advice beside a proposal.
