@@ -35,9 +35,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Watch a poisoned page try to get into an agent's memory, and fail
     Demo(command::demo::Args),
-    /// Decide recorded agent traces: JSON Lines of chat messages
     Replay(command::replay::Args),
     /// Read, write and review what agents remember
     #[command(subcommand)]

@@ -18,7 +18,7 @@ use crate::output::{
     BOLD, DIM, HEAD, Outcome, WARN, answer_style, error_line, excerpt, json_line, line, paint,
 };
 
-/// Decide recorded agent traces.
+/// Decide recorded agent traces: JSON Lines of chat messages.
 ///
 /// A trace is JSON Lines: OpenAI-style chat messages with tool calls and tool results, one message, one
 /// conversation or one InjecAgent case per line. What each tool call would have done to the agent's
@@ -27,6 +27,10 @@ use crate::output::{
 /// A trace is somebody's claim, so it is replayed in a scratch store, where roles are taken at their
 /// word. With `--store` it is recorded there as well, under a tenant of its own from which nothing is
 /// ever promoted. One line that cannot stand undoes its file.
+///
+/// Memory tools are `remember` and its kin, every `memory_…`, Anthropic's memory tool, and file tools on
+/// watched names such as SOUL.md and CLAUDE.md, which start immutable. custody.toml adds more:
+/// docs/reference/configuration.md has the table.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Traces; `-` is standard input
