@@ -1,0 +1,1 @@
+//! How suspicious a text looks: advice, never a decision.
