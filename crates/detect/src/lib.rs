@@ -4,3 +4,4 @@ pub mod exact_math;
 pub mod labels;
 pub mod logistic;
 pub mod measure;
+pub mod ngram;
