@@ -1,0 +1,49 @@
+//! Labels as files give them, checked before anything learns from them.
+
+/// A label that says neither attack nor benign.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum LabelError {
+    /// `null`, or no label at all.
+    #[error("row {row} has no label; leave such rows out or label them 0 or 1")]
+    Missing {
+        /// Row, from 0.
+        row: usize,
+    },
+    /// NaN, or a number that is neither 0 nor 1.
+    #[error("row {row} has the label `{label}`; it must be 0 (benign) or 1 (attack)")]
+    Neither {
+        /// Row, from 0.
+        row: usize,
+        /// What stands there.
+        label: f64,
+    },
+}
+
+/// Reads labels: 1 is an attack, 0 is benign, and anything else is an error.
+///
+/// # Errors
+/// [`LabelError`], naming the first bad row.
+pub fn read_labels(labels: &[Option<f64>]) -> Result<Vec<bool>, LabelError> {
+    let read = |(row, label): (usize, &Option<f64>)| match *label {
+        None => Err(LabelError::Missing { row }),
+        Some(1.0) => Ok(true),
+        Some(0.0) => Ok(false),
+        Some(label) => Err(LabelError::Neither { row, label }),
+    };
+    labels.iter().enumerate().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_zero_and_one_are_labels() {
+        assert_eq!(read_labels(&[Some(1.0), Some(0.0), Some(-0.0)]), Ok(vec![true, false, false]));
+        assert_eq!(read_labels(&[Some(1.0), None]), Err(LabelError::Missing { row: 1 }));
+        for label in [f64::NAN, 0.5, 2.0, -1.0, f64::INFINITY] {
+            let error = read_labels(&[Some(0.0), Some(label)]).unwrap_err();
+            assert!(error.to_string().starts_with("row 1 has the label"), "{error}");
+        }
+    }
+}
