@@ -1,17 +1,31 @@
 //! Text to vectors, tokens and weights: the embedder, the sequence classifiers, and where their files come from.
 //!
+//! In reading order:
+//!
+//! - [`weights`] and [`tokenizer`]: the two kinds of files that make a model.
+//! - [`encoder`]: a BERT encoder and sentence vectors.
 //! - [`registry`], [`pins`], [`install`]: which models there are, which are here, how they come.
 //! - [`fetch`], [`incoming`], [`sha256`]: how any file comes in, hashed on the way.
 
+pub mod encoder;
+pub mod error;
 pub mod fetch;
 pub mod incoming;
 pub mod install;
 pub mod pins;
 pub mod registry;
 pub mod sha256;
+pub mod tokenizer;
+pub mod weights;
 
 mod archive;
 mod change;
+mod gemm;
 mod source;
+mod vector;
 
 pub use archive::PlaceError;
+pub use encoder::{Embedder, Encoder, SentenceEmbedder};
+pub use error::{ModelError, WeightsError};
+pub use tokenizer::Tokenizer;
+pub use weights::Weights;

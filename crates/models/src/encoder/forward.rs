@@ -1,0 +1,171 @@
+//! The forward pass: token ids to one vector a token.
+
+use crate::encoder::batch::Batch;
+use crate::encoder::config::Config;
+use crate::encoder::parameters::{EmbeddingRanges, LayerRanges};
+use crate::gemm::{Epilogue, Packed, Right, View, multiply};
+use crate::vector;
+
+/// The weights of one layer: flat as trained and saved, and packed as multiplied.
+pub(crate) struct Layer {
+    pub(crate) block: Vec<f32>,
+    mix: Packed,
+    output: Packed,
+    expand: Packed,
+    contract: Packed,
+}
+
+impl Layer {
+    pub(crate) fn new(config: &Config, block: Vec<f32>) -> Self {
+        let at = LayerRanges::new(config);
+        let (width, inner) = (config.width, config.inner);
+        let pack = |range: &std::ops::Range<usize>, inputs: usize| {
+            Packed::new(View::rows_of(&block[range.clone()], inputs).transposed())
+        };
+        let (mix, output) = (pack(&at.mix, width), pack(&at.output, width));
+        let (expand, contract) = (pack(&at.expand, width), pack(&at.contract, inner));
+        Self { block, mix, output, expand, contract }
+    }
+}
+
+/// Buffers that one run reuses from layer to layer.
+#[derive(Default)]
+struct Scratch {
+    mix: Vec<f32>,
+    context: Vec<f32>,
+    inner: Vec<f32>,
+    scores: Vec<f32>,
+    head: Vec<f32>,
+}
+
+/// The embedding of every token: `[tokens, width]`.
+///
+/// The ids were checked by [`crate::encoder::batch::check`].
+pub(crate) fn embed(config: &Config, block: &[f32], batch: &Batch) -> Vec<f32> {
+    let mut hidden = sum_embeddings(config, block, batch);
+    let at = EmbeddingRanges::new(config);
+    vector::norm_rows(&mut hidden, &block[at.gain], &block[at.bias], config.norm_epsilon);
+    hidden
+}
+
+/// Word + position + kind, before normalisation.
+pub(crate) fn sum_embeddings(config: &Config, block: &[f32], batch: &Batch) -> Vec<f32> {
+    let (at, width) = (EmbeddingRanges::new(config), config.width);
+    let row = |table: &std::ops::Range<usize>, index: usize| {
+        &block[table.start + index * width..][..width]
+    };
+    let mut sum = Vec::with_capacity(batch.tokens() * width);
+    for text in &batch.texts {
+        for (position, id) in batch.ids[text.clone()].iter().enumerate() {
+            let word = row(
+                &at.words,
+                usize::try_from(*id).expect("ids are checked against the vocabulary"),
+            );
+            let place = row(&at.positions, position);
+            let kind = row(&at.kinds, 0);
+            sum.extend(
+                word.iter().zip(place).zip(kind).map(|((word, place), kind)| word + kind + place),
+            );
+        }
+    }
+    sum
+}
+
+/// Runs `layers` over `hidden`, `[tokens, width]`, in place.
+pub(crate) fn run<'a>(
+    config: &Config,
+    layers: impl Iterator<Item = &'a Layer>,
+    hidden: &mut [f32],
+    batch: &Batch,
+) {
+    let mut scratch = Scratch::default();
+    let tokens = batch.tokens();
+    scratch.mix.resize(tokens * 3 * config.width, 0.0);
+    scratch.context.resize(tokens * config.width, 0.0);
+    scratch.inner.resize(tokens * config.inner, 0.0);
+    for layer in layers {
+        run_layer(config, layer, hidden, batch, &mut scratch);
+    }
+}
+
+fn run_layer(
+    config: &Config,
+    layer: &Layer,
+    hidden: &mut [f32],
+    batch: &Batch,
+    scratch: &mut Scratch,
+) {
+    let (at, block) = (LayerRanges::new(config), &layer.block);
+    let (width, inner, epsilon) = (config.width, config.inner, config.norm_epsilon);
+    let linear = |out: &mut [f32], input: View<'_>, weights, bias: &std::ops::Range<usize>, add| {
+        let epilogue = Epilogue { scale: 1.0, bias: Some(&block[bias.clone()]), add };
+        multiply(out, input, Right::Packed(weights), epilogue);
+    };
+
+    linear(&mut scratch.mix, View::rows_of(hidden, width), &layer.mix, &at.mix_bias, false);
+    for text in &batch.texts {
+        attend(config, text.clone(), scratch);
+    }
+    linear(hidden, View::rows_of(&scratch.context, width), &layer.output, &at.output_bias, true);
+    vector::norm_rows(hidden, &block[at.first_gain], &block[at.first_bias], epsilon);
+
+    linear(&mut scratch.inner, View::rows_of(hidden, width), &layer.expand, &at.expand_bias, false);
+    vector::gelu(&mut scratch.inner);
+    linear(hidden, View::rows_of(&scratch.inner, inner), &layer.contract, &at.contract_bias, true);
+    vector::norm_rows(hidden, &block[at.second_gain], &block[at.second_bias], epsilon);
+}
+
+/// Scaled dot-product attention within one text, from `mix` into `context`.
+fn attend(config: &Config, text: std::ops::Range<usize>, scratch: &mut Scratch) {
+    let (width, each, count) = (config.width, config.head_width(), text.len());
+    scratch.scores.resize(count * count, 0.0);
+    scratch.head.resize(count * each, 0.0);
+    for head in 0..config.heads {
+        let [query, key, value] = mixed_heads(config, &scratch.mix, text.clone(), head);
+        let scale = Epilogue { scale: attention_scale(config), ..Epilogue::REPLACE };
+        multiply(&mut scratch.scores, query, Right::View(key.transposed()), scale);
+        vector::softmax_rows(&mut scratch.scores, count);
+        let weights = View::rows_of(&scratch.scores, count);
+        multiply(&mut scratch.head, weights, Right::View(value), Epilogue::REPLACE);
+        let context = &mut scratch.context[text.start * width..text.end * width];
+        for (to, from) in context.chunks_exact_mut(width).zip(scratch.head.chunks_exact(each)) {
+            to[head * each..][..each].copy_from_slice(from);
+        }
+    }
+}
+
+/// Query, key and value of one head over one text, each `[count, head width]`, where they stand in `mix`.
+pub(crate) fn mixed_heads<'a>(
+    config: &Config,
+    mix: &'a [f32],
+    text: std::ops::Range<usize>,
+    head: usize,
+) -> [View<'a>; 3] {
+    let (width, each) = (config.width, config.head_width());
+    [0, 1, 2].map(|part| {
+        let start = text.start * 3 * width + part * width + head * each;
+        let length = (text.len() - 1) * 3 * width + each;
+        View::strided(&mix[start..start + length], text.len(), each, 3 * width)
+    })
+}
+
+/// One over the square root of a head's width.
+pub(crate) fn attention_scale(config: &Config) -> f32 {
+    1.0 / (config.head_width() as f32).sqrt()
+}
+
+/// The mean of each text's rows: one vector of `width` a text.
+pub(crate) fn mean_pool(config: &Config, hidden: &[f32], batch: &Batch) -> Vec<Vec<f32>> {
+    let mean = |text: &std::ops::Range<usize>| {
+        let mut mean = vec![0.0; config.width];
+        for row in
+            hidden[text.start * config.width..text.end * config.width].chunks_exact(config.width)
+        {
+            vector::add(&mut mean, row);
+        }
+        let count = text.len() as f32;
+        mean.iter_mut().for_each(|number| *number /= count);
+        mean
+    };
+    batch.texts.iter().map(mean).collect()
+}
