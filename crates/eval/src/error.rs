@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use custody_runtime::StoreError;
 
+use crate::data::DataError;
+
 /// A measurement that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
@@ -19,14 +21,9 @@ pub enum EvalError {
         #[source]
         cause: std::io::Error,
     },
-    /// Data that is not what its documentation says.
-    #[error("`{path}` is not the data set it should be: {why}; fetch it again")]
-    Data {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
+    /// The benchmark data cannot be used.
+    #[error(transparent)]
+    Data(#[from] DataError),
     /// A step that only prepares the measurement was not allowed.
     #[error("could not set up the measurement: {0}")]
     Setup(String),

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::folders::NewFolders;
 use crate::incoming::PARTIAL;
 use crate::install::{InstallError, at};
 
@@ -12,19 +13,13 @@ use crate::install::{InstallError, at};
 pub(crate) struct Change {
     folder: PathBuf,
     _lock: File,
-    made: Vec<PathBuf>,
-    keeps: std::cell::Cell<bool>,
+    folders: NewFolders,
 }
 
 impl Change {
     /// Waits for nobody: who comes second is told so.
     pub(crate) fn begin(folder: &Path) -> Result<Self, InstallError> {
-        let made: Vec<PathBuf> = folder
-            .ancestors()
-            .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
-            .map(Path::to_path_buf)
-            .collect();
-        fs::create_dir_all(folder).map_err(at(folder))?;
+        let folders = NewFolders::make(folder).map_err(at(folder))?;
         let lock = lock_file(folder).map_err(at(folder))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -33,14 +28,14 @@ impl Change {
             }
             Err(fs::TryLockError::Error(cause)) => return Err(at(folder)(cause)),
         }
-        let change = Self { folder: folder.into(), _lock: lock, made, keeps: false.into() };
+        let change = Self { folder: folder.into(), _lock: lock, folders };
         change.sweep().map_err(at(folder))?;
         Ok(change)
     }
 
     /// Something was brought.
     pub(crate) fn keep(&self) {
-        self.keeps.set(true);
+        self.folders.keep();
     }
 
     /// Deletes what a change that was killed left: nobody else is changing anything now.
@@ -57,17 +52,6 @@ impl Change {
             }
         }
         Ok(())
-    }
-}
-
-impl Drop for Change {
-    fn drop(&mut self) {
-        if !self.keeps.get() {
-            for folder in &self.made {
-                // Fails where something stands in it, which is then to be kept.
-                let _ = fs::remove_dir(folder);
-            }
-        }
     }
 }
 

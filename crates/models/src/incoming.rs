@@ -31,6 +31,16 @@ impl Expected {
         Self { sha256, bytes: None, max_bytes }
     }
 
+    /// Whether all that a reader gives is that.
+    ///
+    /// # Errors
+    /// What the reader says.
+    pub fn holds_for(&self, from: &mut dyn Read) -> io::Result<bool> {
+        let (sha256, bytes) = hash_of(from)?;
+        let as_long = self.bytes.map_or(bytes <= self.max_bytes, |expected| expected == bytes);
+        Ok(as_long && self.sha256.is_none_or(|expected| expected == sha256))
+    }
+
     /// How many bytes there will be, if that is known.
     pub fn bytes(&self) -> Option<u64> {
         self.bytes

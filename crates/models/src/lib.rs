@@ -5,11 +5,12 @@
 //! - [`weights`] and [`tokenizer`]: the two kinds of files that make a model.
 //! - [`encoder`]: a BERT encoder and sentence vectors.
 //! - [`registry`], [`pins`], [`install`]: which models there are, which are here, how they come.
-//! - [`fetch`], [`incoming`], [`sha256`]: how any file comes in, hashed on the way.
+//! - [`fetch`], [`incoming`], [`folders`], [`sha256`]: how any file comes in, hashed on the way.
 
 pub mod encoder;
 pub mod error;
 pub mod fetch;
+pub mod folders;
 pub mod incoming;
 pub mod install;
 pub mod pins;

@@ -27,7 +27,7 @@ mod scratch;
 
 use std::path::{Path, PathBuf};
 
-use crate::data::test_rows;
+use crate::data::{DataError, DataFolder};
 use crate::error::EvalError;
 use crate::machine::Machine;
 use crate::random::Generator;
@@ -86,11 +86,11 @@ pub fn run(
     let mut figures = Vec::new();
     let (texts, data) = match options.data.as_deref().map(payload_texts) {
         Some(Ok((texts, data))) => (Ok(texts), data),
-        Some(Err(EvalError::File { path, cause })) => {
+        Some(Err(DataError::Absent { path })) => {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            (Err(format!("the data set `{name}` is not here: {cause}")), Vec::new())
+            (Err(format!("the data set `{name}` is not here")), Vec::new())
         }
-        Some(Err(error)) => return Err(error),
+        Some(Err(error)) => return Err(error.into()),
         None => (Err("no folder of benchmark data was given".to_owned()), Vec::new()),
     };
     let changed = match texts {
@@ -133,12 +133,13 @@ pub fn run(
 }
 
 /// The payloads: every row with label 1 of the two test splits.
-fn payload_texts(folder: &Path) -> Result<(Vec<String>, Vec<DataFile>), EvalError> {
+fn payload_texts(folder: &Path) -> Result<(Vec<String>, Vec<DataFile>), DataError> {
     let (mut texts, mut files) = (Vec::new(), Vec::new());
     for split in ["deepset", "jackhhao"] {
-        let (rows, used) = test_rows(folder, split)?;
-        texts.extend(rows.into_iter().filter(|row| row.label == Some(1)).map(|row| row.text));
-        files.extend(used);
+        let split = DataFolder::open(folder).split(split)?;
+        let positive = split.test.into_iter().filter(|row| row.label == Some(1));
+        texts.extend(positive.map(|row| row.text));
+        files.extend(split.files);
     }
     Ok((texts, files))
 }
