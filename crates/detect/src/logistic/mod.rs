@@ -13,6 +13,7 @@ use crate::exact_math::{sigmoid, softplus};
 
 /// How to fit.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FitOptions {
     /// Inverse strength of the penalty, scikit-learn's `C`; above 0.
     pub c: f64,
@@ -25,10 +26,10 @@ pub struct FitOptions {
 }
 
 impl Default for FitOptions {
-    /// `C = 1`, balanced, and a gradient of 1e-7: far closer to the optimum than scikit-learn's 1e-4, so that the result hardly
+    /// `C = 1`, balanced, and a gradient of 1e-8: far closer to the optimum than scikit-learn's 1e-4, so that the result hardly
     /// depends on the path taken.
     fn default() -> Self {
-        Self { c: 1.0, balanced: true, tolerance: 1e-7, max_iterations: 1000 }
+        Self { c: 1.0, balanced: true, tolerance: 1e-8, max_iterations: 1000 }
     }
 }
 

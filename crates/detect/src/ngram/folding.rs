@@ -21,6 +21,7 @@ pub(super) struct Folded {
 
 /// Where n-grams begin and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Lengths {
     /// Characters of the shortest n-gram, from 1.
     pub min: usize,
