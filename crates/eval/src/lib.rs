@@ -5,13 +5,16 @@
 //! what became worse between two reports.
 //!
 //! - [`report`], [`machine`], [`compare`]: what every suite shares.
+//! - [`detection`]: detectors measured.
 //! - [`memory`]: MON's evaluation, and the rules driven beside naive models of themselves.
 
 pub mod compare;
 pub mod data;
+pub mod detection;
 pub mod error;
 pub mod machine;
 pub mod memory;
+
 pub mod random;
 pub mod report;
 
