@@ -5,7 +5,7 @@
 //! what became worse between two reports.
 //!
 //! - [`report`], [`machine`], [`compare`]: what every suite shares.
-//! - [`detection`]: detectors measured.
+//! - [`detection`]: detectors measured. [`plot`]: their pictures.
 //! - [`memory`]: MON's evaluation, and the rules driven beside naive models of themselves.
 
 pub mod compare;
@@ -14,7 +14,7 @@ pub mod detection;
 pub mod error;
 pub mod machine;
 pub mod memory;
-
+pub mod plot;
 pub mod random;
 pub mod report;
 
