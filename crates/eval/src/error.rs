@@ -27,6 +27,17 @@ pub enum EvalError {
         /// What is wrong with it.
         why: String,
     },
+    /// A detector failed, so that there is nothing to measure.
+    #[error("the detector `{method}` failed on `{data_set}`")]
+    Detector {
+        /// Its id.
+        method: String,
+        /// What it was trained or asked on.
+        data_set: String,
+        /// Its own words.
+        #[source]
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A step that only prepares the measurement was not allowed.
     #[error("could not set up the measurement: {0}")]
     Setup(String),

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod plot;
 pub mod random;
 pub mod report;
+pub mod stopwatch;
 
 pub use error::EvalError;
 pub use report::{Figure, Report};
