@@ -63,12 +63,29 @@ impl Better {
             "errors",
             "residual",
             "violations",
+            "flagged",
+            "fp",
+            "fn",
+            "sd",
         ];
         const SAME: &[&str] = &[
-            "total", "cases", "controls", "sessions", "secrets", "pairs", "runs", "rows", "steps",
+            "total",
+            "cases",
+            "controls",
+            "sessions",
+            "secrets",
+            "pairs",
+            "runs",
+            "rows",
+            "steps",
             "payloads",
+            "seeds",
+            "documents",
+            "threshold",
         ];
         let last = id.rsplit('.').next().unwrap_or_default();
+        // `f1_without_leaked_rows` is an F1 and no leak.
+        let last = last.split("_without_").next().unwrap_or_default();
         let says = |words: &[&str]| last.split(['_', '-']).any(|word| words.contains(&word));
         if says(LOWER) || is_duration(unit) || matches!(unit, "tokens" | "bytes") {
             Self::Lower
@@ -287,7 +304,7 @@ mod tests {
 
     fn report(figures: Vec<Figure>) -> Report {
         let machine = Machine { cpu: "c".into(), cores: 1, memory_bytes: 0, os: "linux".into() };
-        Report { suite: "memory".into(), seed: 1, data: vec![], machine, figures }
+        Report { machine, ..Report::of("memory", 1, figures) }
     }
 
     fn verdict(id: &str, unit: &str, old: f64, new: f64, tolerances: Tolerances) -> &'static str {
@@ -313,6 +330,11 @@ mod tests {
             ("payloads.total", "payloads", 199.0, 200.0, Exact, "worse"),
             ("rules.model_steps", "steps", 100.0, 200.0, Exact, "worse"),
             ("deepset.d2.f1", "rate", 0.90, 0.91, Exact, "better"),
+            ("deepset.d2.f1_without_leaked_rows", "rate", 0.90, 0.91, Exact, "better"),
+            ("deepset.d4.f1_sd", "rate", 0.01, 0.02, Exact, "worse"),
+            ("deepset.d2.fp", "rows", 1.0, 2.0, Exact, "worse"),
+            ("deepset.d2.tp", "rows", 50.0, 51.0, Exact, "better"),
+            ("notinject.de.full.flagged_rate", "rate", 0.01, 0.02, Exact, "worse"),
             ("write.p50", "ms", 1.0, 1.4, Exact, "same"),
             ("write.p50", "ms", 1.0, 1.6, Exact, "worse"),
             ("agent.utility", "rate", 0.60, 0.56, Compatible, "same"),

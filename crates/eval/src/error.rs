@@ -24,6 +24,17 @@ pub enum EvalError {
     /// The benchmark data cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// A detector failed, so that there is nothing to measure.
+    #[error("the detector `{method}` failed on `{data_set}`")]
+    Detector {
+        /// Its id.
+        method: String,
+        /// What it was trained or asked on.
+        data_set: String,
+        /// Its own words.
+        #[source]
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A step that only prepares the measurement was not allowed.
     #[error("could not set up the measurement: {0}")]
     Setup(String),

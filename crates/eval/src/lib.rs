@@ -5,15 +5,19 @@
 //! what became worse between two reports.
 //!
 //! - [`report`], [`machine`], [`compare`]: what every suite shares.
+//! - [`detection`]: detectors measured. [`plot`]: their pictures.
 //! - [`memory`]: MON's evaluation, and the rules driven beside naive models of themselves.
 
 pub mod compare;
 pub mod data;
+pub mod detection;
 pub mod error;
 pub mod machine;
 pub mod memory;
+pub mod plot;
 pub mod random;
 pub mod report;
+pub mod stopwatch;
 
 pub use error::EvalError;
 pub use report::{Figure, Report};

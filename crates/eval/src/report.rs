@@ -24,6 +24,66 @@ pub struct Report {
     pub machine: Machine,
     /// What was measured, in the suite's order.
     pub figures: Vec<Figure>,
+    /// The command that measures it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// What a reader must know to read the figures rightly, a paragraph each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// How the figures stand side by side for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<Table>,
+}
+
+/// A table of figures by id: the cell of a row and a column is the figure `row.prefix` `.` `column.suffix`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// The heading.
+    pub title: String,
+    /// What is said below the heading.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// What the first column holds.
+    pub rows_are: String,
+    /// The rows.
+    pub rows: Vec<TableRow>,
+    /// The columns.
+    pub columns: Vec<TableColumn>,
+}
+
+/// One row of a [`Table`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableRow {
+    /// Its name.
+    pub name: String,
+    /// What the ids of its figures begin with.
+    pub prefix: String,
+}
+
+/// One column of a [`Table`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableColumn {
+    /// Its heading.
+    pub title: String,
+    /// What the ids of its figures end with.
+    pub suffix: String,
+    /// What is shown of the figure.
+    pub shows: Shows,
+}
+
+/// What a cell shows of its figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shows {
+    /// The value, with its interval if it has one.
+    Measured,
+    /// What the source says.
+    Published,
+    /// Another product's value.
+    Rival,
 }
 
 /// A file of data.
@@ -193,9 +253,32 @@ impl Report {
         Ok(())
     }
 
+    /// A report of what was measured here with `seed`, still without data, command, notes and tables.
+    pub fn of(suite: &str, seed: u64, figures: Vec<Figure>) -> Self {
+        Self {
+            suite: suite.to_owned(),
+            seed,
+            data: Vec::new(),
+            machine: Machine::here(),
+            figures,
+            command: None,
+            notes: Vec::new(),
+            tables: Vec::new(),
+        }
+    }
+
     /// The report for people: what was measured beside what was published, and how to repeat it.
     pub fn to_markdown(&self) -> String {
         let mut text = format!("# Evaluation: {}\n\n", cell(&self.suite));
+        for note in &self.notes {
+            let _ = writeln!(text, "{}\n", cell(note));
+        }
+        for table in &self.tables {
+            table.write(self, &mut text);
+        }
+        if !self.tables.is_empty() {
+            text.push_str("## All figures\n\n");
+        }
         text.push_str("| figure | measured | 95 % interval | published | unit | source |\n");
         text.push_str("|---|---:|---:|---:|---|---|\n");
         for figure in &self.figures {
@@ -224,6 +307,9 @@ impl Report {
             self.seed,
             cell(&self.machine.to_string())
         );
+        if let Some(command) = &self.command {
+            let _ = write!(text, "\nMeasured by `{}`.\n", cell(command).replace('`', "'"));
+        }
         if !self.data.is_empty() {
             text.push_str("\n| data | rows | SHA-256 |\n|---|---:|---|\n");
         }
@@ -232,6 +318,59 @@ impl Report {
                 writeln!(text, "| {} | {} | {} |", cell(&data.file), data.rows, cell(&data.sha256));
         }
         text
+    }
+}
+
+impl Table {
+    fn write(&self, report: &Report, text: &mut String) {
+        let _ = write!(text, "## {}\n\n", cell(&self.title));
+        if !self.note.is_empty() {
+            let _ = write!(text, "{}\n\n", cell(&self.note));
+        }
+        let titles: Vec<String> = self.columns.iter().map(|column| cell(&column.title)).collect();
+        let _ = writeln!(text, "| {} | {} |", cell(&self.rows_are), titles.join(" | "));
+        let _ = writeln!(text, "|---|{}", "---:|".repeat(self.columns.len()));
+        for row in &self.rows {
+            let shown = |column: &TableColumn| {
+                let figure = report.figure(&format!("{}.{}", row.prefix, column.suffix));
+                figure.map_or(String::new(), |figure| cell(&column.shows.of(figure)))
+            };
+            let cells: Vec<String> = self.columns.iter().map(shown).collect();
+            let _ = writeln!(text, "| {} | {} |", cell(&row.name), cells.join(" | "));
+        }
+        text.push('\n');
+    }
+}
+
+impl Shows {
+    /// The cell's text. Rates stand in per cent.
+    fn of(self, figure: &Figure) -> String {
+        let written = |value: f64| {
+            if figure.unit == "rate" {
+                format!("{:.1} %", value * 100.0)
+            } else if is_whole(value) {
+                format!("{value:.0}")
+            } else {
+                format!("{value:.1}")
+            }
+        };
+        match self {
+            Self::Measured => match (figure.value, figure.ci95) {
+                (None, _) => "not measured".to_owned(),
+                (Some(value), None) => written(value),
+                (Some(value), Some([low, high])) => {
+                    let ends = [low, high].map(|end| written(end).replace(" %", ""));
+                    format!("{} ({}–{})", written(value), ends[0], ends[1])
+                }
+            },
+            Self::Published => figure.published.map_or(String::new(), written),
+            Self::Rival => {
+                let rival = figure.rival.as_ref();
+                rival.map_or(String::new(), |rival| {
+                    format!("{} {}", rival.name, written(rival.value))
+                })
+            }
+        }
     }
 }
 
@@ -293,6 +432,9 @@ mod tests {
                 Figure::rate("deepset.recall", 50, 60),
                 Figure::unmeasured("crash.runs", "runs", "no program to kill"),
             ],
+            command: None,
+            notes: vec![],
+            tables: vec![],
         }
     }
 
@@ -338,6 +480,46 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
         }
         assert!(text.contains("| a\\|b.jsonl | 2 |"));
+    }
+
+    #[test]
+    fn tables_put_figures_side_by_side_and_leave_none_out() {
+        let row = |name: &str, prefix: &str| TableRow { name: name.into(), prefix: prefix.into() };
+        let column = |title: &str, suffix: &str, shows| TableColumn {
+            title: title.into(),
+            suffix: suffix.into(),
+            shows,
+        };
+        let table = Table {
+            title: "deepset".into(),
+            note: "A note.".into(),
+            rows_are: "detector".into(),
+            rows: vec![row("all | of it", "deepset"), row("crashes", "crash")],
+            columns: vec![
+                column("recall", "recall", Shows::Measured),
+                column("published", "recall", Shows::Published),
+                column("runs", "runs", Shows::Measured),
+            ],
+        };
+        let mut report = report();
+        report.figures[1] = Figure::rate("deepset.recall", 50, 60).published(0.9, "a paper");
+        report.tables = vec![table];
+        report.notes = vec!["What to know.".into()];
+        report.command = Some("custody eval detection".into());
+        let text = report.to_markdown();
+        for line in [
+            "What to know.",
+            "## deepset",
+            "A note.",
+            "| detector | recall | published | runs |",
+            "| all \\| of it | 83.3 % (72.0–90.7) | 90.0 % |  |",
+            "| crashes |  |  | not measured |",
+            "| deepset.recall | 0.8333 | 0.7197 – 0.9069 | 0.9000 | rate | a paper |",
+            "Measured by `custody eval detection`.",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+        assert_eq!(Report::from_json(report.to_json().as_bytes()), Ok(report));
     }
 
     #[test]

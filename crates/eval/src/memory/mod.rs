@@ -29,7 +29,6 @@ use std::path::{Path, PathBuf};
 
 use crate::data::{DataError, DataFolder};
 use crate::error::EvalError;
-use crate::machine::Machine;
 use crate::random::Generator;
 use crate::report::{DataFile, Figure, Report};
 use action::Vocabulary;
@@ -128,8 +127,7 @@ pub fn run(
     figures.extend(rule_figures(options, progress)?);
     let crashes = crash::run(&options.program, options.size.crash_runs(), options.seed, progress)?;
     figures.extend(crash_figures(&crashes));
-    let (suite, seed, machine) = ("memory".to_owned(), options.seed, Machine::here());
-    Ok(Report { suite, seed, data, machine, figures })
+    Ok(Report { data, ..Report::of("memory", options.seed, figures) })
 }
 
 /// The payloads: every row with label 1 of the two test splits.

@@ -1,0 +1,406 @@
+//! `custody eval detection`: every method on every data set, on the fixed split and across folds.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::detector::{Method, Mixture, Recipe, Varies};
+use super::figures::{DataSet, Runs, figures, tables};
+use super::pictures::{Picture, pictures};
+use super::sets::parts::{leaks, stratified_folds};
+use super::sets::rows::split;
+use super::sets::{Labelled, Split};
+use super::unit::{LengthTime, Measured, RunFolder, Unit};
+use crate::error::EvalError;
+use crate::report::Report;
+
+/// The data sets, in the order of the report.
+pub const DATA_SETS: [&str; 3] = ["deepset", "jackhhao", "combined"];
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// For every change: one seed, the fixed split.
+    Smoke,
+    /// For a release: five seeds, and five folds beside the fixed split.
+    Full,
+}
+
+impl Size {
+    /// Its name on the command line.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Smoke => "smoke",
+            Self::Full => "full",
+        }
+    }
+
+    const fn seeds(self) -> u64 {
+        match self {
+            Self::Smoke => 1,
+            Self::Full => 5,
+        }
+    }
+
+    const fn folds(self) -> usize {
+        match self {
+            Self::Smoke => 0,
+            Self::Full => 5,
+        }
+    }
+
+    const fn timed_calls(self) -> usize {
+        match self {
+            Self::Smoke => 20,
+            Self::Full => 200,
+        }
+    }
+
+    const fn calls_by_length(self) -> usize {
+        match self {
+            Self::Smoke => 3,
+            Self::Full => 15,
+        }
+    }
+
+    const fn resamples(self) -> usize {
+        match self {
+            Self::Smoke => 200,
+            Self::Full => super::bootstrap::RESAMPLES,
+        }
+    }
+}
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The folder of the benchmark data.
+    pub data: PathBuf,
+    /// The first seed; the others follow it.
+    pub seed: u64,
+    /// How much.
+    pub size: Size,
+    /// Where finished units are kept and taken up again.
+    pub run: Option<PathBuf>,
+}
+
+/// How far a suite is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// What is being measured: `deepset d4 fold-2`.
+    pub part: String,
+    /// Units that are finished.
+    pub done: usize,
+    /// Units in all.
+    pub total: usize,
+    /// An estimate from the units of the same method that are finished; `None` before the first one.
+    pub remaining_seconds: Option<f64>,
+}
+
+/// A report with its pictures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The figures.
+    pub report: Report,
+    /// The pictures.
+    pub pictures: Vec<Picture>,
+}
+
+/// Measures every method. `progress` hears of every unit before it begins, and of the end.
+///
+/// # Errors
+/// When the data is not there or not as documented, a method fails, or a unit cannot be kept. What was
+/// finished before stays in the run's folder.
+pub fn run(
+    options: &Options,
+    methods: &[Method<'_>],
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Outcome, EvalError> {
+    check(methods)?;
+    let folder = RunFolder::open(options.run.as_deref())?;
+    let splits: Result<Vec<Split>, EvalError> =
+        DATA_SETS.iter().map(|name| split(&options.data, name)).collect();
+    let splits = splits?;
+    let plan = plan(options, methods, &splits);
+    let measured = measure_all(options.size, &plan, &folder, progress)?;
+    let sets: Vec<DataSet> =
+        splits.iter().map(|split| data_set(split, methods, &measured)).collect();
+    let mut report = Report::of(
+        "detection",
+        options.seed,
+        figures(&sets, methods, options.size.resamples(), options.seed),
+    );
+    report.tables = tables(&sets, methods);
+    report.notes = notes(options, &sets);
+    report.command = Some(format!(
+        "custody eval detection --size {} --seed {}",
+        options.size.id(),
+        options.seed
+    ));
+    for file in splits.into_iter().flat_map(|split| split.files) {
+        if !report.data.contains(&file) {
+            report.data.push(file);
+        }
+    }
+    Ok(Outcome { pictures: pictures(&sets, methods), report })
+}
+
+/// Refuses two methods of one id, and mixtures of what is not measured before them.
+fn check(methods: &[Method<'_>]) -> Result<(), EvalError> {
+    let mut before: Vec<&str> = Vec::new();
+    for method in methods {
+        let id = method.id();
+        if before.contains(&id) {
+            return Err(EvalError::Setup(format!("two methods are called `{id}`")));
+        }
+        if let Method::Mixture(mixture) = method {
+            let unknown = mixture.parts.iter().find(|(part, _)| !before.contains(&part.as_str()));
+            if let Some((part, _)) = unknown {
+                return Err(EvalError::Setup(format!(
+                    "`{id}` mixes `{part}`, which is not before it"
+                )));
+            }
+        }
+        before.push(id);
+    }
+    Ok(())
+}
+
+/// One unit to come, with the rows it needs.
+struct Planned<'a> {
+    recipe: &'a dyn Recipe,
+    data_set: &'a str,
+    part: String,
+    seed: u64,
+    train: Vec<&'a Labelled>,
+    test: Vec<&'a Labelled>,
+    by_length: bool,
+}
+
+/// What a unit is found by: data set, method, part, seed.
+type Key = (String, String, String, u64);
+
+/// Method by method on the fixed splits, then the folds, which take longest and are needed last.
+fn plan<'a>(options: &Options, methods: &'a [Method<'a>], splits: &'a [Split]) -> Vec<Planned<'a>> {
+    let mut fixed = Vec::new();
+    let mut crossed = Vec::new();
+    for method in methods {
+        let Method::Recipe(recipe) = method else { continue };
+        let recipe: &dyn Recipe = *recipe;
+        let seeds = match recipe.varies() {
+            Varies::No | Varies::WithData => 1,
+            Varies::WithDataAndSeed => options.size.seeds(),
+        };
+        for split in splits {
+            for offset in 0..seeds {
+                fixed.push(Planned {
+                    recipe,
+                    data_set: &split.name,
+                    part: "fixed".to_owned(),
+                    seed: options.seed.wrapping_add(offset),
+                    train: split.train.iter().collect(),
+                    test: split.test.iter().collect(),
+                    by_length: split.name == DATA_SETS[0] && offset == 0,
+                });
+            }
+            let rows: Vec<&Labelled> = split.train.iter().chain(&split.test).collect();
+            let owned: Vec<Labelled> = rows.iter().map(|row| (*row).clone()).collect();
+            let folds = options.size.folds();
+            let fold_of = stratified_folds(&owned, folds, options.seed);
+            for fold in 0..folds {
+                let pick = |inside: bool| -> Vec<&Labelled> {
+                    let chosen =
+                        rows.iter().zip(&fold_of).filter(|(_, of)| (**of == fold) == inside);
+                    chosen.map(|(row, _)| *row).collect()
+                };
+                crossed.push(Planned {
+                    recipe,
+                    data_set: &split.name,
+                    part: format!("fold-{}", fold + 1),
+                    seed: options.seed,
+                    train: pick(false),
+                    test: pick(true),
+                    by_length: false,
+                });
+            }
+        }
+    }
+    fixed.extend(crossed);
+    fixed
+}
+
+fn measure_all(
+    size: Size,
+    plan: &[Planned<'_>],
+    folder: &RunFolder,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<BTreeMap<Key, (Measured, Vec<bool>)>, EvalError> {
+    let mut finished = BTreeMap::new();
+    let mut seconds: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
+    for (done, planned) in plan.iter().enumerate() {
+        let part = format!("{} {} {}", planned.data_set, planned.recipe.id(), planned.part);
+        let remaining_seconds = estimate(&seconds, plan.get(done..).unwrap_or_default());
+        progress(&Progress { part, done, total: plan.len(), remaining_seconds });
+        let own = |rows: &[&Labelled]| -> Vec<Labelled> {
+            rows.iter().map(|row| (*row).clone()).collect()
+        };
+        let (train, test) = (own(&planned.train), own(&planned.test));
+        let is_fixed = planned.part == "fixed";
+        let unit = Unit {
+            suite: "detection",
+            recipe: planned.recipe,
+            data_set: planned.data_set,
+            part: &planned.part,
+            seed: planned.seed,
+            train: &train,
+            test: &test,
+            timed_calls: if is_fixed { size.timed_calls() } else { 0 },
+            calls_by_length: if planned.by_length { size.calls_by_length() } else { 0 },
+        };
+        let measured = match folder.finished(&unit) {
+            Some(measured) => measured,
+            None => unit.measure(folder)?,
+        };
+        let (sum, count) = seconds.entry(planned.recipe.id()).or_default();
+        *sum += measured.unit_seconds;
+        *count += 1;
+        let key = (
+            planned.data_set.to_owned(),
+            planned.recipe.id().to_owned(),
+            planned.part.clone(),
+            planned.seed,
+        );
+        finished.insert(key, (measured, test.iter().map(|row| row.label).collect()));
+    }
+    let (part, done, total) = ("done".to_owned(), plan.len(), plan.len());
+    progress(&Progress { part, done, total, remaining_seconds: Some(0.0) });
+    Ok(finished)
+}
+
+/// Seconds for `left`: each unit as long as those of its method on average, or as all when it has none yet.
+fn estimate(seconds: &BTreeMap<&str, (f64, usize)>, left: &[Planned<'_>]) -> Option<f64> {
+    let (sum, count) =
+        seconds.values().fold((0.0, 0), |(sum, count), (more, units)| (sum + more, count + units));
+    if count == 0 {
+        return None;
+    }
+    let of = |planned: &Planned<'_>| {
+        let own = seconds.get(planned.recipe.id());
+        own.map_or(sum / count as f64, |(sum, count)| sum / *count as f64)
+    };
+    Some(left.iter().map(of).sum())
+}
+
+/// All that was measured on one data set, mixtures included.
+fn data_set(
+    split: &Split,
+    methods: &[Method<'_>],
+    measured: &BTreeMap<Key, (Measured, Vec<bool>)>,
+) -> DataSet {
+    let mut runs: BTreeMap<String, Runs> = BTreeMap::new();
+    for method in methods {
+        let found = match method {
+            Method::Absent { .. } => continue,
+            Method::Mixture(mixture) => mixed(mixture, &runs),
+            Method::Recipe(recipe) => {
+                let own = measured
+                    .iter()
+                    .filter(|((set, id, ..), _)| *set == split.name && id == recipe.id());
+                let (mut fixed, mut folds) = (Vec::new(), Vec::new());
+                for ((_, _, part, _), (unit, labels)) in own {
+                    if part == "fixed" {
+                        fixed.push(unit.clone());
+                    } else {
+                        folds.push((unit.clone(), labels.clone()));
+                    }
+                }
+                Some(Runs { fixed, folds })
+            }
+        };
+        if let Some(found) = found {
+            runs.insert(method.id().to_owned(), found);
+        }
+    }
+    let leaks = leaks(&split.train, &split.test);
+    let labels = split.test.iter().map(|row| row.label).collect();
+    DataSet { name: split.name.clone(), labels, leaks, runs }
+}
+
+/// The runs of a mixture: as many seeds as the part with the most; a part with one run joins all of them.
+fn mixed(mixture: &Mixture, runs: &BTreeMap<String, Runs>) -> Option<Runs> {
+    let parts: Option<Vec<(&Runs, f64)>> =
+        mixture.parts.iter().map(|(id, weight)| Some((runs.get(id)?, *weight))).collect();
+    let parts = parts?;
+    let seeds = parts.iter().map(|(runs, _)| runs.fixed.len()).max()?;
+    let fixed = (0..seeds).map(|seed| {
+        let part = |(runs, weight): &(&Runs, f64)| {
+            Some((runs.fixed.get(seed).or_else(|| runs.fixed.first())?.clone(), *weight))
+        };
+        Some(sum(&parts.iter().map(part).collect::<Option<Vec<_>>>()?, mixture.threshold))
+    });
+    let folds = parts.iter().map(|(runs, _)| runs.folds.len()).min()?;
+    let folds = (0..folds).map(|fold| {
+        let part = |(runs, weight): &(&Runs, f64)| Some((runs.folds.get(fold)?.0.clone(), *weight));
+        let units = parts.iter().map(part).collect::<Option<Vec<_>>>()?;
+        let labels = parts.first()?.0.folds.get(fold)?.1.clone();
+        Some((sum(&units, mixture.threshold), labels))
+    });
+    Some(Runs { fixed: fixed.collect::<Option<_>>()?, folds: folds.collect::<Option<_>>()? })
+}
+
+/// The weighted sum of scores, and the sum of times: one part is asked after the other.
+fn sum(parts: &[(Measured, f64)], threshold: f64) -> Measured {
+    let mut total = Measured { threshold, ..Measured::default() };
+    for (at, (part, weight)) in parts.iter().enumerate() {
+        if at == 0 {
+            total.scores = vec![0.0; part.scores.len()];
+            total.latencies_us = vec![0.0; part.latencies_us.len()];
+            let none = |time: &LengthTime| LengthTime { median_us: 0.0, p95_us: 0.0, ..*time };
+            total.by_length = part.by_length.iter().map(none).collect();
+        }
+        total.training_seconds += part.training_seconds;
+        total.unit_seconds += part.unit_seconds;
+        for (sum, score) in total.scores.iter_mut().zip(&part.scores) {
+            *sum += weight * score;
+        }
+        for (sum, time) in total.latencies_us.iter_mut().zip(&part.latencies_us) {
+            *sum += time;
+        }
+        for (sum, time) in total.by_length.iter_mut().zip(&part.by_length) {
+            sum.median_us += time.median_us;
+            sum.p95_us += time.p95_us;
+        }
+    }
+    total
+}
+
+fn notes(options: &Options, sets: &[DataSet]) -> Vec<String> {
+    let leaked = sets.iter().map(|set| {
+        let (name, found) = (&set.name, &set.leaks);
+        format!("{name} {} of {}", found.rows.len(), set.labels.len())
+    });
+    let leaked: Vec<String> = leaked.collect();
+    vec![
+        format!(
+            "Leaks: test rows that also stand in training, compared without case and punctuation: {}. \
+             Columns that say so leave them out.",
+            leaked.join(", ")
+        ),
+        "The operating points are the detectors' own; none was chosen by a look at the test rows. The rows \
+         `default` and `full` are the shipped detectors, trained on the training parts of these data sets \
+         among others."
+            .to_owned(),
+        format!(
+            "{} seed(s) from {}: methods that depend on a seed show the mean of their seeds. Intervals are \
+             bootstrap 95 % intervals of {} resamples within each class, on the test rows of the fixed split. \
+             Cross-validation has {} folds over training and test rows together, stratified, with repeated \
+             texts in one fold.",
+            options.size.seeds(),
+            options.seed,
+            options.size.resamples(),
+            options.size.folds()
+        ),
+        "Latency is the median of single calls, one text each, after three that warm up. That of a mixture \
+         is the sum of its parts'."
+            .to_owned(),
+    ]
+}
