@@ -64,12 +64,9 @@ fn model() -> NgramModel {
 
 fn bench(criterion: &mut Criterion) {
     let model = model();
-    let ascii: String = "Please look at the letter from our supplier in Lyon and tell me which of the three offers is the \
-        cheapest once shipping and the discount for early payment are counted. "
-        .repeat(2)
-        .chars()
-        .take(240)
-        .collect();
+    let sentence = "Please look at the letter from our supplier in Lyon and tell me which of the three \
+        offers is the cheapest once shipping and the discount for early payment are counted. ";
+    let ascii: String = sentence.repeat(2).chars().take(240).collect();
     let german: String = "Für die Größe der Kästen gilt: Übermaße müssen spätestens bis zum Frühjahr gemeldet werden. "
         .repeat(3)
         .chars()
