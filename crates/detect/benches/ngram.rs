@@ -1,8 +1,10 @@
-//! How long detector D2 takes for a text: 240 characters in ASCII and with umlauts, 10 kB, and loading a model.
+//! How long detector D2 takes for a text: 240 characters in ASCII and with umlauts, 10 kB and
+//! 1 MB, an explanation, and loading a model; and how long the guess at a text's language takes.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use custody_detect::language::guess;
 use custody_detect::ngram::{NgramModel, Options, train};
 
 const ASKS: [&str; 6] = [
@@ -64,18 +66,15 @@ fn model() -> NgramModel {
 
 fn bench(criterion: &mut Criterion) {
     let model = model();
-    let ascii: String = "Please look at the letter from our supplier in Lyon and tell me which of the three offers is the \
-        cheapest once shipping and the discount for early payment are counted. "
-        .repeat(2)
-        .chars()
-        .take(240)
-        .collect();
+    let sentence = "Please look at the letter from our supplier in Lyon and tell me which of the three \
+        offers is the cheapest once shipping and the discount for early payment are counted. ";
+    let ascii: String = sentence.repeat(2).chars().take(240).collect();
     let german: String = "Für die Größe der Kästen gilt: Übermaße müssen spätestens bis zum Frühjahr gemeldet werden. "
         .repeat(3)
         .chars()
         .take(240)
         .collect();
-    let page = ascii.repeat(42);
+    let (page, book) = (ascii.repeat(42), ascii.repeat(4200));
     let bytes = model.to_bytes();
     let mut group = criterion.benchmark_group("ngram");
     group.bench_function("probability_240_ascii", |b| {
@@ -87,11 +86,17 @@ fn bench(criterion: &mut Criterion) {
     group.bench_function("probability_10_kb", |b| {
         b.iter(|| model.probability(black_box(&page)));
     });
+    group.bench_function("probability_1_mb", |b| {
+        b.iter(|| model.probability(black_box(&book)));
+    });
     group.bench_function("contributions_240", |b| {
         b.iter(|| model.contributions(black_box(&ascii), 5));
     });
     group.bench_function("from_bytes", |b| {
         b.iter(|| NgramModel::from_bytes(black_box(&bytes)));
+    });
+    group.bench_function("language_240", |b| {
+        b.iter(|| guess(black_box(&ascii)));
     });
     group.finish();
 }

@@ -1,8 +1,8 @@
 //! Thresholds from calibration rows: what is flagged, what passes, and where a detector does not say.
 //!
-//! A threshold is an order statistic of the benign scores, chosen so that a benign text that is drawn like the calibration rows is
-//! flagged with at most the stated probability; no shape of the scores is assumed. (The split-conformal
-//! quantile: Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, 2005.)
+//! A threshold is an order statistic of the benign scores, chosen so that a benign text that is drawn like the
+//! calibration rows is flagged with at most the stated probability; no shape of the scores is assumed. (The
+//! split-conformal quantile: Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, 2005.)
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,8 @@ pub struct Rates {
 pub struct Scored {
     /// Of the text.
     pub language: Language,
-    /// The detector's; higher is more suspicious.
+    /// The detector's; higher is more suspicious. Decision values serve better than probabilities, which crowd near
+    /// 1.
     pub score: f64,
     /// The label.
     pub attack: bool,
@@ -100,9 +101,9 @@ pub enum CalibrationError {
 
 /// The lowest threshold that a benign text reaches with a probability of at most `rate`, from `benign` scores.
 ///
-/// A score is flagged when it is *at least* the threshold. Of `n` rows it is just above the `(n + 1 - k)`-th lowest score, `k =
-/// ⌊rate · (n + 1)⌋`: fewer than `k` rows are flagged, and rows tied with that score pass. "Just above" is the next number of
-/// single precision, so that a stored threshold means the same when it is read back.
+/// A score is flagged when it is *at least* the threshold. Of `n` rows it is just above the `(n + 1 - k)`-th lowest
+/// score, `k = ⌊rate · (n + 1)⌋`: fewer than `k` rows are flagged, and rows tied with that score pass. "Just above"
+/// is the next number of single precision, so that a stored threshold means the same when it is read back.
 ///
 /// # Errors
 /// [`CalibrationError`]; too few rows when `k` is 0.
@@ -123,8 +124,8 @@ pub fn clearance(attacks: &[f64], rate: f64) -> Result<f64, CalibrationError> {
 }
 
 impl Calibration {
-    /// Calibrates on `rows`. A language with too few benign rows for the rate gets the band of all rows; one with too few attacks
-    /// gets the lower cut of all rows.
+    /// Calibrates on `rows`. A language with too few benign rows for the rate gets the band of all rows; one with too
+    /// few attacks gets the lower cut of all rows.
     ///
     /// # Errors
     /// [`CalibrationError`], if all rows together do not support the rates.

@@ -16,13 +16,15 @@ pub enum Language {
 
 /// Words that are read, from the first; more would not change the guess.
 const MAX_WORDS: usize = 400;
+/// Bytes of the longest word in a list.
+const LONGEST: usize = 12;
 /// What a function word counts.
 const WORD: u32 = 2;
 /// What a word with `ä`, `ö` or `ü` counts for German: other languages have these letters too.
 const UMLAUT: u32 = 1;
 
-/// Common little words. Words that two of the languages share (`in`, `was`, `an`, `will`) stand in no list, or in that of
-/// the language in which they are far more frequent (`die`).
+/// Common little words. Words that two of the languages share (`in`, `was`, `an`, `will`) stand in no list, or in
+/// that of the language in which they are far more frequent (`die`). Sorted, to be searched by halving.
 const ENGLISH: &[&str] = &[
     "about", "all", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
     "did", "do", "does", "don", "for", "from", "had", "has", "have", "he", "her", "his", "how",
@@ -35,18 +37,18 @@ const GERMAN: &[&str] = &[
     "aber", "alle", "alles", "als", "auch", "auf", "aus", "bei", "bin", "bist", "bitte", "da",
     "damit", "dann", "das", "dass", "dein", "deine", "dem", "den", "denn", "der", "dich", "die",
     "diese", "dieser", "dir", "doch", "du", "durch", "ein", "eine", "einem", "einen", "einer",
-    "eines", "er", "es", "euch", "für", "gib", "haben", "habe", "hast", "ich", "ihr", "ihre", "im",
+    "eines", "er", "es", "euch", "für", "gib", "habe", "haben", "hast", "ich", "ihr", "ihre", "im",
     "ist", "jetzt", "kann", "kannst", "kein", "keine", "können", "mein", "meine", "mich", "mir",
     "mit", "muss", "nach", "nicht", "noch", "nun", "nur", "oder", "ohne", "schon", "sein", "seine",
     "sich", "sie", "sind", "soll", "sondern", "um", "und", "uns", "vom", "von", "vor", "warum",
     "welche", "wenn", "werden", "wie", "wir", "wird", "wo", "wurde", "zu", "zum", "zur", "über",
 ];
 const OTHER: &[&str] = &[
-    "af", "att", "au", "av", "avec", "bir", "che", "com", "como", "con", "dans", "de", "del",
-    "della", "det", "di", "e", "een", "el", "en", "est", "et", "het", "il", "ik", "je", "jest",
-    "la", "las", "le", "les", "lo", "los", "mais", "na", "ne", "nie", "niet", "non", "não", "och",
-    "og", "os", "para", "pas", "per", "por", "pour", "på", "que", "qui", "se", "si", "som", "su",
-    "sur", "một", "um", "una", "une", "van", "ve", "voor", "vous", "você", "y", "być", "și", "és",
+    "af", "att", "au", "av", "avec", "bir", "być", "che", "com", "como", "con", "dans", "de",
+    "del", "della", "det", "di", "e", "een", "el", "en", "est", "et", "het", "ik", "il", "je",
+    "jest", "la", "las", "le", "les", "lo", "los", "mais", "một", "na", "ne", "nie", "niet", "non",
+    "não", "och", "og", "os", "para", "pas", "per", "por", "pour", "på", "que", "qui", "se", "si",
+    "som", "su", "sur", "una", "une", "van", "ve", "você", "voor", "vous", "y", "és", "și",
 ];
 
 /// Guesses the language of `text` from its function words and letters; [`Language::Other`] when unsure.
@@ -62,8 +64,9 @@ pub fn guess(text: &str) -> Language {
     {
         words += 1;
         // Longer words are in no list; only their letters count.
-        let lower = if word.len() <= 12 { word.to_lowercase() } else { String::new() };
-        let within = |list: &[&str]| if list.contains(&lower.as_str()) { WORD } else { 0 };
+        let lower = if word.len() <= LONGEST { word.to_lowercase() } else { String::new() };
+        let within =
+            |list: &[&str]| if list.binary_search(&lower.as_str()).is_ok() { WORD } else { 0 };
         english += within(ENGLISH);
         other += within(OTHER).max(if word.chars().any(is_foreign) { WORD } else { 0 });
         german += within(GERMAN).max(letters(word));
@@ -145,6 +148,18 @@ mod tests {
         for text in cases {
             assert_eq!(guess(text), Language::Other, "{text}");
         }
+    }
+
+    #[test]
+    fn the_word_lists_are_sorted_and_share_no_word() {
+        let lists = [ENGLISH, GERMAN, OTHER];
+        for list in lists {
+            assert!(list.is_sorted_by(|a, b| a < b));
+            assert!(list.iter().all(|word| word.len() <= LONGEST));
+        }
+        let mut all = lists.concat();
+        all.sort_unstable();
+        assert!(all.is_sorted_by(|a, b| a < b), "a word stands in two lists");
     }
 
     #[test]

@@ -31,7 +31,8 @@ pub struct Confusion {
     pub tn: u64,
     /// Benign rows that were flagged.
     pub fp: u64,
-    /// Attacks that passed.
+    /// Attacks that passed; `fn` in JSON.
+    #[serde(rename = "fn")]
     pub fn_: u64,
 }
 

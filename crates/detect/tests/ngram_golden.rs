@@ -4,8 +4,8 @@
 use custody_detect::logistic::{FitOptions, Rows, fit};
 use custody_detect::ngram::{Lengths, Options, train};
 
-/// `tests/golden/ngram.json`, written with scikit-learn. Where it leaves ties at the limit to chance, the n-grams were
-/// chosen in ascending order.
+/// `tests/golden/ngram.json`, written with scikit-learn. Where it leaves ties at the limit to chance, the n-grams
+/// were chosen in ascending order.
 #[derive(serde::Deserialize)]
 struct Golden {
     texts: Vec<String>,

@@ -66,7 +66,8 @@ fn a_model_file_cut_anywhere_is_refused() {
     assert!(error.to_string().contains("fetch it again or train anew"), "{error}");
 }
 
-/// The file with the numbers of a tensor replaced from `at` on. Tensors lie by falling size of their type, then by name.
+/// The file with the numbers of a tensor replaced from `at` on. Tensors lie by falling size of their type, then by
+/// name.
 fn with_bytes(tensor: &str, at: usize, new: &[u8]) -> Vec<u8> {
     let mut bytes = model().to_bytes();
     let header = usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
@@ -97,6 +98,21 @@ fn a_model_file_that_contradicts_itself_is_refused() {
     let mut longer = model().to_bytes();
     longer.push(0);
     assert!(matches!(NgramModel::from_bytes(&longer), Err(LoadError::Damaged(_))));
+}
+
+#[test]
+fn a_model_file_with_a_wrong_byte_is_refused_or_still_a_model() {
+    let bytes = model().to_bytes();
+    let mut refused = 0;
+    for at in 0..bytes.len() {
+        let mut wrong = bytes.clone();
+        wrong[at] ^= 0x55;
+        match NgramModel::from_bytes(&wrong) {
+            Ok(model) => assert!((0.0..=1.0).contains(&model.probability(TEXTS[0])), "byte {at}"),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > bytes.len() / 4, "{refused} of {} refused", bytes.len());
 }
 
 #[test]

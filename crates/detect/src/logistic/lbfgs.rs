@@ -1,8 +1,8 @@
 //! Limited-memory BFGS: the minimum of a smooth convex function of many variables.
 //!
 //! Source: Nocedal and Wright, Numerical Optimization, algorithms 7.4 and 7.5; the step is found by bisection on the
-//! weak Wolfe conditions (Lewis and Overton, 2013), which needs nothing but additions, products and comparisons and so gives the
-//! same bits everywhere.
+//! weak Wolfe conditions (Lewis and Overton, 2013), which needs nothing but additions, products and comparisons and
+//! so gives the same bits everywhere.
 
 use std::collections::VecDeque;
 
@@ -43,7 +43,8 @@ struct Pair {
 
 /// Minimises `function`, which fills in the gradient and returns the value, from `start`.
 ///
-/// Ends when no component of the gradient exceeds `tolerance`, when the value no longer falls, or after `limit` steps.
+/// Ends when no component of the gradient exceeds `tolerance`, when the value no longer falls, or after `limit`
+/// steps.
 pub(super) fn minimise(
     mut function: impl FnMut(&[f64], &mut [f64]) -> f64,
     start: Vec<f64>,

@@ -1,8 +1,8 @@
 //! Logistic regression with an L2 penalty, as scikit-learn defines it, fitted by L-BFGS.
 //!
-//! Every sum runs in the order of the rows and columns, and the exponentials come from [`crate::exact_math`]: one input gives
-//! one result, bit for bit, on any x86-64 machine. It is the head of detector D2 (character n-grams, sparse rows) and
-//! of the embedding classifiers (dense rows).
+//! Every sum runs in the order of the rows and columns, and the exponentials come from [`crate::exact_math`]: one
+//! input gives one result, bit for bit, on any x86-64 machine. It is the head of detector D2 (character n-grams,
+//! sparse rows) and of the embedding classifiers (dense rows).
 
 mod lbfgs;
 mod rows;
@@ -26,8 +26,8 @@ pub struct FitOptions {
 }
 
 impl Default for FitOptions {
-    /// `C = 1`, balanced, and a gradient of 1e-8: far closer to the optimum than scikit-learn's 1e-4, so that the result hardly
-    /// depends on the path taken.
+    /// `C = 1`, balanced, and a gradient of 1e-8: far closer to the optimum than scikit-learn's 1e-4, so that the
+    /// result hardly depends on the path taken.
     fn default() -> Self {
         Self { c: 1.0, balanced: true, tolerance: 1e-8, max_iterations: 1000 }
     }
@@ -137,8 +137,8 @@ pub enum FitError {
 
 /// Fits a regression to `rows`; `labels` are true for attacks, and `sample_weights` count a row more or less often.
 ///
-/// With `balanced`, a class's weight is the whole weight divided by twice its own. The objective is the weighted mean of the
-/// logistic loss plus `|weights|² / (2 · c · whole weight)`, as in scikit-learn.
+/// With `balanced`, a class's weight is the whole weight divided by twice its own. The objective is the weighted mean
+/// of the logistic loss plus `|weights|² / (2 · c · whole weight)`, as in scikit-learn.
 ///
 /// # Errors
 /// [`FitError`].

@@ -1,8 +1,9 @@
 //! A model as a file: safetensors, so that loading it runs nothing.
 //!
 //! Tensors: `ngrams` (bytes of all n-grams, UTF-8, one after another), `ends` (where each ends, u32), `idf` and
-//! `coefficients` (f32, one for each n-gram), `intercept` (one f64). The metadata has one entry, `custody`, a JSON object with
-//! the format's version, the options of the training and the origin of the data. Equal models give equal bytes.
+//! `coefficients` (f32, one for each n-gram), `intercept` (one f64). The metadata has one entry, `custody`, a JSON
+//! object with the format's version, the options of the training and the origin of the data. Equal models give equal
+//! bytes.
 
 use std::collections::HashMap;
 use std::str;

@@ -1,7 +1,7 @@
 //! Detector D2: character n-grams within words, TF-IDF and logistic regression; trained and applied here.
 //!
-//! Equal to scikit-learn's `TfidfVectorizer(analyzer="char_wb", sublinear_tf=True, strip_accents="unicode")` followed by
-//! `LogisticRegression(class_weight="balanced")`, and the same bits on every x86-64 machine.
+//! Equal to scikit-learn's `TfidfVectorizer(analyzer="char_wb", sublinear_tf=True, strip_accents="unicode")` followed
+//! by `LogisticRegression(class_weight="balanced")`, and the same bits on every x86-64 machine.
 
 mod file;
 mod folding;

@@ -66,8 +66,8 @@ struct Weight {
     square: f64,
 }
 
-/// Trains a model; `labels` are true for attacks, and `weights` count a text more or less often in the regression (not in the
-/// choice of n-grams).
+/// Trains a model; `labels` are true for attacks, and `weights` count a text more or less often in the regression
+/// (not in the choice of n-grams).
 ///
 /// # Errors
 /// [`TrainError`].
