@@ -4,15 +4,21 @@
 //!
 //! - [`weights`] and [`tokenizer`]: the two kinds of files that make a model.
 //! - [`encoder`]: a BERT encoder and sentence vectors.
+//! - [`classifier`]: a fine-tuned encoder with a head, kept as what differs from its base.
+#![cfg_attr(feature = "train", doc = "- [`train`]: fine-tuning one.")]
 
 mod gemm;
 mod vector;
 
+pub mod classifier;
 pub mod encoder;
 pub mod error;
 pub mod tokenizer;
+#[cfg(feature = "train")]
+pub mod train;
 pub mod weights;
 
+pub use classifier::{Classifier, EncoderClassifier};
 pub use encoder::{Embedder, Encoder, SentenceEmbedder};
 pub use error::{ModelError, WeightsError};
 pub use tokenizer::Tokenizer;
