@@ -4,9 +4,12 @@
 //!
 //! - [`weights`] and [`tokenizer`]: the two kinds of files that make a model.
 //! - [`encoder`]: a BERT encoder and sentence vectors.
+//! - [`classifier`]: a fine-tuned encoder with a head, kept as what differs from its base.
+#![cfg_attr(feature = "train", doc = "- [`train`]: fine-tuning one.")]
 //! - [`registry`], [`pins`], [`install`]: which models there are, which are here, how they come.
 //! - [`fetch`], [`incoming`], [`folders`], [`sha256`]: how any file comes in, hashed on the way.
 
+pub mod classifier;
 pub mod encoder;
 pub mod error;
 pub mod fetch;
@@ -17,6 +20,8 @@ pub mod pins;
 pub mod registry;
 pub mod sha256;
 pub mod tokenizer;
+#[cfg(feature = "train")]
+pub mod train;
 pub mod weights;
 
 mod archive;
@@ -26,6 +31,7 @@ mod source;
 mod vector;
 
 pub use archive::PlaceError;
+pub use classifier::{Classifier, EncoderClassifier};
 pub use encoder::{Embedder, Encoder, SentenceEmbedder};
 pub use error::{ModelError, WeightsError};
 pub use tokenizer::Tokenizer;

@@ -18,13 +18,14 @@ use batch::Batch;
 use forward::Layer;
 
 pub(crate) mod batch;
-mod config;
+pub(crate) mod config;
 mod embedder;
 pub(crate) mod forward;
 pub(crate) mod parameters;
 
 pub use config::Config;
 pub use embedder::{Embedder, SentenceEmbedder};
+pub(crate) use embedder::{encode_all, fit_together};
 
 /// Texts are run in groups of about this many tokens: enough to keep the multiplications busy, few
 /// enough that what a layer computes stays in the cache.
