@@ -15,6 +15,8 @@ use serde::Deserialize;
 pub(crate) struct Config {
     pub(crate) store: StoreConfig,
     pub(crate) replay: ReplayConfig,
+    pub(crate) models: FolderConfig,
+    pub(crate) data: FolderConfig,
 }
 
 /// Where the store and its keys are.
@@ -23,6 +25,13 @@ pub(crate) struct Config {
 pub(crate) struct StoreConfig {
     pub(crate) path: Option<PathBuf>,
     pub(crate) keys: Option<PathBuf>,
+}
+
+/// Where weights, or benchmark data, are.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct FolderConfig {
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// How traces are read.

@@ -7,6 +7,7 @@ use clap::Args;
 use custody_kernel::digest::Digest;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
+use custody_models::registry::Models;
 use custody_runtime::clock::Clock;
 use custody_runtime::keys::KeyFolder;
 use custody_runtime::{Paths, Store, StoreError};
@@ -25,6 +26,9 @@ pub(crate) struct Global {
     /// state folder]
     #[arg(long, global = true, value_name = "DIR", env = "CUSTODY_KEYS")]
     pub(crate) keys: Option<PathBuf>,
+    /// The folder of model weights [default: custody/models in the platform's data folder]
+    #[arg(long, global = true, value_name = "DIR", env = "CUSTODY_MODELS")]
+    pub(crate) models: Option<PathBuf>,
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -40,6 +44,9 @@ pub(crate) struct Context {
     pub(crate) config: Config,
     paths: Paths,
     names_store: bool,
+    models: PathBuf,
+    /// Custody's own folder in the platform's data folder.
+    own_data: PathBuf,
 }
 
 impl Context {
@@ -48,10 +55,11 @@ impl Context {
         let own = folders.config_dir().join("custody").join("custody.toml");
         let config = Config::load(global.config.as_deref(), &own)?;
         let names_store = global.store.is_some();
+        let own_data = folders.data_dir().join("custody");
         let store = global
             .store
             .or_else(|| config.store.path.clone())
-            .unwrap_or_else(|| folders.data_dir().join("custody").join("custody.db"));
+            .unwrap_or_else(|| own_data.join("custody.db"));
         let store = std::path::absolute(&store)
             .with_context(|| format!("`{}` is not a path", store.display()))?;
         let state = folders.state_dir().unwrap_or_else(|| folders.data_dir().join("state"));
@@ -59,7 +67,12 @@ impl Context {
             .keys
             .or_else(|| config.store.keys.clone())
             .unwrap_or_else(|| state.join("custody").join(folder_name(&store)));
-        Ok(Self { json: global.json, config, paths: Paths { store, keys }, names_store })
+        let models = global
+            .models
+            .or_else(|| config.models.dir.clone())
+            .unwrap_or_else(|| own_data.join("models"));
+        let paths = Paths { store, keys };
+        Ok(Self { json: global.json, config, paths, names_store, models, own_data })
     }
 
     /// Where the store is and its keys are.
@@ -70,6 +83,21 @@ impl Context {
     /// Whether a store was named on the command line or in the environment.
     pub(crate) fn names_store(&self) -> bool {
         self.names_store
+    }
+
+    /// The models on this machine.
+    pub(crate) fn models(&self) -> Models {
+        Models::open(&self.models)
+    }
+
+    /// The folder of the benchmark data: the one named, else configured, else beside a checkout of the
+    /// project, else the user's own.
+    pub(crate) fn data_folder(&self, named: Option<PathBuf>) -> PathBuf {
+        let beside = || Some(PathBuf::from("../shared/data")).filter(|folder| folder.is_dir());
+        named
+            .or_else(|| self.config.data.dir.clone())
+            .or_else(beside)
+            .unwrap_or_else(|| self.own_data.join("data"))
     }
 
     /// The folder of the keys.

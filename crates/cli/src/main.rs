@@ -46,6 +46,9 @@ enum Command {
     Keys(command::keys::Command),
     #[command(subcommand)]
     Principal(command::principal::Command),
+    #[command(subcommand)]
+    Models(command::models::Command),
+    Data(command::data::Args),
     Doctor(command::doctor::Args),
     /// Measure whether the claims hold
     #[command(subcommand)]
@@ -97,6 +100,8 @@ fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Ledger(command) => command::ledger::run(&context, command),
         Command::Keys(command) => command::keys::run(&context, command),
         Command::Principal(command) => command::principal::run(&context, command),
+        Command::Models(command) => command::models::run(&context, command),
+        Command::Data(args) => command::data::run(&context, args),
         Command::Doctor(args) => command::doctor::run(&context, &args),
         Command::Eval(command) => command::eval::run(&context, command),
         Command::Completions(args) => command::completions::run(&args),

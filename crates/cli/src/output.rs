@@ -159,6 +159,54 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// A number of bytes as people say it: `90.9 MB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
+    for (unit, name) in UNITS {
+        if bytes >= unit {
+            let tenths = bytes / (unit / 10);
+            return format!("{}.{} {name}", tenths / 10, tenths % 10);
+        }
+    }
+    format!("{bytes} B")
+}
+
+/// How far a transfer is, on a terminal's standard error; silent everywhere else.
+pub(crate) struct Transfer {
+    bar: indicatif::ProgressBar,
+    file: String,
+}
+
+impl Transfer {
+    pub(crate) fn new() -> Self {
+        // Draws nothing unless standard error is a terminal.
+        let bar = indicatif::ProgressBar::no_length();
+        Self { bar, file: String::new() }
+    }
+
+    pub(crate) fn show(&mut self, at: &custody_models::install::Progress<'_>) {
+        const KNOWN: &str = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+        const UNKNOWN: &str = "{msg} {spinner} {bytes} {bytes_per_sec}";
+        if self.file != at.file {
+            at.file.clone_into(&mut self.file);
+            self.bar.reset();
+            self.bar.set_message(shown(at.file));
+            let template = if at.of.is_some() { KNOWN } else { UNKNOWN };
+            if let Ok(style) = indicatif::ProgressStyle::with_template(template) {
+                self.bar.set_style(style);
+            }
+            if let Some(of) = at.of {
+                self.bar.set_length(of);
+            }
+        }
+        self.bar.set_position(at.bytes);
+    }
+
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// A cell without style.
 pub(crate) fn cell(text: impl Display) -> (String, Style) {
     (text.to_string(), Style::new())
@@ -167,6 +215,14 @@ pub(crate) fn cell(text: impl Display) -> (String, Style) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_size_is_said_with_one_decimal() {
+        let cases = [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (90_868_376, "90.8 MB")];
+        for (bytes, said) in cases {
+            assert_eq!(size(bytes), said);
+        }
+    }
 
     #[test]
     fn stored_text_cannot_steer_the_terminal_or_hide() {

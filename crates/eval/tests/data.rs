@@ -26,16 +26,6 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// So many MiB of one byte.
-fn gzip_of(byte: u8, mib: usize) -> Vec<u8> {
-    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    let mebibyte = vec![byte; 1 << 20];
-    for _ in 0..mib {
-        packed.write_all(&mebibyte).unwrap();
-    }
-    packed.finish().unwrap()
-}
-
 /// A folder with one file `rows.jsonl`.
 fn holding(bytes: &[u8]) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -97,17 +87,13 @@ fn a_line_that_is_no_row_is_named_with_its_file_and_number() {
 }
 
 #[test]
-fn a_file_that_is_empty_cut_off_endless_or_absent_is_refused() {
+fn a_file_that_is_empty_cut_off_or_absent_is_refused() {
     let packed = gzip(ROW.repeat(1000).as_bytes());
-    let bomb = gzip_of(b'\n', 513);
-    let line = gzip_of(b' ', 65);
-    let cases: [(&str, &[u8], &str); 6] = [
+    let cases: [(&str, &[u8], &str); 4] = [
         ("empty", b"", "holds no rows"),
         ("blank", b"\n \n", "holds no rows"),
         ("gzip of nothing", &gzip(b""), "holds no rows"),
         ("cut off", &packed[..packed.len() / 2], "line 1: the gzip file is cut off"),
-        ("a bomb", &bomb, "the file unpacks to more than"),
-        ("one long line", &line, "line 1: is longer than"),
     ];
     for (name, bytes, why) in cases {
         let (_folder, path) = holding(bytes);

@@ -1,6 +1,7 @@
 //! `custody doctor`: is everything in order, and what to do if not.
 
 use custody_kernel::id::Timestamp;
+use custody_models::registry::ModelsError;
 use custody_runtime::clock::Clock;
 use custody_runtime::store::VerifyReport;
 use custody_runtime::watch::FileState;
@@ -47,7 +48,7 @@ impl Report {
     }
 
     fn warn(&mut self, check: &'static str, finding: impl Into<String>, todo: &str) {
-        let todo = Some(todo.to_owned());
+        let todo = (!todo.is_empty()).then(|| todo.to_owned());
         self.0.push(Check { check, level: Level::Warn, finding: finding.into(), todo });
     }
 
@@ -64,6 +65,7 @@ pub(crate) fn run(context: &Context, _: &Args) -> anyhow::Result<Outcome> {
     folders(&mut report, context.paths());
     keys(&mut report, context);
     disk(&mut report, context.paths());
+    weights(&mut report, context);
     if has_terminal() {
         report.ok("terminal", "there is one to type passphrases on");
     } else {
@@ -148,6 +150,20 @@ fn keys(report: &mut Report, context: &Context) {
             finding,
             "if others may have read them, `custody keys rotate --apply` too",
         );
+    }
+}
+
+/// The embedder that the detectors beyond the default need. Looks, but does not hash 90 MB.
+const EMBEDDER: &str = "all-minilm-l6-v2";
+
+fn weights(report: &mut Report, context: &Context) {
+    match context.models().find(EMBEDDER) {
+        Ok(_) => report.ok("weights", format!("{EMBEDDER} is here")),
+        Err(ModelsError::Absent { command, .. }) => report.ok(
+            "weights",
+            format!("{EMBEDDER} is not here; the default detector needs none (`{command}`)"),
+        ),
+        Err(error) => report.warn("weights", error.to_string(), ""),
     }
 }
 

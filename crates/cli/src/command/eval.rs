@@ -24,9 +24,9 @@ pub(crate) enum Command {
 /// Measure MON Tables 6 and 7 on the real data and a real store.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Memory {
-    /// Benchmark data
-    #[arg(long, value_name = "DIR", env = "CUSTODY_DATA", default_value = "../shared/data")]
-    data: PathBuf,
+    /// Benchmark data [default: as for `custody data`]
+    #[arg(long, value_name = "DIR", env = "CUSTODY_DATA")]
+    data: Option<PathBuf>,
     /// How much: smoke takes a minute or two, full is for a release
     #[arg(long, value_name = "smoke|full", default_value = "smoke", value_parser = parse_size)]
     size: Size,
@@ -80,7 +80,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
 fn measure(context: &Context, args: &Memory) -> anyhow::Result<Outcome> {
     let program = std::env::current_exe().context("could not find this program")?;
     let options = Options {
-        data: Some(args.data.clone()),
+        data: Some(context.data_folder(args.data.clone())),
         seed: args.seed,
         size: args.size,
         program: Program::Custody(program),

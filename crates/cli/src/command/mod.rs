@@ -1,11 +1,13 @@
 //! One file per command: its arguments, and what it prints.
 
 pub(crate) mod completions;
+pub(crate) mod data;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod keys;
 pub(crate) mod ledger;
 pub(crate) mod memory;
+pub(crate) mod models;
 pub(crate) mod principal;
 pub(crate) mod replay;

@@ -177,6 +177,17 @@ impl Home {
     }
 }
 
+/// Records that the calling test could not run here, and why; see `xtask/src/test.rs`. The caller returns.
+pub fn skipped(reason: &str) {
+    let thread = std::thread::current();
+    let line = format!("SKIPPED: {}: {reason}\n", thread.name().unwrap_or("a test"));
+    eprint!("{line}");
+    if let Some(list) = std::env::var_os("CUSTODY_SKIPPED_TESTS") {
+        let mut list = std::fs::File::options().append(true).open(list).unwrap();
+        list.write_all(line.as_bytes()).unwrap();
+    }
+}
+
 fn give(child: &mut Child, input: &str) {
     let mut stdin = child.stdin.take().unwrap();
     // Who does not read its input may be gone before it is written.

@@ -14,10 +14,17 @@ use serde_json::{Map, Value};
 use super::error::DataError;
 use crate::report::DataFile;
 
-/// The longest file that is read: 512 MiB, packed and unpacked.
-const MAX_BYTES: u64 = 512 << 20;
-/// The longest line: 64 MiB, so that a text of 10 MB passes however it is escaped.
-const MAX_LINE: u64 = 64 << 20;
+/// How much is read.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Of a file, packed and unpacked.
+    bytes: u64,
+    /// Of a line.
+    line: u64,
+}
+
+/// 512 MiB; lines of 64 MiB, so that a text of 10 MB passes however it is escaped.
+const LIMITS: Limits = Limits { bytes: 512 << 20, line: 64 << 20 };
 
 /// One row of a data set.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,9 +65,9 @@ pub struct DataSet {
 pub fn read_rows(path: &Path) -> Result<DataSet, DataError> {
     let bytes = read_file(path)?;
     let rows = if bytes.starts_with(&[0x1f, 0x8b]) {
-        rows_of(path, MultiGzDecoder::new(&bytes[..]))
+        rows_of(path, MultiGzDecoder::new(&bytes[..]), LIMITS)
     } else {
-        rows_of(path, &bytes[..])
+        rows_of(path, &bytes[..], LIMITS)
     }?;
     let file = DataFile {
         file: path.display().to_string(),
@@ -74,33 +81,36 @@ pub fn read_rows(path: &Path) -> Result<DataSet, DataError> {
 pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
     let file = File::open(path).map_err(DataError::read(path))?;
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(DataError::read(path))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(DataError::file(path, format!("is longer than {MAX_BYTES} bytes; split it")));
+    file.take(LIMITS.bytes + 1).read_to_end(&mut bytes).map_err(DataError::read(path))?;
+    if bytes.len() as u64 > LIMITS.bytes {
+        return Err(DataError::file(
+            path,
+            format!("is longer than {} bytes; split it", LIMITS.bytes),
+        ));
     }
     Ok(bytes)
 }
 
-fn rows_of(path: &Path, from: impl Read) -> Result<Vec<Row>, DataError> {
-    let mut reader = BufReader::new(from.take(MAX_BYTES + 1));
+fn rows_of(path: &Path, from: impl Read, limits: Limits) -> Result<Vec<Row>, DataError> {
+    let mut reader = BufReader::new(from.take(limits.bytes + 1));
     let (mut rows, mut line, mut number, mut unpacked) = (Vec::new(), Vec::new(), 0, 0);
     loop {
         line.clear();
         number += 1;
         let fail = |why: String| DataError::Line { path: path.into(), line: number, why };
         let length = (&mut reader)
-            .take(MAX_LINE + 1)
+            .take(limits.line + 1)
             .read_until(b'\n', &mut line)
             .map_err(|cause| fail(unreadable(&cause)))?;
         if length == 0 {
             break;
         }
         unpacked += length as u64;
-        if length as u64 > MAX_LINE {
-            return Err(fail(format!("is longer than {MAX_LINE} bytes")));
+        if length as u64 > limits.line {
+            return Err(fail(format!("is longer than {} bytes", limits.line)));
         }
-        if unpacked > MAX_BYTES {
-            return Err(fail(format!("the file unpacks to more than {MAX_BYTES} bytes")));
+        if unpacked > limits.bytes {
+            return Err(fail(format!("the file unpacks to more than {} bytes", limits.bytes)));
         }
         if !line.trim_ascii().is_empty() {
             rows.push(row(&line, number).map_err(fail)?);
@@ -152,4 +162,27 @@ fn row(line: &[u8], number: u64) -> Result<Row, String> {
 /// A value, short enough for a message.
 fn cut(value: &Value) -> String {
     value.to_string().chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_unpacks_without_end_and_a_line_without_end_are_refused() {
+        let limits = Limits { bytes: 100, line: 20 };
+        let said = |from: &mut dyn Read| match rows_of(Path::new("f"), from, limits) {
+            Ok(rows) => format!("{} rows", rows.len()),
+            Err(error) => error.to_string(),
+        };
+        let row = b"{\"text\": \"x\"}\n";
+        assert_eq!(said(&mut &row.repeat(7)[..]), "7 rows");
+        assert_eq!(
+            said(&mut &row.repeat(8)[..]),
+            "`f` line 8: the file unpacks to more than 100 bytes"
+        );
+        let endless = "`f` line 101: the file unpacks to more than 100 bytes";
+        assert_eq!(said(&mut io::repeat(b'\n')), endless);
+        assert_eq!(said(&mut io::repeat(b' ')), "`f` line 1: is longer than 20 bytes");
+    }
 }
