@@ -3,6 +3,7 @@
 //! - [`sets`]: the texts, and how they are parted.
 //! - [`detector`]: what is measured. [`unit`]: one piece of work, kept when it is done.
 //! - [`suite`]: `custody eval detection`. [`published`]: what others say. [`pictures`]: how it looks.
+//! - [`overdefence`], [`buried`], [`prefilter`]: the suites of those names.
 //! - [`metrics`], [`bootstrap`]: figures over scores and labels, and their intervals.
 
 pub mod sets;
@@ -12,6 +13,12 @@ pub mod detector;
 pub mod unit;
 
 pub mod suite;
+
+pub mod overdefence;
+
+pub mod buried;
+
+pub mod prefilter;
 
 pub mod published;
 

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
+pub mod words;
+
 use std::path::PathBuf;
 use std::process::Command;
 

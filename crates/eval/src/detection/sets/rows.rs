@@ -27,22 +27,22 @@ pub struct Labelled {
 
 /// One row with the fields that only some files have.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Row {
-    pub(super) id: String,
-    pub(super) text: String,
-    pub(super) label: Option<u8>,
+pub(in crate::detection) struct Row {
+    pub(in crate::detection) id: String,
+    pub(in crate::detection) text: String,
+    pub(in crate::detection) label: Option<u8>,
     #[serde(flatten)]
     fields: BTreeMap<String, Value>,
 }
 
 impl Row {
     /// A field that holds text; empty when the row has none of that name.
-    pub(super) fn field(&self, name: &str) -> &str {
+    pub(in crate::detection) fn field(&self, name: &str) -> &str {
         self.fields.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// The row with its label, when it has one.
-    pub(super) fn labelled(self) -> Option<Labelled> {
+    pub(in crate::detection) fn labelled(self) -> Option<Labelled> {
         let label = self.label? == 1;
         Some(Labelled { id: self.id, text: self.text, label })
     }
@@ -52,7 +52,10 @@ impl Row {
 ///
 /// # Errors
 /// [`EvalError::File`] when it is not there, [`EvalError::Data`] when it is not as documented.
-pub(super) fn read(folder: &Path, file: &str) -> Result<(Vec<Row>, DataFile), EvalError> {
+pub(in crate::detection) fn read(
+    folder: &Path,
+    file: &str,
+) -> Result<(Vec<Row>, DataFile), EvalError> {
     let path = folder.join(file);
     let bytes = std::fs::read(&path).map_err(EvalError::file(&path))?;
     let sha256 = Digest::of(&bytes).to_string();
