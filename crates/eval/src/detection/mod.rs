@@ -4,6 +4,7 @@
 //! - [`detector`]: what is measured. [`unit`]: one piece of work, kept when it is done.
 //! - [`suite`]: `custody eval detection`. [`published`]: what others say. [`pictures`]: how it looks.
 //! - [`overdefence`], [`buried`], [`prefilter`]: the suites of those names.
+//! - [`python`]: the same work in Python, when it is there.
 //! - [`metrics`], [`bootstrap`]: figures over scores and labels, and their intervals.
 
 pub mod sets;
@@ -19,6 +20,8 @@ pub mod overdefence;
 pub mod buried;
 
 pub mod prefilter;
+
+pub mod python;
 
 pub mod published;
 
