@@ -84,14 +84,59 @@ def torch():
     return {"version": package.__version__, "us_p50": median_us(call), "score": float(call()[0])}
 
 
+def exported(path):
+    """Writes the embedding of `torch()` to `path` as ONNX, in 32-bit floats."""
+    import torch as package
+    from transformers import AutoModel
+
+    try:
+        import onnx  # noqa: F401
+    except ImportError:
+        # The exporter asks for this package only to add functions that this model has none of.
+        from torch.onnx._internal.torchscript_exporter import onnx_proto_utils
+
+        onnx_proto_utils._add_onnxscript_fn = lambda model, _: model
+
+    class Embedding(package.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = AutoModel.from_pretrained(task["model"], attn_implementation="eager")
+
+        def forward(self, input_ids, attention_mask):
+            found = self.model(input_ids=input_ids, attention_mask=attention_mask)
+            return package.nn.functional.normalize(found.last_hidden_state.mean(dim=1), dim=1)
+
+    ids = package.ones(1, 8, dtype=package.long)
+    names = ["input_ids", "attention_mask"]
+    package.onnx.export(
+        Embedding().eval(),
+        (ids, package.ones_like(ids)),
+        path,
+        input_names=names,
+        dynamic_axes={name: {1: "tokens"} for name in names},
+        dynamo=False,
+    )
+
+
 def onnxruntime():
+    if task.get("onnx") is not None:
+        return session_time(task["onnx"])
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "embedding.onnx")
+        exported(path)
+        return session_time(path)
+
+
+def session_time(path):
     import numpy as np
     import onnxruntime as package
 
     options = package.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    session = package.InferenceSession(task["onnx"], options, providers=["CPUExecutionProvider"])
+    session = package.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     encode = tokens()
     wanted = {one.name for one in session.get_inputs()}
 
@@ -122,6 +167,6 @@ found = {
     "python": platform.python_version(),
     "sklearn": attempt(sklearn),
     "torch": attempt(torch, "model"),
-    "onnxruntime": attempt(onnxruntime, "model", "onnx"),
+    "onnxruntime": attempt(onnxruntime, "model"),
 }
 os.write(answer_to, json.dumps(found).encode())

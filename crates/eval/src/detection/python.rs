@@ -33,7 +33,8 @@ pub struct Question<'a> {
     pub calls: usize,
     /// The folder of MiniLM (`config.json`, `model.safetensors`, `tokenizer.json`), for torch.
     pub model: Option<&'a Path>,
-    /// The same model as ONNX, for ONNX Runtime; it takes the tokenizer of `model`.
+    /// The same model as ONNX, for ONNX Runtime, with the tokenizer of `model`. Without it torch writes one,
+    /// in 32-bit floats, to a temporary file.
     pub onnx: Option<&'a Path>,
     /// How long all of it may take.
     pub timeout_ms: u64,
