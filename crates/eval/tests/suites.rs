@@ -111,7 +111,7 @@ fn the_prefilter_is_measured_on_rows_and_sources_held_back() {
     assert_eq!(words.trained.get(), 4, "once by row and once for each of three groups");
     assert!(report.value("prefilter.auroc").unwrap() > 0.8);
     assert_eq!(report.value("prefilter.threshold"), Some(0.5));
-    for name in ["fpr", "recall", "rows"] {
+    for name in ["fpr", "recall", "rows", "latency_us_p50"] {
         assert!(report.value(&format!("prefilter.{name}")).is_some(), "{name}");
     }
     assert_eq!(report.value("prefilter.qualifire.rows"), Some(5_000.0));

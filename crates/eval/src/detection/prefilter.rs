@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::bootstrap::{RESAMPLES, intervals};
 use super::detector::{Failure, Recipe};
-use super::metrics::{Scored, reliability};
+use super::metrics::{Scored, percentile, reliability};
 use super::pictures::Picture;
 use super::sets::Labelled;
 use super::sets::parts::{hash, normal_form};
@@ -212,6 +212,11 @@ fn split_figures(
         Figure::count(&name("positive_rows"), counts.positives(), "rows"),
         Figure::real(&name("training_seconds"), measured.training_seconds, "s"),
     ];
+    if id == "prefilter"
+        && let Some(time) = percentile(&measured.latencies_us, 50.0)
+    {
+        figures.push(Figure::real(&name("latency_us_p50"), time, "us"));
+    }
     if let Some(found) = reliability(&measured.scores, &labels, 10) {
         let error = found.expected_calibration_error;
         figures.push(Figure::real(&name("calibration_error"), error, "rate"));
