@@ -81,6 +81,7 @@ impl Better {
             "payloads",
             "seeds",
             "documents",
+            "groups",
             "threshold",
         ];
         let last = id.rsplit('.').next().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! The detection suite, with small real detectors on rows of our own.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use std::cell::Cell;
-use std::collections::BTreeMap;
+mod common;
+
 use std::fs;
 use std::path::Path;
 
@@ -10,72 +10,7 @@ use custody_eval::detection::detector::{Detector, Failure, Method, Mixture, Reci
 use custody_eval::detection::suite::{DATA_SETS, Options, Outcome, Size, run};
 use custody_eval::report::Report;
 
-/// Naive Bayes over words: a detector that really learns.
-struct Words {
-    id: &'static str,
-    varies: Varies,
-    trained: Cell<usize>,
-}
-
-struct TrainedWords {
-    weights: BTreeMap<String, f64>,
-}
-
-impl Words {
-    fn new(id: &'static str, varies: Varies) -> Self {
-        Self { id, varies, trained: Cell::new(0) }
-    }
-}
-
-impl Recipe for Words {
-    fn id(&self) -> &str {
-        self.id
-    }
-
-    fn title(&self) -> &str {
-        self.id
-    }
-
-    fn fingerprint(&self) -> String {
-        "words 1".to_owned()
-    }
-
-    fn varies(&self) -> Varies {
-        self.varies
-    }
-
-    fn train(&self, task: Task<'_>) -> Result<Box<dyn Detector>, Failure> {
-        self.trained.set(self.trained.get() + 1);
-        let mut counts: BTreeMap<String, [f64; 2]> = BTreeMap::new();
-        // The seed leaves one row out, so that seeds differ as they do in real training.
-        for (at, row) in task.train.iter().enumerate() {
-            if at as u64 == task.seed {
-                continue;
-            }
-            for word in row.text.split_whitespace() {
-                counts.entry(word.to_lowercase()).or_insert([1.0, 1.0])[usize::from(row.label)] +=
-                    1.0;
-            }
-        }
-        let weights = counts.into_iter().map(|(word, [no, yes])| (word, (yes / no).ln())).collect();
-        Ok(Box::new(TrainedWords { weights }))
-    }
-}
-
-impl Detector for TrainedWords {
-    fn scores(&self, texts: &[&str]) -> Result<Vec<f64>, Failure> {
-        let score = |text: &&str| {
-            let words = text.split_whitespace().map(str::to_lowercase);
-            let sum: f64 = words.filter_map(|word| self.weights.get(&word)).sum();
-            1.0 / (1.0 + (-sum).exp())
-        };
-        Ok(texts.iter().map(score).collect())
-    }
-
-    fn threshold(&self) -> f64 {
-        0.5
-    }
-}
+use common::words::Words;
 
 /// A detector that gives one score too few.
 struct Short;

@@ -1,11 +1,17 @@
 //! Detectors measured: how much they find, how much they flag wrongly, how sure and how fast they are.
 //!
 //! - [`sets`]: the texts, and how they are parted.
-//! - [`detector`]: what is measured. [`unit`]: one piece of work, kept when it is done.
-//! - [`suite`]: `custody eval detection`. [`published`]: what others say. [`pictures`]: how it looks.
 //! - [`metrics`], [`bootstrap`]: figures over scores and labels, and their intervals.
+//! - [`detector`]: what is measured. [`mod@unit`]: one piece of work, kept when it is done.
+//! - [`suite`]: `custody eval detection`, with [`published`] figures and [`pictures`].
+//! - [`overdefence`], [`buried`], [`prefilter`]: the suites of those names.
+//! - [`python`]: the same work in Python, when it is there.
 
 pub mod sets;
+
+pub mod metrics;
+
+pub mod bootstrap;
 
 pub mod detector;
 
@@ -13,12 +19,16 @@ pub mod unit;
 
 pub mod suite;
 
+mod figures;
+
 pub mod published;
 
 pub mod pictures;
 
-mod figures;
+pub mod overdefence;
 
-pub mod metrics;
+pub mod buried;
 
-pub mod bootstrap;
+pub mod prefilter;
+
+pub mod python;

@@ -24,11 +24,16 @@ pub struct Bar {
 }
 
 /// The picture: bars that lie, so that long labels can be read. `axis` names the rate with its unit.
+///
+/// A series without any rate is left out; where another has one, the gap is said.
 pub fn picture(title: &str, axis: &str, series: &[String], groups: &[Group]) -> String {
+    let measured =
+        |at: &usize| groups.iter().any(|group| matches!(group.bars.get(*at), Some(Some(_))));
+    let shown: Vec<usize> = (0..series.len()).filter(measured).collect();
     let bar_height = 15.0;
-    let group_height = bar_height * series.len() as f64 + 16.0;
+    let group_height = bar_height * shown.len().max(1) as f64 + 16.0;
     let height = group_height * groups.len() as f64;
-    let mut svg = Svg::new(title, 900.0, height + 150.0);
+    let mut svg = Svg::new(title, 940.0, height + 150.0);
     let bars = || groups.iter().flat_map(|group| group.bars.iter().flatten());
     let limits = groups.iter().filter_map(|group| group.limit);
     let highest = bars().map(|bar| bar.ci95[1].max(bar.rate)).chain(limits).fold(0.0, f64::max);
@@ -38,28 +43,31 @@ pub fn picture(title: &str, axis: &str, series: &[String], groups: &[Group]) -> 
         x: Axis::rates(axis, 0.0, end),
         y: Axis::categories(),
         corner: [230.0, 64.0],
-        size: [460.0, height.max(1.0)],
+        size: [440.0, height.max(1.0)],
     };
     frame.draw(&mut svg);
     for (at, group) in groups.iter().enumerate() {
         let top = frame.corner[1] + group_height * at as f64;
         let middle = top + group_height / 2.0 + 4.0;
-        svg.text("", [frame.corner[0] - 12.0, middle], Anchor::End, &short(&group.label, 32));
-        for (series, bar) in group.bars.iter().enumerate() {
-            let y = top + 8.0 + bar_height * series as f64;
-            draw_bar(&mut svg, &frame, series, [y, bar_height - 2.0], bar.as_ref());
+        svg.text("", [frame.corner[0] - 12.0, middle], Anchor::End, &short(&group.label, 27));
+        for (place, series) in shown.iter().enumerate() {
+            let y = top + 8.0 + bar_height * place as f64;
+            let bar = group.bars.get(*series).and_then(Option::as_ref);
+            draw_bar(&mut svg, &frame, place, [y, bar_height - 2.0], bar);
         }
         if let Some(limit) = group.limit {
             let [x, _] = frame.at(limit, 0.0);
             svg.line("guide", [x, top + 2.0], [x, top + group_height - 2.0]);
         }
     }
-    let entry = |name: &String| Entry { name: name.clone(), note: String::new() };
-    let entries: Vec<Entry> = series.iter().map(entry).collect();
-    legend(&mut svg, [712.0, 70.0], Mark::Block, &entries);
+    let entry = |at: &usize| Entry { name: series[*at].clone(), note: String::new() };
+    let entries: Vec<Entry> = shown.iter().map(entry).collect();
+    legend(&mut svg, [736.0, 70.0], Mark::Block, &entries);
     let below = height + 140.0;
-    let says = "whiskers: 95 % intervals; dashed: the limit set for the group";
-    svg.text("note", [frame.corner[0], below], Anchor::Start, says);
+    let limited = groups.iter().any(|group| group.limit.is_some());
+    let limit = if limited { "; dashed: the limit set for the group" } else { "" };
+    let says = format!("whiskers: 95 % intervals{limit}");
+    svg.text("note", [frame.corner[0], below], Anchor::Start, &says);
     svg.finish()
 }
 
@@ -93,11 +101,12 @@ mod tests {
             Group { label: "e-mails".into(), bars: vec![bar(0.01), bar(0.0)], limit: Some(0.01) },
             Group { label: "German".into(), bars: vec![bar(0.034_56), None], limit: None },
         ];
-        let series = ["default".to_owned(), "full".to_owned()];
+        let series = ["default".to_owned(), "full".to_owned(), "absent".to_owned()];
         let file = picture("flagged", "flagged, % of texts", &series, &groups);
         for text in [">1 %<", ">0 %<", ">3.46 %<", ">not measured<", ">German<", ">full<"] {
             assert!(file.contains(text), "{text} in {file}");
         }
+        assert!(!file.contains("absent"), "a series of gaps is none");
         assert_eq!(file.matches("class=\"guide\"").count(), 1);
     }
 }

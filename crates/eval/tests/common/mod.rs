@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
+pub mod words;
+
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -24,7 +26,7 @@ pub fn data() -> Option<PathBuf> {
 }
 
 /// Records that the calling test could not run here, and why. The caller returns.
-fn skipped(reason: &str) {
+pub fn skipped(reason: &str) {
     let thread = std::thread::current();
     let line = format!("SKIPPED: {}: {reason}\n", thread.name().unwrap_or("a test"));
     eprint!("{line}");

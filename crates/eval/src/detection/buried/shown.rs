@@ -1,0 +1,229 @@
+//! The figures, tables and pictures of what was measured.
+
+use std::collections::BTreeSet;
+
+use super::{Benchmark, Method, Scores};
+use crate::detection::bootstrap::{RESAMPLES, intervals};
+use crate::detection::metrics::Scored;
+use crate::detection::overdefence::id_part;
+use crate::detection::pictures::Picture;
+use crate::detection::sets::Part;
+use crate::detection::sets::buried::{Case, Position, clean_documents};
+use crate::plot::{bars, roc};
+use crate::report::{Figure, Shows, Table, TableColumn, TableRow, wilson};
+
+/// Benchmark by benchmark, in the order of the methods.
+pub(super) fn figures(benchmarks: &[Benchmark], methods: &[Method], seed: u64) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (at, benchmark) in benchmarks.iter().enumerate() {
+        figures.extend(benchmark_counts(benchmark));
+        for method in methods {
+            let found = method.scores.as_ref().map(|scores| &scores[at]);
+            figures.extend(benchmark_figures(benchmark, &method.id, found, seed));
+        }
+    }
+    figures
+}
+
+fn benchmark_counts(benchmark: &Benchmark) -> Vec<Figure> {
+    let name = |figure: &str| format!("{}.{figure}", benchmark.id);
+    let measured = |case: &&Case| case.label && case.part.is_none_or(|part| part == Part::Test);
+    let attacks = benchmark.cases.iter().filter(measured).count();
+    let documents = |part| clean_documents(&benchmark.cases, part) as u64;
+    vec![
+        Figure::count(&name("cases"), attacks as u64, "cases"),
+        Figure::count(&name("groups"), benchmark.fold_of.len() as u64, "groups"),
+        Figure::count(&name("calibration.documents"), documents(Part::Calibration), "documents"),
+        Figure::count(&name("test.documents"), documents(Part::Test), "documents"),
+    ]
+}
+
+/// Attacks that are counted by themselves.
+struct Subset {
+    /// In ids of figures.
+    part: String,
+    /// For people.
+    name: String,
+    counts: Box<dyn Fn(&Case) -> bool>,
+}
+
+/// The positions of the attacks, where there are several, and their categories.
+fn subsets(benchmark: &Benchmark) -> Vec<Subset> {
+    let attacks = || benchmark.cases.iter().filter(|case| case.label);
+    let positions: BTreeSet<Position> = attacks().map(|case| case.position).collect();
+    let categories: BTreeSet<&String> = attacks().map(|case| &case.category).collect();
+    let mut found: Vec<Subset> = Vec::new();
+    if positions.len() > 1 {
+        found.extend(positions.into_iter().map(|position| Subset {
+            part: position.id().to_owned(),
+            name: format!("at {}", position.id()),
+            counts: Box::new(move |case| case.position == position),
+        }));
+    }
+    for category in categories {
+        let wanted = category.clone();
+        found.push(Subset {
+            part: id_part(category),
+            name: category.clone(),
+            counts: Box::new(move |case| case.category == wanted),
+        });
+    }
+    found
+}
+
+fn benchmark_figures(
+    benchmark: &Benchmark,
+    method: &str,
+    found: Result<&Scores, &String>,
+    seed: u64,
+) -> Vec<Figure> {
+    let name = |figure: &str| format!("{}.{method}.{figure}", benchmark.id);
+    let mut figures = Vec::new();
+    let scores = match found {
+        Ok(scores) => scores,
+        Err(why) => {
+            for (figure, unit) in
+                [("recall_at_1pct_fpr", "rate"), ("fpr", "rate"), ("auroc", "rate")]
+            {
+                figures.push(Figure::unmeasured(&name(figure), unit, why));
+            }
+            return figures;
+        }
+    };
+    let (hits, cases) = scores.recall(benchmark, |_| true);
+    figures.push(Figure::rate(&name("recall_at_1pct_fpr"), hits, cases));
+    let (rate, ci95) = scores.false_positives();
+    figures.push(Figure { ci95: Some(ci95), ..Figure::real(&name("fpr"), rate, "rate") });
+    figures.push(area(&name("auroc"), scores, seed));
+    for Subset { part, counts, .. } in subsets(benchmark) {
+        let (hits, cases) = scores.recall(benchmark, counts);
+        let id = format!("{}.{part}.{method}.recall_at_1pct_fpr", benchmark.id);
+        figures.push(Figure::rate(&id, hits, cases));
+    }
+    figures
+}
+
+/// All folds in one order, by the distance to their own thresholds.
+fn in_one_order(scores: &Scores) -> (Vec<f64>, Vec<bool>) {
+    let attacks =
+        scores.attacks.iter().map(|(_, score, fold)| (scores.margin(*score, *fold), true));
+    let clean = scores.clean.iter().map(|(score, fold)| (scores.margin(*score, *fold), false));
+    attacks.chain(clean).unzip()
+}
+
+fn area(id: &str, scores: &Scores, seed: u64) -> Figure {
+    let (margins, labels) = in_one_order(scores);
+    let Ok(scored) = Scored::new(&margins, &labels, 0.0) else {
+        return Figure::unmeasured(id, "rate", "there is nothing to measure");
+    };
+    let Some(auroc) = scored.measures().auroc else {
+        return Figure::unmeasured(id, "rate", "the cases are of one class");
+    };
+    let between = intervals(&[scored], RESAMPLES / 4, seed);
+    Figure { ci95: between.and_then(|between| between.auroc), ..Figure::real(id, auroc, "rate") }
+}
+
+pub(super) fn tables(benchmarks: &[Benchmark], methods: &[Method]) -> Vec<Table> {
+    let table = |benchmark: &Benchmark| {
+        let row = |name: &str, prefix: String| TableRow { name: name.to_owned(), prefix };
+        let mut rows = vec![row("all attacks", benchmark.id.to_owned())];
+        for Subset { part, name, .. } in subsets(benchmark) {
+            rows.push(row(&name, format!("{}.{part}", benchmark.id)));
+        }
+        let column =
+            |title: String, suffix: String| TableColumn { title, suffix, shows: Shows::Measured };
+        let mut columns: Vec<TableColumn> = methods
+            .iter()
+            .map(|method| column(method.title.clone(), format!("{}.recall_at_1pct_fpr", method.id)))
+            .collect();
+        for Method { id, title, .. } in methods {
+            columns.push(column(format!("{title}: false positives"), format!("{id}.fpr")));
+        }
+        Table {
+            title: benchmark.title.to_owned(),
+            note: "Recall at a threshold that flags at most 1 % of the clean calibration documents; the \
+                   false positives are those on clean test documents."
+                .to_owned(),
+            rows_are: "attacks".to_owned(),
+            rows,
+            columns,
+        }
+    };
+    benchmarks.iter().map(table).collect()
+}
+
+pub(super) fn pictures(benchmarks: &[Benchmark], methods: &[Method]) -> Vec<Picture> {
+    let mut pictures = Vec::new();
+    for (at, benchmark) in benchmarks.iter().enumerate() {
+        let of = |scores: &Result<Vec<Scores>, String>| -> Option<roc::Curve> {
+            let scores = scores.as_ref().ok()?.get(at)?;
+            let (margins, labels) = in_one_order(scores);
+            let scored = Scored::new(&margins, &labels, 0.0).ok()?;
+            let measures = scored.measures();
+            let counts = measures.confusion;
+            Some(roc::Curve {
+                name: String::new(),
+                note: format!("AUROC {:.3}", measures.auroc?),
+                points: scored
+                    .roc()?
+                    .iter()
+                    .map(|point| [point.false_positive_rate, point.recall])
+                    .collect(),
+                operating_point: Some(roc::OperatingPoint {
+                    false_positive_rate: counts.false_positive_rate(),
+                    false_positive_rate_ci95: scores.false_positives().1,
+                    recall: counts.recall(),
+                    recall_ci95: wilson(counts.true_positives, counts.positives()),
+                }),
+            })
+        };
+        let curves: Vec<roc::Curve> = methods
+            .iter()
+            .filter_map(|Method { title, scores, .. }| {
+                Some(roc::Curve { name: title.clone(), ..of(scores)? })
+            })
+            .collect();
+        pictures.push(Picture {
+            file: format!("buried-{}-roc.svg", benchmark.id),
+            svg: roc::picture(&format!("{}: attacks in tool output", benchmark.title), &curves),
+        });
+        let group = |subset: &Subset| {
+            let bar = |Method { scores, .. }: &Method| {
+                let (hits, cases) =
+                    scores.as_ref().ok()?.get(at)?.recall(benchmark, &subset.counts);
+                let figure = Figure::rate("bar", hits, cases);
+                Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
+            };
+            bars::Group {
+                label: subset.name.clone(),
+                bars: methods.iter().map(bar).collect(),
+                limit: None,
+            }
+        };
+        let groups: Vec<bars::Group> = subsets(benchmark).iter().map(group).collect();
+        let series: Vec<String> = methods.iter().map(|method| method.title.clone()).collect();
+        let title = format!("{}: found at 1 % false positives", benchmark.title);
+        pictures.push(Picture {
+            file: format!("buried-{}-recall.svg", benchmark.id),
+            svg: bars::picture(&title, "recall, % of attacks", &series, &groups),
+        });
+    }
+    pictures
+}
+
+pub(super) fn notes() -> Vec<String> {
+    vec![
+        "No detector is measured on an attack of a kind it was trained on: five folds by InjecAgent's \
+         attacker instruction and by BIPIA's category, both left out together. Rows marked *seen* are the \
+         shipped weights, which learned from all of them; they stand beside for comparison only."
+            .to_owned(),
+        "Clean documents are parted by the hash of their text: 40 of 100 for training, 30 for thresholds, 30 \
+         to measure false positives. InjecAgent's clean twins are its own tool answers with texts written for \
+         this project in the field where the attack stands, requests and imperatives among them. They share \
+         the answer around the field with the attacks, so only the field can tell them apart."
+            .to_owned(),
+        "A false-positive rate is the mean over the folds; its interval counts each clean test document once. \
+         The areas and curves put all folds in one order by the distance to their own threshold."
+            .to_owned(),
+    ]
+}

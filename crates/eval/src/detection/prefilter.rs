@@ -1,0 +1,280 @@
+//! `custody eval prefilter`: PIPE's prefilter on rows and on sources it was not trained on.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::bootstrap::{RESAMPLES, intervals};
+use super::detector::{Failure, Recipe};
+use super::metrics::{Scored, percentile, reliability};
+use super::pictures::Picture;
+use super::sets::Labelled;
+use super::sets::parts::{hash, normal_form};
+use super::sets::rows::{Row, read};
+use super::suite::{Outcome, Size};
+use super::unit::{Measured, RunFolder, Unit};
+use crate::error::EvalError;
+use crate::plot::roc;
+use crate::report::{DataFile, Figure, Report, Shows, Table, TableColumn, TableRow, wilson};
+
+const CORPUS: &str = "prefilter_corpus.jsonl.gz";
+const OUTSIDE: &str = "eval_only/qualifire_benchmark.jsonl";
+
+/// Sources that are held back together. Each group holds injections and ordinary texts, else there is no
+/// area to measure; sources that one project made stand in one group.
+const SOURCE_GROUPS: [(&str, &[&str]); 3] = [
+    ("safe_guard", &["safe-guard-train", "safe-guard-test"]),
+    ("neuralchemy", &["neuralchemy"]),
+    (
+        "in_the_wild",
+        &["in-the-wild-jailbreak", "gpteacher-roleplay", "wildguard-benign", "self-instruct-seed"],
+    ),
+];
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The folder of the benchmark data.
+    pub data: PathBuf,
+    /// What every random draw comes from.
+    pub seed: u64,
+    /// `Smoke` takes one row in sixteen.
+    pub size: Size,
+    /// Where finished units are kept.
+    pub run: Option<PathBuf>,
+}
+
+/// Training rows, test rows, and the name of the figures.
+struct Held {
+    id: String,
+    title: String,
+    train: Vec<Labelled>,
+    test: Vec<Labelled>,
+}
+
+/// Trains `recipe` without what is held back and measures it there: one row in five, each group of sources,
+/// and the outside set by the detector of the first.
+///
+/// # Errors
+/// When the data is not there or not as documented, or the recipe fails.
+pub fn run(
+    options: &Options,
+    recipe: &dyn Recipe,
+    progress: &mut dyn FnMut(&str, usize, usize),
+) -> Result<Outcome, EvalError> {
+    let folder = RunFolder::open(options.run.as_deref())?;
+    let (rows, files) = corpus(&options.data, options.size)?;
+    let (outside, outside_file) = read(&options.data, OUTSIDE)?;
+    let outside: Vec<Labelled> = outside.into_iter().filter_map(Row::labelled).collect();
+    let mut splits = vec![by_row(&rows)];
+    splits.extend(SOURCE_GROUPS.iter().map(|group| by_source(&rows, group)));
+    let (mut figures, mut curves) = (Vec::new(), Vec::new());
+    let mut by_source_areas = Vec::new();
+    for (done, held) in splits.iter().enumerate() {
+        progress(&held.title, done, splits.len());
+        // The detector of the split by row meets the outside set in the same unit: one training for both.
+        let both: Vec<Labelled>;
+        let inside = held.test.len();
+        let test = if done == 0 {
+            both = held.test.iter().chain(&outside).cloned().collect();
+            &both
+        } else {
+            &held.test
+        };
+        let unit = Unit {
+            suite: "prefilter",
+            recipe,
+            data_set: "corpus",
+            part: &held.id.replace('.', "-"),
+            seed: options.seed,
+            train: &held.train,
+            test,
+            timed_calls: if done == 0 { 100 } else { 0 },
+            calls_by_length: 0,
+        };
+        let measured = match folder.finished(&unit) {
+            Some(measured) => measured,
+            None => unit.measure(&folder)?,
+        };
+        let part = |id: &str, title: &str, rows: &[Labelled], from: usize| {
+            let scores = measured.scores.get(from..from + rows.len()).unwrap_or_default();
+            let measured = Measured { scores: scores.to_vec(), ..measured.clone() };
+            split_figures(id, title, rows, &measured, options.seed).map_err(|cause| {
+                let (method, data_set) = (recipe.id().to_owned(), id.to_owned());
+                EvalError::Detector { method, data_set, cause }
+            })
+        };
+        let (found, curve) = part(&held.id, &held.title, &held.test, 0)?;
+        if done > 0 {
+            by_source_areas
+                .extend(found.iter().filter(|f| f.id.ends_with(".auroc")).filter_map(|f| f.value));
+        }
+        figures.extend(found);
+        curves.extend(curve);
+        if done == 0 {
+            let (found, curve) =
+                part("prefilter.qualifire", "Qualifire benchmark (outside)", &outside, inside)?;
+            figures.extend(found);
+            curves.extend(curve);
+        }
+    }
+    progress("done", splits.len(), splits.len());
+    let worst = by_source_areas.iter().copied().reduce(f64::min);
+    figures.push(match worst {
+        Some(worst) => Figure::real("prefilter.by_source.worst_auroc", worst, "rate"),
+        None => Figure::unmeasured(
+            "prefilter.by_source.worst_auroc",
+            "rate",
+            "no group has both classes",
+        ),
+    });
+    let mut report = Report::of("prefilter", options.seed, figures);
+    report.data = vec![files, outside_file];
+    report.tables = vec![table(&splits)];
+    report.notes = notes(options.size);
+    report.command = Some(format!("custody eval prefilter --size {}", options.size.id()));
+    let svg = roc::picture("Prefilter: rows and sources it was not trained on", &curves);
+    let pictures = vec![Picture { file: "prefilter-roc.svg".to_owned(), svg }];
+    Ok(Outcome { report, pictures })
+}
+
+/// The corpus with the source of each row.
+fn corpus(data: &Path, size: Size) -> Result<(Vec<(String, Labelled)>, DataFile), EvalError> {
+    let (rows, used) = read(data, CORPUS)?;
+    let taken = |row: &Row| match size {
+        // By the text and not by the place, so that a row stays when others come.
+        Size::Smoke => (hash(&row.text) >> 32).is_multiple_of(16),
+        Size::Full => true,
+    };
+    let with_source = |row: Row| Some((row.field("source").to_owned(), row.labelled()?));
+    Ok((rows.into_iter().filter(taken).filter_map(with_source).collect(), used))
+}
+
+/// One text in five is held back, by its hash: the same text is never on both sides.
+fn by_row(rows: &[(String, Labelled)]) -> Held {
+    let (mut train, mut test) = (Vec::new(), Vec::new());
+    for (_, row) in rows {
+        let side = if hash(&row.text).is_multiple_of(5) { &mut test } else { &mut train };
+        side.push(row.clone());
+    }
+    let title = "rows held back".to_owned();
+    Held { id: "prefilter".to_owned(), title, train, test }
+}
+
+/// A group of sources is held back; texts of it that stand elsewhere too are not trained on either.
+fn by_source(rows: &[(String, Labelled)], (name, sources): &(&str, &[&str])) -> Held {
+    let is_held = |source: &String| sources.contains(&source.as_str());
+    let mut held: BTreeMap<String, ()> = BTreeMap::new();
+    for (_, row) in rows.iter().filter(|(source, _)| is_held(source)) {
+        held.insert(normal_form(&row.text), ());
+    }
+    let (mut train, mut test) = (Vec::new(), Vec::new());
+    for (source, row) in rows {
+        if is_held(source) {
+            test.push(row.clone());
+        } else if !held.contains_key(&normal_form(&row.text)) {
+            train.push(row.clone());
+        }
+    }
+    let title = format!("sources held back: {}", sources.join(", "));
+    Held { id: format!("prefilter.by_source.{name}"), title, train, test }
+}
+
+fn split_figures(
+    id: &str,
+    title: &str,
+    rows: &[Labelled],
+    measured: &Measured,
+    seed: u64,
+) -> Result<(Vec<Figure>, Option<roc::Curve>), Failure> {
+    let labels: Vec<bool> = rows.iter().map(|row| row.label).collect();
+    let scored = Scored::new(&measured.scores, &labels, measured.threshold)?;
+    let found = scored.measures();
+    let counts = found.confusion;
+    let name = |figure: &str| format!("{id}.{figure}");
+    let mut area = match found.auroc {
+        Some(area) => Figure::real(&name("auroc"), area, "rate"),
+        None => Figure::unmeasured(&name("auroc"), "rate", "the rows are of one class"),
+    };
+    // Thousands of rows: a quarter of the resamples gives the interval its three digits.
+    let between = intervals(std::slice::from_ref(&scored), RESAMPLES / 4, seed);
+    area.ci95 = between.and_then(|between| between.auroc);
+    if id == "prefilter" {
+        area = area.published(0.97, "PIPE, the bar of its prefilter");
+    }
+    let mut figures = vec![
+        area,
+        Figure::rate(&name("fpr"), counts.false_positives, counts.negatives()),
+        Figure::rate(&name("recall"), counts.true_positives, counts.positives()),
+        Figure::real(&name("precision"), counts.precision(), "rate"),
+        Figure::real(&name("f1"), counts.f1(), "rate"),
+        Figure::real(&name("threshold"), measured.threshold, "score"),
+        Figure::count(&name("rows"), rows.len() as u64, "rows"),
+        Figure::count(&name("positive_rows"), counts.positives(), "rows"),
+        Figure::real(&name("training_seconds"), measured.training_seconds, "s"),
+    ];
+    if id == "prefilter"
+        && let Some(time) = percentile(&measured.latencies_us, 50.0)
+    {
+        figures.push(Figure::real(&name("latency_us_p50"), time, "us"));
+    }
+    if let Some(found) = reliability(&measured.scores, &labels, 10) {
+        let error = found.expected_calibration_error;
+        figures.push(Figure::real(&name("calibration_error"), error, "rate"));
+    }
+    let curve = scored.roc().map(|points| roc::Curve {
+        name: title.to_owned(),
+        note: format!("AUROC {:.3}", found.auroc.unwrap_or_default()),
+        points: points.iter().map(|point| [point.false_positive_rate, point.recall]).collect(),
+        operating_point: Some(roc::OperatingPoint {
+            false_positive_rate: counts.false_positive_rate(),
+            false_positive_rate_ci95: wilson(counts.false_positives, counts.negatives()),
+            recall: counts.recall(),
+            recall_ci95: wilson(counts.true_positives, counts.positives()),
+        }),
+    });
+    Ok((figures, curve))
+}
+
+fn table(splits: &[Held]) -> Table {
+    let row =
+        |name: &str, prefix: &str| TableRow { name: name.to_owned(), prefix: prefix.to_owned() };
+    let mut rows: Vec<TableRow> = splits.iter().map(|held| row(&held.title, &held.id)).collect();
+    rows.insert(1, row("Qualifire benchmark (outside)", "prefilter.qualifire"));
+    let columns = [
+        ("AUROC", "auroc"),
+        ("false positives", "fpr"),
+        ("recall", "recall"),
+        ("precision", "precision"),
+        ("rows", "rows"),
+        ("injections", "positive_rows"),
+        ("training s", "training_seconds"),
+    ];
+    let column = |(title, suffix): (&str, &str)| TableColumn {
+        title: title.to_owned(),
+        suffix: suffix.to_owned(),
+        shows: Shows::Measured,
+    };
+    Table {
+        title: "Held back from training".to_owned(),
+        note: "The threshold is the detector's own, chosen on training rows.".to_owned(),
+        rows_are: "texts".to_owned(),
+        rows,
+        columns: columns.map(column).to_vec(),
+    }
+}
+
+fn notes(size: Size) -> Vec<String> {
+    let share = match size {
+        Size::Smoke => "One row in sixteen of the corpus was used.",
+        Size::Full => "The whole corpus was used.",
+    };
+    vec![
+        format!(
+            "{share} By row: one text in five is held back by its hash, so that no text is on both sides. By \
+             source: all rows of a group of sources are held back, the harder and more honest question."
+        ),
+        "The Qualifire benchmark was never trained on and sets no threshold; its licence allows evaluation \
+         only."
+            .to_owned(),
+    ]
+}
