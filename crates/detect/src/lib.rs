@@ -1,1 +1,12 @@
 //! How suspicious a text looks: advice, never a decision.
+//!
+//! In reading order:
+//!
+//! - [`finding`]: what a detector found, and where.
+//! - [`normalise`](mod@normalise): a text as the detectors read it, with a map back.
+
+pub mod finding;
+pub mod normalise;
+
+pub use finding::{Finding, Severity, View};
+pub use normalise::{MAX_TEXT_BYTES, Normalised, TextTooLong, normalise};
