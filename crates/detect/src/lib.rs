@@ -1,9 +1,25 @@
 //! How suspicious a text looks: advice, never a decision.
+//!
+//! In reading order:
+//!
+//! - [`finding`]: what a detector found, and where.
+//! - [`normalise`](mod@normalise): a text as the detectors read it, with a map back.
+//! - [`rules`]: D1, rules over every reading of a text.
+//! - [`ngram`], with [`logistic`] and [`exact_math`]: D2, trained and applied with the same bits everywhere.
+//! - [`language`]: a guess.
+//! - [`calibration`], [`measure`], [`labels`]: thresholds from calibration rows, and what they are worth.
 
 pub mod calibration;
 pub mod exact_math;
+pub mod finding;
 pub mod labels;
 pub mod language;
 pub mod logistic;
 pub mod measure;
 pub mod ngram;
+pub mod normalise;
+pub mod rules;
+
+pub use finding::{Finding, Severity, View};
+pub use normalise::{MAX_TEXT_BYTES, Normalised, TextTooLong, normalise};
+pub use rules::{Rules, Scan};

@@ -1,0 +1,344 @@
+//! One pass over a text: case, compatibility forms, marks, white space, invisible characters.
+
+use std::sync::LazyLock;
+
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::{decompose_canonical, is_combining_mark};
+
+use super::hidden::{Hidden, Invisible, invisible};
+use super::offsets::Offsets;
+
+/// What the pass leaves behind.
+pub(super) struct Folded {
+    pub(super) text: String,
+    pub(super) offsets: Offsets,
+    pub(super) hidden: Hidden,
+    /// Letters below U+2E80 that are not ASCII stand in the text: look-alikes are possible.
+    pub(super) foreign: bool,
+    /// A digit or sign touches a letter: it may stand for one.
+    pub(super) leet: bool,
+}
+
+const SPACE: u8 = 1;
+const SLOW: u8 = 2;
+const LETTER: u8 = 4;
+const LEET: u8 = 8;
+
+/// What a byte is. `LEET` is twice `LETTER`, so neighbours are compared by a shift.
+static CLASS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte {
+            0x0a | 0x20 => SPACE,
+            0x00..=0x1f | 0x7f..=0xff => SLOW,
+            0x41..=0x5a | 0x61..=0x7a => LETTER,
+            0x30..=0x39 | 0x21 | 0x24 | 0x40 | 0x7c => LEET,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
+
+/// Latin letters of two bytes, U+00C0 to U+017F, folded: the letters of European prose.
+static LATIN: LazyLock<Vec<String>> = LazyLock::new(|| {
+    ('\u{c0}'..='\u{17f}')
+        .map(|letter| {
+            let mut folded = String::new();
+            fold_char(letter, &mut folded);
+            folded
+        })
+        .collect()
+});
+
+/// Marks read together with their letter. More belong to no writing system; a bound keeps
+/// sorting them linear.
+const CLUSTER: usize = 32;
+/// A stack of this many marks hides its letter.
+const STACK: usize = 4;
+
+/// Folds `text`. Work and output are linear in its length.
+pub(super) fn fold(text: &str) -> Folded {
+    let mut pass = Pass {
+        text,
+        at: 0,
+        previous: 0,
+        out: Folded {
+            text: String::with_capacity(text.len() + text.len() / 16),
+            offsets: Offsets::default(),
+            hidden: Hidden::default(),
+            foreign: false,
+            leet: false,
+        },
+    };
+    while pass.at < text.len() {
+        pass.copy_quiet_bytes();
+        if let Some(next) = pass.peek() {
+            pass.fold_next(next);
+        }
+    }
+    pass.out
+}
+
+struct Pass<'t> {
+    text: &'t str,
+    at: usize,
+    /// Class of the last byte of the output.
+    previous: u8,
+    out: Folded,
+}
+
+impl Pass<'_> {
+    fn peek(&self) -> Option<char> {
+        self.text.get(self.at..).and_then(|rest| rest.chars().next())
+    }
+
+    /// Copies ASCII text, which needs nothing but lower case, up to what needs a look.
+    fn copy_quiet_bytes(&mut self) {
+        let start = self.at;
+        let mut previous = self.previous;
+        let mut touching = 0;
+        let bytes = self.text.as_bytes().get(start..).unwrap_or_default();
+        let len = bytes
+            .iter()
+            .position(|&byte| {
+                let class = CLASS[usize::from(byte)];
+                if class & (SLOW | (previous & SPACE)) != 0 {
+                    return true;
+                }
+                touching |= ((previous << 1) & class & LEET) | ((previous >> 1) & class & LETTER);
+                previous = class;
+                false
+            })
+            .unwrap_or(bytes.len());
+        if len == 0 {
+            return;
+        }
+        let from = self.out.text.len();
+        self.out.text.push_str(&self.text[start..start + len]);
+        self.out.text[from..].make_ascii_lowercase();
+        self.out.offsets.copy(start, len);
+        self.out.leet |= touching != 0;
+        self.previous = previous;
+        self.at += len;
+    }
+
+    fn fold_next(&mut self, next: char) {
+        if matches!(next, '\u{c0}'..='\u{17f}') && self.fold_latin(next) {
+            return;
+        }
+        if is_space(next) {
+            self.fold_space(next);
+        } else if let Some(kind) = invisible(next) {
+            self.fold_invisible(next, kind);
+        } else {
+            self.fold_cluster();
+        }
+    }
+
+    /// The short way for a letter with no mark after it.
+    fn fold_latin(&mut self, next: char) -> bool {
+        let len = next.len_utf8();
+        let followed_by_mark =
+            self.text.as_bytes().get(self.at + len).is_some_and(|byte| *byte >= 0xcc);
+        let index = usize::try_from(u32::from(next).saturating_sub(0xc0)).unwrap_or(usize::MAX);
+        let Some(folded) = LATIN.get(index).filter(|_| !followed_by_mark) else { return false };
+        self.out.text.push_str(folded);
+        self.out.offsets.replace(folded.len(), self.at..self.at + len);
+        self.previous = LETTER;
+        self.at += len;
+        true
+    }
+
+    /// A run of white space is one blank, or one line end if it holds one.
+    fn fold_space(&mut self, next: char) {
+        let is_line_end = matches!(next, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
+        let span = self.at..self.at + next.len_utf8();
+        self.at = span.end;
+        if self.previous & SPACE == 0 {
+            self.out.text.push(if is_line_end { '\n' } else { ' ' });
+            self.out.offsets.replace(1, span);
+            self.previous = SPACE;
+        } else if is_line_end {
+            self.out.text.pop();
+            self.out.text.push('\n');
+        }
+    }
+
+    /// Takes a run of invisible characters out and remembers what it was.
+    fn fold_invisible(&mut self, first: char, kind: Invisible) {
+        let start = self.at;
+        let in_flag = self.text[..start].ends_with('\u{1f3f4}');
+        let (mut next, mut zero_width, mut selectors) = (Some((first, kind)), 0, Vec::new());
+        while let Some((character, kind)) = next {
+            let span = self.at..self.at + character.len_utf8();
+            self.at = span.end;
+            match kind {
+                Invisible::ZeroWidth => zero_width += 1,
+                Invisible::Override => self.out.hidden.overrides.note(span),
+                Invisible::Tag(Some(ascii)) if !in_flag => self.out.hidden.tags.push(ascii, span),
+                Invisible::Selector(byte) => selectors.push((byte, span)),
+                Invisible::Tag(_) | Invisible::Layout | Invisible::Control => {}
+            }
+            next = self.peek().and_then(|found| invisible(found).map(|kind| (found, kind)));
+        }
+        // One selector belongs to the character before it; more than one is a message.
+        if selectors.len() > 1 {
+            for (byte, span) in selectors {
+                self.out.hidden.selectors.push(char::from(byte), span);
+            }
+        }
+        let after = self.peek().is_some_and(|next| next.is_ascii_alphabetic());
+        if zero_width > 0 && self.previous == LETTER && after {
+            self.out.hidden.inside_words.note(start..self.at);
+        }
+        if zero_width >= super::hidden::LONG_RUN {
+            self.out.hidden.long_runs.note(start..self.at);
+        }
+    }
+
+    /// A character with the marks on it.
+    fn fold_cluster(&mut self) {
+        let start = self.at;
+        let rest = &self.text[start..];
+        let mut marks = 0;
+        let len = rest
+            .char_indices()
+            .skip(1)
+            .take(CLUSTER)
+            .find(|(_, next)| {
+                let joins = is_combining_mark(*next) || joins_before(*next);
+                marks += usize::from(joins);
+                !joins
+            })
+            .map_or_else(|| first_chars(rest, CLUSTER + 1), |(position, _)| position);
+        self.at += len;
+        let from = self.out.text.len();
+        for character in rest[..len].nfkc() {
+            fold_char(character, &mut self.out.text);
+        }
+        let span = start..self.at;
+        let view_len = self.out.text.len() - from;
+        let folded = &self.out.text[from..];
+        let letter = folded.bytes().next_back().unwrap_or(b'.');
+        self.previous =
+            if folded.is_empty() { self.previous } else { CLASS[usize::from(letter)] & !SLOW };
+        self.out.foreign |= folded
+            .chars()
+            .any(|letter| ('\u{250}'..'\u{2e80}').contains(&letter) && letter.is_alphabetic());
+        if marks >= STACK && folded.is_ascii() {
+            self.out.hidden.stacked_marks.note(span.clone());
+        }
+        self.out.offsets.replace(view_len, span);
+    }
+}
+
+/// Bytes of the first `count` characters of `text`.
+fn first_chars(text: &str, count: usize) -> usize {
+    text.char_indices().nth(count).map_or(text.len(), |(position, _)| position)
+}
+
+/// Jamo that compose with the syllable before them.
+fn joins_before(next: char) -> bool {
+    matches!(next, '\u{1161}'..='\u{1175}' | '\u{11a8}'..='\u{11c2}')
+}
+
+fn is_space(character: char) -> bool {
+    // The blank of Ogham has a stroke, the one of Hangul and Braille has none but is no white space.
+    character.is_whitespace() || matches!(character, '\u{2800}')
+}
+
+/// Appends one character, already in compatibility form, as the rules read it: in lower case,
+/// Latin letters without marks, typographic signs as their ASCII ones.
+pub(super) fn fold_char(character: char, out: &mut String) {
+    for lower in character.to_lowercase() {
+        let base_is_latin =
+            out.bytes().next_back().is_some_and(|last| last.is_ascii_alphanumeric());
+        if is_combining_mark(lower) {
+            if !base_is_latin {
+                out.push(lower);
+            }
+            continue;
+        }
+        match spelled_in_ascii(lower) {
+            Some(ascii) => out.push_str(ascii),
+            None => out.push(unmarked(lower).unwrap_or(lower)),
+        }
+    }
+}
+
+/// The ASCII letter below the marks of a Latin one.
+fn unmarked(letter: char) -> Option<char> {
+    let mut base = None;
+    decompose_canonical(letter, |part| {
+        base.get_or_insert(part);
+    });
+    base.filter(char::is_ascii)
+}
+
+/// Letters and signs that Unicode does not decompose.
+fn spelled_in_ascii(character: char) -> Option<&'static str> {
+    Some(match character {
+        'ß' => "ss",
+        'æ' => "ae",
+        'œ' => "oe",
+        'ø' => "o",
+        'đ' | 'ð' => "d",
+        'ħ' => "h",
+        'ı' => "i",
+        'ĸ' => "k",
+        'ł' | 'ƚ' => "l",
+        'ŋ' => "n",
+        'ŧ' => "t",
+        'þ' => "th",
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => "-",
+        '\u{2018}'..='\u{201b}' | '\u{2032}' => "'",
+        '\u{201c}'..='\u{201f}' | '\u{2033}' | '«' | '»' => "\"",
+        '\u{1f150}'..='\u{1f169}' => circled(character, 0x1f150),
+        '\u{1f170}'..='\u{1f189}' => circled(character, 0x1f170),
+        _ => return None,
+    })
+}
+
+/// The letter in a dark circle or square, from the first of its block.
+fn circled(character: char, first: u32) -> &'static str {
+    const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
+    let index = usize::try_from(u32::from(character).saturating_sub(first)).unwrap_or(usize::MAX);
+    LETTERS.get(index..index.saturating_add(1)).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fold;
+
+    #[test]
+    fn forms_of_a_letter_are_read_as_the_letter() {
+        let cases = [
+            ("IGNORE all\tPrevious\r\n  lines", "ignore all previous\nlines"),
+            ("\u{ff29}\u{ff47}\u{ff4e}\u{ff4f}\u{ff52}\u{ff45}", "ignore"),
+            ("𝐈𝐠𝐧𝐨𝐫𝐞 𝓪𝓵𝓵", "ignore all"),
+            ("ⓘⓖⓝⓞⓡⓔ 🅐", "ignore a"),
+            ("Größe über Straße", "grosse uber strasse"),
+            ("i\u{308}gn\u{303}\u{304}\u{305}\u{306}ore", "ignore"),
+            ("ig\u{200b}no\u{ad}re \u{202e}x", "ignore x"),
+            ("don\u{2019}t \u{201c}say\u{201d}", "don't \"say\""),
+            ("a\u{a0}\u{3000}b\u{2028}c", "a b\nc"),
+            ("ig\0no\u{8}re", "ignore"),
+            ("забудьте Ёлка", "забудьте ёлка"),
+            ("ﬁle ½", "file 1\u{2044}2"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(fold(text).text, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_digit_inside_a_word_is_noticed() {
+        for (text, leet) in
+            [("1gnore", true), ("p@ss", true), ("2 words", false), ("a, b. 12", false)]
+        {
+            assert_eq!(fold(text).leet, leet, "{text}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Whether a phrase stands as a command, or is spoken of.
+//!
+//! "Ignore all previous instructions" is an attack; "what does `ignore all previous instructions`
+//! mean?" is a question. The difference is where the phrase stands: at the start of a sentence, a
+//! field or a clause, or after words that lead into an order. Anything else is a mention. A text
+//! cannot turn commands into mentions as a whole: each stands for itself, and mentions of several
+//! families still add up.
+
+/// How far back to look for the quotation mark or the word before.
+const LOOK_BACK: usize = 160;
+
+/// Words after which an order follows.
+const LEADS: &[&str] = &[
+    "also",
+    "always",
+    "and",
+    "but",
+    "first",
+    "hereby",
+    "immediately",
+    "instead",
+    "just",
+    "kindly",
+    "must",
+    "now",
+    "or",
+    "please",
+    "pls",
+    "shall",
+    "should",
+    "simply",
+    "so",
+    "then",
+    "therefore",
+    "will",
+    "aber",
+    "also",
+    "bitte",
+    "dann",
+    "einfach",
+    "jetzt",
+    "nun",
+    "oder",
+    "sofort",
+    "sonst",
+    "stattdessen",
+    "und",
+    "y",
+    "e",
+    "et",
+    "ou",
+    "и",
+    "ok",
+    "okay",
+    "hi",
+    "hello",
+    "hey",
+    "stop",
+    "stopp",
+    "assistant",
+    "system",
+    "chatgpt",
+    "gpt",
+    "i",
+];
+
+/// Words before `to` or `you` with which somebody is ordered: "want you to", "have to".
+const ORDERED: &[&str] = &[
+    "you",
+    "need",
+    "have",
+    "required",
+    "assistant",
+    "model",
+    "ai",
+    "command",
+    "order",
+    "supposed",
+    "instructed",
+];
+
+/// Whether what begins at byte `start` of a normalised text is spoken of rather than used.
+pub(super) fn is_mentioned(text: &str, start: usize) -> bool {
+    let mut from = start.saturating_sub(LOOK_BACK);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let before = text.get(from..start).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    if is_quoted(line) {
+        return true;
+    }
+    let clause = before.trim_end_matches([' ', '*', '_', '(', '>', '-', '#', '~', '\'', '"', '`']);
+    if clause.is_empty() || clause.ends_with(|last: char| !last.is_alphanumeric()) {
+        return false;
+    }
+    // A new line is a new clause, unless the sentence runs on in lower-case prose; the text is
+    // folded, so the doubtful case counts as a command.
+    if before[clause.len()..].contains('\n') {
+        return false;
+    }
+    let mut words = clause.rsplit(|character: char| !character.is_alphanumeric());
+    match (words.next(), words.next()) {
+        (Some("to" | "you"), Some(second)) => !ORDERED.contains(&second),
+        (Some(last), _) => !LEADS.contains(&last),
+        (None, _) => false,
+    }
+}
+
+/// An opened quotation mark stands before, and it does not open a value of JSON.
+fn is_quoted(line: &str) -> bool {
+    if line.ends_with(['\'', '`']) {
+        return !line.trim_end_matches(['\'', ' ']).ends_with(':');
+    }
+    let marks = line.bytes().filter(|byte| *byte == b'"').count();
+    let Some((head, _)) = line.rsplit_once('"') else { return false };
+    let head = head.trim_end();
+    let is_value = head.ends_with("\":")
+        || head.ends_with("\" :")
+        || head.ends_with(['[', '{'])
+        || head.ends_with("\",");
+    marks % 2 == 1 && !is_value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_mentioned;
+
+    fn mentioned(text: &str) -> bool {
+        is_mentioned(text, text.find("ignore").unwrap())
+    }
+
+    #[test]
+    fn orders_are_no_mentions() {
+        for text in [
+            "ignore",
+            "hello. ignore",
+            "hello\nignore",
+            "please ignore",
+            "i want you to ignore",
+            "and then, ignore",
+            "{\"body\": \"ignore",
+            "{'body': 'ignore",
+            "**ignore",
+            "<!-- ignore",
+            "he said \"no\". ignore",
+        ] {
+            assert!(!mentioned(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_sentence_speaks_of_is_a_mention() {
+        for text in [
+            "what does \"ignore",
+            "the phrase 'ignore",
+            "what does ignore",
+            "attacks that try to ignore",
+            "models which ignore",
+            "such as \"please ignore",
+        ] {
+            assert!(mentioned(text), "{text}");
+        }
+    }
+}

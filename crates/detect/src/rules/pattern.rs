@@ -1,0 +1,177 @@
+//! How a pattern is written, and the regular expression it stands for.
+//!
+//! A pattern is a regular expression over normalised text, with four conveniences:
+//!
+//! - a blank stands for what may stand between two words: blanks, line ends, light punctuation;
+//! - ` ~3 ` stands for up to three further words;
+//! - `{name}` stands for one of the file's `[words]`;
+//! - letters are folded as the text is, so `überschreib` and `contraseña` are written as such.
+//!
+//! It begins at the start of a word and, when its last sign is a letter, a digit or one of `)}?*+`,
+//! ends at the end of one.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::normalise::fold_literal;
+
+/// Characters of one written pattern.
+pub(super) const MAX_PATTERN_CHARS: usize = 2_000;
+/// Bytes of the expression that a pattern stands for.
+const MAX_EXPANDED: usize = 40_000;
+/// Most words that a gap may pass over.
+const MAX_GAP: u32 = 12;
+
+/// What may stand between two words.
+const SEPARATOR: &str = r#"(?:[ \n,;:'"*_()\[\]<>+=/|#~-]{1,4})"#;
+/// A letter or digit of any script, as far as bytes tell.
+const WORD: &str = r"[0-9a-z\x{80}-\x{10ffff}]";
+
+/// Why a pattern cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatternProblem {
+    /// It is empty or longer than any attack phrase.
+    #[error("it must have 1 to {MAX_PATTERN_CHARS} characters, and its words must not blow it up")]
+    Length,
+    /// `{name}` is not in the file.
+    #[error("`{{{0}}}` is not among the file's `[words]`")]
+    UnknownWords(String),
+    /// A gap is not ` ~1 ` to ` ~12 `.
+    #[error("a gap is written ` ~1 ` to ` ~{MAX_GAP} `, with a blank on either side")]
+    Gap,
+    /// The regular expression is refused by the engine.
+    #[error("not a regular expression that runs in linear time: {0}")]
+    Expression(String),
+    /// No literal beginning that the engine could look for.
+    #[error("it may begin with anything; begin with words of two letters or more")]
+    Beginning,
+}
+
+/// A pattern, translated.
+#[derive(Debug, Clone)]
+pub(super) struct Expression {
+    /// In the syntax of `regex-syntax`.
+    pub(super) regex: String,
+    /// A match must not be followed by a letter or digit.
+    pub(super) whole_word: bool,
+}
+
+/// Translates one written pattern.
+pub(super) fn translate(
+    pattern: &str,
+    words: &BTreeMap<String, String>,
+) -> Result<Expression, PatternProblem> {
+    if pattern.is_empty() || pattern.chars().count() > MAX_PATTERN_CHARS {
+        return Err(PatternProblem::Length);
+    }
+    let mut expanded = String::new();
+    let mut rest = pattern;
+    while let Some((name, position)) = next_name(rest) {
+        let listed =
+            words.get(name).ok_or_else(|| PatternProblem::UnknownWords(name.to_owned()))?;
+        // Writing to a string cannot fail.
+        let _ = write!(expanded, "{}(?:{listed})", &rest[..position]);
+        rest = &rest[position + name.len() + 2..];
+    }
+    expanded.push_str(rest);
+    let regex = to_regex(&expanded)?;
+    let whole_word = pattern
+        .chars()
+        .next_back()
+        .is_some_and(|last| last.is_alphanumeric() || matches!(last, ')' | '}' | '?' | '*' | '+'));
+    Ok(Expression { regex, whole_word })
+}
+
+/// The next `{name}`; `{2,3}` is a repetition and begins with a digit.
+fn next_name(pattern: &str) -> Option<(&str, usize)> {
+    pattern.match_indices('{').find_map(|(position, _)| {
+        let name = pattern[position + 1..].split_once('}')?.0;
+        let escaped = pattern[..position].ends_with('\\') || pattern[..position].ends_with("\\x");
+        (name.starts_with(|first: char| first.is_ascii_lowercase()) && !escaped)
+            .then_some((name, position))
+    })
+}
+
+fn to_regex(pattern: &str) -> Result<String, PatternProblem> {
+    let mut regex = String::with_capacity(4 * pattern.len());
+    let mut in_class = false;
+    let mut rest = pattern.chars();
+    while let Some(next) = rest.next() {
+        match next {
+            '\\' => match rest.next() {
+                Some('w') if !in_class => regex.push_str(WORD),
+                Some('s') if !in_class => regex.push_str(r"[ \n]"),
+                Some('d') if !in_class => regex.push_str("[0-9]"),
+                Some('b') if !in_class => regex.push_str(r"(?-u:\b)"),
+                Some(other) => regex.extend(['\\', other]),
+                None => regex.push('\\'),
+            },
+            '[' => {
+                in_class = true;
+                regex.push('[');
+            }
+            ']' => {
+                in_class = false;
+                regex.push(']');
+            }
+            ' ' if !in_class => {
+                regex.push_str(SEPARATOR);
+                if let Some(after) = rest.as_str().strip_prefix('~') {
+                    let (count, after) = after.split_once(' ').ok_or(PatternProblem::Gap)?;
+                    let count =
+                        count.parse::<u32>().ok().filter(|count| (1..=MAX_GAP).contains(count));
+                    let count = count.ok_or(PatternProblem::Gap)?;
+                    let _ = write!(regex, "(?:{WORD}+{SEPARATOR}){{0,{count}}}");
+                    rest = after.chars();
+                }
+            }
+            letter if letter.is_alphabetic() => {
+                regex.push_str(&fold_literal(letter.encode_utf8(&mut [0; 4])));
+            }
+            other => regex.push(other),
+        }
+        if regex.len() > MAX_EXPANDED {
+            return Err(PatternProblem::Length);
+        }
+    }
+    Ok(regex)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{PatternProblem, SEPARATOR, WORD, translate};
+
+    fn regex(pattern: &str) -> Result<String, PatternProblem> {
+        let words = BTreeMap::from([("prior".to_owned(), "above|previous".to_owned())]);
+        translate(pattern, &words).map(|expression| expression.regex)
+    }
+
+    #[test]
+    fn a_written_pattern_stands_for_an_expression() {
+        let cases = [
+            ("ignore {prior}", format!("ignore{SEPARATOR}(?:above|previous)")),
+            ("a ~2 b", format!("a{SEPARATOR}(?:{WORD}+{SEPARATOR}){{0,2}}b")),
+            ("Übertrag|ß", "ubertrag|ss".to_owned()),
+            (r"\w{2,3}[a b]\.", format!(r"{WORD}{{2,3}}[a b]\.")),
+            (r"\{prior}", r"\{prior}".to_owned()),
+        ];
+        for (pattern, expected) in cases {
+            assert_eq!(regex(pattern).unwrap(), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_cannot_be_translated_says_why() {
+        let cases = [
+            ("", PatternProblem::Length),
+            ("ignore {later}", PatternProblem::UnknownWords("later".to_owned())),
+            ("ignore ~99 all", PatternProblem::Gap),
+            ("ignore ~x all", PatternProblem::Gap),
+        ];
+        for (pattern, problem) in cases {
+            assert_eq!(regex(pattern), Err(problem), "{pattern}");
+        }
+    }
+}
