@@ -9,7 +9,8 @@ use super::metrics::{Scored, percentile, reliability};
 use super::pictures::Picture;
 use super::sets::Labelled;
 use super::sets::parts::{hash, normal_form};
-use super::sets::rows::{Row, read};
+use super::sets::rows::read;
+use crate::data::Row;
 use super::suite::{Outcome, Size};
 use super::unit::{Measured, RunFolder, Unit};
 use crate::error::EvalError;
@@ -64,7 +65,7 @@ pub fn run(
     let folder = RunFolder::open(options.run.as_deref())?;
     let (rows, files) = corpus(&options.data, options.size)?;
     let (outside, outside_file) = read(&options.data, OUTSIDE)?;
-    let outside: Vec<Labelled> = outside.into_iter().filter_map(Row::labelled).collect();
+    let outside: Vec<Labelled> = outside.into_iter().filter_map(Labelled::of).collect();
     let mut splits = vec![by_row(&rows)];
     splits.extend(SOURCE_GROUPS.iter().map(|group| by_source(&rows, group)));
     let (mut figures, mut curves) = (Vec::new(), Vec::new());
@@ -145,7 +146,10 @@ fn corpus(data: &Path, size: Size) -> Result<(Vec<(String, Labelled)>, DataFile)
         Size::Smoke => (hash(&row.text) >> 32).is_multiple_of(16),
         Size::Full => true,
     };
-    let with_source = |row: Row| Some((row.field("source").to_owned(), row.labelled()?));
+    let with_source = |row: Row| {
+        let source = row.field("source").unwrap_or_default().to_owned();
+        Some((source, Labelled::of(row)?))
+    };
     Ok((rows.into_iter().filter(taken).filter_map(with_source).collect(), used))
 }
 
