@@ -3,7 +3,11 @@
 //! `measure_rules DATA [train|test] [errors]`: `DATA` holds the `*.jsonl` files and `splits/`.
 //! With `errors`, prints what was flagged wrongly or missed, and what each rule found.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program for the terminal that may stop at the first problem")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a program for the terminal that may stop at the first problem"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,8 +53,13 @@ fn measure(data: &Path, name: &str, part: &str, errors: bool) {
             by_rule.entry((*rule).to_owned()).or_default()[usize::from(attack)] += 1;
         }
         if errors && attack != scan.is_flagged() {
-            let start: String = text.chars().take(250).map(|c| if c == '\n' { ' ' } else { c }).collect();
-            println!("{} {:.2} {rules:?} {start}", if attack { "MISSED" } else { "WRONG" }, scan.score);
+            let start: String =
+                text.chars().take(250).map(|c| if c == '\n' { ' ' } else { c }).collect();
+            println!(
+                "{} {:.2} {rules:?} {start}",
+                if attack { "MISSED" } else { "WRONG" },
+                scan.score
+            );
         }
     }
     if errors {
@@ -61,5 +70,7 @@ fn measure(data: &Path, name: &str, part: &str, errors: bool) {
     let [[tn, fp], [fn_, tp]] = counts.map(|row| row.map(f64::from));
     let (precision, recall) = (tp / (tp + fp), tp / (tp + fn_));
     let f1 = 2.0 * tp / (2.0 * tp + fp + fn_);
-    println!("{name} {part}: tp {tp} fp {fp} fn {fn_} tn {tn} precision {precision:.4} recall {recall:.4} f1 {f1:.4}");
+    println!(
+        "{name} {part}: tp {tp} fp {fp} fn {fn_} tn {tn} precision {precision:.4} recall {recall:.4} f1 {f1:.4}"
+    );
 }

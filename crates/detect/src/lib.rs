@@ -6,8 +6,9 @@
 //! - [`normalise`](mod@normalise): a text as the detectors read it, with a map back.
 //! - [`rules`]: D1, rules over every reading of a text.
 //! - [`ngram`], with [`logistic`] and [`exact_math`]: D2, trained and applied with the same bits everywhere.
-//! - [`language`]: a guess.
+//! - [`segments`], [`structure`], [`language`]: what kind of text it is, and its parts.
 //! - [`calibration`], [`measure`], [`labels`]: thresholds from calibration rows, and what they are worth.
+//! - [`screen`]: the cascade over all of them; [`reader`]: its transformer.
 
 pub mod calibration;
 pub mod exact_math;
@@ -18,8 +19,15 @@ pub mod logistic;
 pub mod measure;
 pub mod ngram;
 pub mod normalise;
+pub mod reader;
 pub mod rules;
+pub mod screen;
+pub mod segments;
+pub mod structure;
+
+mod weights;
 
 pub use finding::{Finding, Severity, View};
 pub use normalise::{MAX_TEXT_BYTES, Normalised, TextTooLong, normalise};
 pub use rules::{Rules, Scan};
+pub use weights::built_in_file;

@@ -16,6 +16,7 @@ pub mod machine;
 pub mod memory;
 pub mod plot;
 pub mod random;
+pub mod recipe;
 pub mod report;
 pub mod stopwatch;
 

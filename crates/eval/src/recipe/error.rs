@@ -1,0 +1,32 @@
+//! Why detectors could not be made.
+
+use custody_detect::calibration::CalibrationError;
+use custody_detect::ngram::TrainError;
+use custody_detect::normalise::TextTooLong;
+use custody_detect::screen::ScreenError;
+
+use crate::data::DataError;
+
+/// Detectors that could not be trained or calibrated.
+#[derive(Debug, thiserror::Error)]
+pub enum RecipeError {
+    /// The rows.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A row that is longer than what is ever screened.
+    #[error("a row cannot be trained on")]
+    Row(#[from] TextTooLong),
+    /// The n-gram models.
+    #[error("the n-gram models could not be trained")]
+    Ngram(#[from] TrainError),
+    /// The transformer.
+    #[cfg(feature = "train")]
+    #[error("the transformer could not be trained")]
+    Transformer(#[from] custody_models::train::TrainError),
+    /// The thresholds.
+    #[error("the thresholds could not be calibrated")]
+    Calibration(#[from] CalibrationError),
+    /// A detector that failed on a calibration row.
+    #[error("a calibration row could not be scored")]
+    Screen(#[from] ScreenError),
+}

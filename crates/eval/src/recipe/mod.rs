@@ -1,0 +1,20 @@
+//! How the shipped detectors are made, so that anybody can make them again.
+//!
+//! - [`corpus`]: what is trained and calibrated on, from rows whose licence allows it ([`sources`]) and texts
+//!   written for this project ([`written`]).
+//! - [`ngrams`]: the models of the default detector.
+//! - [`cuts`]: their operating points.
+#![cfg_attr(feature = "train", doc = "- [`transformer`]: the transformer of the full detector.")]
+
+pub mod buried;
+pub mod corpus;
+pub mod cuts;
+pub mod error;
+pub mod ngrams;
+pub mod parts;
+pub mod sources;
+#[cfg(feature = "train")]
+pub mod transformer;
+pub mod written;
+
+pub use error::RecipeError;

@@ -1,0 +1,109 @@
+//! The transformer of the full detector: MiniLM with one head for prompts and one for documents.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use custody_detect::normalise::normalise;
+use custody_detect::reader::head_of;
+use custody_detect::screen::Kind;
+use custody_detect::segments::{pieces, windows};
+use custody_models::train::{Options, Progress, Sample, fine_tune};
+use custody_models::{Encoder, EncoderClassifier, Tokenizer};
+
+use super::buried::Planted;
+use super::corpus::Corpus;
+use super::error::RecipeError;
+use super::ngrams::origin;
+
+/// A stretch counts as an attack if at least this much of one stands in it, in bytes.
+const MIN_PLANTED: usize = 24;
+
+/// How the shipped weights are trained.
+pub fn options(seed: u64) -> Options {
+    Options {
+        epochs: 2,
+        batch: 32,
+        learning_rate: 8e-5,
+        max_tokens: 256,
+        heads: 2,
+        seed,
+        ..Options::default()
+    }
+}
+
+/// A short text, what kind it is, whether it is an attack, and how much it counts.
+struct Example {
+    text: String,
+    kind: Kind,
+    is_attack: bool,
+    weight: f64,
+}
+
+/// Fine-tunes `base` on the corpus.
+///
+/// # Errors
+/// [`RecipeError`] when a row cannot be used, or the loss is no longer a number.
+pub fn train(
+    corpus: &Corpus,
+    base: &Encoder,
+    tokenizer: &Arc<Tokenizer>,
+    options: &Options,
+    watch: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+) -> Result<EncoderClassifier, RecipeError> {
+    let examples = examples(corpus)?;
+    let samples: Vec<Sample<'_>> = examples.iter().map(Example::sample).collect();
+    let mut classifier = fine_tune(base, tokenizer, &samples, options, watch)?;
+    let data = serde_json::to_string(&origin(corpus)).unwrap_or_default();
+    classifier.notes.insert("data".to_owned(), data);
+    Ok(classifier)
+}
+
+impl Example {
+    fn sample(&self) -> Sample<'_> {
+        let mut targets = vec![None, None];
+        targets[head_of(self.kind)] = Some(if self.is_attack { 1.0 } else { 0.0 });
+        #[expect(clippy::cast_possible_truncation, reason = "weights are small decimal numbers")]
+        let weight = self.weight as f32;
+        Sample { text: &self.text, targets, weight }
+    }
+}
+
+fn examples(corpus: &Corpus) -> Result<Vec<Example>, RecipeError> {
+    let mut examples = Vec::new();
+    for prompt in &corpus.prompts {
+        let text = normalise(&prompt.text)?;
+        let (kind, is_attack, weight) = (Kind::Prompt, prompt.is_attack, prompt.weight);
+        let first = pieces(text.text()).into_iter().next();
+        let text = first.map(|range| text.text()[range].to_owned());
+        examples.extend(text.map(|text| Example { text, kind, is_attack, weight }));
+    }
+    let mut seen = BTreeSet::new();
+    for document in &corpus.documents {
+        seen.extend(stretches(&document.planted)?);
+    }
+    let kind = Kind::Content;
+    examples.extend(seen.into_iter().map(|(text, is_attack)| Example {
+        text,
+        kind,
+        is_attack,
+        weight: 1.0,
+    }));
+    Ok(examples)
+}
+
+/// What the detector would read of a document, labelled. A stretch with a scrap of the attack is neither.
+fn stretches(planted: &Planted) -> Result<Vec<(String, bool)>, RecipeError> {
+    let text = normalise(&planted.text)?;
+    let mut labelled = Vec::new();
+    for range in windows(text.text()) {
+        let here = text.original(range.clone());
+        let (inside, whole) = planted.span.as_ref().map_or((0, 0), |span| {
+            (here.end.min(span.end).saturating_sub(here.start.max(span.start)), span.len())
+        });
+        if inside == 0 || inside >= MIN_PLANTED.min(whole / 2).max(1) {
+            labelled.push((text.text()[range].to_owned(), inside > 0));
+        }
+    }
+    Ok(labelled)
+}
