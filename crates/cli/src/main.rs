@@ -37,6 +37,7 @@ struct Cli {
 enum Command {
     Demo(command::demo::Args),
     Replay(command::replay::Args),
+    Screen(command::screen::Args),
     /// Read, write and review what agents remember
     #[command(subcommand)]
     Memory(command::memory::Command),
@@ -50,6 +51,9 @@ enum Command {
     Models(command::models::Command),
     Data(command::data::Args),
     Doctor(command::doctor::Args),
+    /// Train detectors
+    #[command(subcommand)]
+    Train(command::train::Command),
     /// Measure whether the claims hold
     #[command(subcommand)]
     Eval(command::eval::Command),
@@ -96,6 +100,7 @@ fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Demo(args) => command::demo::run(&context, &args),
         Command::Replay(args) => command::replay::run(&context, &args),
+        Command::Screen(args) => command::screen::run(&context, &args),
         Command::Memory(command) => command::memory::run(&context, command),
         Command::Ledger(command) => command::ledger::run(&context, command),
         Command::Keys(command) => command::keys::run(&context, command),
@@ -103,6 +108,7 @@ fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Models(command) => command::models::run(&context, command),
         Command::Data(args) => command::data::run(&context, args),
         Command::Doctor(args) => command::doctor::run(&context, &args),
+        Command::Train(command) => command::train::run(&context, &command),
         Command::Eval(command) => command::eval::run(&context, command),
         Command::Completions(args) => command::completions::run(&args),
     }

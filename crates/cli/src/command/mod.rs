@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 pub(crate) mod data;
 pub(crate) mod demo;
+pub(crate) mod detector;
 pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod keys;
@@ -11,3 +12,5 @@ pub(crate) mod memory;
 pub(crate) mod models;
 pub(crate) mod principal;
 pub(crate) mod replay;
+pub(crate) mod screen;
+pub(crate) mod train;

@@ -1,0 +1,121 @@
+//! `custody screen`: how suspicious a text looks.
+
+mod channel;
+mod diff;
+mod input;
+mod render;
+mod rows;
+mod sarif;
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use custody_detect::finding::Severity;
+use custody_detect::screen::{Kind, Screener, Verdict};
+
+use crate::command::detector::{self, Detector};
+use crate::context::Context;
+use crate::output::Outcome;
+use channel::Channel;
+use input::{Layout, Piece};
+
+/// Say how suspicious a text looks: findings with their severity, place and reason.
+///
+/// Advice, never a decision: a text that is not flagged is not thereby trusted, and what an agent may do
+/// with it is decided by where it came from.
+///
+/// Without `--channel`, a text that is built like a document (structured data, e-mail, code, a table) is
+/// screened for instructions buried in it, any other as something a person says to an assistant.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  custody screen page.html --channel web
+  git diff main | custody screen -
+  custody screen --json prompts.jsonl
+  custody screen skills/ --format sarif > screen.sarif")]
+pub(crate) struct Args {
+    /// Files, folders, or `-` for standard input
+    #[arg(value_name = "FILE")]
+    inputs: Vec<PathBuf>,
+    /// How the input is laid out
+    #[arg(long, value_enum, default_value = "auto")]
+    layout: Layout,
+    /// How the text entered
+    #[arg(long, value_enum)]
+    channel: Option<Channel>,
+    /// Which detector: `default` needs no download, `full` the MiniLM weights [default: default]
+    #[arg(long, value_enum)]
+    detector: Option<Detector>,
+    /// How the answer is written
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Exit with 1 if something is flagged, if a finding is at least this severe, or never
+    #[arg(long, value_enum, default_value = "flagged")]
+    fail_on: FailOn,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Sarif,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FailOn {
+    Flagged,
+    Low,
+    Medium,
+    High,
+    Critical,
+    Never,
+}
+
+impl FailOn {
+    fn is_met_by(self, verdict: &Verdict) -> bool {
+        let at_least =
+            |severity| verdict.findings.iter().any(|finding| finding.severity >= severity);
+        match self {
+            Self::Flagged => verdict.flagged,
+            Self::Low => at_least(Severity::Low),
+            Self::Medium => at_least(Severity::Medium),
+            Self::High => at_least(Severity::High),
+            Self::Critical => at_least(Severity::Critical),
+            Self::Never => false,
+        }
+    }
+}
+
+pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+    let pieces = input::read(&args.inputs, args.layout)?;
+    let screener = detector::load(context, args.detector)?;
+    let verdicts = screen(&screener, args, &pieces)?;
+    let format = if context.json { Format::Json } else { args.format };
+    match format {
+        Format::Text => render::text(&pieces, &verdicts),
+        Format::Json => render::json(&pieces, &verdicts)?,
+        Format::Sarif => sarif::print(&pieces, &verdicts)?,
+    }
+    Ok(Outcome::found_if(verdicts.iter().any(|verdict| args.fail_on.is_met_by(verdict))))
+}
+
+/// The verdict on each piece, in their order.
+fn screen(screener: &Screener, args: &Args, pieces: &[Piece]) -> anyhow::Result<Vec<Verdict>> {
+    let bar = progress(pieces.len());
+    let verdicts = pieces.iter().map(|piece| {
+        let kind = piece.channel.or(args.channel).map_or(Kind::Unknown, Channel::kind);
+        let verdict = screener.screen(&piece.text, kind);
+        bar.inc(1);
+        verdict
+    });
+    let verdicts = verdicts.collect::<Result<Vec<_>, _>>()?;
+    bar.finish_and_clear();
+    Ok(verdicts)
+}
+
+/// A bar on a terminal, for work that takes a while.
+fn progress(pieces: usize) -> indicatif::ProgressBar {
+    if pieces < 50 || !std::io::stderr().is_terminal() {
+        return indicatif::ProgressBar::hidden();
+    }
+    indicatif::ProgressBar::new(pieces as u64)
+}
