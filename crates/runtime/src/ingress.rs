@@ -20,6 +20,7 @@ use custody_kernel::record::{EntryKind, Request, Value};
 use custody_kernel::state::{Actor, AskError};
 use unicode_normalization::UnicodeNormalization;
 
+use crate::evidence::Evidence;
 use crate::store::{Content, Receipt, StoreError, Tampering, Transaction};
 
 /// The shortest run that counts, in normalised characters.
@@ -45,6 +46,8 @@ pub struct Observation {
     pub parents: Vec<Seq>,
     /// The caller gives up its trust.
     pub lowered: bool,
+    /// What a detector said of the text, if one was asked already.
+    pub evidence: Option<String>,
 }
 
 impl Observation {
@@ -72,7 +75,17 @@ impl Observation {
 
     fn of(kind: EntryKind, channel: Channel, text: impl Into<String>) -> Self {
         let (origin, parents) = (None, Vec::new());
-        Self { kind, channel, text: text.into(), origin, parents, lowered: false }
+        Self { kind, channel, text: text.into(), origin, parents, lowered: false, evidence: None }
+    }
+
+    /// The same, screened. Whoever observes may do so beforehand, outside of the writer's turn; what
+    /// entered unscreened is screened when it is recorded. Our own words and the model's are not.
+    #[must_use]
+    pub fn screened(mut self) -> Self {
+        if self.evidence.is_none() && !matches!(self.channel, Channel::System | Channel::Model) {
+            self.evidence = Some(Evidence::of(&self.text, self.channel));
+        }
+        self
     }
 
     /// The same, from `origin`.
@@ -96,6 +109,7 @@ impl Transaction<'_> {
         // Before anything is written: a part that turned out too long would undo the parts before it, and
         // everybody else's work in the same group.
         Content::check_length(observation.text.len())?;
+        let observation = &observation.clone().screened();
         let open = self.state().session(session).ok_or(AskError::UnknownSession(session))?;
         let tenant = open.who.tenant.clone();
         let text = Normalised::of(&observation.text);
@@ -134,7 +148,8 @@ impl Transaction<'_> {
             origin: observation.origin.clone(),
             parents,
         };
-        self.ask(Actor::Session(session), request, Some(&content), Vec::new())
+        let evidence = observation.evidence.iter().cloned().collect();
+        self.ask(Actor::Session(session), request, Some(&content), evidence)
     }
 
     /// The byte ranges of `text` that repeat untrusted entries, with the entries, in order.

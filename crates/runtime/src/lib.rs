@@ -9,6 +9,7 @@
 
 pub mod anomaly;
 pub mod clock;
+pub mod evidence;
 pub mod ingress;
 pub mod keys;
 pub mod principals;

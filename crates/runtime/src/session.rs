@@ -93,6 +93,8 @@ impl Session {
     /// Records what entered, or what the model produced. One receipt per part it was split into.
     pub fn observe(&self, observation: Observation) -> Ticket<Vec<Receipt>> {
         let id = self.id;
+        // Screening needs nothing of the store: done here, it does not hold up writers.
+        let observation = observation.screened();
         self.store.run(move |step| step.observe(id, &observation))
     }
 

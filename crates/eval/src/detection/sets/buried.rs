@@ -106,7 +106,10 @@ pub fn injecagent(folder: &Path) -> Result<(Vec<Case>, DataFile), EvalError> {
     let mut cases = Vec::new();
     let mut answers: BTreeMap<String, (String, String)> = BTreeMap::new();
     for row in rows {
-        let (tool, attack) = (row.field("user_tool").unwrap_or_default().to_owned(), row.field("attacker_instruction").unwrap_or_default());
+        let (tool, attack) = (
+            row.field("user_tool").unwrap_or_default().to_owned(),
+            row.field("attacker_instruction").unwrap_or_default(),
+        );
         let Some((before, after)) = row.text.split_once(attack).filter(|_| !attack.is_empty())
         else {
             return Err(wrong(format!("`{}` does not hold its attacker's instruction", row.id)));

@@ -30,7 +30,10 @@ impl Labelled {
 ///
 /// # Errors
 /// [`EvalError::Data`] when it is not there or not as documented.
-pub(in crate::detection) fn read(folder: &Path, file: &str) -> Result<(Vec<Row>, DataFile), EvalError> {
+pub(in crate::detection) fn read(
+    folder: &Path,
+    file: &str,
+) -> Result<(Vec<Row>, DataFile), EvalError> {
     let set = DataFolder::open(folder).rows(file)?;
     Ok((set.rows, set.file))
 }
@@ -57,9 +60,8 @@ pub struct Split {
 pub fn split(folder: &Path, name: &str) -> Result<Split, EvalError> {
     let split = DataFolder::open(folder).split(name)?;
     let all = split.train.iter().chain(&split.test);
-    let languages = all
-        .filter_map(|row| Some((row.id.clone(), row.field("lang")?.to_owned())))
-        .collect();
+    let languages =
+        all.filter_map(|row| Some((row.id.clone(), row.field("lang")?.to_owned()))).collect();
     let labelled = |rows: Vec<Row>| rows.into_iter().filter_map(Labelled::of).collect();
     Ok(Split {
         name: name.to_owned(),
