@@ -6,20 +6,26 @@
 //! - [`encoder`]: a BERT encoder and sentence vectors.
 //! - [`classifier`]: a fine-tuned encoder with a head, kept as what differs from its base.
 #![cfg_attr(feature = "train", doc = "- [`train`]: fine-tuning one.")]
+//! - [`deberta`]: the classifiers that others publish in that architecture; [`verdict`] says what their outputs mean.
 
 mod gemm;
 mod vector;
+mod windows;
 
 pub mod classifier;
+pub mod deberta;
 pub mod encoder;
 pub mod error;
 pub mod tokenizer;
 #[cfg(feature = "train")]
 pub mod train;
+pub mod verdict;
 pub mod weights;
 
 pub use classifier::{Classifier, EncoderClassifier};
+pub use deberta::DebertaClassifier;
 pub use encoder::{Embedder, Encoder, SentenceEmbedder};
 pub use error::{ModelError, WeightsError};
 pub use tokenizer::Tokenizer;
+pub use verdict::{AttackScore, Labels};
 pub use weights::Weights;
