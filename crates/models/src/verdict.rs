@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
 use crate::error::ModelError;
 
 /// Names that published classifiers give to attacks and to harmless texts, in lower case.
@@ -27,6 +29,11 @@ impl AttackScore {
     }
 }
 
+#[derive(Deserialize)]
+struct Published {
+    id2label: BTreeMap<String, String>,
+}
+
 /// Which outputs of a softmax classifier mean an attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labels {
@@ -34,7 +41,17 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// From the field `id2label` of a published configuration.
+    /// From a published `config.json`, by [`Self::from_names`] on its field `id2label`.
+    ///
+    /// # Errors
+    /// [`ModelError::Configuration`] for bytes that are no JSON object with that field, or as [`Self::from_names`].
+    pub fn from_config(json: &[u8]) -> Result<Self, ModelError> {
+        let published: Published =
+            serde_json::from_slice(json).map_err(|cause| refuse(cause.to_string()))?;
+        Self::from_names(&published.id2label)
+    }
+
+    /// From output numbers to names, as the field `id2label` has them.
     ///
     /// Labels are known by name in any case: `INJECTION`, `JAILBREAK`, … are attacks; `SAFE`, `LEGIT`, `BENIGN`, …
     /// are not. Several attack labels count together.
@@ -140,6 +157,16 @@ mod tests {
         ] {
             let found = labels(&names).unwrap().log_odds(&logits).unwrap();
             assert!((found - log_odds).abs() < 1e-12, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn a_published_configuration_names_the_attack_label() {
+        let published = br#"{"model_type":"bert","id2label":{"1":"INJECTION","0":"SAFE"}}"#;
+        assert_eq!(Labels::from_config(published).unwrap(), Labels::attack_at(1, 2).unwrap());
+        for json in ["", "{}", "[]", r#"{"id2label":["SAFE","INJECTION"]}"#] {
+            let refused = Labels::from_config(json.as_bytes());
+            assert!(matches!(refused, Err(ModelError::Configuration { .. })), "{json}");
         }
     }
 
