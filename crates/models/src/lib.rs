@@ -7,7 +7,7 @@
 //! - [`classifier`]: a fine-tuned encoder with a head, kept as what differs from its base.
 #![cfg_attr(feature = "train", doc = "- [`train`]: fine-tuning one.")]
 //! - [`deberta`]: the classifiers that others publish in that architecture; [`verdict`] says what their outputs mean.
-//! - `onnx`, with the feature `rten`: classifiers that others publish as graphs.
+#![cfg_attr(feature = "rten", doc = "- [`onnx`]: classifiers that others publish as graphs.")]
 
 mod gemm;
 mod vector;

@@ -27,6 +27,12 @@ impl AttackScore {
     pub fn probability(self) -> f64 {
         1.0 / (1.0 + (-self.log_odds).exp())
     }
+
+    /// The log-odds as one head of a [`crate::Classifier`] gives them. Finite.
+    #[expect(clippy::cast_possible_truncation, reason = "clamped to what single precision holds")]
+    pub(crate) fn logit(self) -> f32 {
+        self.log_odds.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32
+    }
 }
 
 #[derive(Deserialize)]

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use custody_models::weights::{Storage, Tensor, write};
-use custody_models::{DebertaClassifier, ModelError, Tokenizer, Weights, WeightsError};
+use custody_models::{Classifier, DebertaClassifier, ModelError, Tokenizer, Weights, WeightsError};
 use serde::Deserialize;
 
 /// Folder, and the index of its attack label.
@@ -90,6 +90,8 @@ fn tiny_random_checkpoints_compute_what_the_reference_computes() {
         let texts: Vec<&str> = rows.iter().map(|row| row.text.as_str()).collect();
         let together = classifier.scores(&texts).unwrap();
         let probabilities = classifier.probabilities(&texts).unwrap();
+        let logits = classifier.logits(&texts).unwrap();
+        assert_eq!(classifier.heads(), 1);
         for (index, row) in rows.iter().enumerate() {
             let log_odds = row.logits[attack] - row.logits[1 - attack];
             let alone = classifier.scores(&texts[index..=index]).unwrap()[0];
@@ -98,6 +100,7 @@ fn tiny_random_checkpoints_compute_what_the_reference_computes() {
                 let gap = (score.log_odds - log_odds).abs();
                 assert!(gap < 1e-4, "{name}, {:?}: {log_odds} {score:?}", row.text);
             }
+            assert!((f64::from(logits[index][0]) - log_odds).abs() < 1e-4);
             let reference = 1.0 / (1.0 + (-log_odds).exp());
             assert!((probabilities[index] - reference).abs() < 1e-4);
         }

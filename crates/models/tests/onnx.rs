@@ -7,7 +7,7 @@ mod common;
 
 use common::tiny_tokenizer;
 use custody_models::onnx::{Defender, OnnxClassifier, Reading};
-use custody_models::{Labels, ModelError, Tokenizer};
+use custody_models::{Classifier, Labels, ModelError, Tokenizer};
 use serde::Deserialize;
 
 /// Protobuf, as far as an ONNX file needs it.
@@ -130,8 +130,10 @@ fn a_graph_is_computed_and_read_as_asked() {
     let head = Reading::Sigmoid { head: 1, temperature: 2.5 };
     let head = OnnxClassifier::from_bytes(model(&parts()), tokenizer(), head, 16).unwrap();
     let probability = head.probabilities(&[text]).unwrap()[0];
+    assert_eq!(head.heads(), 1);
+    assert!((f64::from(head.logits(&[text]).unwrap()[0][0]) - against / 2.5).abs() < 1e-5);
     assert!((probability - 1.0 / (1.0 + (-against / 2.5).exp())).abs() < 1e-6);
-    let logits = head.logits(text).unwrap();
+    let logits = head.outputs(text).unwrap();
     assert!((f64::from(logits[0]) - for_it).abs() < 1e-5 && logits.len() == 2, "{logits:?}");
 }
 

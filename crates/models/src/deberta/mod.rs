@@ -9,6 +9,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
+use crate::classifier::Classifier;
 use crate::encoder::batch::Batch;
 use crate::encoder::group;
 use crate::error::ModelError;
@@ -120,5 +121,16 @@ impl DebertaClassifier {
             |batch: &Batch| forward::logits(&self.config, &self.parameters, &self.distances, batch);
         let logits: Vec<Vec<f32>> = batches.par_iter().map(run).collect::<Vec<_>>().concat();
         logits.iter().map(|logits| self.config.labels.log_odds(logits)).collect()
+    }
+}
+
+impl Classifier for DebertaClassifier {
+    /// One question: is it an attack?
+    fn heads(&self) -> usize {
+        1
+    }
+
+    fn logits(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, ModelError> {
+        Ok(self.scores(texts)?.into_iter().map(|score| vec![score.logit()]).collect())
     }
 }

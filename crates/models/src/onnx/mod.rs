@@ -12,6 +12,7 @@ use std::path::Path;
 use rten::{Model, NodeId, Value, ValueOrView};
 use rten_tensor::{AsView, Layout, NdTensor};
 
+use crate::classifier::Classifier;
 use crate::error::ModelError;
 use crate::tokenizer::Tokenizer;
 use crate::verdict::{AttackScore, Labels, finite};
@@ -174,7 +175,7 @@ impl OnnxClassifier {
     ///
     /// # Errors
     /// As [`Self::scores`].
-    pub fn logits(&self, text: &str) -> Result<Vec<f32>, ModelError> {
+    pub fn outputs(&self, text: &str) -> Result<Vec<f32>, ModelError> {
         self.run(&self.first_window(text)?)
     }
 
@@ -206,6 +207,17 @@ impl OnnxClassifier {
             return Err(refuse(format!("it gives {} rows for one text", logits.shape()[0])));
         }
         Ok(logits.to_vec())
+    }
+}
+
+impl Classifier for OnnxClassifier {
+    /// One question: is it an attack?
+    fn heads(&self) -> usize {
+        1
+    }
+
+    fn logits(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, ModelError> {
+        Ok(self.scores(texts)?.into_iter().map(|score| vec![score.logit()]).collect())
     }
 }
 
