@@ -28,7 +28,8 @@ const FEW_DIFFERENT: usize = 4;
 pub struct DefenderScore {
     /// Whether the text is an attack.
     pub main: f64,
-    /// Whether it only speaks of attacks; its authors let a text pass that is high in both.
+    /// A second opinion that runs the other way: with it, its authors block a text only if `main` is high and
+    /// this is low.
     pub auxiliary: f64,
 }
 
