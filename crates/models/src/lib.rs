@@ -8,8 +8,12 @@
 #![cfg_attr(feature = "train", doc = "- [`train`]: fine-tuning one.")]
 //! - [`registry`], [`pins`], [`install`]: which models there are, which are here, how they come.
 //! - [`fetch`], [`incoming`], [`folders`], [`sha256`]: how any file comes in, hashed on the way.
+//! - [`deberta`]: the classifiers that others publish in that architecture; [`verdict`] says what their outputs mean.
+#![cfg_attr(feature = "rten", doc = "- [`onnx`]: classifiers that others publish as graphs.")]
+
 
 pub mod classifier;
+pub mod deberta;
 pub mod encoder;
 pub mod error;
 pub mod fetch;
@@ -19,9 +23,12 @@ pub mod install;
 pub mod pins;
 pub mod registry;
 pub mod sha256;
+#[cfg(feature = "rten")]
+pub mod onnx;
 pub mod tokenizer;
 #[cfg(feature = "train")]
 pub mod train;
+pub mod verdict;
 pub mod weights;
 
 mod archive;
@@ -29,10 +36,13 @@ mod change;
 mod gemm;
 mod source;
 mod vector;
+mod windows;
 
 pub use archive::PlaceError;
 pub use classifier::{Classifier, EncoderClassifier};
+pub use deberta::DebertaClassifier;
 pub use encoder::{Embedder, Encoder, SentenceEmbedder};
 pub use error::{ModelError, WeightsError};
 pub use tokenizer::Tokenizer;
+pub use verdict::{AttackScore, Labels};
 pub use weights::Weights;

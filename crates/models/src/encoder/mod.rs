@@ -113,7 +113,7 @@ impl Encoder {
 }
 
 /// Cuts texts into consecutive groups of about [`GROUP_TOKENS`].
-fn group<'t, 'i>(texts: &'t [&'i [u32]]) -> Vec<&'t [&'i [u32]]> {
+pub(crate) fn group<'t, 'i>(texts: &'t [&'i [u32]]) -> Vec<&'t [&'i [u32]]> {
     let mut groups = Vec::new();
     let (mut first, mut tokens) = (0, 0);
     for (index, ids) in texts.iter().enumerate() {

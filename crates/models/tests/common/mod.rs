@@ -102,10 +102,14 @@ pub fn tiny_tokenizer() -> String {
 
 /// The folder of all-MiniLM-L6-v2 under `CUSTODY_MODELS`; without it, the calling test is recorded as skipped.
 pub fn minilm() -> Option<PathBuf> {
-    let folder = std::env::var_os("CUSTODY_MODELS")
-        .map(|models| PathBuf::from(models).join("all-MiniLM-L6-v2"));
+    model_folder("all-MiniLM-L6-v2", "model.safetensors")
+}
+
+/// The folder `name` under `CUSTODY_MODELS`, if it holds `weights`; if not, the calling test is recorded as skipped.
+pub fn model_folder(name: &str, weights: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("CUSTODY_MODELS").map(|models| PathBuf::from(models).join(name));
     match folder {
-        Some(folder) if folder.join("model.safetensors").is_file() => Some(folder),
+        Some(folder) if folder.join(weights).is_file() => Some(folder),
         Some(folder) => skipped(&format!("no weights in `{}`", folder.display())),
         None => skipped("CUSTODY_MODELS names no folder of models"),
     }

@@ -1,0 +1,136 @@
+//! DeBERTa-v2 and v3 sequence classifiers, from the files that are published for them.
+//!
+//! A text longer than a window is read in overlapping windows and has the score of its highest one.
+//!
+//! Source: He et al. 2021, "DeBERTa" and "DeBERTaV3"; the layout of weights and names is that of `transformers`.
+
+use std::fmt;
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use crate::classifier::Classifier;
+use crate::encoder::batch::Batch;
+use crate::encoder::group;
+use crate::error::ModelError;
+use crate::tokenizer::Tokenizer;
+use crate::verdict::AttackScore;
+use crate::weights::Weights;
+use crate::windows::{Cut, score_texts};
+use distance::Distances;
+use parameters::Parameters;
+
+mod config;
+mod distance;
+mod forward;
+mod parameters;
+
+pub use config::Config;
+
+/// Windows of 512 tokens share this many.
+const OVERLAP: usize = 64;
+
+/// At most so many windows of one text are read: about 14,000 tokens.
+const MOST_WINDOWS: usize = 32;
+
+/// A classifier that tells attacks from harmless texts, such as `protectai/deberta-v3-base-prompt-injection-v2`
+/// and `deepset/deberta-v3-base-injection`.
+pub struct DebertaClassifier {
+    config: Config,
+    tokenizer: Tokenizer,
+    parameters: Parameters,
+    distances: Distances,
+}
+
+impl fmt::Debug for DebertaClassifier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("DebertaClassifier").field("config", &self.config).finish()
+    }
+}
+
+impl DebertaClassifier {
+    /// Opens a folder that holds `config.json`, `model.safetensors` and `tokenizer.json`.
+    ///
+    /// # Errors
+    /// [`ModelError::Read`], or as [`Tokenizer::from_bytes`] and [`Self::from_bytes`].
+    pub fn open(folder: &Path) -> Result<Self, ModelError> {
+        let read = |name: &str| {
+            let path = folder.join(name);
+            std::fs::read(&path).map_err(|cause| ModelError::Read { path, cause })
+        };
+        let tokenizer = Tokenizer::open(&folder.join("tokenizer.json"))?;
+        Self::from_bytes(&read("config.json")?, &read("model.safetensors")?, tokenizer)
+    }
+
+    /// A classifier from the content of `config.json` and of a safetensors file.
+    ///
+    /// # Errors
+    /// [`ModelError::Configuration`] for another kind of model or labels that do not say which one is the attack;
+    /// [`ModelError::Weights`] when a tensor is missing, has another shape than the configuration says, or is
+    /// damaged; [`ModelError::Tokenizer`] when the tokenizer knows ids that the model does not.
+    pub fn from_bytes(
+        config: &[u8],
+        weights: &[u8],
+        tokenizer: Tokenizer,
+    ) -> Result<Self, ModelError> {
+        let config = Config::from_json(config)?;
+        let (words, known) = (tokenizer.vocabulary_size(), config.vocabulary);
+        if words > known {
+            let detail = format!(
+                "it knows {words} tokens, but the model {known}; they belong to different models"
+            );
+            return Err(ModelError::Tokenizer { detail });
+        }
+        let parameters = Parameters::read(&Weights::read(weights)?, &config)?;
+        let distances = Distances::new(&config);
+        Ok(Self { config, tokenizer, parameters, distances })
+    }
+
+    /// How large it is, and what its outputs mean.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The probability that each text is an attack, from 0 to 1: `[texts]`.
+    ///
+    /// # Errors
+    /// As [`Self::scores`].
+    pub fn probabilities(&self, texts: &[&str]) -> Result<Vec<f64>, ModelError> {
+        Ok(self.scores(texts)?.into_iter().map(AttackScore::probability).collect())
+    }
+
+    /// The score of each text: `[texts]`.
+    ///
+    /// A text is read in windows of at most 512 tokens that share 64, at most 32 windows; the highest score wins,
+    /// and the score says whether that was the whole text.
+    ///
+    /// # Errors
+    /// [`ModelError::Tokenizer`] when the vocabulary cannot express a text; [`ModelError::Classifier`] when the
+    /// weights make numbers that are not finite.
+    pub fn scores(&self, texts: &[&str]) -> Result<Vec<AttackScore>, ModelError> {
+        let max_tokens = self.config.max_tokens;
+        let how = Cut { max_tokens, overlap: OVERLAP.min(max_tokens / 4), limit: MOST_WINDOWS };
+        score_texts(&self.tokenizer, texts, how, |windows| self.log_odds(windows))
+    }
+
+    /// The log-odds of every window.
+    fn log_odds(&self, windows: &[&[u32]]) -> Result<Vec<f64>, ModelError> {
+        let batches: Vec<Batch> =
+            group(windows).into_iter().map(|texts| Batch::new(texts.iter().copied())).collect();
+        let run =
+            |batch: &Batch| forward::logits(&self.config, &self.parameters, &self.distances, batch);
+        let logits: Vec<Vec<f32>> = batches.par_iter().map(run).collect::<Vec<_>>().concat();
+        logits.iter().map(|logits| self.config.labels.log_odds(logits)).collect()
+    }
+}
+
+impl Classifier for DebertaClassifier {
+    /// One question: is it an attack?
+    fn heads(&self) -> usize {
+        1
+    }
+
+    fn logits(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, ModelError> {
+        Ok(self.scores(texts)?.into_iter().map(|score| vec![score.logit()]).collect())
+    }
+}

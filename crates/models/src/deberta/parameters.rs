@@ -1,0 +1,157 @@
+//! The weights of a DeBERTa classifier, laid out for the forward pass.
+
+use crate::deberta::config::Config;
+use crate::error::WeightsError;
+use crate::gemm::{Epilogue, Packed, Right, View, multiply};
+use crate::vector;
+use crate::weights::Weights;
+
+/// A matrix and what is added to its product.
+pub(crate) struct Linear {
+    weights: Packed,
+    bias: Vec<f32>,
+    inputs: usize,
+}
+
+impl Linear {
+    fn read(
+        weights: &Weights<'_>,
+        name: &str,
+        outputs: usize,
+        inputs: usize,
+    ) -> Result<Self, WeightsError> {
+        Self::read_joined(weights, &[name.to_owned()], outputs, inputs)
+    }
+
+    /// Several matrices of equal shape as one, their outputs one after another.
+    fn read_joined(
+        weights: &Weights<'_>,
+        names: &[String],
+        outputs: usize,
+        inputs: usize,
+    ) -> Result<Self, WeightsError> {
+        let (mut matrix, mut bias) = (Vec::new(), Vec::new());
+        for name in names {
+            matrix.extend(weights.floats(&format!("{name}.weight"), &[outputs, inputs])?);
+            bias.extend(weights.floats(&format!("{name}.bias"), &[outputs])?);
+        }
+        let packed = Packed::new(View::rows_of(&matrix, inputs).transposed());
+        Ok(Self { weights: packed, bias, inputs })
+    }
+
+    /// `out = input × weights + bias`, or the same added to `out`; `input` is `[rows, inputs]`.
+    pub(crate) fn apply(&self, out: &mut [f32], input: &[f32], add: bool) {
+        let epilogue = Epilogue { scale: 1.0, bias: Some(&self.bias), add };
+        let input = View::rows_of(input, self.inputs);
+        multiply(out, input, Right::Packed(&self.weights), epilogue);
+    }
+
+    /// The product for `input`, `[rows, inputs]`, in a vector of its own.
+    pub(crate) fn outputs(&self, input: &[f32]) -> Vec<f32> {
+        let mut out = vec![0.0; input.len() / self.inputs * self.bias.len()];
+        self.apply(&mut out, input, false);
+        out
+    }
+}
+
+/// A layer normalisation.
+pub(crate) struct Norm {
+    gain: Vec<f32>,
+    bias: Vec<f32>,
+    epsilon: f32,
+}
+
+impl Norm {
+    fn read(weights: &Weights<'_>, name: &str, config: &Config) -> Result<Self, WeightsError> {
+        let width = [config.width];
+        let gain = weights.floats(&format!("{name}.LayerNorm.weight"), &width)?;
+        let bias = weights.floats(&format!("{name}.LayerNorm.bias"), &width)?;
+        Ok(Self { gain, bias, epsilon: config.norm_epsilon })
+    }
+
+    /// Normalises every row in place.
+    pub(crate) fn apply(&self, rows: &mut [f32]) {
+        vector::norm_rows(rows, &self.gain, &self.bias, self.epsilon);
+    }
+}
+
+/// One layer.
+pub(crate) struct Layer {
+    /// To query, key and value, one after another.
+    pub(crate) mix: Linear,
+    /// What a query meets at every relative position, `[2 · span, width]`.
+    pub(crate) position_keys: Option<Vec<f32>>,
+    /// What a key meets at every relative position, `[2 · span, width]`.
+    pub(crate) position_queries: Option<Vec<f32>>,
+    pub(crate) output: Linear,
+    pub(crate) first_norm: Norm,
+    pub(crate) expand: Linear,
+    pub(crate) contract: Linear,
+    pub(crate) second_norm: Norm,
+}
+
+impl Layer {
+    /// `positions` is the table of relative positions, `[2 · span, width]`. What a layer makes of it depends
+    /// on no text, so it is made here.
+    fn read(
+        weights: &Weights<'_>,
+        config: &Config,
+        index: usize,
+        positions: &[f32],
+    ) -> Result<Self, WeightsError> {
+        let (width, inner) = (config.width, config.inner);
+        let layer = format!("deberta.encoder.layer.{index}");
+        let own = |name: &str| format!("{layer}.attention.self.{name}");
+        let square = |name: &str| Linear::read(weights, name, width, width);
+        let [keys, queries] = if config.shared_projections {
+            ["key_proj", "query_proj"]
+        } else {
+            ["pos_key_proj", "pos_query_proj"]
+        };
+        let projected = |used: bool, name: &str| {
+            used.then(|| Ok(square(&own(name))?.outputs(positions))).transpose()
+        };
+        let mix = ["query_proj", "key_proj", "value_proj"].map(own);
+        Ok(Self {
+            mix: Linear::read_joined(weights, &mix, width, width)?,
+            position_keys: projected(config.content_to_position, keys)?,
+            position_queries: projected(config.position_to_content, queries)?,
+            output: square(&format!("{layer}.attention.output.dense"))?,
+            first_norm: Norm::read(weights, &format!("{layer}.attention.output"), config)?,
+            expand: Linear::read(weights, &format!("{layer}.intermediate.dense"), inner, width)?,
+            contract: Linear::read(weights, &format!("{layer}.output.dense"), width, inner)?,
+            second_norm: Norm::read(weights, &format!("{layer}.output"), config)?,
+        })
+    }
+}
+
+/// All weights.
+pub(crate) struct Parameters {
+    /// `[vocabulary, width]`.
+    pub(crate) words: Vec<f32>,
+    pub(crate) word_norm: Norm,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) pooler: Linear,
+    pub(crate) classifier: Linear,
+}
+
+impl Parameters {
+    /// Reads published weights; nothing is allocated that the file does not fill.
+    pub(crate) fn read(weights: &Weights<'_>, config: &Config) -> Result<Self, WeightsError> {
+        let (width, encoder) = (config.width, "deberta.encoder");
+        let shape = [2 * config.span(), width];
+        let mut positions = weights.floats(&format!("{encoder}.rel_embeddings.weight"), &shape)?;
+        if config.normed_positions {
+            Norm::read(weights, encoder, config)?.apply(&mut positions);
+        }
+        let words = "deberta.embeddings.word_embeddings.weight";
+        let layer = |index| Layer::read(weights, config, index, &positions);
+        Ok(Self {
+            words: weights.floats(words, &[config.vocabulary, width])?,
+            word_norm: Norm::read(weights, "deberta.embeddings", config)?,
+            layers: (0..config.layers).map(layer).collect::<Result<_, _>>()?,
+            pooler: Linear::read(weights, "pooler.dense", width, width)?,
+            classifier: Linear::read(weights, "classifier", config.labels.count(), width)?,
+        })
+    }
+}
