@@ -1,7 +1,11 @@
 //! Row operations of a transformer on the widest vectors the processor has.
 
+use rayon::prelude::*;
 use rten_simd::{SimdOp, SimdUnaryOp};
 use rten_vecmath::{Gelu, Normalize, NormalizeOptions, Softmax, Sum, SumSquareSub};
+
+/// How many numbers are worth handing to another thread.
+const SHARED_NUMBERS: usize = 1 << 15;
 
 /// Softmax of every row of `columns` numbers, in place.
 pub(crate) fn softmax_rows(data: &mut [f32], columns: usize) {
@@ -14,7 +18,7 @@ pub(crate) fn softmax_rows(data: &mut [f32], columns: usize) {
 ///
 /// Φ by Abramowitz and Stegun's approximation 7.1.26, off by less than 7e-7.
 pub(crate) fn gelu(data: &mut [f32]) {
-    Gelu {}.map_mut(data);
+    data.par_chunks_mut(SHARED_NUMBERS).for_each(|chunk| Gelu {}.map_mut(chunk));
 }
 
 /// Layer normalisation of every row of `gain.len()` numbers, in place.

@@ -1,10 +1,17 @@
 //! The forward pass: token ids to one vector a token.
 
+use std::ops::Range;
+
+use rayon::prelude::*;
+
 use crate::encoder::batch::Batch;
 use crate::encoder::config::Config;
 use crate::encoder::parameters::{EmbeddingRanges, LayerRanges};
 use crate::gemm::{Epilogue, Packed, Right, View, multiply};
 use crate::vector;
+
+/// A shorter text is attended to by one thread: handing out its heads would take longer.
+const SHARED_TOKENS: usize = 48;
 
 /// The weights of one layer: flat as trained and saved, and packed as multiplied.
 pub(crate) struct Layer {
@@ -19,7 +26,7 @@ impl Layer {
     pub(crate) fn new(config: &Config, block: Vec<f32>) -> Self {
         let at = LayerRanges::new(config);
         let (width, inner) = (config.width, config.inner);
-        let pack = |range: &std::ops::Range<usize>, inputs: usize| {
+        let pack = |range: &Range<usize>, inputs: usize| {
             Packed::new(View::rows_of(&block[range.clone()], inputs).transposed())
         };
         let (mix, output) = (pack(&at.mix, width), pack(&at.output, width));
@@ -35,7 +42,7 @@ struct Scratch {
     context: Vec<f32>,
     inner: Vec<f32>,
     scores: Vec<f32>,
-    head: Vec<f32>,
+    heads: Vec<f32>,
 }
 
 /// The embedding of every token: `[tokens, width]`.
@@ -51,9 +58,7 @@ pub(crate) fn embed(config: &Config, block: &[f32], batch: &Batch) -> Vec<f32> {
 /// Word + position + kind, before normalisation.
 pub(crate) fn sum_embeddings(config: &Config, block: &[f32], batch: &Batch) -> Vec<f32> {
     let (at, width) = (EmbeddingRanges::new(config), config.width);
-    let row = |table: &std::ops::Range<usize>, index: usize| {
-        &block[table.start + index * width..][..width]
-    };
+    let row = |table: &Range<usize>, index: usize| &block[table.start + index * width..][..width];
     let mut sum = Vec::with_capacity(batch.tokens() * width);
     for text in &batch.texts {
         for (position, id) in batch.ids[text.clone()].iter().enumerate() {
@@ -97,7 +102,7 @@ fn run_layer(
 ) {
     let (at, block) = (LayerRanges::new(config), &layer.block);
     let (width, inner, epsilon) = (config.width, config.inner, config.norm_epsilon);
-    let linear = |out: &mut [f32], input: View<'_>, weights, bias: &std::ops::Range<usize>, add| {
+    let linear = |out: &mut [f32], input: View<'_>, weights, bias: &Range<usize>, add| {
         let epilogue = Epilogue { scale: 1.0, bias: Some(&block[bias.clone()]), add };
         multiply(out, input, Right::Packed(weights), epilogue);
     };
@@ -116,21 +121,30 @@ fn run_layer(
 }
 
 /// Scaled dot-product attention within one text, from `mix` into `context`.
-fn attend(config: &Config, text: std::ops::Range<usize>, scratch: &mut Scratch) {
+fn attend(config: &Config, text: Range<usize>, scratch: &mut Scratch) {
     let (width, each, count) = (config.width, config.head_width(), text.len());
-    scratch.scores.resize(count * count, 0.0);
-    scratch.head.resize(count * each, 0.0);
-    for head in 0..config.heads {
-        let [query, key, value] = mixed_heads(config, &scratch.mix, text.clone(), head);
+    let Scratch { mix, context, heads, .. } = scratch;
+    heads.resize(config.heads * count * each, 0.0);
+    let attend_head = |scores: &mut Vec<f32>, (head, out): (usize, &mut [f32])| {
+        let [query, key, value] = mixed_heads(config, mix, text.clone(), head);
+        scores.resize(count * count, 0.0);
         let scale = Epilogue { scale: attention_scale(config), ..Epilogue::REPLACE };
-        multiply(&mut scratch.scores, query, Right::View(key.transposed()), scale);
-        vector::softmax_rows(&mut scratch.scores, count);
-        let weights = View::rows_of(&scratch.scores, count);
-        multiply(&mut scratch.head, weights, Right::View(value), Epilogue::REPLACE);
-        let context = &mut scratch.context[text.start * width..text.end * width];
-        for (to, from) in context.chunks_exact_mut(width).zip(scratch.head.chunks_exact(each)) {
-            to[head * each..][..each].copy_from_slice(from);
-        }
+        multiply(scores, query, Right::View(key.transposed()), scale);
+        vector::softmax_rows(scores, count);
+        multiply(out, View::rows_of(scores, count), Right::View(value), Epilogue::REPLACE);
+    };
+    if count < SHARED_TOKENS {
+        heads
+            .chunks_exact_mut(count * each)
+            .enumerate()
+            .for_each(|head| attend_head(&mut scratch.scores, head));
+    } else {
+        heads.par_chunks_exact_mut(count * each).enumerate().for_each_init(Vec::new, attend_head);
+    }
+    let rows = context[text.start * width..text.end * width].chunks_exact_mut(each);
+    for (place, to) in rows.enumerate() {
+        let (row, head) = (place / config.heads, place % config.heads);
+        to.copy_from_slice(&heads[(head * count + row) * each..][..each]);
     }
 }
 
@@ -138,7 +152,7 @@ fn attend(config: &Config, text: std::ops::Range<usize>, scratch: &mut Scratch) 
 pub(crate) fn mixed_heads<'a>(
     config: &Config,
     mix: &'a [f32],
-    text: std::ops::Range<usize>,
+    text: Range<usize>,
     head: usize,
 ) -> [View<'a>; 3] {
     let (width, each) = (config.width, config.head_width());
@@ -156,7 +170,7 @@ pub(crate) fn attention_scale(config: &Config) -> f32 {
 
 /// The mean of each text's rows: one vector of `width` a text.
 pub(crate) fn mean_pool(config: &Config, hidden: &[f32], batch: &Batch) -> Vec<Vec<f32>> {
-    let mean = |text: &std::ops::Range<usize>| {
+    let mean = |text: &Range<usize>| {
         let mut mean = vec![0.0; config.width];
         for row in
             hidden[text.start * config.width..text.end * config.width].chunks_exact(config.width)
