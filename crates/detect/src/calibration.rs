@@ -153,6 +153,15 @@ impl Calibration {
         Ok(Self { rates, pooled, languages })
     }
 
+    /// The same with no threshold below `upper`: some group of benign rows needs it that high.
+    #[must_use]
+    pub fn raised_to(mut self, upper: f64) -> Self {
+        for band in std::iter::once(&mut self.pooled).chain(self.languages.values_mut()) {
+            band.upper = band.upper.max(upper);
+        }
+        self
+    }
+
     /// What `score` says of a text in `language`. A NaN says nothing.
     #[must_use]
     pub fn verdict(&self, language: Language, score: f64) -> Verdict {

@@ -9,7 +9,6 @@
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use custody_models::{Encoder, ModelError, Tokenizer};
 use serde::{Deserialize, Serialize};
 
 use crate::calibration::{self, Calibration};
@@ -181,13 +180,9 @@ impl Screener {
         &BUILT_IN
     }
 
-    /// The compiled-in configuration with the compiled-in transformer on top, which changes `base`.
-    ///
-    /// # Errors
-    /// [`ModelError`] when `base` or `tokenizer` is another than the weights were trained on.
-    pub fn full(base: &Encoder, tokenizer: Arc<Tokenizer>) -> Result<Self, ModelError> {
-        let transformer = crate::weights::transformer(base, tokenizer)?;
-        Ok(Self { transformer: Some(transformer), ..Self::built_in().clone() })
+    /// The compiled-in configuration with a transformer on top.
+    pub fn full(transformer: TransformerStage) -> Self {
+        Self { transformer: Some(transformer), ..Self::built_in().clone() }
     }
 
     /// Screens `text`, which is for an assistant what `kind` says.

@@ -4,16 +4,11 @@
 
 use std::sync::Arc;
 
-use custody_models::{Encoder, EncoderClassifier, ModelError, Tokenizer};
-
 use crate::ngram::NgramModel;
-use crate::reader::EncoderReader;
-use crate::screen::{Cuts, NgramModels, NgramStage, TransformerStage};
+use crate::screen::{Cuts, NgramModels, NgramStage};
 
 const PROMPTS: &[u8] = include_bytes!("../weights/prompts.safetensors");
 const CONTENTS: &[u8] = include_bytes!("../weights/contents.safetensors");
-const FULL: &[u8] = include_bytes!("../weights/full.safetensors");
-const FULL_CUTS: &str = include_str!("../weights/full.json");
 const CUTS: &str = include_str!("../weights/ngrams.json");
 
 /// A compiled-in file of weights, for whoever made it again and compares.
@@ -21,8 +16,6 @@ pub fn built_in_file(name: &str) -> Option<&'static [u8]> {
     match name {
         "prompts.safetensors" => Some(PROMPTS),
         "contents.safetensors" => Some(CONTENTS),
-        "full.safetensors" => Some(FULL),
-        "full.json" => Some(FULL_CUTS.as_bytes()),
         "ngrams.json" => Some(CUTS.as_bytes()),
         _ => None,
     }
@@ -34,17 +27,6 @@ pub(crate) fn ngrams() -> Arc<NgramStage> {
     let cuts: Cuts = serde_json::from_str(CUTS).expect("a test reads the committed thresholds");
     let models = NgramModels { prompts: model(PROMPTS), contents: model(CONTENTS) };
     Arc::new(NgramStage { models, cuts })
-}
-
-/// The transformer of the full configuration, on its base model.
-pub(crate) fn transformer(
-    base: &Encoder,
-    tokenizer: Arc<Tokenizer>,
-) -> Result<TransformerStage, ModelError> {
-    let classifier = EncoderClassifier::load(base, tokenizer, FULL)?;
-    let reader = EncoderReader::new(classifier).expect("the committed weights have two heads");
-    let cuts = serde_json::from_str(FULL_CUTS).expect("a test reads the committed thresholds");
-    Ok(TransformerStage { reader: Arc::new(reader), cuts })
 }
 
 #[cfg(test)]

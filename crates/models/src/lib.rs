@@ -11,7 +11,6 @@
 //! - [`deberta`]: the classifiers that others publish in that architecture; [`verdict`] says what their outputs mean.
 #![cfg_attr(feature = "rten", doc = "- [`onnx`]: classifiers that others publish as graphs.")]
 
-
 pub mod classifier;
 pub mod deberta;
 pub mod encoder;
@@ -20,11 +19,11 @@ pub mod fetch;
 pub mod folders;
 pub mod incoming;
 pub mod install;
+#[cfg(feature = "rten")]
+pub mod onnx;
 pub mod pins;
 pub mod registry;
 pub mod sha256;
-#[cfg(feature = "rten")]
-pub mod onnx;
 pub mod tokenizer;
 #[cfg(feature = "train")]
 pub mod train;

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use custody_detect::finding::Severity;
 use custody_detect::screen::{Kind, Screener, Verdict};
 
-use crate::command::detector::{self, Detector};
+use crate::command::detector::Choice;
 use crate::context::Context;
 use crate::output::Outcome;
 use channel::Channel;
@@ -42,9 +42,8 @@ pub(crate) struct Args {
     /// How the text entered
     #[arg(long, value_enum)]
     channel: Option<Channel>,
-    /// Which detector: `default` needs no download, `full` the MiniLM weights [default: default]
-    #[arg(long, value_enum)]
-    detector: Option<Detector>,
+    #[command(flatten)]
+    detector: Choice,
     /// How the answer is written
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -87,7 +86,7 @@ impl FailOn {
 
 pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let pieces = input::read(&args.inputs, args.layout)?;
-    let screener = detector::load(context, args.detector)?;
+    let screener = args.detector.open(context)?;
     let verdicts = screen(&screener, args, &pieces)?;
     let format = if context.json { Format::Json } else { args.format };
     match format {

@@ -80,8 +80,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let overlay = classifier.overlay(&base)?;
     let reader = EncoderReader::new(classifier)?;
     let cuts = cuts::calibrate(&corpus, |text, kind| read_whole(&reader, text, kind))?;
-    let weights = args.out.join("full.safetensors");
-    let thresholds = args.out.join("full.json");
+    let weights = args.out.join(detector::WEIGHTS);
+    let thresholds = args.out.join(detector::THRESHOLDS);
     save(&weights, &overlay)?;
     save(&thresholds, &cuts_json(&cuts)?)?;
     said(context, &corpus.files, &[weights, thresholds])?;
@@ -105,7 +105,12 @@ fn show(bar: &ProgressBar, progress: &Progress<'_>) {
             bar.set_message(format!("loss {loss:.3}"));
         }
         Progress::Epoch { done, total, loss, .. } => {
-            bar.println(format!("epoch {done} of {total}: mean loss {loss:.4}"));
+            let line = format!("epoch {done} of {total}: mean loss {loss:.4}");
+            if bar.is_hidden() {
+                anstream::eprintln!("{line}");
+            } else {
+                bar.println(line);
+            }
         }
     }
 }
