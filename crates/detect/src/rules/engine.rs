@@ -29,13 +29,16 @@ const NFA_BYTES: usize = 1 << 20;
 /// Words that one pattern may begin with.
 const MAX_BEGINNINGS: usize = 400;
 
+type Caches = Vec<Option<Cache>>;
+type MakeCaches = Box<dyn Fn() -> Caches + Send + Sync>;
+
 /// The patterns of a rule file.
 pub(super) struct Engine {
     beginnings: AhoCorasick,
     /// For each beginning, the patterns that have it.
     begun_by: Vec<Vec<usize>>,
     patterns: Vec<Pattern>,
-    scratch: Pool<Vec<Option<Cache>>, Box<dyn Fn() -> Vec<Option<Cache>> + Send + Sync>>,
+    scratch: Pool<Caches, MakeCaches>,
 }
 
 struct Pattern {
