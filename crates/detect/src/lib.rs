@@ -6,6 +6,7 @@
 //! - [`normalise`](mod@normalise): a text as the detectors read it, with a map back.
 //! - [`rules`]: D1, rules over every reading of a text.
 
+mod blocks;
 pub mod finding;
 pub mod normalise;
 pub mod rules;
