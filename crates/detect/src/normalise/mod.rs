@@ -22,7 +22,7 @@ mod spelled;
 use std::ops::Range;
 
 pub(crate) use encoded::encoded_parts;
-pub(crate) use escapes::unescape;
+pub(crate) use escapes::{backslash_at, unescape};
 pub(crate) use hidden::{Hidden, Message};
 pub use offsets::Offsets;
 pub(crate) use spelled::{Respelled, Vocabulary};
