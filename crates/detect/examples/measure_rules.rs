@@ -1,7 +1,7 @@
 //! Precision, recall and F1 of the built-in rules on the labelled data sets.
 //!
-//! `measure_rules DATA [train|test] [errors]`: `DATA` holds the `*.jsonl` files and `splits/`.
-//! With `errors`, prints what was flagged wrongly or missed, and what each rule found.
+//! `measure_rules DATA [train|test] [errors]`: `DATA` holds the `*.jsonl` files and `splits/`, or is
+//! one file of labelled rows. With `errors`, prints what was flagged wrongly or missed, and what each rule found.
 
 #![allow(
     clippy::print_stdout,
@@ -22,26 +22,39 @@ fn main() {
     let part = arguments.next().unwrap_or_else(|| "train".to_owned());
     let errors = arguments.next().is_some();
     println!("{:?}", Rules::builtin().count());
+    let data = Path::new(&data);
+    if data.is_file() {
+        let rows = read_rows(data);
+        return measure(&data.display().to_string(), rows.iter(), errors);
+    }
     for name in ["deepset", "jackhhao", "combined"] {
-        measure(Path::new(&data), name, &part, errors);
+        let split = fs::read_to_string(data.join("splits").join(format!("{name}.json"))).unwrap();
+        let split: Value = serde_json::from_str(&split).unwrap();
+        let rows: BTreeMap<String, Value> = split["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|file| read_rows(&data.join(file.as_str().unwrap())))
+            .map(|row| (row["id"].as_str().unwrap().to_owned(), row))
+            .collect();
+        let ids = split[part.as_str()].as_array().unwrap();
+        measure(
+            &format!("{name} {part}"),
+            ids.iter().map(|id| &rows[id.as_str().unwrap()]),
+            errors,
+        );
     }
 }
 
-fn measure(data: &Path, name: &str, part: &str, errors: bool) {
-    let split = fs::read_to_string(data.join("splits").join(format!("{name}.json"))).unwrap();
-    let split: Value = serde_json::from_str(&split).unwrap();
-    let mut rows = BTreeMap::new();
-    for file in split["files"].as_array().unwrap() {
-        let file = fs::read_to_string(data.join(file.as_str().unwrap())).unwrap();
-        for line in file.lines() {
-            let row: Value = serde_json::from_str(line).unwrap();
-            rows.insert(row["id"].as_str().unwrap().to_owned(), row);
-        }
-    }
+fn read_rows(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn measure<'r>(name: &str, rows: impl Iterator<Item = &'r Value>, errors: bool) {
     let mut counts = [[0_u32; 2]; 2];
     let mut by_rule: BTreeMap<String, [u32; 2]> = BTreeMap::new();
-    for id in split[part].as_array().unwrap() {
-        let row = &rows[id.as_str().unwrap()];
+    for row in rows {
         let attack = row["label"] == 1;
         let text = row["text"].as_str().unwrap();
         let scan = Rules::builtin().scan(text).unwrap();
@@ -71,6 +84,6 @@ fn measure(data: &Path, name: &str, part: &str, errors: bool) {
     let (precision, recall) = (tp / (tp + fp), tp / (tp + fn_));
     let f1 = 2.0 * tp / (2.0 * tp + fp + fn_);
     println!(
-        "{name} {part}: tp {tp} fp {fp} fn {fn_} tn {tn} precision {precision:.4} recall {recall:.4} f1 {f1:.4}"
+        "{name}: tp {tp} fp {fp} fn {fn_} tn {tn} precision {precision:.4} recall {recall:.4} f1 {f1:.4}"
     );
 }

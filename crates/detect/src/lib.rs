@@ -8,10 +8,15 @@
 //! - [`ngram`], with [`logistic`] and [`exact_math`]: D2, trained and applied with the same bits everywhere.
 //! - [`segments`], [`structure`], [`language`]: what kind of text it is, and its parts.
 //! - [`calibration`], [`measure`], [`labels`]: thresholds from calibration rows, and what they are worth.
+//! - [`fields`](mod@fields): the texts inside structured output.
+//! - [`behaviour`](mod@behaviour): what a model's answer shows.
 //! - [`screen`]: the cascade over all of them; [`reader`]: its transformer.
 
+pub mod behaviour;
+mod blocks;
 pub mod calibration;
 pub mod exact_math;
+pub mod fields;
 pub mod finding;
 pub mod labels;
 pub mod language;
@@ -27,6 +32,8 @@ pub mod structure;
 
 mod weights;
 
+pub use behaviour::{Watch, behaviour, intents};
+pub use fields::{Field, fields};
 pub use finding::{Finding, Severity, View};
 pub use normalise::{MAX_TEXT_BYTES, Normalised, TextTooLong, normalise};
 pub use rules::{Rules, Scan};

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::blocks::{BLOCK, bits, block_at, ones};
 use crate::finding::View;
 
 /// Shorter runs of the alphabet are words. Sixteen characters of base64 hold twelve bytes.
@@ -50,16 +51,32 @@ pub(crate) fn encoded_parts(text: &str) -> Vec<Part> {
     parts
 }
 
-/// The next run of at least [`MIN_RUN`] digits. Looks at a fraction of the bytes: a run that
-/// covers `at` must also cover its end, so most of a text is jumped over.
+/// The next run of at least [`MIN_RUN`] digits.
 fn next_run(bytes: &[u8], mut at: usize) -> Option<Range<usize>> {
-    loop {
-        let probe = bytes.get(at..at + MIN_RUN)?;
-        match probe.iter().rposition(|byte| DIGIT[usize::from(*byte)] == NONE) {
-            Some(position) => at += position + 1,
-            None => return Some(at..run_end(bytes, at)),
+    // Blocks overlap by a run less one, so that each run's first digits are in one of them.
+    const STEP: usize = BLOCK - MIN_RUN + 1;
+    while at < bytes.len() {
+        let digits = bits(&block_at(bytes, at), is_digit);
+        // Each line doubles the length of the runs whose first bit is left.
+        let two = digits & digits >> 1;
+        let four = two & two >> 2;
+        let eight = four & four >> 4;
+        if let Some(place) = ones(eight & eight >> 8).next() {
+            return Some(at + place..run_end(bytes, at + place));
         }
+        at += STEP;
     }
+    None
+}
+
+/// A digit of base64 in either alphabet; hexadecimal digits are among them.
+fn is_digit(byte: u8) -> bool {
+    ((byte | 0x20).wrapping_sub(b'a') < 26)
+        | (byte.wrapping_sub(b'0') < 10)
+        | (byte == b'+')
+        | (byte == b'/')
+        | (byte == b'-')
+        | (byte == b'_')
 }
 
 fn run_end(bytes: &[u8], from: usize) -> usize {

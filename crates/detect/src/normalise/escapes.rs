@@ -71,6 +71,15 @@ fn escape_at(text: &str, at: usize) -> Option<(char, usize)> {
     }
 }
 
+/// The character that a backslash at byte `at` makes of what follows it, and the bytes it takes,
+/// inside a string literal: there every backslash does something.
+pub(crate) fn backslash_at(text: &str, at: usize) -> Option<(char, usize)> {
+    escape_at(text, at).or_else(|| {
+        let next = text.get(at + 1..)?.chars().next()?;
+        Some((next, 1 + next.len_utf8()))
+    })
+}
+
 /// One character of UTF-8 as `%XX`, one to four times.
 fn percent(rest: &[u8]) -> Option<(char, usize)> {
     let byte = |index: usize| -> Option<u8> {

@@ -7,6 +7,7 @@ use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 
 use super::hidden::{Hidden, Invisible, invisible};
 use super::offsets::Offsets;
+use crate::blocks::{BLOCK, bits, block_at};
 
 /// What the pass leaves behind.
 pub(super) struct Folded {
@@ -15,31 +16,18 @@ pub(super) struct Folded {
     pub(super) hidden: Hidden,
     /// Letters below U+2E80 that are not ASCII stand in the text: look-alikes are possible.
     pub(super) foreign: bool,
-    /// A digit or sign touches a letter: it may stand for one.
-    pub(super) leet: bool,
 }
 
 const SPACE: u8 = 1;
-const SLOW: u8 = 2;
-const LETTER: u8 = 4;
-const LEET: u8 = 8;
+const LETTER: u8 = 2;
 
-/// What a byte is. `LEET` is twice `LETTER`, so neighbours are compared by a shift.
-static CLASS: [u8; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = match byte {
-            0x0a | 0x20 => SPACE,
-            0x00..=0x1f | 0x7f..=0xff => SLOW,
-            0x41..=0x5a | 0x61..=0x7a => LETTER,
-            0x30..=0x39 | 0x21 | 0x24 | 0x40 | 0x7c => LEET,
-            _ => 0,
-        };
-        byte += 1;
+fn class(byte: u8) -> u8 {
+    match byte {
+        b' ' | b'\n' => SPACE,
+        b'a'..=b'z' | b'A'..=b'Z' => LETTER,
+        _ => 0,
     }
-    table
-};
+}
 
 /// Latin letters of two bytes, U+00C0 to U+017F, folded: the letters of European prose.
 static LATIN: LazyLock<Vec<String>> = LazyLock::new(|| {
@@ -69,7 +57,6 @@ pub(super) fn fold(text: &str) -> Folded {
             offsets: Offsets::default(),
             hidden: Hidden::default(),
             foreign: false,
-            leet: false,
         },
     };
     while pass.at < text.len() {
@@ -97,31 +84,30 @@ impl Pass<'_> {
     /// Copies ASCII text, which needs nothing but lower case, up to what needs a look.
     fn copy_quiet_bytes(&mut self) {
         let start = self.at;
-        let mut previous = self.previous;
-        let mut touching = 0;
-        let bytes = self.text.as_bytes().get(start..).unwrap_or_default();
-        let len = bytes
-            .iter()
-            .position(|&byte| {
-                let class = CLASS[usize::from(byte)];
-                if class & (SLOW | (previous & SPACE)) != 0 {
-                    return true;
-                }
-                touching |= ((previous << 1) & class & LEET) | ((previous >> 1) & class & LETTER);
-                previous = class;
-                false
-            })
-            .unwrap_or(bytes.len());
-        if len == 0 {
+        let bytes = self.text.as_bytes();
+        let mut after_space = u64::from(self.previous & SPACE != 0);
+        loop {
+            let block = block_at(bytes, self.at);
+            let spaces = bits(&block, |byte| (byte == b' ') | (byte == b'\n'));
+            let slow = bits(&block, |byte| ((byte < b' ') & (byte != b'\n')) | (byte >= 0x7f));
+            let stop = slow | (spaces & (spaces << 1 | after_space));
+            if stop != 0 {
+                self.at += usize::try_from(stop.trailing_zeros()).unwrap_or(0);
+                break;
+            }
+            after_space = spaces >> (BLOCK - 1);
+            self.at += BLOCK;
+        }
+        // The zero bytes after the end stop the loop as zero bytes in the text do.
+        self.at = self.at.min(self.text.len());
+        if self.at == start {
             return;
         }
         let from = self.out.text.len();
-        self.out.text.push_str(&self.text[start..start + len]);
+        self.out.text.push_str(&self.text[start..self.at]);
         self.out.text[from..].make_ascii_lowercase();
-        self.out.offsets.copy(start, len);
-        self.out.leet |= touching != 0;
-        self.previous = previous;
-        self.at += len;
+        self.out.offsets.copy(start, self.at - start);
+        self.previous = bytes.get(self.at - 1).map_or(0, |last| class(*last));
     }
 
     fn fold_next(&mut self, next: char) {
@@ -222,8 +208,7 @@ impl Pass<'_> {
         let view_len = self.out.text.len() - from;
         let folded = &self.out.text[from..];
         let letter = folded.bytes().next_back().unwrap_or(b'.');
-        self.previous =
-            if folded.is_empty() { self.previous } else { CLASS[usize::from(letter)] & !SLOW };
+        self.previous = if folded.is_empty() { self.previous } else { class(letter) };
         self.out.foreign |= folded
             .chars()
             .any(|letter| ('\u{250}'..'\u{2e80}').contains(&letter) && letter.is_alphabetic());
@@ -330,15 +315,6 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(fold(text).text, expected, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_digit_inside_a_word_is_noticed() {
-        for (text, leet) in
-            [("1gnore", true), ("p@ss", true), ("2 words", false), ("a, b. 12", false)]
-        {
-            assert_eq!(fold(text).leet, leet, "{text}");
         }
     }
 }

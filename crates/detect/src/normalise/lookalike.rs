@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use unicode_security::confusable_detection::skeleton;
 
 use super::offsets::Offsets;
+use crate::blocks::next_non_ascii;
 
 /// The scripts with look-alikes stand below the first East Asian radical.
 const FIRST: u32 = 0x250;
@@ -101,15 +102,20 @@ struct Makeup {
     genuine: usize,
 }
 
-/// Reads the look-alikes of a folded text, if that changes anything.
+/// Reads the look-alikes of a folded text, if that changes anything. Words of ASCII letters alone
+/// are copied without a look.
 pub(super) fn latinise(text: &str) -> Option<Latinised> {
     let mut whole = Makeup::default();
-    for letter in text.chars().filter(|letter| letter.is_alphabetic()) {
+    let mut at = 0;
+    while let Some(place) = next_non_ascii(text.as_bytes(), at) {
+        let letter = text[place..].chars().next()?;
         whole.count(letter);
+        at = place + letter.len_utf8();
     }
     if whole.lookalike + whole.small_capital == 0 {
         return None;
     }
+    whole.ascii = text.bytes().filter(u8::is_ascii_alphabetic).count();
     // A text in look-alikes alone is a disguise; among genuine letters of another script they are
     // that script's own letters, unless Latin clearly rules the text.
     let latin_text = whole.genuine == 0 || whole.genuine * 4 < whole.ascii;
@@ -118,16 +124,24 @@ pub(super) fn latinise(text: &str) -> Option<Latinised> {
         offsets: Offsets::default(),
         mixed_words: Vec::new(),
     };
-    for (word, range) in words(text) {
+    let mut copied = 0;
+    while let Some(word) = next_foreign_word(text, copied) {
         let mut makeup = Makeup::default();
-        word.chars().for_each(|letter| makeup.count(letter));
+        text[word.clone()].chars().for_each(|letter| makeup.count(letter));
         let mixed = makeup.ascii > 0 && makeup.lookalike > 0;
         let disguised = latin_text && makeup.genuine == 0 && makeup.lookalike > 0;
         if mixed {
-            changed.mixed_words.push(range.clone());
+            changed.mixed_words.push(word.clone());
         }
-        changed.push_word(word, range.start, mixed || disguised);
+        changed.copy(text, copied..word.start);
+        if mixed || disguised || makeup.small_capital > 0 {
+            changed.read_word(&text[word.clone()], word.start, mixed || disguised);
+        } else {
+            changed.copy(text, word.clone());
+        }
+        copied = word.end;
     }
+    changed.copy(text, copied..text.len());
     Some(changed)
 }
 
@@ -146,7 +160,12 @@ impl Makeup {
 }
 
 impl Latinised {
-    fn push_word(&mut self, word: &str, start: usize, all: bool) {
+    fn copy(&mut self, text: &str, range: Range<usize>) {
+        self.offsets.copy(range.start, range.len());
+        self.text.push_str(&text[range]);
+    }
+
+    fn read_word(&mut self, word: &str, start: usize, all: bool) {
         for (position, letter) in word.char_indices() {
             let span = start + position..start + position + letter.len_utf8();
             match latin(letter).filter(|_| all || is_small_capital(letter)) {
@@ -163,18 +182,23 @@ impl Latinised {
     }
 }
 
-/// Runs of letters, and the runs between them, in order.
-fn words(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
-    let mut start = 0;
-    std::iter::from_fn(move || {
-        let rest = text.get(start..)?;
-        let first = rest.chars().next()?;
-        let in_word = first.is_alphabetic();
-        let len = rest.find(|next: char| next.is_alphabetic() != in_word).unwrap_or(rest.len());
-        let range = start..start + len;
-        start += len;
-        Some((&rest[..len], range))
-    })
+/// The next run of letters, from `from` on, that holds one beyond ASCII.
+fn next_foreign_word(text: &str, from: usize) -> Option<Range<usize>> {
+    let mut at = from;
+    loop {
+        at = next_non_ascii(text.as_bytes(), at)?;
+        let letter = text[at..].chars().next()?;
+        if letter.is_alphabetic() {
+            break;
+        }
+        at += letter.len_utf8();
+    }
+    let before =
+        text[from..at].char_indices().rev().take_while(|(_, before)| before.is_alphabetic());
+    let start = before.last().map_or(at, |(place, _)| from + place);
+    let end =
+        text[at..].find(|after: char| !after.is_alphabetic()).map_or(text.len(), |end| at + end);
+    Some(start..end)
 }
 
 #[cfg(test)]
@@ -214,7 +238,7 @@ mod tests {
     #[test]
     fn mixed_words_are_reported_where_they_stand() {
         let changed = latinise("ab c\u{43e}d ef").unwrap();
-        assert_eq!(changed.mixed_words, std::iter::once(3..7).collect::<Vec<_>>());
+        assert_eq!(changed.mixed_words.first(), Some(&(3..7)));
         assert_eq!(changed.offsets.original(3..6), 3..7);
     }
 }

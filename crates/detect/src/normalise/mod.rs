@@ -22,7 +22,7 @@ mod spelled;
 use std::ops::Range;
 
 pub(crate) use encoded::encoded_parts;
-pub(crate) use escapes::unescape;
+pub(crate) use escapes::{backslash_at, unescape};
 pub(crate) use hidden::{Hidden, Message};
 pub use offsets::Offsets;
 pub(crate) use spelled::{Respelled, Vocabulary};
@@ -50,7 +50,6 @@ pub struct Normalised {
     /// From this text outwards.
     layers: Vec<Offsets>,
     pub(crate) hidden: Hidden,
-    pub(crate) leet: bool,
 }
 
 /// Normalises a text.
@@ -67,12 +66,8 @@ pub fn normalise(text: &str) -> Result<Normalised, TextTooLong> {
 /// Normalises a text that is known to be within the limit.
 pub(crate) fn normalise_bounded(text: &str) -> Normalised {
     let folded = fold::fold(text);
-    let mut normalised = Normalised {
-        text: folded.text,
-        layers: vec![folded.offsets],
-        hidden: folded.hidden,
-        leet: folded.leet,
-    };
+    let mut normalised =
+        Normalised { text: folded.text, layers: vec![folded.offsets], hidden: folded.hidden };
     let latinised = folded.foreign.then(|| lookalike::latinise(&normalised.text)).flatten();
     if let Some(latinised) = latinised {
         for word in latinised.mixed_words {

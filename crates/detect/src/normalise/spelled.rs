@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use super::offsets::Offsets;
+use crate::blocks::{BLOCK, bits, block_at, blocks, is_word_byte, ones};
 
 /// Longer words are no words.
 const MAX_WORD: usize = 16;
@@ -125,23 +126,39 @@ impl Vocabulary {
     }
 }
 
-/// Runs of letters, digits and signs that hold a letter and something else.
+/// Runs of letters, digits and signs in which a letter touches something else.
 fn leet_words(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
-    let is_part =
-        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'@' | b'$' | b'!' | b'|');
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        loop {
-            at += bytes.get(at..)?.iter().position(is_part)?;
-            let start = at;
-            at += bytes.get(at..)?.iter().take_while(|byte| is_part(byte)).count();
-            let word = bytes.get(start..at)?;
-            let letters = word.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
-            if letters > 0 && letters < word.len() {
-                return Some((start, at));
-            }
+    let is_part = |byte: &u8| is_letter(*byte) || is_leet(*byte);
+    let mut end = 0;
+    leet_places(bytes).filter_map(move |place| {
+        if place < end {
+            return None;
         }
+        let start = place - bytes[end..place].iter().rev().take_while(|byte| is_part(byte)).count();
+        end = place + bytes[place..].iter().take_while(|byte| is_part(byte)).count();
+        Some((start, end))
     })
+}
+
+/// Where a letter stands beside a digit or sign; the place of the second of them.
+fn leet_places(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    let (mut letter_before, mut leet_before) = (0, 0);
+    blocks(bytes).enumerate().flat_map(move |(number, block)| {
+        let letters = bits(&block, is_letter);
+        let leet = bits(&block, is_leet);
+        let touching =
+            (letters & (leet << 1 | leet_before)) | (leet & (letters << 1 | letter_before));
+        (letter_before, leet_before) = (letters >> (BLOCK - 1), leet >> (BLOCK - 1));
+        ones(touching).map(move |place| number * BLOCK + place)
+    })
+}
+
+fn is_leet(byte: u8) -> bool {
+    (byte.wrapping_sub(b'0') < 10)
+        | (byte == b'@')
+        | (byte == b'$')
+        | (byte == b'!')
+        | (byte == b'|')
 }
 
 /// The word with `one` for the signs that are read as `i` or `l`.
@@ -160,36 +177,46 @@ fn spell(word: &str, one: char) -> String {
     word.chars().map(letter).collect()
 }
 
-/// The next run of single letters with one separator between each, and where it starts. Looks at
-/// every fourth byte first, for such a run holds letter and separator in turn.
+/// The next run of single letters with one separator between each, and where it starts.
 fn spaced_letters(bytes: &[u8], from: usize) -> Option<(usize, String)> {
-    let mut probe = from;
+    let mut at = from;
     loop {
-        let [a, b, c, d, ..] = bytes.get(probe..)? else { return None };
-        let alternates = (is_letter(*a) && is_separator(*b) && is_letter(*c) && is_separator(*d))
-            || (is_separator(*a) && is_letter(*b) && is_separator(*c) && is_letter(*d));
-        if !alternates {
-            probe += 4;
-            continue;
-        }
-        let start = run_start(bytes, probe + usize::from(!is_letter(*a)), from);
+        let start = next_lone_letters(bytes, at)?;
         let letters = letters_from(bytes, start);
         if letters.len() >= MIN_LETTERS {
             return Some((start, letters));
         }
-        probe = probe.max(start + 2 * letters.len()).max(probe + 4);
+        at = start + 1;
     }
 }
 
-/// Walks from a letter of a run back to its first.
-fn run_start(bytes: &[u8], letter: usize, from: usize) -> usize {
-    let at = |index: usize| bytes.get(index).copied().unwrap_or(b'.');
-    let mut start = letter;
-    while start >= from + 2 && is_separator(at(start - 1)) && is_letter(at(start - 2)) {
-        start -= 2;
+/// The first of three letters from `from` on, two bytes apart, each alone between other bytes.
+fn next_lone_letters(bytes: &[u8], from: usize) -> Option<usize> {
+    // A block is read from the byte before it on, and overlaps the next by what three letters take.
+    const STEP: usize = BLOCK - 8;
+    let mut at = from;
+    while at < bytes.len() {
+        let block = match at.checked_sub(1) {
+            Some(before) => block_at(bytes, before),
+            None => shifted(block_at(bytes, 0)),
+        };
+        let words = bits(&block, |byte| is_word_byte(byte) | (byte >= 0x80));
+        let alone = bits(&block, is_letter) & !(words << 1) & !(words >> 1);
+        // Bit 0 is the byte before, of which only its kind counts.
+        let runs = alone & alone >> 2 & alone >> 4 & !1;
+        if let Some(place) = ones(runs).next().filter(|place| *place <= STEP) {
+            return Some(at + place - 1);
+        }
+        at += STEP;
     }
-    // The first letter may be the last one of a word.
-    if start > from && at(start - 1).is_ascii_alphanumeric() { start + 2 } else { start }
+    None
+}
+
+/// The block with a zero byte before it, and without its last byte.
+fn shifted(mut block: [u8; BLOCK]) -> [u8; BLOCK] {
+    block.rotate_right(1);
+    block[0] = 0;
+    block
 }
 
 fn letters_from(bytes: &[u8], start: usize) -> String {
@@ -210,7 +237,7 @@ fn letters_from(bytes: &[u8], start: usize) -> String {
 }
 
 fn is_letter(byte: u8) -> bool {
-    byte.is_ascii_lowercase()
+    byte.wrapping_sub(b'a') < 26
 }
 
 fn is_separator(byte: u8) -> bool {

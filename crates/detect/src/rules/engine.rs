@@ -1,22 +1,20 @@
 //! All patterns over one text, in linear time.
 //!
-//! One Aho-Corasick automaton finds the words that patterns begin with. Where one begins, that
-//! pattern's own automaton reads on, anchored, until it matches or can match no more, at most
+//! [`Beginnings`] finds the words that patterns begin with. Where one stands, that pattern's own
+//! automaton reads on, anchored, until it matches or can match no more, at most
 //! [`MAX_MATCH_BYTES`]. No step backtracks. Automata are built when first needed, so a text
 //! without trigger words pays for none.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::nfa::thompson;
 use regex_automata::util::pool::Pool;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind as DfaMatchKind};
-use regex_syntax::hir::literal::Extractor;
 
+use super::beginnings::Beginnings;
 use super::pattern::{Expression, PatternProblem};
 
 /// The longest match, in bytes of normalised text.
@@ -26,19 +24,13 @@ pub const MAX_MATCH_BYTES: usize = 1024;
 const CACHE_BYTES: usize = 1 << 18;
 /// Memory of one pattern before it is an automaton.
 const NFA_BYTES: usize = 1 << 20;
-/// Words that one pattern may begin with.
-const MAX_BEGINNINGS: usize = 400;
-
-type Caches = Vec<Option<Cache>>;
-type MakeCaches = Box<dyn Fn() -> Caches + Send + Sync>;
 
 /// The patterns of a rule file.
 pub(super) struct Engine {
-    beginnings: AhoCorasick,
-    /// For each beginning, the patterns that have it.
-    begun_by: Vec<Vec<usize>>,
+    beginnings: Beginnings,
     patterns: Vec<Pattern>,
-    scratch: Pool<Caches, MakeCaches>,
+    /// What the automata remember, by pattern; one set for each thread at work.
+    scratch: Pool<Vec<Option<Cache>>>,
 }
 
 struct Pattern {
@@ -52,24 +44,11 @@ impl Engine {
     /// # Errors
     /// The first pattern that cannot be used, and why.
     pub(super) fn new(expressions: Vec<Expression>) -> Result<Engine, (usize, PatternProblem)> {
-        let mut by_beginning: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
-        for (number, expression) in expressions.iter().enumerate() {
-            for beginning in beginnings(expression).map_err(|problem| (number, problem))? {
-                by_beginning.entry(beginning).or_default().push(number);
-            }
-        }
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(by_beginning.keys());
-        let too_much = |_| (0, PatternProblem::Expression("too many beginnings".to_owned()));
-        let count = expressions.len();
         let pattern = |expression| Pattern { expression, automaton: OnceLock::new() };
         Ok(Engine {
-            beginnings: automaton.map_err(too_much)?,
-            begun_by: by_beginning.into_values().collect(),
+            beginnings: Beginnings::new(&expressions)?,
             patterns: expressions.into_iter().map(pattern).collect(),
-            scratch: Pool::new(Box::new(move || (0..count).map(|_| None).collect())),
+            scratch: Pool::new(Vec::new),
         })
     }
 
@@ -95,33 +74,24 @@ impl Engine {
     ) -> u64 {
         let bytes = text.as_bytes();
         let mut caches = self.scratch.get();
+        caches.resize_with(self.patterns.len(), || None);
         let mut work = text.len();
-        for beginning in self.beginnings.find_overlapping_iter(text) {
-            if continues_word(bytes, beginning.start()) {
-                continue;
+        self.beginnings.find(bytes, |number, start| {
+            let (Some(pattern), Some(cache)) = (self.patterns.get(number), caches.get_mut(number))
+            else {
+                return;
+            };
+            if !wanted(number) {
+                return;
             }
-            let begun = self.begun_by.get(beginning.pattern().as_usize());
-            for number in begun.into_iter().flatten().copied().filter(|number| wanted(*number)) {
-                let (Some(pattern), Some(cache)) =
-                    (self.patterns.get(number), caches.get_mut(number))
-                else {
-                    continue;
-                };
-                let (end, read) = pattern.match_end(cache, bytes, beginning.start());
-                work += read;
-                if let Some(end) = end {
-                    found(number, beginning.start()..end);
-                }
+            let (end, read) = pattern.match_end(cache, bytes, start);
+            work += read;
+            if let Some(end) = end {
+                found(number, start..end);
             }
-        }
+        });
         u64::try_from(work).unwrap_or(u64::MAX)
     }
-}
-
-/// A word cannot begin here, because one is going on.
-fn continues_word(text: &[u8], at: usize) -> bool {
-    let word = |index: usize| text.get(index).is_some_and(u8::is_ascii_alphanumeric);
-    at > 0 && word(at - 1) && word(at)
 }
 
 impl Pattern {
@@ -184,27 +154,6 @@ impl Pattern {
     }
 }
 
-/// The literals that every match begins with one of; none is a beginning of another.
-fn beginnings(expression: &Expression) -> Result<Vec<Vec<u8>>, PatternProblem> {
-    let hir = regex_syntax::parse(&expression.regex)
-        .map_err(|error| PatternProblem::Expression(error.to_string()))?;
-    let sequence = Extractor::new().limit_total(MAX_BEGINNINGS).extract(&hir);
-    let literals = sequence.literals().ok_or(PatternProblem::Beginning)?;
-    let mut literals: Vec<Vec<u8>> =
-        literals.iter().map(|literal| literal.as_bytes().to_vec()).collect();
-    literals.sort();
-    let mut shortest: Vec<Vec<u8>> = Vec::new();
-    for literal in literals {
-        if literal.len() < 2 {
-            return Err(PatternProblem::Beginning);
-        }
-        if !shortest.last().is_some_and(|known| literal.starts_with(known)) {
-            shortest.push(literal);
-        }
-    }
-    Ok(shortest)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -238,13 +187,6 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(matches(&engine, text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_pattern_that_may_begin_with_anything_is_refused() {
-        for pattern in [r"\w+ rules", ".*ignore", "a|ignore", "(?:ignore)? all"] {
-            assert_eq!(engine(&[pattern]).err(), Some((0, PatternProblem::Beginning)), "{pattern}");
         }
     }
 

@@ -5,11 +5,12 @@
 //! - this file: the rules and what can be asked of them.
 //! - `file`: the file they are written in; `rules/rules.toml` is the one compiled in.
 //! - `pattern`: how a pattern is written.
-//! - `engine`: all patterns over one text.
+//! - `engine`: all patterns over one text; `beginnings`: where one of them may begin.
 //! - `mention`: whether a phrase is a command or is spoken of.
 //! - `scan`: all readings of one text, and the score.
 //! - `strip`: taking out what is certain.
 
+mod beginnings;
 mod engine;
 mod file;
 mod mention;
@@ -92,7 +93,7 @@ impl Rules {
     }
 
     /// As `parse`, but leaves the automata to their first use.
-    fn prepare(toml: &str) -> Result<Rules, RulesError> {
+    pub(crate) fn prepare(toml: &str) -> Result<Rules, RulesError> {
         let (file, expressions) = file::parse(toml)?;
         let mut vocabulary = Vocabulary::default();
         for example in file.rules.iter().flat_map(|rule| &rule.matches) {

@@ -52,6 +52,9 @@ pub enum PatternProblem {
 pub(super) struct Expression {
     /// In the syntax of `regex-syntax`.
     pub(super) regex: String,
+    /// The same, with a single blank wherever words may be separated: from it the beginnings are
+    /// read. It matches nothing that `regex` would not match in a plainer text.
+    pub(super) skeleton: String,
     /// A match must not be followed by a letter or digit.
     pub(super) whole_word: bool,
 }
@@ -74,12 +77,13 @@ pub(super) fn translate(
         rest = &rest[position + name.len() + 2..];
     }
     expanded.push_str(rest);
-    let regex = to_regex(&expanded)?;
+    let regex = to_regex(&expanded, SEPARATOR)?;
+    let skeleton = to_regex(&expanded, " ")?;
     let whole_word = pattern
         .chars()
         .next_back()
         .is_some_and(|last| last.is_alphanumeric() || matches!(last, ')' | '}' | '?' | '*' | '+'));
-    Ok(Expression { regex, whole_word })
+    Ok(Expression { regex, skeleton, whole_word })
 }
 
 /// The next `{name}`; `{2,3}` is a repetition and begins with a digit.
@@ -92,7 +96,7 @@ fn next_name(pattern: &str) -> Option<(&str, usize)> {
     })
 }
 
-fn to_regex(pattern: &str) -> Result<String, PatternProblem> {
+fn to_regex(pattern: &str, separator: &str) -> Result<String, PatternProblem> {
     let mut regex = String::with_capacity(4 * pattern.len());
     let mut in_class = false;
     let mut rest = pattern.chars();
@@ -115,13 +119,13 @@ fn to_regex(pattern: &str) -> Result<String, PatternProblem> {
                 regex.push(']');
             }
             ' ' if !in_class => {
-                regex.push_str(SEPARATOR);
+                regex.push_str(separator);
                 if let Some(after) = rest.as_str().strip_prefix('~') {
                     let (count, after) = after.split_once(' ').ok_or(PatternProblem::Gap)?;
                     let count =
                         count.parse::<u32>().ok().filter(|count| (1..=MAX_GAP).contains(count));
                     let count = count.ok_or(PatternProblem::Gap)?;
-                    let _ = write!(regex, "(?:{WORD}+{SEPARATOR}){{0,{count}}}");
+                    let _ = write!(regex, "(?:{WORD}+{separator}){{0,{count}}}");
                     rest = after.chars();
                 }
             }

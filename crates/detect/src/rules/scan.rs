@@ -60,9 +60,10 @@ pub(super) fn scan(rules: &Rules, text: &str) -> Result<Scan, TextTooLong> {
     Ok(Scan { score: score(&findings), findings, work: reader.work })
 }
 
-/// The bytes of the original in which a rule fired that decides alone, ascending and apart.
+/// The bytes of the original in which a rule fired that decides alone, ascending and apart. Here a
+/// phrase that is spoken of counts as one that is used.
 pub(super) fn decisive_spans(rules: &Rules, text: &str) -> Result<Vec<Range<usize>>, TextTooLong> {
-    let mut reader = Reader::new(rules, usize::MAX);
+    let mut reader = Reader { mentions: false, ..Reader::new(rules, usize::MAX) };
     reader.read_original(text)?;
     let decisive = reader.findings.into_iter().filter(|found| found.confidence >= THRESHOLD);
     let mut spans: Vec<Range<usize>> = decisive.map(|found| found.span).collect();
@@ -93,6 +94,8 @@ struct Reader<'r> {
     /// Findings per rule so far, at most `limit`.
     fired: Vec<Cell<usize>>,
     limit: usize,
+    /// Whether it matters that a phrase is only spoken of.
+    mentions: bool,
     /// Decoded bytes that may still be read.
     budget: usize,
     findings: Vec<Finding>,
@@ -102,7 +105,7 @@ struct Reader<'r> {
 impl<'r> Reader<'r> {
     fn new(rules: &'r Rules, limit: usize) -> Reader<'r> {
         let fired = vec![Cell::new(0); rules.rules.len()];
-        Reader { rules, fired, limit, budget: 0, findings: Vec::new(), work: 0 }
+        Reader { rules, fired, limit, mentions: true, budget: 0, findings: Vec::new(), work: 0 }
     }
 
     fn read_original(&mut self, text: &str) -> Result<(), TextTooLong> {
@@ -126,7 +129,7 @@ impl<'r> Reader<'r> {
 
         let vocabulary = &self.rules.vocabulary;
         let spaced = vocabulary.read_spaced(normalised.text());
-        let leet = normalised.leet.then(|| vocabulary.read_leet(normalised.text())).flatten();
+        let leet = vocabulary.read_leet(normalised.text());
         for (respelled, view) in [(spaced, View::Spaced), (leet, View::Leet)] {
             if let Some(Respelled { text, offsets }) = respelled {
                 self.match_rules(&text, view, &|range| from_normalised(offsets.original(range)));
@@ -171,7 +174,7 @@ impl<'r> Reader<'r> {
     }
 
     fn match_rules(&mut self, text: &str, view: View, to_original: ToOriginal<'_>) {
-        let Reader { rules, fired, limit, findings, work, .. } = self;
+        let Reader { rules, fired, limit, mentions, findings, work, .. } = self;
         let rule_of = |pattern: usize| rules.rule_of.get(pattern).copied().unwrap_or(usize::MAX);
         let wanted =
             |pattern| fired.get(rule_of(pattern)).is_some_and(|count| count.get() < *limit);
@@ -181,7 +184,8 @@ impl<'r> Reader<'r> {
                 return;
             };
             count.set(count.get() + 1);
-            let mentioned = rule.mentioned < rule.confidence && is_mentioned(text, range.start);
+            let mentioned =
+                *mentions && rule.mentioned < rule.confidence && is_mentioned(text, range.start);
             findings.push(Finding {
                 rule: rule.name.clone(),
                 family: rule.family.clone(),

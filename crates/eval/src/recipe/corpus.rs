@@ -29,7 +29,7 @@ const FILLED: usize = 20;
 /// How many harmless sentences stand alone, as the fields of structured output do.
 const ALONE: usize = 300;
 /// The kinds of written text that are documents.
-const DOCUMENT_KINDS: [&str; 2] = ["email", "tool_output"];
+const DOCUMENT_KINDS: [&str; 5] = ["code_answer", "code_file", "email", "table", "tool_output"];
 
 /// Words to an assistant, and whether they are an attack.
 #[derive(Debug, Clone, PartialEq)]
