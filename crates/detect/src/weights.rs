@@ -16,12 +16,13 @@ const FULL: &[u8] = include_bytes!("../weights/full.safetensors");
 const FULL_CUTS: &str = include_str!("../weights/full.json");
 const CUTS: &str = include_str!("../weights/ngrams.json");
 
-/// A compiled-in file of weights, for whoever made it again and compares.
+/// A compiled-in file of weights or rules, for whoever made it again and compares.
 pub fn built_in_file(name: &str) -> Option<&'static [u8]> {
     match name {
         "prompts.safetensors" => Some(PROMPTS),
         "contents.safetensors" => Some(CONTENTS),
         "full.safetensors" => Some(FULL),
+        "rules.toml" => Some(crate::rules::SOURCE.as_bytes()),
         "full.json" => Some(FULL_CUTS.as_bytes()),
         "ngrams.json" => Some(CUTS.as_bytes()),
         _ => None,

@@ -11,6 +11,7 @@ use super::sets::rows::split;
 use super::sets::{Labelled, Split};
 use super::unit::{LengthTime, Measured, RunFolder, Unit};
 use crate::error::EvalError;
+use crate::recipe::corpus::Held;
 use crate::report::Report;
 
 /// The data sets, in the order of the report.
@@ -234,6 +235,7 @@ fn measure_all(
     folder: &RunFolder,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<BTreeMap<Key, (Measured, Vec<bool>)>, EvalError> {
+    let nothing_held = Held::default();
     let mut finished = BTreeMap::new();
     let mut seconds: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
     for (done, planned) in plan.iter().enumerate() {
@@ -251,6 +253,7 @@ fn measure_all(
             data_set: planned.data_set,
             part: &planned.part,
             seed: planned.seed,
+            held: &nothing_held,
             train: &train,
             test: &test,
             timed_calls: if is_fixed { size.timed_calls() } else { 0 },
