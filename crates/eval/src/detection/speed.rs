@@ -57,7 +57,9 @@ pub fn measure(data: &Path, model: Option<&Path>) -> Result<Vec<Figure>, EvalErr
 fn embedding_us(folder: &Path, text: &str) -> Result<f64, Failure> {
     let tokenizer = Arc::new(Tokenizer::open(&folder.join("tokenizer.json"))?);
     let embedder = SentenceEmbedder::new(Arc::new(Encoder::open(folder)?), tokenizer)?;
-    median_us(|| Ok(embedder.embed(&[text]).map(drop)?))
+    // One thread, as Python is given.
+    let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    one_thread.install(|| median_us(|| Ok(embedder.embed(&[text]).map(drop)?)))
 }
 
 /// The median of single calls, after three that warm up.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use custody_kernel::digest::Digest;
-use custody_models::registry::Models;
-use custody_models::{DebertaClassifier, ModelError};
+use custody_models::DebertaClassifier;
+use custody_models::registry::{ModelFiles, Models};
 
+use super::{MethodError, verified};
 use crate::detection::detector::{Detector, Failure, Recipe, Task, Varies};
 
 /// The published checkpoints that can stand for D3, the paper's first.
@@ -22,14 +23,14 @@ pub struct ForeignRecipe {
 /// D3 from the first checkpoint that is in `models`, every byte verified; else the reason why there is none.
 ///
 /// # Errors
-/// [`ModelError`] when a checkpoint is there and cannot be read.
-pub fn find(models: &Models) -> Result<Result<ForeignRecipe, String>, ModelError> {
+/// [`MethodError`] when a checkpoint is there and not what it should be.
+pub fn find(models: &Models) -> Result<Result<ForeignRecipe, String>, MethodError> {
     for name in CHECKPOINTS {
-        let Ok(files) = models.verified(name) else { continue };
+        let Some(files) = verified(models, name)? else { continue };
         let classifier = DebertaClassifier::open(&files.dir)?;
         return Ok(Ok(ForeignRecipe {
             title: format!("D3: {name}"),
-            fingerprint: pins(models, name),
+            fingerprint: fingerprint(name, &files),
             classifier: Arc::new(classifier),
         }));
     }
@@ -39,14 +40,13 @@ pub fn find(models: &Models) -> Result<Result<ForeignRecipe, String>, ModelError
     )))
 }
 
-/// The hashes and lengths of a model that is here.
-fn pins(models: &Models, name: &str) -> String {
-    let files = models.find(name).map(|files| files.files).unwrap_or_default();
+/// The name and the hash of each file.
+fn fingerprint(name: &str, model: &ModelFiles) -> String {
     let of = |file: &String| {
-        let path = models.folder().join(name).join(file);
-        std::fs::read(path).map(|bytes| Digest::of(&bytes).to_string())
+        let bytes = std::fs::read(model.path(file)).unwrap_or_default();
+        Digest::of(&bytes).to_string()
     };
-    let hashes: Vec<String> = files.iter().filter_map(|file| of(file).ok()).collect();
+    let hashes: Vec<String> = model.files.iter().map(of).collect();
     format!("{name} {}", hashes.join(" "))
 }
 

@@ -17,7 +17,7 @@ pub mod shipped;
 pub mod retrained;
 
 use custody_models::ModelError;
-use custody_models::registry::Models;
+use custody_models::registry::{ModelFiles, Models, ModelsError};
 
 use super::detector::{Method, Mixture, Recipe};
 use shipped::Base;
@@ -27,6 +27,26 @@ pub const METHODS: [&str; 7] = ["d1", "d2", "d3", "d4", "d5", "default", "full"]
 
 /// D5's weights: n-grams and transformer (MON §7.4).
 const MIXTURE: [(&str, f64); 2] = [("d2", 0.4), ("d4", 0.6)];
+
+/// Weights that are on this machine and cannot be used. Weights that are not here are no error.
+#[derive(Debug, thiserror::Error)]
+pub enum MethodError {
+    /// Their bytes are not what they should be.
+    #[error(transparent)]
+    Models(#[from] ModelsError),
+    /// They cannot be read.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+/// The folder of a model, every byte verified; `None` when it is not here.
+fn verified(models: &Models, name: &str) -> Result<Option<ModelFiles>, ModelsError> {
+    match models.verified(name) {
+        Ok(files) => Ok(Some(files)),
+        Err(ModelsError::Absent { .. }) => Ok(None),
+        Err(damaged) => Err(damaged),
+    }
+}
 
 /// Methods that are ready, or absent with a reason.
 pub struct Methods(Vec<Owned>);
@@ -42,8 +62,8 @@ impl Methods {
     /// weights looks for them in `models`.
     ///
     /// # Errors
-    /// [`ModelError`] when weights are there and cannot be read.
-    pub fn open(models: &Models, wanted: &[String]) -> Result<Self, ModelError> {
+    /// [`MethodError`] when weights are there and are not what they should be.
+    pub fn open(models: &Models, wanted: &[String]) -> Result<Self, MethodError> {
         let is_wanted = |id: &str| {
             let asked = |id: &str| wanted.iter().any(|wanted| wanted == id);
             asked(id) || asked("d5") && MIXTURE.iter().any(|(part, _)| *part == id)

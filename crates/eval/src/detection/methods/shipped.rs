@@ -6,9 +6,10 @@ use custody_detect::built_in_file;
 use custody_detect::screen::{FLAGGED_FROM, Kind, Screener};
 use custody_kernel::digest::Digest;
 use custody_models::registry::Models;
-use custody_models::{Encoder, ModelError, Tokenizer};
+use custody_models::{Encoder, Tokenizer};
 
 use super::rules::RulesRecipe;
+use super::{MethodError, verified};
 use crate::detection::detector::{Detector, Failure, Recipe, Task, Varies};
 
 /// The model that the full configuration stands on.
@@ -92,9 +93,9 @@ pub struct Base {
 /// this machine.
 ///
 /// # Errors
-/// [`ModelError`] when it is there and cannot be read.
-pub fn base(models: &Models) -> Result<Result<Base, String>, ModelError> {
-    let Ok(files) = models.verified(BASE_MODEL) else {
+/// [`MethodError`] when it is there and not what it should be.
+pub fn base(models: &Models) -> Result<Result<Base, String>, MethodError> {
+    let Some(files) = verified(models, BASE_MODEL)? else {
         return Ok(Err(format!(
             "the model `{BASE_MODEL}` is not on this machine; run `custody models fetch {BASE_MODEL}`"
         )));
@@ -126,6 +127,10 @@ impl Recipe for ShippedRecipe {
 
     fn varies(&self) -> Varies {
         Varies::No
+    }
+
+    fn has_learned(&self) -> &[&str] {
+        &["deepset", "jackhhao"]
     }
 
     /// The rows of these data sets are words to an assistant.
