@@ -16,6 +16,7 @@ use crate::output::{BAD, DIM, GOOD, Outcome, WARN, json_line, line, paint};
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Memory(Memory),
+    Prefilter(super::eval_prefilter::Args),
     Compare(Compare),
     #[command(hide = true)]
     CrashWriter(CrashWriter),
@@ -69,6 +70,7 @@ fn parse_size(text: &str) -> Result<Size, String> {
 pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Memory(args) => measure(context, &args),
+        Command::Prefilter(args) => super::eval_prefilter::run(context, &args),
         Command::Compare(args) => compare(context, &args),
         Command::CrashWriter(args) => {
             crash_writer(context.paths(), args.threads)?;

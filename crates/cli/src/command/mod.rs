@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod detector;
 pub(crate) mod doctor;
 pub(crate) mod eval;
+mod eval_prefilter;
 pub(crate) mod keys;
 pub(crate) mod ledger;
 pub(crate) mod memory;

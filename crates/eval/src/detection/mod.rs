@@ -5,6 +5,7 @@
 //! - [`detector`]: what is measured. [`mod@unit`]: one piece of work, kept when it is done.
 //! - [`suite`]: `custody eval detection`, with [`published`] figures and [`pictures`].
 //! - [`overdefence`], [`buried`], [`prefilter`]: the suites of those names.
+//! - [`pipe`]: PIPE's prefilter, for the last of them.
 //! - [`python`]: the same work in Python, when it is there.
 
 pub mod sets;
@@ -30,5 +31,7 @@ pub mod overdefence;
 pub mod buried;
 
 pub mod prefilter;
+
+pub mod pipe;
 
 pub mod python;
