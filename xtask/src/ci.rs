@@ -2,6 +2,7 @@
 //!
 //! The tests come last, so that their closing line is the last line printed.
 
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -24,6 +25,23 @@ const STEPS: &[Step] = &[
         name: "measured claims",
         action: Action::Cargo(&["run", "--release", "--", "eval", "memory", "--size", "smoke"]),
     },
+    Step {
+        name: "n-gram weights, bit for bit",
+        action: Action::OnData(&["train", "ngram", "--check"]),
+    },
+    Step {
+        name: "detection",
+        action: Action::OnData(&[
+            "eval",
+            "detection",
+            "--size",
+            "smoke",
+            "--methods",
+            "d1,d2,default",
+        ]),
+    },
+    Step { name: "over-blocking", action: Action::OnData(&["eval", "overdefence"]) },
+    Step { name: "buried attacks", action: Action::OnData(&["eval", "buried", "--size", "smoke"]) },
     Step { name: "fuzz", action: Action::Cargo(&["xtask", "fuzz", "--seconds", "10"]) },
     Step { name: "test", action: Action::Test },
 ];
@@ -36,6 +54,8 @@ struct Step {
 enum Action {
     /// `cargo` with these arguments.
     Cargo(&'static [&'static str]),
+    /// `custody` with these arguments, where the benchmark data is.
+    OnData(&'static [&'static str]),
     /// `cargo doc`, where a broken link is an error.
     Doc,
     /// `cargo xtask tidy`.
@@ -48,6 +68,8 @@ enum Action {
 enum Outcome {
     Passed,
     Failed,
+    /// It could not run here, and why.
+    Skipped(&'static str),
     /// The tests ran; their closing line is still to be printed.
     Tested(test::Tally),
 }
@@ -64,6 +86,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         let seconds = started.elapsed().as_secs_f64();
         match outcome {
             Outcome::Passed => println!("==> {name}: passed in {seconds:.1} s"),
+            Outcome::Skipped(why) => println!("==> {name}: SKIPPED: {why}"),
             Outcome::Failed => {
                 println!("==> {name}: FAILED after {seconds:.1} s");
                 return Ok(ExitCode::FAILURE);
@@ -80,6 +103,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 fn perform(action: &Action) -> Result<Outcome> {
     let passed = match action {
         Action::Cargo(arguments) => succeeds(workspace::cargo().args(*arguments))?,
+        Action::OnData(arguments) => return on_data(arguments),
         Action::Doc => {
             let mut command = workspace::cargo();
             command.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
@@ -89,6 +113,18 @@ fn perform(action: &Action) -> Result<Outcome> {
         Action::Test => return Ok(Outcome::Tested(test::run_tests(&[])?)),
     };
     Ok(if passed { Outcome::Passed } else { Outcome::Failed })
+}
+
+/// Nothing is measured without the benchmark data, and nothing passes: that is said.
+fn on_data(arguments: &[&str]) -> Result<Outcome> {
+    let beside = || workspace::root().join("../shared/data");
+    let data = std::env::var_os("CUSTODY_DATA").map_or_else(beside, PathBuf::from);
+    if !data.is_dir() {
+        return Ok(Outcome::Skipped("the benchmark data is not here; name it in CUSTODY_DATA"));
+    }
+    let mut command = workspace::cargo();
+    command.args(["run", "--release", "--"]).args(arguments).env("CUSTODY_DATA", data);
+    Ok(if succeeds(&mut command)? { Outcome::Passed } else { Outcome::Failed })
 }
 
 fn succeeds(command: &mut Command) -> Result<bool> {

@@ -11,11 +11,12 @@ const PROMPTS: &[u8] = include_bytes!("../weights/prompts.safetensors");
 const CONTENTS: &[u8] = include_bytes!("../weights/contents.safetensors");
 const CUTS: &str = include_str!("../weights/ngrams.json");
 
-/// A compiled-in file of weights, for whoever made it again and compares.
+/// A compiled-in file of weights or rules, for whoever made it again and compares.
 pub fn built_in_file(name: &str) -> Option<&'static [u8]> {
     match name {
         "prompts.safetensors" => Some(PROMPTS),
         "contents.safetensors" => Some(CONTENTS),
+        "rules.toml" => Some(crate::rules::SOURCE.as_bytes()),
         "ngrams.json" => Some(CUTS.as_bytes()),
         _ => None,
     }

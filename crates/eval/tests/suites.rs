@@ -3,11 +3,12 @@
 
 mod common;
 
-use custody_eval::detection::detector::{Detector, Failure, Recipe, Task, Varies};
+use custody_eval::detection::detector::{ByKind, Detector, Failure, Recipe, Task, Varies};
 use custody_eval::detection::overdefence::{self, Shipped};
 use custody_eval::detection::sets::rows::split;
 use custody_eval::detection::suite::Size;
 use custody_eval::detection::{buried, prefilter};
+use custody_eval::recipe::corpus::Held;
 use custody_eval::report::Report;
 
 use common::words::Words;
@@ -30,11 +31,13 @@ fn over_blocking_is_counted_by_set_language_and_category() {
     let Some(data) = common::data() else { return };
     let words = Words::new("words", Varies::WithData);
     let train = split(&data, "deepset").unwrap().train;
-    let trained = words.train(Task { data_set: "deepset", train: &train, seed: 1 }).unwrap();
+    let trained = words
+        .train(Task { data_set: "deepset", train: &train, held: &Held::default(), seed: 1 })
+        .unwrap();
     let detectors = [
-        Shipped { id: "all", title: "all", detector: Ok(&Constant(1.0)) },
-        Shipped { id: "none", title: "none", detector: Ok(&Constant(0.0)) },
-        Shipped { id: "words", title: "words", detector: Ok(trained.as_ref()) },
+        Shipped { id: "all", title: "all", detector: Ok(ByKind::same(&Constant(1.0))) },
+        Shipped { id: "none", title: "none", detector: Ok(ByKind::same(&Constant(0.0))) },
+        Shipped { id: "words", title: "words", detector: Ok(ByKind::same(trained.as_ref())) },
         Shipped { id: "full", title: "full", detector: Err("no weights here".to_owned()) },
     ];
     let outcome = overdefence::run(&data, &detectors, 5, &mut |_, _, _| {}).unwrap();
@@ -66,7 +69,7 @@ fn buried_attacks_are_measured_by_detectors_that_never_saw_their_kind() {
     let Some(data) = common::data() else { return };
     let words = Words::new("default", Varies::WithData);
     let shipped = [
-        Shipped { id: "default", title: "default", detector: Ok(&Constant(1.0)) },
+        Shipped { id: "default", title: "default", detector: Ok(ByKind::same(&Constant(1.0))) },
         Shipped { id: "full", title: "full", detector: Err("no weights here".to_owned()) },
     ];
     let folder = tempfile::tempdir().unwrap();
@@ -75,7 +78,7 @@ fn buried_attacks_are_measured_by_detectors_that_never_saw_their_kind() {
     let go = || buried::run(&options, &[&words], &shipped, &mut |_, _, _| {}).unwrap();
     let outcome = go();
     let report = &outcome.report;
-    assert_eq!(words.trained.get(), 5, "one training a fold for both benchmarks");
+    assert_eq!(words.trained.get(), 3, "one training a fold for both benchmarks");
     assert_eq!(report.value("injecagent.cases"), Some(697.0));
     assert_eq!(report.value("injecagent.groups"), Some(41.0));
     assert_eq!(report.value("bipia.cases"), Some((100.0 * 2.0 + 65.0) * 3.0));
@@ -98,7 +101,7 @@ fn buried_attacks_are_measured_by_detectors_that_never_saw_their_kind() {
     assert!(by_position.iter().all(Option::is_some), "{by_position:?}");
     assert!(report.value("injecagent.financial_harm.default.recall_at_1pct_fpr").is_some());
     assert_eq!(go(), outcome, "taken up from the folder");
-    assert_eq!(words.trained.get(), 5);
+    assert_eq!(words.trained.get(), 3);
     assert_eq!(outcome.pictures.len(), 4);
 }
 

@@ -66,9 +66,11 @@ pub struct RuleCount {
     pub patterns: usize,
 }
 
-static BUILTIN: LazyLock<Rules> = LazyLock::new(|| {
-    Rules::prepare(include_str!("../../rules/rules.toml")).expect("the tests have read this file")
-});
+/// The file of the rules that are compiled in.
+pub(crate) const SOURCE: &str = include_str!("../../rules/rules.toml");
+
+static BUILTIN: LazyLock<Rules> =
+    LazyLock::new(|| Rules::prepare(SOURCE).expect("the tests have read this file"));
 
 impl Rules {
     /// The rules that are compiled in, prepared on first use.

@@ -1,6 +1,7 @@
 //! What is measured: detectors, and recipes that make them from labelled rows.
 
 use super::sets::Labelled;
+use crate::recipe::corpus::Held;
 
 /// Why a detector could not be trained or asked, in its own words.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -17,6 +18,27 @@ pub trait Detector {
     fn threshold(&self) -> f64;
 }
 
+/// A detector that is told what a text is to the assistant: one for words to it, one for documents.
+#[derive(Clone, Copy)]
+pub struct ByKind<'a> {
+    /// For words to the assistant.
+    pub prompts: &'a dyn Detector,
+    /// For documents that it reads.
+    pub documents: &'a dyn Detector,
+}
+
+impl<'a> ByKind<'a> {
+    /// A detector that does not ask.
+    pub fn same(detector: &'a dyn Detector) -> Self {
+        Self { prompts: detector, documents: detector }
+    }
+
+    /// The one for documents, or for words to the assistant.
+    pub fn of(&self, are_documents: bool) -> &'a dyn Detector {
+        if are_documents { self.documents } else { self.prompts }
+    }
+}
+
 /// What a recipe is given.
 #[derive(Debug, Clone, Copy)]
 pub struct Task<'a> {
@@ -25,6 +47,8 @@ pub struct Task<'a> {
     /// The only rows it may learn from, choose thresholds on, and stop by
     /// (see [`validation`](super::sets::parts::validation)).
     pub train: &'a [Labelled],
+    /// What it must not learn from either, if it learns from more than `train`.
+    pub held: &'a Held,
     /// What every random draw comes from.
     pub seed: u64,
 }
@@ -54,6 +78,12 @@ pub trait Recipe {
 
     /// What its scores depend on.
     fn varies(&self) -> Varies;
+
+    /// The data sets whose training parts it has learned from already, whatever the task. Test rows that stand
+    /// there are left out of the figures without leaks: the combined corpus parts the rows of the others anew.
+    fn has_learned(&self) -> &[&str] {
+        &[]
+    }
 
     /// Trains a detector.
     ///

@@ -17,6 +17,8 @@ pub(super) struct DataSet {
     /// Of the test rows of the fixed split.
     pub(super) labels: Vec<bool>,
     pub(super) leaks: Leaks,
+    /// Of methods that learned before the task: the test rows that they have seen, by the method's id.
+    pub(super) seen: BTreeMap<String, Leaks>,
     /// By the method's id; methods that are absent have none.
     pub(super) runs: BTreeMap<String, Runs>,
 }
@@ -83,7 +85,7 @@ fn method_figures(set: &DataSet, method: &Method<'_>, resamples: usize, seed: u6
     let mut found = Vec::new();
     for (name, unit) in FIGURES {
         let values = match name {
-            "f1_without_leaked_rows" => without_leaks(set, runs),
+            "f1_without_leaked_rows" => without_leaks(set, method.id(), runs),
             "training_seconds" => runs.fixed.iter().map(|unit| unit.training_seconds).collect(),
             "latency_us_p50" => latencies(runs),
             _ => measures.iter().filter_map(|measures| value(measures, name)).collect(),
@@ -97,6 +99,9 @@ fn method_figures(set: &DataSet, method: &Method<'_>, resamples: usize, seed: u6
         if runs.fixed.len() > 1 && matches!(name, "f1" | "auroc" | "accuracy") {
             found.extend(spread(&id(name), &values));
         }
+    }
+    if let Some(seen) = set.seen.get(method.id()) {
+        found.push(Figure::count(&id("seen_rows"), seen.rows.len() as u64, "rows"));
     }
     let errors: Vec<f64> = runs.fixed.iter().filter_map(|unit| calibration(unit, set)).collect();
     if !errors.is_empty() {
@@ -157,9 +162,10 @@ fn spread(id: &str, values: &[f64]) -> Vec<Figure> {
     parts.map(|(name, value)| Figure::real(&format!("{id}_{name}"), value, "rate")).to_vec()
 }
 
-fn without_leaks(set: &DataSet, runs: &Runs) -> Vec<f64> {
+fn without_leaks(set: &DataSet, method: &str, runs: &Runs) -> Vec<f64> {
+    let leaks = set.seen.get(method).unwrap_or(&set.leaks);
     let times: Vec<u32> =
-        (0..set.labels.len()).map(|row| u32::from(!set.leaks.rows.contains(&row))).collect();
+        (0..set.labels.len()).map(|row| u32::from(!leaks.rows.contains(&row))).collect();
     let f1 = |unit: &Measured| {
         let found = scored(unit, &set.labels)?.weighted(&times);
         Some(found.confusion.f1())

@@ -3,9 +3,10 @@
 //! - [`sets`]: the texts, and how they are parted.
 //! - [`metrics`], [`bootstrap`]: figures over scores and labels, and their intervals.
 //! - [`detector`]: what is measured. [`mod@unit`]: one piece of work, kept when it is done.
+//! - [`methods`]: the detectors and recipes that are measured.
 //! - [`suite`]: `custody eval detection`, with [`published`] figures and [`pictures`].
 //! - [`overdefence`], [`buried`], [`prefilter`]: the suites of those names.
-//! - [`python`]: the same work in Python, when it is there.
+//! - [`python`]: the same work in Python, when it is there. [`speed`]: ours beside it.
 
 pub mod sets;
 
@@ -16,6 +17,8 @@ pub mod bootstrap;
 pub mod detector;
 
 pub mod unit;
+
+pub mod methods;
 
 pub mod suite;
 
@@ -32,3 +35,5 @@ pub mod buried;
 pub mod prefilter;
 
 pub mod python;
+
+pub mod speed;

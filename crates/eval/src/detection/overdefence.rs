@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::detector::{Detector, Failure};
+use super::detector::{ByKind, Detector, Failure};
 use super::metrics::percentile;
 use super::pictures::Picture;
 use super::sets::language::guess;
@@ -21,7 +21,7 @@ pub struct Shipped<'a> {
     /// For people.
     pub title: &'a str,
     /// What is measured, at its own threshold; the reason when it cannot be measured here.
-    pub detector: Result<&'a dyn Detector, String>,
+    pub detector: Result<ByKind<'a>, String>,
 }
 
 /// What one detector says of one set, in the set's order.
@@ -35,6 +35,8 @@ struct Flagged {
 struct Texts {
     id: &'static str,
     title: &'static str,
+    /// What somebody sent the assistant to read, and not words to it.
+    are_documents: bool,
     /// `flagged_rate` or `recall`.
     figure: &'static str,
     limit: Option<f64>,
@@ -67,7 +69,7 @@ pub fn run(
         for shipped in detectors {
             let found = match &shipped.detector {
                 Ok(detector) => {
-                    let flagged = ask(*detector, set, timed_calls);
+                    let flagged = ask(detector.of(set.are_documents), set, timed_calls);
                     Ok(flagged.map_err(|cause| failed(shipped.id, set.id, cause))?)
                 }
                 Err(why) => Err(why.clone()),
@@ -103,6 +105,7 @@ fn read(data: &Path) -> Result<(Vec<Texts>, Vec<DataFile>), EvalError> {
         sets.push(Texts {
             id: set.id(),
             title: set.title(),
+            are_documents: set.is_documents(),
             figure: "flagged_rate",
             limit: Some(set.limit()),
             rows: found.into_iter().filter(counts).map(row).collect(),
@@ -124,6 +127,7 @@ fn read(data: &Path) -> Result<(Vec<Texts>, Vec<DataFile>), EvalError> {
     sets.push(Texts {
         id: "deepset",
         title: "deepset test injections",
+        are_documents: false,
         figure: "recall",
         limit: None,
         rows: injections.map(row).collect(),
@@ -266,7 +270,8 @@ fn notes() -> Vec<String> {
          e-mails and the BIPIA contexts only the test part of documents counts (30 of 100 by a hash of the \
          text); a text that stands in a set again is counted once."
             .to_owned(),
-        "Languages are guesses by script and common words, except deepset's, which the data states. `und` \
+        "The e-mails and the BIPIA contexts are screened as documents that an assistant reads, NotInject, \
+         mitre_frr and deepset as words to it. Languages are guesses by script and common words, except deepset's, which the data states. `und` \
          is undecided. Intervals are Wilson's."
             .to_owned(),
     ]

@@ -87,6 +87,7 @@ pub fn run(
             data_set: "corpus",
             part: &held.id.replace('.', "-"),
             seed: options.seed,
+            held: &crate::recipe::corpus::Held::default(),
             train: &held.train,
             test,
             timed_calls: if done == 0 { 100 } else { 0 },

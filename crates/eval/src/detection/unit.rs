@@ -14,6 +14,7 @@ use super::detector::{Detector, Failure, Recipe, Task};
 use super::metrics::percentile;
 use super::sets::Labelled;
 use crate::error::EvalError;
+use crate::recipe::corpus::Held;
 use crate::stopwatch::{Stopwatch, timed};
 
 /// Changes when units of an older program must not be taken up.
@@ -63,6 +64,7 @@ pub(super) struct Unit<'a> {
     /// `fixed`, `fold-3` …
     pub(super) part: &'a str,
     pub(super) seed: u64,
+    pub(super) held: &'a Held,
     pub(super) train: &'a [Labelled],
     pub(super) test: &'a [Labelled],
     /// How many single calls are timed, after three that are not.
@@ -151,6 +153,7 @@ impl Unit<'_> {
             "seed": self.seed,
             "train": rows(self.train),
             "test": rows(self.test),
+            "held": [&self.held.instructions, &self.held.categories],
             "timed": [self.timed_calls, self.calls_by_length],
         });
         Digest::of(all.to_string().as_bytes()).to_string()
@@ -175,7 +178,8 @@ impl Unit<'_> {
             data_set: self.data_set.to_owned(),
             cause,
         };
-        let task = Task { data_set: self.data_set, train: self.train, seed: self.seed };
+        let task =
+            Task { data_set: self.data_set, train: self.train, held: self.held, seed: self.seed };
         let (detector, training_seconds) = timed(|| self.recipe.train(task));
         let detector = detector.map_err(failed)?;
         let texts: Vec<&str> = self.test.iter().map(|row| row.text.as_str()).collect();

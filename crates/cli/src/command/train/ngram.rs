@@ -1,11 +1,11 @@
 //! `custody train ngram`: detector D2, on the shipped recipe or on rows of your own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use custody_detect::labels::read_labels;
 use custody_detect::ngram::{self, Lengths, NgramModel, Options};
-use custody_eval::data::{DataFolder, read_rows};
+use custody_eval::data::{DataFolder, Row, read_rows};
 use custody_eval::recipe::corpus::{self, Corpus};
 use custody_eval::recipe::{cuts, ngrams};
 use custody_eval::report::DataFile;
@@ -52,6 +52,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     said(context, &files_of(&model), &[out.to_owned()])?;
     Ok(Outcome::Fine)
 }
+
+/// The longest text that `--rows` may hold, in bytes.
+const MAX_TRAINING_TEXT_BYTES: usize = 1 << 20;
 
 /// A file of weights by its name.
 type File = (&'static str, Vec<u8>);
@@ -105,6 +108,7 @@ fn own(args: &Args) -> anyhow::Result<NgramModel> {
     let (mut texts, mut labels, mut data) = (Vec::new(), Vec::new(), Vec::new());
     for path in &args.rows {
         let set = read_rows(path)?;
+        check_lengths(path, &set.rows)?;
         data.push(ngram::DataFile {
             file: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             sha256: set.file.sha256,
@@ -119,6 +123,18 @@ fn own(args: &Args) -> anyhow::Result<NgramModel> {
     let options = Options { lengths, max_features: args.features, ..Options::default() };
     let origin = ngram::Origin { data, licence: "as its rows".to_owned() };
     Ok(ngram::train(&texts, &labels, None, &options)?.with_origin(origin))
+}
+
+/// Refuses a text that would crowd out all others: it is a document, to be split into its passages.
+fn check_lengths(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
+    let long = rows.iter().zip(1..).find(|(row, _)| row.text.len() > MAX_TRAINING_TEXT_BYTES);
+    let Some((row, number)) = long else { return Ok(()) };
+    anyhow::bail!(
+        "`{}` row {number} has a text of {} bytes and at most {MAX_TRAINING_TEXT_BYTES} are learned \
+         from at once; split it",
+        path.display(),
+        row.text.len()
+    )
 }
 
 fn files_of(model: &NgramModel) -> Vec<DataFile> {

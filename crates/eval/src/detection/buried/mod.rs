@@ -1,6 +1,6 @@
 //! `custody eval buried`: attacks inside what tools bring back, found at 1 % false positives.
 //!
-//! In each of five folds the recipes are trained without the attacker instructions of InjecAgent and the
+//! In each of three folds the recipes are trained without the attacker instructions of InjecAgent and the
 //! categories of BIPIA that are measured in it, and without the documents that thresholds come from or that
 //! are measured. The threshold is the lowest that flags at most 1 % of the clean calibration documents; the
 //! clean test documents then say what it really flags.
@@ -19,11 +19,16 @@ use crate::detection::sets::{Labelled, Part};
 use crate::detection::suite::{Outcome, Size};
 use crate::detection::unit::{RunFolder, Unit};
 use crate::error::EvalError;
+use crate::recipe::corpus::Held;
 use crate::report::{DataFile, Report, wilson};
 
 /// The false positives that the threshold may cost on the calibration documents.
 const RATE: f64 = 0.01;
-const FOLDS: usize = 5;
+/// Each needs a training of its own, and of the full detector that takes half an hour.
+const FOLDS: usize = 3;
+
+const INJECAGENT: &str = "injecagent";
+const BIPIA: &str = "bipia";
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -99,10 +104,12 @@ pub fn run(
         progress(&format!("{} as shipped", one.id), done, total);
         done += 1;
         let found: Result<Vec<Scores>, String> = match &one.detector {
-            Ok(detector) => Ok(measure_shipped(*detector, &benchmarks).map_err(|cause| {
-                let (method, data_set) = (one.id.to_owned(), "buried attacks".to_owned());
-                EvalError::Detector { method, data_set, cause }
-            })?),
+            Ok(detector) => {
+                Ok(measure_shipped(detector.documents, &benchmarks).map_err(|cause| {
+                    let (method, data_set) = (one.id.to_owned(), "buried attacks".to_owned());
+                    EvalError::Detector { method, data_set, cause }
+                })?)
+            }
             Err(why) => Err(why.clone()),
         };
         let (id, title) = (format!("{}.seen", one.id), format!("{} (seen)", one.title));
@@ -133,10 +140,8 @@ fn read(options: &Options) -> Result<(Vec<Benchmark>, Vec<DataFile>), EvalError>
         let fold_of = named_folds(groups, FOLDS, options.seed);
         Benchmark { id, title, cases, fold_of }
     };
-    let benchmarks = vec![
-        benchmark("injecagent", "InjecAgent", in_tools),
-        benchmark("bipia", "BIPIA", in_contexts),
-    ];
+    let benchmarks =
+        vec![benchmark(INJECAGENT, "InjecAgent", in_tools), benchmark(BIPIA, "BIPIA", in_contexts)];
     Ok((benchmarks, files))
 }
 
@@ -183,6 +188,16 @@ fn labelled(case: &Case) -> Labelled {
     Labelled { id: case.id.clone(), text: case.text.clone(), label: case.label }
 }
 
+/// The attacks of a fold, by the names that the shipped recipes know them under.
+fn held(benchmarks: &[Benchmark], fold: usize) -> Held {
+    let of = |id: &str| {
+        let benchmark = benchmarks.iter().filter(|benchmark| benchmark.id == id);
+        let groups = benchmark.flat_map(|benchmark| &benchmark.fold_of);
+        groups.filter(|(_, of)| **of == fold).map(|(name, _)| name.clone()).collect()
+    };
+    Held { instructions: of(INJECAGENT), categories: of(BIPIA) }
+}
+
 /// Trains once for both benchmarks and scores the fold's part of each.
 fn measure_fold(
     recipe: &dyn Recipe,
@@ -206,6 +221,7 @@ fn measure_fold(
         data_set: "both",
         part: &format!("fold-{}", fold + 1),
         seed: options.seed,
+        held: &held(benchmarks, fold),
         train: &train,
         test: &test,
         timed_calls: 0,

@@ -213,7 +213,7 @@ pub(super) fn pictures(benchmarks: &[Benchmark], methods: &[Method]) -> Vec<Pict
 
 pub(super) fn notes() -> Vec<String> {
     vec![
-        "No detector is measured on an attack of a kind it was trained on: five folds by InjecAgent's \
+        "No detector is measured on an attack of a kind it was trained on: three folds by InjecAgent's \
          attacker instruction and by BIPIA's category, both left out together. Rows marked *seen* are the \
          shipped weights, which learned from all of them; they stand beside for comparison only."
             .to_owned(),

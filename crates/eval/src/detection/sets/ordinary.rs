@@ -62,6 +62,14 @@ impl Set {
         }
     }
 
+    /// Whether its texts are documents that an assistant reads; else they are words to it.
+    pub const fn is_documents(self) -> bool {
+        match self {
+            Self::NotInject | Self::MitreFrr => false,
+            Self::LlMail | Self::BipiaContexts => true,
+        }
+    }
+
     const fn file(self) -> &'static str {
         match self {
             Self::NotInject => "notinject.jsonl",

@@ -1,0 +1,46 @@
+//! `custody eval`: whether the claims hold.
+
+mod buried;
+mod compare;
+mod detection;
+mod memory;
+mod output;
+mod overdefence;
+mod progress;
+
+use custody_eval::detection::suite::Size;
+
+use crate::context::Context;
+use crate::output::Outcome;
+
+/// What to measure.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    Detection(detection::Detection),
+    Overdefence(overdefence::Overdefence),
+    Buried(buried::Buried),
+    Memory(memory::Memory),
+    Compare(compare::Compare),
+    #[command(hide = true)]
+    CrashWriter(memory::CrashWriter),
+}
+
+pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Detection(args) => detection::run(context, &args),
+        Command::Overdefence(args) => overdefence::run(context, &args),
+        Command::Buried(args) => buried::run(context, &args),
+        Command::Memory(args) => memory::run(context, &args),
+        Command::Compare(args) => compare::run(context, &args),
+        Command::CrashWriter(args) => memory::write_until_killed(context, &args),
+    }
+}
+
+/// How much the suites of detectors measure.
+fn parse_size(text: &str) -> Result<Size, String> {
+    match text {
+        "smoke" => Ok(Size::Smoke),
+        "full" => Ok(Size::Full),
+        _ => Err("use smoke or full".to_owned()),
+    }
+}
