@@ -279,7 +279,14 @@ pub(super) fn tables(sets: &[DataSet], methods: &[Method<'_>]) -> Vec<Table> {
             title: format!("{}: across folds", set.name),
             note: "Mean and standard deviation.".to_owned(),
             rows_are: "detector".to_owned(),
-            rows: rows(set),
+            rows: rows(set)
+                .into_iter()
+                .zip(methods)
+                .filter(|(_, method)| {
+                    set.runs.get(method.id()).is_some_and(|runs| !runs.folds.is_empty())
+                })
+                .map(|(row, _)| row)
+                .collect(),
             columns: vec![
                 ours("F1", "cv.f1"),
                 ours("sd", "cv.f1_sd"),

@@ -55,7 +55,7 @@ impl Recipe for FineTunedRecipe {
     }
 
     fn title(&self) -> &str {
-        "D4: fine-tuned MiniLM"
+        "D4: MiniLM"
     }
 
     fn fingerprint(&self) -> String {

@@ -10,12 +10,15 @@ use super::{MethodError, verified};
 use crate::detection::detector::{Detector, Failure, Recipe, Task, Varies};
 
 /// The published checkpoints that can stand for D3, the paper's first.
-const CHECKPOINTS: [&str; 2] = ["deberta-v3-base-prompt-injection-v2", "deberta-v3-base-injection"];
+const CHECKPOINTS: [(&str, &str); 2] = [
+    ("deberta-v3-base-prompt-injection-v2", "D3: protectai v2"),
+    ("deberta-v3-base-injection", "D3: deepset"),
+];
 
 /// A published DeBERTa classifier at its authors' threshold.
 #[derive(Debug)]
 pub struct ForeignRecipe {
-    title: String,
+    title: &'static str,
     fingerprint: String,
     classifier: Arc<DebertaClassifier>,
 }
@@ -25,16 +28,16 @@ pub struct ForeignRecipe {
 /// # Errors
 /// [`MethodError`] when a checkpoint is there and not what it should be.
 pub fn find(models: &Models) -> Result<Result<ForeignRecipe, String>, MethodError> {
-    for name in CHECKPOINTS {
+    for (name, title) in CHECKPOINTS {
         let Some(files) = verified(models, name)? else { continue };
         let classifier = DebertaClassifier::open(&files.dir)?;
         return Ok(Ok(ForeignRecipe {
-            title: format!("D3: {name}"),
+            title,
             fingerprint: fingerprint(name, &files),
             classifier: Arc::new(classifier),
         }));
     }
-    let [first, second] = CHECKPOINTS;
+    let [(first, _), (second, _)] = CHECKPOINTS;
     Ok(Err(format!(
         "neither `{first}` nor `{second}` is on this machine; run `custody models fetch {first}`"
     )))
@@ -56,7 +59,7 @@ impl Recipe for ForeignRecipe {
     }
 
     fn title(&self) -> &str {
-        &self.title
+        self.title
     }
 
     fn fingerprint(&self) -> String {

@@ -78,8 +78,8 @@ impl Methods {
             found.push(match id {
                 "d1" => Owned::Recipe(Box::new(rules::RulesRecipe)),
                 "d2" => Owned::Recipe(Box::new(ngrams::NgramRecipe)),
-                "d3" => Owned::of(id, "D3: off-the-shelf transformer", foreign::find(models)?),
-                "d4" => Owned::of(id, "D4: fine-tuned MiniLM", fine_tuned(&base)),
+                "d3" => Owned::of(id, "D3: off-the-shelf", foreign::find(models)?),
+                "d4" => Owned::of(id, "D4: MiniLM", fine_tuned(&base)),
                 "d5" => Owned::Mixture(mixture()),
                 "default" => Owned::Recipe(Box::new(shipped::default())),
                 _ => Owned::Absent {
@@ -137,7 +137,7 @@ fn fine_tuned(_: &Result<Base, String>) -> Result<rules::RulesRecipe, String> {
 fn mixture() -> Mixture {
     Mixture {
         id: "d5".to_owned(),
-        title: "D5: 0.4 D2 + 0.6 D4".to_owned(),
+        title: "D5: D2 and D4".to_owned(),
         parts: MIXTURE.map(|(id, weight)| (id.to_owned(), weight)).to_vec(),
         threshold: 0.5,
     }

@@ -20,7 +20,7 @@ impl Recipe for NgramRecipe {
     }
 
     fn title(&self) -> &str {
-        "D2: character n-grams"
+        "D2: n-grams"
     }
 
     fn fingerprint(&self) -> String {
