@@ -11,6 +11,7 @@
 //! - [`fields`](mod@fields): the texts inside structured output.
 //! - [`behaviour`](mod@behaviour): what a model's answer shows.
 //! - [`screen`]: the cascade over all of them; [`reader`]: its transformer.
+//! - [`prefilter`]: PIPE's, which runs on a sentence vector.
 
 pub mod behaviour;
 mod blocks;
@@ -24,6 +25,7 @@ pub mod logistic;
 pub mod measure;
 pub mod ngram;
 pub mod normalise;
+pub mod prefilter;
 pub mod reader;
 pub mod rules;
 pub mod screen;

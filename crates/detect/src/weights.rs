@@ -2,7 +2,7 @@
 //!
 //! `custody train` makes the files again from the data whose hashes stand in them.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::ngram::NgramModel;
 use crate::screen::{Cuts, NgramModels, NgramStage};
@@ -22,8 +22,13 @@ pub fn built_in_file(name: &str) -> Option<&'static [u8]> {
     }
 }
 
-/// The n-gram models of the default configuration.
+/// The n-gram models of the default configuration, read once.
 pub(crate) fn ngrams() -> Arc<NgramStage> {
+    static NGRAMS: LazyLock<Arc<NgramStage>> = LazyLock::new(read_ngrams);
+    Arc::clone(&NGRAMS)
+}
+
+fn read_ngrams() -> Arc<NgramStage> {
     let model = |bytes| NgramModel::from_bytes(bytes).expect("a test reads the committed weights");
     let cuts: Cuts = serde_json::from_str(CUTS).expect("a test reads the committed thresholds");
     let models = NgramModels { prompts: model(PROMPTS), contents: model(CONTENTS) };

@@ -5,7 +5,8 @@
 //! what became worse between two reports.
 //!
 //! - [`report`], [`machine`], [`compare`]: what every suite shares.
-//! - [`detection`]: detectors measured. [`plot`]: their pictures.
+//! - [`detection`]: detectors measured. [`plot`]: their pictures. [`recipe`]: how the shipped ones are made.
+//! - [`vectors`]: sentence vectors that outlive a run.
 //! - [`memory`]: MON's evaluation, and the rules driven beside naive models of themselves.
 
 pub mod compare;
@@ -19,6 +20,7 @@ pub mod random;
 pub mod recipe;
 pub mod report;
 pub mod stopwatch;
+pub mod vectors;
 
 pub use error::EvalError;
 pub use report::{Figure, Report};

@@ -110,7 +110,8 @@ fn the_prefilter_is_measured_on_rows_and_sources_held_back() {
     let Some(data) = common::data() else { return };
     let words = Words::new("prefilter", Varies::WithData);
     let options = prefilter::Options { data, seed: 1, size: Size::Smoke, run: None };
-    let report = prefilter::run(&options, &words, &mut |_, _, _| {}).unwrap().report;
+    let report =
+        prefilter::run(&options, &words, Some(&Constant(0.7)), &mut |_, _, _| {}).unwrap().report;
     assert_eq!(words.trained.get(), 4, "once by row and once for each of three groups");
     assert!(report.value("prefilter.auroc").unwrap() > 0.8);
     assert_eq!(report.value("prefilter.threshold"), Some(0.5));
@@ -119,6 +120,12 @@ fn the_prefilter_is_measured_on_rows_and_sources_held_back() {
     }
     assert_eq!(report.value("prefilter.qualifire.rows"), Some(5_000.0));
     assert_eq!(report.value("prefilter.qualifire.positive_rows"), Some(1_999.0));
+    assert_eq!(report.value("prefilter.shipped.auroc"), Some(0.5));
+    assert_eq!(report.value("prefilter.shipped.fpr"), Some(1.0));
+    let (all, unseen) =
+        ["prefilter.rows", "prefilter.shipped.rows"].map(|id| report.value(id).unwrap()).into();
+    assert!(unseen < all && unseen > all / 2.0, "{unseen} of {all}");
+    assert_eq!(report.value("prefilter.qualifire.shipped.rows"), Some(5_000.0));
     let groups = ["safe_guard", "neuralchemy", "in_the_wild"]
         .map(|name| report.value(&format!("prefilter.by_source.{name}.auroc")).unwrap());
     let worst = groups.into_iter().fold(1.0, f64::min);

@@ -6,6 +6,7 @@
 //! - [`methods`]: the detectors and recipes that are measured.
 //! - [`suite`]: `custody eval detection`, with [`published`] figures and [`pictures`].
 //! - [`overdefence`], [`buried`], [`prefilter`]: the suites of those names.
+//! - [`pipe`]: PIPE's prefilter, for the last of them.
 //! - [`python`]: the same work in Python, when it is there. [`speed`]: ours beside it.
 
 pub mod sets;
@@ -33,6 +34,8 @@ pub mod overdefence;
 pub mod buried;
 
 pub mod prefilter;
+
+pub mod pipe;
 
 pub mod python;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::bootstrap::{RESAMPLES, intervals};
-use super::detector::{Failure, Recipe};
+use super::detector::{Detector, Failure, Recipe};
 use super::metrics::{Scored, percentile, reliability};
 use super::pictures::Picture;
 use super::sets::Labelled;
@@ -15,6 +15,7 @@ use super::unit::{Measured, RunFolder, Unit};
 use crate::data::Row;
 use crate::error::EvalError;
 use crate::plot::roc;
+use crate::recipe::sources::corpus_sources;
 use crate::report::{DataFile, Figure, Report, Shows, Table, TableColumn, TableRow, wilson};
 
 const CORPUS: &str = "prefilter_corpus.jsonl.gz";
@@ -30,6 +31,9 @@ const SOURCE_GROUPS: [(&str, &[&str]); 3] = [
         &["in-the-wild-jailbreak", "gpteacher-roleplay", "wildguard-benign", "self-instruct-seed"],
     ),
 ];
+
+const SHIPPED_ROWS: &str = "shipped weights, rows held back of other sources";
+const SHIPPED_OUTSIDE: &str = "shipped weights, Qualifire benchmark (outside)";
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -52,14 +56,27 @@ struct Held {
     test: Vec<Labelled>,
 }
 
+/// Every text that [`run`] reads, for whoever wants to prepare something for them.
+///
+/// # Errors
+/// As [`run`].
+pub fn texts(options: &Options) -> Result<Vec<String>, EvalError> {
+    let (rows, _) = corpus(&options.data, options.size)?;
+    let (outside, _) = read(&options.data, OUTSIDE)?;
+    let inside = rows.into_iter().map(|(_, row)| row.text);
+    Ok(inside.chain(outside.into_iter().map(|row| row.text)).collect())
+}
+
 /// Trains `recipe` without what is held back and measures it there: one row in five, each group of sources,
-/// and the outside set by the detector of the first.
+/// and the outside set by the detector of the first. Beside it stands `shipped`, on the rows held back that
+/// are of no source it was trained on, and on the outside set.
 ///
 /// # Errors
 /// When the data is not there or not as documented, or the recipe fails.
 pub fn run(
     options: &Options,
     recipe: &dyn Recipe,
+    shipped: Option<&dyn Detector>,
     progress: &mut dyn FnMut(&str, usize, usize),
 ) -> Result<Outcome, EvalError> {
     let folder = RunFolder::open(options.run.as_deref())?;
@@ -119,6 +136,22 @@ pub fn run(
             curves.extend(curve);
         }
     }
+    if let Some(detector) = shipped {
+        progress("shipped weights", splits.len(), splits.len());
+        let unseen = splits.first().map(|held| unseen_by_shipped(&held.test)).unwrap_or_default();
+        for (id, title, rows) in [
+            ("prefilter.shipped", SHIPPED_ROWS, &unseen),
+            ("prefilter.qualifire.shipped", SHIPPED_OUTSIDE, &outside),
+        ] {
+            let found = shipped_figures(id, title, rows, detector, options.seed);
+            let (found, curve) = found.map_err(|cause| {
+                let (method, data_set) = ("shipped".to_owned(), id.to_owned());
+                EvalError::Detector { method, data_set, cause }
+            })?;
+            figures.extend(found);
+            curves.extend(curve);
+        }
+    }
     progress("done", splits.len(), splits.len());
     let worst = by_source_areas.iter().copied().reduce(f64::min);
     figures.push(match worst {
@@ -131,7 +164,7 @@ pub fn run(
     });
     let mut report = Report::of("prefilter", options.seed, figures);
     report.data = vec![files, outside_file];
-    report.tables = vec![table(&splits)];
+    report.tables = vec![table(&splits, shipped.is_some())];
     report.notes = notes(options.size);
     report.command = Some(format!("custody eval prefilter --size {}", options.size.id()));
     let svg = roc::picture("Prefilter: rows and sources it was not trained on", &curves);
@@ -184,6 +217,28 @@ fn by_source(rows: &[(String, Labelled)], (name, sources): &(&str, &[&str])) -> 
     Held { id: format!("prefilter.by_source.{name}"), title, train, test }
 }
 
+/// Rows of sources that the shipped recipe takes nothing from; a row's id begins with its source.
+fn unseen_by_shipped(rows: &[Labelled]) -> Vec<Labelled> {
+    let seen = |row: &&Labelled| corpus_sources().any(|source| row.id.starts_with(source));
+    rows.iter().filter(|row| !seen(row)).cloned().collect()
+}
+
+fn shipped_figures(
+    id: &str,
+    title: &str,
+    rows: &[Labelled],
+    detector: &dyn Detector,
+    seed: u64,
+) -> Result<(Vec<Figure>, Option<roc::Curve>), Failure> {
+    let texts: Vec<&str> = rows.iter().map(|row| row.text.as_str()).collect();
+    let measured = Measured {
+        scores: detector.scores(&texts)?,
+        threshold: detector.threshold(),
+        ..Measured::default()
+    };
+    split_figures(id, title, rows, &measured, seed)
+}
+
 fn split_figures(
     id: &str,
     title: &str,
@@ -215,8 +270,10 @@ fn split_figures(
         Figure::real(&name("threshold"), measured.threshold, "score"),
         Figure::count(&name("rows"), rows.len() as u64, "rows"),
         Figure::count(&name("positive_rows"), counts.positives(), "rows"),
-        Figure::real(&name("training_seconds"), measured.training_seconds, "s"),
     ];
+    if measured.training_seconds > 0.0 {
+        figures.push(Figure::real(&name("training_seconds"), measured.training_seconds, "s"));
+    }
     if id == "prefilter"
         && let Some(time) = percentile(&measured.latencies_us, 50.0)
     {
@@ -240,11 +297,15 @@ fn split_figures(
     Ok((figures, curve))
 }
 
-fn table(splits: &[Held]) -> Table {
+fn table(splits: &[Held], has_shipped: bool) -> Table {
     let row =
         |name: &str, prefix: &str| TableRow { name: name.to_owned(), prefix: prefix.to_owned() };
     let mut rows: Vec<TableRow> = splits.iter().map(|held| row(&held.title, &held.id)).collect();
     rows.insert(1, row("Qualifire benchmark (outside)", "prefilter.qualifire"));
+    if has_shipped {
+        rows.push(row(SHIPPED_ROWS, "prefilter.shipped"));
+        rows.push(row(SHIPPED_OUTSIDE, "prefilter.qualifire.shipped"));
+    }
     let columns = [
         ("AUROC", "auroc"),
         ("false positives", "fpr"),
@@ -280,6 +341,10 @@ fn notes(size: Size) -> Vec<String> {
         ),
         "The Qualifire benchmark was never trained on and sets no threshold; its licence allows evaluation \
          only."
+            .to_owned(),
+        "The weights trained here are thrown away: the corpus holds rows under CC BY-NC and without a stated \
+         licence. The shipped weights learned from other rows, whose licences allow it; they are measured on \
+         those of the rows held back that are of no source they learned from."
             .to_owned(),
     ]
 }

@@ -1,11 +1,14 @@
 //! Why detectors could not be made.
 
 use custody_detect::calibration::CalibrationError;
+use custody_detect::logistic::FitError;
 use custody_detect::ngram::TrainError;
 use custody_detect::normalise::TextTooLong;
+use custody_detect::prefilter::{ModelFileError, PrefilterError};
 use custody_detect::screen::ScreenError;
 
 use crate::data::DataError;
+use crate::vectors::VectorsError;
 
 /// Detectors that could not be trained or calibrated.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +29,18 @@ pub enum RecipeError {
     /// The thresholds.
     #[error("the thresholds could not be calibrated")]
     Calibration(#[from] CalibrationError),
+    /// The sentence vectors.
+    #[error(transparent)]
+    Vectors(#[from] VectorsError),
+    /// The regression of the prefilter.
+    #[error("the prefilter's regression could not be fitted")]
+    Fit(#[from] FitError),
+    /// A regression that cannot be kept.
+    #[error("the prefilter's regression cannot be used")]
+    Regression(#[from] ModelFileError),
+    /// The prefilter failed on a row.
+    #[error("a row could not be judged by the prefilter")]
+    Prefilter(#[from] PrefilterError),
     /// A detector that failed on a calibration row.
     #[error("a calibration row could not be scored")]
     Screen(#[from] ScreenError),

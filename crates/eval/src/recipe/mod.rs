@@ -4,11 +4,13 @@
 //!   written for this project ([`written`]).
 //! - [`ngrams`]: the models of the default detector.
 //! - [`cuts`]: their operating points.
+//! - [`embedding`]: the regression of the prefilter.
 #![cfg_attr(feature = "train", doc = "- [`transformer`]: the transformer of the full detector.")]
 
 pub mod buried;
 pub mod corpus;
 pub mod cuts;
+pub mod embedding;
 pub mod error;
 pub mod ngrams;
 pub mod parts;

@@ -17,6 +17,11 @@ pub const TEMPLATE_MARKER: &str = "<Attacker Instruction>";
 const REQUESTS_FROM: [&str; 2] = ["gpteacher-roleplay", "self-instruct-seed"];
 const TOOL_REQUESTS_FROM: &str = "gpteacher-toolformer";
 
+/// The sources of the prefilter corpus that the recipes take rows from.
+pub fn corpus_sources() -> impl Iterator<Item = &'static str> {
+    REQUESTS_FROM.into_iter().chain([TOOL_REQUESTS_FROM])
+}
+
 /// Attacks that must not be trained on, because they are to be measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {

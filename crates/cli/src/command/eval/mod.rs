@@ -6,6 +6,7 @@ mod detection;
 mod memory;
 mod output;
 mod overdefence;
+mod prefilter;
 mod progress;
 
 use custody_eval::detection::suite::Size;
@@ -19,6 +20,7 @@ pub(crate) enum Command {
     Detection(detection::Detection),
     Overdefence(overdefence::Overdefence),
     Buried(buried::Buried),
+    Prefilter(prefilter::Prefilter),
     Memory(memory::Memory),
     Compare(compare::Compare),
     #[command(hide = true)]
@@ -30,6 +32,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
         Command::Detection(args) => detection::run(context, &args),
         Command::Overdefence(args) => overdefence::run(context, &args),
         Command::Buried(args) => buried::run(context, &args),
+        Command::Prefilter(args) => prefilter::run(context, &args),
         Command::Memory(args) => memory::run(context, &args),
         Command::Compare(args) => compare::run(context, &args),
         Command::CrashWriter(args) => memory::write_until_killed(context, &args),

@@ -1,5 +1,6 @@
 //! `custody train`: make detectors from labelled rows.
 
+pub(crate) mod embedding;
 mod ngram;
 #[cfg(feature = "train")]
 mod transformer;
@@ -17,6 +18,7 @@ use crate::output::{DIM, GOOD, Outcome, count, json_line, line, paint};
 /// What to train.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
+    Embedding(embedding::Args),
     Ngram(ngram::Args),
     #[cfg(feature = "train")]
     Transformer(transformer::Args),
@@ -24,6 +26,7 @@ pub(crate) enum Command {
 
 pub(crate) fn run(context: &Context, command: &Command) -> anyhow::Result<Outcome> {
     match command {
+        Command::Embedding(args) => embedding::run(context, args),
         Command::Ngram(args) => ngram::run(context, args),
         #[cfg(feature = "train")]
         Command::Transformer(args) => transformer::run(context, args),
