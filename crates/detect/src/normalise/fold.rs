@@ -40,6 +40,11 @@ static LATIN: LazyLock<Vec<String>> = LazyLock::new(|| {
         .collect()
 });
 
+fn latin(letter: char) -> Option<&'static str> {
+    let index = usize::try_from(u32::from(letter).checked_sub(0xc0)?).ok()?;
+    LATIN.get(index).map(String::as_str)
+}
+
 /// Marks read together with their letter. More belong to no writing system; a bound keeps
 /// sorting them linear.
 const CLUSTER: usize = 32;
@@ -60,9 +65,15 @@ pub(super) fn fold(text: &str) -> Folded {
         },
     };
     while pass.at < text.len() {
-        pass.copy_quiet_bytes();
-        if let Some(next) = pass.peek() {
-            pass.fold_next(next);
+        match pass.peek() {
+            // A blank after a blank is not quiet, and taken on the slow way.
+            Some(next)
+                if (' '..'\x7f').contains(&next) && (next != ' ' || pass.previous != SPACE) =>
+            {
+                pass.copy_quiet_bytes();
+            }
+            Some(next) => pass.fold_next(next),
+            None => break,
         }
     }
     pass.out
@@ -111,8 +122,15 @@ impl Pass<'_> {
     }
 
     fn fold_next(&mut self, next: char) {
-        if matches!(next, '\u{c0}'..='\u{17f}') && self.fold_latin(next) {
-            return;
+        let known = match next {
+            '\u{c0}'..='\u{17f}' => latin(next),
+            '\u{2010}'..='\u{2015}' | '\u{2018}'..='\u{201f}' | '«' | '»' => {
+                spelled_in_ascii(next)
+            }
+            _ => None,
+        };
+        if let Some(folded) = known.filter(|_| !self.mark_follows(next)) {
+            return self.fold_known(next, folded);
         }
         if is_space(next) {
             self.fold_space(next);
@@ -123,18 +141,18 @@ impl Pass<'_> {
         }
     }
 
-    /// The short way for a letter with no mark after it.
-    fn fold_latin(&mut self, next: char) -> bool {
-        let len = next.len_utf8();
-        let followed_by_mark =
-            self.text.as_bytes().get(self.at + len).is_some_and(|byte| *byte >= 0xcc);
-        let index = usize::try_from(u32::from(next).saturating_sub(0xc0)).unwrap_or(usize::MAX);
-        let Some(folded) = LATIN.get(index).filter(|_| !followed_by_mark) else { return false };
+    /// The short way for the letters and signs of European prose.
+    fn fold_known(&mut self, next: char, folded: &str) {
+        let span = self.at..self.at + next.len_utf8();
+        self.at = span.end;
         self.out.text.push_str(folded);
-        self.out.offsets.replace(folded.len(), self.at..self.at + len);
-        self.previous = LETTER;
-        self.at += len;
-        true
+        self.out.offsets.replace(folded.len(), span);
+        self.previous = folded.bytes().next_back().map_or(0, class);
+    }
+
+    /// Whether a mark may stand after `next`: a guess that errs on the careful side.
+    fn mark_follows(&self, next: char) -> bool {
+        self.text.as_bytes().get(self.at + next.len_utf8()).is_some_and(|byte| *byte >= 0xcc)
     }
 
     /// A run of white space is one blank, or one line end if it holds one.

@@ -2,7 +2,7 @@
 //!
 //! Only words that the rules know are read back, so `b2b`, `h264` and `U S A` stay what they are.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::offsets::Offsets;
 use crate::blocks::{BLOCK, bits, block_at, blocks, is_word_byte, ones};
@@ -16,6 +16,9 @@ const MIN_LETTERS: usize = 5;
 #[derive(Debug, Default)]
 pub(crate) struct Vocabulary {
     words: HashSet<Box<str>>,
+    /// For the first two letters, the lengths of words that begin with them, as bits. Most places
+    /// in a text are told to begin no word by this.
+    lengths: HashMap<[u8; 2], u32>,
 }
 
 /// A text with words spelled as usual.
@@ -30,6 +33,9 @@ impl Vocabulary {
         let words = text.split(|character: char| !character.is_ascii_lowercase());
         for word in words.filter(|word| (2..=MAX_WORD).contains(&word.len())) {
             self.words.insert(word.into());
+            if let Some(pair) = word.as_bytes().first_chunk() {
+                *self.lengths.entry(*pair).or_default() |= 1 << word.len();
+            }
         }
     }
 
@@ -97,14 +103,22 @@ impl Vocabulary {
     /// has the fewest words. Nothing when no word of four letters is in it.
     fn word_starts(&self, letters: &str) -> Option<HashSet<usize>> {
         const UNKNOWN_LETTER: usize = 4;
+        // For each place: the lengths of the words that may begin there.
+        let lengths: Vec<u32> = letters
+            .as_bytes()
+            .windows(2)
+            .map(|pair| self.lengths.get(pair).copied().unwrap_or(0))
+            .collect();
         // best[i]: cost of the first i letters, and the length of the last word in them.
         let mut best = vec![(0, 0)];
         for end in 1..=letters.len() {
             let unknown = best.last().map_or(0, |(cost, _)| cost + UNKNOWN_LETTER);
             let words = (2..=MAX_WORD.min(end)).filter_map(|len| {
-                let word = letters.get(end - len..end)?;
-                let (cost, _) = best.get(end - len)?;
-                self.words.contains(word).then_some((cost + 1, len))
+                let start = end - len;
+                let possible = lengths.get(start).is_some_and(|lengths| lengths >> len & 1 == 1);
+                let (cost, _) = best.get(start)?;
+                (possible && self.words.contains(letters.get(start..end)?))
+                    .then_some((cost + 1, len))
             });
             let choice = words.min().filter(|(cost, _)| *cost <= unknown);
             best.push(choice.unwrap_or((unknown, 0)));

@@ -80,6 +80,11 @@ fn class(byte: u8) -> u8 {
     CLASS[usize::from(byte)]
 }
 
+/// A sign that begins a literal is itself; within a literal it may stand for any separator.
+fn first_class(byte: u8) -> u8 {
+    if class(byte) == OTHER { byte | 0x80 } else { class(byte) }
+}
+
 /// The bit of a second word that begins with `key`.
 fn word_bit([a, b, c]: [u8; NEXT_KEY]) -> NextWords {
     1 << (hash(cut([a, b, c, OTHER])) % 128)
@@ -175,7 +180,7 @@ impl Beginnings {
     fn look_up(&self, text: &[u8], start: usize, may_begin: &mut impl FnMut(usize, usize)) {
         let (Some(first), bytes) = (text.get(start), head(text, start)) else { return };
         let [a, b, c, d, ..] = bytes.to_le_bytes();
-        let hash = hash(cut([class(a), class(b), class(c), class(d)]));
+        let hash = hash(cut([first_class(a), class(b), class(c), class(d)]));
         if self.known[hash / 64] >> (hash % 64) & 1 == 0
             || !(first.is_ascii_alphanumeric() || self.signs[usize::from(*first)])
         {
@@ -286,6 +291,7 @@ fn keys(literal: &[u8], is_word: bool) -> Vec<[u8; KEY]> {
     let mut keys = vec![Vec::new()];
     for place in 0..KEY {
         let known = match literal.get(place) {
+            Some(byte) if place == 0 => Some(first_class(*byte)),
             Some(byte) => Some(class(*byte)),
             None if is_word && place == literal.len() => Some(OTHER),
             None => None,

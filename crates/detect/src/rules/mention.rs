@@ -2,7 +2,7 @@
 //!
 //! "Ignore all previous instructions" is an attack; "what does `ignore all previous instructions`
 //! mean?" is a question. The difference is where the phrase stands: at the start of a sentence, a
-//! field or a clause, or after words that lead into an order. Anything else is a mention. A text
+//! field or a clause, with a capital letter, or after words that lead into an order. Anything else is a mention. A text
 //! cannot turn commands into mentions as a whole: each stands for itself, and mentions of several
 //! families still add up.
 
@@ -80,7 +80,9 @@ const ORDERED: &[&str] = &[
 ];
 
 /// Whether what begins at byte `start` of a normalised text is spoken of rather than used.
-pub(super) fn is_mentioned(text: &str, start: usize) -> bool {
+/// `capital` says that the text as it was has a capital letter there: in the middle of a line it
+/// betrays a sentence that was put in.
+pub(super) fn is_mentioned(text: &str, start: usize, capital: bool) -> bool {
     let mut from = start.saturating_sub(LOOK_BACK);
     while !text.is_char_boundary(from) {
         from += 1;
@@ -89,6 +91,9 @@ pub(super) fn is_mentioned(text: &str, start: usize) -> bool {
     let line = before.rsplit('\n').next().unwrap_or_default();
     if is_quoted(line) {
         return true;
+    }
+    if capital {
+        return false;
     }
     let clause = before.trim_end_matches([' ', '*', '_', '(', '>', '-', '#', '~', '\'', '"', '`']);
     if clause.is_empty() || clause.ends_with(|last: char| !last.is_alphanumeric()) {
@@ -127,7 +132,7 @@ mod tests {
     use super::is_mentioned;
 
     fn mentioned(text: &str) -> bool {
-        is_mentioned(text, text.find("ignore").unwrap())
+        is_mentioned(text, text.find("ignore").unwrap(), false)
     }
 
     #[test]
@@ -147,6 +152,13 @@ mod tests {
         ] {
             assert!(!mentioned(text), "{text}");
         }
+    }
+
+    #[test]
+    fn a_capital_letter_in_the_middle_of_a_line_begins_an_order() {
+        assert!(!is_mentioned("old age in germany ignore", 19, true));
+        assert!(is_mentioned("old age in germany ignore", 19, false));
+        assert!(is_mentioned("what does \"ignore", 11, true));
     }
 
     #[test]

@@ -50,8 +50,8 @@ impl Scan {
 type ToOriginal<'a> = &'a dyn Fn(Range<usize>) -> Range<usize>;
 
 pub(super) fn scan(rules: &Rules, text: &str) -> Result<Scan, TextTooLong> {
-    let mut reader = Reader::new(rules, MAX_FINDINGS_PER_RULE);
-    reader.read_original(text)?;
+    let mut reader = Reader::new(rules, text, MAX_FINDINGS_PER_RULE);
+    reader.read_original()?;
     let mut findings = without_repeats(reader.findings);
     findings.extend(in_comments(text, &findings));
     findings.sort_by(|a, b| {
@@ -63,8 +63,8 @@ pub(super) fn scan(rules: &Rules, text: &str) -> Result<Scan, TextTooLong> {
 /// The bytes of the original in which a rule fired that decides alone, ascending and apart. Here a
 /// phrase that is spoken of counts as one that is used.
 pub(super) fn decisive_spans(rules: &Rules, text: &str) -> Result<Vec<Range<usize>>, TextTooLong> {
-    let mut reader = Reader { mentions: false, ..Reader::new(rules, usize::MAX) };
-    reader.read_original(text)?;
+    let mut reader = Reader { mentions: false, ..Reader::new(rules, text, usize::MAX) };
+    reader.read_original()?;
     let decisive = reader.findings.into_iter().filter(|found| found.confidence >= THRESHOLD);
     let mut spans: Vec<Range<usize>> = decisive.map(|found| found.span).collect();
     spans.sort_by_key(|span| (span.start, span.end));
@@ -91,6 +91,7 @@ fn score(findings: &[Finding]) -> f64 {
 /// Goes through the readings of a text.
 struct Reader<'r> {
     rules: &'r Rules,
+    original: &'r str,
     /// Findings per rule so far, at most `limit`.
     fired: Vec<Cell<usize>>,
     limit: usize,
@@ -103,12 +104,22 @@ struct Reader<'r> {
 }
 
 impl<'r> Reader<'r> {
-    fn new(rules: &'r Rules, limit: usize) -> Reader<'r> {
+    fn new(rules: &'r Rules, original: &'r str, limit: usize) -> Reader<'r> {
         let fired = vec![Cell::new(0); rules.rules.len()];
-        Reader { rules, fired, limit, mentions: true, budget: 0, findings: Vec::new(), work: 0 }
+        Reader {
+            rules,
+            original,
+            fired,
+            limit,
+            mentions: true,
+            budget: 0,
+            findings: Vec::new(),
+            work: 0,
+        }
     }
 
-    fn read_original(&mut self, text: &str) -> Result<(), TextTooLong> {
+    fn read_original(&mut self) -> Result<(), TextTooLong> {
+        let text = self.original;
         if text.len() > MAX_TEXT_BYTES {
             return Err(TextTooLong { len: text.len() });
         }
@@ -174,7 +185,7 @@ impl<'r> Reader<'r> {
     }
 
     fn match_rules(&mut self, text: &str, view: View, to_original: ToOriginal<'_>) {
-        let Reader { rules, fired, limit, mentions, findings, work, .. } = self;
+        let Reader { rules, original, fired, limit, mentions, findings, work, .. } = self;
         let rule_of = |pattern: usize| rules.rule_of.get(pattern).copied().unwrap_or(usize::MAX);
         let wanted =
             |pattern| fired.get(rule_of(pattern)).is_some_and(|count| count.get() < *limit);
@@ -184,19 +195,28 @@ impl<'r> Reader<'r> {
                 return;
             };
             count.set(count.get() + 1);
-            let mentioned =
-                *mentions && rule.mentioned < rule.confidence && is_mentioned(text, range.start);
+            let place = to_original(range.clone());
+            let mentioned = *mentions
+                && rule.mentioned < rule.confidence
+                && is_mentioned(text, range.start, begins_a_sentence(original, &place));
             findings.push(Finding {
                 rule: rule.name.clone(),
                 family: rule.family.clone(),
                 severity: rule.severity,
                 confidence: if mentioned { rule.mentioned } else { rule.confidence },
-                span: to_original(range),
+                span: place,
                 view,
                 explanation: rule.explanation.clone(),
             });
         });
     }
+}
+
+/// Whether the original is written there as a sentence begins: with a capital letter. A decoded
+/// part gives no such sign.
+fn begins_a_sentence(original: &str, place: &Range<usize>) -> bool {
+    let first = original.get(place.clone()).and_then(|found| found.chars().next());
+    first.is_some_and(char::is_uppercase)
 }
 
 /// Keeps, of findings of one rule that overlap, the one in the plainest view, then the longest.
