@@ -27,8 +27,8 @@ pub(crate) use hidden::{Hidden, Message};
 pub use offsets::Offsets;
 pub(crate) use spelled::{Respelled, Vocabulary};
 
-/// The longest text that is screened: 32 MiB.
-pub const MAX_TEXT_BYTES: usize = 32 << 20;
+/// The longest text that is screened: 8 MiB. More is no text that a model reads at once.
+pub const MAX_TEXT_BYTES: usize = 8 << 20;
 
 /// The text is longer than [`MAX_TEXT_BYTES`]. Nothing of it was screened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

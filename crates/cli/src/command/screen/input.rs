@@ -13,6 +13,9 @@ use super::{diff, rows};
 /// is refused and never cut.
 pub(crate) const MAX_INPUT_BYTES: u64 = 256 << 20;
 
+/// What standard input is called.
+const STANDARD_INPUT: &str = "standard input";
+
 /// How the bytes of an input are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Layout {
@@ -29,7 +32,7 @@ pub(crate) enum Layout {
 /// One text to screen, and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// The file, `-` for standard input.
+    /// The file, or `standard input`.
     pub(crate) source: String,
     /// A row's own id.
     pub(crate) id: Option<serde_json::Value>,
@@ -78,15 +81,14 @@ pub(crate) fn read(inputs: &[PathBuf], layout: Layout) -> anyhow::Result<Vec<Pie
     let mut pieces = Vec::new();
     for input in inputs {
         if input.as_os_str() == "-" {
-            let bytes = bounded(std::io::stdin().lock(), "standard input")?;
-            pieces.extend(cut("-", &bytes, layout)?);
+            pieces.extend(named(STANDARD_INPUT, std::io::stdin().lock(), layout)?);
         } else if input.is_dir() {
             read_folder(input, layout, &mut pieces)?;
         } else {
             let file = std::fs::File::open(input)
                 .with_context(|| format!("could not read `{}`", input.display()))?;
             let name = input.display().to_string();
-            pieces.extend(cut(&name, &bounded(file, &name)?, layout)?);
+            pieces.extend(named(&name, file, layout)?);
         }
     }
     Ok(pieces)
@@ -119,6 +121,19 @@ fn read_folder(folder: &Path, layout: Layout, pieces: &mut Vec<Piece>) -> anyhow
         }
     }
     Ok(())
+}
+
+/// The pieces of an input that somebody named. One that holds nothing is refused: most likely what should
+/// have filled it failed, and "nothing found" would read like an answer. A diff may well be empty.
+fn named(name: &str, from: impl std::io::Read, layout: Layout) -> anyhow::Result<Vec<Piece>> {
+    let bytes = bounded(from, name)?;
+    if bytes.trim_ascii().is_empty() {
+        if layout == Layout::Diff {
+            return Ok(Vec::new());
+        }
+        bail!("`{name}` is empty, so nothing can be screened; add `--layout diff` if it is a diff");
+    }
+    cut(name, &bytes, layout)
 }
 
 fn bounded(mut from: impl std::io::Read, name: &str) -> anyhow::Result<Vec<u8>> {

@@ -10,6 +10,7 @@ mod sarif;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use custody_detect::finding::Severity;
 use custody_detect::screen::{Kind, Screener, Verdict};
 
@@ -29,7 +30,7 @@ use input::{Layout, Piece};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   custody screen page.html --channel web
-  git diff main | custody screen -
+  git diff main | custody screen --layout diff
   custody screen --json prompts.jsonl
   custody screen skills/ --format sarif > screen.sarif")]
 pub(crate) struct Args {
@@ -104,9 +105,9 @@ fn screen(screener: &Screener, args: &Args, pieces: &[Piece]) -> anyhow::Result<
         let kind = piece.channel.or(args.channel).map_or(Kind::Unknown, Channel::kind);
         let verdict = screener.screen(&piece.text, kind);
         bar.inc(1);
-        verdict
+        verdict.with_context(|| format!("could not screen {}", render::name(piece)))
     });
-    let verdicts = verdicts.collect::<Result<Vec<_>, _>>()?;
+    let verdicts = verdicts.collect::<anyhow::Result<Vec<_>>>()?;
     bar.finish_and_clear();
     Ok(verdicts)
 }
