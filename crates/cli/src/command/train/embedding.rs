@@ -4,20 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use custody_detect::labels::read_labels;
-use custody_detect::ngram;
 use custody_detect::prefilter::PrefilterModel;
-use custody_eval::data::{DataFolder, read_rows};
-use custody_eval::detection::sets::Labelled;
+use custody_eval::data::DataFolder;
 use custody_eval::recipe::corpus::{self, Corpus};
 use custody_eval::recipe::embedding::{asking_always, on_rows, shipped};
-use custody_eval::report::DataFile;
 use custody_eval::vectors::CachedEmbedder;
 use custody_models::SentenceEmbedder;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{said, save};
+use super::{own_rows, said, save, trained_on};
 use crate::command::detector;
 use crate::context::Context;
 use crate::output::{BAD, GOOD, Outcome, json_line, line, paint};
@@ -67,13 +63,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         }
         model
     } else {
-        let (rows, data) = own(&args.rows)?;
+        let (rows, data) = own_rows(&args.rows)?;
         on_rows(&rows, data, args.seed, &embedder, &mut progress)?
     };
     bar.finish_and_clear();
     let out = args.out.as_deref().context("say where the regression is written with --out FILE")?;
     save(out, &model.to_bytes())?;
-    said(context, &files_of(&model), &[out.to_owned()])?;
+    said(context, &trained_on(&model.origin().data), &[out.to_owned()])?;
     Ok(Outcome::Fine)
 }
 
@@ -139,30 +135,4 @@ fn check(
         line(format_args!("{word}: scores of {rows} texts differ by {furthest:.1e} at most"));
     }
     Ok(Outcome::found_if(!same))
-}
-
-fn own(files: &[PathBuf]) -> anyhow::Result<(Vec<Labelled>, Vec<ngram::DataFile>)> {
-    let (mut texts, mut labels, mut data) = (Vec::new(), Vec::new(), Vec::new());
-    for path in files {
-        let set = read_rows(path)?;
-        data.push(ngram::DataFile {
-            file: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            sha256: set.file.sha256,
-            rows: set.file.rows,
-        });
-        labels.extend(set.rows.iter().map(|row| row.label.map(f64::from)));
-        texts.extend(set.rows.into_iter().map(|row| (row.id, row.text)));
-    }
-    let labels = read_labels(&labels)?;
-    let row = |((id, text), label)| Labelled { id, text, label };
-    Ok((texts.into_iter().zip(labels).map(row).collect(), data))
-}
-
-fn files_of(model: &PrefilterModel) -> Vec<DataFile> {
-    let file = |file: &ngram::DataFile| DataFile {
-        file: file.file.clone(),
-        sha256: file.sha256.clone(),
-        rows: file.rows,
-    };
-    model.origin().data.iter().map(file).collect()
 }

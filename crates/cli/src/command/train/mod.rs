@@ -8,7 +8,11 @@ mod transformer;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use custody_detect::labels::read_labels;
+use custody_detect::ngram::DataFile as TrainedFile;
 use custody_detect::screen::Cuts;
+use custody_eval::data::{Row, read_rows};
+use custody_eval::detection::sets::Labelled;
 use custody_eval::report::DataFile;
 use serde_json::json;
 
@@ -39,16 +43,67 @@ fn cuts_json(cuts: &Cuts) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The longest text that `--rows` may hold, in bytes.
+const MAX_TRAINING_TEXT_BYTES: usize = 1 << 20;
+
+/// Labelled rows of the user's own, and the files they stand in.
+fn own_rows(files: &[PathBuf]) -> anyhow::Result<(Vec<Labelled>, Vec<TrainedFile>)> {
+    let (mut texts, mut labels, mut data) = (Vec::new(), Vec::new(), Vec::new());
+    for path in files {
+        let set = read_rows(path)?;
+        check_lengths(path, &set.rows)?;
+        data.push(TrainedFile {
+            file: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            sha256: set.file.sha256,
+            rows: set.file.rows,
+        });
+        labels.extend(set.rows.iter().map(|row| row.label.map(f64::from)));
+        texts.extend(set.rows.into_iter().map(|row| (row.id, row.text)));
+    }
+    let labels = read_labels(&labels)?;
+    let row = |((id, text), label)| Labelled { id, text, label };
+    Ok((texts.into_iter().zip(labels).map(row).collect(), data))
+}
+
+/// Refuses a text that would crowd out all others: it is a document, to be split into its passages.
+fn check_lengths(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
+    let long = rows.iter().zip(1..).find(|(row, _)| row.text.len() > MAX_TRAINING_TEXT_BYTES);
+    let Some((row, number)) = long else { return Ok(()) };
+    anyhow::bail!(
+        "`{}` row {number} has a text of {} bytes and at most {MAX_TRAINING_TEXT_BYTES} are learned \
+         from at once; split it",
+        path.display(),
+        row.text.len()
+    )
+}
+
+/// The files that stand in a model, as reports name them.
+fn trained_on(files: &[TrainedFile]) -> Vec<DataFile> {
+    let file = |file: &TrainedFile| DataFile {
+        file: file.file.clone(),
+        sha256: file.sha256.clone(),
+        rows: file.rows,
+    };
+    files.iter().map(file).collect()
+}
+
 /// Writes beside the target first, so that a full disk leaves no half a model behind.
 fn save(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let context = || format!("could not write `{}`", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file =
-        tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).with_context(context)?;
+    let mut file = beside().tempfile_in(folder.unwrap_or(Path::new("."))).with_context(context)?;
     std::io::Write::write_all(&mut file, bytes).with_context(context)?;
     file.as_file().sync_all().with_context(context)?;
     file.persist(path).map_err(|error| error.error).with_context(context)?;
     Ok(())
+}
+
+/// A file that others may read as far as the umask lets them: temporary files are their owner's alone.
+fn beside() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder
 }
 
 /// What was trained on, with hashes, and what was written.

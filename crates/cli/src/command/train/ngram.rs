@@ -1,17 +1,15 @@
 //! `custody train ngram`: detector D2, on the shipped recipe or on rows of your own.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
-use custody_detect::labels::read_labels;
 use custody_detect::ngram::{self, Lengths, NgramModel, Options};
-use custody_eval::data::{DataFolder, Row, read_rows};
+use custody_eval::data::DataFolder;
 use custody_eval::recipe::corpus::{self, Corpus};
 use custody_eval::recipe::{cuts, ngrams};
-use custody_eval::report::DataFile;
 use serde_json::json;
 
-use super::{cuts_json, said, save};
+use super::{cuts_json, own_rows, said, save, trained_on};
 use crate::context::Context;
 use crate::output::{BAD, GOOD, Outcome, json_line, line, paint};
 
@@ -49,12 +47,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let model = own(args)?;
     let out = args.out.as_deref().context("say where the model is written with --out FILE")?;
     save(out, &model.to_bytes())?;
-    said(context, &files_of(&model), &[out.to_owned()])?;
+    said(context, &trained_on(&model.origin().data), &[out.to_owned()])?;
     Ok(Outcome::Fine)
 }
-
-/// The longest text that `--rows` may hold, in bytes.
-const MAX_TRAINING_TEXT_BYTES: usize = 1 << 20;
 
 /// A file of weights by its name.
 type File = (&'static str, Vec<u8>);
@@ -105,43 +100,11 @@ fn check(context: &Context, files: &[File]) -> anyhow::Result<Outcome> {
 }
 
 fn own(args: &Args) -> anyhow::Result<NgramModel> {
-    let (mut texts, mut labels, mut data) = (Vec::new(), Vec::new(), Vec::new());
-    for path in &args.rows {
-        let set = read_rows(path)?;
-        check_lengths(path, &set.rows)?;
-        data.push(ngram::DataFile {
-            file: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            sha256: set.file.sha256,
-            rows: set.file.rows,
-        });
-        labels.extend(set.rows.iter().map(|row| row.label.map(f64::from)));
-        texts.extend(set.rows.into_iter().map(|row| row.text));
-    }
-    let labels = read_labels(&labels)?;
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let (rows, data) = own_rows(&args.rows)?;
+    let texts: Vec<&str> = rows.iter().map(|row| row.text.as_str()).collect();
+    let labels: Vec<bool> = rows.iter().map(|row| row.label).collect();
     let lengths = Lengths { min: 1, max: args.longest };
     let options = Options { lengths, max_features: args.features, ..Options::default() };
     let origin = ngram::Origin { data, licence: "as its rows".to_owned() };
     Ok(ngram::train(&texts, &labels, None, &options)?.with_origin(origin))
-}
-
-/// Refuses a text that would crowd out all others: it is a document, to be split into its passages.
-fn check_lengths(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
-    let long = rows.iter().zip(1..).find(|(row, _)| row.text.len() > MAX_TRAINING_TEXT_BYTES);
-    let Some((row, number)) = long else { return Ok(()) };
-    anyhow::bail!(
-        "`{}` row {number} has a text of {} bytes and at most {MAX_TRAINING_TEXT_BYTES} are learned \
-         from at once; split it",
-        path.display(),
-        row.text.len()
-    )
-}
-
-fn files_of(model: &NgramModel) -> Vec<DataFile> {
-    let file = |file: &ngram::DataFile| DataFile {
-        file: file.file.clone(),
-        sha256: file.sha256.clone(),
-        rows: file.rows,
-    };
-    model.origin().data.iter().map(file).collect()
 }
