@@ -7,7 +7,7 @@
 //! - [`rules`]: D1, rules over every reading of a text.
 //! - [`ngram`], with [`logistic`] and [`exact_math`]: D2, trained and applied with the same bits everywhere.
 //! - [`segments`], [`structure`], [`language`]: what kind of text it is, and its parts.
-//! - [`calibration`], [`measure`], [`labels`]: thresholds from calibration rows, and what they are worth.
+//! - [`calibration`], [`labels`]: thresholds from calibration rows, and what a label may be.
 //! - [`fields`](mod@fields): the texts inside structured output.
 //! - [`behaviour`](mod@behaviour): what a model's answer shows.
 //! - [`screen`]: the cascade over all of them; [`reader`]: its transformer.
@@ -22,7 +22,6 @@ pub mod finding;
 pub mod labels;
 pub mod language;
 pub mod logistic;
-pub mod measure;
 pub mod ngram;
 pub mod normalise;
 pub mod prefilter;
