@@ -37,18 +37,9 @@ fn rows_that_cannot_train_are_refused_in_one_line_and_nothing_is_written() {
     for (bytes, why) in cases {
         let home = Home::new();
         let file = rows(&home, bytes);
-        refused(&train(&home, &file), why);
+        train(&home, &file).refused(why);
         assert!(!home.path().join("model.safetensors").exists(), "{why}");
     }
-}
-
-/// One line on standard error that says `why`, exit code 2, nothing on standard output.
-#[track_caller]
-fn refused(ran: &Ran, why: &str) {
-    assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.stderr.contains(why), "`{why}` in {ran:?}");
-    assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
-    assert_eq!(ran.stdout, "", "{ran:?}");
 }
 
 #[test]
@@ -59,7 +50,7 @@ fn a_text_of_ten_megabytes_is_refused_for_training() {
         "{{\"text\": \"good morning\", \"label\": 0}}\n{{\"text\": \"{long}\", \"label\": 1}}\n"
     );
     let file = rows(&home, text.as_bytes());
-    refused(&train(&home, &file), "row 2 has a text of");
+    train(&home, &file).refused("row 2 has a text of");
     assert!(!home.path().join("model.safetensors").exists());
 }
 
@@ -85,7 +76,7 @@ fn the_weights_of_a_model_cut_in_half_are_refused_before_anything_is_measured() 
     ];
     for suite in suites {
         let all = [&["--models", models, "eval"], suite].concat();
-        refused(&home.alone(&all), "is not as it should be");
+        home.alone(&all).refused("is not as it should be");
         assert!(!Path::new(out).exists(), "{suite:?}");
     }
 }

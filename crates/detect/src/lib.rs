@@ -38,4 +38,4 @@ pub use fields::{Field, fields};
 pub use finding::{Finding, Severity, View};
 pub use normalise::{MAX_TEXT_BYTES, Normalised, TextTooLong, normalise};
 pub use rules::{Rules, Scan};
-pub use weights::built_in_file;
+pub use weights::{TransformerFiles, WeightsError, built_in_file};

@@ -4,12 +4,19 @@
 
 use std::sync::{Arc, LazyLock};
 
+use custody_models::{Encoder, EncoderClassifier, ModelError, Tokenizer};
+
 use crate::ngram::NgramModel;
-use crate::screen::{Cuts, NgramModels, NgramStage};
+use crate::prefilter::PrefilterModel;
+use crate::reader::{EncoderReader, WrongHeads};
+use crate::screen::{Cuts, NgramModels, NgramStage, TransformerStage};
 
 const PROMPTS: &[u8] = include_bytes!("../weights/prompts.safetensors");
 const CONTENTS: &[u8] = include_bytes!("../weights/contents.safetensors");
 const CUTS: &str = include_str!("../weights/ngrams.json");
+const FULL: &[u8] = include_bytes!("../weights/full.safetensors");
+const FULL_CUTS: &[u8] = include_bytes!("../weights/full.json");
+const PREFILTER: &[u8] = include_bytes!("../weights/prefilter.json");
 
 /// A compiled-in file of weights or rules, for whoever made it again and compares.
 pub fn built_in_file(name: &str) -> Option<&'static [u8]> {
@@ -18,6 +25,9 @@ pub fn built_in_file(name: &str) -> Option<&'static [u8]> {
         "contents.safetensors" => Some(CONTENTS),
         "rules.toml" => Some(crate::rules::SOURCE.as_bytes()),
         "ngrams.json" => Some(CUTS.as_bytes()),
+        "full.safetensors" => Some(FULL),
+        "full.json" => Some(FULL_CUTS),
+        "prefilter.json" => Some(PREFILTER),
         _ => None,
     }
 }
@@ -28,11 +38,63 @@ pub(crate) fn ngrams() -> Arc<NgramStage> {
     Arc::clone(&NGRAMS)
 }
 
+/// The prefilter's regression, read once.
+pub(crate) fn prefilter() -> PrefilterModel {
+    static PREFILTER_MODEL: LazyLock<PrefilterModel> = LazyLock::new(|| {
+        PrefilterModel::from_bytes(PREFILTER).expect("a test reads the committed weights")
+    });
+    PREFILTER_MODEL.clone()
+}
+
 fn read_ngrams() -> Arc<NgramStage> {
     let model = |bytes| NgramModel::from_bytes(bytes).expect("a test reads the committed weights");
     let cuts: Cuts = serde_json::from_str(CUTS).expect("a test reads the committed thresholds");
     let models = NgramModels { prompts: model(PROMPTS), contents: model(CONTENTS) };
     Arc::new(NgramStage { models, cuts })
+}
+
+/// A transformer's changes to the public base model, and its operating points.
+#[derive(Debug, Clone, Copy)]
+pub struct TransformerFiles<'a> {
+    /// The tensors that differ from the base model, as `EncoderClassifier::overlay` writes them.
+    pub overlay: &'a [u8],
+    /// [`Cuts`] as JSON.
+    pub cuts: &'a [u8],
+}
+
+/// Weights of a transformer that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum WeightsError {
+    /// They are damaged, or belong on another base model.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// They answer other questions.
+    #[error(transparent)]
+    Heads(#[from] WrongHeads),
+    /// The thresholds cannot be read.
+    #[error("the thresholds are not as `custody train transformer` writes them")]
+    Cuts(#[from] serde_json::Error),
+}
+
+impl TransformerFiles<'static> {
+    /// Those of the full configuration, compiled in. The base model is all-MiniLM-L6-v2, which is not.
+    pub const BUILT_IN: Self = Self { overlay: FULL, cuts: FULL_CUTS };
+}
+
+impl TransformerFiles<'_> {
+    /// Puts the weights onto `base`.
+    ///
+    /// # Errors
+    /// [`WeightsError`].
+    pub fn open(
+        &self,
+        base: &Encoder,
+        tokenizer: Arc<Tokenizer>,
+    ) -> Result<TransformerStage, WeightsError> {
+        let cuts = serde_json::from_slice(self.cuts)?;
+        let classifier = EncoderClassifier::load(base, tokenizer, self.overlay)?;
+        Ok(TransformerStage { reader: Arc::new(EncoderReader::new(classifier)?), cuts })
+    }
 }
 
 #[cfg(test)]
@@ -46,5 +108,8 @@ mod tests {
             assert!(model.feature_count() > 1_000);
             assert!(!model.origin().data.is_empty(), "the weights say what they were trained on");
         }
+        assert!(!prefilter().origin().data.is_empty());
+        serde_json::from_slice::<Cuts>(FULL_CUTS).expect("thresholds");
+        assert!((1 << 20..25_000_000).contains(&FULL.len()), "{} bytes", FULL.len());
     }
 }

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
-use custody_detect::reader::EncoderReader;
-use custody_detect::screen::{Cuts, Screener, TransformerStage};
-use custody_models::{Encoder, EncoderClassifier, Tokenizer};
+use anyhow::Context as _;
+use custody_detect::TransformerFiles;
+use custody_detect::screen::Screener;
+use custody_models::{Encoder, Tokenizer};
 
 use crate::context::Context;
 
@@ -22,7 +22,7 @@ pub(crate) struct Choice {
     /// Which detector
     #[arg(long, value_enum, default_value = "default")]
     detector: Detector,
-    /// Where `custody train transformer` wrote the weights of the full detector
+    /// Where `custody train transformer` wrote other weights for the full detector [default: compiled in]
     #[arg(long, value_name = "DIR", env = "CUSTODY_WEIGHTS")]
     weights: Option<PathBuf>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Choice {
 enum Detector {
     /// Rules and n-grams, compiled in
     Default,
-    /// The same, with a transformer where they are unsure; needs the MiniLM weights and --weights
+    /// The same, with a transformer where they are unsure; needs `custody models fetch all-minilm-l6-v2`
     Full,
 }
 
@@ -44,28 +44,27 @@ impl Choice {
     pub(crate) fn open(&self, context: &Context) -> anyhow::Result<Screener> {
         match (self.detector, &self.weights) {
             (Detector::Default, _) => Ok(Screener::built_in().clone()),
-            (Detector::Full, Some(folder)) => Ok(Screener::full(transformer(context, folder)?)),
-            (Detector::Full, None) => bail!(
-                "say with --weights where the full detector's weights are; \
-                 `custody train transformer --out DIR` makes them"
-            ),
+            (Detector::Full, Some(folder)) => from_folder(context, folder),
+            (Detector::Full, None) => {
+                let (base, tokenizer) = base(context)?;
+                Ok(Screener::full(TransformerFiles::BUILT_IN.open(&base, tokenizer)?))
+            }
         }
     }
 }
 
-fn transformer(context: &Context, folder: &Path) -> anyhow::Result<TransformerStage> {
+fn from_folder(context: &Context, folder: &Path) -> anyhow::Result<Screener> {
     let read = |name: &str| {
         let path = folder.join(name);
         std::fs::read(&path).with_context(|| format!("could not read `{}`", path.display()))
     };
-    let (overlay, thresholds) = (read(WEIGHTS)?, read(THRESHOLDS)?);
-    let cuts: Cuts = serde_json::from_slice(&thresholds).with_context(|| {
-        format!("`{}` holds no thresholds; train again", folder.join(THRESHOLDS).display())
-    })?;
+    let (overlay, cuts) = (read(WEIGHTS)?, read(THRESHOLDS)?);
     let (base, tokenizer) = base(context)?;
-    let classifier = EncoderClassifier::load(&base, tokenizer, &overlay)
-        .with_context(|| format!("could not use `{}`", folder.join(WEIGHTS).display()))?;
-    Ok(TransformerStage { reader: Arc::new(EncoderReader::new(classifier)?), cuts })
+    let files = TransformerFiles { overlay: &overlay, cuts: &cuts };
+    let transformer = files
+        .open(&base, tokenizer)
+        .with_context(|| format!("could not use the weights in `{}`", folder.display()))?;
+    Ok(Screener::full(transformer))
 }
 
 /// The base model and its tokenizer, every byte verified.

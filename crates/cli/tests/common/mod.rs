@@ -50,6 +50,16 @@ impl Ran {
         self
     }
 
+    /// Fails the test unless it was refused: exit code 2, one line on standard error that says `why`, and
+    /// nothing on standard output.
+    #[track_caller]
+    pub fn refused(&self, why: &str) {
+        assert_eq!(self.code, 2, "{self:?}");
+        assert!(self.stderr.contains(why), "`{why}` in {self:?}");
+        assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
+        assert_eq!(self.stdout, "", "{self:?}");
+    }
+
     /// The JSON objects on standard output, one per line.
     #[track_caller]
     pub fn json(&self) -> Vec<serde_json::Value> {

@@ -101,6 +101,12 @@ impl PrefilterModel {
         Self { threshold, calibration: Rows { false_positive_rate, rows }, ..self }
     }
 
+    /// The regression that is compiled in, on the vectors of all-MiniLM-L6-v2.
+    #[must_use]
+    pub fn built_in() -> Self {
+        crate::weights::prefilter()
+    }
+
     /// The model as a file's bytes. Equal models give equal bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

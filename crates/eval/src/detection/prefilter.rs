@@ -85,91 +85,126 @@ pub fn run(
     let outside: Vec<Labelled> = outside.into_iter().filter_map(Labelled::of).collect();
     let mut splits = vec![by_row(&rows)];
     splits.extend(SOURCE_GROUPS.iter().map(|group| by_source(&rows, group)));
-    let (mut figures, mut curves) = (Vec::new(), Vec::new());
-    let mut by_source_areas = Vec::new();
+    let mut shown = Shown { seed: options.seed, figures: Vec::new(), curves: Vec::new() };
     for (done, held) in splits.iter().enumerate() {
         progress(&held.title, done, splits.len());
         // The detector of the split by row meets the outside set in the same unit: one training for both.
-        let both: Vec<Labelled>;
-        let inside = held.test.len();
-        let test = if done == 0 {
-            both = held.test.iter().chain(&outside).cloned().collect();
-            &both
-        } else {
-            &held.test
-        };
-        let unit = Unit {
-            suite: "prefilter",
-            recipe,
-            data_set: "corpus",
-            part: &held.id.replace('.', "-"),
-            seed: options.seed,
-            held: &crate::recipe::corpus::Held::default(),
-            train: &held.train,
-            test,
-            timed_calls: if done == 0 { 100 } else { 0 },
-            calls_by_length: 0,
-        };
-        let measured = match folder.finished(&unit) {
-            Some(measured) => measured,
-            None => unit.measure(&folder)?,
-        };
-        let part = |id: &str, title: &str, rows: &[Labelled], from: usize| {
-            let scores = measured.scores.get(from..from + rows.len()).unwrap_or_default();
-            let measured = Measured { scores: scores.to_vec(), ..measured.clone() };
-            split_figures(id, title, rows, &measured, options.seed).map_err(|cause| {
-                let (method, data_set) = (recipe.id().to_owned(), id.to_owned());
-                EvalError::Detector { method, data_set, cause }
-            })
-        };
-        let (found, curve) = part(&held.id, &held.title, &held.test, 0)?;
-        if done > 0 {
-            by_source_areas
-                .extend(found.iter().filter(|f| f.id.ends_with(".auroc")).filter_map(|f| f.value));
-        }
-        figures.extend(found);
-        curves.extend(curve);
+        let beside = if done == 0 { outside.as_slice() } else { &[] };
+        let measured = measure(options, recipe, held, beside, &folder)?;
+        let (inside, rest) = measured.scores.split_at(held.test.len());
+        shown.add(
+            &held.id,
+            &held.title,
+            &held.test,
+            &Measured { scores: inside.to_vec(), ..measured.clone() },
+        )?;
         if done == 0 {
-            let (found, curve) =
-                part("prefilter.qualifire", "Qualifire benchmark (outside)", &outside, inside)?;
-            figures.extend(found);
-            curves.extend(curve);
+            let measured = Measured { scores: rest.to_vec(), ..measured };
+            shown.add(
+                "prefilter.qualifire",
+                "Qualifire benchmark (outside)",
+                &outside,
+                &measured,
+            )?;
         }
     }
-    if let Some(detector) = shipped {
+    shown.worst_source();
+    if let (Some(detector), Some(by_row)) = (shipped, splits.first()) {
         progress("shipped weights", splits.len(), splits.len());
-        let unseen = splits.first().map(|held| unseen_by_shipped(&held.test)).unwrap_or_default();
-        for (id, title, rows) in [
-            ("prefilter.shipped", SHIPPED_ROWS, &unseen),
-            ("prefilter.qualifire.shipped", SHIPPED_OUTSIDE, &outside),
-        ] {
-            let found = shipped_figures(id, title, rows, detector, options.seed);
-            let (found, curve) = found.map_err(|cause| {
-                let (method, data_set) = ("shipped".to_owned(), id.to_owned());
-                EvalError::Detector { method, data_set, cause }
-            })?;
-            figures.extend(found);
-            curves.extend(curve);
-        }
+        let unseen = unseen_by_shipped(&by_row.test);
+        shown.add_shipped("prefilter.shipped", SHIPPED_ROWS, &unseen, detector)?;
+        shown.add_shipped("prefilter.qualifire.shipped", SHIPPED_OUTSIDE, &outside, detector)?;
     }
     progress("done", splits.len(), splits.len());
-    let worst = by_source_areas.iter().copied().reduce(f64::min);
-    figures.push(match worst {
-        Some(worst) => Figure::real("prefilter.by_source.worst_auroc", worst, "rate"),
-        None => Figure::unmeasured(
-            "prefilter.by_source.worst_auroc",
-            "rate",
-            "no group has both classes",
-        ),
-    });
-    let mut report = Report::of("prefilter", options.seed, figures);
+    let mut report = Report::of("prefilter", options.seed, shown.figures);
     report.data = vec![files, outside_file];
     report.tables = vec![table(&splits, shipped.is_some())];
     report.notes = notes(options.size);
     report.command = Some(format!("custody eval prefilter --size {}", options.size.id()));
-    let svg = roc::picture("Prefilter: rows and sources it was not trained on", &curves);
+    let svg = roc::picture("Prefilter: rows and sources it was not trained on", &shown.curves);
     let pictures = vec![Picture { file: "prefilter-roc.svg".to_owned(), svg }];
     Ok(Outcome { report, pictures })
+}
+
+/// Trains on one side of a split and scores the other, and `beside` after it.
+fn measure(
+    options: &Options,
+    recipe: &dyn Recipe,
+    held: &Held,
+    beside: &[Labelled],
+    folder: &RunFolder,
+) -> Result<Measured, EvalError> {
+    let test: Vec<Labelled> = held.test.iter().chain(beside).cloned().collect();
+    let unit = Unit {
+        suite: "prefilter",
+        recipe,
+        data_set: "corpus",
+        part: &held.id.replace('.', "-"),
+        seed: options.seed,
+        held: &crate::recipe::corpus::Held::default(),
+        train: &held.train,
+        test: &test,
+        timed_calls: if beside.is_empty() { 0 } else { 100 },
+        calls_by_length: 0,
+    };
+    match folder.finished(&unit) {
+        Some(measured) => Ok(measured),
+        None => unit.measure(folder),
+    }
+}
+
+/// What the report shows so far.
+struct Shown {
+    seed: u64,
+    figures: Vec<Figure>,
+    curves: Vec<roc::Curve>,
+}
+
+impl Shown {
+    fn add(
+        &mut self,
+        id: &str,
+        title: &str,
+        rows: &[Labelled],
+        measured: &Measured,
+    ) -> Result<(), EvalError> {
+        let (figures, curve) = split_figures(id, title, rows, measured, self.seed)
+            .map_err(|cause| failed("prefilter", id, cause))?;
+        self.figures.extend(figures);
+        self.curves.extend(curve);
+        Ok(())
+    }
+
+    fn add_shipped(
+        &mut self,
+        id: &str,
+        title: &str,
+        rows: &[Labelled],
+        detector: &dyn Detector,
+    ) -> Result<(), EvalError> {
+        let texts: Vec<&str> = rows.iter().map(|row| row.text.as_str()).collect();
+        let scores = detector.scores(&texts).map_err(|cause| failed("shipped", id, cause))?;
+        let threshold = detector.threshold();
+        self.add(id, title, rows, &Measured { scores, threshold, ..Measured::default() })
+    }
+
+    /// The smallest area among the groups of sources.
+    fn worst_source(&mut self) {
+        let is_area = |figure: &&Figure| {
+            figure.id.starts_with("prefilter.by_source.") && figure.id.ends_with(".auroc")
+        };
+        let areas = self.figures.iter().filter(is_area).filter_map(|figure| figure.value);
+        let id = "prefilter.by_source.worst_auroc";
+        let figure = match areas.reduce(f64::min) {
+            Some(worst) => Figure::real(id, worst, "rate"),
+            None => Figure::unmeasured(id, "rate", "no group has both classes"),
+        };
+        self.figures.push(figure);
+    }
+}
+
+fn failed(method: &str, data_set: &str, cause: Failure) -> EvalError {
+    EvalError::Detector { method: method.to_owned(), data_set: data_set.to_owned(), cause }
 }
 
 /// The corpus with the source of each row.
@@ -221,22 +256,6 @@ fn by_source(rows: &[(String, Labelled)], (name, sources): &(&str, &[&str])) -> 
 fn unseen_by_shipped(rows: &[Labelled]) -> Vec<Labelled> {
     let seen = |row: &&Labelled| corpus_sources().any(|source| row.id.starts_with(source));
     rows.iter().filter(|row| !seen(row)).cloned().collect()
-}
-
-fn shipped_figures(
-    id: &str,
-    title: &str,
-    rows: &[Labelled],
-    detector: &dyn Detector,
-    seed: u64,
-) -> Result<(Vec<Figure>, Option<roc::Curve>), Failure> {
-    let texts: Vec<&str> = rows.iter().map(|row| row.text.as_str()).collect();
-    let measured = Measured {
-        scores: detector.scores(&texts)?,
-        threshold: detector.threshold(),
-        ..Measured::default()
-    };
-    split_figures(id, title, rows, &measured, seed)
 }
 
 fn split_figures(

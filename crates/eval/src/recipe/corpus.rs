@@ -22,6 +22,8 @@ const TOOL_REQUESTS: usize = 200;
 const PLANTED_REQUESTS: usize = 600;
 /// Longer requests are not planted: few attackers write essays, and they would crowd out their document.
 const PLANTED_REQUEST_BYTES: usize = 220;
+/// How much a written prompt counts, beside a request at 1.
+const WRITTEN_WEIGHT: f64 = 2.0;
 /// How often each payload is planted in some document.
 const ROUNDS: usize = 3;
 /// How many harmless sentences stand in each template's field.
@@ -129,6 +131,12 @@ impl Shelf {
     }
 }
 
+/// How much a row of a labelled set counts. deepset's are few, and of a sort that no other source holds:
+/// assistants with a task of their own that are pushed out of it.
+fn weight_of_set(set: &str) -> f64 {
+    if set == "deepset" { 4.0 } else { 1.5 }
+}
+
 fn is_document(row: &Written) -> bool {
     DOCUMENT_KINDS.contains(&row.kind.as_str())
 }
@@ -163,7 +171,7 @@ struct Builder {
 impl Builder {
     fn prompts(&mut self, sources: &Sources) {
         for (text, is_attack, set) in &sources.labelled {
-            self.prompt(text, *is_attack, 1.5, set);
+            self.prompt(text, *is_attack, weight_of_set(set), set);
         }
         let ordinary = sources.personas.iter().map(|text| (text, "personas"));
         let ordinary = ordinary
@@ -177,10 +185,11 @@ impl Builder {
             self.prompt(text, true, 1.0, "spikee");
         }
         for row in written::benign().iter().filter(|row| !is_document(row)) {
-            self.prompt(&row.text, false, 1.5, &row.kind);
+            // One group: its kinds are too small to show a rate each.
+            self.prompt(&row.text, false, WRITTEN_WEIGHT, "written");
         }
         for row in written::attacks().iter().filter(|row| row.form == Some(Form::Direct)) {
-            self.prompt(&row.text, true, 1.5, &row.kind);
+            self.prompt(&row.text, true, WRITTEN_WEIGHT, &row.kind);
         }
     }
 

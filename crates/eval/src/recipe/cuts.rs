@@ -11,7 +11,7 @@ use super::error::RecipeError;
 
 /// Of ordinary prompts two in a hundred may be flagged; of attacks two in a hundred may be called clean
 /// without asking further.
-const PROMPTS: Limits = Limits { pooled: Rates { false_positive: 0.02, miss: 0.02 }, group: 0.03 };
+const PROMPTS: Limits = Limits { pooled: Rates { false_positive: 0.02, miss: 0.02 }, group: 0.04 };
 /// Documents are read by the thousand, and mostly nobody planted anything in them.
 const CONTENTS: Limits =
     Limits { pooled: Rates { false_positive: 0.005, miss: 0.05 }, group: 0.01 };

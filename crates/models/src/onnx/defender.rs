@@ -38,6 +38,7 @@ pub struct DefenderScore {
 pub struct Defender {
     classifier: OnnxClassifier,
     temperature: f64,
+    threshold: f64,
     unknown: Option<u32>,
 }
 
@@ -50,19 +51,21 @@ struct Published {
 struct Calibration {
     #[serde(rename = "temperatureT")]
     temperature: f64,
+    #[serde(rename = "highRiskThreshold")]
+    threshold: f64,
 }
 
 impl Defender {
     /// Opens a folder that holds `model_quantized.onnx`, `tokenizer.json` and `classifier_config.json`.
     ///
     /// # Errors
-    /// [`ModelError::Configuration`] when the temperature is not there; as [`OnnxClassifier::open`].
+    /// [`ModelError::Configuration`] when the temperature or the threshold is not there; as [`OnnxClassifier::open`].
     pub fn open(folder: &Path) -> Result<Self, ModelError> {
         let path = folder.join("classifier_config.json");
         let config = std::fs::read(&path).map_err(|cause| ModelError::Read { path, cause })?;
         let published: Published = serde_json::from_slice(&config)
             .map_err(|cause| ModelError::Configuration { detail: cause.to_string() })?;
-        let temperature = published.calibration.temperature;
+        let Calibration { temperature, threshold } = published.calibration;
         let classifier = OnnxClassifier::open(
             &folder.join("model_quantized.onnx"),
             &folder.join("tokenizer.json"),
@@ -71,7 +74,12 @@ impl Defender {
         )?;
         // A letter of Linear B: English vocabularies have none.
         let unknown = classifier.tokenizer.tokens("\u{10000}", 1)?.ids.first().copied();
-        Ok(Self { classifier, temperature, unknown })
+        Ok(Self { classifier, temperature, threshold, unknown })
+    }
+
+    /// From which answer of the main head on its authors block a text when they ask that head alone.
+    pub fn threshold(&self) -> f64 {
+        self.threshold
     }
 
     /// What it answers about each text: `[texts]`; `None` where its authors do not ask it, which they count as

@@ -43,7 +43,7 @@ pub(super) fn run(context: &Context, args: &Buried) -> anyhow::Result<Outcome> {
     if args.size == Size::Full {
         recipes.push(full(context, &data)?);
     }
-    let shipped = Detectors::open();
+    let shipped = Detectors::open(context)?;
     prepare(args.out.as_deref())?;
     let options = Options { data, seed: args.seed, size: args.size, run: args.run.clone() };
     let recipes: Vec<&dyn Recipe> = recipes.iter().map(AsRef::as_ref).collect();

@@ -27,7 +27,7 @@ pub(crate) struct Overdefence {
 }
 
 pub(super) fn run(context: &Context, args: &Overdefence) -> anyhow::Result<Outcome> {
-    let detectors = Detectors::open();
+    let detectors = Detectors::open(context)?;
     prepare(args.out.as_deref())?;
     let data = context.data_folder(args.data.clone());
     let mut progress = Progress::new();
@@ -48,11 +48,12 @@ struct Kinds {
 }
 
 impl Detectors {
-    pub(super) fn open() -> Self {
-        Self(vec![
-            ("default", Ok(Kinds::of(&shipped::default()))),
-            ("full", Err(shipped::NO_TRANSFORMER.to_owned())),
-        ])
+    pub(super) fn open(context: &Context) -> anyhow::Result<Self> {
+        let full = match shipped::base(&context.models())? {
+            Ok(base) => Ok(Kinds::of(&shipped::full(&base)?)),
+            Err(why) => Err(why),
+        };
+        Ok(Self(vec![("default", Ok(Kinds::of(&shipped::default()))), ("full", full)]))
     }
 
     pub(super) fn list<'a>(&'a self) -> Vec<Shipped<'a>> {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use custody_detect::prefilter::{PrefilterModel, stretches};
-use custody_eval::detection::detector::Detector;
 use custody_eval::detection::pipe::{PrefilterDetector, PrefilterRecipe};
 use custody_eval::detection::prefilter::{self, Options};
 use custody_eval::detection::suite::Size;
@@ -33,7 +32,7 @@ pub(crate) struct Prefilter {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Measure the regression in this file too, which `custody train embedding` made
+    /// Measure this regression beside, which `custody train embedding` made [default: compiled in]
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
     /// Keep sentence vectors in this folder, so that a second run is quick
@@ -49,7 +48,7 @@ pub(crate) struct Prefilter {
 
 pub(super) fn run(context: &Context, args: &Prefilter) -> anyhow::Result<Outcome> {
     let embedder = open_embedder(context, args.cache.as_deref())?;
-    let beside = args.weights.as_deref().map(|path| beside(&embedder, path)).transpose()?;
+    let beside = beside(&embedder, args.weights.as_deref())?;
     let options = Options {
         data: context.data_folder(args.data.clone()),
         seed: args.seed,
@@ -65,8 +64,7 @@ pub(super) fn run(context: &Context, args: &Prefilter) -> anyhow::Result<Outcome
     let recipe = PrefilterRecipe::new(Arc::clone(&embedder));
     let mut progress = Progress::new();
     let mut show = |part: &str, done, total| progress.show(part, done, total, None);
-    let beside = beside.as_ref().map(|beside| beside as &dyn Detector);
-    let measured = prefilter::run(&options, &recipe, beside, &mut show)?;
+    let measured = prefilter::run(&options, &recipe, Some(&beside), &mut show)?;
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);
@@ -74,10 +72,18 @@ pub(super) fn run(context: &Context, args: &Prefilter) -> anyhow::Result<Outcome
 }
 
 /// The detector of a regression that is there already.
-fn beside(embedder: &Arc<CachedEmbedder>, path: &Path) -> anyhow::Result<PrefilterDetector> {
-    let bytes =
-        std::fs::read(path).with_context(|| format!("could not read `{}`", path.display()))?;
-    let model = PrefilterModel::from_bytes(&bytes)?;
+fn beside(
+    embedder: &Arc<CachedEmbedder>,
+    file: Option<&Path>,
+) -> anyhow::Result<PrefilterDetector> {
+    let model = match file {
+        None => PrefilterModel::built_in(),
+        Some(path) => {
+            let bytes = std::fs::read(path)
+                .with_context(|| format!("could not read `{}`", path.display()))?;
+            PrefilterModel::from_bytes(&bytes)?
+        }
+    };
     model.check_base(embedder.digest())?;
     PrefilterDetector::new(embedder, model).map_err(|cause| anyhow!(cause))
 }

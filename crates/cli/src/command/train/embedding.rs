@@ -37,10 +37,10 @@ pub(crate) struct Args {
     /// The file the regression is written to
     #[arg(long, value_name = "FILE", required_unless_present = "check")]
     out: Option<PathBuf>,
-    /// Compare the scores with those of this regression instead of writing: exit code 1 when one is further
-    /// away than 0.001
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["rows", "out"])]
-    check: Option<PathBuf>,
+    /// Compare the scores with those of the regression in this program instead of writing: exit code 1 when
+    /// one is further away than 0.001
+    #[arg(long, conflicts_with_all = ["rows", "out"])]
+    check: bool,
     /// Keep sentence vectors in this folder, so that a second run is quick
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
@@ -57,9 +57,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         let data = DataFolder::open(context.data_folder(args.data.clone()));
         let corpus = corpus::build(&data, &corpus::Held::default(), corpus::SEED)?;
         let model = shipped(&corpus, &embedder, &mut progress)?;
-        if let Some(file) = &args.check {
+        if args.check {
             bar.finish_and_clear();
-            return check(context, &corpus, &embedder, model, file);
+            return check(context, &corpus, &embedder, model);
         }
         model
     } else {
@@ -113,11 +113,8 @@ fn check(
     corpus: &Corpus,
     embedder: &Arc<CachedEmbedder>,
     made: PrefilterModel,
-    file: &Path,
 ) -> anyhow::Result<Outcome> {
-    let bytes =
-        std::fs::read(file).with_context(|| format!("could not read `{}`", file.display()))?;
-    let shipped = PrefilterModel::from_bytes(&bytes)?;
+    let shipped = PrefilterModel::built_in();
     shipped.check_base(embedder.digest())?;
     let mut furthest = (made.threshold() - shipped.threshold()).abs();
     let (made, shipped) = (asking_always(embedder, made)?, asking_always(embedder, shipped)?);
@@ -128,7 +125,9 @@ fn check(
     let same = furthest <= TOLERANCE;
     let rows = corpus.calibration_prompts.len();
     if context.json {
-        json_line(&json!({ "file": file, "same": same, "furthest": furthest, "rows": rows }))?;
+        json_line(
+            &json!({ "file": "prefilter.json", "same": same, "furthest": furthest, "rows": rows }),
+        )?;
     } else {
         let (word, style) = if same { ("same", GOOD) } else { ("differs", BAD) };
         let word = paint(style, word);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use custody_models::train::{Options, Progress, Sample, fine_tune};
 use custody_models::{Classifier, Encoder, EncoderClassifier, ModelError, Tokenizer};
 
+use super::threshold::with_best_f1;
 use crate::detection::detector::{Detector, Failure, Recipe, Task, Varies};
-use crate::detection::metrics::Scored;
 use crate::detection::sets::Labelled;
 use crate::detection::sets::parts::validation;
 
@@ -34,14 +34,15 @@ impl FineTunedRecipe {
 fn options(data_set: &str, seed: u64) -> Options {
     let epochs = match data_set {
         "deepset" => 8,
-        "jackhhao" => 5,
+        "jackhhao" => 3,
         _ => 4,
     };
     Options {
         epochs,
         batch: 16,
         learning_rate: 5e-5,
-        max_tokens: 256,
+        // Half of what the paper reads: jailbreaks show themselves early, and a run takes half as long.
+        max_tokens: 128,
         freeze_embeddings: false,
         heads: 1,
         seed,
@@ -126,7 +127,7 @@ impl Best {
         }
         let classifier = self.found.map_or(last, |(_, best)| best);
         let scores: Vec<f64> = logits(&classifier, kept)?.into_iter().map(sigmoid).collect();
-        let threshold = best_threshold(&scores, kept);
+        let threshold = with_best_f1(&scores, kept);
         Ok(Box::new(Trained { classifier, threshold }))
     }
 }
@@ -155,27 +156,6 @@ fn loss(logits: &[f64], rows: &[Labelled]) -> f64 {
     logits.iter().zip(rows).map(of).sum::<f64>() / rows.len().max(1) as f64
 }
 
-/// The threshold with the highest F1 on `rows`, of several the one nearest to one half.
-///
-/// Candidates are one half and the midpoints between neighbouring scores.
-fn best_threshold(scores: &[f64], rows: &[Labelled]) -> f64 {
-    let labels: Vec<bool> = rows.iter().map(|row| row.label).collect();
-    let mut rising = scores.to_vec();
-    rising.sort_by(f64::total_cmp);
-    rising.dedup();
-    let between = rising.windows(2).map(|pair| f64::midpoint(pair[0], pair[1]));
-    let mut best = (f64::NEG_INFINITY, 0.5);
-    for threshold in std::iter::once(0.5).chain(between) {
-        let Ok(scored) = Scored::new(scores, &labels, threshold) else { continue };
-        let f1 = scored.measures().confusion.f1();
-        let nearer = (threshold - 0.5_f64).abs() < (best.1 - 0.5_f64).abs();
-        if f1 > best.0 || (f1 >= best.0 && nearer) {
-            best = (f1, threshold);
-        }
-    }
-    best.1
-}
-
 struct Trained {
     classifier: EncoderClassifier,
     threshold: f64,
@@ -198,21 +178,6 @@ mod tests {
     fn rows(labels: &[bool]) -> Vec<Labelled> {
         let row = |label: &bool| Labelled { id: String::new(), text: String::new(), label: *label };
         labels.iter().map(row).collect()
-    }
-
-    #[test]
-    fn the_threshold_has_the_best_f1_and_lies_nearest_to_one_half() {
-        let rows = rows(&[false, false, true, true]);
-        let cases = [
-            ([0.1, 0.2, 0.8, 0.9], 0.5),
-            ([0.1, 0.2, 0.3, 0.9], 0.25),
-            ([0.6, 0.7, 0.8, 0.9], 0.75),
-            ([0.5, 0.5, 0.5, 0.5], 0.5),
-        ];
-        for (scores, expected) in cases {
-            let found = best_threshold(&scores, &rows);
-            assert!((found - expected).abs() < 1e-9, "{scores:?} gave {found}");
-        }
     }
 
     #[test]

@@ -16,11 +16,14 @@ pub mod shipped;
 
 pub mod retrained;
 
+mod threshold;
+
+use custody_detect::WeightsError;
 use custody_models::ModelError;
 use custody_models::registry::{ModelFiles, Models, ModelsError};
 
 use super::detector::{Method, Mixture, Recipe};
-use shipped::Base;
+use shipped::{Base, ShippedRecipe};
 
 /// The ids of all methods, in the order of the report.
 pub const METHODS: [&str; 7] = ["d1", "d2", "d3", "d4", "d5", "default", "full"];
@@ -37,6 +40,9 @@ pub enum MethodError {
     /// They cannot be read.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// Ours do not fit the base model.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
 }
 
 /// The folder of a model, every byte verified; `None` when it is not here.
@@ -68,7 +74,7 @@ impl Methods {
             let asked = |id: &str| wanted.iter().any(|wanted| wanted == id);
             asked(id) || asked("d5") && MIXTURE.iter().any(|(part, _)| *part == id)
         };
-        let base = if is_wanted("d4") {
+        let base = if is_wanted("d4") || is_wanted("full") {
             shipped::base(models)?
         } else {
             Err("it was not asked for".to_owned())
@@ -82,11 +88,7 @@ impl Methods {
                 "d4" => Owned::of(id, "D4: MiniLM", fine_tuned(&base)),
                 "d5" => Owned::Mixture(mixture()),
                 "default" => Owned::Recipe(Box::new(shipped::default())),
-                _ => Owned::Absent {
-                    id,
-                    title: "full (shipped)",
-                    why: shipped::NO_TRANSFORMER.to_owned(),
-                },
+                _ => Owned::of(id, "full (shipped)", full(&base)?),
             });
         }
         Ok(Self(found))
@@ -132,6 +134,13 @@ fn fine_tuned(base: &Result<Base, String>) -> Result<fine_tuned::FineTunedRecipe
 #[cfg(not(feature = "train"))]
 fn fine_tuned(_: &Result<Base, String>) -> Result<rules::RulesRecipe, String> {
     Err("this program was built without the feature `train`".to_owned())
+}
+
+fn full(base: &Result<Base, String>) -> Result<Result<ShippedRecipe, String>, MethodError> {
+    match base {
+        Ok(base) => Ok(Ok(shipped::full(base)?)),
+        Err(why) => Ok(Err(why.clone())),
+    }
 }
 
 fn mixture() -> Mixture {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use custody_detect::built_in_file;
 use custody_detect::screen::{FLAGGED_FROM, Kind, Screener};
+use custody_detect::{TransformerFiles, built_in_file};
 use custody_kernel::digest::Digest;
 use custody_models::registry::Models;
 use custody_models::{Encoder, Tokenizer};
@@ -54,11 +54,20 @@ pub fn default() -> ShippedRecipe {
     ShippedRecipe { id: "default", title: "default (shipped)", files: &NGRAM_FILES, screener }
 }
 
-/// Why the configuration with the transformer cannot be measured as shipped.
-pub const NO_TRANSFORMER: &str = "no weights of the transformer are shipped with this version; \
-                                  `custody train transformer` makes them";
+/// The compiled-in configuration with the transformer, which stands on `base`.
+///
+/// # Errors
+/// [`MethodError`] when the weights do not fit `base`.
+pub fn full(base: &Base) -> Result<ShippedRecipe, MethodError> {
+    let stage = TransformerFiles::BUILT_IN.open(&base.encoder, Arc::clone(&base.tokenizer))?;
+    let screener = Screener::full(stage);
+    Ok(ShippedRecipe { id: "full", title: "full (shipped)", files: &FULL_FILES, screener })
+}
 
 const NGRAM_FILES: [&str; 3] = ["prompts.safetensors", "contents.safetensors", "ngrams.json"];
+const FULL_FILES: [&str; 5] =
+    ["prompts.safetensors", "contents.safetensors", "ngrams.json", "full.safetensors", "full.json"];
+
 /// The digests of the compiled-in n-gram weights.
 ///
 /// A change of the recipe changes them too: every change is checked to make the same weights again.
