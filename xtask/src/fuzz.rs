@@ -2,7 +2,7 @@
 //!
 //! The targets are the `[[bin]]`s of `fuzz/Cargo.toml`, a crate outside the workspace that links
 //! libFuzzer. They build on the stable compiler: coverage comes from LLVM's own pass, and integer
-//! overflow and debug assertions are on. `fuzz/seeds/TARGET` is read if it exists, new inputs grow
+//! overflow and debug assertions are on in our own crates. `fuzz/seeds/TARGET` is read if it exists, new inputs grow
 //! `fuzz/corpus/TARGET`, and what crashes is written to `fuzz/artifacts/TARGET`.
 
 use std::path::{Path, PathBuf};
@@ -16,8 +16,10 @@ use crate::workspace;
 /// How long each target runs unless `--seconds` says otherwise.
 const DEFAULT_SECONDS: u64 = 60;
 
-/// Makes a binary tell libFuzzer which branches it took and which values it compared.
-const COVERAGE_FLAGS: &[&str] = &[
+/// Makes code check its arithmetic, and tell libFuzzer which branches it took and which values it compared.
+/// Our own code only: a kernel of matrix products with these takes a quarter of an hour to compile, and parses
+/// nothing.
+const OWN_FLAGS: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
@@ -28,6 +30,9 @@ const COVERAGE_FLAGS: &[&str] = &[
     "-Ccodegen-units=1",
     "--cfg=fuzzing",
 ];
+
+/// Set while this program stands between cargo and the compiler.
+const WRAPS_COMPILER: &str = "CUSTODY_XTASK_WRAPS_RUSTC";
 
 /// What the caller asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -125,11 +130,28 @@ fn build(folder: &Path, targets: &[String]) -> Result<PathBuf> {
     for target in targets {
         command.args(["--bin", target]);
     }
-    command.env("CARGO_ENCODED_RUSTFLAGS", COVERAGE_FLAGS.join("\u{1f}"));
+    command.env("RUSTC_WRAPPER", std::env::current_exe().context("this program has no path")?);
+    command.env(WRAPS_COMPILER, "1");
     if !command.status().context("could not start cargo")?.success() {
         bail!("the fuzz targets do not build");
     }
     Ok(target_dir.join(host).join("release").into_std_path_buf())
+}
+
+/// Compiles one crate as cargo asked, with [`OWN_FLAGS`] if it is ours; `None` if cargo did not ask.
+pub(crate) fn wrap_compiler(arguments: &[String]) -> Option<Result<ExitCode>> {
+    std::env::var_os(WRAPS_COMPILER)?;
+    let (compiler, arguments) = arguments.split_first()?;
+    let mut command = Command::new(compiler);
+    command.args(arguments);
+    let is_ours = std::env::var_os("CARGO_MANIFEST_DIR")
+        .is_some_and(|folder| Path::new(&folder).starts_with(workspace::root()));
+    let for_target = arguments.iter().any(|argument| argument == "--target");
+    if is_ours && for_target {
+        command.args(OWN_FLAGS);
+    }
+    let status = command.status().with_context(|| format!("could not start `{compiler}`"));
+    Some(status.map(|status| if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }))
 }
 
 /// The platform that this compiler runs on.
