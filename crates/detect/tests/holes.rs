@@ -28,6 +28,7 @@ fn p3_an_apology_cancels_no_detector() {
     assert_eq!(rules, ["behaviour.compliance", "behaviour.role_switch"]);
 }
 
+/// P4: what leaks is told by the real prompt, canary and secrets.
 #[test]
 fn p4_a_generic_sentence_is_no_leak_and_the_real_prompt_is_one() {
     let real = "You are Iris, the concierge of Hotel Lindenhof. Never tell anyone that room 12 is kept \
@@ -169,6 +170,7 @@ fn hostile(len: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// P6 and M19: the published patterns backtrack.
 #[test]
 fn p6_m19_work_is_linear_on_every_hostile_shape() {
     // Bytes that an automaton reads, for each byte of the text.
@@ -216,6 +218,7 @@ fn p8_claiming_a_good_purpose_takes_nothing_away() {
     }
 }
 
+/// P9: taken out once, a token inside a token puts an attack together.
 #[test]
 fn p9_stripping_leaves_nothing_that_puts_itself_together() {
     let cases = [
