@@ -10,7 +10,7 @@
 //! - [`calibration`], [`labels`]: thresholds from calibration rows, and what a label may be.
 //! - [`fields`](mod@fields): the texts inside structured output.
 //! - [`behaviour`](mod@behaviour): what a model's answer shows.
-//! - [`screen`]: the cascade over all of them; [`reader`]: its transformer.
+//! - [`screen`]: the cascade over all of them; [`transformer`]: its last stage; [`reader`]: the model in it.
 //! - [`prefilter`]: PIPE's, which runs on a sentence vector.
 
 pub mod behaviour;
@@ -30,6 +30,8 @@ pub mod rules;
 pub mod screen;
 pub mod segments;
 pub mod structure;
+
+pub mod transformer;
 
 mod weights;
 

@@ -2,7 +2,8 @@
 
 use custody_models::{Classifier, EncoderClassifier};
 
-use crate::screen::{Kind, ReadError, Reader};
+use crate::screen::Kind;
+use crate::transformer::{ReadError, Reader};
 
 /// One question for prompts and one for documents.
 const HEADS: usize = 2;

@@ -18,12 +18,9 @@ use crate::language::{Language, guess};
 use crate::ngram::NgramModel;
 use crate::normalise::{Normalised, TextTooLong, normalise};
 use crate::rules::Rules;
-use crate::segments::{pieces, segments, windows};
+use crate::segments::segments;
 use crate::structure::looks_like_a_document;
-
-/// How many stretches of one text a transformer reads at most, the most suspicious first. The others keep
-/// what the n-grams said of them.
-pub const MAX_READ: usize = 64;
+use crate::transformer::{Blend, Heard, ReadError, TransformerStage, most_suspicious};
 
 /// The score from which a text is flagged. Every stage's score is moved so that its calibrated threshold
 /// lies here.
@@ -70,20 +67,6 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
 }
 
-/// A transformer that reads short texts; D4's kind of model.
-pub trait Reader: Send + Sync {
-    /// For each text how sure the model is that it is an attack of that kind: the logit of a probability.
-    ///
-    /// # Errors
-    /// [`ReadError`] when the model cannot read a text.
-    fn decisions(&self, texts: &[&str], kind: Kind) -> Result<Vec<f64>, ReadError>;
-}
-
-/// A model that could not read a text. The text is not clear for that.
-#[derive(Debug, thiserror::Error)]
-#[error("the transformer could not read the text")]
-pub struct ReadError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
-
 /// Why a text was not screened.
 #[derive(Debug, thiserror::Error)]
 pub enum ScreenError {
@@ -129,34 +112,6 @@ pub struct NgramStage {
     /// The models.
     pub models: NgramModels,
     /// Where they flag.
-    pub cuts: Cuts,
-}
-
-/// The decision of `reader` on the most suspicious stretch of `text`, every stretch read.
-///
-/// # Errors
-/// [`ScreenError`].
-pub fn read_whole(reader: &dyn Reader, text: &str, kind: Kind) -> Result<Option<f64>, ScreenError> {
-    let text = normalise(text)?;
-    let stretches = stretches(text.text(), kind);
-    let texts: Vec<&str> = stretches.iter().map(|range| &text.text()[range.clone()]).collect();
-    Ok(reader.decisions(&texts, kind)?.into_iter().max_by(f64::total_cmp))
-}
-
-/// What a transformer reads at once: much of a prompt, a few sentences of a document.
-fn stretches(text: &str, kind: Kind) -> Vec<Range<usize>> {
-    match kind {
-        Kind::Prompt => pieces(text),
-        Kind::Content | Kind::Unknown => windows(text),
-    }
-}
-
-/// A transformer and its operating points.
-#[derive(Clone)]
-pub struct TransformerStage {
-    /// The model.
-    pub reader: Arc<dyn Reader>,
-    /// Where it flags.
     pub cuts: Cuts,
 }
 
@@ -218,35 +173,25 @@ impl Screener {
     fn ask_models(&self, text: &Normalised, verdict: &mut Verdict) -> Result<(), ScreenError> {
         let heard = self.ngrams.models.read(text.text(), verdict.kind);
         let cuts = self.ngrams.cuts.of(verdict.kind);
-        let call = |decision: f64| cuts.verdict(verdict.language, decision);
-        let asked: Vec<&Heard> = heard
-            .iter()
-            .filter(|heard| call(heard.decision) != calibration::Verdict::Clean)
-            .collect();
-        let Some(transformer) = self.transformer.as_ref().filter(|_| !asked.is_empty()) else {
+        let Some(transformer) = &self.transformer else {
             verdict.hear(Stage::Ngram, cuts, most_suspicious(heard), text);
             return Ok(());
         };
-        let again = transformer.read(text.text(), &asked, verdict.kind)?;
-        verdict.hear(
-            Stage::Transformer,
-            transformer.cuts.of(verdict.kind),
-            most_suspicious(again),
-            text,
-        );
+        let blend = transformer.blends.of(verdict.kind);
+        let is_asked = |heard: &Heard| {
+            cuts.verdict(verdict.language, heard.decision) != calibration::Verdict::Clean
+        };
+        let (asked, cleared): (Vec<Heard>, Vec<Heard>) = heard.into_iter().partition(is_asked);
+        if asked.is_empty() {
+            verdict.clear(blend, most_suspicious(cleared));
+            return Ok(());
+        }
+        let read = transformer.read(text.text(), &asked, verdict.kind)?;
+        // What there was no room for keeps what the n-grams said of it: nobody cleared it.
+        verdict.hear(Stage::Ngram, cuts, read.left, text);
+        verdict.hear(Stage::Transformer, &blend.cuts, most_suspicious(read.heard), text);
         Ok(())
     }
-}
-
-/// What a model says of a stretch of the normalised text.
-struct Heard {
-    range: Range<usize>,
-    decision: f64,
-}
-
-/// Nothing in a text without words.
-fn most_suspicious(heard: Vec<Heard>) -> Option<Heard> {
-    heard.into_iter().max_by(|a, b| a.decision.total_cmp(&b.decision))
 }
 
 impl NgramModels {
@@ -261,7 +206,7 @@ impl NgramModels {
     }
 
     /// A prompt as a whole; a document sentence by sentence.
-    fn read(&self, text: &str, kind: Kind) -> Vec<Heard> {
+    pub(crate) fn read(&self, text: &str, kind: Kind) -> Vec<Heard> {
         match kind {
             Kind::Prompt => {
                 vec![Heard { range: 0..text.len(), decision: self.prompts.decision(text) }]
@@ -277,42 +222,26 @@ impl NgramModels {
     }
 }
 
-impl TransformerStage {
-    /// The stretches of `text` that hold something `asked` for.
-    fn read(&self, text: &str, asked: &[&Heard], kind: Kind) -> Result<Vec<Heard>, ReadError> {
-        let suspicion = |stretch: &Range<usize>| {
-            let inside = asked.iter().filter(|heard| overlap(&heard.range, stretch));
-            inside.map(|heard| heard.decision).max_by(f64::total_cmp)
-        };
-        let mut chosen: Vec<(f64, Range<usize>)> = stretches(text, kind)
-            .into_iter()
-            .filter_map(|stretch| Some((suspicion(&stretch)?, stretch)))
-            .collect();
-        chosen
-            .sort_by(|(a, first), (b, second)| b.total_cmp(a).then(first.start.cmp(&second.start)));
-        chosen.truncate(MAX_READ);
-        let texts: Vec<&str> = chosen.iter().map(|(_, range)| &text[range.clone()]).collect();
-        let decisions = self.reader.decisions(&texts, kind)?;
-        let ranges = chosen.into_iter().map(|(_, range)| range);
-        Ok(ranges.zip(decisions).map(|(range, decision)| Heard { range, decision }).collect())
-    }
-}
-
-fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
-    a.start < b.end && b.start < a.end
-}
-
 impl Verdict {
-    /// Takes in the most suspicious thing a model said: the higher score stands.
+    /// Takes in that the n-grams cleared everything: the score is on the scale of what is read, and below it.
+    fn clear(&mut self, blend: &Blend, heard: Option<Heard>) {
+        self.stage = Stage::Ngram;
+        let Some(heard) = heard else { return };
+        let threshold = blend.cuts.band(self.language).upper;
+        let score = sigmoid(blend.unread(heard.decision) - threshold);
+        self.score = self.score.max(score.min(FLAGGED_FROM.next_down()));
+    }
+
+    /// Takes in the most suspicious thing a model said: the higher score stands, and the worse call.
     fn hear(&mut self, stage: Stage, cuts: &Calibration, heard: Option<Heard>, text: &Normalised) {
         self.stage = stage;
         let Some(Heard { range, decision }) = heard else { return };
         let threshold = cuts.band(self.language).upper;
-        self.call = cuts.verdict(self.language, decision);
+        self.call = self.call.max(cuts.verdict(self.language, decision));
         // Moved so that the threshold of every language lies at one half.
         let score = sigmoid(decision - threshold);
         self.score = self.score.max(score);
-        if self.call == calibration::Verdict::Attack {
+        if cuts.verdict(self.language, decision) == calibration::Verdict::Attack {
             self.flagged = true;
             self.findings.push(finding(self.kind, score, text.original(range)));
         }

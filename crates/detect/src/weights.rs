@@ -9,13 +9,14 @@ use custody_models::{Encoder, EncoderClassifier, ModelError, Tokenizer};
 use crate::ngram::NgramModel;
 use crate::prefilter::PrefilterModel;
 use crate::reader::{EncoderReader, WrongHeads};
-use crate::screen::{Cuts, NgramModels, NgramStage, TransformerStage};
+use crate::screen::{Cuts, NgramModels, NgramStage};
+use crate::transformer::TransformerStage;
 
 const PROMPTS: &[u8] = include_bytes!("../weights/prompts.safetensors");
 const CONTENTS: &[u8] = include_bytes!("../weights/contents.safetensors");
 const CUTS: &str = include_str!("../weights/ngrams.json");
 const FULL: &[u8] = include_bytes!("../weights/full.safetensors");
-const FULL_CUTS: &[u8] = include_bytes!("../weights/full.json");
+const FULL_BLENDS: &[u8] = include_bytes!("../weights/full.json");
 const PREFILTER: &[u8] = include_bytes!("../weights/prefilter.json");
 
 /// A compiled-in file of weights or rules, for whoever made it again and compares.
@@ -26,7 +27,7 @@ pub fn built_in_file(name: &str) -> Option<&'static [u8]> {
         "rules.toml" => Some(crate::rules::SOURCE.as_bytes()),
         "ngrams.json" => Some(CUTS.as_bytes()),
         "full.safetensors" => Some(FULL),
-        "full.json" => Some(FULL_CUTS),
+        "full.json" => Some(FULL_BLENDS),
         "prefilter.json" => Some(PREFILTER),
         _ => None,
     }
@@ -58,8 +59,8 @@ fn read_ngrams() -> Arc<NgramStage> {
 pub struct TransformerFiles<'a> {
     /// The tensors that differ from the base model, as `EncoderClassifier::overlay` writes them.
     pub overlay: &'a [u8],
-    /// [`Cuts`] as JSON.
-    pub cuts: &'a [u8],
+    /// [`Blends`](crate::transformer::Blends) as JSON.
+    pub blends: &'a [u8],
 }
 
 /// Weights of a transformer that cannot be used.
@@ -73,12 +74,12 @@ pub enum WeightsError {
     Heads(#[from] WrongHeads),
     /// The thresholds cannot be read.
     #[error("the thresholds are not as `custody train transformer` writes them")]
-    Cuts(#[from] serde_json::Error),
+    Blends(#[from] serde_json::Error),
 }
 
 impl TransformerFiles<'static> {
     /// Those of the full configuration, compiled in. The base model is all-MiniLM-L6-v2, which is not.
-    pub const BUILT_IN: Self = Self { overlay: FULL, cuts: FULL_CUTS };
+    pub const BUILT_IN: Self = Self { overlay: FULL, blends: FULL_BLENDS };
 }
 
 impl TransformerFiles<'_> {
@@ -91,9 +92,9 @@ impl TransformerFiles<'_> {
         base: &Encoder,
         tokenizer: Arc<Tokenizer>,
     ) -> Result<TransformerStage, WeightsError> {
-        let cuts = serde_json::from_slice(self.cuts)?;
+        let blends = serde_json::from_slice(self.blends)?;
         let classifier = EncoderClassifier::load(base, tokenizer, self.overlay)?;
-        Ok(TransformerStage { reader: Arc::new(EncoderReader::new(classifier)?), cuts })
+        Ok(TransformerStage { reader: Arc::new(EncoderReader::new(classifier)?), blends })
     }
 }
 
@@ -109,7 +110,7 @@ mod tests {
             assert!(!model.origin().data.is_empty(), "the weights say what they were trained on");
         }
         assert!(!prefilter().origin().data.is_empty());
-        serde_json::from_slice::<Cuts>(FULL_CUTS).expect("thresholds");
+        serde_json::from_slice::<crate::transformer::Blends>(FULL_BLENDS).expect("thresholds");
         assert!((1 << 20..25_000_000).contains(&FULL.len()), "{} bytes", FULL.len());
     }
 }

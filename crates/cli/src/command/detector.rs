@@ -58,9 +58,9 @@ fn from_folder(context: &Context, folder: &Path) -> anyhow::Result<Screener> {
         let path = folder.join(name);
         std::fs::read(&path).with_context(|| format!("could not read `{}`", path.display()))
     };
-    let (overlay, cuts) = (read(WEIGHTS)?, read(THRESHOLDS)?);
+    let (overlay, blends) = (read(WEIGHTS)?, read(THRESHOLDS)?);
     let (base, tokenizer) = base(context)?;
-    let files = TransformerFiles { overlay: &overlay, cuts: &cuts };
+    let files = TransformerFiles { overlay: &overlay, blends: &blends };
     let transformer = files
         .open(&base, tokenizer)
         .with_context(|| format!("could not use the weights in `{}`", folder.display()))?;

@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use custody_detect::normalise::normalise;
 use custody_detect::reader::head_of;
-use custody_detect::screen::Kind;
+use custody_detect::screen::{Kind, NgramModels};
 use custody_detect::segments::{pieces, windows};
+use custody_detect::transformer::{Blends, Reader, read_twice};
 use custody_models::train::{Options, Progress, Sample, fine_tune};
 use custody_models::{Encoder, EncoderClassifier, Tokenizer};
 
 use super::buried::Planted;
-use super::corpus::Corpus;
+use super::corpus::{Corpus, Prompt};
+use super::cuts;
 use super::error::RecipeError;
 use super::ngrams::origin;
 
@@ -32,12 +34,24 @@ pub fn options(seed: u64) -> Options {
     }
 }
 
-/// A short text, what kind it is, whether it is an attack, and how much it counts.
+/// How a transformer is heard beside the n-grams of the same corpus, and where both together flag.
+///
+/// # Errors
+/// [`RecipeError`] when a row cannot be read or the rows are too few for the rates.
+pub fn calibrate(
+    corpus: &Corpus,
+    ngrams: &NgramModels,
+    reader: &dyn Reader,
+) -> Result<Blends, RecipeError> {
+    cuts::blend(corpus, |text, kind| read_twice(ngrams, reader, text, kind))
+}
+
+/// A short text, what kind it is, and whether it is an attack.
+#[derive(Clone)]
 struct Example {
     text: String,
     kind: Kind,
     is_attack: bool,
-    weight: f64,
 }
 
 /// Fine-tunes `base` on the corpus.
@@ -63,9 +77,18 @@ impl Example {
     fn sample(&self) -> Sample<'_> {
         let mut targets = vec![None, None];
         targets[head_of(self.kind)] = Some(if self.is_attack { 1.0 } else { 0.0 });
-        #[expect(clippy::cast_possible_truncation, reason = "weights are small decimal numbers")]
-        let weight = self.weight as f32;
-        Sample { text: &self.text, targets, weight }
+        Sample { text: &self.text, targets, weight: 1.0 }
+    }
+}
+
+/// How often a prompt is seen in each epoch, beside once for a document's stretch, of which there are many.
+/// deepset's rows are few, of a sort that no other source holds, and take some ten passes to learn; the personas
+/// are long and much alike.
+fn passes(prompt: &Prompt) -> usize {
+    match prompt.group.as_str() {
+        "deepset" => 6,
+        "personas" => 1,
+        _ => 2,
     }
 }
 
@@ -73,22 +96,20 @@ fn examples(corpus: &Corpus) -> Result<Vec<Example>, RecipeError> {
     let mut examples = Vec::new();
     for prompt in &corpus.prompts {
         let text = normalise(&prompt.text)?;
-        let (kind, is_attack, weight) = (Kind::Prompt, prompt.is_attack, prompt.weight);
-        let first = pieces(text.text()).into_iter().next();
-        let text = first.map(|range| text.text()[range].to_owned());
-        examples.extend(text.map(|text| Example { text, kind, is_attack, weight }));
+        let Some(first) = pieces(text.text()).into_iter().next() else { continue };
+        let example = Example {
+            text: text.text()[first].to_owned(),
+            kind: Kind::Prompt,
+            is_attack: prompt.is_attack,
+        };
+        examples.extend(std::iter::repeat_n(example, passes(prompt)));
     }
     let mut seen = BTreeSet::new();
     for document in &corpus.documents {
         seen.extend(stretches(&document.planted)?);
     }
     let kind = Kind::Content;
-    examples.extend(seen.into_iter().map(|(text, is_attack)| Example {
-        text,
-        kind,
-        is_attack,
-        weight: 1.0,
-    }));
+    examples.extend(seen.into_iter().map(|(text, is_attack)| Example { text, kind, is_attack }));
     Ok(examples)
 }
 

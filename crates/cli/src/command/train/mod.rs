@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use custody_detect::labels::read_labels;
 use custody_detect::ngram::DataFile as TrainedFile;
-use custody_detect::screen::Cuts;
 use custody_eval::data::{Row, read_rows};
 use custody_eval::detection::sets::Labelled;
 use custody_eval::report::DataFile;
@@ -37,8 +36,8 @@ pub(crate) fn run(context: &Context, command: &Command) -> anyhow::Result<Outcom
     }
 }
 
-fn cuts_json(cuts: &Cuts) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec_pretty(cuts)?;
+fn thresholds_json(thresholds: &impl serde::Serialize) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec_pretty(thresholds)?;
     bytes.push(b'\n');
     Ok(bytes)
 }

@@ -9,7 +9,7 @@ use custody_eval::recipe::corpus::{self, Corpus};
 use custody_eval::recipe::{cuts, ngrams};
 use serde_json::json;
 
-use super::{cuts_json, own_rows, said, save, trained_on};
+use super::{own_rows, said, save, thresholds_json, trained_on};
 use crate::context::Context;
 use crate::output::{BAD, GOOD, Outcome, json_line, line, paint};
 
@@ -61,7 +61,7 @@ fn recipe(corpus: &Corpus) -> anyhow::Result<Vec<File>> {
     Ok(vec![
         ("prompts.safetensors", models.prompts.to_bytes()),
         ("contents.safetensors", models.contents.to_bytes()),
-        ("ngrams.json", cuts_json(&cuts)?),
+        ("ngrams.json", thresholds_json(&cuts)?),
     ])
 }
 

@@ -1,17 +1,18 @@
 //! `custody train transformer`: the full detector's transformer, on the shipped recipe.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use custody_detect::reader::EncoderReader;
-use custody_detect::screen::read_whole;
 use custody_eval::data::DataFolder;
-use custody_eval::recipe::{corpus, cuts, transformer};
+use custody_eval::recipe::{corpus, ngrams, transformer};
 use custody_models::train::{Options, Progress};
+use custody_models::{Encoder, EncoderClassifier, Tokenizer};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{cuts_json, said, save};
+use super::{said, save, thresholds_json};
 use crate::command::detector;
 use crate::context::Context;
 use crate::output::Outcome;
@@ -29,6 +30,9 @@ pub(crate) struct Args {
     /// The folder the weights are written to
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Learn nothing: take these weights, and calibrate them again
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["epochs", "learning_rate", "batch", "frozen_layers", "clip"])]
+    weights: Option<PathBuf>,
     /// How often every row is seen [default: as the shipped weights]
     #[arg(long)]
     epochs: Option<usize>,
@@ -75,17 +79,31 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         show(&bar, &progress);
         ControlFlow::Continue(())
     };
-    let classifier = transformer::train(&corpus, &base, &tokenizer, &args.options(), &mut watch)?;
+    let classifier = match &args.weights {
+        Some(weights) => read(weights, &base, tokenizer)?,
+        None => transformer::train(&corpus, &base, &tokenizer, &args.options(), &mut watch)?,
+    };
     bar.finish_and_clear();
     let overlay = classifier.overlay(&base)?;
     let reader = EncoderReader::new(classifier)?;
-    let cuts = cuts::calibrate(&corpus, |text, kind| read_whole(&reader, text, kind))?;
+    let blends = transformer::calibrate(&corpus, &ngrams::train(&corpus)?, &reader)?;
     let weights = args.out.join(detector::WEIGHTS);
     let thresholds = args.out.join(detector::THRESHOLDS);
     save(&weights, &overlay)?;
-    save(&thresholds, &cuts_json(&cuts)?)?;
+    save(&thresholds, &thresholds_json(&blends)?)?;
     said(context, &corpus.files, &[weights, thresholds])?;
     Ok(Outcome::Fine)
+}
+
+fn read(
+    path: &Path,
+    base: &Encoder,
+    tokenizer: Arc<Tokenizer>,
+) -> anyhow::Result<EncoderClassifier> {
+    let bytes =
+        std::fs::read(path).with_context(|| format!("could not read `{}`", path.display()))?;
+    EncoderClassifier::load(base, tokenizer, &bytes)
+        .with_context(|| format!("could not use the weights in `{}`", path.display()))
 }
 
 fn bar() -> ProgressBar {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use custody_detect::screen::{Cuts, Kind, NgramStage, Screener};
 
-use super::shipped::{Screening, weights_fingerprint};
+use super::shipped::{Screening, default_fingerprint};
 use crate::data::DataFolder;
 use crate::detection::detector::{Detector, Failure, Recipe, Task, Varies};
 use crate::recipe::corpus::{self, Corpus};
@@ -37,7 +37,7 @@ impl Recipe for RetrainedDefault {
     }
 
     fn fingerprint(&self) -> String {
-        weights_fingerprint()
+        default_fingerprint()
     }
 
     fn varies(&self) -> Varies {
@@ -69,10 +69,10 @@ mod full {
     use std::ops::ControlFlow;
 
     use custody_detect::reader::EncoderReader;
-    use custody_detect::screen::{TransformerStage, read_whole};
+    use custody_detect::transformer::TransformerStage;
 
     use super::*;
-    use crate::detection::methods::shipped::Base;
+    use crate::detection::methods::shipped::{Base, full_fingerprint};
     use crate::recipe::transformer;
 
     /// The recipe of the full detector, for documents. Takes about half an hour a fold on two cores.
@@ -99,8 +99,7 @@ mod full {
         }
 
         fn fingerprint(&self) -> String {
-            let options = transformer::options(corpus::SEED);
-            format!("{} {} {options:?}", weights_fingerprint(), self.base.encoder.digest())
+            format!("{} {}", full_fingerprint(), self.base.encoder.digest())
         }
 
         fn varies(&self) -> Varies {
@@ -117,9 +116,8 @@ mod full {
                     ControlFlow::Continue(())
                 })?;
             let reader = Arc::new(EncoderReader::new(classifier)?);
-            let cuts =
-                cuts::calibrate(&corpus, |text, kind| read_whole(reader.as_ref(), text, kind))?;
-            let transformer = TransformerStage { reader, cuts };
+            let blends = transformer::calibrate(&corpus, &ngrams.models, reader.as_ref())?;
+            let transformer = TransformerStage { reader, blends };
             let screener = Screener::new(Arc::new(ngrams), Some(transformer));
             Ok(Box::new(Screening::new(screener, Kind::Content)))
         }

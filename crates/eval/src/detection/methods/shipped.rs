@@ -68,11 +68,17 @@ const NGRAM_FILES: [&str; 3] = ["prompts.safetensors", "contents.safetensors", "
 const FULL_FILES: [&str; 5] =
     ["prompts.safetensors", "contents.safetensors", "ngrams.json", "full.safetensors", "full.json"];
 
-/// The digests of the compiled-in n-gram weights.
+/// The digests of what the default configuration is made of.
 ///
 /// A change of the recipe changes them too: every change is checked to make the same weights again.
-pub(super) fn weights_fingerprint() -> String {
+pub(super) fn default_fingerprint() -> String {
     digests(&NGRAM_FILES)
+}
+
+/// The same of the full configuration: its weights are made again by hand when its recipe changes.
+#[cfg(feature = "train")]
+pub(super) fn full_fingerprint() -> String {
+    digests(&FULL_FILES)
 }
 
 fn digests(files: &[&str]) -> String {
