@@ -99,6 +99,9 @@ pub enum CalibrationError {
     Stored,
 }
 
+/// A language needs a threshold that rests on more than its worst row, which may be anything.
+const MIN_ALLOWED: usize = 2;
+
 /// The lowest threshold that a benign text reaches with a probability of at most `rate`, from `benign` scores.
 ///
 /// A score is flagged when it is *at least* the threshold. Of `n` rows it is just above the `(n + 1 - k)`-th lowest
@@ -143,7 +146,10 @@ impl Calibration {
         let mut languages = BTreeMap::new();
         for language in [Language::English, Language::German] {
             let (benign, attacks) = (scores(Some(language), false), scores(Some(language), true));
-            let Ok(upper) = threshold(&benign, rates.false_positive) else { continue };
+            if allowed(benign.len(), rates.false_positive) < MIN_ALLOWED {
+                continue;
+            }
+            let upper = threshold(&benign, rates.false_positive)?;
             let (lower, attack_rows) = match clearance(&attacks, rates.miss) {
                 Ok(lower) => (lower, attacks.len()),
                 Err(_) => (lower, pooled.attack_rows),
