@@ -6,11 +6,13 @@
 //! - [`encoder`]: a BERT encoder and sentence vectors.
 //! - [`classifier`]: a fine-tuned encoder with a head, kept as what differs from its base.
 #![cfg_attr(feature = "train", doc = "- [`train`]: fine-tuning one.")]
+//! - [`chat`]: language models.
 //! - [`registry`], [`pins`], [`install`]: which models there are, which are here, how they come.
 //! - [`fetch`], [`incoming`], [`folders`], [`sha256`]: how any file comes in, hashed on the way.
 //! - [`deberta`]: the classifiers that others publish in that architecture; [`verdict`] says what their outputs mean.
 #![cfg_attr(feature = "rten", doc = "- [`onnx`]: classifiers that others publish as graphs.")]
 
+pub mod chat;
 pub mod classifier;
 pub mod deberta;
 pub mod encoder;
