@@ -3,6 +3,8 @@
 //! A model gives text; whether that text may be believed or acted on is decided elsewhere. Every way in which
 //! no answer came is an error and never an empty answer: whoever asks must be able to tell silence from consent.
 
+pub mod hosted;
+
 mod error;
 mod message;
 mod request;
