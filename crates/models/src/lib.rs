@@ -6,6 +6,7 @@
 //! - [`encoder`]: a BERT encoder and sentence vectors.
 //! - [`classifier`]: a fine-tuned encoder with a head, kept as what differs from its base.
 #![cfg_attr(feature = "train", doc = "- [`train`]: fine-tuning one.")]
+//! - [`gguf`]: the files of language models.
 //! - [`chat`]: language models.
 //! - [`registry`], [`pins`], [`install`]: which models there are, which are here, how they come.
 //! - [`fetch`], [`incoming`], [`folders`], [`sha256`]: how any file comes in, hashed on the way.
@@ -19,6 +20,7 @@ pub mod encoder;
 pub mod error;
 pub mod fetch;
 pub mod folders;
+pub mod gguf;
 pub mod incoming;
 pub mod install;
 #[cfg(feature = "rten")]
