@@ -6,7 +6,7 @@
 //! - [`encoder`]: a BERT encoder and sentence vectors.
 //! - [`classifier`]: a fine-tuned encoder with a head, kept as what differs from its base.
 #![cfg_attr(feature = "train", doc = "- [`train`]: fine-tuning one.")]
-//! - [`gguf`]: the files of language models.
+//! - [`gguf`] and [`decoder`]: language models from their files.
 //! - [`chat`]: language models.
 //! - [`registry`], [`pins`], [`install`]: which models there are, which are here, how they come.
 //! - [`fetch`], [`incoming`], [`folders`], [`sha256`]: how any file comes in, hashed on the way.
@@ -16,6 +16,7 @@
 pub mod chat;
 pub mod classifier;
 pub mod deberta;
+pub mod decoder;
 pub mod encoder;
 pub mod error;
 pub mod fetch;
@@ -44,6 +45,7 @@ mod windows;
 pub use archive::PlaceError;
 pub use classifier::{Classifier, EncoderClassifier};
 pub use deberta::DebertaClassifier;
+pub use decoder::Decoder;
 pub use encoder::{Embedder, Encoder, SentenceEmbedder};
 pub use error::{ModelError, WeightsError};
 pub use tokenizer::Tokenizer;
