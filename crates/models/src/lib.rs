@@ -7,7 +7,7 @@
 //! - [`classifier`]: a fine-tuned encoder with a head, kept as what differs from its base.
 #![cfg_attr(feature = "train", doc = "- [`train`]: fine-tuning one.")]
 //! - [`gguf`] and [`decoder`]: language models from their files.
-//! - [`chat`]: language models.
+//! - [`chat`]: language models that answer, embedded or not.
 //! - [`registry`], [`pins`], [`install`]: which models there are, which are here, how they come.
 //! - [`fetch`], [`incoming`], [`folders`], [`sha256`]: how any file comes in, hashed on the way.
 //! - [`deberta`]: the classifiers that others publish in that architecture; [`verdict`] says what their outputs mean.

@@ -3,10 +3,15 @@
 //! A model gives text; whether that text may be believed or acted on is decided elsewhere. Every way in which
 //! no answer came is an error and never an empty answer: whoever asks must be able to tell silence from consent.
 
+mod embedded;
 mod error;
 mod message;
+mod pieces;
 mod request;
+mod sampling;
+mod template;
 
+pub use embedded::EmbeddedModel;
 pub use error::ChatError;
 pub use message::{Message, Role, ToolCall, ToolSpec};
 pub use request::{Answer, Finish, Request, Usage};
