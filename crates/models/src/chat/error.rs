@@ -1,5 +1,6 @@
 //! Why a model gave no answer.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// No whole answer came. Nothing follows from it about the text that was asked about.
@@ -69,6 +70,15 @@ pub enum ChatError {
         /// Why.
         #[source]
         cause: crate::error::ModelError,
+    },
+    /// An answer came and could not be recorded.
+    #[error("the answer could not be recorded in `{path}`; make room there and ask again")]
+    Record {
+        /// The recording.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
     },
     /// A recorded conversation holds no answer to this request.
     #[error("no recorded answer for {what}; record it again")]

@@ -5,13 +5,20 @@
 
 pub mod hosted;
 
+mod embedded;
 mod error;
 mod message;
+mod pieces;
 mod request;
+mod sampling;
+mod scripted;
+mod template;
 
+pub use embedded::EmbeddedModel;
 pub use error::ChatError;
 pub use message::{Message, Role, ToolCall, ToolSpec};
 pub use request::{Answer, Finish, Request, Usage};
+pub use scripted::{Recorder, RecordingError, ScriptedModel};
 
 use std::ops::ControlFlow;
 
