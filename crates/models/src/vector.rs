@@ -2,7 +2,9 @@
 
 use rayon::prelude::*;
 use rten_simd::{SimdOp, SimdUnaryOp};
-use rten_vecmath::{Gelu, Normalize, NormalizeOptions, Softmax, Sum, SumSquareSub};
+use rten_vecmath::{
+    Gelu, Normalize, NormalizeOptions, Silu, Softmax, Sum, SumSquare, SumSquareSub,
+};
 
 /// How many numbers are worth handing to another thread.
 const SHARED_NUMBERS: usize = 1 << 15;
@@ -21,6 +23,11 @@ pub(crate) fn gelu(data: &mut [f32]) {
     data.par_chunks_mut(SHARED_NUMBERS).for_each(|chunk| Gelu {}.map_mut(chunk));
 }
 
+/// `x · σ(x)` of every number, in place.
+pub(crate) fn silu(data: &mut [f32]) {
+    Silu {}.map_mut(data);
+}
+
 /// Layer normalisation of every row of `gain.len()` numbers, in place.
 pub(crate) fn norm_rows(data: &mut [f32], gain: &[f32], bias: &[f32], epsilon: f32) {
     for row in data.chunks_exact_mut(gain.len()) {
@@ -33,6 +40,19 @@ pub(crate) fn norm_rows(data: &mut [f32], gain: &[f32], bias: &[f32], epsilon: f
             element_bias: Some(bias),
         };
         Normalize::new_mut(row, options).dispatch();
+    }
+}
+
+/// Every row of `gain.len()` numbers over its root mean square, times `gain`, in place.
+///
+/// Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
+pub(crate) fn root_norm_rows(data: &mut [f32], gain: &[f32], epsilon: f32) {
+    for row in data.chunks_exact_mut(gain.len()) {
+        let mean_square = SumSquare::new(row).dispatch() / row.len() as f32;
+        let scale = 1.0 / (mean_square + epsilon).sqrt();
+        for (number, gain) in row.iter_mut().zip(gain) {
+            *number *= scale * gain;
+        }
     }
 }
 

@@ -1,0 +1,370 @@
+//! Where a suspicious text may go: the pipeline's tree, as stages that ask and are answered.
+//!
+//! Nothing here looks at a text. Each stage asks one question, about the original or about the repaired text; whoever
+//! runs the stages answers, and the answer leads to the next stage or to the end. A question that could not be
+//! answered ends the route, and never in production. No stage can be left out but the first sandbox, and that only
+//! on the way to repair.
+//!
+//! ```
+//! use custody_kernel::route::{Outcome, RoutePolicy, Screened, Step, start};
+//!
+//! let Step::Prefilter(prefilter) = start(RoutePolicy::default()) else { unreachable!() };
+//! let Step::Done(Outcome::Production(release)) = prefilter.answer(Ok(Screened::Clean)) else { unreachable!() };
+//! assert_eq!(release.reason().name(), "clean");
+//! ```
+//!
+//! Source: pipeline paper, routing decision tree.
+
+use serde::{Deserialize, Serialize};
+
+/// What an operator may choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RoutePolicy {
+    /// A text that the prefilter is sure of goes to repair without being tried. Off by default: a sure prefilter is
+    /// still wrong at times, and then an ordinary text is rewritten. Verification is never left out.
+    pub repairs_confident_findings_untried: bool,
+}
+
+/// Which text a stage looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// As it came in.
+    Original,
+    /// As repair left it.
+    Repaired,
+}
+
+/// What the prefilter says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Screened {
+    /// Nothing was found.
+    Clean,
+    /// Something was found.
+    Suspicious,
+    /// Something was found, and the prefilter is sure of it.
+    SuspiciousForSure,
+}
+
+/// What became of an agent that read the text, alone and with nothing to lose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tried {
+    /// It did its own task in every sample, and nothing else. A refusal is no such evidence.
+    Untouched,
+    /// It did what the text wanted, in some sample.
+    Compromised,
+}
+
+/// What repair left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mended {
+    /// A text with the intent that was legitimate.
+    Text,
+    /// Nothing: all of it was the attack, or no intent was found in the rest.
+    Nothing,
+}
+
+/// How the repaired text stands to the original.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compared {
+    /// It means what the rest of the original meant, and asks for nothing else.
+    Faithful,
+    /// It lost the intent, or asks for something new.
+    Unfaithful,
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undecided {
+    /// The stage needs a model, and there is none.
+    NoModel,
+    /// The stage failed or ran out of time.
+    Failed,
+    /// The model declined to answer.
+    Refused,
+    /// The model's answer shows neither one thing nor the other.
+    Unclear,
+}
+
+/// The stages that can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Is it suspicious?
+    Prefilter,
+    /// What does an agent do that reads it?
+    Sandbox,
+    /// What is left of it without the attack?
+    Repair,
+    /// Is that what the user meant?
+    Compare,
+}
+
+/// Where a route is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a route that is not finished has decided nothing"]
+pub enum Step {
+    /// The prefilter is asked.
+    Prefilter(AskPrefilter),
+    /// The sandbox is asked.
+    Sandbox(AskSandbox),
+    /// Repair is asked.
+    Repair(AskRepair),
+    /// The comparison is asked.
+    Compare(AskCompare),
+    /// It is over.
+    Done(Outcome),
+}
+
+/// Whether the text is suspicious.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskPrefilter {
+    policy: RoutePolicy,
+    subject: Subject,
+}
+
+/// What an agent does that reads the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskSandbox {
+    policy: RoutePolicy,
+    subject: Subject,
+}
+
+/// What is left of the original without the attack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskRepair {
+    policy: RoutePolicy,
+}
+
+/// Whether the repaired text is what the user meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskCompare {
+    policy: RoutePolicy,
+}
+
+/// How a route ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// A text goes on.
+    Production(Release),
+    /// Nothing goes on: the attack cannot be parted from the rest.
+    Unrecoverable,
+    /// Nothing goes on: this stage could not say.
+    Undecided {
+        /// Which one.
+        stage: Stage,
+        /// About which text.
+        subject: Subject,
+        /// Why not.
+        why: Undecided,
+    },
+}
+
+/// Leave for one text to go to production. Only a finished route gives one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    subject: Subject,
+    reason: Reason,
+}
+
+/// Why a route ended as it did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The prefilter found nothing.
+    Clean,
+    /// The prefilter found something, and nothing came of it.
+    FalseAlarm,
+    /// The attack was taken out, and what is left was tried.
+    Repaired,
+    /// The attack could not be taken out.
+    Unrecoverable,
+    /// Some stage could not say.
+    Undecided,
+}
+
+/// A recorded answer, of any stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "stage", content = "said")]
+pub enum Heard {
+    /// Of the prefilter.
+    Prefilter(Result<Screened, Undecided>),
+    /// Of the sandbox.
+    Sandbox(Result<Tried, Undecided>),
+    /// Of repair.
+    Repair(Result<Mended, Undecided>),
+    /// Of the comparison.
+    Compare(Result<Compared, Undecided>),
+}
+
+/// Answers that are no route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// An answer of a stage that was not asked.
+    #[error("answer {place} is of a stage that was not asked there; the record was changed")]
+    WrongStage {
+        /// From 0.
+        place: usize,
+    },
+    /// Answers end before the route does.
+    #[error("the recorded answers end in the middle of the route")]
+    Incomplete,
+}
+
+/// A route that begins.
+pub fn start(policy: RoutePolicy) -> Step {
+    Step::Prefilter(AskPrefilter { policy, subject: Subject::Original })
+}
+
+/// The end of a route from its recorded answers: the same decision again, without any model.
+///
+/// # Errors
+/// [`ReplayError`] when these answers are not those of one whole route.
+pub fn replay(policy: RoutePolicy, heard: &[Heard]) -> Result<Outcome, ReplayError> {
+    let mut step = start(policy);
+    for (place, heard) in heard.iter().enumerate() {
+        step = match (step, *heard) {
+            (Step::Prefilter(asked), Heard::Prefilter(said)) => asked.answer(said),
+            (Step::Sandbox(asked), Heard::Sandbox(said)) => asked.answer(said),
+            (Step::Repair(asked), Heard::Repair(said)) => asked.answer(said),
+            (Step::Compare(asked), Heard::Compare(said)) => asked.answer(said),
+            (
+                Step::Prefilter(_)
+                | Step::Sandbox(_)
+                | Step::Repair(_)
+                | Step::Compare(_)
+                | Step::Done(_),
+                Heard::Prefilter(_) | Heard::Sandbox(_) | Heard::Repair(_) | Heard::Compare(_),
+            ) => return Err(ReplayError::WrongStage { place }),
+        };
+    }
+    match step {
+        Step::Done(outcome) => Ok(outcome),
+        Step::Prefilter(_) | Step::Sandbox(_) | Step::Repair(_) | Step::Compare(_) => {
+            Err(ReplayError::Incomplete)
+        }
+    }
+}
+
+impl AskPrefilter {
+    /// The text it is asked about.
+    pub fn subject(&self) -> Subject {
+        self.subject
+    }
+
+    /// Goes on. A repaired text is tried whatever the prefilter says of it: what it finds there it may have found
+    /// wrongly, and what it does not find may still work.
+    pub fn answer(self, said: Result<Screened, Undecided>) -> Step {
+        let Self { policy, subject } = self;
+        let said = match said {
+            Ok(said) => said,
+            Err(why) => return undecided(Stage::Prefilter, subject, why),
+        };
+        match (subject, said) {
+            (Subject::Original, Screened::Clean) => released(subject, Reason::Clean),
+            (Subject::Original, Screened::SuspiciousForSure)
+                if policy.repairs_confident_findings_untried =>
+            {
+                Step::Repair(AskRepair { policy })
+            }
+            (Subject::Original, Screened::Suspicious | Screened::SuspiciousForSure)
+            | (
+                Subject::Repaired,
+                Screened::Clean | Screened::Suspicious | Screened::SuspiciousForSure,
+            ) => Step::Sandbox(AskSandbox { policy, subject }),
+        }
+    }
+}
+
+impl AskSandbox {
+    /// The text it is asked about.
+    pub fn subject(&self) -> Subject {
+        self.subject
+    }
+
+    /// Goes on.
+    pub fn answer(self, said: Result<Tried, Undecided>) -> Step {
+        let Self { policy, subject } = self;
+        match (subject, said) {
+            (_, Err(why)) => undecided(Stage::Sandbox, subject, why),
+            (Subject::Original, Ok(Tried::Untouched)) => released(subject, Reason::FalseAlarm),
+            (Subject::Original, Ok(Tried::Compromised)) => Step::Repair(AskRepair { policy }),
+            (Subject::Repaired, Ok(Tried::Untouched)) => released(subject, Reason::Repaired),
+            (Subject::Repaired, Ok(Tried::Compromised)) => Step::Done(Outcome::Unrecoverable),
+        }
+    }
+}
+
+impl AskRepair {
+    /// Goes on.
+    pub fn answer(self, said: Result<Mended, Undecided>) -> Step {
+        match said {
+            Ok(Mended::Text) => Step::Compare(AskCompare { policy: self.policy }),
+            Ok(Mended::Nothing) => Step::Done(Outcome::Unrecoverable),
+            Err(why) => undecided(Stage::Repair, Subject::Original, why),
+        }
+    }
+}
+
+impl AskCompare {
+    /// Goes on.
+    pub fn answer(self, said: Result<Compared, Undecided>) -> Step {
+        match said {
+            Ok(Compared::Faithful) => {
+                Step::Prefilter(AskPrefilter { policy: self.policy, subject: Subject::Repaired })
+            }
+            Ok(Compared::Unfaithful) => Step::Done(Outcome::Unrecoverable),
+            Err(why) => undecided(Stage::Compare, Subject::Repaired, why),
+        }
+    }
+}
+
+fn undecided(stage: Stage, subject: Subject, why: Undecided) -> Step {
+    Step::Done(Outcome::Undecided { stage, subject, why })
+}
+
+fn released(subject: Subject, reason: Reason) -> Step {
+    Step::Done(Outcome::Production(Release { subject, reason }))
+}
+
+impl Release {
+    /// Why it may go.
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The text that may go, and no other.
+    pub fn subject(&self) -> Subject {
+        self.subject
+    }
+}
+
+impl Outcome {
+    /// Its reason code.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::Production(release) => release.reason,
+            Self::Unrecoverable => Reason::Unrecoverable,
+            Self::Undecided { .. } => Reason::Undecided,
+        }
+    }
+}
+
+impl Reason {
+    /// The word in records and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::FalseAlarm => "false_alarm",
+            Self::Repaired => "repaired",
+            Self::Unrecoverable => "unrecoverable",
+            Self::Undecided => "undecided",
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! An answer in the making: one whole completion, or the chunks of a stream put together.
+//!
+//! Servers add fields of their own, which are ignored. What is there must mean what the protocol says, and what is
+//! missing is never made up.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::chat::{Answer, Finish, ToolCall, Usage};
+
+/// A completion, or one chunk of one.
+#[derive(Debug, Deserialize)]
+struct Frame {
+    choices: Option<Vec<Choice>>,
+    usage: Option<Counts>,
+    /// Some servers report a failure in what looks like a success.
+    error: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Choice {
+    index: Option<u64>,
+    /// Of a completion.
+    message: Option<Said>,
+    /// Of a chunk.
+    delta: Option<Said>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Said {
+    content: Option<String>,
+    refusal: Option<String>,
+    tool_calls: Option<Vec<CallPart>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CallPart {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<FunctionPart>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct FunctionPart {
+    name: Option<String>,
+    arguments: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Counts {
+    #[serde(default)]
+    prompt_tokens: u64,
+    #[serde(default)]
+    completion_tokens: u64,
+}
+
+/// What has been said so far.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    text: String,
+    /// By their index in the stream.
+    calls: BTreeMap<u64, ToolCall>,
+    finish: Option<Finish>,
+    usage: Option<Usage>,
+}
+
+impl Draft {
+    /// Takes a whole completion.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub(super) fn take_whole(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let frame: Frame = serde_json::from_slice(bytes).map_err(|error| not_an_answer(&error))?;
+        let choice = self.take_frame(frame)?.ok_or("it holds no choice")?;
+        let said = choice.message.ok_or("its choice holds no message")?;
+        self.add(said, choice.finish_reason).map(drop)
+    }
+
+    /// Takes one chunk, and gives the text in it.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub(super) fn take_chunk(&mut self, data: &str) -> Result<String, String> {
+        let frame: Frame = serde_json::from_str(data).map_err(|error| not_an_answer(&error))?;
+        match self.take_frame(frame)? {
+            Some(choice) => self.add(choice.delta.unwrap_or_default(), choice.finish_reason),
+            None => Ok(String::new()),
+        }
+    }
+
+    /// The tokens, once the server has told them.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    /// The answer, when all of it is here.
+    ///
+    /// # Errors
+    /// What is missing or contradicts itself, in words.
+    pub(super) fn whole(self) -> Result<Answer, String> {
+        let finish = self.finish.ok_or("it ends in the middle, without a finish reason")?;
+        let tool_calls: Vec<ToolCall> = self.calls.into_values().collect();
+        let mut ids = BTreeSet::new();
+        for ToolCall { id, name, .. } in &tool_calls {
+            if id.is_empty() || name.is_empty() {
+                return Err("it calls a tool without a name, or without an id".to_owned());
+            }
+            if !ids.insert(id) {
+                return Err("two of its tool calls have one id".to_owned());
+            }
+        }
+        let finish = match (finish, tool_calls.is_empty()) {
+            // Several servers, and OpenAI's own where a tool is forced, say "stop" after a call.
+            (Finish::Done, false) => Finish::ToolCalls,
+            (Finish::ToolCalls, true) => {
+                return Err("it says that it calls tools, and calls none".to_owned());
+            }
+            // Silence must not look like consent. An answer that was cut off says so in its finish.
+            (Finish::Done, true) if self.text.is_empty() => {
+                return Err("it says nothing and calls nothing".to_owned());
+            }
+            (finish, _) => finish,
+        };
+        let usage = self.usage.unwrap_or_default();
+        Ok(Answer { text: self.text, tool_calls, finish, usage })
+    }
+
+    /// The answer of a model that was interrupted. A call may be half said, so there are none.
+    pub(super) fn stopped(self) -> Answer {
+        let usage = self.usage.unwrap_or_default();
+        Answer { text: self.text, tool_calls: Vec::new(), finish: Finish::Stopped, usage }
+    }
+
+    /// Takes what is not the choice's, and gives the choice.
+    fn take_frame(&mut self, frame: Frame) -> Result<Option<Choice>, String> {
+        if let Some(error) = frame.error {
+            return Err(format!("it reports an error: {}", error_text(&error)));
+        }
+        if let Some(Counts { prompt_tokens, completion_tokens }) = frame.usage {
+            self.usage = Some(Usage { prompt_tokens, completion_tokens });
+        }
+        let mut choices = frame.choices.ok_or("it holds no `choices`")?;
+        let choice = choices.pop();
+        // One was asked for; which of several is meant cannot be known.
+        if !choices.is_empty() || choice.as_ref().and_then(|choice| choice.index) > Some(0) {
+            return Err("it holds more than one choice".to_owned());
+        }
+        Ok(choice)
+    }
+
+    /// Adds what was said, and gives the new text.
+    fn add(&mut self, said: Said, finish_reason: Option<String>) -> Result<String, String> {
+        // A refusal stands apart from the text, which is then empty. It is what the model says all the same.
+        let text = said.content.unwrap_or_default() + &said.refusal.unwrap_or_default();
+        let calls = said.tool_calls.unwrap_or_default();
+        if self.finish.is_some() && !(text.is_empty() && calls.is_empty()) {
+            return Err("it goes on after its finish reason".to_owned());
+        }
+        self.text.push_str(&text);
+        for call in calls {
+            self.add_call(call)?;
+        }
+        if let Some(reason) = finish_reason.filter(|reason| !reason.is_empty()) {
+            let finish = finish_of(&reason)?;
+            if self.finish.is_some_and(|before| before != finish) {
+                return Err("it has two finish reasons".to_owned());
+            }
+            self.finish = Some(finish);
+        }
+        Ok(text)
+    }
+
+    /// Adds a part of a call: to the call with its index, or as one more call.
+    fn add_call(&mut self, part: CallPart) -> Result<(), String> {
+        let next = self.calls.last_key_value().map_or(Some(0), |(last, _)| last.checked_add(1));
+        let index = part.index.or(next).ok_or("it calls too many tools")?;
+        let empty =
+            || ToolCall { id: String::new(), name: String::new(), arguments: String::new() };
+        let call = self.calls.entry(index).or_insert_with(empty);
+        let function = part.function.unwrap_or_default();
+        settle(&mut call.id, part.id)?;
+        settle(&mut call.name, function.name)?;
+        call.arguments.push_str(&function.arguments.unwrap_or_default());
+        Ok(())
+    }
+}
+
+/// Sets what is said once. Some servers say it again with each part, which is fine as long as it is the same.
+fn settle(place: &mut String, said: Option<String>) -> Result<(), String> {
+    match said.filter(|said| !said.is_empty()) {
+        Some(said) if place.is_empty() => *place = said,
+        Some(said) if *place != said => {
+            return Err("the parts of a tool call belong to different calls".to_owned());
+        }
+        Some(_) | None => {}
+    }
+    Ok(())
+}
+
+/// Only reasons that the protocol knows: what another one means for the answer cannot be known, and taking it for
+/// "done" would take half an answer for a whole one.
+fn finish_of(reason: &str) -> Result<Finish, String> {
+    match reason {
+        "stop" => Ok(Finish::Done),
+        "length" => Ok(Finish::Length),
+        "tool_calls" => Ok(Finish::ToolCalls),
+        "content_filter" => Ok(Finish::Filtered),
+        _ => Err(format!("it ends for an unknown reason: {reason}")),
+    }
+}
+
+/// What an error in JSON says: its message, or all of it.
+pub(super) fn error_text(error: &Value) -> String {
+    let places = ["/error/message", "/error", "/message", "/detail", ""];
+    let texts = places.iter().filter_map(|place| error.pointer(place)?.as_str());
+    texts.map(str::to_owned).next().unwrap_or_else(|| error.to_string())
+}
+
+fn not_an_answer(error: &serde_json::Error) -> String {
+    format!("it is not the JSON that was asked for: {error}")
+}
+
+#[cfg(test)]
+mod tests;

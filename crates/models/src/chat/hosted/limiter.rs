@@ -1,0 +1,101 @@
+//! How often one account is asked, however many models, threads and requests ask it.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::secret::Secret;
+use crate::sha256::Sha256;
+
+/// The limiters of this process, by a digest of address and key: the key itself is not kept here.
+///
+/// A global, because the limit is the account's: one that belongs to an object is none for a program that makes an
+/// object per request.
+static LIMITERS: Mutex<BTreeMap<Sha256, Arc<Limiter>>> = Mutex::new(BTreeMap::new());
+
+/// The places in the queue to one account.
+#[derive(Debug, Default)]
+pub(super) struct Limiter {
+    /// When the next request may go; `None` before the first.
+    next: Mutex<Option<Instant>>,
+}
+
+impl Limiter {
+    /// The one limiter of whoever asks `base` with this key.
+    pub(super) fn shared(base: &str, key: Option<&Secret>, now: Instant) -> Arc<Self> {
+        let account = Sha256::of(format!("{base}\n{}", key.map_or("", Secret::expose)).as_bytes());
+        let mut limiters = locked(&LIMITERS);
+        // A limiter that nobody holds and nobody would have to wait for says nothing: made again, it is the same.
+        limiters.retain(|_, limiter| Arc::strong_count(limiter) > 1 || limiter.is_busy(now));
+        Arc::clone(limiters.entry(account).or_default())
+    }
+
+    /// Takes the next place in the queue, and says how long to wait for it; `None`, and no place is taken, when that
+    /// is longer than `patience`. Requests are spread evenly over the minute, without bursts.
+    pub(super) fn reserve(
+        &self,
+        per_minute: NonZeroU32,
+        now: Instant,
+        patience: Duration,
+    ) -> Option<Duration> {
+        let mut next = locked(&self.next);
+        let place = next.map_or(now, |next| next.max(now));
+        let wait = place.saturating_duration_since(now);
+        if wait > patience {
+            return None;
+        }
+        *next = place.checked_add(Duration::from_secs(60) / per_minute.get());
+        Some(wait)
+    }
+
+    fn is_busy(&self, now: Instant) -> bool {
+        locked(&self.next).is_some_and(|next| next > now)
+    }
+}
+
+/// A thread that panics while it holds one of these locks leaves nothing half done.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::clock;
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn requests_are_spread_evenly_and_a_place_that_is_too_far_off_is_not_taken() {
+        let (limiter, start) = (Limiter::default(), clock::now());
+        let per_minute = NonZeroU32::new(20).unwrap();
+        let cases = [
+            (0, 9, Some(0)),
+            (0, 9, Some(3)),
+            (0, 9, Some(6)),
+            (0, 8, None),
+            (0, 9, Some(9)),
+            (10, 2, Some(2)),
+            (60, 0, Some(0)),
+        ];
+        for (at, patience, expected) in cases {
+            let wait = limiter.reserve(per_minute, start + SECOND * at, SECOND * patience);
+            assert_eq!(wait, expected.map(|wait| SECOND * wait), "at {at} s");
+        }
+    }
+
+    #[test]
+    fn p16_one_account_has_one_limiter_even_after_whoever_asked_is_gone() {
+        let (key, now) = (Secret::new("p16").unwrap(), clock::now());
+        let base = "https://p16.invalid/v1";
+        let one = Limiter::shared(base, Some(&key), now);
+        assert!(Arc::ptr_eq(&one, &Limiter::shared(base, Some(&key), now)));
+        assert!(!Arc::ptr_eq(&one, &Limiter::shared(base, None, now)));
+        assert!(!Arc::ptr_eq(&one, &Limiter::shared("https://p16.invalid/v2", Some(&key), now)));
+        one.reserve(NonZeroU32::MIN, now, SECOND).unwrap();
+        drop(one);
+        let again = Limiter::shared(base, Some(&key), now);
+        assert_eq!(again.reserve(NonZeroU32::MIN, now, SECOND), None);
+    }
+}

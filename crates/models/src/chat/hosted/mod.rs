@@ -1,0 +1,230 @@
+//! Models behind the chat-completions protocol that OpenAI began: any vendor, Ollama, llama-server, vLLM.
+//!
+//! In reading order: `options` and `secret` are what a model is told once, `endpoint` where it may go; `request` is
+//! what is sent, `exchange` sends it, `sse` and `draft` read what comes back; `backoff` and `limiter` say when to ask
+//! (again), `meter` what it cost. `excerpt` is what of a server's words may be shown, `clock` the edge.
+//!
+//! Whatever a server sends, memory and time are bounded, the key goes to the configured origin only, and what is not
+//! clearly a whole answer is an error.
+
+mod backoff;
+mod clock;
+mod draft;
+mod endpoint;
+mod excerpt;
+mod exchange;
+mod limiter;
+mod meter;
+mod options;
+mod request;
+mod secret;
+mod sse;
+
+pub use meter::Totals;
+pub use options::{HostedOptions, LongestAnswer, OptionsError, Price, Retries};
+pub use secret::{DEFAULT_KEY_VARIABLE, Secret};
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use clock::Deadline;
+use draft::Draft;
+use exchange::{Again, Exchange, Failure, Form, Reply};
+use limiter::Limiter;
+use meter::Meter;
+use sse::Events;
+
+use super::{Answer, ChatError, ChatModel, Request};
+
+/// A model on a server. Blocks whoever asks; may be asked by many threads at once.
+pub struct HostedModel {
+    options: HostedOptions,
+    identity: String,
+    exchange: Exchange,
+    limit: Option<(NonZeroU32, Arc<Limiter>)>,
+    meter: Meter,
+}
+
+/// What is shown the pieces of an answer.
+type Show<'a> = dyn FnMut(&str) -> ControlFlow<()> + 'a;
+
+/// How an answer ended.
+enum End {
+    Whole,
+    Stopped,
+}
+
+/// What is read at once.
+const BUFFER: usize = 16 * 1024;
+
+impl HostedModel {
+    /// Asks nobody yet.
+    ///
+    /// The proxy is the one of `ALL_PROXY`, `HTTPS_PROXY` or `HTTP_PROXY`, and none for this machine; servers are
+    /// trusted as Mozilla trusts them, or as the PEM file in `SSL_CERT_FILE` says.
+    ///
+    /// # Errors
+    /// [`OptionsError`] when the options do not fit together, or would send a key in the clear.
+    pub fn new(options: HostedOptions) -> Result<Self, OptionsError> {
+        if options.price.is_some_and(|price| !price.is_sound()) {
+            return Err(OptionsError::Price { model: options.model });
+        }
+        let exchange = Exchange::new(&options)?;
+        let shared = || Limiter::shared(exchange.base(), options.api_key.as_ref(), clock::now());
+        let limit = options.requests_per_minute.map(|per_minute| (per_minute, shared()));
+        Ok(Self {
+            identity: format!("hosted {} {}", exchange.base(), options.model),
+            limit,
+            meter: Meter::new(options.price),
+            exchange,
+            options,
+        })
+    }
+
+    /// What this model has cost so far.
+    pub fn usage(&self) -> Totals {
+        self.meter.totals()
+    }
+
+    /// Asks until there is an answer, a failure that stays, or no time left for another attempt.
+    fn ask(&self, request: &Request, mut show: Option<&mut Show<'_>>) -> Result<Answer, ChatError> {
+        let refuse = |detail| ChatError::Request { model: self.options.model.clone(), detail };
+        let body = request::body(request, &self.options, show.is_some()).map_err(refuse)?;
+        let deadline = Deadline::new(clock::now(), self.options.total);
+        let (mut retried, mut last) = (0, None);
+        loop {
+            if !self.has_turn(&deadline) {
+                return Err(last.unwrap_or_else(|| self.exchange.out_of_time().error));
+            }
+            self.meter.asked(retried > 0);
+            let failure = match self.attempt(&body, show.as_deref_mut(), &deadline) {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            let Again::After(asked_for) = failure.again else { return Err(failure.error) };
+            let retries = &self.options.retries;
+            let wait = backoff::wait(retries, retried, asked_for, clock::random());
+            // What went wrong says more than that the time is over, and nobody gains by waiting for that.
+            if retried >= retries.most || wait >= deadline.left(clock::now()) {
+                return Err(failure.error);
+            }
+            clock::sleep(wait);
+            retried += 1;
+            last = Some(failure.error);
+        }
+    }
+
+    /// Waits until the account may be asked, which must be within the time there is. Retries wait like any request.
+    fn has_turn(&self, deadline: &Deadline) -> bool {
+        let Some((per_minute, limiter)) = &self.limit else { return true };
+        let now = clock::now();
+        let wait = limiter.reserve(*per_minute, now, deadline.left(now));
+        wait.map(clock::sleep).is_some()
+    }
+
+    fn attempt(
+        &self,
+        body: &[u8],
+        show: Option<&mut Show<'_>>,
+        deadline: &Deadline,
+    ) -> Result<Answer, Failure> {
+        let form = if show.is_some() { Form::Events } else { Form::Json };
+        let reply = self.exchange.post(body, form, deadline)?;
+        let mut draft = Draft::default();
+        let end = match show {
+            Some(show) => self.read_events(reply, &mut draft, show, deadline),
+            None => self.read_whole(reply, &mut draft, deadline),
+        };
+        self.meter.answered(draft.usage());
+        match end? {
+            End::Whole => draft.whole().map_err(|detail| self.exchange.unreadable(&detail)),
+            End::Stopped => Ok(draft.stopped()),
+        }
+    }
+
+    fn read_whole(
+        &self,
+        mut reply: Reply,
+        draft: &mut Draft,
+        deadline: &Deadline,
+    ) -> Result<End, Failure> {
+        let (mut bytes, mut buffer) = (Vec::new(), vec![0; BUFFER]);
+        loop {
+            let next = self.exchange.read(&mut reply, &mut buffer, deadline)?;
+            if next.is_empty() {
+                break;
+            }
+            bytes.extend_from_slice(next);
+        }
+        draft.take_whole(&bytes).map_err(|detail| self.exchange.unreadable(&detail))?;
+        Ok(End::Whole)
+    }
+
+    /// Reads a stream to its end, which is `[DONE]` or the end of its bytes; whether all was said by then is for the
+    /// draft to judge.
+    fn read_events(
+        &self,
+        mut reply: Reply,
+        draft: &mut Draft,
+        show: &mut Show<'_>,
+        deadline: &Deadline,
+    ) -> Result<End, Failure> {
+        let mut events = Events::new(self.options.max_answer_bytes);
+        let (mut buffer, mut was_shown) = (vec![0; BUFFER], false);
+        loop {
+            let next = match self.exchange.read(&mut reply, &mut buffer, deadline) {
+                Ok([]) => return Ok(End::Whole),
+                Ok(next) => next,
+                // Whoever saw the beginning of one answer must not be shown the end of another.
+                Err(failure) if was_shown => {
+                    return Err(Failure { again: Again::Never, ..failure });
+                }
+                Err(failure) => return Err(failure),
+            };
+            let unreadable = |detail: String| self.exchange.unreadable(&detail);
+            for data in events.push(next).map_err(|error| unreadable(error.to_string()))? {
+                if data == "[DONE]" {
+                    return Ok(End::Whole);
+                }
+                let piece = draft.take_chunk(&data).map_err(unreadable)?;
+                if piece.is_empty() {
+                    continue;
+                }
+                was_shown = true;
+                if show(&piece).is_break() {
+                    return Ok(End::Stopped);
+                }
+            }
+        }
+    }
+}
+
+impl ChatModel for HostedModel {
+    /// The protocol, the base URL and the model's name. What stands behind that name is the server's to change.
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    fn answer(&self, request: &Request) -> Result<Answer, ChatError> {
+        self.ask(request, None)
+    }
+
+    fn answer_in_pieces(
+        &self,
+        request: &Request,
+        show: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Answer, ChatError> {
+        self.ask(request, Some(show))
+    }
+}
+
+impl fmt::Debug for HostedModel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("HostedModel")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,229 @@
+//! The body of a request.
+
+use serde::Serialize;
+
+use super::options::{HostedOptions, LongestAnswer};
+use crate::chat::{Message, Request, Role, ToolCall, ToolSpec};
+
+/// The highest seed that every reader of JSON holds exactly.
+const HIGHEST_SEED: u64 = (1 << 53) - 1;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<Turn<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    temperature: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct Turn<'a> {
+    role: Role,
+    /// `null` where an assistant only calls tools: some vendors refuse an empty text.
+    content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: Called<'a>,
+}
+
+#[derive(Serialize)]
+struct Called<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: &'a ToolSpec,
+}
+
+/// The request as JSON.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub(super) fn body(
+    request: &Request,
+    options: &HostedOptions,
+    stream: bool,
+) -> Result<Vec<u8>, String> {
+    check(request)?;
+    let max_tokens = Some(request.max_tokens);
+    let (max_tokens, max_completion_tokens) = match options.longest_answer {
+        LongestAnswer::MaxTokens => (max_tokens, None),
+        LongestAnswer::MaxCompletionTokens => (None, max_tokens),
+    };
+    let body = Body {
+        model: &options.model,
+        messages: request.messages.iter().map(turn).collect(),
+        tools: request
+            .tools
+            .iter()
+            .map(|tool| Tool { r#type: "function", function: tool })
+            .collect(),
+        max_tokens,
+        max_completion_tokens,
+        temperature: request.temperature,
+        seed: options.sends_seed.then_some(request.seed & HIGHEST_SEED),
+        stream,
+        stream_options: stream.then_some(StreamOptions { include_usage: true }),
+    };
+    serde_json::to_vec(&body).map_err(|error| error.to_string())
+}
+
+fn turn(message: &Message) -> Turn<'_> {
+    let only_calls = message.content.is_empty() && !message.tool_calls.is_empty();
+    Turn {
+        role: message.role,
+        content: (!only_calls).then_some(message.content.as_str()),
+        tool_calls: message.tool_calls.iter().map(call).collect(),
+        tool_call_id: message.tool_call_id.as_deref(),
+    }
+}
+
+fn call(call: &ToolCall) -> Call<'_> {
+    let function = Called { name: &call.name, arguments: &call.arguments };
+    Call { id: &call.id, r#type: "function", function }
+}
+
+/// Refuses here what servers answer in many ways, among them silently.
+fn check(request: &Request) -> Result<(), String> {
+    if request.messages.is_empty() {
+        return Err("nothing is said".to_owned());
+    }
+    // JSON has no such numbers: they would be sent as `null`, which means the server's own choice.
+    if !(0.0..=2.0).contains(&request.temperature) {
+        return Err(format!("the temperature {} is not in [0, 2]", request.temperature));
+    }
+    for (at, message) in request.messages.iter().enumerate() {
+        let is_answer = message.role == Role::Tool;
+        if is_answer != message.tool_call_id.is_some() {
+            return Err(format!(
+                "turn {at} must name the call it answers if a tool says it, and only then"
+            ));
+        }
+        if message.role != Role::Assistant && !message.tool_calls.is_empty() {
+            return Err(format!("turn {at} calls tools and is not the assistant's"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn request() -> Request {
+        Request {
+            messages: vec![Message::new(Role::User, "hello")],
+            tools: Vec::new(),
+            max_tokens: 10,
+            temperature: 0.7,
+            seed: 5,
+        }
+    }
+
+    fn sent(request: &Request, options: &HostedOptions, stream: bool) -> Value {
+        serde_json::from_slice(&body(request, options, stream).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_request_says_what_it_must_and_no_more() {
+        let mut options = HostedOptions::new("https://host/v1", "small");
+        let messages = json!([{"role": "user", "content": "hello"}]);
+        assert_eq!(
+            sent(&request(), &options, false),
+            json!({"model": "small", "messages": messages, "max_tokens": 10, "temperature": 0.7, "seed": 5,
+                "stream": false})
+        );
+        options.longest_answer = LongestAnswer::MaxCompletionTokens;
+        options.sends_seed = false;
+        assert_eq!(
+            sent(&request(), &options, true),
+            json!({"model": "small", "messages": messages, "max_completion_tokens": 10, "temperature": 0.7,
+                "stream": true, "stream_options": {"include_usage": true}})
+        );
+    }
+
+    #[test]
+    fn calls_and_their_answers_are_told_again() {
+        let mut request = request();
+        let call = ToolCall { id: "1".into(), name: "time".into(), arguments: "{}".into() };
+        let mut calls = Message::new(Role::Assistant, "");
+        calls.tool_calls = vec![call];
+        let mut answer = Message::new(Role::Tool, "noon");
+        answer.tool_call_id = Some("1".into());
+        request.messages = vec![calls, answer];
+        request.tools = vec![ToolSpec {
+            name: "time".into(),
+            description: "tells the time".into(),
+            parameters: json!({"type": "object"}),
+        }];
+        let sent = sent(&request, &HostedOptions::new("https://host/v1", "small"), false);
+        assert_eq!(
+            sent["messages"],
+            json!([
+                {"role": "assistant", "content": null, "tool_calls":
+                    [{"id": "1", "type": "function", "function": {"name": "time", "arguments": "{}"}}]},
+                {"role": "tool", "content": "noon", "tool_call_id": "1"},
+            ])
+        );
+        assert_eq!(
+            sent["tools"],
+            json!([{"type": "function", "function":
+                {"name": "time", "description": "tells the time", "parameters": {"type": "object"}}}])
+        );
+    }
+
+    #[test]
+    fn a_seed_is_sent_as_a_number_that_every_reader_holds() {
+        let request = Request { seed: u64::MAX, ..request() };
+        let sent = sent(&request, &HostedOptions::new("https://host/v1", "small"), false);
+        assert_eq!(sent["seed"], json!(9_007_199_254_740_991_u64));
+    }
+
+    #[test]
+    fn what_no_server_should_be_asked_is_refused() {
+        let options = HostedOptions::new("https://host/v1", "small");
+        for temperature in [-0.1, 2.1, f32::NAN, f32::INFINITY] {
+            let request = Request { temperature, ..request() };
+            assert!(body(&request, &options, false).is_err(), "{temperature}");
+        }
+        assert!(body(&Request { messages: Vec::new(), ..request() }, &options, false).is_err());
+        let nameless = Message::new(Role::Tool, "noon");
+        let mut named = Message::new(Role::User, "noon");
+        named.tool_call_id = Some("1".into());
+        let mut calls = Message::new(Role::User, "");
+        calls.tool_calls =
+            vec![ToolCall { id: "1".into(), name: "time".into(), arguments: "{}".into() }];
+        for message in [nameless, named, calls] {
+            let request = Request { messages: vec![message], ..request() };
+            assert!(body(&request, &options, false).is_err(), "{request:?}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A key, which is never shown.
+
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+use super::options::OptionsError;
+
+/// The environment variable that holds the key unless another one is named.
+pub const DEFAULT_KEY_VARIABLE: &str = "OPENAI_API_KEY";
+
+/// A key to somebody's account. Nothing that this crate prints, returns or logs holds it; its bytes are wiped when it
+/// is dropped.
+#[derive(Clone)]
+pub struct Secret {
+    /// Not empty, visible ASCII only.
+    text: Zeroizing<String>,
+}
+
+/// The shortest part of a key that is taken out of a text. Shorter ones occur by chance.
+const SHORTEST_PART: usize = 8;
+
+impl Secret {
+    /// The key, without blanks around it.
+    ///
+    /// # Errors
+    /// [`OptionsError::Key`] when it is empty, or holds what cannot stand in a header.
+    pub fn new(text: &str) -> Result<Self, OptionsError> {
+        let text = text.trim();
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(OptionsError::Key);
+        }
+        Ok(Self { text: Zeroizing::new(text.to_owned()) })
+    }
+
+    /// The key in an environment variable, if it is set and not blank.
+    ///
+    /// # Errors
+    /// [`OptionsError::KeyVariable`] when what it holds is no key.
+    pub fn from_environment(variable: &str) -> Result<Option<Self>, OptionsError> {
+        let fail = || OptionsError::KeyVariable { variable: variable.to_owned() };
+        let Some(value) = std::env::var_os(variable) else { return Ok(None) };
+        let text = Zeroizing::new(value.into_string().map_err(|_| fail())?);
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        Self::new(&text).map(Some).map_err(|_| fail())
+    }
+
+    /// The key itself.
+    pub(super) fn expose(&self) -> &str {
+        &self.text
+    }
+
+    /// A text without the key and without longer parts of it, whatever their case: a server may echo it whole, cut
+    /// off, or with its middle masked.
+    pub(super) fn taken_out_of(&self, text: &str) -> String {
+        let key = self.text.as_bytes();
+        let width = key.len().min(SHORTEST_PART);
+        let mut is_hidden = vec![false; text.len()];
+        for (at, window) in text.as_bytes().windows(width).enumerate() {
+            if key.windows(width).any(|part| part.eq_ignore_ascii_case(window)) {
+                is_hidden.iter_mut().skip(at).take(width).for_each(|hidden| *hidden = true);
+            }
+        }
+        let mut shown = String::with_capacity(text.len());
+        let mut was_hidden = false;
+        for (at, character) in text.char_indices() {
+            let hidden = is_hidden.get(at).copied().unwrap_or(true);
+            match (was_hidden, hidden) {
+                (_, false) => shown.push(character),
+                (false, true) => shown.push_str("[key]"),
+                (true, true) => {}
+            }
+            was_hidden = hidden;
+        }
+        shown
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret([key])")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("[key]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_never_shown() {
+        let secret = Secret::new("sk-0123456789abcdef").unwrap();
+        assert_eq!(format!("{secret} {secret:?} {secret:#?}"), "[key] Secret([key]) Secret([key])");
+    }
+
+    #[test]
+    fn the_key_and_its_longer_parts_are_taken_out_of_a_text() {
+        let secret = Secret::new("sk-0123456789abcdef").unwrap();
+        let cases = [
+            ("wrong key sk-0123456789abcdef.", "wrong key [key]."),
+            ("sk-0123456789abcdef", "[key]"),
+            ("wrong key SK-0123456789ABCDEF", "wrong key [key]"),
+            ("wrong key sk-0123456***9abcdef", "wrong key [key]***9abcdef"),
+            ("é01234567é89abcdefé", "é[key]é[key]é"),
+            ("error 0123456", "error 0123456"),
+            ("", ""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(secret.taken_out_of(text), expected);
+        }
+        assert_eq!(Secret::new("key").unwrap().taken_out_of("no key, ke"), "no [key], ke");
+    }
+
+    #[test]
+    fn only_visible_ascii_is_a_key() {
+        for (text, expected) in [("k", true), (" k\n", true), ("", false), (" ", false)] {
+            assert_eq!(Secret::new(text).is_ok(), expected, "{text:?}");
+        }
+        for text in ["a b", "a\r\nx-other: b", "ключ", "a\u{7f}"] {
+            assert!(Secret::new(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_variable_that_is_not_set_holds_no_key() {
+        assert!(Secret::from_environment("CUSTODY_NO_SUCH_KEY").unwrap().is_none());
+        let set = Secret::from_environment("CARGO_PKG_NAME").unwrap().unwrap();
+        assert_eq!(set.expose(), "custody-models");
+    }
+}

@@ -1,0 +1,49 @@
+//! Language models that answer a conversation, hosted or embedded, behind one trait.
+//!
+//! A model gives text; whether that text may be believed or acted on is decided elsewhere. Every way in which
+//! no answer came is an error and never an empty answer: whoever asks must be able to tell silence from consent.
+
+pub mod hosted;
+
+mod embedded;
+mod error;
+mod message;
+mod pieces;
+mod request;
+mod sampling;
+mod scripted;
+mod template;
+
+pub use embedded::EmbeddedModel;
+pub use error::ChatError;
+pub use message::{Message, Role, ToolCall, ToolSpec};
+pub use request::{Answer, Finish, Request, Usage};
+pub use scripted::{Recorder, RecordingError, ScriptedModel};
+
+use std::ops::ControlFlow;
+
+/// A model that answers conversations.
+pub trait ChatModel: Send + Sync {
+    /// What is asked, so that a verdict can be kept under it: engine, model and, where there are any, the digest of
+    /// its weights. Two models of one identity give the same answer to a request that leaves nothing to chance.
+    fn identity(&self) -> &str;
+
+    /// The model's answer, all at once.
+    ///
+    /// # Errors
+    /// [`ChatError`] whenever there is no whole answer.
+    fn answer(&self, request: &Request) -> Result<Answer, ChatError> {
+        self.answer_in_pieces(request, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// The same, showing pieces of the text as they come. `Break` ends the generation; what came so far is then the
+    /// answer, with [`Finish::Stopped`].
+    ///
+    /// # Errors
+    /// As [`Self::answer`]. Pieces that were shown before an error are no answer.
+    fn answer_in_pieces(
+        &self,
+        request: &Request,
+        show: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Answer, ChatError>;
+}

@@ -1,0 +1,63 @@
+//! A question to a model, and its answer.
+
+use serde::{Deserialize, Serialize};
+
+use super::message::{Message, ToolCall, ToolSpec};
+
+/// What a model is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The conversation so far, oldest first.
+    pub messages: Vec<Message>,
+    /// The tools it may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolSpec>,
+    /// The longest answer, in tokens.
+    pub max_tokens: u32,
+    /// 0 takes the most likely token every time; more leaves more to chance. In [0, 2].
+    pub temperature: f32,
+    /// Decides what chance decides, where the engine lets it.
+    pub seed: u64,
+}
+
+/// What a model said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// The text; may be empty when tools are called.
+    pub text: String,
+    /// The calls it wants made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// Why it ended.
+    pub finish: Finish,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// The model was done.
+    Done,
+    /// It called tools and waits.
+    ToolCalls,
+    /// It came to [`Request::max_tokens`], or to the end of its context.
+    Length,
+    /// The vendor's own filter cut it.
+    Filtered,
+    /// Whoever asked broke it off.
+    Stopped,
+}
+
+/// Tokens of one answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Usage {
+    /// Read.
+    pub prompt_tokens: u64,
+    /// Written.
+    pub completion_tokens: u64,
+}

@@ -1,0 +1,228 @@
+//! Recorded conversations: answers of another model, kept in a file and given again.
+//!
+//! A recording is JSON Lines, `{"model": IDENTITY, "request": REQUEST, "answer": ANSWER}` each. A request has one
+//! answer in it.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::chat::ChatModel;
+use crate::chat::error::ChatError;
+use crate::chat::request::{Answer, Finish, Request};
+use crate::sha256::Sha256;
+
+/// A recording that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// It cannot be read.
+    #[error("could not read the recording `{path}`")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// A line is no recorded answer.
+    #[error(
+        "line {line} of the recording is no answer ({detail}); take the line out or record it again"
+    )]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// One request has two answers.
+    #[error(
+        "line {line} of the recording answers a request otherwise than a line before it; keep one of them"
+    )]
+    Conflict {
+        /// Counted from 1.
+        line: usize,
+    },
+    /// Another model's answers are in the file already.
+    #[error(
+        "the recording holds answers of `{found}`, not of `{wanted}`; record into another file"
+    )]
+    AnotherModel {
+        /// Whose answers are there.
+        found: String,
+        /// Whose were to be added.
+        wanted: String,
+    },
+}
+
+/// One line.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    model: String,
+    request: Request,
+    answer: Answer,
+}
+
+/// Requests, by their digest, and their answers.
+type Answers = BTreeMap<Sha256, Answer>;
+
+/// What a recording says.
+#[derive(Debug, Default)]
+struct Recording {
+    answers: Answers,
+    /// Of the last line.
+    model: Option<String>,
+}
+
+impl Recording {
+    fn parse(text: &str) -> Result<Self, RecordingError> {
+        let mut recording = Self::default();
+        for (index, text) in text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
+            let line = index + 1;
+            let parsed: Line = serde_json::from_str(text)
+                .map_err(|cause| RecordingError::Line { line, detail: cause.to_string() })?;
+            match recording.answers.entry(digest(&parsed.request)) {
+                Entry::Occupied(known) if *known.get() != parsed.answer => {
+                    return Err(RecordingError::Conflict { line });
+                }
+                Entry::Occupied(_) => {}
+                Entry::Vacant(place) => drop(place.insert(parsed.answer)),
+            }
+            recording.model = Some(parsed.model);
+        }
+        Ok(recording)
+    }
+}
+
+/// What a request is found by: everything in it counts.
+fn digest(request: &Request) -> Sha256 {
+    let text = serde_json::to_vec(request).expect("texts and numbers have a JSON form");
+    Sha256::of(&text)
+}
+
+/// Gives recorded answers, and none to what was not recorded.
+#[derive(Debug)]
+pub struct ScriptedModel {
+    identity: String,
+    answers: Answers,
+}
+
+impl ScriptedModel {
+    /// The answers in a file.
+    ///
+    /// # Errors
+    /// [`RecordingError`].
+    pub fn open(path: &Path) -> Result<Self, RecordingError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|cause| RecordingError::Read { path: path.into(), cause })?;
+        Self::parse(&text)
+    }
+
+    /// The answers in the text of a recording.
+    ///
+    /// # Errors
+    /// [`RecordingError`].
+    pub fn parse(text: &str) -> Result<Self, RecordingError> {
+        let identity = format!("scripted/sha256:{}", Sha256::of(text.as_bytes()));
+        Ok(Self { identity, answers: Recording::parse(text)?.answers })
+    }
+}
+
+impl ChatModel for ScriptedModel {
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    fn answer_in_pieces(
+        &self,
+        request: &Request,
+        show: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Answer, ChatError> {
+        let digest = digest(request);
+        let answer = self.answers.get(&digest).ok_or_else(|| ChatError::NotRecorded {
+            what: format!("request `{digest}` of {} messages", request.messages.len()),
+        })?;
+        Ok(show_whole(answer.clone(), show))
+    }
+}
+
+/// Shows a recorded text in one piece.
+fn show_whole(mut answer: Answer, show: &mut dyn FnMut(&str) -> ControlFlow<()>) -> Answer {
+    if !answer.text.is_empty() && show(&answer.text).is_break() {
+        answer.finish = Finish::Stopped;
+    }
+    answer
+}
+
+/// Asks another model and keeps its answers. What was recorded before is not asked again.
+///
+/// An answer that was broken off is not kept: it is not what the model says to the request.
+#[derive(Debug)]
+pub struct Recorder<M> {
+    model: M,
+    path: PathBuf,
+    kept: Mutex<(File, Answers)>,
+}
+
+impl<M: ChatModel> Recorder<M> {
+    /// Records into `path`, after what is there.
+    ///
+    /// # Errors
+    /// [`RecordingError`].
+    pub fn open(model: M, path: &Path) -> Result<Self, RecordingError> {
+        let read = |cause| RecordingError::Read { path: path.into(), cause };
+        let mut file =
+            File::options().read(true).append(true).create(true).open(path).map_err(read)?;
+        let text = io::read_to_string(&mut file).map_err(read)?;
+        let Recording { answers, model: recorded } = Recording::parse(&text)?;
+        if let Some(found) = recorded.filter(|found| found != model.identity()) {
+            let wanted = model.identity().to_owned();
+            return Err(RecordingError::AnotherModel { found, wanted });
+        }
+        if !text.is_empty() && !text.ends_with('\n') {
+            file.write_all(b"\n").map_err(read)?;
+        }
+        Ok(Self { model, path: path.into(), kept: Mutex::new((file, answers)) })
+    }
+}
+
+impl<M: ChatModel> ChatModel for Recorder<M> {
+    /// That of the model.
+    fn identity(&self) -> &str {
+        self.model.identity()
+    }
+
+    fn answer_in_pieces(
+        &self,
+        request: &Request,
+        show: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Answer, ChatError> {
+        // Held while the model answers, so that nobody asks the same meanwhile. A panic leaves nothing half done.
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (file, answers) = &mut *kept;
+        let digest = digest(request);
+        if let Some(answer) = answers.get(&digest) {
+            return Ok(show_whole(answer.clone(), show));
+        }
+        let answer = self.model.answer_in_pieces(request, show)?;
+        if answer.finish != Finish::Stopped {
+            let line = Line {
+                model: self.model.identity().to_owned(),
+                request: request.clone(),
+                answer: answer.clone(),
+            };
+            let mut text = serde_json::to_vec(&line).expect("texts and numbers have a JSON form");
+            text.push(b'\n');
+            let failed = |cause| ChatError::Record { path: self.path.clone(), cause };
+            file.write_all(&text).and_then(|()| file.sync_data()).map_err(failed)?;
+            answers.insert(digest, answer.clone());
+        }
+        Ok(answer)
+    }
+}

@@ -1,0 +1,235 @@
+//! A conversation as the tokens that its model was trained on, by the template in the model's file.
+//!
+//! The template's own marks become tokens; what people and tools said never does. To tell them apart, every
+//! character of theirs goes through the template with a character before it that says so.
+//!
+//! Source: `tokenizer.chat_template`, Jinja as `transformers` sets it up.
+
+use std::ops::Range;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, Error, ErrorKind, context};
+
+use crate::chat::message::{Message, Role};
+use crate::decoder::Vocabulary;
+use crate::error::ModelError;
+use crate::gguf::Gguf;
+
+/// Stands before every character that a caller gave. Unicode keeps it for uses inside a program; a text that holds it
+/// all the same keeps it, because it then stands before itself.
+const GIVEN: char = '\u{fdd0}';
+/// Steps that a template may take beyond those that the conversation calls for.
+const STEPS: u64 = 100_000;
+const STEPS_PER_MESSAGE: u64 = 10_000;
+/// Characters of a template's complaint that are passed on; it may quote the conversation.
+const SAID: usize = 200;
+const NAME: &str = "chat_template";
+
+/// The template of a model.
+#[derive(Debug)]
+pub(crate) struct Template {
+    source: String,
+    begin: String,
+    end: String,
+}
+
+impl Template {
+    /// The template in a GGUF file.
+    ///
+    /// # Errors
+    /// [`ModelError::Gguf`] when there is none; [`ModelError::Configuration`] when it is not one.
+    pub(crate) fn from_gguf(gguf: &Gguf<'_>, vocabulary: &Vocabulary) -> Result<Self, ModelError> {
+        let source = gguf.text("tokenizer.chat_template")?.to_owned();
+        environment(0).template_from_named_str(NAME, &source).map_err(|cause| {
+            ModelError::Configuration { detail: format!("its chat template is broken: {cause}") }
+        })?;
+        let [begin, end] = vocabulary.spelling_of_ends();
+        Ok(Self { source, begin, end })
+    }
+
+    /// The tokens of a conversation, up to where the model is to go on.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub(crate) fn tokens(
+        &self,
+        messages: &[Message],
+        vocabulary: &Vocabulary,
+    ) -> Result<Vec<u32>, Refused> {
+        let rendered = self.render(messages)?;
+        tokens(&rendered, vocabulary).map_err(Refused::Engine)
+    }
+
+    fn render(&self, messages: &[Message]) -> Result<Rendered, Refused> {
+        let environment = environment(messages.len() as u64);
+        let turn = |message: &Message| {
+            context! { role => name(message.role), content => given(&message.content) }
+        };
+        let turns: Vec<minijinja::Value> = messages.iter().map(turn).collect();
+        let values = context! {
+            messages => turns,
+            add_generation_prompt => true,
+            bos_token => self.begin.as_str(),
+            eos_token => self.end.as_str(),
+        };
+        match environment.render_named_str(NAME, &self.source, values) {
+            Ok(text) => Ok(Rendered::new(&text)),
+            Err(cause) => {
+                let said = Rendered::new(&cause.to_string()).text;
+                Err(Refused::Template(said.chars().take(SAID).collect()))
+            }
+        }
+    }
+}
+
+/// A conversation that became no tokens.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The template does not take it: the beginning of what it says.
+    Template(String),
+    /// The tokenizer does not.
+    Engine(ModelError),
+}
+
+/// As `transformers` sets Jinja up: a block tag leaves no line of its own.
+fn environment<'a>(messages: u64) -> Environment<'a> {
+    let mut environment = Environment::new();
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax.expect("the delimiters are those of Jinja"));
+    environment.set_fuel(Some(STEPS + STEPS_PER_MESSAGE.saturating_mul(messages)));
+    environment.add_function("raise_exception", |why: String| {
+        Err::<String, _>(Error::new(ErrorKind::InvalidOperation, why))
+    });
+    environment
+}
+
+fn name(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+/// A caller's text as it goes through a template. White space stays bare, so that templates can trim.
+fn given(text: &str) -> String {
+    let mut marked = String::with_capacity(text.len() * 2);
+    for character in text.chars() {
+        if !character.is_whitespace() {
+            marked.push(GIVEN);
+        }
+        marked.push(character);
+    }
+    marked
+}
+
+/// A rendered conversation, and which parts of it callers gave.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Rendered {
+    text: String,
+    /// Byte ranges of `text`, in order.
+    given: Vec<Range<usize>>,
+}
+
+impl Rendered {
+    fn new(marked: &str) -> Self {
+        let mut rendered = Self::default();
+        let mut characters = marked.chars();
+        while let Some(character) = characters.next() {
+            let start = rendered.text.len();
+            if character != GIVEN {
+                rendered.text.push(character);
+            } else if let Some(given) = characters.next() {
+                rendered.text.push(given);
+                rendered.give(start..rendered.text.len());
+            }
+        }
+        rendered
+    }
+
+    /// What is white space between two given parts is given too: no mark may begin or end in it.
+    fn give(&mut self, range: Range<usize>) {
+        if let Some(last) = self.given.last_mut()
+            && self.text[last.end..range.start].chars().all(char::is_whitespace)
+        {
+            last.end = range.end;
+        } else {
+            self.given.push(range);
+        }
+    }
+}
+
+/// The template's own marks as such, everything else as text.
+fn tokens(rendered: &Rendered, vocabulary: &Vocabulary) -> Result<Vec<u32>, ModelError> {
+    let Rendered { text, given } = rendered;
+    let mut ids = Vec::new();
+    let mut given = given.iter().peekable();
+    let (mut done, mut at) = (0, 0);
+    while at < text.len() {
+        // Inside what a caller gave nothing is looked for.
+        while given.next_if(|range| range.end <= at).is_some() {}
+        let next = given.peek();
+        if let Some(range) = next.filter(|range| range.start <= at) {
+            at = range.end;
+            continue;
+        }
+        let limit = next.map_or(text.len(), |range| range.start);
+        if let Some((length, id)) = vocabulary.mark_at(&text[at..limit]) {
+            if done < at {
+                ids.extend(vocabulary.encode(&text[done..at])?);
+            }
+            ids.push(id);
+            at += length;
+            done = at;
+        } else {
+            at = text.ceil_char_boundary(at + 1);
+        }
+    }
+    if done < text.len() {
+        ids.extend(vocabulary.encode(&text[done..])?);
+    }
+    if let Some(first) = vocabulary.first().filter(|first| ids.first() != Some(first)) {
+        ids.insert(0, first);
+    }
+    Ok(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(text: &str) -> Rendered {
+        Rendered::new(&format!("<|im_start|>{}<|im_end|>", given(text)))
+    }
+
+    #[test]
+    fn a_callers_text_comes_through_whole_and_known_as_theirs() {
+        for text in ["", "hello there", "<|im_end|>", "\u{fdd0}", "a\u{fdd0}\u{fdd0} b", "é\n🚀"]
+        {
+            let rendered = passed(text);
+            assert_eq!(rendered.text, format!("<|im_start|>{text}<|im_end|>"));
+            let theirs: Vec<&str> =
+                rendered.given.iter().map(|range| &rendered.text[range.clone()]).collect();
+            let expected: &[&str] = if text.is_empty() { &[] } else { &[text] };
+            assert_eq!(theirs, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_template_can_trim_a_callers_text() {
+        let environment = environment(1);
+        let rendered =
+            environment.render_str("[{{ text|trim }}]", context! { text => given("  a b\n") });
+        assert_eq!(Rendered::new(&rendered.unwrap()).text, "[a b]");
+    }
+
+    #[test]
+    fn a_template_that_never_ends_is_stopped() {
+        let source =
+            "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
+        let template =
+            Template { source: source.to_owned(), begin: String::new(), end: String::new() };
+        assert!(matches!(template.render(&[]), Err(Refused::Template(_))));
+    }
+}

@@ -1,0 +1,179 @@
+//! The shape of a decoder, from the metadata of its file.
+
+use crate::error::ModelError;
+use crate::gguf::{Gguf, GgufError, optional};
+
+/// The architectures that this engine runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Architecture {
+    /// Heads are rotated by neighbouring pairs; no biases.
+    Llama,
+    /// Heads are rotated by halves; query, key and value have biases.
+    Qwen2,
+}
+
+impl Architecture {
+    /// Its name in GGUF.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Llama => "llama",
+            Self::Qwen2 => "qwen2",
+        }
+    }
+}
+
+/// How large a decoder is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Which formulas.
+    pub architecture: Architecture,
+    /// Different token ids.
+    pub vocabulary: usize,
+    /// The longest text, in tokens.
+    pub context: usize,
+    /// Numbers per token; a multiple of 32.
+    pub width: usize,
+    /// Layers.
+    pub layers: usize,
+    /// Heads that ask, per layer.
+    pub heads: usize,
+    /// Heads that are asked, per layer; each answers `heads / shared_heads` of those.
+    pub shared_heads: usize,
+    /// Numbers per token and head.
+    pub head_width: usize,
+    /// The first numbers of a head that are rotated.
+    pub rotated: usize,
+    /// Numbers per token inside the feed-forward part; a multiple of 32.
+    pub inner: usize,
+    /// Added to the mean square before its root is taken.
+    pub norm_epsilon: f32,
+    /// The longest period of a rotation, over 2π, in tokens.
+    pub frequency_base: f64,
+}
+
+impl Config {
+    /// Reads the metadata of a GGUF file.
+    ///
+    /// # Errors
+    /// [`ModelError::Gguf`] when something is not said; [`ModelError::Configuration`] unless it describes a decoder
+    /// that this engine computes rightly, of sizes that make sense.
+    pub fn from_gguf(gguf: &Gguf<'_>) -> Result<Self, ModelError> {
+        let name = gguf.text("general.architecture")?;
+        let architecture = match name {
+            "llama" => Architecture::Llama,
+            "qwen2" => Architecture::Qwen2,
+            _ => {
+                return Err(refuse(format!(
+                    "`{name}` is no architecture of this engine; give a `llama` or `qwen2`"
+                )));
+            }
+        };
+        let key = |rest: &str| format!("{name}.{rest}");
+        refuse_variants(gguf, name)?;
+        let size = |rest: &str| gguf.unsigned(&key(rest)).and_then(|size| to_size(size, rest));
+        let size_or = |rest: &str, otherwise: usize| {
+            Ok::<_, GgufError>(optional(size(rest))?.unwrap_or(otherwise))
+        };
+        let (width, heads) = (size("embedding_length")?, size("attention.head_count")?);
+        let head_width = size_or("attention.key_length", width / heads.max(1))?;
+        if size_or("attention.value_length", head_width)? != head_width {
+            return Err(refuse("keys and values of different widths are not supported".to_owned()));
+        }
+        let base = optional(gguf.float(&key("rope.freq_base")))?;
+        #[expect(clippy::cast_possible_truncation, reason = "the file holds an f32")]
+        let norm_epsilon = gguf.float(&key("attention.layer_norm_rms_epsilon"))? as f32;
+        let config = Self {
+            architecture,
+            vocabulary: gguf.texts("tokenizer.ggml.tokens")?.len(),
+            context: size("context_length")?,
+            width,
+            layers: size("block_count")?,
+            heads,
+            shared_heads: size_or("attention.head_count_kv", heads)?,
+            head_width,
+            rotated: size_or("rope.dimension_count", head_width)?,
+            inner: size("feed_forward_length")?,
+            norm_epsilon,
+            frequency_base: base.unwrap_or(10_000.0),
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Numbers per token of all heads that ask.
+    pub(crate) fn query_width(&self) -> usize {
+        self.heads * self.head_width
+    }
+
+    /// Numbers per token of all heads that are asked.
+    pub(crate) fn key_width(&self) -> usize {
+        self.shared_heads * self.head_width
+    }
+
+    /// Bounds that keep every later product of sizes far from overflow.
+    fn check(&self) -> Result<(), ModelError> {
+        let sizes = [
+            ("the vocabulary", self.vocabulary, 1 << 20),
+            ("context_length", self.context, 1 << 20),
+            ("embedding_length", self.width, 1 << 14),
+            ("block_count", self.layers, 1 << 8),
+            ("attention.head_count", self.heads, 1 << 8),
+            ("attention.head_count_kv", self.shared_heads, 1 << 8),
+            ("attention.key_length", self.head_width, 1 << 10),
+            ("rope.dimension_count", self.rotated, self.head_width),
+            ("feed_forward_length", self.inner, 1 << 17),
+        ];
+        for (what, size, largest) in sizes {
+            if size == 0 || size > largest {
+                return Err(refuse(format!(
+                    "`{what}` is {size}; it must be between 1 and {largest}"
+                )));
+            }
+        }
+        let divided = [
+            ("embedding_length", self.width, 32),
+            ("feed_forward_length", self.inner, 32),
+            ("the width of all heads", self.query_width(), 32),
+            ("attention.head_count", self.heads, self.shared_heads),
+            ("rope.dimension_count", self.rotated, 2),
+        ];
+        for (what, size, divisor) in divided {
+            if !size.is_multiple_of(divisor) {
+                return Err(refuse(format!("`{what}` is {size}, which {divisor} does not divide")));
+            }
+        }
+        let numbers = [
+            ("attention.layer_norm_rms_epsilon", f64::from(self.norm_epsilon)),
+            ("rope.freq_base", self.frequency_base),
+        ];
+        match numbers.iter().find(|(_, number)| !(number.is_finite() && *number > 0.0)) {
+            Some((what, number)) => Err(refuse(format!("`{what}` is {number}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Refuses what these architectures can be varied by and this engine does not compute.
+fn refuse_variants(gguf: &Gguf<'_>, name: &str) -> Result<(), ModelError> {
+    if optional(gguf.unsigned(&format!("{name}.expert_count")))?.is_some_and(|count| count > 0) {
+        return Err(refuse("a mixture of experts is not supported".to_owned()));
+    }
+    let scaling = optional(gguf.text(&format!("{name}.rope.scaling.type")))?;
+    if let Some(scaling) = scaling.filter(|scaling| *scaling != "none") {
+        return Err(refuse(format!("rotations scaled by `{scaling}` are not supported")));
+    }
+    for rest in ["rope.scale_linear", "attention.sliding_window", "logit_scale"] {
+        if gguf.metadata().contains_key(format!("{name}.{rest}").as_str()) {
+            return Err(refuse(format!("`{rest}` is not supported")));
+        }
+    }
+    Ok(())
+}
+
+fn to_size(size: u64, key: &str) -> Result<usize, GgufError> {
+    usize::try_from(size).map_err(|_| GgufError::kind(key, "a size", "beyond any memory"))
+}
+
+pub(crate) fn refuse(detail: String) -> ModelError {
+    ModelError::Configuration { detail }
+}

@@ -1,0 +1,117 @@
+//! The weights of a decoder, read from its file.
+
+use std::collections::BTreeSet;
+
+use crate::decoder::config::{Config, refuse};
+use crate::decoder::linear::Linear;
+use crate::decoder::matrix::Matrix;
+use crate::error::ModelError;
+use crate::gguf::{Gguf, optional};
+
+/// All weights.
+pub(crate) struct Parameters {
+    pub(crate) config: Config,
+    /// `[vocabulary, width]`.
+    pub(crate) embeddings: Matrix,
+    pub(crate) layers: Vec<Layer>,
+    /// `[width]`.
+    pub(crate) last_gain: Vec<f32>,
+    /// `[vocabulary, width]`; `None` when the embeddings serve again.
+    output: Option<Matrix>,
+    /// `[rotated / 2]`: what each rotation is slowed down by.
+    pub(crate) slowdown: Option<Vec<f32>>,
+}
+
+/// The weights of one layer.
+pub(crate) struct Layer {
+    /// `[width]`.
+    pub(crate) first_gain: Vec<f32>,
+    /// Query, key and value.
+    pub(crate) mix: Linear,
+    pub(crate) output: Linear,
+    /// `[width]`.
+    pub(crate) second_gain: Vec<f32>,
+    /// Gate and up.
+    pub(crate) expand: Linear,
+    pub(crate) contract: Linear,
+}
+
+impl Parameters {
+    /// Reads every tensor that `config` calls for, and refuses a file with others: their part would be missing from
+    /// what is computed.
+    pub(crate) fn read(config: Config, gguf: &Gguf<'_>) -> Result<Self, ModelError> {
+        let table = |name: &str| {
+            let tensor = gguf.tensor(name)?;
+            tensor.expect_shape(&[config.vocabulary, config.width])?;
+            Matrix::read(&[tensor], config.width)
+        };
+        let vector = |name: &str, length: usize| {
+            let tensor = gguf.tensor(name)?;
+            tensor.expect_shape(&[length])?;
+            tensor.floats()
+        };
+        let mut layers = Vec::new();
+        let mut known: BTreeSet<String> = ["token_embd", "output", "output_norm", "rope_freqs"]
+            .map(|name| format!("{name}.weight"))
+            .into();
+        for index in 0..config.layers {
+            let layer = Layer::read(&config, gguf, index)?;
+            known.extend(layer.names(index));
+            layers.push(layer);
+        }
+        if let Some(name) = gguf.names().find(|name| !known.contains(*name)) {
+            return Err(refuse(format!(
+                "it has a tensor `{name}`, for which this engine has no use"
+            )));
+        }
+        let slowdown = optional(vector("rope_freqs.weight", config.rotated / 2))?;
+        if slowdown.as_ref().is_some_and(|factors| factors.iter().any(|factor| *factor <= 0.0)) {
+            return Err(refuse(
+                "`rope_freqs.weight` holds a number that is not above 0".to_owned(),
+            ));
+        }
+        let (embeddings, output) = (table("token_embd.weight")?, optional(table("output.weight"))?);
+        let last_gain = vector("output_norm.weight", config.width)?;
+        Ok(Self { embeddings, layers, last_gain, output, slowdown, config })
+    }
+
+    /// What gives the logits.
+    pub(crate) fn output(&self) -> &Matrix {
+        self.output.as_ref().unwrap_or(&self.embeddings)
+    }
+}
+
+impl Layer {
+    fn read(config: &Config, gguf: &Gguf<'_>, index: usize) -> Result<Self, ModelError> {
+        let (width, inner) = (config.width, config.inner);
+        let (queries, keys) = (config.query_width(), config.key_width());
+        let linear = |names: &[(&str, usize)], inputs: usize| {
+            let named = names.iter().map(|(name, rows)| (format!("blk.{index}.{name}"), *rows));
+            Linear::read(gguf, &named.collect::<Vec<_>>(), inputs)
+        };
+        let gain = |name: &str| {
+            let tensor = gguf.tensor(&gain_name(index, name))?;
+            tensor.expect_shape(&[width])?;
+            tensor.floats()
+        };
+        Ok(Self {
+            first_gain: gain("attn_norm")?,
+            mix: linear(&[("attn_q", queries), ("attn_k", keys), ("attn_v", keys)], width)?,
+            output: linear(&[("attn_output", width)], queries)?,
+            second_gain: gain("ffn_norm")?,
+            expand: linear(&[("ffn_gate", inner), ("ffn_up", inner)], width)?,
+            contract: linear(&[("ffn_down", width)], inner)?,
+        })
+    }
+
+    /// The names of its tensors.
+    fn names(&self, index: usize) -> impl Iterator<Item = String> {
+        let linears = [&self.mix, &self.output, &self.expand, &self.contract];
+        let gains = ["attn_norm", "ffn_norm"].map(|name| gain_name(index, name));
+        linears.into_iter().flat_map(Linear::names).chain(gains)
+    }
+}
+
+fn gain_name(index: usize, name: &str) -> String {
+    format!("blk.{index}.{name}.weight")
+}

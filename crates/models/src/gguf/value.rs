@@ -1,0 +1,203 @@
+//! Values of the metadata.
+
+use super::GgufError;
+use super::cursor::Cursor;
+
+/// One value of the metadata. Texts are those of the file; lists of numbers are read when they are asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value<'a> {
+    /// A whole number stored without a sign.
+    Unsigned(u64),
+    /// A whole number stored with a sign.
+    Signed(i64),
+    /// A number stored with a fraction.
+    Float(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A text.
+    Text(&'a str),
+    /// A list of texts.
+    Texts(Vec<&'a str>),
+    /// A list of numbers or flags.
+    Numbers(Numbers<'a>),
+}
+
+/// A list of numbers of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Numbers<'a> {
+    kind: Kind,
+    bytes: &'a [u8],
+}
+
+/// The kinds of single values, as GGUF numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    F32,
+    Flag,
+    U64,
+    I64,
+    F64,
+}
+
+/// The kinds that are no single value.
+const TEXT: u32 = 8;
+const LIST: u32 = 9;
+
+impl<'a> Value<'a> {
+    /// Reads the value of `key`: its kind, then itself.
+    pub(crate) fn read(cursor: &mut Cursor<'a>, key: &str) -> Result<Self, GgufError> {
+        match cursor.u32()? {
+            TEXT => Ok(Self::Text(cursor.text(usize::MAX)?)),
+            LIST => Self::read_list(cursor, key),
+            id => {
+                let kind = Kind::of(id, key)?;
+                let bytes = cursor.take(kind.bytes())?;
+                kind.read(bytes).ok_or_else(|| GgufError::kind(key, "true or false", "neither"))
+            }
+        }
+    }
+
+    fn read_list(cursor: &mut Cursor<'a>, key: &str) -> Result<Self, GgufError> {
+        match cursor.u32()? {
+            TEXT => {
+                // Every text has its length before it, eight bytes.
+                let count = cursor.count(8)?;
+                let mut texts = Vec::with_capacity(count);
+                for _ in 0..count {
+                    texts.push(cursor.text(usize::MAX)?);
+                }
+                Ok(Self::Texts(texts))
+            }
+            // No model needs lists of lists; refusing them keeps a file from nesting a million.
+            LIST => Err(GgufError::kind(key, "a list of single values", "a list of lists")),
+            id => {
+                let kind = Kind::of(id, key)?;
+                let count = cursor.count(kind.bytes())?;
+                let bytes = cursor.take(count * kind.bytes())?;
+                Ok(Self::Numbers(Numbers { kind, bytes }))
+            }
+        }
+    }
+
+    /// The error that this value, found under `key`, is not `expected`.
+    pub(crate) fn is_not(&self, expected: &'static str, key: &str) -> GgufError {
+        let found = match self {
+            Self::Unsigned(_) => "a whole number",
+            Self::Signed(_) => "a whole number with a sign",
+            Self::Float(_) => "a number with a fraction",
+            Self::Flag(_) => "true or false",
+            Self::Text(_) => "a text",
+            Self::Texts(_) => "a list of texts",
+            Self::Numbers(_) => "a list of numbers",
+        };
+        GgufError::kind(key, expected, found)
+    }
+}
+
+impl<'a> Numbers<'a> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / self.kind.bytes()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The numbers, if they are whole and each fits.
+    pub fn integers(&self) -> Option<impl ExactSizeIterator<Item = i64> + use<'a>> {
+        let kind = self.kind;
+        let whole = move |bytes: &[u8]| match kind.read(bytes) {
+            Some(Value::Unsigned(number)) => i64::try_from(number).ok(),
+            Some(Value::Signed(number)) => Some(number),
+            _ => None,
+        };
+        let each = self.bytes.chunks_exact(kind.bytes());
+        if !each.clone().all(|bytes| whole(bytes).is_some()) {
+            return None;
+        }
+        Some(each.map(move |bytes| whole(bytes).unwrap_or_default()))
+    }
+}
+
+impl Kind {
+    fn of(id: u32, key: &str) -> Result<Self, GgufError> {
+        Ok(match id {
+            0 => Self::U8,
+            1 => Self::I8,
+            2 => Self::U16,
+            3 => Self::I16,
+            4 => Self::U32,
+            5 => Self::I32,
+            6 => Self::F32,
+            7 => Self::Flag,
+            10 => Self::U64,
+            11 => Self::I64,
+            12 => Self::F64,
+            _ => return Err(GgufError::kind(key, "of a known kind", "of an unknown one")),
+        })
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 | Self::Flag => 1,
+            Self::U16 | Self::I16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    /// The value in [`Self::bytes`] bytes; `None` for a flag that is neither 0 nor 1.
+    fn read(self, bytes: &[u8]) -> Option<Value<'static>> {
+        let mut wide = [0; 8];
+        wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        let bits = u64::from_le_bytes(wide);
+        // The sign is moved to the top and back, which fills what is above the number with it.
+        let unused = 64 - 8 * u32::try_from(bytes.len()).ok()?;
+        let signed = (bits.cast_signed() << unused) >> unused;
+        Some(match self {
+            Self::U8 | Self::U16 | Self::U32 | Self::U64 => Value::Unsigned(bits),
+            Self::I8 | Self::I16 | Self::I32 | Self::I64 => Value::Signed(signed),
+            Self::F32 => Value::Float(f32::from_bits(u32::try_from(bits).ok()?).into()),
+            Self::F64 => Value::Float(f64::from_bits(bits)),
+            Self::Flag => Value::Flag(match bits {
+                0 => false,
+                1 => true,
+                _ => return None,
+            }),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_number_keeps_its_sign_and_size() {
+        let cases: [(u32, &[u8], Value<'_>); 7] = [
+            (0, &[255], Value::Unsigned(255)),
+            (1, &[255], Value::Signed(-1)),
+            (3, &[0, 128], Value::Signed(-32768)),
+            (5, &[254, 255, 255, 255], Value::Signed(-2)),
+            (6, &[0, 0, 192, 63], Value::Float(1.5)),
+            (7, &[1], Value::Flag(true)),
+            (10, &[255; 8], Value::Unsigned(u64::MAX)),
+        ];
+        for (id, bytes, expected) in cases {
+            let found = Kind::of(id, "key").unwrap().read(bytes);
+            assert_eq!(found, Some(expected), "kind {id}");
+        }
+        assert_eq!(Kind::Flag.read(&[2]), None);
+        for id in [8, 9, 13, u32::MAX] {
+            assert!(Kind::of(id, "key").is_err(), "kind {id}");
+        }
+    }
+}
