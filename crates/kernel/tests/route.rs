@@ -1,6 +1,6 @@
 //! Every path of the route: which there are, and what holds on all of them.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::panic, clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "tests")]
 
 use std::fmt::Write as _;
 
