@@ -34,6 +34,10 @@ static INTENTS: LazyLock<Rules> = LazyLock::new(|| {
     Rules::prepare(include_str!("../rules/intents.toml")).expect("the tests have read this file")
 });
 
+static REFUSALS: LazyLock<Rules> = LazyLock::new(|| {
+    Rules::prepare(include_str!("../rules/refusals.toml")).expect("the tests have read this file")
+});
+
 /// Secrets with fewer letters and digits are only looked for as they are.
 const MIN_SQUEEZED: usize = 6;
 /// Words in a row that only a copy has in common with the system prompt.
@@ -70,6 +74,14 @@ pub fn behaviour(answer: &str, watch: &Watch<'_>) -> Result<Vec<Finding>, TextTo
     findings.extend(dictated(answer, watch.prompt)?);
     findings.sort_by(|a, b| (a.span.start, &a.rule).cmp(&(b.span.start, &b.rule)));
     Ok(findings)
+}
+
+/// Whether an answer declines. Nothing follows from that but that this answer shows nothing (P2, P3).
+///
+/// # Errors
+/// [`TextTooLong`].
+pub fn declines(answer: &str) -> Result<bool, TextTooLong> {
+    Ok(!REFUSALS.scan(answer)?.findings.is_empty())
 }
 
 /// Which of the fourteen harmful topics a prompt asks for. Advice only: a topic is no injection,

@@ -35,7 +35,7 @@ pub mod transformer;
 
 mod weights;
 
-pub use behaviour::{Watch, behaviour, intents};
+pub use behaviour::{Watch, behaviour, declines, intents};
 pub use fields::{Field, fields};
 pub use finding::{Finding, Severity, View};
 pub use normalise::{MAX_TEXT_BYTES, Normalised, TextTooLong, normalise};

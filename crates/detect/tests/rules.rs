@@ -9,6 +9,7 @@ fn every_rule_finds_its_examples_and_every_pattern_fires() {
     let files = [
         include_str!("../rules/rules.toml"),
         include_str!("../rules/answers.toml"),
+        include_str!("../rules/refusals.toml"),
         include_str!("../rules/intents.toml"),
     ];
     for file in files {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use custody_kernel::id::Timestamp;
 
@@ -40,6 +40,11 @@ impl Clock {
             }
         }
     }
+}
+
+/// A moment to measure a duration from. No decision depends on it.
+pub fn moment() -> Instant {
+    Instant::now()
 }
 
 /// Fresh bytes from the operating system.

@@ -4,6 +4,8 @@
 //! in one SQLite file with a signed head elsewhere; a [`Session`] is a context that grows under one
 //! credential.
 //!
+//! A [`route::Router`] runs the pipeline over a suspicious text.
+//!
 //! The trusted base beside the kernel: [`ingress`] (labelling at ingress), [`principals`] (principal
 //! authentication), and `store/transaction.rs` (the decide-and-commit step of memory).
 
@@ -13,6 +15,7 @@ pub mod evidence;
 pub mod ingress;
 pub mod keys;
 pub mod principals;
+pub mod route;
 pub mod scratch;
 pub mod session;
 pub mod store;

@@ -28,6 +28,11 @@ pub trait ChatModel: Send + Sync {
     /// its weights. Two models of one identity give the same answer to a request that leaves nothing to chance.
     fn identity(&self) -> &str;
 
+    /// Whether it can be told of tools, and calls them in a form that no text can imitate.
+    fn knows_tools(&self) -> bool {
+        false
+    }
+
     /// The model's answer, all at once.
     ///
     /// # Errors

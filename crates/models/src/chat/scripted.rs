@@ -76,6 +76,8 @@ type Answers = BTreeMap<Sha256, Answer>;
 #[derive(Debug, Default)]
 struct Recording {
     answers: Answers,
+    /// Some request tells of tools.
+    has_tools: bool,
     /// Of the last line.
     model: Option<String>,
 }
@@ -87,6 +89,7 @@ impl Recording {
             let line = index + 1;
             let parsed: Line = serde_json::from_str(text)
                 .map_err(|cause| RecordingError::Line { line, detail: cause.to_string() })?;
+            recording.has_tools |= !parsed.request.tools.is_empty();
             match recording.answers.entry(digest(&parsed.request)) {
                 Entry::Occupied(known) if *known.get() != parsed.answer => {
                     return Err(RecordingError::Conflict { line });
@@ -111,6 +114,7 @@ fn digest(request: &Request) -> Sha256 {
 pub struct ScriptedModel {
     identity: String,
     answers: Answers,
+    has_tools: bool,
 }
 
 impl ScriptedModel {
@@ -130,13 +134,19 @@ impl ScriptedModel {
     /// [`RecordingError`].
     pub fn parse(text: &str) -> Result<Self, RecordingError> {
         let identity = format!("scripted/sha256:{}", Sha256::of(text.as_bytes()));
-        Ok(Self { identity, answers: Recording::parse(text)?.answers })
+        let Recording { answers, has_tools, .. } = Recording::parse(text)?;
+        Ok(Self { identity, answers, has_tools })
     }
 }
 
 impl ChatModel for ScriptedModel {
     fn identity(&self) -> &str {
         &self.identity
+    }
+
+    /// Whether the recorded model did.
+    fn knows_tools(&self) -> bool {
+        self.has_tools
     }
 
     fn answer_in_pieces(
@@ -180,7 +190,7 @@ impl<M: ChatModel> Recorder<M> {
         let mut file =
             File::options().read(true).append(true).create(true).open(path).map_err(read)?;
         let text = io::read_to_string(&mut file).map_err(read)?;
-        let Recording { answers, model: recorded } = Recording::parse(&text)?;
+        let Recording { answers, model: recorded, .. } = Recording::parse(&text)?;
         if let Some(found) = recorded.filter(|found| found != model.identity()) {
             let wanted = model.identity().to_owned();
             return Err(RecordingError::AnotherModel { found, wanted });
@@ -196,6 +206,10 @@ impl<M: ChatModel> ChatModel for Recorder<M> {
     /// That of the model.
     fn identity(&self) -> &str {
         self.model.identity()
+    }
+
+    fn knows_tools(&self) -> bool {
+        self.model.knows_tools()
     }
 
     fn answer_in_pieces(

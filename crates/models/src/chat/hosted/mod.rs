@@ -207,6 +207,11 @@ impl ChatModel for HostedModel {
         &self.identity
     }
 
+    /// Most do; one that does not says so with an error.
+    fn knows_tools(&self) -> bool {
+        true
+    }
+
     fn answer(&self, request: &Request) -> Result<Answer, ChatError> {
         self.ask(request, None)
     }

@@ -1,0 +1,257 @@
+//! The pipeline, run: texts and models on this side, the kernel's questions on the other.
+//!
+//! In reading order: [`repair`] takes an attack out of a text, `compare` looks at what that did, [`sandbox`] lets an
+//! agent read a text that has nothing to lose. [`Router`] asks them as [`custody_kernel::route`] says, and adds no
+//! decision of its own. Every error of a stage is an answer to the kernel, *undecided*, which never goes to production.
+//!
+//! Source: pipeline paper, stages 2 to 6.
+
+pub mod repair;
+pub mod sandbox;
+
+mod compare;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use custody_detect::screen::{Kind, Screener};
+use custody_kernel::route::{
+    Compared, Heard, Mended, Outcome, RoutePolicy, Screened, Stage, Step, Subject, Tried,
+    Undecided, start,
+};
+use custody_models::chat::{ChatModel, Usage};
+
+use crate::clock;
+use repair::{Repaired, Repairer};
+use sandbox::Sandbox;
+
+/// A prefilter is sure from this score on.
+///
+/// Source: PIPE's confidence gate.
+const SURE_FROM: f64 = 0.85;
+
+/// The stages, ready to run. Sharing one between threads is fine.
+#[derive(Clone)]
+pub struct Router {
+    policy: RoutePolicy,
+    screener: Screener,
+    model: Option<Arc<dyn ChatModel>>,
+    sandbox: sandbox::Options,
+}
+
+/// Where a text went, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Routed {
+    /// The end.
+    pub outcome: Outcome,
+    /// What repair made of the text, where it was asked.
+    pub repaired: Option<Repaired>,
+    /// The stages that were asked, in order. Their answers alone decide the same again: [`Routed::answers`].
+    pub passed: Vec<Passed>,
+}
+
+/// A stage that was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passed {
+    /// About which text.
+    pub subject: Subject,
+    /// Its answer.
+    pub heard: Heard,
+    /// What it rests on, in a line for people.
+    pub because: String,
+    /// How long it took.
+    pub took: Duration,
+    /// What models read and wrote for it.
+    pub usage: Usage,
+}
+
+/// An answer of a stage, with what it rests on and cost.
+pub(crate) struct Said<T> {
+    pub(crate) answer: Result<T, Undecided>,
+    pub(crate) because: String,
+    pub(crate) usage: Usage,
+}
+
+impl Router {
+    /// Screens with `screener`; without a model, what it finds suspicious stays undecided.
+    pub fn new(screener: Screener, model: Option<Arc<dyn ChatModel>>) -> Self {
+        Self {
+            policy: RoutePolicy::default(),
+            screener,
+            model,
+            sandbox: sandbox::Options::default(),
+        }
+    }
+
+    /// With another policy.
+    #[must_use]
+    pub fn with_policy(self, policy: RoutePolicy) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// With another sandbox.
+    #[must_use]
+    pub fn with_sandbox(self, sandbox: sandbox::Options) -> Self {
+        Self { sandbox, ..self }
+    }
+
+    /// Routes `text`, which is for an assistant what `kind` says: a user's words, or what it reads for somebody.
+    pub fn route(&self, text: &str, kind: Kind) -> Routed {
+        let mut route =
+            Route { router: self, original: text, kind, repaired: None, passed: Vec::new() };
+        let mut step = start(self.policy);
+        let outcome = loop {
+            step = match step {
+                Step::Prefilter(asked) => {
+                    let subject = asked.subject();
+                    asked.answer(route.ask(subject, Heard::Prefilter, Route::prefilter))
+                }
+                Step::Sandbox(asked) => {
+                    let subject = asked.subject();
+                    asked.answer(route.ask(subject, Heard::Sandbox, Route::sandbox))
+                }
+                Step::Repair(asked) => {
+                    asked.answer(route.ask(Subject::Original, Heard::Repair, Route::repair))
+                }
+                Step::Compare(asked) => {
+                    asked.answer(route.ask(Subject::Repaired, Heard::Compare, Route::compare))
+                }
+                Step::Done(outcome) => break outcome,
+            };
+        };
+        Routed { outcome, repaired: route.repaired, passed: route.passed }
+    }
+}
+
+/// A route under way.
+struct Route<'a> {
+    router: &'a Router,
+    original: &'a str,
+    kind: Kind,
+    repaired: Option<Repaired>,
+    passed: Vec<Passed>,
+}
+
+impl Route<'_> {
+    /// Asks a stage and writes down what it said.
+    fn ask<T: Copy>(
+        &mut self,
+        subject: Subject,
+        heard: fn(Result<T, Undecided>) -> Heard,
+        stage: fn(&mut Self, Subject) -> Said<T>,
+    ) -> Result<T, Undecided> {
+        let began = clock::moment();
+        let Said { answer, because, usage } = stage(self, subject);
+        self.passed.push(Passed {
+            subject,
+            heard: heard(answer),
+            because,
+            took: clock::moment().saturating_duration_since(began),
+            usage,
+        });
+        answer
+    }
+
+    fn text(&self, subject: Subject) -> &str {
+        match (subject, &self.repaired) {
+            (Subject::Repaired, Some(repaired)) => &repaired.text,
+            (Subject::Original, _) | (Subject::Repaired, None) => self.original,
+        }
+    }
+
+    fn prefilter(&mut self, subject: Subject) -> Said<Screened> {
+        match self.router.screener.screen(self.text(subject), self.kind) {
+            Ok(verdict) => {
+                let answer = match (verdict.flagged, verdict.score >= SURE_FROM) {
+                    (false, _) => Screened::Clean,
+                    (true, false) => Screened::Suspicious,
+                    (true, true) => Screened::SuspiciousForSure,
+                };
+                let rules: Vec<&str> =
+                    verdict.findings.iter().map(|found| found.rule.as_str()).collect();
+                let because = format!("score {:.2}, {}", verdict.score, verdict.stage.name());
+                let because = if rules.is_empty() {
+                    because
+                } else {
+                    format!("{because}: {}", rules.join(", "))
+                };
+                Said { answer: Ok(answer), because, usage: Usage::default() }
+            }
+            Err(why) => Said::failed(&why),
+        }
+    }
+
+    fn sandbox(&mut self, subject: Subject) -> Said<Tried> {
+        let Some(model) = &self.router.model else { return Said::no_model() };
+        let sandbox = Sandbox::new(model.as_ref(), &self.router.sandbox);
+        sandbox.try_out(self.text(subject), self.kind)
+    }
+
+    fn repair(&mut self, _: Subject) -> Said<Mended> {
+        let repairer = Repairer::new(self.router.model.as_deref());
+        let (said, repaired) = repairer.repair(self.original);
+        self.repaired = repaired;
+        said
+    }
+
+    fn compare(&mut self, _: Subject) -> Said<Compared> {
+        match &self.repaired {
+            Some(repaired) => compare::compare(self.original, repaired),
+            None => Said::failed(&"there is no repaired text"),
+        }
+    }
+}
+
+impl Routed {
+    /// The text that may go to production; none when nothing may.
+    pub fn production<'a>(&'a self, original: &'a str) -> Option<&'a str> {
+        let Outcome::Production(release) = &self.outcome else { return None };
+        match release.subject() {
+            Subject::Original => Some(original),
+            Subject::Repaired => self.repaired.as_ref().map(|repaired| repaired.text.as_str()),
+        }
+    }
+
+    /// What the stages said: enough for [`custody_kernel::route::replay`].
+    pub fn answers(&self) -> Vec<Heard> {
+        self.passed.iter().map(|passed| passed.heard).collect()
+    }
+
+    /// What to do about an undecided route, in a sentence; none for others.
+    pub fn advice(&self) -> Option<&'static str> {
+        match self.outcome {
+            Outcome::Undecided { why: Undecided::NoModel, .. } => Some(
+                "it looks suspicious and there is no model to try it with; name one with --model, \
+                 for instance after `custody models fetch smollm2-135m-instruct`",
+            ),
+            Outcome::Undecided { stage: Stage::Prefilter, .. } => {
+                Some("it could not be screened; shorten it, or look at it yourself")
+            }
+            Outcome::Undecided { why: Undecided::Failed, .. } => {
+                Some("the model failed; try again when it answers")
+            }
+            Outcome::Undecided { why: Undecided::Refused | Undecided::Unclear, .. } => Some(
+                "the model's answers show nothing; look at it yourself, or take a stronger model",
+            ),
+            Outcome::Production(_) | Outcome::Unrecoverable => None,
+        }
+    }
+}
+
+impl<T> Said<T> {
+    pub(crate) fn new(
+        answer: Result<T, Undecided>,
+        because: impl Into<String>,
+        usage: Usage,
+    ) -> Self {
+        Self { answer, because: because.into(), usage }
+    }
+
+    fn no_model() -> Self {
+        Self::new(Err(Undecided::NoModel), "there is no model", Usage::default())
+    }
+
+    pub(crate) fn failed(why: &impl std::fmt::Display) -> Self {
+        Self::new(Err(Undecided::Failed), why.to_string(), Usage::default())
+    }
+}
