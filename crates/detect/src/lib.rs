@@ -30,7 +30,6 @@ pub mod rules;
 pub mod screen;
 pub mod segments;
 pub mod structure;
-
 pub mod transformer;
 
 mod weights;

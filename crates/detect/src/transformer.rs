@@ -158,7 +158,7 @@ fn suspected(text: &str, heard: &[Heard], kind: Kind) -> Vec<Heard> {
         Kind::Content | Kind::Unknown => windows(text),
     };
     let worst = |range: Range<usize>| {
-        // Both are in the order of the text, and neither overlaps itself out of order.
+        // What was heard stands apart and in the order of the text.
         let first = heard.partition_point(|heard| heard.range.end <= range.start);
         let inside = heard[first..].iter().take_while(|heard| heard.range.start < range.end);
         let decision = inside.map(|heard| heard.decision).max_by(f64::total_cmp)?;

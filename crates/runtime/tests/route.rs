@@ -91,7 +91,7 @@ fn clean_text_needs_no_model_and_suspicious_text_says_that_it_does() {
     assert_eq!(routed.passed.len(), 1);
     let routed = route(MIXED, None);
     assert_eq!((routed.outcome.reason(), routed.production(MIXED)), (Reason::Undecided, None));
-    assert!(routed.advice().unwrap().contains("--model"));
+    assert!(routed.advice().unwrap().contains("`custody models fetch smollm2-135m-instruct`"));
 }
 
 #[test]

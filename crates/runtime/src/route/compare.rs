@@ -2,20 +2,17 @@
 //!
 //! Words decide, not a model: whoever wrote the attack may have had a hand in what a rewriting model says.
 
-use std::collections::BTreeSet;
-
 use custody_kernel::route::Compared;
 use custody_models::chat::Usage;
 
 use super::Said;
 use super::repair::Repaired;
+use super::words::words;
 
 /// The part of the repaired text's words that must stand in what was left of the original.
 const FROM_THE_REST: f64 = 0.6;
 /// The part of the rest's words that must stand in the repaired text.
 const OF_THE_REST: f64 = 0.3;
-/// Words that carry meaning are at least this long, in characters.
-const MIN_WORD: usize = 4;
 
 /// Compares the repaired text with what stripping left of `original`.
 pub(super) fn compare(original: &str, repaired: &Repaired) -> Said<Compared> {
@@ -38,18 +35,13 @@ pub(super) fn compare(original: &str, repaired: &Repaired) -> Said<Compared> {
 
 /// What an action could be aimed at: addresses, paths, numbers of three digits or more.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
-    let trimmed = |word: &'_ str| -> bool {
+    let is_target = |word: &&str| {
         let digits = word.bytes().filter(u8::is_ascii_digit).count();
         digits >= 3 || word.contains(['@', '/', '\\']) || word.trim_matches('.').contains('.')
     };
     text.split_whitespace()
         .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
-        .filter(move |word| trimmed(word))
-}
-
-fn words(text: &str) -> BTreeSet<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    words.filter(|word| word.chars().count() >= MIN_WORD).map(str::to_lowercase).collect()
+        .filter(is_target)
 }
 
 /// All of nothing is all.

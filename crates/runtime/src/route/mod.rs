@@ -10,6 +10,7 @@ pub mod repair;
 pub mod sandbox;
 
 mod compare;
+mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -221,8 +222,8 @@ impl Routed {
     pub fn advice(&self) -> Option<&'static str> {
         match self.outcome {
             Outcome::Undecided { why: Undecided::NoModel, .. } => Some(
-                "it looks suspicious and there is no model to try it with; name one with --model, \
-                 for instance after `custody models fetch smollm2-135m-instruct`",
+                "it looks suspicious and there is no model to try it with; give it one, for instance by \
+                 `custody models fetch smollm2-135m-instruct`",
             ),
             Outcome::Undecided { stage: Stage::Prefilter, .. } => {
                 Some("it could not be screened; shorten it, or look at it yourself")

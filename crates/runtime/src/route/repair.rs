@@ -3,7 +3,7 @@
 //! The model is shown what the rules left, fenced as data, and answers with a JSON object that holds the intent or
 //! `null`. Whatever else it says is no repair. What it writes is stripped once more and then verified like any text.
 //!
-//! Source: PIPE step 4; PRIOR-ART 2.4, P9 to P12.
+//! Source: PIPE step 4; PRIOR-ART 2.4, P9, P10, P11 and P12.
 
 use std::ops::Range;
 
@@ -80,8 +80,7 @@ impl<'a> Repairer<'a> {
             return nothing("nothing is left without the attack", Usage::default());
         }
         let Some(model) = self.model else {
-            let said = Said::new(Err(Undecided::NoModel), "there is no model", Usage::default());
-            return (said, None);
+            return (Said::no_model(), None);
         };
         let answer = match model.answer(&request(&stripped.text)) {
             Ok(answer) => answer,

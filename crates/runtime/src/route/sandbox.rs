@@ -7,8 +7,6 @@
 //!
 //! Source: PIPE step 3; PRIOR-ART 2.4, P1 to P4.
 
-use std::collections::BTreeSet;
-
 use custody_detect::screen::Kind;
 use custody_detect::{Watch, behaviour, declines};
 use custody_kernel::digest::Digest;
@@ -17,6 +15,7 @@ use custody_models::chat::{Answer, ChatModel, Finish, Message, Request, Role, To
 use serde_json::json;
 
 use super::Said;
+use super::words::words;
 
 /// How texts are tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,8 +36,6 @@ impl Default for Options {
 
 /// A finding from this confidence on is a compromise.
 const SURE: f64 = 0.5;
-/// Words that carry meaning are at least this long, in characters.
-const MIN_WORD: usize = 4;
 
 /// What one sample shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -214,10 +211,6 @@ fn is_to_the_point(answer: &str, text: &str, kind: Kind) -> bool {
             Some(summary) => summary,
             None => return false,
         },
-    };
-    let words = |text: &str| -> BTreeSet<String> {
-        let words = text.split(|c: char| !c.is_alphanumeric());
-        words.filter(|word| word.chars().count() >= MIN_WORD).map(str::to_lowercase).collect()
     };
     words(about).intersection(&words(text)).next().is_some()
 }

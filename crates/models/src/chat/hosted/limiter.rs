@@ -11,7 +11,7 @@ use crate::sha256::Sha256;
 /// The limiters of this process, by a digest of address and key: the key itself is not kept here.
 ///
 /// A global, because the limit is the account's: one that belongs to an object is none for a program that makes an
-/// object per request.
+/// object per request (P16).
 static LIMITERS: Mutex<BTreeMap<Sha256, Arc<Limiter>>> = Mutex::new(BTreeMap::new());
 
 /// The places in the queue to one account.
