@@ -3,6 +3,7 @@
 //! It is looked for in the user's configuration folder or where `--config` says, never in the working
 //! folder: an agent's workspace is not a place to take orders from.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -17,6 +18,7 @@ pub(crate) struct Config {
     pub(crate) replay: ReplayConfig,
     pub(crate) models: FolderConfig,
     pub(crate) data: FolderConfig,
+    pub(crate) language_model: LanguageModelConfig,
 }
 
 /// Where the store and its keys are.
@@ -32,6 +34,16 @@ pub(crate) struct StoreConfig {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct FolderConfig {
     pub(crate) dir: Option<PathBuf>,
+}
+
+/// Which language model is asked where none is named. Keys never stand here.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LanguageModelConfig {
+    pub(crate) model: Option<String>,
+    pub(crate) endpoint: Option<String>,
+    pub(crate) key_variable: Option<String>,
+    pub(crate) requests_per_minute: Option<NonZeroU32>,
 }
 
 /// How traces are read.

@@ -7,6 +7,7 @@ pub(crate) mod detector;
 pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod keys;
+pub(crate) mod language_model;
 pub(crate) mod ledger;
 pub(crate) mod memory;
 pub(crate) mod models;

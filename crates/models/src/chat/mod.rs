@@ -21,6 +21,7 @@ pub use request::{Answer, Finish, Request, Usage};
 pub use scripted::{Recorder, RecordingError, ScriptedModel};
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A model that answers conversations.
 pub trait ChatModel: Send + Sync {
@@ -51,4 +52,26 @@ pub trait ChatModel: Send + Sync {
         request: &Request,
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<Answer, ChatError>;
+}
+
+impl<M: ChatModel + ?Sized> ChatModel for Arc<M> {
+    fn identity(&self) -> &str {
+        (**self).identity()
+    }
+
+    fn knows_tools(&self) -> bool {
+        (**self).knows_tools()
+    }
+
+    fn answer(&self, request: &Request) -> Result<Answer, ChatError> {
+        (**self).answer(request)
+    }
+
+    fn answer_in_pieces(
+        &self,
+        request: &Request,
+        show: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Answer, ChatError> {
+        (**self).answer_in_pieces(request, show)
+    }
 }
