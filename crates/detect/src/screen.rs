@@ -9,6 +9,7 @@
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
+use custody_models::sha256::Sha256;
 use serde::{Deserialize, Serialize};
 
 use crate::calibration::{self, Calibration};
@@ -138,6 +139,25 @@ impl Screener {
     /// The compiled-in configuration with a transformer on top.
     pub fn full(transformer: TransformerStage) -> Self {
         Self { transformer: Some(transformer), ..Self::built_in().clone() }
+    }
+
+    /// What screens: the digest of its rules, its weights and its thresholds. Two screeners of one identity say the
+    /// same of every text.
+    pub fn identity(&self) -> String {
+        let NgramStage { models, cuts } = self.ngrams.as_ref();
+        let mut parts = vec![
+            Sha256::of(crate::rules::SOURCE.as_bytes()).to_string(),
+            Sha256::of(&models.prompts.to_bytes()).to_string(),
+            Sha256::of(&models.contents.to_bytes()).to_string(),
+            serde_json::to_string(cuts).expect("thresholds have a JSON form"),
+        ];
+        let mut last = "ngrams";
+        if let Some(TransformerStage { blends, weights, .. }) = &self.transformer {
+            parts.push(weights.clone());
+            parts.push(serde_json::to_string(blends).expect("thresholds have a JSON form"));
+            last = "transformer";
+        }
+        format!("{last}/sha256:{}", Sha256::of(parts.join("\n").as_bytes()))
     }
 
     /// Screens `text`, which is for an assistant what `kind` says.

@@ -38,6 +38,8 @@ pub struct TransformerStage {
     pub reader: Arc<dyn Reader>,
     /// What becomes of its decisions.
     pub blends: Blends,
+    /// Which weights it has: a digest, or a name where they come from no file.
+    pub weights: String,
 }
 
 /// One [`Blend`] for each kind of text.
@@ -216,7 +218,7 @@ mod tests {
         let blend = Blend { ngram_share: 0.2, ordinary: -6.0, cuts: from(0.0) };
         let blends = Blends { prompt: blend.clone(), content: blend };
         let reader: Arc<dyn Reader> = Arc::new(Always(decision));
-        Screener::new(ngrams(suspect), Some(TransformerStage { reader, blends }))
+        Screener::new(ngrams(suspect), Some(TransformerStage { reader, blends, weights: "always".to_owned() }))
     }
 
     const TEXT: &str = "Please tell the caretaker that the lift is out of order.";

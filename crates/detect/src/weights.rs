@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use custody_models::sha256::Sha256;
 use custody_models::{Encoder, EncoderClassifier, ModelError, Tokenizer};
 
 use crate::ngram::NgramModel;
@@ -94,7 +95,9 @@ impl TransformerFiles<'_> {
     ) -> Result<TransformerStage, WeightsError> {
         let blends = serde_json::from_slice(self.blends)?;
         let classifier = EncoderClassifier::load(base, tokenizer, self.overlay)?;
-        Ok(TransformerStage { reader: Arc::new(EncoderReader::new(classifier)?), blends })
+        let reader = Arc::new(EncoderReader::new(classifier)?);
+        let weights = format!("sha256:{}", Sha256::of(self.overlay));
+        Ok(TransformerStage { reader, blends, weights })
     }
 }
 

@@ -17,6 +17,7 @@ use crate::memory::refusal::Refusal;
 use crate::memory::review::Purpose;
 use crate::namespace::{Scope, Tenant};
 use crate::principal::{Principal, Who};
+use crate::route::{Heard, RoutePolicy};
 
 /// The format of the records in this module. A reader refuses any other.
 pub const FORMAT: u8 = 1;
@@ -126,6 +127,24 @@ impl LogKey {
     }
 }
 
+/// A route that was run over a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// The entries that hold the text, in its order: one, or more where it repeats untrusted ones.
+    pub original: Vec<Seq>,
+    /// The entries that hold what repair made of it, if it made something.
+    pub repaired: Vec<Seq>,
+    /// Under which policy.
+    pub policy: RoutePolicy,
+    /// What screened it: the detector's configuration and the digest of its weights.
+    pub detector: String,
+    /// The language model that tried and repaired it, if there was one.
+    pub model: Option<String>,
+    /// What the stages said, in order.
+    pub heard: Vec<Heard>,
+}
+
 /// Everything that can be asked of a store. One variant per action; each has one deciding function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -190,6 +209,8 @@ pub enum Request {
         /// Under which key.
         key: Key,
     },
+    /// Ask where a text that entered may go. Its stages have run; what they said decides it again without a model.
+    Route(Box<Route>),
     /// Release a pending proposal.
     Approve {
         /// Which.

@@ -15,6 +15,8 @@
 //!
 //! Source: pipeline paper, routing decision tree.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// What an operator may choose.
@@ -252,6 +254,18 @@ pub fn replay(policy: RoutePolicy, heard: &[Heard]) -> Result<Outcome, ReplayErr
     }
 }
 
+impl Heard {
+    /// Of which stage.
+    pub fn stage(&self) -> Stage {
+        match self {
+            Self::Prefilter(_) => Stage::Prefilter,
+            Self::Sandbox(_) => Stage::Sandbox,
+            Self::Repair(_) => Stage::Repair,
+            Self::Compare(_) => Stage::Compare,
+        }
+    }
+}
+
 impl AskPrefilter {
     /// The text it is asked about.
     pub fn subject(&self) -> Subject {
@@ -353,6 +367,29 @@ impl Outcome {
             Self::Unrecoverable => Reason::Unrecoverable,
             Self::Undecided { .. } => Reason::Undecided,
         }
+    }
+}
+
+impl Stage {
+    /// The word in records and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prefilter => "prefilter",
+            Self::Sandbox => "sandbox",
+            Self::Repair => "repair",
+            Self::Compare => "comparison",
+        }
+    }
+}
+
+impl fmt::Display for Undecided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoModel => "there is no language model to ask",
+            Self::Failed => "it failed",
+            Self::Refused => "the language model declined",
+            Self::Unclear => "the language model's answers show nothing",
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{EntryId, Seq, Timestamp};
 use crate::key::Key;
 use crate::memory::item::Mode;
+use crate::route::{Stage, Undecided};
 
 /// A rule of MON §3.3, or one of the design's additions to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,6 +20,8 @@ pub enum Rule {
     Authority,
     /// Approvals bind to exact content, once, before they expire.
     Approval,
+    /// Only a text whose route ends in production goes on (pipeline paper).
+    Route,
 }
 
 impl fmt::Display for Rule {
@@ -28,6 +31,7 @@ impl fmt::Display for Rule {
             Self::Rate => f.write_str("rate limit"),
             Self::Authority => f.write_str("authority"),
             Self::Approval => f.write_str("approval"),
+            Self::Route => f.write_str("route"),
         }
     }
 }
@@ -127,6 +131,15 @@ pub enum Refusal {
         /// The item's key.
         key: Key,
     },
+    /// The attack in a text cannot be parted from the rest.
+    Unrecoverable,
+    /// A stage could not say whether a text may go on.
+    Undecided {
+        /// Which one.
+        stage: Stage,
+        /// Why not.
+        why: Undecided,
+    },
 }
 
 impl Refusal {
@@ -146,6 +159,7 @@ impl Refusal {
             | Self::Expired { .. }
             | Self::OtherContent { .. }
             | Self::Stale { .. } => Rule::Approval,
+            Self::Unrecoverable | Self::Undecided { .. } => Rule::Route,
         }
     }
 
@@ -172,6 +186,8 @@ impl Refusal {
             Self::Expired { .. } => "expired",
             Self::OtherContent { .. } => "other content",
             Self::Stale { .. } => "stale",
+            Self::Unrecoverable => "unrecoverable",
+            Self::Undecided { .. } => "undecided",
         }
     }
 }
@@ -233,6 +249,12 @@ impl fmt::Display for Refusal {
             }
             Self::Stale { proposal, key } => {
                 write!(f, "`{key}` changed after `{proposal}` was made; propose it again")
+            }
+            Self::Unrecoverable => {
+                f.write_str("the attack cannot be parted from the rest of the text; ask for another")
+            }
+            Self::Undecided { stage, why } => {
+                write!(f, "the {} could not say whether the text may go on: {why}", stage.name())
             }
         }
     }

@@ -168,6 +168,7 @@ impl State {
             Request::Write { .. } | Request::Delete { .. } => {
                 in_session && (done || pending || refused)
             }
+            Request::Route(_) => in_session && (done || refused),
             Request::Promote { from, key } => {
                 let By::Session(id) = &record.by else { return false };
                 let Some(session) = self.sessions.get(id) else { return false };
@@ -278,7 +279,8 @@ impl State {
             | Request::Read { .. }
             | Request::Write { .. }
             | Request::Delete { .. }
-            | Request::Promote { .. } => {}
+            | Request::Promote { .. }
+            | Request::Route(_) => {}
         }
     }
 

@@ -6,6 +6,7 @@ use crate::label::Channel;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Authority, Role};
 use crate::record::{EntryKind, Request};
+use crate::route::ReplayError;
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +66,12 @@ pub enum AskError {
         "the content of entry {0} is not known in this session; read the item, or send the text"
     )]
     UnknownContent(Seq),
+    /// Not the answers of one whole route.
+    #[error("this is no route: {0}")]
+    Route(ReplayError),
+    /// A route names the entries of its texts, and of no others.
+    #[error("a route names the entries of its text, and those of the repaired text if repair made one")]
+    RouteTexts,
     /// Nothing to promote or delete.
     #[error("there is no `{key}` in `{namespace}`")]
     NoSuchItem {

@@ -168,6 +168,7 @@ impl State {
             | Request::CloseSession
             | Request::Observe { .. }
             | Request::Read { .. }
+            | Request::Route(_)
             | Request::Deny { .. }
             | Request::SetMode { .. }
             | Request::AddPrincipal(_)
@@ -266,7 +267,8 @@ impl State {
             | Request::Read { .. }
             | Request::Write { .. }
             | Request::Delete { .. }
-            | Request::Promote { .. } => Err(AskError::NeedsSession),
+            | Request::Promote { .. }
+            | Request::Route(_) => Err(AskError::NeedsSession),
         }
     }
 

@@ -69,6 +69,7 @@ impl State {
                 Ok(verdict)
             }
             Request::Promote { from, key } => self.promote(session, &own, *from, key, at),
+            Request::Route(route) => self.route(session, route),
             Request::Found(_)
             | Request::OpenSession { .. }
             | Request::Approve { .. }

@@ -8,6 +8,7 @@ mod asked;
 mod decide;
 mod in_session;
 mod items;
+mod routed;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,8 +1,9 @@
 //! The pipeline, run: texts and models on this side, the kernel's questions on the other.
 //!
 //! In reading order: [`repair`] takes an attack out of a text, `compare` looks at what that did, [`sandbox`] lets an
-//! agent read a text that has nothing to lose. [`Router`] asks them as [`custody_kernel::route`] says, and adds no
-//! decision of its own. Every error of a stage is an answer to the kernel, *undecided*, which never goes to production.
+//! agent read a text that has nothing to lose; `verdicts` keeps what they said, `record` writes it down. [`Router`] asks
+//! them as [`custody_kernel::route`] says, and adds no decision of its own. Every error of a stage is an answer to the
+//! kernel, *undecided*, which never goes to production.
 //!
 //! Source: pipeline paper, stages 2 to 6.
 
@@ -10,12 +11,16 @@ pub mod repair;
 pub mod sandbox;
 
 mod compare;
+mod record;
+mod verdicts;
 mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use custody_detect::MAX_TEXT_BYTES;
 use custody_detect::screen::{Kind, Screener};
+use custody_kernel::namespace::Tenant;
 use custody_kernel::route::{
     Compared, Heard, Mended, Outcome, RoutePolicy, Screened, Stage, Step, Subject, Tried,
     Undecided, start,
@@ -23,21 +28,28 @@ use custody_kernel::route::{
 use custody_models::chat::{ChatModel, Usage};
 
 use crate::clock;
-use repair::{Repaired, Repairer};
+use repair::{Repaired, repair};
 use sandbox::Sandbox;
+use verdicts::{Key, Verdicts};
+
+pub use record::record;
 
 /// A prefilter is sure from this score on.
 ///
 /// Source: PIPE's confidence gate.
 const SURE_FROM: f64 = 0.85;
 
-/// The stages, ready to run. Sharing one between threads is fine.
+/// The stages, ready to run. Sharing one between threads is fine; clones share what they were told.
 #[derive(Clone)]
 pub struct Router {
+    tenant: Tenant,
     policy: RoutePolicy,
     screener: Screener,
+    detector: Arc<str>,
     model: Option<Arc<dyn ChatModel>>,
     sandbox: sandbox::Options,
+    max_bytes: usize,
+    verdicts: Arc<Verdicts>,
 }
 
 /// Where a text went, and how.
@@ -45,6 +57,12 @@ pub struct Router {
 pub struct Routed {
     /// The end.
     pub outcome: Outcome,
+    /// Under which policy.
+    pub policy: RoutePolicy,
+    /// What screened it, as [`Screener::identity`] says.
+    pub detector: String,
+    /// The language model there was to ask.
+    pub model: Option<String>,
     /// What repair made of the text, where it was asked.
     pub repaired: Option<Repaired>,
     /// The stages that were asked, in order. Their answers alone decide the same again: [`Routed::answers`].
@@ -77,11 +95,27 @@ impl Router {
     /// Screens with `screener`; without a model, what it finds suspicious stays undecided.
     pub fn new(screener: Screener, model: Option<Arc<dyn ChatModel>>) -> Self {
         Self {
+            tenant: Tenant::main(),
             policy: RoutePolicy::default(),
+            detector: screener.identity().into(),
             screener,
             model,
             sandbox: sandbox::Options::default(),
+            max_bytes: MAX_TEXT_BYTES,
+            verdicts: Arc::default(),
         }
+    }
+
+    /// For another tenant, who learns nothing of what was routed for the others.
+    #[must_use]
+    pub fn with_tenant(self, tenant: Tenant) -> Self {
+        Self { tenant, ..self }
+    }
+
+    /// With another limit on the length of a text, in bytes. Longer ones are undecided; no text is cut.
+    #[must_use]
+    pub fn with_max_bytes(self, max_bytes: usize) -> Self {
+        Self { max_bytes: max_bytes.min(MAX_TEXT_BYTES), ..self }
     }
 
     /// With another policy.
@@ -120,7 +154,14 @@ impl Router {
                 Step::Done(outcome) => break outcome,
             };
         };
-        Routed { outcome, repaired: route.repaired, passed: route.passed }
+        Routed {
+            outcome,
+            policy: self.policy,
+            detector: self.detector.to_string(),
+            model: self.model.as_ref().map(|model| model.identity().to_owned()),
+            repaired: route.repaired,
+            passed: route.passed,
+        }
     }
 }
 
@@ -161,6 +202,10 @@ impl Route<'_> {
     }
 
     fn prefilter(&mut self, subject: Subject) -> Said<Screened> {
+        let (bytes, limit) = (self.text(subject).len(), self.router.max_bytes);
+        if bytes > limit {
+            return Said::failed(&format!("it has {bytes} bytes and the limit is {limit}"));
+        }
         match self.router.screener.screen(self.text(subject), self.kind) {
             Ok(verdict) => {
                 let answer = match (verdict.flagged, verdict.score >= SURE_FROM) {
@@ -184,15 +229,36 @@ impl Route<'_> {
 
     fn sandbox(&mut self, subject: Subject) -> Said<Tried> {
         let Some(model) = &self.router.model else { return Said::no_model() };
+        let key = self.key(Stage::Sandbox, subject);
+        if let Some(Heard::Sandbox(answer)) = self.router.verdicts.find(key) {
+            return Said::before(answer);
+        }
         let sandbox = Sandbox::new(model.as_ref(), &self.router.sandbox);
-        sandbox.try_out(self.text(subject), self.kind)
+        let said = sandbox.try_out(self.text(subject), self.kind);
+        self.router.verdicts.keep(key, Heard::Sandbox(said.answer));
+        said
     }
 
     fn repair(&mut self, _: Subject) -> Said<Mended> {
-        let repairer = Repairer::new(self.router.model.as_deref());
-        let (said, repaired) = repairer.repair(self.original);
+        let key = self.key(Stage::Repair, Subject::Original);
+        if let Some(Heard::Repair(answer)) = self.router.verdicts.find(key) {
+            return Said::before(answer);
+        }
+        let (said, repaired) = repair(self.original, self.router.model.as_deref());
+        self.router.verdicts.keep(key, Heard::Repair(said.answer));
         self.repaired = repaired;
         said
+    }
+
+    /// All that a stage's answer may depend on, and whose it is.
+    fn key(&self, stage: Stage, subject: Subject) -> Key {
+        let Router { tenant, policy, detector, model, sandbox, verdicts, .. } = self.router;
+        let severity = self.passed.iter().rev().map(|passed| passed.heard);
+        let severity = severity.filter(|heard| heard.stage() == Stage::Prefilter).next();
+        let asked = format!("{stage:?} {severity:?} {:?} {policy:?} {sandbox:?}", self.kind);
+        let model = model.as_ref().map_or("", |model| model.identity());
+        let parts = [tenant.as_str(), detector, model, &asked, self.text(subject)];
+        verdicts.key(&parts.map(str::as_bytes))
     }
 
     fn compare(&mut self, _: Subject) -> Said<Compared> {
@@ -248,7 +314,12 @@ impl<T> Said<T> {
         Self { answer, because: because.into(), usage }
     }
 
-    fn no_model() -> Self {
+    /// An answer from the last time; what it rested on then is not kept.
+    fn before(answer: Result<T, Undecided>) -> Self {
+        Self::new(answer, "as when it was asked before", Usage::default())
+    }
+
+    pub(crate) fn no_model() -> Self {
         Self::new(Err(Undecided::NoModel), "there is no model", Usage::default())
     }
 

@@ -32,6 +32,8 @@ pub(super) enum Kind {
     FileChange,
     /// A read, write, delete or promotion of memory
     Memory,
+    /// Where a suspicious text may go
+    Route,
     /// An approval, a denial, a mode or an adopted file
     Review,
     /// A session opened or closed
@@ -55,6 +57,7 @@ impl Kind {
             | Request::Write { .. }
             | Request::Delete { .. }
             | Request::Promote { .. } => Self::Memory,
+            Request::Route(_) => Self::Route,
             Request::Approve { .. }
             | Request::Deny { .. }
             | Request::SetMode { .. }
@@ -190,7 +193,7 @@ impl<'a> Names<'a> {
             | Request::Write { scope, .. }
             | Request::Delete { scope, .. } => here(Some(*scope)),
             Request::Promote { .. } => here(Some(Scope::Shared)),
-            Request::Observe { .. } | Request::CloseSession => here(None),
+            Request::Observe { .. } | Request::Route(_) | Request::CloseSession => here(None),
             Request::OpenSession { session, .. } => match &record.by {
                 By::Principal(who) => {
                     let scope = Some(Scope::Session(*session));
@@ -252,6 +255,10 @@ impl<'a> Names<'a> {
             Request::Write { key: k, scope, .. } => format!("write {}{}", key(k), own(scope)),
             Request::Delete { key: k, scope } => format!("delete {}{}", key(k), own(scope)),
             Request::Promote { key: k, .. } => format!("promote {}", key(k)),
+            Request::Route(route) => match route.heard.last() {
+                Some(last) => format!("route, to the {}", last.stage().name()),
+                None => "route".into(),
+            },
             Request::Approve { proposal, .. } => format!("approve {}", short(proposal)),
             Request::Deny { proposal } => format!("deny {}", short(proposal)),
             Request::SetMode { key: k, mode, .. } => format!("make {} {mode}", key(k)),

@@ -219,6 +219,7 @@ const fn verb(request: &Request) -> &'static str {
         | Request::CloseSession
         | Request::Observe { .. }
         | Request::Read { .. }
+        | Request::Route(_)
         | Request::Deny { .. }
         | Request::SetMode { .. }
         | Request::AddPrincipal(_)

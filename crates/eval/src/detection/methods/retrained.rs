@@ -117,7 +117,8 @@ mod full {
                 })?;
             let reader = Arc::new(EncoderReader::new(classifier)?);
             let blends = transformer::calibrate(&corpus, &ngrams.models, reader.as_ref())?;
-            let transformer = TransformerStage { reader, blends };
+            let weights = "retrained".to_owned();
+            let transformer = TransformerStage { reader, blends, weights };
             let screener = Screener::new(Arc::new(ngrams), Some(transformer));
             Ok(Box::new(Screening::new(screener, Kind::Content)))
         }

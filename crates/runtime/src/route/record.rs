@@ -1,0 +1,70 @@
+//! A route in the record: the text, what repair made of it, and what every stage said.
+
+use custody_kernel::id::Seq;
+use custody_kernel::principal::Authority;
+use custody_kernel::record::{Request, Route};
+use custody_kernel::state::Actor;
+
+use super::{Passed, Routed};
+use crate::Session;
+use crate::ingress::Observation;
+use crate::store::{Receipt, Store, StoreError};
+
+/// The name of the sessions that routes are recorded in.
+const ALIAS: &str = "route";
+
+/// Records that the text of `arrived` took the route `routed`; the receipt holds the decision, made once more by the
+/// kernel from what the stages said.
+///
+/// It stands in a session of its own, so that no agent's context depends on a text that may never reach it. Contents
+/// are kept by commitment; what a stage's answer rested on is not recorded, for it may quote them.
+///
+/// # Errors
+/// [`StoreError`] when it could not be recorded.
+pub fn record(
+    store: &Store,
+    authority: &Authority,
+    arrived: Observation,
+    routed: &Routed,
+) -> Result<Receipt, StoreError> {
+    let session = Session::open(store, authority, Some(ALIAS.to_owned()))?;
+    let id = session.id();
+    let arrived = arrived.screened();
+    let repaired = routed.repaired.clone().map(|repaired| Observation::completion(repaired.text));
+    let costs = routed.passed.iter().map(cost).collect();
+    let routed = Route {
+        original: Vec::new(),
+        repaired: Vec::new(),
+        policy: routed.policy,
+        detector: routed.detector.clone(),
+        model: routed.model.clone(),
+        heard: routed.answers(),
+    };
+    let receipt = store
+        .run(move |step| {
+            let entries = |receipts: Vec<Receipt>| -> Vec<Seq> {
+                receipts.into_iter().map(|receipt| receipt.seq).collect()
+            };
+            let original = entries(step.observe(id, &arrived)?);
+            let repaired = match &repaired {
+                Some(repaired) => entries(step.observe(id, repaired)?),
+                None => Vec::new(),
+            };
+            let route = Route { original, repaired, ..routed };
+            step.ask(Actor::Session(id), Request::Route(Box::new(route)), None, costs)
+        })
+        .wait()?;
+    session.close()?;
+    Ok(receipt)
+}
+
+/// What a stage cost, for the reader of the record.
+fn cost(passed: &Passed) -> String {
+    format!(
+        "{}: {} µs, {} tokens read, {} written",
+        passed.heard.stage().name(),
+        passed.took.as_micros(),
+        passed.usage.prompt_tokens,
+        passed.usage.completion_tokens
+    )
+}

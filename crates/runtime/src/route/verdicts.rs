@@ -1,0 +1,124 @@
+//! Verdicts that were given before: what a stage said of a text need not be asked again at once.
+//!
+//! Only answers are kept, never errors, and only answers that hold no text: whoever asks again must bring the same text
+//! to learn anything. What decides what a stage says is part of the key, the tenant too, so that nobody learns from the
+//! cache what others asked.
+//!
+//! Source: PRIOR-ART 2.4, P12.
+
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use custody_kernel::digest::Digest;
+use custody_kernel::route::{Heard, Mended};
+use lru::LruCache;
+
+use crate::clock::{moment, random};
+
+/// How many verdicts are kept.
+const CAPACITY: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+/// How long one is believed: what stands behind a model's name may change.
+const MAX_AGE: Duration = Duration::from_secs(60 * 60);
+
+/// What a verdict is kept under. Digests of secret and question: not even a question's digest stands in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key(Digest);
+
+/// Verdicts of this process, the least recently used forgotten first.
+#[derive(Debug)]
+pub(super) struct Verdicts {
+    secret: [u8; 32],
+    kept: Mutex<LruCache<Key, (Heard, Instant)>>,
+}
+
+impl Default for Verdicts {
+    fn default() -> Self {
+        Self { secret: random(), kept: Mutex::new(LruCache::new(CAPACITY)) }
+    }
+}
+
+impl Verdicts {
+    /// The key of a question, which is all of `parts` in their order.
+    pub(super) fn key(&self, parts: &[&[u8]]) -> Key {
+        let mut whole = self.secret.to_vec();
+        for part in parts {
+            whole.extend_from_slice(&Digest::of(part).0);
+        }
+        Key(Digest::of(&whole))
+    }
+
+    /// What was said to the question `key`, not long ago.
+    pub(super) fn find(&self, key: Key) -> Option<Heard> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (heard, at) = *kept.get(&key)?;
+        (moment().saturating_duration_since(at) < MAX_AGE).then_some(heard)
+    }
+
+    /// Keeps what was said, if it may be kept.
+    pub(super) fn keep(&self, key: Key, heard: Heard) {
+        if may_be_kept(heard) {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.put(key, (heard, moment()));
+        }
+    }
+}
+
+/// The prefilter and the comparison are quick; a repaired text is a text.
+fn may_be_kept(heard: Heard) -> bool {
+    match heard {
+        Heard::Sandbox(Ok(_)) | Heard::Repair(Ok(Mended::Nothing)) => true,
+        Heard::Repair(Ok(Mended::Text))
+        | Heard::Prefilter(_)
+        | Heard::Compare(_)
+        | Heard::Sandbox(Err(_))
+        | Heard::Repair(Err(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use custody_kernel::route::{Compared, Screened, Tried, Undecided};
+
+    use super::*;
+
+    #[test]
+    fn p12_errors_and_texts_are_never_kept() {
+        let verdicts = Verdicts::default();
+        let key = verdicts.key(&[b"a question"]);
+        for heard in [
+            Heard::Sandbox(Err(Undecided::Failed)),
+            Heard::Sandbox(Err(Undecided::Refused)),
+            Heard::Repair(Err(Undecided::Unclear)),
+            Heard::Repair(Ok(Mended::Text)),
+            Heard::Prefilter(Ok(Screened::Clean)),
+            Heard::Compare(Ok(Compared::Faithful)),
+        ] {
+            verdicts.keep(key, heard);
+            assert_eq!(verdicts.find(key), None, "{heard:?}");
+        }
+        for heard in [Heard::Sandbox(Ok(Tried::Untouched)), Heard::Repair(Ok(Mended::Nothing))] {
+            verdicts.keep(key, heard);
+            assert_eq!(verdicts.find(key), Some(heard));
+        }
+    }
+
+    #[test]
+    fn p12_the_cache_is_bounded() {
+        let verdicts = Verdicts::default();
+        let key = |number: usize| verdicts.key(&[&number.to_be_bytes()]);
+        for number in 0..2 * CAPACITY.get() {
+            verdicts.keep(key(number), Heard::Sandbox(Ok(Tried::Untouched)));
+        }
+        let kept = (0..2 * CAPACITY.get()).filter(|number| verdicts.find(key(*number)).is_some());
+        assert_eq!(kept.count(), CAPACITY.get());
+    }
+
+    #[test]
+    fn p12_no_two_questions_share_a_key_and_no_two_caches_either() {
+        let verdicts = Verdicts::default();
+        assert_ne!(verdicts.key(&[b"ab", b"c"]), verdicts.key(&[b"a", b"bc"]));
+        assert_ne!(verdicts.key(&[b"a"]), verdicts.key(&[b"a", b""]));
+        assert_ne!(verdicts.key(&[b"a"]), Verdicts::default().key(&[b"a"]));
+    }
+}
