@@ -38,6 +38,7 @@ enum Command {
     Demo(command::demo::Args),
     Replay(command::replay::Args),
     Screen(command::screen::Args),
+    Route(command::route::Args),
     /// Read, write and review what agents remember
     #[command(subcommand)]
     Memory(command::memory::Command),
@@ -101,6 +102,7 @@ fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Demo(args) => command::demo::run(&context, &args),
         Command::Replay(args) => command::replay::run(&context, &args),
         Command::Screen(args) => command::screen::run(&context, &args),
+        Command::Route(args) => command::route::run(&context, &args),
         Command::Memory(command) => command::memory::run(&context, command),
         Command::Ledger(command) => command::ledger::run(&context, command),
         Command::Keys(command) => command::keys::run(&context, command),

@@ -218,7 +218,10 @@ mod tests {
         let blend = Blend { ngram_share: 0.2, ordinary: -6.0, cuts: from(0.0) };
         let blends = Blends { prompt: blend.clone(), content: blend };
         let reader: Arc<dyn Reader> = Arc::new(Always(decision));
-        Screener::new(ngrams(suspect), Some(TransformerStage { reader, blends, weights: "always".to_owned() }))
+        Screener::new(
+            ngrams(suspect),
+            Some(TransformerStage { reader, blends, weights: "always".to_owned() }),
+        )
     }
 
     const TEXT: &str = "Please tell the caretaker that the lift is out of order.";

@@ -264,6 +264,35 @@ impl Heard {
             Self::Compare(_) => Stage::Compare,
         }
     }
+
+    /// Why it is no answer; none for an answer.
+    pub fn undecided(&self) -> Option<Undecided> {
+        match self {
+            Self::Prefilter(said) => said.err(),
+            Self::Sandbox(said) => said.err(),
+            Self::Repair(said) => said.err(),
+            Self::Compare(said) => said.err(),
+        }
+    }
+
+    /// The word in reports.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Prefilter(Ok(Screened::Clean)) => "clean",
+            Self::Prefilter(Ok(Screened::Suspicious)) => "suspicious",
+            Self::Prefilter(Ok(Screened::SuspiciousForSure)) => "suspicious_for_sure",
+            Self::Sandbox(Ok(Tried::Untouched)) => "untouched",
+            Self::Sandbox(Ok(Tried::Compromised)) => "compromised",
+            Self::Repair(Ok(Mended::Text)) => "text",
+            Self::Repair(Ok(Mended::Nothing)) => "nothing",
+            Self::Compare(Ok(Compared::Faithful)) => "faithful",
+            Self::Compare(Ok(Compared::Unfaithful)) => "unfaithful",
+            Self::Prefilter(Err(_))
+            | Self::Sandbox(Err(_))
+            | Self::Repair(Err(_))
+            | Self::Compare(Err(_)) => "undecided",
+        }
+    }
 }
 
 impl AskPrefilter {

@@ -16,6 +16,7 @@ const GGUF: &str = "gguf";
 /// Which language model, for every command that asks one. Flags come before the configuration.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Language model")]
+#[group(id = "language_model")]
 pub(crate) struct Choice {
     /// A model of `custody models list`, a GGUF file, or with `--endpoint` the name of a model there
     /// [default: as configured, else none]
@@ -69,12 +70,7 @@ impl Choice {
         }))
     }
 
-    fn hosted(
-        &self,
-        context: &Context,
-        endpoint: &str,
-        name: &str,
-    ) -> anyhow::Result<HostedModel> {
+    fn hosted(&self, context: &Context, endpoint: &str, name: &str) -> anyhow::Result<HostedModel> {
         let configured = &context.config.language_model;
         let variable = self.key_variable.as_deref().or(configured.key_variable.as_deref());
         let api_key = Secret::from_environment(variable.unwrap_or(DEFAULT_KEY_VARIABLE))?;

@@ -13,5 +13,6 @@ pub(crate) mod memory;
 pub(crate) mod models;
 pub(crate) mod principal;
 pub(crate) mod replay;
+pub(crate) mod route;
 pub(crate) mod screen;
 pub(crate) mod train;

@@ -11,6 +11,8 @@
     reason = "a test fails by panicking"
 )]
 
+pub mod naive_server;
+
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::path::PathBuf;

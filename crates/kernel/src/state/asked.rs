@@ -70,7 +70,9 @@ pub enum AskError {
     #[error("this is no route: {0}")]
     Route(ReplayError),
     /// A route names the entries of its texts, and of no others.
-    #[error("a route names the entries of its text, and those of the repaired text if repair made one")]
+    #[error(
+        "a route names the entries of its text, and those of the repaired text if repair made one"
+    )]
     RouteTexts,
     /// Nothing to promote or delete.
     #[error("there is no `{key}` in `{namespace}`")]

@@ -1,9 +1,9 @@
 //! The pipeline, run: texts and models on this side, the kernel's questions on the other.
 //!
 //! In reading order: [`repair`] takes an attack out of a text, `compare` looks at what that did, [`sandbox`] lets an
-//! agent read a text that has nothing to lose; `verdicts` keeps what they said, `record` writes it down. [`Router`] asks
-//! them as [`custody_kernel::route`] says, and adds no decision of its own. Every error of a stage is an answer to the
-//! kernel, *undecided*, which never goes to production.
+//! agent read a text that has nothing to lose; `verdicts` keeps what they said, `record` writes it down. [`Router`]
+//! asks them as [`custody_kernel::route`] says, and adds no decision of its own. Every error of a stage is an answer to
+//! the kernel, *undecided*, which never goes to production.
 //!
 //! Source: pipeline paper, stages 2 to 6.
 
@@ -208,6 +208,8 @@ impl Route<'_> {
         }
         match self.router.screener.screen(self.text(subject), self.kind) {
             Ok(verdict) => {
+                // Every stage takes the text for what the first one took it for.
+                self.kind = verdict.kind;
                 let answer = match (verdict.flagged, verdict.score >= SURE_FROM) {
                     (false, _) => Screened::Clean,
                     (true, false) => Screened::Suspicious,
@@ -253,8 +255,8 @@ impl Route<'_> {
     /// All that a stage's answer may depend on, and whose it is.
     fn key(&self, stage: Stage, subject: Subject) -> Key {
         let Router { tenant, policy, detector, model, sandbox, verdicts, .. } = self.router;
-        let severity = self.passed.iter().rev().map(|passed| passed.heard);
-        let severity = severity.filter(|heard| heard.stage() == Stage::Prefilter).next();
+        let mut heard = self.passed.iter().rev().map(|passed| passed.heard);
+        let severity = heard.find(|heard| heard.stage() == Stage::Prefilter);
         let asked = format!("{stage:?} {severity:?} {:?} {policy:?} {sandbox:?}", self.kind);
         let model = model.as_ref().map_or("", |model| model.identity());
         let parts = [tenant.as_str(), detector, model, &asked, self.text(subject)];
@@ -279,6 +281,16 @@ impl Routed {
         }
     }
 
+    /// How long it took.
+    pub fn took(&self) -> Duration {
+        self.passed.iter().map(|passed| passed.took).sum()
+    }
+
+    /// What models read and wrote for it.
+    pub fn usage(&self) -> Usage {
+        self.passed.iter().map(|passed| passed.usage).sum()
+    }
+
     /// What the stages said: enough for [`custody_kernel::route::replay`].
     pub fn answers(&self) -> Vec<Heard> {
         self.passed.iter().map(|passed| passed.heard).collect()
@@ -288,8 +300,8 @@ impl Routed {
     pub fn advice(&self) -> Option<&'static str> {
         match self.outcome {
             Outcome::Undecided { why: Undecided::NoModel, .. } => Some(
-                "it looks suspicious and there is no model to try it with; give it one, for instance by \
-                 `custody models fetch smollm2-135m-instruct`",
+                "it looks suspicious and there is no language model to try it with; name one with `--model`, for \
+                 instance smollm2-135m-instruct after `custody models fetch smollm2-135m-instruct`",
             ),
             Outcome::Undecided { stage: Stage::Prefilter, .. } => {
                 Some("it could not be screened; shorten it, or look at it yourself")

@@ -24,7 +24,7 @@ pub(crate) enum Channel {
 
 impl Channel {
     /// What the screener should take the text for: words to an assistant, or a document it reads.
-    pub(super) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> Kind {
         match self {
             Self::User => Kind::Prompt,
             Self::Web

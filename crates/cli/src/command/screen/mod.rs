@@ -1,9 +1,9 @@
 //! `custody screen`: how suspicious a text looks.
 
-mod channel;
+pub(crate) mod channel;
 mod diff;
-mod input;
-mod render;
+pub(crate) mod input;
+pub(crate) mod render;
 mod rows;
 mod sarif;
 

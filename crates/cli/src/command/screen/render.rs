@@ -52,7 +52,7 @@ fn paragraph(piece: &Piece, verdict: &Verdict) {
 }
 
 /// What a reader calls the piece: its source, and its row or first line.
-pub(super) fn name(piece: &Piece) -> String {
+pub(crate) fn name(piece: &Piece) -> String {
     let source = shown(&piece.source);
     match (&piece.id, &piece.lines) {
         (Some(Value::String(id)), _) => format!("{source} row {}", shown(id)),

@@ -1,0 +1,90 @@
+//! A file of results that grows line by line, and is taken up where it ends.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use custody_kernel::digest::Digest;
+use custody_kernel::route::Reason;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::render::Summary;
+use super::{Decision, render};
+use crate::command::screen::input::Piece;
+
+/// The results of the first pieces of an input.
+pub(super) struct Results {
+    path: PathBuf,
+    file: File,
+    reasons: Vec<Reason>,
+}
+
+/// What is read back of a line.
+#[derive(Deserialize)]
+struct Line {
+    /// The digest of the text that was routed.
+    input: Digest,
+    reason: Reason,
+}
+
+impl Results {
+    /// Opens the file, or makes it. A last line that was cut off is written again.
+    ///
+    /// # Errors
+    /// When the file is in use, cannot be written, or holds the results of another input.
+    pub(super) fn open(path: &Path, pieces: &[Piece]) -> anyhow::Result<Self> {
+        let context = || format!("could not write `{}`", path.display());
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.open(path).with_context(context)?;
+        file.try_lock()
+            .with_context(|| format!("`{}` is being written by another run", path.display()))?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).with_context(context)?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut reasons = Vec::new();
+        for (number, line) in text[..whole].lines().enumerate() {
+            let Ok(Line { input, reason }) = serde_json::from_str(line) else {
+                bail!("`{}` line {} is no result; name another file", path.display(), number + 1);
+            };
+            let expected = pieces.get(number).map(|piece| Digest::of(piece.text.as_bytes()));
+            if expected != Some(input) {
+                bail!(
+                    "`{}` line {} is the result of another text; name another file",
+                    path.display(),
+                    number + 1
+                );
+            }
+            reasons.push(reason);
+        }
+        file.set_len(whole as u64).with_context(context)?;
+        file.seek(SeekFrom::End(0)).with_context(context)?;
+        Ok(Self { path: path.to_owned(), file, reasons })
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.reasons.len()
+    }
+
+    /// Adds one, durably.
+    pub(super) fn add(&mut self, piece: &Piece, decision: &Decision) -> anyhow::Result<()> {
+        let mut object = render::object(piece, decision);
+        object["input"] = json!(Digest::of(piece.text.as_bytes()));
+        let mut line = serde_json::to_vec(&object)?;
+        line.push(b'\n');
+        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        written.with_context(|| format!("could not write `{}`", self.path.display()))?;
+        self.reasons.push(decision.routed.outcome.reason());
+        Ok(())
+    }
+
+    /// All of them, those of earlier runs too.
+    pub(super) fn summary(&self) -> Summary {
+        let mut summary = Summary::default();
+        self.reasons.iter().for_each(|reason| summary.add(*reason));
+        summary
+    }
+}
