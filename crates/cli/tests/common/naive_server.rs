@@ -69,7 +69,9 @@ fn answer(mut stream: TcpStream, asked: &AtomicUsize) -> std::io::Result<()> {
 
 fn completion(request: &Value) -> Value {
     let said = |at: usize| request["messages"][at]["content"].as_str().unwrap();
-    let text = if said(0).contains("tidy up") {
+    let text = if said(0).contains("tidy up documents") {
+        json!({ "remove": [] }).to_string()
+    } else if said(0).contains("tidy up messages") {
         json!({ "intent": INTENT }).to_string()
     } else if said(1).contains("Ignore all previous") {
         said(0).to_owned()

@@ -1,9 +1,9 @@
 //! The pipeline, run: texts and models on this side, the kernel's questions on the other.
 //!
-//! In reading order: [`repair`] takes an attack out of a text, `compare` looks at what that did, [`sandbox`] lets an
-//! agent read a text that has nothing to lose; `verdicts` keeps what they said, `record` writes it down. [`Router`]
-//! asks them as [`custody_kernel::route`] says, and adds no decision of its own. Every error of a stage is an answer to
-//! the kernel, *undecided*, which never goes to production.
+//! In reading order: [`sandbox`] lets an agent read a text that has nothing to lose; [`repair`] takes an attack out, by
+//! rules and by `rewrite`, and `compare` looks at what that did; `verdicts` keeps what they said, `record` writes it
+//! down. [`Router`] asks them as [`custody_kernel::route`] says, and adds no decision of its own. Every error of a
+//! stage is an answer to the kernel, *undecided*, which never goes to production.
 //!
 //! Source: pipeline paper, stages 2 to 6.
 
@@ -12,6 +12,7 @@ pub mod sandbox;
 
 mod compare;
 mod record;
+mod rewrite;
 mod verdicts;
 mod words;
 
@@ -246,7 +247,7 @@ impl Route<'_> {
         if let Some(Heard::Repair(answer)) = self.router.verdicts.find(key) {
             return Said::before(answer);
         }
-        let (said, repaired) = repair(self.original, self.router.model.as_deref());
+        let (said, repaired) = repair(self.original, self.kind, self.router.model.as_deref());
         self.router.verdicts.keep(key, Heard::Repair(said.answer));
         self.repaired = repaired;
         said
