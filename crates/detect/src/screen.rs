@@ -254,7 +254,9 @@ impl Verdict {
 
     /// Takes in the most suspicious thing a model said: the higher score stands, and the worse call.
     fn hear(&mut self, stage: Stage, cuts: &Calibration, heard: Option<Heard>, text: &Normalised) {
-        self.stage = stage;
+        if !self.flagged {
+            self.stage = stage;
+        }
         let Some(Heard { range, decision }) = heard else { return };
         let threshold = cuts.band(self.language).upper;
         self.call = self.call.max(cuts.verdict(self.language, decision));

@@ -54,14 +54,38 @@ pub struct Blends {
 
 /// How the decisions of both models become one, and its operating points.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Unchecked")]
 pub struct Blend {
-    /// How much the n-grams count, in [0, 1]; the transformer counts the rest.
+    /// How much the n-grams count, in [0, 1); the transformer counts the rest.
     pub ngram_share: f64,
     /// What the transformer says of an ordinary text: taken for its word where it was not asked.
     pub ordinary: f64,
     /// Where the mean of both flags.
     pub cuts: Calibration,
+}
+
+/// A blend as it stands in a file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unchecked {
+    ngram_share: f64,
+    ordinary: f64,
+    cuts: Calibration,
+}
+
+impl TryFrom<Unchecked> for Blend {
+    type Error = &'static str;
+
+    fn try_from(read: Unchecked) -> Result<Self, &'static str> {
+        let Unchecked { ngram_share, ordinary, cuts } = read;
+        if !(0.0..1.0).contains(&ngram_share) {
+            return Err("`ngram_share` is at least 0 and less than 1");
+        }
+        if !ordinary.is_finite() {
+            return Err("`ordinary` is a number");
+        }
+        Ok(Self { ngram_share, ordinary, cuts })
+    }
 }
 
 /// What both models say of one stretch of a text: logits.
@@ -176,7 +200,12 @@ fn decisions(
     kind: Kind,
 ) -> Result<Vec<f64>, ReadError> {
     let texts: Vec<&str> = stretches.iter().map(|heard| &text[heard.range.clone()]).collect();
-    reader.decisions(&texts, kind)
+    let decisions = reader.decisions(&texts, kind)?;
+    // What is no number is below every threshold and would clear the text.
+    if decisions.len() != texts.len() || decisions.iter().any(|decision| decision.is_nan()) {
+        return Err(ReadError("it did not give a number for every text".into()));
+    }
+    Ok(decisions)
 }
 
 #[cfg(test)]
@@ -225,6 +254,24 @@ mod tests {
     }
 
     const TEXT: &str = "Please tell the caretaker that the lift is out of order.";
+
+    #[test]
+    fn what_is_no_number_clears_nothing() {
+        let error = screener(true, f64::NAN).screen(TEXT, Kind::Prompt).unwrap_err();
+        assert!(matches!(error, ScreenError::Read(_)), "{error:?}");
+    }
+
+    #[test]
+    fn a_share_that_is_none_is_refused() {
+        let blend = Blend { ngram_share: 0.2, ordinary: -6.0, cuts: from(0.0) };
+        let mut file = serde_json::to_value(&blend).unwrap();
+        assert_eq!(serde_json::from_value::<Blend>(file.clone()).unwrap(), blend);
+        for share in [-0.1, 1.0, 7.0] {
+            file["ngram_share"] = share.into();
+            let error = serde_json::from_value::<Blend>(file.clone()).unwrap_err().to_string();
+            assert!(error.contains("`ngram_share`"), "{error}");
+        }
+    }
 
     #[test]
     fn a_transformer_clears_and_flags_what_the_ngrams_suspect() {
