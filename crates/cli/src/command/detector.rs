@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use custody_detect::TransformerFiles;
 use custody_detect::screen::Screener;
-use custody_models::{Encoder, Tokenizer};
+use custody_models::{Embedder, Encoder, SentenceEmbedder, Tokenizer};
 
 use crate::context::Context;
 
@@ -42,27 +42,54 @@ impl Choice {
     /// When the full one is asked for and its weights are not here, or are not what they should be. It never
     /// falls back to the other: whoever asked for it would take a weaker answer for its own.
     pub(crate) fn open(&self, context: &Context) -> anyhow::Result<Screener> {
-        match (self.detector, &self.weights) {
-            (Detector::Default, _) => Ok(Screener::built_in().clone()),
-            (Detector::Full, Some(folder)) => from_folder(context, folder),
-            (Detector::Full, None) => {
+        match self.detector {
+            Detector::Default => Ok(Screener::built_in().clone()),
+            Detector::Full => {
                 let (base, tokenizer) = base(context)?;
-                Ok(Screener::full(TransformerFiles::BUILT_IN.open(&base, tokenizer)?))
+                self.full(&base, tokenizer)
             }
+        }
+    }
+
+    /// The same, and the embedder that comes with the full detector.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn open_with_embedder(
+        &self,
+        context: &Context,
+    ) -> anyhow::Result<(Screener, Option<Arc<dyn Embedder>>)> {
+        match self.detector {
+            Detector::Default => Ok((Screener::built_in().clone(), None)),
+            Detector::Full => {
+                let (base, tokenizer) = base(context)?;
+                let screener = self.full(&base, Arc::clone(&tokenizer))?;
+                Ok((screener, Some(Arc::new(SentenceEmbedder::new(Arc::new(base), tokenizer)?))))
+            }
+        }
+    }
+
+    fn full(&self, base: &Encoder, tokenizer: Arc<Tokenizer>) -> anyhow::Result<Screener> {
+        match &self.weights {
+            Some(folder) => from_folder(base, tokenizer, folder),
+            None => Ok(Screener::full(TransformerFiles::BUILT_IN.open(base, tokenizer)?)),
         }
     }
 }
 
-fn from_folder(context: &Context, folder: &Path) -> anyhow::Result<Screener> {
+fn from_folder(
+    base: &Encoder,
+    tokenizer: Arc<Tokenizer>,
+    folder: &Path,
+) -> anyhow::Result<Screener> {
     let read = |name: &str| {
         let path = folder.join(name);
         std::fs::read(&path).with_context(|| format!("could not read `{}`", path.display()))
     };
     let (overlay, blends) = (read(WEIGHTS)?, read(THRESHOLDS)?);
-    let (base, tokenizer) = base(context)?;
     let files = TransformerFiles { overlay: &overlay, blends: &blends };
     let transformer = files
-        .open(&base, tokenizer)
+        .open(base, tokenizer)
         .with_context(|| format!("could not use the weights in `{}`", folder.display()))?;
     Ok(Screener::full(transformer))
 }

@@ -4,6 +4,7 @@
 
 use custody_kernel::route::Compared;
 use custody_models::chat::Usage;
+use custody_models::{Embedder, ModelError};
 
 use super::Said;
 use super::repair::Repaired;
@@ -14,8 +15,16 @@ const FROM_THE_REST: f64 = 0.6;
 /// The part of the rest's words that must stand in the repaired text.
 const OF_THE_REST: f64 = 0.3;
 
+/// The greatest distance between the meanings of both, 1 − cosine. A paraphrase stays far below it, a text about
+/// something else lies above.
+const FARTHEST: f32 = 0.6;
+
 /// Compares the repaired text with what stripping left of `original`.
-pub(super) fn compare(original: &str, repaired: &Repaired) -> Said<Compared> {
+pub(super) fn compare(
+    original: &str,
+    repaired: &Repaired,
+    embedder: Option<&dyn Embedder>,
+) -> Said<Compared> {
     let rest = repaired.rest(original);
     let said = |answer, because: String| Said::new(Ok(answer), because, Usage::default());
     if let Some(new) = targets(&repaired.text).find(|target| !rest.contains(target)) {
@@ -29,8 +38,20 @@ pub(super) fn compare(original: &str, repaired: &Repaired) -> Said<Compared> {
         100.0 * known,
         100.0 * kept
     );
-    let is_faithful = known >= FROM_THE_REST && kept >= OF_THE_REST;
+    let (near, because) = match embedder.map(|embedder| distance(embedder, &rest, repaired)) {
+        None => (true, because),
+        Some(Ok(distance)) => (distance <= FARTHEST, format!("{because}; {distance:.2} away")),
+        Some(Err(why)) => return Said::failed(&why),
+    };
+    let is_faithful = near && known >= FROM_THE_REST && kept >= OF_THE_REST;
     said(if is_faithful { Compared::Faithful } else { Compared::Unfaithful }, because)
+}
+
+/// How far the beginnings of both lie apart, as far as the embedder reads: 0 to 2.
+fn distance(embedder: &dyn Embedder, rest: &str, repaired: &Repaired) -> Result<f32, ModelError> {
+    let vectors = embedder.embed(&[rest, &repaired.text])?;
+    let [one, other] = vectors.as_slice() else { return Ok(f32::NAN) };
+    Ok(1.0 - one.iter().zip(other).map(|(a, b)| a * b).sum::<f32>())
 }
 
 /// What an action could be aimed at: addresses, paths, numbers of three digits or more.
@@ -55,7 +76,38 @@ mod tests {
 
     fn compared(original: &str, text: &str) -> Compared {
         let kept = std::iter::once(0..original.len()).collect();
-        compare(original, &Repaired { text: text.to_owned(), kept }).answer.unwrap()
+        compare(original, &Repaired { text: text.to_owned(), kept }, None).answer.unwrap()
+    }
+
+    /// Knows two directions of meaning: what speaks of the harbour, and the rest.
+    struct Harbour;
+
+    impl Embedder for Harbour {
+        fn dimension(&self) -> usize {
+            2
+        }
+
+        fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, ModelError> {
+            let vector = |text: &&str| match text.contains("harbour") {
+                true => vec![1.0, 0.0],
+                false => vec![0.0, 1.0],
+            };
+            Ok(texts.iter().map(vector).collect())
+        }
+    }
+
+    #[test]
+    fn another_meaning_in_the_same_words_is_unfaithful_and_the_distance_is_told() {
+        let compared = |text: &str| {
+            let kept = std::iter::once(0..ORIGINAL.len()).collect();
+            compare(ORIGINAL, &Repaired { text: text.to_owned(), kept }, Some(&Harbour))
+        };
+        let near = compared("Translate the menu of the harbour restaurant into French.");
+        assert_eq!(near.answer, Ok(Compared::Faithful));
+        assert!(near.because.ends_with("; 0.00 away"), "{}", near.because);
+        let far = compared("Translate the menu of the restaurant into French by Friday.");
+        assert_eq!(far.answer, Ok(Compared::Unfaithful));
+        assert!(far.because.ends_with("; 1.00 away"), "{}", far.because);
     }
 
     const ORIGINAL: &str =

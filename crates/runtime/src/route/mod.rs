@@ -26,6 +26,7 @@ use custody_kernel::route::{
     Compared, Heard, Mended, Outcome, RoutePolicy, Screened, Stage, Step, Subject, Tried,
     Undecided, start,
 };
+use custody_models::Embedder;
 use custody_models::chat::{ChatModel, Usage};
 
 use crate::clock;
@@ -48,6 +49,7 @@ pub struct Router {
     screener: Screener,
     detector: Arc<str>,
     model: Option<Arc<dyn ChatModel>>,
+    embedder: Option<Arc<dyn Embedder>>,
     sandbox: sandbox::Options,
     max_bytes: usize,
     verdicts: Arc<Verdicts>,
@@ -101,6 +103,7 @@ impl Router {
             detector: screener.identity().into(),
             screener,
             model,
+            embedder: None,
             sandbox: sandbox::Options::default(),
             max_bytes: MAX_TEXT_BYTES,
             verdicts: Arc::default(),
@@ -111,6 +114,12 @@ impl Router {
     #[must_use]
     pub fn with_tenant(self, tenant: Tenant) -> Self {
         Self { tenant, ..self }
+    }
+
+    /// With an embedder, which measures how far repair led away from the meaning.
+    #[must_use]
+    pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Self {
+        Self { embedder: Some(embedder), ..self }
     }
 
     /// With another limit on the length of a text, in bytes. Longer ones are undecided; no text is cut.
@@ -266,7 +275,9 @@ impl Route<'_> {
 
     fn compare(&mut self, _: Subject) -> Said<Compared> {
         match &self.repaired {
-            Some(repaired) => compare::compare(self.original, repaired),
+            Some(repaired) => {
+                compare::compare(self.original, repaired, self.router.embedder.as_deref())
+            }
             None => Said::failed(&"there is no repaired text"),
         }
     }

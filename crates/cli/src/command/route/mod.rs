@@ -143,10 +143,15 @@ fn router(context: &Context, args: &Args) -> anyhow::Result<Router> {
     let model = args.model.open(context)?;
     let policy = RoutePolicy { repairs_confident_findings_untried: trust_sure_findings };
     let options = Options { samples, max_tokens, ..Options::default() };
-    Ok(Router::new(args.detector.open(context)?, model)
+    let (screener, embedder) = args.detector.open_with_embedder(context)?;
+    let router = Router::new(screener, model)
         .with_policy(policy)
         .with_sandbox(options)
-        .with_max_bytes(max_bytes))
+        .with_max_bytes(max_bytes);
+    Ok(match embedder {
+        Some(embedder) => router.with_embedder(embedder),
+        None => router,
+    })
 }
 
 /// The store, if one was made or named. One that is there and cannot be opened is an error: a route that should be
