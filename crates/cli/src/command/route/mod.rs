@@ -5,7 +5,7 @@ mod input;
 mod render;
 mod results;
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -25,7 +25,7 @@ use crate::command::screen::channel::Channel;
 use crate::command::screen::input::{Layout, Piece};
 use crate::command::{detector, language_model};
 use crate::context::Context;
-use crate::output::{Outcome, line};
+use crate::output::{Outcome, line, shown};
 use results::Results;
 
 /// Find out whether a text may go to an assistant, and take an attack out of it where that can be done.
@@ -108,34 +108,46 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         store: if args.no_record { None } else { existing_store(context)? },
         channel: args.channel,
     };
-    match &args.out {
-        Some(path) => batch(&work, &pieces, path, context.json),
-        None => {
-            let mut shown = render::Summary::default();
-            for piece in &pieces {
-                let decision = work.decide(piece)?;
-                let last = pieces.len() == 1;
-                match (context.json, args.pass) {
-                    (true, _) => render::json_line(piece, &decision)?,
-                    (false, true) => pass(piece, &decision),
-                    (false, false) => render::text(piece, &decision, args.explain, last),
-                }
-                shown.count(&decision);
-            }
-            if !context.json && !args.pass && pieces.len() > 1 {
-                shown.print();
-            }
-            Ok(Outcome::found_if(shown.refused() > 0))
-        }
-    }
+    let summary = match &args.out {
+        Some(path) => batch(&work, &pieces, path, context.json)?,
+        None => one_by_one(&work, &pieces, args, context.json)?,
+    };
+    Ok(Outcome::found_if(summary.refused() > 0))
 }
 
-/// Prints what may go on; why nothing may goes where it does not get into the text.
-fn pass(piece: &Piece, decision: &Decision) {
+/// Shows each route as soon as it is known.
+fn one_by_one(
+    work: &Work,
+    pieces: &[Piece],
+    args: &Args,
+    json: bool,
+) -> anyhow::Result<render::Summary> {
+    let mut summary = render::Summary::default();
+    let alone = pieces.len() == 1;
+    for piece in pieces {
+        let decision = work.decide(piece)?;
+        match (json, args.pass) {
+            (true, _) => render::json_line(piece, &decision)?,
+            (false, true) => pass(piece, &decision)?,
+            (false, false) => render::text(piece, &decision, args.explain, alone),
+        }
+        summary.add(decision.routed.outcome.reason());
+    }
+    if !(json || args.pass || alone) {
+        summary.print();
+    }
+    Ok(summary)
+}
+
+/// Prints what may go on, byte for byte unless a terminal would read it; why nothing may goes where it does not get
+/// into the text.
+fn pass(piece: &Piece, decision: &Decision) -> anyhow::Result<()> {
     match decision.routed.production(&piece.text) {
-        Some(text) => line(text),
+        Some(text) if std::io::stdout().is_terminal() => line(shown(text)),
+        Some(text) => writeln!(std::io::stdout(), "{text}").context("could not write the text")?,
         None => anstream::eprintln!("{}", render::verdict(piece, decision)),
     }
+    Ok(())
 }
 
 fn router(context: &Context, args: &Args) -> anyhow::Result<Router> {
@@ -205,7 +217,7 @@ fn batch(
     pieces: &[Piece],
     path: &std::path::Path,
     json: bool,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<render::Summary> {
     let mut results = Results::open(path, pieces)?;
     let bar = progress(pieces.len(), results.len());
     let began = clock::moment();
@@ -222,7 +234,7 @@ fn batch(
         summary.print();
         line(format_args!("written to {} in {}", path.display(), render::time(began.elapsed())));
     }
-    Ok(Outcome::found_if(summary.refused() > 0))
+    Ok(summary)
 }
 
 fn progress(pieces: usize, done: usize) -> indicatif::ProgressBar {

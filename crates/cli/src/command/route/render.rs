@@ -170,10 +170,6 @@ pub(super) fn json_line(piece: &Piece, decision: &Decision) -> anyhow::Result<()
 }
 
 impl Summary {
-    pub(super) fn count(&mut self, decision: &Decision) {
-        self.add(decision.routed.outcome.reason());
-    }
-
     pub(super) fn add(&mut self, reason: Reason) {
         *self.reasons.entry(reason).or_default() += 1;
     }
