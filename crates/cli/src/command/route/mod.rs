@@ -144,7 +144,10 @@ fn one_by_one(
 fn pass(piece: &Piece, decision: &Decision) -> anyhow::Result<()> {
     match decision.routed.production(&piece.text) {
         Some(text) if std::io::stdout().is_terminal() => line(shown(text)),
-        Some(text) => writeln!(std::io::stdout(), "{text}").context("could not write the text")?,
+        Some(text) => {
+            let end = if text.ends_with('\n') { "" } else { "\n" };
+            write!(std::io::stdout(), "{text}{end}").context("could not write the text")?;
+        }
         None => anstream::eprintln!("{}", render::verdict(piece, decision)),
     }
     Ok(())
