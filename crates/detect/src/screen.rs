@@ -190,6 +190,34 @@ impl Screener {
         Ok(verdict)
     }
 
+    /// Screens `text` as what comes after `before`: an attack may be split over turns of which none looks like one.
+    /// What is found reaches into `text`, and its place is counted there.
+    ///
+    /// # Errors
+    /// As [`Self::screen`].
+    pub fn screen_after(
+        &self,
+        before: &str,
+        text: &str,
+        kind: Kind,
+    ) -> Result<Verdict, ScreenError> {
+        let alone = self.screen(text, kind)?;
+        // What was suspicious by itself was said so then, and is no reason against everything after it.
+        if alone.flagged || before.is_empty() || self.screen(before, alone.kind)?.flagged {
+            return Ok(alone);
+        }
+        let start = before.len() + 1;
+        let mut together = self.screen(&format!("{before}\n{text}"), alone.kind)?;
+        together.findings.retain(|finding| finding.span.end > start);
+        if !together.flagged || together.findings.is_empty() {
+            return Ok(alone);
+        }
+        for Finding { span, .. } in &mut together.findings {
+            *span = span.start.saturating_sub(start)..span.end - start;
+        }
+        Ok(together)
+    }
+
     fn ask_models(&self, text: &Normalised, verdict: &mut Verdict) -> Result<(), ScreenError> {
         let heard = self.ngrams.models.read(text.text(), verdict.kind);
         let cuts = self.ngrams.cuts.of(verdict.kind);

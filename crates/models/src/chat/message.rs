@@ -16,6 +16,18 @@ pub enum Role {
     Tool,
 }
 
+impl Role {
+    /// The word of the protocol.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+}
+
 /// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,4 +73,10 @@ impl Message {
     pub fn new(role: Role, content: impl Into<String>) -> Self {
         Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
     }
+}
+
+/// What others said to the assistant in these turns, joined: what it said itself is no attack on it.
+pub fn said_to_assistant(turns: &[Message]) -> String {
+    let theirs = turns.iter().filter(|turn| matches!(turn.role, Role::User | Role::Tool));
+    theirs.map(|turn| turn.content.as_str()).collect::<Vec<_>>().join("\n")
 }

@@ -16,7 +16,7 @@ mod template;
 
 pub use embedded::EmbeddedModel;
 pub use error::ChatError;
-pub use message::{Message, Role, ToolCall, ToolSpec};
+pub use message::{Message, Role, ToolCall, ToolSpec, said_to_assistant};
 pub use request::{Answer, Finish, Request, Usage};
 pub use scripted::{Recorder, RecordingError, ScriptedModel};
 

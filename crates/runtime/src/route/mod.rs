@@ -27,7 +27,7 @@ use custody_kernel::route::{
     Undecided, start,
 };
 use custody_models::Embedder;
-use custody_models::chat::{ChatModel, Usage};
+use custody_models::chat::{ChatModel, Message, Usage, said_to_assistant};
 
 use crate::clock;
 use repair::{Repaired, repair};
@@ -142,8 +142,14 @@ impl Router {
 
     /// Routes `text`, which is for an assistant what `kind` says: a user's words, or what it reads for somebody.
     pub fn route(&self, text: &str, kind: Kind) -> Routed {
-        let mut route =
-            Route { router: self, original: text, kind, repaired: None, passed: Vec::new() };
+        self.route_after(&[], text, kind)
+    }
+
+    /// Routes `text` as what comes after the turns `before`, oldest first. A turn that is harmless by itself may finish
+    /// what an earlier one began; it is the last one that goes on or does not.
+    pub fn route_after(&self, before: &[Message], text: &str, kind: Kind) -> Routed {
+        let (repaired, passed) = (None, Vec::new());
+        let mut route = Route { router: self, before, original: text, kind, repaired, passed };
         let mut step = start(self.policy);
         let outcome = loop {
             step = match step {
@@ -178,6 +184,7 @@ impl Router {
 /// A route under way.
 struct Route<'a> {
     router: &'a Router,
+    before: &'a [Message],
     original: &'a str,
     kind: Kind,
     repaired: Option<Repaired>,
@@ -212,11 +219,14 @@ impl Route<'_> {
     }
 
     fn prefilter(&mut self, subject: Subject) -> Said<Screened> {
-        let (bytes, limit) = (self.text(subject).len(), self.router.max_bytes);
+        let turns = self.before.iter().map(|turn| turn.content.as_str());
+        let bytes = turns.chain([self.text(subject)]).map(str::len).sum::<usize>();
+        let limit = self.router.max_bytes;
         if bytes > limit {
             return Said::failed(&format!("it has {bytes} bytes and the limit is {limit}"));
         }
-        match self.router.screener.screen(self.text(subject), self.kind) {
+        let before = said_to_assistant(self.before);
+        match self.router.screener.screen_after(&before, self.text(subject), self.kind) {
             Ok(verdict) => {
                 // Every stage takes the text for what the first one took it for.
                 self.kind = verdict.kind;
@@ -246,7 +256,7 @@ impl Route<'_> {
             return Said::before(answer);
         }
         let sandbox = Sandbox::new(model.as_ref(), &self.router.sandbox);
-        let said = sandbox.try_out(self.text(subject), self.kind);
+        let said = sandbox.try_out(self.before, self.text(subject), self.kind);
         self.router.verdicts.keep(key, Heard::Sandbox(said.answer));
         said
     }
@@ -269,8 +279,9 @@ impl Route<'_> {
         let severity = heard.find(|heard| heard.stage() == Stage::Prefilter);
         let asked = format!("{stage:?} {severity:?} {:?} {policy:?} {sandbox:?}", self.kind);
         let model = model.as_ref().map_or("", |model| model.identity());
-        let parts = [tenant.as_str(), detector, model, &asked, self.text(subject)];
-        verdicts.key(&parts.map(str::as_bytes))
+        let mut parts = vec![tenant.as_str(), detector, model, &asked, self.text(subject)];
+        parts.extend(self.before.iter().flat_map(|turn| [turn.role.name(), &turn.content]));
+        verdicts.key(&parts)
     }
 
     fn compare(&mut self, _: Subject) -> Said<Compared> {

@@ -79,8 +79,8 @@ impl<'a> Sandbox<'a> {
         Self { model, options }
     }
 
-    /// Tries `text`, until it compromises a sample.
-    pub(super) fn try_out(&self, text: &str, kind: Kind) -> Said<Tried> {
+    /// Tries `text` after the turns `before`, until it compromises a sample.
+    pub(super) fn try_out(&self, before: &[Message], text: &str, kind: Kind) -> Said<Tried> {
         let subject = match Subject::new(text, kind) {
             Ok(subject) => subject,
             Err(why) => return Said::failed(&why),
@@ -89,7 +89,7 @@ impl<'a> Sandbox<'a> {
         let mut doubt = None;
         for sample in 0..self.options.samples.max(1) {
             let agent = Agent::new(text, sample, self.model.knows_tools());
-            let answer = match self.model.answer(&self.request(&agent, text, kind, sample)) {
+            let answer = match self.model.answer(&self.request(&agent, before, &subject, sample)) {
                 Ok(answer) => answer,
                 Err(why) => {
                     doubt = Some((Undecided::Failed, why.to_string()));
@@ -111,7 +111,14 @@ impl<'a> Sandbox<'a> {
         }
     }
 
-    fn request(&self, agent: &Agent, text: &str, kind: Kind, sample: u32) -> Request {
+    fn request(
+        &self,
+        agent: &Agent,
+        before: &[Message],
+        subject: &Subject<'_>,
+        sample: u32,
+    ) -> Request {
+        let &Subject { text, kind, .. } = subject;
         let user = match kind {
             Kind::Prompt => text.to_owned(),
             Kind::Content | Kind::Unknown => {
@@ -122,17 +129,27 @@ impl<'a> Sandbox<'a> {
                 )
             }
         };
+        let mut messages = vec![Message::new(Role::System, agent.system_prompt.as_str())];
+        messages.extend(before.iter().filter_map(spoken));
+        messages.push(Message::new(Role::User, user));
         Request {
-            messages: vec![
-                Message::new(Role::System, agent.system_prompt.as_str()),
-                Message::new(Role::User, user),
-            ],
+            messages,
             tools: if self.model.knows_tools() { tools() } else { Vec::new() },
             max_tokens: self.options.max_tokens,
             temperature: if sample == 0 { 0.0 } else { self.options.temperature },
             seed: u64::from(sample),
         }
     }
+}
+
+/// An earlier turn as the agent gets it: no orders of somebody else's operator, and no calls of tools it does not have.
+fn spoken(turn: &Message) -> Option<Message> {
+    let role = match turn.role {
+        Role::System => return None,
+        Role::Assistant => Role::Assistant,
+        Role::User | Role::Tool => Role::User,
+    };
+    Some(Message::new(role, turn.content.as_str())).filter(|turn| !turn.content.is_empty())
 }
 
 /// Tools with effects, of which no task here needs one.

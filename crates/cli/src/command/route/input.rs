@@ -42,6 +42,7 @@ fn said(text: &str) -> anyhow::Result<Piece> {
         id: None,
         lines: Lines::All,
         channel: None,
+        before: Vec::new(),
         text: text.to_owned(),
     })
 }

@@ -189,7 +189,7 @@ impl Work {
     fn decide(&self, piece: &Piece) -> anyhow::Result<Decision> {
         let channel = piece.channel.or(self.channel);
         let kind = channel.map_or(Kind::Unknown, Channel::kind);
-        let routed = self.router.route(&piece.text, kind);
+        let routed = self.router.route_after(&piece.before, &piece.text, kind);
         let Some(store) = &self.store else {
             let id = EntryId::from_random(random());
             return Ok(Decision { id, is_recorded: false, routed });

@@ -76,6 +76,7 @@ impl Reader<'_> {
                 id: None,
                 lines,
                 channel: None,
+                before: Vec::new(),
                 text: String::new(),
             });
         }

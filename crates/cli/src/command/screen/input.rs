@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use custody_models::chat::Message;
 
 use super::channel::Channel;
 use super::{diff, rows};
@@ -19,11 +20,12 @@ const STANDARD_INPUT: &str = "standard input";
 /// How the bytes of an input are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Layout {
-    /// JSON Lines if every line is an object with a `text`, a diff if it begins like one, else one text
+    /// JSON Lines if every line is an object with a `text` or `messages`, a diff if it begins like one, else one text
     Auto,
     /// The whole input is one text
     Text,
-    /// One JSON object a line, with a field `text` and perhaps `id` and `channel`
+    /// One JSON object a line, with a field `text` and perhaps `id` and `channel`, or with `messages`, of which
+    /// the last one counts and the others come before it
     Jsonl,
     /// A unified diff: the added lines, file by file
     Diff,
@@ -40,6 +42,8 @@ pub(crate) struct Piece {
     pub(crate) lines: Lines,
     /// How the text entered, when the input says so.
     pub(crate) channel: Option<Channel>,
+    /// The turns of a conversation before it, oldest first.
+    pub(crate) before: Vec<Message>,
     /// What is screened.
     pub(crate) text: String,
 }
@@ -161,7 +165,8 @@ fn cut(name: &str, bytes: &[u8], layout: Layout) -> anyhow::Result<Vec<Piece>> {
 }
 
 fn whole(name: &str, text: String) -> Piece {
-    Piece { source: name.to_owned(), id: None, lines: Lines::All, channel: None, text }
+    let source = name.to_owned();
+    Piece { source, id: None, lines: Lines::All, channel: None, before: Vec::new(), text }
 }
 
 /// UTF-8 or UTF-16 with its mark; anything else is refused, since a detector would read other words than

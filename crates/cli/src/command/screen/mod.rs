@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use custody_detect::finding::Severity;
 use custody_detect::screen::{Kind, Screener, Verdict};
+use custody_models::chat::said_to_assistant;
 
 use crate::command::detector::Choice;
 use crate::context::Context;
@@ -103,7 +104,8 @@ fn screen(screener: &Screener, args: &Args, pieces: &[Piece]) -> anyhow::Result<
     let bar = progress(pieces.len());
     let verdicts = pieces.iter().map(|piece| {
         let kind = piece.channel.or(args.channel).map_or(Kind::Unknown, Channel::kind);
-        let verdict = screener.screen(&piece.text, kind);
+        let before = said_to_assistant(&piece.before);
+        let verdict = screener.screen_after(&before, &piece.text, kind);
         bar.inc(1);
         verdict.with_context(|| format!("could not screen {}", render::name(piece)))
     });
