@@ -4,7 +4,7 @@
 //! ids, the data they were measured on, the machine and the seed. [`compare`](compare::compare) finds
 //! what became worse between two reports.
 //!
-//! - [`report`], [`machine`], [`compare`]: what every suite shares.
+//! - [`report`], [`machine`], [`compare`], [`run_folder`]: what every suite shares.
 //! - [`detection`]: detectors measured. [`plot`]: their pictures. [`recipe`]: how the shipped ones are made.
 //! - [`vectors`]: sentence vectors that outlive a run.
 //! - [`memory`]: MON's evaluation, and the rules driven beside naive models of themselves.
@@ -19,6 +19,7 @@ pub mod plot;
 pub mod random;
 pub mod recipe;
 pub mod report;
+pub mod run_folder;
 pub mod stopwatch;
 pub mod vectors;
 

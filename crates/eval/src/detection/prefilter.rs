@@ -11,12 +11,13 @@ use super::sets::Labelled;
 use super::sets::parts::{hash, normal_form};
 use super::sets::rows::read;
 use super::suite::{Outcome, Size};
-use super::unit::{Measured, RunFolder, Unit};
+use super::unit::{Measured, Unit};
 use crate::data::Row;
 use crate::error::EvalError;
 use crate::plot::roc;
 use crate::recipe::sources::corpus_sources;
 use crate::report::{DataFile, Figure, Report, Shows, Table, TableColumn, TableRow, wilson};
+use crate::run_folder::RunFolder;
 
 const CORPUS: &str = "prefilter_corpus.jsonl.gz";
 const OUTSIDE: &str = "eval_only/qualifire_benchmark.jsonl";
@@ -147,7 +148,7 @@ fn measure(
         timed_calls: if beside.is_empty() { 0 } else { 100 },
         calls_by_length: 0,
     };
-    match folder.finished(&unit) {
+    match unit.finished(folder) {
         Some(measured) => Ok(measured),
         None => unit.measure(folder),
     }

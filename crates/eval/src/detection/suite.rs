@@ -9,10 +9,11 @@ use super::pictures::{Picture, pictures};
 use super::sets::parts::{Leaks, leaks, stratified_folds};
 use super::sets::rows::split;
 use super::sets::{Labelled, Split};
-use super::unit::{LengthTime, Measured, RunFolder, Unit};
+use super::unit::{LengthTime, Measured, Unit};
 use crate::error::EvalError;
 use crate::recipe::corpus::Held;
 use crate::report::Report;
+use crate::run_folder::RunFolder;
 
 /// The data sets, in the order of the report.
 pub const DATA_SETS: [&str; 3] = ["deepset", "jackhhao", "combined"];
@@ -260,7 +261,7 @@ fn measure_all(
             timed_calls: if is_fixed { size.timed_calls() } else { 0 },
             calls_by_length: if planned.by_length { size.calls_by_length() } else { 0 },
         };
-        let measured = match folder.finished(&unit) {
+        let measured = match unit.finished(folder) {
             Some(measured) => measured,
             None => unit.measure(folder)?,
         };

@@ -1,11 +1,4 @@
 //! Units of work: one method measured on one part of one data set with one seed.
-//!
-//! A finished unit is one file in the run's folder, written at once or not at all. Its name holds a digest of
-//! all it depends on, so a run that is started again takes up what fits and measures the rest; a file that was
-//! cut off or changed does not fit its own digest and is measured again.
-
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
 
 use custody_kernel::digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -15,13 +8,11 @@ use super::metrics::percentile;
 use super::sets::Labelled;
 use crate::error::EvalError;
 use crate::recipe::corpus::Held;
+use crate::run_folder::{RunFolder, UnitId};
 use crate::stopwatch::{Stopwatch, timed};
 
 /// Changes when units of an older program must not be taken up.
 const FORMAT: u32 = 1;
-
-/// The longest unit that is read, in bytes.
-const MAX_UNIT_BYTES: u64 = 64 << 20;
 
 /// Lengths for the picture of latency, in characters.
 const LENGTHS: [usize; 6] = [30, 100, 240, 1_000, 3_000, 10_000];
@@ -73,70 +64,15 @@ pub(super) struct Unit<'a> {
     pub(super) calls_by_length: usize,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Stored {
-    identity: String,
-    measured: Measured,
-    /// Of the JSON of `measured`.
-    sha256: String,
-}
-
-/// The folder of finished units. Without one nothing is kept.
-#[derive(Debug, Clone, Default)]
-pub struct RunFolder(Option<PathBuf>);
-
-impl RunFolder {
-    /// Keeps units in `folder`, which is made when it is not there.
-    ///
-    /// # Errors
-    /// [`EvalError::File`] when it cannot be made.
-    pub fn open(folder: Option<&Path>) -> Result<Self, EvalError> {
-        if let Some(folder) = folder {
-            std::fs::create_dir_all(folder).map_err(EvalError::file(folder))?;
-        }
-        Ok(Self(folder.map(Path::to_owned)))
-    }
-
-    /// The unit from the folder, if it is there and whole.
-    pub(super) fn finished(&self, unit: &Unit<'_>) -> Option<Measured> {
-        let path = self.0.as_ref()?.join(unit.file_name());
-        if std::fs::metadata(&path).ok()?.len() > MAX_UNIT_BYTES {
-            return None;
-        }
-        let stored: Stored = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
-        let whole = stored.identity == unit.identity()
-            && stored.sha256 == digest_of(&stored.measured)
-            && stored.measured.scores.len() == unit.test.len();
-        whole.then_some(stored.measured)
-    }
-
-    /// Writes a finished unit: to another name first, so that a kill leaves the old file or the new one.
-    fn keep(&self, unit: &Unit<'_>, measured: &Measured) -> Result<(), EvalError> {
-        let Some(folder) = &self.0 else { return Ok(()) };
-        let stored = Stored {
-            identity: unit.identity(),
-            measured: measured.clone(),
-            sha256: digest_of(measured),
-        };
-        let json = serde_json::to_vec(&stored).expect("a unit holds text and numbers only");
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(EvalError::file(folder))?;
-        let written = file.write_all(&json).and_then(|()| file.as_file().sync_all());
-        written.map_err(EvalError::file(folder))?;
-        let path = folder.join(unit.file_name());
-        file.persist(&path).map_err(|error| EvalError::file(&path)(error.error))?;
-        Ok(())
-    }
-}
-
-fn digest_of(measured: &Measured) -> String {
-    let json = serde_json::to_vec(measured).expect("a unit holds text and numbers only");
-    Digest::of(&json).to_string()
-}
-
 impl Unit<'_> {
-    /// A digest of everything the unit's scores depend on, and of what is timed.
-    fn identity(&self) -> String {
+    /// What `folder` holds of it, if that is whole.
+    pub(super) fn finished(&self, folder: &RunFolder) -> Option<Measured> {
+        let measured: Measured = folder.finished(&self.id())?;
+        (measured.scores.len() == self.test.len()).then_some(measured)
+    }
+
+    /// Everything the unit's scores depend on, and what is timed.
+    fn id(&self) -> UnitId {
         let rows = |rows: &[Labelled]| -> String {
             let rows: Vec<_> = rows.iter().map(|row| (&row.id, &row.text, row.label)).collect();
             let json = serde_json::to_vec(&rows).expect("rows hold text and labels only");
@@ -156,14 +92,9 @@ impl Unit<'_> {
             "held": [&self.held.instructions, &self.held.categories],
             "timed": [self.timed_calls, self.calls_by_length],
         });
-        Digest::of(all.to_string().as_bytes()).to_string()
-    }
-
-    fn file_name(&self) -> String {
-        let identity = self.identity();
         let (method, seed) = (self.recipe.id(), self.seed);
-        let short = identity.get(..16).unwrap_or(&identity);
-        format!("{}.{}.{method}.{}.{seed}-{short}.json", self.suite, self.data_set, self.part)
+        let name = format!("{}.{}.{method}.{}.{seed}", self.suite, self.data_set, self.part);
+        UnitId::new(name, &all)
     }
 
     /// Trains, scores and times, and keeps the result in `folder`.
@@ -195,7 +126,7 @@ impl Unit<'_> {
             scores,
             unit_seconds: watch.seconds(),
         };
-        folder.keep(self, &measured)?;
+        folder.keep(&self.id(), &measured)?;
         Ok(measured)
     }
 }

@@ -17,10 +17,11 @@ use crate::detection::sets::buried::{Case, bipia, injecagent};
 use crate::detection::sets::parts::named_folds;
 use crate::detection::sets::{Labelled, Part};
 use crate::detection::suite::{Outcome, Size};
-use crate::detection::unit::{RunFolder, Unit};
+use crate::detection::unit::Unit;
 use crate::error::EvalError;
 use crate::recipe::corpus::Held;
 use crate::report::{DataFile, Report, wilson};
+use crate::run_folder::RunFolder;
 
 /// The false positives that the threshold may cost on the calibration documents.
 const RATE: f64 = 0.01;
@@ -227,7 +228,7 @@ fn measure_fold(
         timed_calls: 0,
         calls_by_length: 0,
     };
-    let measured = match folder.finished(&unit) {
+    let measured = match unit.finished(folder) {
         Some(measured) => measured,
         None => unit.measure(folder)?,
     };
