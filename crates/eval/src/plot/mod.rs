@@ -4,7 +4,7 @@
 //! apart by people with any colour vision, and every series has a dash of its own besides. The legend stands
 //! beside the data, never on it. A viewer with a dark theme gets a dark background.
 //!
-//! - [`roc`], [`reliability`], [`latency`], [`bars`]: the four pictures.
+//! - [`roc`], [`reliability`], [`latency`], [`bars`], [`sankey`]: the pictures.
 //! - `frame`: axes and what lies between them. `svg`: elements and escaped text.
 
 pub mod roc;
@@ -14,6 +14,8 @@ pub mod reliability;
 pub mod latency;
 
 pub mod bars;
+
+pub mod sankey;
 
 mod frame;
 

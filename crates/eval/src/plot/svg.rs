@@ -12,8 +12,10 @@ text{font-family:'Helvetica Neue',Helvetica,Arial,'Liberation Sans',sans-serif;f
 .title{font-size:17px;font-weight:600}.note{font-size:12px;fill:#59636e}.strong{font-weight:600}\
 .paper{fill:#ffffff}.panel{fill:#f6f8fa}.grid{stroke:#dfe3e8;stroke-width:1}.axis{stroke:#59636e;stroke-width:1.2}\
 .guide{stroke:#818b98;stroke-width:1.2;stroke-dasharray:4 4}.ring{stroke:#ffffff}.whisker{stroke:#1f2328;stroke-width:1.4}\
+.node{fill:#59636e}\
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.note{fill:#9198a1}.paper{fill:#0d1117}.panel{fill:#151b23}\
-.grid{stroke:#2b323b}.axis{stroke:#9198a1}.guide{stroke:#656c76}.ring{stroke:#0d1117}.whisker{stroke:#e6edf3}}";
+.grid{stroke:#2b323b}.axis{stroke:#9198a1}.guide{stroke:#656c76}.ring{stroke:#0d1117}.whisker{stroke:#e6edf3}\
+.node{fill:#9198a1}}";
 
 /// Where a text stands to its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +105,25 @@ impl Svg {
             corners.join(" "),
             colour(series)
         );
+    }
+
+    /// A ribbon in the colour of `series`, `thick` high, whose upper edge runs smoothly from point to point.
+    pub(super) fn ribbon(&mut self, series: usize, thick: f64, edge: &[[f64; 2]]) {
+        let lower: Vec<[f64; 2]> = edge.iter().rev().map(|[x, y]| [*x, y + thick]).collect();
+        let mut data = String::new();
+        for side in [edge, &lower] {
+            let word = if data.is_empty() { 'M' } else { 'L' };
+            for (at, [x, y]) in side.iter().enumerate() {
+                let Some([before, height]) = at.checked_sub(1).and_then(|at| side.get(at)) else {
+                    let _ = write!(data, "{word}{} {}", number(*x), number(*y));
+                    continue;
+                };
+                let [middle, height, x, y] = [(before + x) / 2.0, *height, *x, *y].map(number);
+                let _ = write!(data, "C{middle} {height} {middle} {y} {x} {y}");
+            }
+        }
+        let fill = colour(series);
+        let _ = writeln!(self.body, r#"<path d="{data}Z" fill="{fill}" fill-opacity="0.55"/>"#);
     }
 
     pub(super) fn dot(&mut self, series: usize, [x, y]: [f64; 2], radius: f64) {
