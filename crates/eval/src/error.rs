@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use custody_models::chat::ChatError;
 use custody_runtime::StoreError;
 
 use crate::data::DataError;
@@ -34,6 +35,17 @@ pub enum EvalError {
         /// Its own words.
         #[source]
         cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A language model failed, so that there is nothing to measure.
+    #[error(
+        "the language model failed on `{case}`; what was finished before is kept where `--run` says"
+    )]
+    Model {
+        /// What it was asked about.
+        case: String,
+        /// Its own words.
+        #[source]
+        cause: Box<ChatError>,
     },
     /// A step that only prepares the measurement was not allowed.
     #[error("could not set up the measurement: {0}")]

@@ -7,6 +7,7 @@
 //! - [`report`], [`machine`], [`compare`], [`run_folder`]: what every suite shares.
 //! - [`detection`]: detectors measured. [`plot`]: their pictures. [`recipe`]: how the shipped ones are made.
 //! - [`vectors`]: sentence vectors that outlive a run.
+//! - [`mod@route`]: the pipeline measured, and the model without it.
 //! - [`memory`]: MON's evaluation, and the rules driven beside naive models of themselves.
 
 pub mod compare;
@@ -19,6 +20,7 @@ pub mod plot;
 pub mod random;
 pub mod recipe;
 pub mod report;
+pub mod route;
 pub mod run_folder;
 pub mod stopwatch;
 pub mod vectors;

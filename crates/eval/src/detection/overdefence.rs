@@ -179,7 +179,7 @@ fn categories(set: &Texts) -> Vec<(String, String)> {
 }
 
 /// A name as one part of an id: lower-case letters and digits, `_` for the rest.
-pub(super) fn id_part(name: &str) -> String {
+pub(crate) fn id_part(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let id = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("_");
     if id.is_empty() { "none".to_owned() } else { id }

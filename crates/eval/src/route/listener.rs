@@ -1,0 +1,82 @@
+//! A model that is listened to: what it was asked and answered, stage by stage.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use custody_models::chat::{Answer, ChatError, ChatModel, Request};
+
+/// One question and its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exchange {
+    /// What was asked.
+    pub request: Request,
+    /// What was answered.
+    pub answer: Answer,
+}
+
+/// Keeps what another model is asked and answers, until it is taken.
+///
+/// The pipeline takes every error of a model for an undecided stage, as it must. For a measurement only one of them is
+/// a result: a conversation that the model has no room for. After any other, what was measured is not kept.
+pub struct Listener {
+    model: Arc<dyn ChatModel>,
+    heard: Mutex<Heard>,
+}
+
+#[derive(Default)]
+struct Heard {
+    exchanges: Vec<Exchange>,
+    failure: Option<ChatError>,
+}
+
+impl Listener {
+    /// Listens to `model`.
+    pub fn new(model: Arc<dyn ChatModel>) -> Self {
+        Self { model, heard: Mutex::default() }
+    }
+
+    /// What was said since the last time this was asked.
+    ///
+    /// # Errors
+    /// The first failure of the model since then.
+    pub fn take(&self) -> Result<Vec<Exchange>, ChatError> {
+        let Heard { exchanges, failure } = std::mem::take(&mut *self.heard());
+        failure.map_or(Ok(exchanges), Err)
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        // A list that a panic cut short is still a list.
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ChatModel for Listener {
+    fn identity(&self) -> &str {
+        self.model.identity()
+    }
+
+    fn knows_tools(&self) -> bool {
+        self.model.knows_tools()
+    }
+
+    fn answer_in_pieces(
+        &self,
+        request: &Request,
+        show: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Answer, ChatError> {
+        match self.model.answer_in_pieces(request, show) {
+            Ok(answer) => {
+                let exchange = Exchange { request: request.clone(), answer: answer.clone() };
+                self.heard().exchanges.push(exchange);
+                Ok(answer)
+            }
+            Err(too_long @ ChatError::TooLong { .. }) => Err(too_long),
+            Err(cause) => {
+                let model = self.identity().to_owned();
+                let told = ChatError::Request { model, detail: cause.to_string() };
+                self.heard().failure.get_or_insert(cause);
+                Err(told)
+            }
+        }
+    }
+}
