@@ -51,6 +51,14 @@ impl Choice {
         }
     }
 
+    /// The flag that chooses the same detector again; empty for the default one.
+    pub(crate) fn arguments(&self) -> String {
+        match self.detector {
+            Detector::Default => String::new(),
+            Detector::Full => "--detector full".to_owned(),
+        }
+    }
+
     /// The same, and the embedder that comes with the full detector.
     ///
     /// # Errors

@@ -70,6 +70,17 @@ impl Choice {
         }))
     }
 
+    /// The flags that choose the same model again; empty for the one that is configured. Of a file only its name.
+    pub(crate) fn arguments(&self) -> String {
+        let named = |model: &String| {
+            let file = Path::new(model).file_name().filter(|_| is_gguf(Path::new(model)));
+            file.map_or_else(|| model.clone(), |file| file.to_string_lossy().into_owned())
+        };
+        let model = self.model.iter().map(|model| format!("--model {}", named(model)));
+        let endpoint = self.endpoint.iter().map(|url| format!("--endpoint {url}"));
+        model.chain(endpoint).collect::<Vec<_>>().join(" ")
+    }
+
     fn hosted(&self, context: &Context, endpoint: &str, name: &str) -> anyhow::Result<HostedModel> {
         let configured = &context.config.language_model;
         let variable = self.key_variable.as_deref().or(configured.key_variable.as_deref());
@@ -89,7 +100,6 @@ impl Choice {
 /// A model of the registry, every byte verified, or a GGUF file.
 fn embedded(context: &Context, name: &str) -> anyhow::Result<EmbeddedModel> {
     let path = Path::new(name);
-    let is_gguf = |path: &Path| path.extension().is_some_and(|kind| kind == GGUF);
     if is_gguf(path) {
         return EmbeddedModel::open(path).with_context(|| format!("could not use `{name}`"));
     }
@@ -98,4 +108,8 @@ fn embedded(context: &Context, name: &str) -> anyhow::Result<EmbeddedModel> {
         bail!("`{name}` is no language model; see `custody models list`, or name a GGUF file");
     };
     EmbeddedModel::open(&files.path(file)).with_context(|| format!("could not use `{name}`"))
+}
+
+fn is_gguf(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| kind == GGUF)
 }

@@ -8,6 +8,7 @@ mod output;
 mod overdefence;
 mod prefilter;
 mod progress;
+mod route;
 
 use custody_eval::detection::suite::Size;
 
@@ -21,6 +22,8 @@ pub(crate) enum Command {
     Overdefence(overdefence::Overdefence),
     Buried(buried::Buried),
     Prefilter(prefilter::Prefilter),
+    Baseline(route::Baseline),
+    Route(route::Route),
     Memory(memory::Memory),
     Compare(compare::Compare),
     #[command(hide = true)]
@@ -33,6 +36,8 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
         Command::Overdefence(args) => overdefence::run(context, &args),
         Command::Buried(args) => buried::run(context, &args),
         Command::Prefilter(args) => prefilter::run(context, &args),
+        Command::Baseline(args) => route::run_baseline(context, &args),
+        Command::Route(args) => route::run(context, &args),
         Command::Memory(args) => memory::run(context, &args),
         Command::Compare(args) => compare::run(context, &args),
         Command::CrashWriter(args) => memory::write_until_killed(context, &args),
