@@ -69,12 +69,7 @@ impl Choice {
         }))
     }
 
-    fn hosted(
-        &self,
-        context: &Context,
-        endpoint: &str,
-        name: &str,
-    ) -> anyhow::Result<HostedModel> {
+    fn hosted(&self, context: &Context, endpoint: &str, name: &str) -> anyhow::Result<HostedModel> {
         let configured = &context.config.language_model;
         let variable = self.key_variable.as_deref().or(configured.key_variable.as_deref());
         let api_key = Secret::from_environment(variable.unwrap_or(DEFAULT_KEY_VARIABLE))?;
