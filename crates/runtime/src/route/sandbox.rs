@@ -7,6 +7,8 @@
 //!
 //! Source: PIPE step 3; PRIOR-ART 2.4, P1 to P4.
 
+pub mod trial;
+
 use custody_detect::screen::Kind;
 use custody_detect::{Watch, behaviour, declines};
 use custody_kernel::digest::Digest;
