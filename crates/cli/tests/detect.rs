@@ -9,6 +9,32 @@ use std::path::{Path, PathBuf};
 
 use common::{Home, Ran};
 
+#[test]
+fn transcripts_that_cannot_train_are_refused_in_one_line_and_nothing_is_written() {
+    let cases: [(&[u8], &str); 3] = [
+        (b"", "holds no transcripts"),
+        (b"{\"text\": \"hello\"}\n", "line 1 is no transcript"),
+        (b"{\"text\": \"cut", "line 1 is no transcript"),
+    ];
+    for (bytes, why) in cases {
+        let home = Home::new();
+        let (file, out) = (rows(&home, bytes), home.path().join("behaviour.json"));
+        let (file, out) = (file.to_str().unwrap(), out.to_str().unwrap());
+        home.alone(&["train", "behaviour", "--transcripts", file, "--out", out]).refused(why);
+        home.alone(&["eval", "behaviour", "--transcripts", file]).refused(why);
+        assert!(!Path::new(out).exists(), "{why}");
+    }
+}
+
+#[test]
+fn nothing_is_collected_without_a_language_model() {
+    let home = Home::new();
+    let out = home.path().join("transcripts.jsonl");
+    let ran = home.alone(&["train", "behaviour", "--collect", out.to_str().unwrap()]);
+    ran.refused("name one with `--model`");
+    assert!(!out.exists());
+}
+
 /// A file of rows in `home`.
 fn rows(home: &Home, bytes: &[u8]) -> PathBuf {
     let path = home.path().join("rows.jsonl");

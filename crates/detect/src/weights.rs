@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use custody_models::sha256::Sha256;
 use custody_models::{Encoder, EncoderClassifier, ModelError, Tokenizer};
 
+use crate::behaviour::Regression;
 use crate::ngram::NgramModel;
 use crate::prefilter::PrefilterModel;
 use crate::reader::{EncoderReader, WrongHeads};
@@ -19,6 +20,7 @@ const CUTS: &str = include_str!("../weights/ngrams.json");
 const FULL: &[u8] = include_bytes!("../weights/full.safetensors");
 const FULL_BLENDS: &[u8] = include_bytes!("../weights/full.json");
 const PREFILTER: &[u8] = include_bytes!("../weights/prefilter.json");
+const BEHAVIOUR: &[u8] = include_bytes!("../weights/behaviour.json");
 
 /// A compiled-in file of weights or rules, for whoever made it again and compares.
 pub fn built_in_file(name: &str) -> Option<&'static [u8]> {
@@ -30,6 +32,7 @@ pub fn built_in_file(name: &str) -> Option<&'static [u8]> {
         "full.safetensors" => Some(FULL),
         "full.json" => Some(FULL_BLENDS),
         "prefilter.json" => Some(PREFILTER),
+        "behaviour.json" => Some(BEHAVIOUR),
         _ => None,
     }
 }
@@ -46,6 +49,14 @@ pub(crate) fn prefilter() -> PrefilterModel {
         PrefilterModel::from_bytes(PREFILTER).expect("a test reads the committed weights")
     });
     PREFILTER_MODEL.clone()
+}
+
+/// The regression of the trained behaviour detector, read once.
+pub(crate) fn behaviour() -> Regression {
+    static REGRESSION: LazyLock<Regression> = LazyLock::new(|| {
+        Regression::from_bytes(BEHAVIOUR).expect("a test reads the committed weights")
+    });
+    REGRESSION.clone()
 }
 
 fn read_ngrams() -> Arc<NgramStage> {
@@ -113,6 +124,7 @@ mod tests {
             assert!(!model.origin().data.is_empty(), "the weights say what they were trained on");
         }
         assert!(!prefilter().origin().data.is_empty());
+        assert!(!behaviour().origin().data.is_empty());
         serde_json::from_slice::<crate::transformer::Blends>(FULL_BLENDS).expect("thresholds");
         assert!((1 << 20..25_000_000).contains(&FULL.len()), "{} bytes", FULL.len());
     }

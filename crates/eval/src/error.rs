@@ -10,6 +10,9 @@ use crate::data::DataError;
 /// A measurement that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
+    /// The detector of behaviour does not go with the embedding model.
+    #[error(transparent)]
+    Judge(#[from] custody_detect::behaviour::trained::JudgeError),
     /// The store failed.
     #[error("the store under test failed")]
     Store(#[from] StoreError),

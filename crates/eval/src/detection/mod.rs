@@ -5,7 +5,7 @@
 //! - [`detector`]: what is measured. [`mod@unit`]: one piece of work, kept when it is done.
 //! - [`methods`]: the detectors and recipes that are measured.
 //! - [`suite`]: `custody eval detection`, with [`published`] figures and [`pictures`].
-//! - [`overdefence`], [`buried`], [`prefilter`]: the suites of those names.
+//! - [`overdefence`], [`buried`], [`prefilter`], [`behaviour`]: the suites of those names.
 //! - [`pipe`]: PIPE's prefilter, for the last of them.
 //! - [`python`]: the same work in Python, when it is there. [`speed`]: ours beside it.
 
@@ -34,6 +34,8 @@ pub mod overdefence;
 pub mod buried;
 
 pub mod prefilter;
+
+pub mod behaviour;
 
 pub mod pipe;
 

@@ -6,7 +6,7 @@ use super::buried::{Planted, Position, pick};
 use super::parts::of_training_row;
 pub use super::sources::Held;
 use super::sources::{Payload, Sources, TEMPLATE_MARKER};
-use super::written::{self, Form, MARKER, Written};
+use super::written::{self, Form, MARKER, is_document};
 use crate::data::{DataError, DataFolder};
 use crate::detection::sets::parts::{Part, part_of};
 use crate::random::Generator;
@@ -30,8 +30,6 @@ const ROUNDS: usize = 3;
 const FILLED: usize = 20;
 /// How many harmless sentences stand alone, as the fields of structured output do.
 const ALONE: usize = 300;
-/// The kinds of written text that are documents.
-const DOCUMENT_KINDS: [&str; 5] = ["code_answer", "code_file", "email", "table", "tool_output"];
 
 /// Words to an assistant, and whether they are an attack.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,10 +133,6 @@ impl Shelf {
 /// assistants with a task of their own that are pushed out of it.
 fn weight_of_set(set: &str) -> f64 {
     if set == "deepset" { 4.0 } else { 1.5 }
-}
-
-fn is_document(row: &Written) -> bool {
-    DOCUMENT_KINDS.contains(&row.kind.as_str())
 }
 
 fn asides(part: Part) -> impl Iterator<Item = String> {

@@ -1,5 +1,7 @@
 //! Why detectors could not be made.
 
+use custody_detect::behaviour::regression::RegressionError;
+use custody_detect::behaviour::trained::JudgeError;
 use custody_detect::calibration::CalibrationError;
 use custody_detect::logistic::FitError;
 use custody_detect::ngram::TrainError;
@@ -32,12 +34,18 @@ pub enum RecipeError {
     /// The sentence vectors.
     #[error(transparent)]
     Vectors(#[from] VectorsError),
-    /// The regression of the prefilter.
-    #[error("the prefilter's regression could not be fitted")]
+    /// A regression.
+    #[error("the regression could not be fitted")]
     Fit(#[from] FitError),
     /// A regression that cannot be kept.
     #[error("the prefilter's regression cannot be used")]
     Regression(#[from] ModelFileError),
+    /// A regression of behaviour that cannot be kept.
+    #[error("the regression of the behaviour detector cannot be used")]
+    Behaviour(#[from] RegressionError),
+    /// A transcript that cannot be made vectors of.
+    #[error("a transcript could not be read by the embedding model")]
+    Judge(#[source] Box<JudgeError>),
     /// The prefilter failed on a row.
     #[error("a row could not be judged by the prefilter")]
     Prefilter(#[from] PrefilterError),

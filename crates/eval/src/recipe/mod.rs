@@ -5,8 +5,12 @@
 //! - [`ngrams`]: the models of the default detector.
 //! - [`cuts`]: their operating points.
 //! - [`embedding`]: the regression of the prefilter.
+//! - [`attempts`], [`transcripts`]: what is tried in the sandbox, and what was answered there.
+//! - [`behaviour`]: the trained detector of compromised agents.
 #![cfg_attr(feature = "train", doc = "- [`transformer`]: the transformer of the full detector.")]
 
+pub mod attempts;
+pub mod behaviour;
 pub mod buried;
 pub mod corpus;
 pub mod cuts;
@@ -15,6 +19,7 @@ pub mod error;
 pub mod ngrams;
 pub mod parts;
 pub mod sources;
+pub mod transcripts;
 #[cfg(feature = "train")]
 pub mod transformer;
 pub mod written;

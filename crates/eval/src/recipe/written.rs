@@ -41,6 +41,14 @@ pub enum Form {
     Buried,
 }
 
+/// The kinds of written text that are documents.
+const DOCUMENT_KINDS: [&str; 5] = ["code_answer", "code_file", "email", "table", "tool_output"];
+
+/// Whether an ordinary text is one that an assistant reads for somebody.
+pub fn is_document(row: &Written) -> bool {
+    DOCUMENT_KINDS.contains(&row.kind.as_str())
+}
+
 /// Ordinary texts, many of which hold an attacker's words in an innocent sense.
 pub fn benign() -> Vec<Written> {
     rows(include_str!("../../written/benign.jsonl"))

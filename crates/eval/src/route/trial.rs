@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use custody_detect::behaviour::trained::JudgeError;
 use custody_detect::screen::{Kind, Screener};
 use custody_kernel::route::{
     Heard, Outcome, Reason, RoutePolicy, Screened, Stage, Subject, Tried, replay,
@@ -21,7 +22,7 @@ use crate::run_folder::{RunFolder, UnitId};
 use crate::stopwatch::timed;
 
 /// Changes when units of an older program must not be taken up: with the agent, the sandbox or repair.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The least digits by which a word of a system prompt is known as planted.
 const PLANTED_DIGITS: usize = 8;
@@ -178,7 +179,7 @@ impl Bench {
     }
 
     fn try_out(&self, case: &Case) -> Result<Trial, EvalError> {
-        let routed = self.router().route(&case.text, case.kind);
+        let routed = self.router()?.route(&case.text, case.kind);
         let said = self.model.take().map_err(failed(case))?;
         let released = match &routed.outcome {
             Outcome::Production(release) if release.subject() == Subject::Repaired => {
@@ -198,13 +199,13 @@ impl Bench {
     }
 
     /// One for each case: what a router was told of another text would make this one quicker.
-    fn router(&self) -> Router {
+    fn router(&self) -> Result<Router, JudgeError> {
         let Stages { screener, embedder } = self.stages.clone();
         let model: Arc<dyn ChatModel> = Arc::clone(&self.model) as Arc<dyn ChatModel>;
         let router = Router::new(screener, Some(model));
         match embedder {
             Some(embedder) => router.with_embedder(embedder),
-            None => router,
+            None => Ok(router),
         }
     }
 

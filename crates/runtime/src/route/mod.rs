@@ -20,6 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use custody_detect::MAX_TEXT_BYTES;
+use custody_detect::behaviour::trained::JudgeError;
+use custody_detect::behaviour::{BehaviourModel, Regression};
 use custody_detect::screen::{Kind, Screener};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::route::{
@@ -50,6 +52,7 @@ pub struct Router {
     detector: Arc<str>,
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
+    judge: Option<BehaviourModel>,
     sandbox: sandbox::Options,
     max_bytes: usize,
     verdicts: Arc<Verdicts>,
@@ -104,6 +107,7 @@ impl Router {
             screener,
             model,
             embedder: None,
+            judge: None,
             sandbox: sandbox::Options::default(),
             max_bytes: MAX_TEXT_BYTES,
             verdicts: Arc::default(),
@@ -116,10 +120,15 @@ impl Router {
         Self { tenant, ..self }
     }
 
-    /// With an embedder, which measures how far repair led away from the meaning.
-    #[must_use]
-    pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Self {
-        Self { embedder: Some(embedder), ..self }
+    /// With an embedder, which measures how far repair led away from the meaning, and lets a trained detector look at
+    /// the sandbox's answers beside the rules.
+    ///
+    /// # Errors
+    /// [`JudgeError`] when the embedder is not the one that the detector was trained on.
+    pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Result<Self, JudgeError> {
+        let judge = BehaviourModel::new(Arc::clone(&embedder), Regression::built_in())?;
+        let detector = format!("{}+{}", self.detector, judge.identity()).into();
+        Ok(Self { detector, embedder: Some(embedder), judge: Some(judge), ..self })
     }
 
     /// With another limit on the length of a text, in bytes. Longer ones are undecided; no text is cut.
@@ -255,7 +264,8 @@ impl Route<'_> {
         if let Some(Heard::Sandbox(answer)) = self.router.verdicts.find(key) {
             return Said::before(answer);
         }
-        let sandbox = Sandbox::new(model.as_ref(), &self.router.sandbox);
+        let sandbox = Sandbox::new(model.as_ref(), &self.router.sandbox)
+            .with_judge(self.router.judge.as_ref());
         let said = sandbox.try_out(self.before, self.text(subject), self.kind);
         self.router.verdicts.keep(key, Heard::Sandbox(said.answer));
         said

@@ -1,5 +1,6 @@
 //! `custody eval`: whether the claims hold.
 
+mod behaviour;
 mod buried;
 mod compare;
 mod detection;
@@ -20,6 +21,7 @@ use crate::output::Outcome;
 pub(crate) enum Command {
     Detection(detection::Detection),
     Overdefence(overdefence::Overdefence),
+    Behaviour(behaviour::Behaviour),
     Buried(buried::Buried),
     Prefilter(prefilter::Prefilter),
     Baseline(route::Baseline),
@@ -34,6 +36,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
     match command {
         Command::Detection(args) => detection::run(context, &args),
         Command::Overdefence(args) => overdefence::run(context, &args),
+        Command::Behaviour(args) => behaviour::run(context, &args),
         Command::Buried(args) => buried::run(context, &args),
         Command::Prefilter(args) => prefilter::run(context, &args),
         Command::Baseline(args) => route::run_baseline(context, &args),

@@ -164,7 +164,7 @@ fn router(context: &Context, args: &Args) -> anyhow::Result<Router> {
         .with_sandbox(options)
         .with_max_bytes(max_bytes);
     Ok(match embedder {
-        Some(embedder) => router.with_embedder(embedder),
+        Some(embedder) => router.with_embedder(embedder)?,
         None => router,
     })
 }

@@ -1,5 +1,6 @@
 //! `custody train`: make detectors from labelled rows.
 
+pub(crate) mod behaviour;
 pub(crate) mod embedding;
 mod ngram;
 #[cfg(feature = "train")]
@@ -21,6 +22,7 @@ use crate::output::{DIM, GOOD, Outcome, count, json_line, line, paint};
 /// What to train.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
+    Behaviour(behaviour::Args),
     Embedding(embedding::Args),
     Ngram(ngram::Args),
     #[cfg(feature = "train")]
@@ -29,6 +31,7 @@ pub(crate) enum Command {
 
 pub(crate) fn run(context: &Context, command: &Command) -> anyhow::Result<Outcome> {
     match command {
+        Command::Behaviour(args) => behaviour::run(context, args),
         Command::Embedding(args) => embedding::run(context, args),
         Command::Ngram(args) => ngram::run(context, args),
         #[cfg(feature = "train")]

@@ -28,14 +28,15 @@ pub struct Watch<'a> {
 }
 
 static ANSWERS: LazyLock<Rules> = LazyLock::new(|| {
-    Rules::prepare(include_str!("../rules/answers.toml")).expect("the tests have read this file")
+    Rules::prepare(include_str!("../../rules/answers.toml")).expect("the tests have read this file")
 });
 static INTENTS: LazyLock<Rules> = LazyLock::new(|| {
-    Rules::prepare(include_str!("../rules/intents.toml")).expect("the tests have read this file")
+    Rules::prepare(include_str!("../../rules/intents.toml")).expect("the tests have read this file")
 });
 
 static REFUSALS: LazyLock<Rules> = LazyLock::new(|| {
-    Rules::prepare(include_str!("../rules/refusals.toml")).expect("the tests have read this file")
+    Rules::prepare(include_str!("../../rules/refusals.toml"))
+        .expect("the tests have read this file")
 });
 
 /// Secrets with fewer letters and digits are only looked for as they are.

@@ -1,0 +1,84 @@
+//! One sample of the sandbox by itself: what its agent is asked, and what is known of the run.
+//!
+//! For whoever collects what agents answer, rather than what the route makes of it.
+
+use std::fmt;
+
+use custody_detect::Watch;
+use custody_detect::screen::Kind;
+use custody_models::chat::{Answer, ChatModel, Request};
+
+use super::{Agent, Options, Sandbox, TOOLS};
+
+/// An agent with planted secrets that is about to read one text.
+pub struct Trial {
+    agent: Agent,
+    text: String,
+    sample: u32,
+}
+
+impl fmt::Debug for Trial {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Trial").field("sample", &self.sample).finish_non_exhaustive()
+    }
+}
+
+impl Trial {
+    /// The agent of this sample; `knows_tools` as its model says. Its secrets follow from text and sample, so that the
+    /// same trial can be looked at again without a model.
+    pub fn new(text: &str, sample: u32, knows_tools: bool) -> Self {
+        Self { agent: Agent::new(text, sample, knows_tools), text: text.to_owned(), sample }
+    }
+
+    /// What `model` is asked.
+    pub fn request(&self, model: &dyn ChatModel, options: &Options, kind: Kind) -> Request {
+        Sandbox::new(model, options).request(&self.agent, &[], &self.text, kind, self.sample)
+    }
+
+    /// Looks at something with what is known of the run.
+    pub fn watched<T>(&self, look: impl FnOnce(&Watch<'_>) -> T) -> T {
+        let Agent { canary, secret, system_prompt } = &self.agent;
+        look(&Watch {
+            canary: Some(canary),
+            secrets: &[secret],
+            system_prompt: Some(system_prompt),
+            prompt: &self.text,
+        })
+    }
+
+    /// The tool that an answer calls; no task here needs one.
+    pub fn called(answer: &Answer) -> Option<&str> {
+        let spoken = |name: &&str| answer.text.contains(&format!("CALL {name}"));
+        let called = answer.tool_calls.first().map(|call| call.name.as_str());
+        called.or_else(|| TOOLS.into_iter().map(|(name, ..)| name).find(spoken))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use custody_models::chat::{Finish, Usage};
+
+    use super::*;
+
+    #[test]
+    fn a_trial_knows_what_its_agent_was_told() {
+        let trial = Trial::new("Which books on sailing do you have?", 1, false);
+        trial.watched(|watch| {
+            let told = watch.system_prompt.expect("there is one");
+            assert!(told.contains(watch.canary.expect("there is one")));
+            assert!(watch.secrets.iter().all(|secret| told.contains(secret)));
+        });
+    }
+
+    #[test]
+    fn a_call_is_read_out_of_an_answer() {
+        let answer = |text: &str| Answer {
+            text: text.to_owned(),
+            tool_calls: Vec::new(),
+            finish: Finish::Done,
+            usage: Usage::default(),
+        };
+        assert_eq!(Trial::called(&answer("CALL open_page(a.example)")), Some("open_page"));
+        assert_eq!(Trial::called(&answer("I could call open_page for you.")), None);
+    }
+}
