@@ -5,30 +5,19 @@
 //! - [`production`]: the agent that everything is for. [`listener`]: what a model was asked and answered.
 //! - [`trial`]: one text tried, kept when it is done.
 //! - [`baseline`], [`suite`]: `custody eval baseline` and `custody eval route`.
-//! - [`figures`], [`tables`], [`flows`], [`published`]: what the reports say and show.
-
-pub mod demands;
-
-pub mod checks;
-
-pub mod cases;
-
-pub mod sample;
-
-pub mod production;
-
-pub mod listener;
-
-pub mod trial;
+//! - `figures`, `tables`, `flows`, `published`: what the reports say and show.
 
 pub mod baseline;
-
+pub mod cases;
+pub mod checks;
+pub mod demands;
+pub mod listener;
+pub mod production;
+pub mod sample;
 pub mod suite;
+pub mod trial;
 
 mod figures;
-
-mod tables;
-
 mod flows;
-
 mod published;
+mod tables;
