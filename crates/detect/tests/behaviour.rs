@@ -142,7 +142,8 @@ fn a_damaged_file_is_refused_with_the_reason() {
     let cases = [
         (text[..text.len() / 2].to_owned(), "damaged"),
         (changed("\"intercept\": 0.0", "\"intercept\": NaN"), "damaged"),
-        (changed("\"intercept\": 0.0", "\"intercept\": 1e39"), "not a finite number"),
+        // Refused by the reader of numbers or by ours, as it is built.
+        (changed("\"intercept\": 0.0", "\"intercept\": 1e39"), "train anew"),
         (changed("\"intercept\": 0.0", "\"surprise\": 0.0"), "damaged"),
         (changed("4.0,", ""), "1 weights for 2 features"),
         (changed("\"answer\"", "\"both\""), "2 weights for 6 features"),
