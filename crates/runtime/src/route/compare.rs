@@ -1,6 +1,8 @@
 //! Whether a repaired text is what was left of the original: nothing new in it, and not something else.
 //!
 //! Words decide, not a model: whoever wrote the attack may have had a hand in what a rewriting model says.
+//!
+//! Source: PIPE step 5; PRIOR-ART 2.4, P17: how much repair kept is computed and decides.
 
 use custody_kernel::route::Compared;
 use custody_models::chat::Usage;
