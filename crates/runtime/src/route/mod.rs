@@ -124,7 +124,7 @@ impl Router {
     /// the sandbox's answers beside the rules.
     ///
     /// # Errors
-    /// [`JudgeError`] when the embedder is not the one that the detector was trained on.
+    /// [`JudgeError`] when the embedder's vectors have another length than those the detector was trained on.
     pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Result<Self, JudgeError> {
         let judge = BehaviourModel::new(Arc::clone(&embedder), Regression::built_in())?;
         let detector = format!("{}+{}", self.detector, judge.identity()).into();

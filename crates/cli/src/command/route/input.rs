@@ -7,7 +7,7 @@ use anyhow::bail;
 use crate::command::screen::input::{self, Layout, Lines, Piece};
 
 /// What a text on the command line is called.
-const ARGUMENT: &str = "argument";
+pub(super) const ARGUMENT: &str = "argument";
 
 /// Everything that was named, in order; standard input when nothing was.
 ///

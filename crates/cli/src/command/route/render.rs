@@ -8,6 +8,7 @@ use custody_kernel::route::{Reason, Subject};
 use custody_runtime::route::Passed;
 use serde_json::{Value, json};
 
+use super::input::ARGUMENT;
 use super::{Decision, explain};
 use crate::command::screen::input::{Lines, Piece};
 use crate::command::screen::render::name;
@@ -52,7 +53,7 @@ pub(super) fn verdict(piece: &Piece, decision: &Decision) -> String {
         tokens => format!("{}, {}", time(routed.took()), count(tokens, "token")),
     };
     let about = match &piece.lines {
-        Lines::All if piece.source == "argument" => excerpt(&piece.text, EXCERPT),
+        Lines::All if piece.source == ARGUMENT => excerpt(&piece.text, EXCERPT),
         Lines::All | Lines::Row(_) | Lines::Added(_) => name(piece),
     };
     let first = format!(

@@ -24,9 +24,19 @@ pub(super) struct Results {
 /// What is read back of a line.
 #[derive(Deserialize)]
 struct Line {
-    /// The digest of the text that was routed.
+    /// The digest of what was routed.
     input: Digest,
     reason: Reason,
+}
+
+/// The digest of a text; of a conversation, that of all its turns.
+fn digest(piece: &Piece) -> Digest {
+    let turns = piece.before.iter().map(|turn| format!("{} {}", turn.role.name(), turn.content));
+    let whole: Vec<String> = turns.chain([piece.text.clone()]).collect();
+    match whole.as_slice() {
+        [text] => Digest::of(text.as_bytes()),
+        turns => Digest::of(json!(turns).to_string().as_bytes()),
+    }
 }
 
 impl Results {
@@ -49,8 +59,7 @@ impl Results {
             let Ok(Line { input, reason }) = serde_json::from_str(line) else {
                 bail!("`{}` line {} is no result; name another file", path.display(), number + 1);
             };
-            let expected = pieces.get(number).map(|piece| Digest::of(piece.text.as_bytes()));
-            if expected != Some(input) {
+            if pieces.get(number).map(digest) != Some(input) {
                 bail!(
                     "`{}` line {} is the result of another text; name another file",
                     path.display(),
@@ -72,7 +81,7 @@ impl Results {
     /// Adds one, durably.
     pub(super) fn add(&mut self, piece: &Piece, decision: &Decision) -> anyhow::Result<()> {
         let mut object = render::object(piece, decision);
-        object["input"] = json!(Digest::of(piece.text.as_bytes()));
+        object["input"] = json!(digest(piece));
         let mut line = serde_json::to_vec(&object)?;
         line.push(b'\n');
         let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
@@ -86,5 +95,29 @@ impl Results {
         let mut summary = Summary::default();
         self.reasons.iter().for_each(|reason| summary.add(*reason));
         summary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use custody_models::chat::{Message, Role};
+
+    use super::*;
+    use crate::command::screen::input::Lines;
+
+    #[test]
+    fn the_same_words_after_other_turns_are_another_input() {
+        let piece = |before: &[&str]| Piece {
+            source: "in".to_owned(),
+            id: None,
+            lines: Lines::Row(1),
+            channel: None,
+            before: before.iter().map(|turn| Message::new(Role::User, *turn)).collect(),
+            text: "Yes.".to_owned(),
+        };
+        assert_eq!(digest(&piece(&[])), Digest::of(b"Yes."));
+        assert_eq!(digest(&piece(&["a"])), digest(&piece(&["a"])));
+        assert_ne!(digest(&piece(&["a"])), digest(&piece(&["b"])));
+        assert_ne!(digest(&piece(&["a"])), digest(&piece(&[])));
     }
 }
