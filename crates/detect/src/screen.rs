@@ -190,32 +190,48 @@ impl Screener {
         Ok(verdict)
     }
 
-    /// Screens `text` as what comes after `before`: an attack may be split over turns of which none looks like one.
-    /// What is found reaches into `text`, and its place is counted there.
+    /// Screens `text` as what comes after the turns `before`: an attack may be split over turns of which none looks
+    /// like one. What is found reaches into `text`, and its place is counted there.
     ///
     /// # Errors
     /// As [`Self::screen`].
     pub fn screen_after(
         &self,
-        before: &str,
+        before: &[&str],
         text: &str,
         kind: Kind,
     ) -> Result<Verdict, ScreenError> {
         let alone = self.screen(text, kind)?;
+        if alone.flagged || before.is_empty() {
+            return Ok(alone);
+        }
+        let mut quiet = Vec::new();
+        for turn in before {
+            if !self.screen(turn, alone.kind)?.flagged {
+                quiet.push(*turn);
+            }
+        }
         // What was suspicious by itself was said so then, and is no reason against everything after it.
-        if alone.flagged || before.is_empty() || self.screen(before, alone.kind)?.flagged {
-            return Ok(alone);
+        let quiet = quiet.join("\n");
+        if !self.screen(&quiet, alone.kind)?.flagged {
+            let together = self.screen(&format!("{quiet}\n{text}"), alone.kind)?;
+            if let Some(finished) = together.reaching_beyond(quiet.len() + 1) {
+                return Ok(finished);
+            }
         }
+        // Nor does it hide what a later turn began and `text` finishes.
+        let before = before.join("\n");
         let start = before.len() + 1;
-        let mut together = self.screen(&format!("{before}\n{text}"), alone.kind)?;
-        together.findings.retain(|finding| finding.span.end > start);
-        if !together.flagged || together.findings.is_empty() {
-            return Ok(alone);
-        }
-        for Finding { span, .. } in &mut together.findings {
-            *span = span.start.saturating_sub(start)..span.end - start;
-        }
-        Ok(together)
+        let scan = Rules::builtin().scan_beyond(&format!("{before}\n{text}"), start)?;
+        let finished = Verdict {
+            flagged: scan.is_flagged(),
+            score: scan.score,
+            call: calibration::Verdict::Attack,
+            stage: Stage::Rules,
+            findings: scan.findings,
+            ..alone
+        };
+        Ok(finished.reaching_beyond(start).unwrap_or(alone))
     }
 
     fn ask_models(&self, text: &Normalised, verdict: &mut Verdict) -> Result<(), ScreenError> {
@@ -271,6 +287,15 @@ impl NgramModels {
 }
 
 impl Verdict {
+    /// The verdict, with its findings that end after `start` counted from there; none when they are no reason to flag.
+    fn reaching_beyond(mut self, start: usize) -> Option<Self> {
+        self.findings.retain(|finding| finding.span.end > start);
+        for Finding { span, .. } in &mut self.findings {
+            *span = span.start.saturating_sub(start)..span.end - start;
+        }
+        (self.flagged && !self.findings.is_empty()).then_some(self)
+    }
+
     /// Takes in that the n-grams cleared everything: the score is on the scale of what is read, and below it.
     fn clear(&mut self, blend: &Blend, heard: Option<Heard>) {
         self.stage = Stage::Ngram;

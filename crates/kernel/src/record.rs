@@ -133,6 +133,9 @@ impl LogKey {
 pub struct Route {
     /// The entries that hold the text, in its order: one, or more where it repeats untrusted ones.
     pub original: Vec<Seq>,
+    /// The entries that hold the turns it came after, where it was routed as the last of a conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<Seq>,
     /// The entries that hold what repair made of it, if it made something.
     pub repaired: Vec<Seq>,
     /// Under which policy.

@@ -16,6 +16,7 @@ use custody_kernel::state::{Actor, AskError};
 fn route(original: Vec<Seq>, repaired: Vec<Seq>, heard: &[Heard]) -> Request {
     Request::Route(Box::new(Route {
         original,
+        before: Vec::new(),
         repaired,
         policy: RoutePolicy::default(),
         detector: "test".into(),

@@ -128,7 +128,12 @@ impl Rules {
     /// # Errors
     /// [`TextTooLong`]; nothing was read then.
     pub fn scan(&self, text: &str) -> Result<Scan, TextTooLong> {
-        scan::scan(self, text)
+        scan::scan(self, text, 0)
+    }
+
+    /// What is suspicious in `text` and reaches beyond the byte `from`.
+    pub(crate) fn scan_beyond(&self, text: &str, from: usize) -> Result<Scan, TextTooLong> {
+        scan::scan(self, text, from)
     }
 
     /// How many families, rules and patterns there are.

@@ -49,11 +49,13 @@ impl Scan {
 /// A place in the original for a place in some reading.
 type ToOriginal<'a> = &'a dyn Fn(Range<usize>) -> Range<usize>;
 
-pub(super) fn scan(rules: &Rules, text: &str) -> Result<Scan, TextTooLong> {
-    let mut reader = Reader::new(rules, text, MAX_FINDINGS_PER_RULE);
+/// What is found in `text` and ends after `from`; the rest neither counts nor is in the way of what does.
+pub(super) fn scan(rules: &Rules, text: &str, from: usize) -> Result<Scan, TextTooLong> {
+    let mut reader = Reader { from, ..Reader::new(rules, text, MAX_FINDINGS_PER_RULE) };
     reader.read_original()?;
     let mut findings = without_repeats(reader.findings);
     findings.extend(in_comments(text, &findings));
+    findings.retain(|found| found.span.end > from);
     findings.sort_by(|a, b| {
         (a.span.start, a.span.end, &a.rule).cmp(&(b.span.start, b.span.end, &b.rule))
     });
@@ -92,6 +94,8 @@ fn score(findings: &[Finding]) -> f64 {
 struct Reader<'r> {
     rules: &'r Rules,
     original: &'r str,
+    /// Where what ends before is not looked for.
+    from: usize,
     /// Findings per rule so far, at most `limit`.
     fired: Vec<Cell<usize>>,
     limit: usize,
@@ -109,6 +113,7 @@ impl<'r> Reader<'r> {
         Reader {
             rules,
             original,
+            from: 0,
             fired,
             limit,
             mentions: true,
@@ -185,7 +190,7 @@ impl<'r> Reader<'r> {
     }
 
     fn match_rules(&mut self, text: &str, view: View, to_original: ToOriginal<'_>) {
-        let Reader { rules, original, fired, limit, mentions, findings, work, .. } = self;
+        let Reader { rules, original, from, fired, limit, mentions, findings, work, .. } = self;
         let rule_of = |pattern: usize| rules.rule_of.get(pattern).copied().unwrap_or(usize::MAX);
         let wanted =
             |pattern| fired.get(rule_of(pattern)).is_some_and(|count| count.get() < *limit);
@@ -194,8 +199,11 @@ impl<'r> Reader<'r> {
             let (Some(rule), Some(count)) = (rules.rules.get(number), fired.get(number)) else {
                 return;
             };
-            count.set(count.get() + 1);
             let place = to_original(range.clone());
+            if place.end <= *from {
+                return;
+            }
+            count.set(count.get() + 1);
             let mentioned = *mentions
                 && rule.mentioned < rule.confidence
                 && is_mentioned(text, range.start, begins_a_sentence(original, &place));

@@ -9,8 +9,8 @@ use crate::record::{Answer, Route};
 use crate::route::{Heard, Mended, Outcome, replay};
 
 impl State {
-    /// Where the text may go. The record depends on the text and on what repair made of it, so its label is no better
-    /// than theirs: a route says what may be read, not that it may be believed.
+    /// Where the text may go. The record depends on the text, on the turns before it and on what repair made of it, so
+    /// its label is no better than theirs: a route says what may be read, not that it may be believed.
     pub(super) fn route(&self, session: &Session, route: &Route) -> Result<Verdict, AskError> {
         let outcome = replay(route.policy, &route.heard).map_err(AskError::Route)?;
         let was_repaired = route.heard.contains(&Heard::Repair(Ok(Mended::Text)));
@@ -18,7 +18,8 @@ impl State {
             return Err(AskError::RouteTexts);
         }
         let mut label = Label::at_ingress(Channel::Model, session.on_behalf_of());
-        let mut parents: Vec<Seq> = [route.original.as_slice(), &route.repaired].concat();
+        let mut parents: Vec<Seq> =
+            [route.before.as_slice(), &route.original, &route.repaired].concat();
         parents.sort_unstable();
         parents.dedup();
         for parent in &parents {

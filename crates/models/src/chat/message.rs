@@ -75,8 +75,8 @@ impl Message {
     }
 }
 
-/// What others said to the assistant in these turns, joined: what it said itself is no attack on it.
-pub fn said_to_assistant(turns: &[Message]) -> String {
+/// What others said to the assistant in these turns: what it said itself is no attack on it.
+pub fn said_to_assistant(turns: &[Message]) -> Vec<&str> {
     let theirs = turns.iter().filter(|turn| matches!(turn.role, Role::User | Role::Tool));
-    theirs.map(|turn| turn.content.as_str()).collect::<Vec<_>>().join("\n")
+    theirs.map(|turn| turn.content.as_str()).collect()
 }

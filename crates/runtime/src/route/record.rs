@@ -1,4 +1,4 @@
-//! A route in the record: the text, what repair made of it, and what every stage said.
+//! A route in the record: the text and what came before it, what repair made of it, and what every stage said.
 
 use custody_kernel::id::Seq;
 use custody_kernel::principal::Authority;
@@ -13,7 +13,7 @@ use crate::store::{Receipt, Store, StoreError};
 /// The name of the sessions that routes are recorded in.
 const ALIAS: &str = "route";
 
-/// Records that the text of `arrived` took the route `routed`; the receipt holds the decision, made once more by the
+/// Records that the text of `arrived` took the route `routed`, after the turns `before`, oldest first; the receipt holds the decision, made once more by the
 /// kernel from what the stages said.
 ///
 /// It stands in a session of its own, so that no agent's context depends on a text that may never reach it. Contents
@@ -24,16 +24,19 @@ const ALIAS: &str = "route";
 pub fn record(
     store: &Store,
     authority: &Authority,
+    before: Vec<Observation>,
     arrived: Observation,
     routed: &Routed,
 ) -> Result<Receipt, StoreError> {
     let session = Session::open(store, authority, Some(ALIAS.to_owned()))?;
     let id = session.id();
+    let before: Vec<Observation> = before.into_iter().map(Observation::screened).collect();
     let arrived = arrived.screened();
     let repaired = routed.repaired.clone().map(|repaired| Observation::completion(repaired.text));
     let costs = routed.passed.iter().map(cost).collect();
     let routed = Route {
         original: Vec::new(),
+        before: Vec::new(),
         repaired: Vec::new(),
         policy: routed.policy,
         detector: routed.detector.clone(),
@@ -45,12 +48,16 @@ pub fn record(
             let entries = |receipts: Vec<Receipt>| -> Vec<Seq> {
                 receipts.into_iter().map(|receipt| receipt.seq).collect()
             };
+            let mut turns = Vec::new();
+            for turn in &before {
+                turns.extend(entries(step.observe(id, turn)?));
+            }
             let original = entries(step.observe(id, &arrived)?);
             let repaired = match &repaired {
                 Some(repaired) => entries(step.observe(id, repaired)?),
                 None => Vec::new(),
             };
-            let route = Route { original, repaired, ..routed };
+            let route = Route { original, before: turns, repaired, ..routed };
             step.ask(Actor::Session(id), Request::Route(Box::new(route)), None, costs)
         })
         .wait()?;

@@ -194,9 +194,12 @@ impl Work {
             let id = EntryId::from_random(random());
             return Ok(Decision { id, is_recorded: false, routed });
         };
-        let arrived = Observation::message(label(channel), piece.text.as_str()).from(&piece.source);
+        // What the others said, and what the assistant is said to have said, is all told by whoever brought the text.
+        let told = |text: &str| Observation::message(label(channel), text);
+        let before = piece.before.iter().map(|turn| told(&turn.content).from(turn.role.name()));
+        let arrived = told(&piece.text).from(&piece.source);
         let nobody = Authority::unproven(Tenant::main());
-        let receipt = record(store, &nobody, arrived, &routed)?;
+        let receipt = record(store, &nobody, before.collect(), arrived, &routed)?;
         Ok(Decision { id: receipt.id, is_recorded: true, routed })
     }
 }
