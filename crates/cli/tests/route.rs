@@ -109,6 +109,8 @@ fn a_batch_goes_on_where_it_was_interrupted() {
     assert!(again.starts_with(&whole[..whole[..cut].rfind('\n').unwrap()]), "what was done stays");
     assert_eq!(server.asked() - asked, 1, "only the row that was cut off was routed again");
 
+    let thrice = [arguments.as_slice(), &["--samples", "2"]].concat();
+    home.alone(&thrice).refused("line 1 is the result of another model, detector or setting");
     std::fs::write(home.path().join("rows.jsonl"), row(1, "Something else entirely.")).unwrap();
     home.alone(&arguments).refused("line 1 is the result of another text; name another file");
     assert_eq!(std::fs::read_to_string(&out).unwrap(), again, "nothing was lost");

@@ -30,6 +30,7 @@ use custody_kernel::route::{
 };
 use custody_models::Embedder;
 use custody_models::chat::{ChatModel, Message, Usage, said_to_assistant};
+use custody_models::sha256::Sha256;
 
 use crate::clock;
 use repair::{Repaired, repair};
@@ -147,6 +148,15 @@ impl Router {
     #[must_use]
     pub fn with_sandbox(self, sandbox: sandbox::Options) -> Self {
         Self { sandbox, ..self }
+    }
+
+    /// What decides here: the digest of the detectors, the model and all settings. Two routers of one identity ask the
+    /// same of the same.
+    pub fn identity(&self) -> String {
+        let Self { tenant, policy, detector, model, sandbox, max_bytes, .. } = self;
+        let model = model.as_ref().map(|model| model.identity());
+        let parts = format!("{tenant} {policy:?} {detector} {model:?} {sandbox:?} {max_bytes}");
+        format!("sha256:{}", Sha256::of(parts.as_bytes()))
     }
 
     /// Routes `text`, which is for an assistant what `kind` says: a user's words, or what it reads for somebody.

@@ -224,7 +224,7 @@ fn batch(
     path: &std::path::Path,
     json: bool,
 ) -> anyhow::Result<render::Summary> {
-    let mut results = Results::open(path, pieces)?;
+    let mut results = Results::open(path, pieces, work.router.identity())?;
     let bar = progress(pieces.len(), results.len());
     let began = clock::moment();
     for piece in pieces.iter().skip(results.len()) {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow};
 use custody_kernel::digest::Digest;
 use custody_kernel::route::Reason;
 use serde::Deserialize;
@@ -18,6 +18,7 @@ use crate::command::screen::input::Piece;
 pub(super) struct Results {
     path: PathBuf,
     file: File,
+    router: String,
     reasons: Vec<Reason>,
 }
 
@@ -26,6 +27,8 @@ pub(super) struct Results {
 struct Line {
     /// The digest of what was routed.
     input: Digest,
+    /// What routed it, as [`Router::identity`](custody_runtime::route::Router::identity) says.
+    router: String,
     reason: Reason,
 }
 
@@ -43,8 +46,8 @@ impl Results {
     /// Opens the file, or makes it. A last line that was cut off is written again.
     ///
     /// # Errors
-    /// When the file is in use, cannot be written, or holds the results of another input.
-    pub(super) fn open(path: &Path, pieces: &[Piece]) -> anyhow::Result<Self> {
+    /// When the file is in use, cannot be written, or holds the results of another input or another way to route.
+    pub(super) fn open(path: &Path, pieces: &[Piece], router: String) -> anyhow::Result<Self> {
         let context = || format!("could not write `{}`", path.display());
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
@@ -56,21 +59,21 @@ impl Results {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut reasons = Vec::new();
         for (number, line) in text[..whole].lines().enumerate() {
-            let Ok(Line { input, reason }) = serde_json::from_str(line) else {
-                bail!("`{}` line {} is no result; name another file", path.display(), number + 1);
+            let refuse = |what: &str| {
+                anyhow!("`{}` line {} is {what}; name another file", path.display(), number + 1)
             };
-            if pieces.get(number).map(digest) != Some(input) {
-                bail!(
-                    "`{}` line {} is the result of another text; name another file",
-                    path.display(),
-                    number + 1
-                );
+            let line: Line = serde_json::from_str(line).map_err(|_| refuse("no result"))?;
+            if pieces.get(number).map(digest) != Some(line.input) {
+                return Err(refuse("the result of another text"));
             }
-            reasons.push(reason);
+            if line.router != router {
+                return Err(refuse("the result of another model, detector or setting"));
+            }
+            reasons.push(line.reason);
         }
         file.set_len(whole as u64).with_context(context)?;
         file.seek(SeekFrom::End(0)).with_context(context)?;
-        Ok(Self { path: path.to_owned(), file, reasons })
+        Ok(Self { path: path.to_owned(), file, router, reasons })
     }
 
     /// How many there are.
@@ -82,6 +85,7 @@ impl Results {
     pub(super) fn add(&mut self, piece: &Piece, decision: &Decision) -> anyhow::Result<()> {
         let mut object = render::object(piece, decision);
         object["input"] = json!(digest(piece));
+        object["router"] = json!(self.router);
         let mut line = serde_json::to_vec(&object)?;
         line.push(b'\n');
         let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
