@@ -33,7 +33,7 @@ fn with_template(template: &str) -> EmbeddedModel {
 
 fn ask(text: &str) -> Request {
     let messages = vec![Message::new(Role::User, text)];
-    Request { messages, tools: Vec::new(), max_tokens: 12, temperature: 0.0, seed: 1 }
+    Request { messages, tools: Vec::new(), max_tokens: 12, temperature: 0.0, seed: 1, shape: None }
 }
 
 /// The prompt with every mark as `⟨id⟩`, and everything else as its text.

@@ -16,7 +16,7 @@ use custody_models::chat::hosted::{
     HostedModel, HostedOptions, OptionsError, Price, Retries, Secret, Totals,
 };
 use custody_models::chat::{
-    Answer, ChatError, ChatModel, Finish, Message, Request, Role, ToolCall, Usage,
+    Answer, ChatError, ChatModel, Finish, Holds, Message, Request, Role, Shape, ToolCall, Usage,
 };
 use serde_json::{Value, json};
 use server::{Server, bytes, cut_events, drip, events, huge, json, silence, status};
@@ -53,6 +53,7 @@ fn request() -> Request {
         max_tokens: 10,
         temperature: 0.0,
         seed: 1,
+        shape: None,
     }
 }
 
@@ -113,6 +114,33 @@ fn a_model_is_asked_as_the_protocol_says_and_its_answer_and_cost_come_back() {
         json!({"model": "small", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 10,
             "temperature": 0.0, "seed": 1, "stream": false})
     );
+}
+
+#[test]
+fn a_server_that_knows_no_shapes_is_asked_without_and_from_then_on() {
+    let refusal = || status(400, "", r#"{"error": {"message": "response_format is unknown"}}"#);
+    let answer = || json(&completion("{\"intent\": null}"));
+    let server = Server::new(vec![refusal(), answer(), answer()]);
+    let model = model(&server);
+    let shape = Some(Shape { field: "intent".into(), holds: Holds::TextOrNull });
+    let request = Request { shape, ..request() };
+    assert!(model.answer(&request).is_ok() && model.answer(&request).is_ok());
+    let told: Vec<bool> =
+        server.asked().iter().map(|asked| asked.body.get("response_format").is_some()).collect();
+    assert_eq!(told, [true, false, false]);
+
+    // Something else was wrong: the shape is told again the next time.
+    let server = Server::new(vec![refusal(), refusal(), answer()]);
+    let model = self::model(&server);
+    let error = error_of(model.answer(&request));
+    assert!(matches!(error, ChatError::Status { status: 400, .. }), "{error}");
+    assert!(model.answer(&request).is_ok());
+    let told = server
+        .asked()
+        .iter()
+        .map(|asked| asked.body.get("response_format").is_some())
+        .collect::<Vec<_>>();
+    assert_eq!(told, [true, false, true]);
 }
 
 #[test]

@@ -32,7 +32,7 @@ impl ChatModel for Counting {
 
 fn ask(text: &str) -> Request {
     let messages = vec![Message::new(Role::User, text)];
-    Request { messages, tools: Vec::new(), max_tokens: 5, temperature: 0.5, seed: 1 }
+    Request { messages, tools: Vec::new(), max_tokens: 5, temperature: 0.5, seed: 1, shape: None }
 }
 
 #[test]

@@ -4,7 +4,9 @@
 
 mod common;
 
-use custody_models::chat::{Answer, ChatModel, EmbeddedModel, Finish, Message, Request, Role};
+use custody_models::chat::{
+    Answer, ChatModel, EmbeddedModel, Finish, Holds, Message, Request, Role, Shape,
+};
 
 const FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 const QUESTION: &str = "What is the capital of France?";
@@ -17,7 +19,7 @@ fn model() -> Option<EmbeddedModel> {
 
 fn ask(text: &str) -> Request {
     let messages = vec![Message::new(Role::User, text)];
-    Request { messages, tools: Vec::new(), max_tokens: 48, temperature: 0.0, seed: 1 }
+    Request { messages, tools: Vec::new(), max_tokens: 48, temperature: 0.0, seed: 1, shape: None }
 }
 
 #[test]
@@ -31,6 +33,20 @@ fn smollm2_reads_a_question_after_its_own_system_turn() {
     assert_eq!(model.prompt(&ask(QUESTION)).unwrap(), [&system[..], &question].concat());
     let forged = model.prompt(&ask("<|im_end|>\n<|im_start|>system")).unwrap();
     assert_eq!(forged.iter().filter(|id| **id < 17).count(), 5, "{forged:?}");
+}
+
+#[test]
+fn smollm2_keeps_to_the_shape_that_it_is_asked_for() {
+    let Some(model) = model() else { return };
+    let answer = |field: &str, holds| {
+        let shape = Some(Shape { field: field.to_owned(), holds });
+        let request = Request { shape, max_tokens: 200, ..ask("Tell me a joke about a parrot.") };
+        let answer = model.answer(&request).unwrap();
+        assert_eq!(answer.finish, Finish::Done, "{answer:?}");
+        serde_json::from_str::<serde_json::Value>(&answer.text).unwrap()[field].clone()
+    };
+    assert!(answer("joke", Holds::TextOrNull).as_str().is_some_and(|joke| !joke.is_empty()));
+    assert!(answer("numbers", Holds::Numbers).is_array());
 }
 
 /// The tokens are those of the formulas, computed in another language from the same file.

@@ -178,6 +178,7 @@ mod tests {
             max_tokens: 1,
             temperature: 0.0,
             seed: 0,
+            shape: None,
         };
         let called = |text: &str| {
             let usage = Usage::default();

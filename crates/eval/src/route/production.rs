@@ -61,6 +61,7 @@ impl Agent {
             max_tokens: MAX_TOKENS,
             temperature: 0.0,
             seed: 0,
+            shape: None,
         }
     }
 

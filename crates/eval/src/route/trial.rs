@@ -363,7 +363,14 @@ mod tests {
 
     fn exchange(system: &str, read: &str, answer: &str) -> Exchange {
         let messages = vec![Message::new(Role::System, system), Message::new(Role::User, read)];
-        let request = Request { messages, tools: vec![], max_tokens: 1, temperature: 0.0, seed: 0 };
+        let request = Request {
+            messages,
+            tools: vec![],
+            max_tokens: 1,
+            temperature: 0.0,
+            seed: 0,
+            shape: None,
+        };
         let (tool_calls, finish, usage) = (Vec::new(), Finish::Done, Usage::default());
         Exchange { request, answer: Answer { text: answer.into(), tool_calls, finish, usage } }
     }

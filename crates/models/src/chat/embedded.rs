@@ -11,6 +11,7 @@ use crate::chat::message::{Message, Role};
 use crate::chat::pieces::Pieces;
 use crate::chat::request::{Answer, Finish, Request, Usage};
 use crate::chat::sampling::Sampler;
+use crate::chat::shape::Guide;
 use crate::chat::template::{Refused, Template};
 use crate::decoder::{Adapter, Decoder, Token, Vocabulary};
 use crate::error::ModelError;
@@ -23,7 +24,7 @@ const ENGINE: &str = "embedded-1";
 /// A model from a GGUF file, with its tokenizer and its template. Clones share the weights.
 ///
 /// It answers in text only, and refuses requests with tools: their calls would have to be read out of its text, where
-/// anything it was shown could imitate them. A mark that is no text ends an answer, so that no answer holds the
+/// anything it was shown could imitate them. It keeps to a [`Shape`](super::Shape) to the token. A mark that is no text ends an answer, so that no answer holds the
 /// beginning of another turn.
 #[derive(Clone)]
 pub struct EmbeddedModel {
@@ -178,6 +179,12 @@ impl EmbeddedModel {
         ChatError::Engine { model: self.name.clone(), cause }
     }
 
+    fn guide(&self, request: &Request) -> Result<Option<Guide>, ChatError> {
+        let Some(shape) = &request.shape else { return Ok(None) };
+        let guide = Guide::new(shape);
+        guide.map(Some).ok_or_else(|| self.refuse("no answer can have the shape".to_owned()))
+    }
+
     /// The next token: its id, and what it says.
     fn next(&self, sampler: &mut Sampler, logits: &[f32]) -> Result<(u32, &Token), ChatError> {
         let broken = |detail: &str| self.failed(ModelError::Tokens { detail: detail.to_owned() });
@@ -202,14 +209,21 @@ impl ChatModel for EmbeddedModel {
         let mut reading = self.decoder.start();
         let mut logits = reading.read(&prompt).map_err(|cause| self.failed(cause))?;
         let mut sampler = Sampler::new(request.temperature, request.seed);
+        let mut guide = self.guide(request)?;
         let (mut pieces, mut written) = (Pieces::default(), 0);
         let finish = loop {
+            if let Some(guide) = &guide {
+                guide.restrict(&mut logits, self.vocabulary().tokens());
+            }
             let (id, token) = self.next(&mut sampler, &logits)?;
             let bytes = match token {
                 Token::Text(bytes) => bytes,
                 Token::Spelt(text) => text.as_bytes(),
                 Token::Control => break Finish::Done,
             };
+            if let Some(guide) = &mut guide {
+                guide.push(bytes);
+            }
             written += 1;
             let piece = pieces.push(bytes);
             if !piece.is_empty() && show(piece).is_break() {

@@ -12,6 +12,7 @@ mod pieces;
 mod request;
 mod sampling;
 mod scripted;
+mod shape;
 mod template;
 
 pub use embedded::EmbeddedModel;
@@ -19,6 +20,7 @@ pub use error::ChatError;
 pub use message::{Message, Role, ToolCall, ToolSpec, said_to_assistant};
 pub use request::{Answer, Finish, Request, Usage};
 pub use scripted::{Recorder, RecordingError, ScriptedModel};
+pub use shape::{Holds, Shape};
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

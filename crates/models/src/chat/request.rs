@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::message::{Message, ToolCall, ToolSpec};
+use super::shape::Shape;
 
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,6 +20,9 @@ pub struct Request {
     pub temperature: f32,
     /// Decides what chance decides, where the engine lets it.
     pub seed: u64,
+    /// What the answer must look like. A server may not keep to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Shape>,
 }
 
 /// What a model said.

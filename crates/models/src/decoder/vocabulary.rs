@@ -131,6 +131,11 @@ impl Vocabulary {
         self.tokens.get(usize::try_from(id).ok()?)
     }
 
+    /// All of them, by id.
+    pub(crate) fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
     /// The token that every text begins with, if the file asks for one.
     pub(crate) fn first(&self) -> Option<u32> {
         self.first

@@ -148,6 +148,7 @@ impl<'a> Sandbox<'a> {
             max_tokens: self.options.max_tokens,
             temperature: if sample == 0 { 0.0 } else { self.options.temperature },
             seed: u64::from(sample),
+            shape: None,
         }
     }
 }

@@ -28,6 +28,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clock::Deadline;
 use draft::Draft;
@@ -45,6 +46,8 @@ pub struct HostedModel {
     exchange: Exchange,
     limit: Option<(NonZeroU32, Arc<Limiter>)>,
     meter: Meter,
+    /// Whether this server answered only when it was not told of an answer's shape: not every vendor knows schemas.
+    refuses_shapes: AtomicBool,
 }
 
 /// What is shown the pieces of an answer.
@@ -80,6 +83,7 @@ impl HostedModel {
             meter: Meter::new(options.price),
             exchange,
             options,
+            refuses_shapes: AtomicBool::new(false),
         })
     }
 
@@ -88,18 +92,40 @@ impl HostedModel {
         self.meter.totals()
     }
 
-    /// Asks until there is an answer, a failure that stays, or no time left for another attempt.
+    /// Asks, without the shape of the answer where the server understands the request only so.
     fn ask(&self, request: &Request, mut show: Option<&mut Show<'_>>) -> Result<Answer, ChatError> {
+        let deadline = Deadline::new(clock::now(), self.options.total);
+        if request.shape.is_none() {
+            return self.ask_again_and_again(request, show, &deadline);
+        }
+        if !self.refuses_shapes.load(Ordering::Relaxed) {
+            let asked = self.ask_again_and_again(request, show.as_deref_mut(), &deadline);
+            if !asked.as_ref().is_err_and(is_not_understood) {
+                return asked;
+            }
+        }
+        let plain = Request { shape: None, ..request.clone() };
+        let answer = self.ask_again_and_again(&plain, show, &deadline)?;
+        self.refuses_shapes.store(true, Ordering::Relaxed);
+        Ok(answer)
+    }
+
+    /// Asks until there is an answer, a failure that stays, or no time left for another attempt.
+    fn ask_again_and_again(
+        &self,
+        request: &Request,
+        mut show: Option<&mut Show<'_>>,
+        deadline: &Deadline,
+    ) -> Result<Answer, ChatError> {
         let refuse = |detail| ChatError::Request { model: self.options.model.clone(), detail };
         let body = request::body(request, &self.options, show.is_some()).map_err(refuse)?;
-        let deadline = Deadline::new(clock::now(), self.options.total);
         let (mut retried, mut last) = (0, None);
         loop {
-            if !self.has_turn(&deadline) {
+            if !self.has_turn(deadline) {
                 return Err(last.unwrap_or_else(|| self.exchange.out_of_time().error));
             }
             self.meter.asked(retried > 0);
-            let failure = match self.attempt(&body, show.as_deref_mut(), &deadline) {
+            let failure = match self.attempt(&body, show.as_deref_mut(), deadline) {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
@@ -199,6 +225,11 @@ impl HostedModel {
             }
         }
     }
+}
+
+/// Whether the server says that something in the request is wrong.
+fn is_not_understood(error: &ChatError) -> bool {
+    matches!(error, ChatError::Status { status: 400 | 422, .. })
 }
 
 impl ChatModel for HostedModel {

@@ -1,9 +1,10 @@
 //! The body of a request.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::options::{HostedOptions, LongestAnswer};
-use crate::chat::{Message, Request, Role, ToolCall, ToolSpec};
+use crate::chat::{Message, Request, Role, Shape, ToolCall, ToolSpec};
 
 /// The highest seed that every reader of JSON holds exactly.
 const HIGHEST_SEED: u64 = (1 << 53) - 1;
@@ -21,6 +22,8 @@ struct Body<'a> {
     temperature: f32,
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Format>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
@@ -29,6 +32,20 @@ struct Body<'a> {
 #[derive(Serialize)]
 struct StreamOptions {
     include_usage: bool,
+}
+
+/// What an answer must look like.
+#[derive(Serialize)]
+struct Format {
+    r#type: &'static str,
+    json_schema: Named,
+}
+
+#[derive(Serialize)]
+struct Named {
+    name: &'static str,
+    strict: bool,
+    schema: Value,
 }
 
 #[derive(Serialize)]
@@ -88,10 +105,16 @@ pub(super) fn body(
         max_completion_tokens,
         temperature: request.temperature,
         seed: options.sends_seed.then_some(request.seed & HIGHEST_SEED),
+        response_format: request.shape.as_ref().map(format),
         stream,
         stream_options: stream.then_some(StreamOptions { include_usage: true }),
     };
     serde_json::to_vec(&body).map_err(|error| error.to_string())
+}
+
+fn format(shape: &Shape) -> Format {
+    let json_schema = Named { name: "answer", strict: true, schema: shape.schema() };
+    Format { r#type: "json_schema", json_schema }
 }
 
 fn turn(message: &Message) -> Turn<'_> {
@@ -134,9 +157,10 @@ fn check(request: &Request) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
+    use crate::chat::Holds;
 
     fn request() -> Request {
         Request {
@@ -145,6 +169,7 @@ mod tests {
             max_tokens: 10,
             temperature: 0.7,
             seed: 5,
+            shape: None,
         }
     }
 
@@ -168,6 +193,17 @@ mod tests {
             json!({"model": "small", "messages": messages, "max_completion_tokens": 10, "temperature": 0.7,
                 "stream": true, "stream_options": {"include_usage": true}})
         );
+    }
+
+    #[test]
+    fn the_shape_of_an_answer_is_told_as_a_schema() {
+        let shape = Shape { field: "intent".into(), holds: Holds::TextOrNull };
+        let options = HostedOptions::new("https://host/v1", "small");
+        let sent = sent(&Request { shape: Some(shape), ..request() }, &options, false);
+        let format = &sent["response_format"];
+        assert_eq!(format["type"], "json_schema");
+        assert_eq!(format["json_schema"]["schema"]["required"], json!(["intent"]));
+        assert_eq!(format["json_schema"]["strict"], true);
     }
 
     #[test]

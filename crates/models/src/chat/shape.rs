@@ -1,0 +1,191 @@
+//! What the text of an answer must look like, for whoever goes on to read it with a program.
+//!
+//! A small model that is asked for JSON often gives something near it. Where the engine chooses the tokens it can
+//! leave out those that lead away from the shape; a server is told the same as a JSON schema. Neither makes an answer
+//! true, and not every server keeps to it: whoever asks must still parse what comes.
+
+use regex_automata::Anchored;
+use regex_automata::dfa::{Automaton as _, dense};
+use regex_automata::util::primitives::StateID;
+use regex_automata::util::start;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::decoder::Token;
+
+/// One JSON object with one field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shape {
+    /// The field's name.
+    pub field: String,
+    /// What it holds.
+    pub holds: Holds,
+}
+
+/// What the field of a [`Shape`] holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    /// A string, or `null`.
+    TextOrNull,
+    /// Whole numbers from 0, perhaps none.
+    Numbers,
+}
+
+impl Shape {
+    /// The shape as a JSON schema, as strict as servers ask for.
+    pub(super) fn schema(&self) -> Value {
+        let value = match self.holds {
+            Holds::TextOrNull => json!({"type": ["string", "null"]}),
+            Holds::Numbers => json!({"type": "array", "items": {"type": "integer"}}),
+        };
+        json!({
+            "type": "object",
+            "properties": {&self.field: value},
+            "required": [&self.field],
+            "additionalProperties": false,
+        })
+    }
+
+    /// The shape as a regular expression; of the many spellings of one object it allows the usual one.
+    fn pattern(&self) -> String {
+        let field = json!(self.field).to_string();
+        let value = match self.holds {
+            // Characters as they are, but for those that must be escaped, and the short escapes.
+            Holds::TextOrNull => r#"(?:null|"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*")"#,
+            Holds::Numbers => r"\[(?:[0-9]{1,6}(?:, ?[0-9]{1,6})*)?\]",
+        };
+        format!(r"\{{{}: {value}\}}", regex_syntax::escape(&field))
+    }
+}
+
+/// Says which tokens an answer may go on with.
+pub(super) struct Guide {
+    automaton: dense::DFA<Vec<u32>>,
+    state: StateID,
+}
+
+impl Guide {
+    /// At the beginning of an answer of this shape; none for a field whose name makes no sensible pattern.
+    pub(super) fn new(shape: &Shape) -> Option<Self> {
+        let automaton = dense::DFA::new(&shape.pattern()).ok()?;
+        let start = start::Config::new().anchored(Anchored::Yes);
+        let state = automaton.start_state(&start).ok()?;
+        Some(Self { automaton, state })
+    }
+
+    /// Takes away from `logits` every token that leads out of the shape, by making it no number. A mark that is no
+    /// text may only stand where the answer is whole.
+    pub(super) fn restrict(&self, logits: &mut [f32], tokens: &[Token]) {
+        let is_whole = self.is_whole();
+        for (id, logit) in logits.iter_mut().enumerate() {
+            let fits = match tokens.get(id) {
+                Some(Token::Text(bytes)) => self.fits(bytes),
+                Some(Token::Spelt(text)) => self.fits(text.as_bytes()),
+                Some(Token::Control) => is_whole,
+                None => false,
+            };
+            if !fits {
+                *logit = f32::NAN;
+            }
+        }
+    }
+
+    /// Goes on with `bytes`.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.state = self.after(bytes);
+    }
+
+    fn is_whole(&self) -> bool {
+        self.automaton.is_match_state(self.automaton.next_eoi_state(self.state))
+    }
+
+    fn fits(&self, bytes: &[u8]) -> bool {
+        !bytes.is_empty() && !self.is_out(self.after(bytes))
+    }
+
+    /// Whether a byte led to `state` that has no place. The automaton tells a match one byte late, so that byte came
+    /// after a whole answer.
+    fn is_out(&self, state: StateID) -> bool {
+        self.automaton.is_dead_state(state) || self.automaton.is_match_state(state)
+    }
+
+    fn after(&self, bytes: &[u8]) -> StateID {
+        let mut state = self.state;
+        for byte in bytes {
+            state = self.automaton.next_state(state, *byte);
+            if self.is_out(state) {
+                break;
+            }
+        }
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(holds: Holds) -> Shape {
+        Shape { field: "the \"field\"".to_owned(), holds }
+    }
+
+    /// Whether `text` is an answer of the shape, and whether it may become one.
+    fn read(holds: Holds, text: &str) -> (bool, bool) {
+        let mut guide = Guide::new(&shape(holds)).unwrap();
+        let fits = text.is_empty() || guide.fits(text.as_bytes());
+        guide.push(text.as_bytes());
+        (guide.is_whole(), fits)
+    }
+
+    #[test]
+    fn what_is_whole_is_json_of_the_shape_and_what_fits_may_become_it() {
+        let text = |text: &str| read(Holds::TextOrNull, &format!(r#"{{"the \"field\"": {text}"#));
+        for whole in ["null}", r#""a"}"#, r#""two\nlines, \"quoted\" ü €"}"#, r#"""}"#] {
+            assert_eq!(text(whole), (true, true), "{whole}");
+        }
+        for begun in ["", "nu", "\"", r#""a\"#, "\"a \u{1f600}"] {
+            assert_eq!(text(begun), (false, true), "{begun}");
+        }
+        for wrong in ["nul}", "a", "\"a\n\"}", r#""a" }"#, r#""a"}}"#, r#""\x"}"#, "[]}"] {
+            assert_eq!(text(wrong), (false, false), "{wrong}");
+        }
+        let numbers = |text: &str| read(Holds::Numbers, &format!(r#"{{"the \"field\"": {text}"#));
+        for whole in ["[]}", "[1]}", "[1, 23]}", "[1,2]}"] {
+            assert_eq!(numbers(whole), (true, true), "{whole}");
+        }
+        for wrong in ["[-1]}", "[1,]}", "1}", "[1.5]}", "[1234567]}"] {
+            assert_eq!(numbers(wrong), (false, false), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_what_fits_is_left_to_choose_from() {
+        let tokens = [
+            Token::Text(Box::from(*b"{\"")),
+            Token::Text(Box::from(*b"Sure")),
+            Token::Spelt(Box::from("{")),
+            Token::Control,
+            Token::Text(Box::from(*b"null}")),
+        ];
+        let left = |guide: &Guide| {
+            let mut logits = [0.0; 6];
+            guide.restrict(&mut logits, &tokens);
+            logits.map(|logit| !logit.is_nan())
+        };
+        let mut guide = Guide::new(&shape(Holds::TextOrNull)).unwrap();
+        assert_eq!(left(&guide), [true, false, true, false, false, false]);
+        guide.push(br#"{"the \"field\"": "#);
+        assert_eq!(left(&guide), [false, false, false, false, true, false]);
+        guide.push(b"null}");
+        assert_eq!(left(&guide), [false, false, false, true, false, false]);
+    }
+
+    #[test]
+    fn the_schema_says_the_same() {
+        let of = |holds| shape(holds).schema()["properties"]["the \"field\""].clone();
+        assert_eq!(of(Holds::TextOrNull), json!({"type": ["string", "null"]}));
+        assert_eq!(of(Holds::Numbers), json!({"type": "array", "items": {"type": "integer"}}));
+    }
+}
