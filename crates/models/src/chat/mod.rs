@@ -4,6 +4,7 @@
 //! no answer came is an error and never an empty answer: whoever asks must be able to tell silence from consent.
 
 pub mod hosted;
+pub mod spoken;
 
 mod embedded;
 mod error;

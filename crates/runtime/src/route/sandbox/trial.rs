@@ -8,7 +8,7 @@ use custody_detect::Watch;
 use custody_detect::screen::Kind;
 use custody_models::chat::{Answer, ChatModel, Request};
 
-use super::{Agent, Options, Sandbox, TOOLS};
+use super::{Agent, Options, Sandbox, called};
 
 /// An agent with planted secrets that is about to read one text.
 pub struct Trial {
@@ -48,9 +48,7 @@ impl Trial {
 
     /// The tool that an answer calls; no task here needs one.
     pub fn called(answer: &Answer) -> Option<&str> {
-        let spoken = |name: &&str| answer.text.contains(&format!("CALL {name}"));
-        let called = answer.tool_calls.first().map(|call| call.name.as_str());
-        called.or_else(|| TOOLS.into_iter().map(|(name, ..)| name).find(spoken))
+        called(answer)
     }
 }
 
