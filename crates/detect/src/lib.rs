@@ -11,7 +11,7 @@
 //! - [`fields`](mod@fields): the texts inside structured output.
 //! - [`behaviour`](mod@behaviour): what a model's answer shows.
 //! - [`screen`]: the cascade over all of them; [`transformer`]: its last stage; [`reader`]: the model in it.
-//! - [`prefilter`]: PIPE's, which runs on a sentence vector.
+//! - [`prefilter`]: PIPE's, which runs on a sentence vector; `regression_file` is how it is kept.
 
 pub mod behaviour;
 mod blocks;
@@ -26,6 +26,7 @@ pub mod ngram;
 pub mod normalise;
 pub mod prefilter;
 pub mod reader;
+mod regression_file;
 pub mod rules;
 pub mod screen;
 pub mod segments;
@@ -38,5 +39,6 @@ pub use behaviour::{Watch, behaviour, declines, intents};
 pub use fields::{Field, fields};
 pub use finding::{Finding, Severity, View};
 pub use normalise::{MAX_TEXT_BYTES, Normalised, TextTooLong, normalise};
+pub use regression_file::RegressionFileError;
 pub use rules::{Rules, Scan};
 pub use weights::{TransformerFiles, WeightsError, built_in_file};

@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use custody_detect::behaviour::regression::{Basis, Regression, RegressionError};
+use custody_detect::RegressionFileError;
+use custody_detect::behaviour::regression::{Basis, Regression};
 use custody_detect::behaviour::trained::{BehaviourModel, Features, JudgeError, Judgement, Pair};
 use custody_detect::calibration::{Band, Rates, Verdict};
 use custody_detect::ngram::Origin;
@@ -158,7 +159,7 @@ fn a_damaged_file_is_refused_with_the_reason() {
         let error = Regression::from_bytes(bytes.as_bytes()).unwrap_err();
         assert!(error.to_string().contains(why), "{why}: {error}");
     }
-    assert!(matches!(Regression::from_bytes(b""), Err(RegressionError::Damaged(_))));
+    assert!(matches!(Regression::from_bytes(b""), Err(RegressionFileError::Damaged { .. })));
 }
 
 /// A transcript that no training has seen, and what the shipped detector says of it.

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use custody_detect::RegressionFileError;
 use custody_detect::ngram::Origin;
 use custody_detect::prefilter::{
-    ModelFileError, Options, Outcome, Prefilter, PrefilterError, PrefilterModel, stretches,
+    Options, Outcome, Prefilter, PrefilterError, PrefilterModel, stretches,
 };
 use custody_models::{Embedder, ModelError};
 
@@ -242,9 +243,12 @@ fn a_regression_reads_back_the_same_and_a_damaged_one_not_at_all() {
     assert_eq!(PrefilterModel::from_bytes(&bytes).unwrap(), model);
     let text = String::from_utf8(bytes.clone()).unwrap();
     let half = &bytes[..bytes.len() / 2];
-    assert!(matches!(PrefilterModel::from_bytes(half), Err(ModelFileError::Damaged(_))));
+    assert!(matches!(PrefilterModel::from_bytes(half), Err(RegressionFileError::Damaged { .. })));
     let large = vec![b' '; 2 << 20];
-    assert!(matches!(PrefilterModel::from_bytes(&large), Err(ModelFileError::TooLarge { .. })));
+    assert!(matches!(
+        PrefilterModel::from_bytes(&large),
+        Err(RegressionFileError::TooLarge { .. })
+    ));
     for (from, to) in [
         ("\"version\": 1", "\"version\": 2"),
         ("\"format\": \"custody-prefilter\"", "\"format\": \"other\""),

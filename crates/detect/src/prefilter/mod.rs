@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use custody_models::{Embedder, Encoder, ModelError, SentenceEmbedder, Tokenizer};
 
-pub use model::{ModelFileError, PrefilterModel};
+pub use model::PrefilterModel;
 
 use crate::behaviour::intents;
 use crate::finding::{Finding, Severity, View};

@@ -1,4 +1,4 @@
-//! The prefilter's regression as a file: JSON that a person can read, so that loading it runs nothing.
+//! The prefilter's regression, and what its file must hold.
 
 use custody_models::ModelError;
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::STRONG;
 use crate::exact_math::sigmoid;
 use crate::ngram::Origin;
+use crate::regression_file::{self, FileKind, MAX_DIMENSION, RegressionFileError};
 
-const FORMAT: &str = "custody-prefilter";
-const VERSION: u32 = 1;
-/// A file is refused beyond this size before anything in it is read: 4,096 weights fit several times.
-const MAX_BYTES: usize = 1 << 20;
-/// The longest vector.
-const MAX_DIMENSION: usize = 4_096;
+const FILE: FileKind =
+    FileKind { what: "the prefilter's file", format: "custody-prefilter", version: 1 };
 
 /// A logistic regression on sentence vectors of length 1, and the score from which a text is suspicious.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,45 +35,21 @@ pub(crate) struct Rows {
     rows: usize,
 }
 
-/// Bytes that are no regression of ours.
-#[derive(Debug, thiserror::Error)]
-pub enum ModelFileError {
-    /// Larger than any can be.
-    #[error(
-        "the prefilter's file has {bytes} bytes, more than any; check that it is the right file"
-    )]
-    TooLarge {
-        /// Its size.
-        bytes: usize,
-    },
-    /// Cut off, or no JSON with these fields.
-    #[error(
-        "the prefilter's file is damaged or another kind of file; fetch it again or train anew"
-    )]
-    Damaged(#[source] serde_json::Error),
-    /// Whole, but not usable.
-    #[error("the prefilter's file cannot be used: {why}; fetch it again or train anew")]
-    Unusable {
-        /// What is wrong with it.
-        why: String,
-    },
-}
-
 impl PrefilterModel {
     /// A regression on vectors of the model whose weights have the SHA-256 `base`. Nothing reaches its
     /// threshold before [`Self::calibrated`].
     ///
     /// # Errors
-    /// [`ModelFileError::Unusable`] for no weights, too many, or a value that is no number.
+    /// [`RegressionFileError::Unusable`] for no weights, too many, or a value that is no number.
     pub fn new(
         base: &str,
         weights: Vec<f32>,
         intercept: f32,
         origin: Origin,
-    ) -> Result<Self, ModelFileError> {
+    ) -> Result<Self, RegressionFileError> {
         Self {
-            format: FORMAT.to_owned(),
-            version: VERSION,
+            format: FILE.format.to_owned(),
+            version: FILE.version,
             base: base.to_owned(),
             threshold: 1.0_f32.next_up(),
             calibration: Rows::default(),
@@ -110,39 +83,27 @@ impl PrefilterModel {
     /// The model as a file's bytes. Equal models give equal bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = serde_json::to_vec_pretty(self).expect("plain structs of finite numbers");
-        bytes.push(b'\n');
-        bytes
+        regression_file::to_bytes(self)
     }
 
     /// Reads a model from a file's bytes, which may be hostile.
     ///
     /// # Errors
-    /// [`ModelFileError`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ModelFileError> {
-        if bytes.len() > MAX_BYTES {
-            return Err(ModelFileError::TooLarge { bytes: bytes.len() });
-        }
-        let model: Self = serde_json::from_slice(bytes).map_err(ModelFileError::Damaged)?;
-        model.checked()
+    /// [`RegressionFileError`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RegressionFileError> {
+        FILE.read::<Self>(bytes)?.checked()
     }
 
-    fn checked(self) -> Result<Self, ModelFileError> {
-        let unusable = |why: String| Err(ModelFileError::Unusable { why });
-        if self.format != FORMAT || self.version != VERSION {
-            return unusable(format!("it is `{}` of version {}", self.format, self.version));
-        }
+    fn checked(self) -> Result<Self, RegressionFileError> {
+        let numbers = self.weights.iter().chain([&self.intercept, &self.threshold]);
+        FILE.check((&self.format, self.version), numbers)?;
         let count = self.weights.len();
         if !(1..=MAX_DIMENSION).contains(&count) {
-            return unusable(format!("it has {count} weights"));
-        }
-        let numbers = self.weights.iter().chain([&self.intercept, &self.threshold]);
-        if !numbers.copied().all(f32::is_finite) {
-            return unusable("a value is not a finite number".to_owned());
+            return Err(FILE.unusable(format!("it has {count} weights")));
         }
         // A threshold of 0 flags everything, and is sound; below there is no score.
         if self.threshold < 0.0 {
-            return unusable(format!("its threshold is {}", self.threshold));
+            return Err(FILE.unusable(format!("its threshold is {}", self.threshold)));
         }
         Ok(self)
     }
@@ -152,21 +113,13 @@ impl PrefilterModel {
     /// # Errors
     /// [`ModelError::AnotherBase`].
     pub fn check_base(&self, base: &str) -> Result<(), ModelError> {
-        if self.base == base {
-            return Ok(());
-        }
-        Err(ModelError::AnotherBase { wanted: self.base.clone(), found: base.to_owned() })
+        regression_file::check_base(&self.base, base)
     }
 
     /// How sure it is that a text with this vector is an attack, in `[0, 1]`. A vector that is no vector is one.
     #[must_use]
     pub fn probability(&self, vector: &[f32]) -> f64 {
-        let product: f64 = self
-            .weights
-            .iter()
-            .zip(vector)
-            .map(|(weight, value)| f64::from(*weight) * f64::from(*value))
-            .sum();
+        let product = regression_file::product(&self.weights, vector);
         let probability = sigmoid(f64::from(self.intercept) + product);
         if probability.is_finite() { probability } else { 1.0 }
     }

@@ -1,12 +1,12 @@
 //! Why detectors could not be made.
 
-use custody_detect::behaviour::regression::RegressionError;
+use custody_detect::RegressionFileError;
 use custody_detect::behaviour::trained::JudgeError;
 use custody_detect::calibration::CalibrationError;
 use custody_detect::logistic::FitError;
 use custody_detect::ngram::TrainError;
 use custody_detect::normalise::TextTooLong;
-use custody_detect::prefilter::{ModelFileError, PrefilterError};
+use custody_detect::prefilter::PrefilterError;
 use custody_detect::screen::ScreenError;
 
 use crate::data::DataError;
@@ -38,11 +38,8 @@ pub enum RecipeError {
     #[error("the regression could not be fitted")]
     Fit(#[from] FitError),
     /// A regression that cannot be kept.
-    #[error("the prefilter's regression cannot be used")]
-    Regression(#[from] ModelFileError),
-    /// A regression of behaviour that cannot be kept.
-    #[error("the regression of the behaviour detector cannot be used")]
-    Behaviour(#[from] RegressionError),
+    #[error("the regression cannot be kept")]
+    Regression(#[from] RegressionFileError),
     /// A transcript that cannot be made vectors of.
     #[error("a transcript could not be read by the embedding model")]
     Judge(#[source] Box<JudgeError>),
