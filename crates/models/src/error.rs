@@ -58,6 +58,13 @@ pub enum WeightsError {
 /// A model that cannot be opened or run.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
+    /// llama.cpp cannot run the model, or failed.
+    #[cfg(feature = "llama-cpp")]
+    #[error("llama.cpp cannot run the model: {detail}")]
+    LlamaCpp {
+        /// What it says.
+        detail: String,
+    },
     /// A file of the model cannot be read.
     #[error("could not read `{path}`; fetch the model again")]
     Read {

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use custody_models::ModelError;
+#[cfg(feature = "llama-cpp")]
+use custody_models::chat::LlamaCppModel;
 use custody_models::chat::hosted::{DEFAULT_KEY_VARIABLE, HostedModel, HostedOptions, Secret};
 use custody_models::chat::{ChatModel, EmbeddedModel, Recorder, ScriptedModel};
 
@@ -28,6 +31,10 @@ pub(crate) struct Choice {
     /// The environment variable that holds the server's key [default: OPENAI_API_KEY]
     #[arg(long, value_name = "NAME")]
     key_variable: Option<String>,
+    /// What runs a model in this process
+    #[cfg(feature = "llama-cpp")]
+    #[arg(long, value_enum, default_value = "built-in")]
+    engine: Engine,
     /// How many requests a minute the server is sent [default: no limit]
     #[arg(long, value_name = "N")]
     requests_per_minute: Option<NonZeroU32>,
@@ -39,7 +46,48 @@ pub(crate) struct Choice {
     recording: Option<PathBuf>,
 }
 
+/// What runs a model in this process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Engine {
+    /// Custody's own, in Rust
+    #[default]
+    BuiltIn,
+    /// llama.cpp
+    #[cfg(feature = "llama-cpp")]
+    LlamaCpp,
+}
+
+impl Engine {
+    /// The flag that chooses it; none for what is chosen without.
+    fn argument(self) -> Option<String> {
+        match self {
+            Self::BuiltIn => None,
+            #[cfg(feature = "llama-cpp")]
+            Self::LlamaCpp => Some("--engine llama-cpp".to_owned()),
+        }
+    }
+
+    fn open(self, path: &Path) -> Result<Arc<dyn ChatModel>, ModelError> {
+        Ok(match self {
+            Self::BuiltIn => Arc::new(EmbeddedModel::open(path)?),
+            #[cfg(feature = "llama-cpp")]
+            Self::LlamaCpp => Arc::new(LlamaCppModel::open(path)?),
+        })
+    }
+}
+
 impl Choice {
+    #[cfg(feature = "llama-cpp")]
+    fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    #[cfg(not(feature = "llama-cpp"))]
+    #[expect(clippy::unused_self, reason = "one engine is no choice")]
+    fn engine(&self) -> Engine {
+        Engine::BuiltIn
+    }
+
     /// Opens the model that was chosen; none when none was, here or in the configuration.
     ///
     /// # Errors
@@ -57,7 +105,7 @@ impl Choice {
         let model: Arc<dyn ChatModel> =
             match (self.model.as_ref().or(configured.model.as_ref()), endpoint) {
                 (Some(name), Some(endpoint)) => Arc::new(self.hosted(context, endpoint, name)?),
-                (Some(name), None) => Arc::new(embedded(context, name)?),
+                (Some(name), None) => embedded(context, name, self.engine())?,
                 (None, Some(_)) => bail!("an endpoint serves several models; add `--model NAME`"),
                 (None, None) if self.record.is_some() => {
                     bail!("there is no model to record; add `--model NAME`")
@@ -78,7 +126,7 @@ impl Choice {
         };
         let model = self.model.iter().map(|model| format!("--model {}", named(model)));
         let endpoint = self.endpoint.iter().map(|url| format!("--endpoint {url}"));
-        model.chain(endpoint).collect::<Vec<_>>().join(" ")
+        model.chain(endpoint).chain(self.engine().argument()).collect::<Vec<_>>().join(" ")
     }
 
     fn hosted(&self, context: &Context, endpoint: &str, name: &str) -> anyhow::Result<HostedModel> {
@@ -98,16 +146,16 @@ impl Choice {
 }
 
 /// A model of the registry, every byte verified, or a GGUF file.
-fn embedded(context: &Context, name: &str) -> anyhow::Result<EmbeddedModel> {
+fn embedded(context: &Context, name: &str, engine: Engine) -> anyhow::Result<Arc<dyn ChatModel>> {
     let path = Path::new(name);
     if is_gguf(path) {
-        return EmbeddedModel::open(path).with_context(|| format!("could not use `{name}`"));
+        return engine.open(path).with_context(|| format!("could not use `{name}`"));
     }
     let files = context.models().verified(name)?;
     let Some(file) = files.files.iter().find(|file| is_gguf(Path::new(file))) else {
         bail!("`{name}` is no language model; see `custody models list`, or name a GGUF file");
     };
-    EmbeddedModel::open(&files.path(file)).with_context(|| format!("could not use `{name}`"))
+    engine.open(&files.path(file)).with_context(|| format!("could not use `{name}`"))
 }
 
 fn is_gguf(path: &Path) -> bool {

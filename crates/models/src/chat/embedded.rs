@@ -7,13 +7,9 @@ use std::sync::Arc;
 
 use crate::chat::ChatModel;
 use crate::chat::error::ChatError;
-use crate::chat::message::{Message, Role};
-use crate::chat::pieces::Pieces;
-use crate::chat::request::{Answer, Finish, Request, Usage};
-use crate::chat::sampling::Sampler;
-use crate::chat::shape::Guide;
-use crate::chat::template::{Refused, Template};
-use crate::decoder::{Adapter, Decoder, Token, Vocabulary};
+use crate::chat::language::{Language, Reading};
+use crate::chat::request::{Answer, Request};
+use crate::decoder::{self, Adapter, Decoder, Vocabulary};
 use crate::error::ModelError;
 use crate::gguf::Gguf;
 use crate::sha256::Sha256;
@@ -28,16 +24,10 @@ const ENGINE: &str = "embedded-1";
 /// beginning of another turn.
 #[derive(Clone)]
 pub struct EmbeddedModel {
-    name: String,
     file: String,
     identity: String,
     decoder: Decoder,
     language: Arc<Language>,
-}
-
-struct Language {
-    vocabulary: Vocabulary,
-    template: Template,
 }
 
 impl fmt::Debug for EmbeddedModel {
@@ -68,17 +58,10 @@ impl EmbeddedModel {
     /// [`ModelError`] when this is no model that the engine runs, or says not how it converses.
     pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self, ModelError> {
         let gguf = Gguf::parse(bytes)?;
-        let vocabulary = Vocabulary::from_gguf(&gguf)?;
-        let template = Template::from_gguf(&gguf, &vocabulary)?;
         let decoder = Decoder::from_gguf(&gguf)?;
+        let language = Language::from_gguf(name, &gguf, decoder.config().context)?;
         let file = format!("{ENGINE}/{name}/sha256:{}", Sha256::of(bytes));
-        Ok(Self {
-            name: name.to_owned(),
-            identity: file.clone(),
-            file,
-            decoder,
-            language: Arc::new(Language { vocabulary, template }),
-        })
+        Ok(Self { identity: file.clone(), file, decoder, language: Arc::new(language) })
     }
 
     /// The weights.
@@ -127,71 +110,17 @@ impl EmbeddedModel {
     /// [`ChatError::Request`] for what the model cannot be told; [`ChatError::TooLong`] when it leaves no room for an
     /// answer.
     pub fn prompt(&self, request: &Request) -> Result<Vec<u32>, ChatError> {
-        self.check(request)?;
-        let Language { vocabulary, template } = &*self.language;
-        let limit = self.decoder.config().context;
-        let too_long = |tokens| ChatError::TooLong { model: self.name.clone(), tokens, limit };
-        // A text that cannot fit is not tokenised first.
-        let bytes = request.messages.iter().map(|message| message.content.len()).sum();
-        let least = vocabulary.least_tokens(bytes);
-        if least >= limit {
-            return Err(too_long(least));
-        }
-        let ids = template.tokens(&request.messages, vocabulary).map_err(|why| match why {
-            Refused::Template(detail) => self.refuse(format!("its template says: {detail}")),
-            Refused::Engine(cause) => self.failed(cause),
-        })?;
-        if ids.is_empty() {
-            return Err(self.refuse("its template makes nothing of this conversation".to_owned()));
-        }
-        if ids.len() >= limit {
-            return Err(too_long(ids.len()));
-        }
-        Ok(ids)
+        self.language.prompt(request)
+    }
+}
+
+impl Reading for decoder::Reading<'_> {
+    fn read(&mut self, ids: &[u32]) -> Result<Vec<f32>, ModelError> {
+        self.read(ids)
     }
 
-    fn check(&self, request: &Request) -> Result<(), ChatError> {
-        let Request { messages, tools, max_tokens, temperature, .. } = request;
-        let uses_tools = |message: &Message| {
-            message.role == Role::Tool
-                || !message.tool_calls.is_empty()
-                || message.tool_call_id.is_some()
-        };
-        let detail = if messages.is_empty() {
-            "the conversation is empty".to_owned()
-        } else if !tools.is_empty() || messages.iter().any(uses_tools) {
-            "it knows no tools; leave them out or take a hosted model".to_owned()
-        } else if *max_tokens == 0 {
-            "an answer of 0 tokens is none".to_owned()
-        } else if !(0.0..=2.0).contains(temperature) {
-            format!("the temperature is {temperature}, and must be between 0 and 2")
-        } else {
-            return Ok(());
-        };
-        Err(self.refuse(detail))
-    }
-
-    fn refuse(&self, detail: String) -> ChatError {
-        ChatError::Request { model: self.name.clone(), detail }
-    }
-
-    fn failed(&self, cause: ModelError) -> ChatError {
-        ChatError::Engine { model: self.name.clone(), cause }
-    }
-
-    fn guide(&self, request: &Request) -> Result<Option<Guide>, ChatError> {
-        let Some(shape) = &request.shape else { return Ok(None) };
-        let guide = Guide::new(shape);
-        guide.map(Some).ok_or_else(|| self.refuse("no answer can have the shape".to_owned()))
-    }
-
-    /// The next token: its id, and what it says.
-    fn next(&self, sampler: &mut Sampler, logits: &[f32]) -> Result<(u32, &Token), ChatError> {
-        let broken = |detail: &str| self.failed(ModelError::Tokens { detail: detail.to_owned() });
-        let index = sampler.choose(logits).ok_or_else(|| broken("no next one is a number"))?;
-        let id = u32::try_from(index).map_err(|_| broken("the next one has no id"))?;
-        let token = self.vocabulary().token(id).ok_or_else(|| broken("the next one is unknown"))?;
-        Ok((id, token))
+    fn tokens(&self) -> usize {
+        self.tokens()
     }
 }
 
@@ -205,43 +134,6 @@ impl ChatModel for EmbeddedModel {
         request: &Request,
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<Answer, ChatError> {
-        let prompt = self.prompt(request)?;
-        let mut reading = self.decoder.start();
-        let mut logits = reading.read(&prompt).map_err(|cause| self.failed(cause))?;
-        let mut sampler = Sampler::new(request.temperature, request.seed);
-        let mut guide = self.guide(request)?;
-        let (mut pieces, mut written) = (Pieces::default(), 0);
-        let finish = loop {
-            if let Some(guide) = &guide {
-                guide.restrict(&mut logits, self.vocabulary().tokens());
-            }
-            let (id, token) = self.next(&mut sampler, &logits)?;
-            let bytes = match token {
-                Token::Text(bytes) => bytes,
-                Token::Spelt(text) => text.as_bytes(),
-                Token::Control => break Finish::Done,
-            };
-            if let Some(guide) = &mut guide {
-                guide.push(bytes);
-            }
-            written += 1;
-            let piece = pieces.push(bytes);
-            if !piece.is_empty() && show(piece).is_break() {
-                break Finish::Stopped;
-            }
-            if written >= u64::from(request.max_tokens)
-                || reading.tokens() >= self.decoder.config().context
-            {
-                break Finish::Length;
-            }
-            logits = reading.read(&[id]).map_err(|cause| self.failed(cause))?;
-        };
-        let (last, text) = pieces.finish();
-        // Whoever broke it off has seen enough.
-        if !last.is_empty() && finish != Finish::Stopped {
-            let _ = show(last);
-        }
-        let usage = Usage { prompt_tokens: prompt.len() as u64, completion_tokens: written };
-        Ok(Answer { text, tool_calls: Vec::new(), finish, usage })
+        self.language.answer(request, &mut self.decoder.start(), show)
     }
 }

@@ -8,6 +8,9 @@ pub mod spoken;
 
 mod embedded;
 mod error;
+mod language;
+#[cfg(feature = "llama-cpp")]
+mod llama_cpp;
 mod message;
 mod pieces;
 mod request;
@@ -18,6 +21,8 @@ mod template;
 
 pub use embedded::EmbeddedModel;
 pub use error::ChatError;
+#[cfg(feature = "llama-cpp")]
+pub use llama_cpp::LlamaCppModel;
 pub use message::{Message, Role, ToolCall, ToolSpec, said_to_assistant};
 pub use request::{Answer, Finish, Request, Usage};
 pub use scripted::{Recorder, RecordingError, ScriptedModel};

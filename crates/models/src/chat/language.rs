@@ -1,0 +1,161 @@
+//! How a model that runs here is spoken to: its tokens, its template, and how an answer is drawn out of an engine.
+
+use std::ops::ControlFlow;
+
+use crate::chat::error::ChatError;
+use crate::chat::message::{Message, Role};
+use crate::chat::pieces::Pieces;
+use crate::chat::request::{Answer, Finish, Request, Usage};
+use crate::chat::sampling::Sampler;
+use crate::chat::shape::Guide;
+use crate::chat::template::{Refused, Template};
+use crate::decoder::{Token, Vocabulary};
+use crate::error::ModelError;
+use crate::gguf::Gguf;
+
+/// What a GGUF file says of a model besides its weights.
+pub(super) struct Language {
+    name: String,
+    pub(super) vocabulary: Vocabulary,
+    template: Template,
+    /// Tokens that the model reads, those it writes among them.
+    pub(super) context: usize,
+}
+
+/// A conversation that an engine reads.
+pub(super) trait Reading {
+    /// Reads on, and says how likely each token is to come next.
+    fn read(&mut self, ids: &[u32]) -> Result<Vec<f32>, ModelError>;
+
+    /// How many tokens were read.
+    fn tokens(&self) -> usize;
+}
+
+impl Language {
+    pub(super) fn from_gguf(
+        name: &str,
+        gguf: &Gguf<'_>,
+        context: usize,
+    ) -> Result<Self, ModelError> {
+        let vocabulary = Vocabulary::from_gguf(gguf)?;
+        let template = Template::from_gguf(gguf, &vocabulary)?;
+        Ok(Self { name: name.to_owned(), vocabulary, template, context })
+    }
+
+    /// The tokens of the conversation of `request`, as the model reads it.
+    ///
+    /// # Errors
+    /// [`ChatError::Request`] for what the model cannot be told; [`ChatError::TooLong`] when it leaves no room for an
+    /// answer.
+    pub(super) fn prompt(&self, request: &Request) -> Result<Vec<u32>, ChatError> {
+        self.check(request)?;
+        let Self { vocabulary, template, context: limit, .. } = self;
+        let limit = *limit;
+        let too_long = |tokens| ChatError::TooLong { model: self.name.clone(), tokens, limit };
+        // A text that cannot fit is not tokenised first.
+        let bytes = request.messages.iter().map(|message| message.content.len()).sum();
+        let least = vocabulary.least_tokens(bytes);
+        if least >= limit {
+            return Err(too_long(least));
+        }
+        let ids = template.tokens(&request.messages, vocabulary).map_err(|why| match why {
+            Refused::Template(detail) => self.refuse(format!("its template says: {detail}")),
+            Refused::Engine(cause) => self.failed(cause),
+        })?;
+        if ids.is_empty() {
+            return Err(self.refuse("its template makes nothing of this conversation".to_owned()));
+        }
+        if ids.len() >= limit {
+            return Err(too_long(ids.len()));
+        }
+        Ok(ids)
+    }
+
+    /// Draws an answer out of `reading`, which has read nothing yet.
+    pub(super) fn answer(
+        &self,
+        request: &Request,
+        reading: &mut dyn Reading,
+        show: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Answer, ChatError> {
+        let prompt = self.prompt(request)?;
+        let mut logits = reading.read(&prompt).map_err(|cause| self.failed(cause))?;
+        let mut sampler = Sampler::new(request.temperature, request.seed);
+        let mut guide = self.guide(request)?;
+        let (mut pieces, mut written) = (Pieces::default(), 0);
+        let finish = loop {
+            if let Some(guide) = &guide {
+                guide.restrict(&mut logits, self.vocabulary.tokens());
+            }
+            let (id, token) = self.next(&mut sampler, &logits)?;
+            let bytes = match token {
+                Token::Text(bytes) => bytes,
+                Token::Spelt(text) => text.as_bytes(),
+                Token::Control => break Finish::Done,
+            };
+            if let Some(guide) = &mut guide {
+                guide.push(bytes);
+            }
+            written += 1;
+            let piece = pieces.push(bytes);
+            if !piece.is_empty() && show(piece).is_break() {
+                break Finish::Stopped;
+            }
+            if written >= u64::from(request.max_tokens) || reading.tokens() >= self.context {
+                break Finish::Length;
+            }
+            logits = reading.read(&[id]).map_err(|cause| self.failed(cause))?;
+        };
+        let (last, text) = pieces.finish();
+        // Whoever broke it off has seen enough.
+        if !last.is_empty() && finish != Finish::Stopped {
+            let _ = show(last);
+        }
+        let usage = Usage { prompt_tokens: prompt.len() as u64, completion_tokens: written };
+        Ok(Answer { text, tool_calls: Vec::new(), finish, usage })
+    }
+
+    fn check(&self, request: &Request) -> Result<(), ChatError> {
+        let Request { messages, tools, max_tokens, temperature, .. } = request;
+        let uses_tools = |message: &Message| {
+            message.role == Role::Tool
+                || !message.tool_calls.is_empty()
+                || message.tool_call_id.is_some()
+        };
+        let detail = if messages.is_empty() {
+            "the conversation is empty".to_owned()
+        } else if !tools.is_empty() || messages.iter().any(uses_tools) {
+            "it knows no tools; leave them out or take a hosted model".to_owned()
+        } else if *max_tokens == 0 {
+            "an answer of 0 tokens is none".to_owned()
+        } else if !(0.0..=2.0).contains(temperature) {
+            format!("the temperature is {temperature}, and must be between 0 and 2")
+        } else {
+            return Ok(());
+        };
+        Err(self.refuse(detail))
+    }
+
+    fn refuse(&self, detail: String) -> ChatError {
+        ChatError::Request { model: self.name.clone(), detail }
+    }
+
+    pub(super) fn failed(&self, cause: ModelError) -> ChatError {
+        ChatError::Engine { model: self.name.clone(), cause }
+    }
+
+    fn guide(&self, request: &Request) -> Result<Option<Guide>, ChatError> {
+        let Some(shape) = &request.shape else { return Ok(None) };
+        let guide = Guide::new(shape);
+        guide.map(Some).ok_or_else(|| self.refuse("no answer can have the shape".to_owned()))
+    }
+
+    /// The next token: its id, and what it says.
+    fn next(&self, sampler: &mut Sampler, logits: &[f32]) -> Result<(u32, &Token), ChatError> {
+        let broken = |detail: &str| self.failed(ModelError::Tokens { detail: detail.to_owned() });
+        let index = sampler.choose(logits).ok_or_else(|| broken("no next one is a number"))?;
+        let id = u32::try_from(index).map_err(|_| broken("the next one has no id"))?;
+        let token = self.vocabulary.token(id).ok_or_else(|| broken("the next one is unknown"))?;
+        Ok((id, token))
+    }
+}

@@ -1,0 +1,151 @@
+//! llama.cpp as the engine of a model in this process: more architectures, weights in more formats.
+//!
+//! Tokens, template and choice of the next token are those of [`EmbeddedModel`](super::EmbeddedModel), so that no text
+//! can imitate a mark here either. What llama.cpp brings is what stands between tokens and logits. It is a large
+//! program in C++ that parses what it is given: take weights only from where you would take a program.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::context::params::LlamaContextParams;
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::model::params::LlamaModelParams;
+use llama_cpp_2::token::LlamaToken;
+
+use crate::chat::ChatModel;
+use crate::chat::error::ChatError;
+use crate::chat::language::{Language, Reading};
+use crate::chat::request::{Answer, Request};
+use crate::error::ModelError;
+use crate::gguf::Gguf;
+use crate::sha256::Sha256;
+
+/// Names the engine and how it is asked. The version is that of the bindings, which bring its source.
+const ENGINE: &str = "llama.cpp-2-0.1.160";
+/// Tokens that are read at once.
+const BATCH: usize = 512;
+
+/// It may be started once in a process, and says nothing on standard error.
+static BACKEND: LazyLock<Option<LlamaBackend>> = LazyLock::new(|| {
+    let mut backend = LlamaBackend::init().ok()?;
+    backend.void_logs();
+    Some(backend)
+});
+
+/// A model from a GGUF file, run by llama.cpp.
+pub struct LlamaCppModel {
+    identity: String,
+    language: Language,
+    model: LlamaModel,
+    /// Two contexts of one model must not be made at the same time.
+    making: Mutex<()>,
+}
+
+impl fmt::Debug for LlamaCppModel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("LlamaCppModel")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LlamaCppModel {
+    /// Opens a GGUF file.
+    ///
+    /// # Errors
+    /// [`ModelError`] when it cannot be read, says not how the model converses, or is no model that llama.cpp runs.
+    pub fn open(path: &Path) -> Result<Self, ModelError> {
+        let bytes = std::fs::read(path)
+            .map_err(|cause| ModelError::Read { path: path.to_owned(), cause })?;
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
+        let name = name.unwrap_or_default();
+        let gguf = Gguf::parse(&bytes)?;
+        let parameters = LlamaModelParams::default().with_n_gpu_layers(0);
+        let model = LlamaModel::load_from_file(backend()?, path, &parameters)
+            .map_err(|why| failed(&why))?;
+        let context = usize::try_from(model.n_ctx_train()).unwrap_or(usize::MAX);
+        let language = Language::from_gguf(&name, &gguf, context)?;
+        if usize::try_from(model.n_vocab()) != Ok(language.vocabulary.size()) {
+            return Err(failed(&"it counts another number of tokens than the file"));
+        }
+        let identity = format!("{ENGINE}/{name}/sha256:{}", Sha256::of(&bytes));
+        Ok(Self { identity, language, model, making: Mutex::new(()) })
+    }
+
+    /// A conversation with room for `tokens`.
+    fn start(&self, tokens: usize) -> Result<Conversation<'_>, ModelError> {
+        let threads = i32::try_from(rayon::current_num_threads()).unwrap_or(1);
+        let parameters = LlamaContextParams::default()
+            .with_n_ctx(u32::try_from(tokens).ok().and_then(NonZeroU32::new))
+            .with_n_threads(threads)
+            .with_n_threads_batch(threads);
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let context = self.model.new_context(backend()?, parameters).map_err(|why| failed(&why))?;
+        Ok(Conversation { context, tokens: 0 })
+    }
+}
+
+impl ChatModel for LlamaCppModel {
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    fn answer_in_pieces(
+        &self,
+        request: &Request,
+        show: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<Answer, ChatError> {
+        let longest = usize::try_from(request.max_tokens).unwrap_or(usize::MAX);
+        let tokens = self.language.prompt(request)?.len().saturating_add(longest);
+        let reading = self.start(tokens.min(self.language.context));
+        let mut reading = reading.map_err(|cause| self.language.failed(cause))?;
+        self.language.answer(request, &mut reading, show)
+    }
+}
+
+/// What llama.cpp has read.
+struct Conversation<'a> {
+    context: LlamaContext<'a>,
+    tokens: usize,
+}
+
+impl Reading for Conversation<'_> {
+    fn read(&mut self, ids: &[u32]) -> Result<Vec<f32>, ModelError> {
+        let mut last = 0;
+        for part in ids.chunks(BATCH) {
+            let mut batch = LlamaBatch::new(part.len(), 1);
+            for (at, id) in part.iter().enumerate() {
+                let token = LlamaToken(i32::try_from(*id).map_err(|why| failed(&why))?);
+                let place = i32::try_from(self.tokens + at).map_err(|why| failed(&why))?;
+                let is_last = at + 1 == part.len();
+                batch.add(token, place, &[0], is_last).map_err(|why| failed(&why))?;
+            }
+            self.context.decode(&mut batch).map_err(|why| failed(&why))?;
+            self.tokens += part.len();
+            last = batch.n_tokens() - 1;
+        }
+        if ids.is_empty() {
+            return Err(failed(&"it was given nothing to read"));
+        }
+        Ok(self.context.get_logits_ith(last).to_vec())
+    }
+
+    fn tokens(&self) -> usize {
+        self.tokens
+    }
+}
+
+fn backend() -> Result<&'static LlamaBackend, ModelError> {
+    BACKEND.as_ref().ok_or_else(|| failed(&"it was started already"))
+}
+
+fn failed(why: &impl fmt::Display) -> ModelError {
+    ModelError::LlamaCpp { detail: why.to_string() }
+}
