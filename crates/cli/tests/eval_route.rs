@@ -48,10 +48,12 @@ fn silent(home: &Home) -> PathBuf {
 }
 
 #[test]
-fn without_a_size_or_a_model_it_says_what_to_add() {
+fn without_a_size_it_prints_the_committed_report_and_without_a_model_it_says_what_to_add() {
     let home = Home::new();
     for suite in ["route", "baseline"] {
-        home.alone(&["eval", suite]).refused("add --size smoke or --size full");
+        let printed = home.alone(&["eval", suite, "--json"]).expect(0);
+        assert!(printed.stderr.contains("add --size smoke or --size full"), "{printed:?}");
+        assert!(printed.stdout.contains("smollm2.attack_success"), "{printed:?}");
         home.alone(&["eval", suite, "--size", "smoke"])
             .refused("add `--model smollm2-135m-instruct`");
     }
