@@ -20,8 +20,8 @@ const ENGINE: &str = "embedded-1";
 /// A model from a GGUF file, with its tokenizer and its template. Clones share the weights.
 ///
 /// It answers in text only, and refuses requests with tools: their calls would have to be read out of its text, where
-/// anything it was shown could imitate them. It keeps to a [`Shape`](super::Shape) to the token. A mark that is no text ends an answer, so that no answer holds the
-/// beginning of another turn.
+/// anything it was shown could imitate them. A mark that is no text ends an answer, so that no answer holds the
+/// beginning of another turn. To a [`Shape`](super::Shape) it keeps to the token.
 #[derive(Clone)]
 pub struct EmbeddedModel {
     file: String,

@@ -13,8 +13,8 @@ use crate::store::{Receipt, Store, StoreError};
 /// The name of the sessions that routes are recorded in.
 const ALIAS: &str = "route";
 
-/// Records that the text of `arrived` took the route `routed`, after the turns `before`, oldest first; the receipt holds the decision, made once more by the
-/// kernel from what the stages said.
+/// Records that the text of `arrived` took the route `routed`, after the turns `before`, oldest first. The
+/// receipt holds the decision, made once more by the kernel from what the stages said.
 ///
 /// It stands in a session of its own, so that no agent's context depends on a text that may never reach it. Contents
 /// are kept by commitment; what a stage's answer rested on is not recorded, for it may quote them.
