@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::chat::ChatModel;
 use crate::chat::error::ChatError;
-use crate::chat::language::{Language, Reading};
+use crate::chat::language::{Language, Reading, read_file};
 use crate::chat::request::{Answer, Request};
 use crate::decoder::{self, Adapter, Decoder, Vocabulary};
 use crate::error::ModelError;
@@ -46,10 +46,8 @@ impl EmbeddedModel {
     /// # Errors
     /// [`ModelError::Read`], or as [`Self::from_bytes`].
     pub fn open(path: &Path) -> Result<Self, ModelError> {
-        let bytes = std::fs::read(path)
-            .map_err(|cause| ModelError::Read { path: path.to_owned(), cause })?;
-        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
-        Self::from_bytes(&name.unwrap_or_default(), &bytes)
+        let (name, bytes) = read_file(path)?;
+        Self::from_bytes(&name, &bytes)
     }
 
     /// The model in the content of a GGUF file, called `name` in messages and in its identity.

@@ -1,6 +1,7 @@
 //! How a model that runs here is spoken to: its tokens, its template, and how an answer is drawn out of an engine.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use crate::chat::error::ChatError;
 use crate::chat::message::{Message, Role};
@@ -29,6 +30,14 @@ pub(super) trait Reading {
 
     /// How many tokens were read.
     fn tokens(&self) -> usize;
+}
+
+/// What a GGUF file is called, without its ending, and its bytes.
+pub(super) fn read_file(path: &Path) -> Result<(String, Vec<u8>), ModelError> {
+    let bytes =
+        std::fs::read(path).map_err(|cause| ModelError::Read { path: path.to_owned(), cause })?;
+    let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
+    Ok((name.unwrap_or_default(), bytes))
 }
 
 impl Language {

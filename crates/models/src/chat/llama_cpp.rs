@@ -20,7 +20,7 @@ use llama_cpp_2::token::LlamaToken;
 
 use crate::chat::ChatModel;
 use crate::chat::error::ChatError;
-use crate::chat::language::{Language, Reading};
+use crate::chat::language::{Language, Reading, read_file};
 use crate::chat::request::{Answer, Request};
 use crate::error::ModelError;
 use crate::gguf::Gguf;
@@ -62,10 +62,7 @@ impl LlamaCppModel {
     /// # Errors
     /// [`ModelError`] when it cannot be read, says not how the model converses, or is no model that llama.cpp runs.
     pub fn open(path: &Path) -> Result<Self, ModelError> {
-        let bytes = std::fs::read(path)
-            .map_err(|cause| ModelError::Read { path: path.to_owned(), cause })?;
-        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
-        let name = name.unwrap_or_default();
+        let (name, bytes) = read_file(path)?;
         let gguf = Gguf::parse(&bytes)?;
         let parameters = LlamaModelParams::default().with_n_gpu_layers(0);
         let model = LlamaModel::load_from_file(backend()?, path, &parameters)

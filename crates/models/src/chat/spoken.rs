@@ -28,8 +28,7 @@ impl SpokenTool {
         Self { name, description, argument }
     }
 
-    /// The tool for models that know tools.
-    pub fn spec(&self) -> ToolSpec {
+    fn spec(&self) -> ToolSpec {
         let Self { name, description, argument } = *self;
         ToolSpec {
             name: name.to_owned(),
@@ -48,8 +47,16 @@ impl SpokenTool {
     }
 }
 
-/// What a system prompt says of `tools` to a model that knows none.
-pub fn told(tools: &[SpokenTool]) -> String {
+/// `tools` for a request to a model that knows tools; none for others.
+pub fn specs(tools: &[SpokenTool], knows_tools: bool) -> Vec<ToolSpec> {
+    if knows_tools { tools.iter().map(SpokenTool::spec).collect() } else { Vec::new() }
+}
+
+/// What a system prompt says of `tools` to a model that knows none; nothing for others.
+pub fn told(tools: &[SpokenTool], knows_tools: bool) -> String {
+    if knows_tools {
+        return String::new();
+    }
     let each = tools.iter().map(|tool| format!("{}: {}", tool.name, tool.description));
     let each = each.collect::<Vec<_>>().join(" ");
     format!("\nYou have tools. To use one, write a line `{CALL}name(argument)`. {each}")
