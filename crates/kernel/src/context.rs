@@ -1,6 +1,6 @@
 //! Contexts: what a model had read when it produced something, and what a proposal depends on.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::id::Seq;
 use crate::label::{Channel, Label, Trust};
@@ -15,6 +15,7 @@ use crate::memory::refusal::Culprit;
 pub struct Context {
     label: Label,
     tainted_by: Option<Seq>,
+    channels: BTreeSet<Channel>,
     parents: Vec<Seq>,
     contents: HashSet<ContentRef>,
 }
@@ -23,7 +24,13 @@ impl Default for Context {
     fn default() -> Self {
         // The identity of the join: a context that has read nothing adds nothing.
         let label = Label::at_ingress(Channel::Model, Trust::Trusted);
-        Self { label, tainted_by: None, parents: Vec::new(), contents: HashSet::new() }
+        Self {
+            label,
+            tainted_by: None,
+            channels: BTreeSet::new(),
+            parents: Vec::new(),
+            contents: HashSet::new(),
+        }
     }
 }
 
@@ -36,6 +43,11 @@ impl Context {
     /// The entry that first tainted it.
     pub const fn tainted_by(&self) -> Option<Seq> {
         self.tainted_by
+    }
+
+    /// The channels on which something that was read arrived.
+    pub const fn channels(&self) -> &BTreeSet<Channel> {
+        &self.channels
     }
 
     /// The direct parents of the next thing the model produces.
@@ -60,6 +72,7 @@ impl Context {
         if label.is_tainted() && self.tainted_by.is_none() {
             self.tainted_by = Some(entry);
         }
+        self.channels.insert(label.channel());
         self.parents.push(entry);
     }
 

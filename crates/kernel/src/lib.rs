@@ -11,6 +11,7 @@
 //! - [`memory`]: MON's nine rules, one function per action, and human review.
 //! - [`record`] and [`state`]: what is written down, and the fold that gives it meaning.
 //! - [`route`]: where a suspicious text may go.
+//! - [`tool`]: which calls may run.
 //! - [`audit`]: the Merkle tree over the records, and signed checkpoints.
 
 pub mod audit;
@@ -25,3 +26,4 @@ pub mod principal;
 pub mod record;
 pub mod route;
 pub mod state;
+pub mod tool;

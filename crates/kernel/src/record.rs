@@ -18,6 +18,7 @@ use crate::memory::review::Purpose;
 use crate::namespace::{Scope, Tenant};
 use crate::principal::{Principal, Who};
 use crate::route::{Heard, RoutePolicy};
+use crate::tool::call::Call;
 
 /// The format of the records in this module. A reader refuses any other.
 pub const FORMAT: u8 = 1;
@@ -214,7 +215,9 @@ pub enum Request {
     },
     /// Ask where a text that entered may go. Its stages have run; what they said decides it again without a model.
     Route(Box<Route>),
-    /// Release a pending proposal.
+    /// Run a tool.
+    Call(Box<Call>),
+    /// Release a pending proposal, or let a tool call run once.
     Approve {
         /// Which.
         proposal: EntryId,
@@ -257,6 +260,13 @@ pub enum Request {
     },
     /// Change the limits.
     SetLimits(Limits),
+    /// Decide tool calls by another policy from here on.
+    SetPolicy {
+        /// SHA-256 of its text.
+        version: Digest,
+        /// Its text.
+        text: Value,
+    },
     /// Sign checkpoints with another key from here on.
     RotateLogKey(LogKey),
     /// Go on from a store whose head was lost or which was deliberately restored.

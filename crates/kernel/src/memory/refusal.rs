@@ -22,6 +22,10 @@ pub enum Rule {
     Approval,
     /// Only a text whose route ends in production goes on (pipeline paper).
     Route,
+    /// After reading untrusted text, sinks come from the user (DESIGN section 3, Tool calls).
+    Floor,
+    /// The operator's policy.
+    Policy,
 }
 
 impl fmt::Display for Rule {
@@ -32,6 +36,8 @@ impl fmt::Display for Rule {
             Self::Authority => f.write_str("authority"),
             Self::Approval => f.write_str("approval"),
             Self::Route => f.write_str("route"),
+            Self::Floor => f.write_str("floor"),
+            Self::Policy => f.write_str("policy"),
         }
     }
 }
@@ -140,6 +146,43 @@ pub enum Refusal {
         /// Why not.
         why: Undecided,
     },
+    /// After reading untrusted text, a call has sinks that the user did not say, or none that they did.
+    Floor {
+        /// Which arguments, by path.
+        arguments: Vec<String>,
+        /// The entries whose text reached them.
+        entries: Vec<Seq>,
+    },
+    /// The policy wants a human to decide.
+    PolicyAsks {
+        /// The ids of the policies that say so.
+        by: Vec<String>,
+    },
+    /// The policy forbids it, or no policy permits it.
+    PolicyDenies {
+        /// The ids of the policies that say so.
+        by: Vec<String>,
+    },
+    /// Nobody has approved it yet.
+    NotApproved {
+        /// The proposal asked for.
+        proposal: EntryId,
+    },
+    /// A reviewer turned it down.
+    TurnedDown {
+        /// The proposal asked for.
+        proposal: EntryId,
+    },
+    /// Its approval was used.
+    UsedUp {
+        /// The proposal asked for.
+        proposal: EntryId,
+    },
+    /// It was approved under another policy.
+    OtherPolicy {
+        /// The proposal asked for.
+        proposal: EntryId,
+    },
 }
 
 impl Refusal {
@@ -158,8 +201,14 @@ impl Refusal {
             Self::NotPending { .. }
             | Self::Expired { .. }
             | Self::OtherContent { .. }
-            | Self::Stale { .. } => Rule::Approval,
+            | Self::Stale { .. }
+            | Self::NotApproved { .. }
+            | Self::TurnedDown { .. }
+            | Self::UsedUp { .. }
+            | Self::OtherPolicy { .. } => Rule::Approval,
             Self::Unrecoverable | Self::Undecided { .. } => Rule::Route,
+            Self::Floor { .. } => Rule::Floor,
+            Self::PolicyAsks { .. } | Self::PolicyDenies { .. } => Rule::Policy,
         }
     }
 
@@ -188,8 +237,23 @@ impl Refusal {
             Self::Stale { .. } => "stale",
             Self::Unrecoverable => "unrecoverable",
             Self::Undecided { .. } => "undecided",
+            Self::Floor { .. } => "not the user's",
+            Self::PolicyAsks { .. } => "policy asks",
+            Self::PolicyDenies { .. } => "policy denies",
+            Self::NotApproved { .. } => "not approved",
+            Self::TurnedDown { .. } => "turned down",
+            Self::UsedUp { .. } => "used up",
+            Self::OtherPolicy { .. } => "other policy",
         }
     }
+}
+
+/// Names in backticks, at most three of them.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    let more = if names.len() > SHOWN { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
 }
 
 /// The sentence for the person at the keyboard: what happened and what to do.
@@ -255,6 +319,34 @@ impl fmt::Display for Refusal {
             }
             Self::Undecided { stage, why } => {
                 write!(f, "the {} could not say whether the text may go on: {why}", stage.name())
+            }
+            Self::Floor { arguments, .. } if arguments.is_empty() => f.write_str(
+                "untrusted text was read before, and the user said no value of this call; a reviewer may approve it",
+            ),
+            Self::Floor { arguments, .. } => {
+                let names = listed(arguments);
+                write!(f, "untrusted text was read before, and the user did not say {names}; a reviewer may approve it")
+            }
+            Self::PolicyAsks { by } => {
+                write!(f, "policy {} asks for approval; a reviewer may give it", listed(by))
+            }
+            Self::PolicyDenies { by } if by.is_empty() => {
+                f.write_str("no policy permits this call; the owner may add one")
+            }
+            Self::PolicyDenies { by } => {
+                write!(f, "policy {} forbids this call; see `custody policy explain`", listed(by))
+            }
+            Self::NotApproved { proposal } => {
+                write!(f, "`{proposal}` is not approved yet; see `custody session pending`")
+            }
+            Self::TurnedDown { proposal } => {
+                write!(f, "`{proposal}` was turned down by a reviewer; ask for something else")
+            }
+            Self::UsedUp { proposal } => {
+                write!(f, "`{proposal}` was approved once and ran once; it does not run again in this session")
+            }
+            Self::OtherPolicy { proposal } => {
+                write!(f, "`{proposal}` was approved under another policy; propose it again")
             }
         }
     }

@@ -22,6 +22,8 @@ pub enum Purpose {
     Review,
     /// Rule 4 refused it; a reviewer may declassify exactly this text.
     Declassify,
+    /// A tool call that the floor or the policy asks about.
+    Call,
 }
 
 /// A change that waits for a reviewer.
@@ -100,7 +102,7 @@ pub fn decide_review(pending: &Pending, approval: &Approval<'_>) -> Result<Relea
 /// # Errors
 /// [`Refusal::NeedsReviewer`]. The requester may withdraw: only approving one's own is forbidden.
 pub fn decide_deny(pending: &Pending, reviewer: &Authority) -> Result<(), Refusal> {
-    match reviews(pending, reviewer) {
+    match reviews(&pending.namespace.tenant, &pending.requester, reviewer) {
         Ok(()) | Err(Refusal::OwnProposal) => Ok(()),
         Err(refusal) => Err(refusal),
     }
@@ -131,7 +133,7 @@ pub fn needs_owner(authority: &Authority) -> Result<(), Refusal> {
 }
 
 fn release(pending: &Pending, approval: &Approval<'_>) -> Result<Released, Refusal> {
-    reviews(pending, approval.reviewer)?;
+    reviews(&pending.namespace.tenant, &pending.requester, approval.reviewer)?;
     let proposal = pending.proposal;
     if approval.around.now >= pending.expires {
         return Err(Refusal::Expired { proposal });
@@ -151,15 +153,20 @@ fn release(pending: &Pending, approval: &Approval<'_>) -> Result<Released, Refus
     Ok(Released { pending: pending.clone() })
 }
 
-fn reviews(pending: &Pending, reviewer: &Authority) -> Result<(), Refusal> {
+/// Whether `reviewer` may answer what `requester` asks for `tenant`.
+pub(crate) fn reviews(
+    tenant: &Tenant,
+    requester: &Who,
+    reviewer: &Authority,
+) -> Result<(), Refusal> {
     let who = reviewer.who();
     if !reviewer.is_human() {
         return Err(Refusal::NeedsReviewer);
     }
-    let same = who.principal.is_some() && who.principal == pending.requester.principal;
+    let same = who.principal.is_some() && who.principal == requester.principal;
     let may = match who.role {
         Role::Owner => true,
-        Role::Reviewer => who.tenant == pending.namespace.tenant,
+        Role::Reviewer => who.tenant == *tenant,
         // The human for whom the agent worked.
         Role::User => same,
         Role::Agent | Role::Service => false,
@@ -168,7 +175,7 @@ fn reviews(pending: &Pending, reviewer: &Authority) -> Result<(), Refusal> {
         return Err(Refusal::NeedsReviewer);
     }
     // Under a token it was the agent that submitted; the human behind it is another requester.
-    if same && pending.requester.credential == Credential::Passphrase {
+    if same && requester.credential == Credential::Passphrase {
         return Err(Refusal::OwnProposal);
     }
     Ok(())

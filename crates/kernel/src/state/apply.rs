@@ -1,7 +1,7 @@
 //! Committing and folding: what a record changes.
 
 use super::items::Items;
-use super::{Decided, Entry, Session, State, Watched};
+use super::{Decided, Entry, Session, SignedPolicy, State, Watched};
 use crate::context::Context;
 use crate::id::{EntryId, Seq, SessionId};
 use crate::key::Key;
@@ -12,6 +12,7 @@ use crate::namespace::{Namespace, Scope, Tenant};
 use crate::principal::{Authority, Who};
 use crate::record::{Answer, By, EntryKind, Record, Request};
 use crate::state::{Actor, AskError, Asked};
+use crate::tool::asked::Standing;
 
 /// Why a record does not follow from those before it.
 #[derive(Debug, thiserror::Error)]
@@ -116,10 +117,10 @@ impl State {
         if let Request::AdoptFile { tenant, .. } | Request::SetMode { tenant, .. } = request {
             return tenant.clone();
         }
-        if let Request::Approve { proposal, .. } | Request::Deny { proposal } = request
-            && let Some(pending) = self.pending.get(proposal)
-        {
-            return pending.namespace.tenant.clone();
+        if let Request::Approve { proposal, .. } | Request::Deny { proposal } = request {
+            let pending = self.pending.get(proposal).map(|pending| &pending.namespace.tenant);
+            let asked = self.asked_calls.get(proposal).map(|asked| &asked.tenant);
+            return pending.or(asked).unwrap_or(asker).clone();
         }
         asker.clone()
     }
@@ -151,8 +152,9 @@ impl State {
         let done = record.answer == Answer::Done;
         let refused = matches!(record.answer, Answer::Refused(_));
         // A proposal is known by the id of its record: a second one would take the place of the first.
-        let pending = matches!(record.answer, Answer::Pending { .. })
-            && !self.pending.contains_key(&record.id);
+        let is_known =
+            self.pending.contains_key(&record.id) || self.asked_calls.contains_key(&record.id);
+        let pending = matches!(record.answer, Answer::Pending { .. }) && !is_known;
         match &record.request {
             Request::Found(_) => !in_session && done && self.is_empty(),
             _ if self.is_empty() => false,
@@ -165,7 +167,7 @@ impl State {
                 let read = matches!(record.answer, Answer::Found { .. } | Answer::Absent);
                 in_session && (read || refused)
             }
-            Request::Write { .. } | Request::Delete { .. } => {
+            Request::Write { .. } | Request::Delete { .. } | Request::Call(_) => {
                 in_session && (done || pending || refused)
             }
             Request::Route(_) => in_session && (done || refused),
@@ -177,13 +179,16 @@ impl State {
                 refused || (is_there && (done || pending))
             }
             Request::Approve { proposal, .. } | Request::Deny { proposal } => {
-                !in_session && (refused || (done && self.pending.contains_key(proposal)))
+                let is_waiting =
+                    self.pending.contains_key(proposal) || self.asked_calls.contains_key(proposal);
+                !in_session && (refused || (done && is_waiting))
             }
             Request::SetMode { .. }
             | Request::AdoptFile { .. }
             | Request::AddPrincipal(_)
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
+            | Request::SetPolicy { .. }
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => !in_session && (done || refused),
         }
@@ -222,6 +227,9 @@ impl State {
                 let namespace = Namespace { tenant, scope: *scope };
                 self.apply_change(record, namespace, key, None, answer);
             }
+            (Request::Call(call), answer) => {
+                self.apply_call(id, call, record, answer);
+            }
             (Request::Promote { from, key }, answer) => {
                 let source = Namespace::session(tenant.clone(), *from);
                 let content =
@@ -251,8 +259,12 @@ impl State {
                 let opened = Session { who: who.clone(), alias: alias.clone(), context };
                 self.sessions.insert(*session, opened);
             }
-            Request::Approve { proposal, .. } => self.release(*proposal, entry),
+            Request::Approve { proposal, .. } => {
+                self.answer_call(*proposal, Standing::Approved);
+                self.release(*proposal, entry);
+            }
             Request::Deny { proposal } => {
+                self.answer_call(*proposal, Standing::TurnedDown);
                 self.pending.remove(proposal);
             }
             Request::SetMode { tenant, scope, key, mode } => {
@@ -272,6 +284,9 @@ impl State {
                 self.recent.retain(|(of, _), _| *of != Some(*principal));
             }
             Request::SetLimits(limits) => self.limits = *limits,
+            Request::SetPolicy { version, text } => {
+                self.policy = Some(SignedPolicy { version: *version, text: text.content(entry) });
+            }
             Request::RotateLogKey(key) => self.log_key = Some(key.clone()),
             Request::AdoptLedger { .. } => self.breaks.push(entry),
             Request::CloseSession
@@ -280,7 +295,8 @@ impl State {
             | Request::Write { .. }
             | Request::Delete { .. }
             | Request::Promote { .. }
-            | Request::Route(_) => {}
+            | Request::Route(_)
+            | Request::Call(_) => {}
         }
     }
 
@@ -356,6 +372,7 @@ fn brought(record: &Record) -> Option<ContentRef> {
     match (&record.request, &record.answer) {
         (Request::Observe { content, .. }, _) => Some((*content)?.content(record.seq)),
         (Request::Write { value, .. }, _) => Some(value.content(record.seq)),
+        (Request::Call(call), _) => Some(call.arguments.content(record.seq)),
         (Request::Read { .. }, Answer::Found { content, .. }) => Some(*content),
         _ => None,
     }

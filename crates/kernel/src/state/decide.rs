@@ -19,6 +19,8 @@ use crate::memory::review::{
 use crate::namespace::{Namespace, Scope};
 use crate::principal::{Authority, Credential, Role, Who};
 use crate::record::{Answer, By, FORMAT, Genesis, Record, Request, Value};
+use crate::tool::asked::{AskedCall, decide_approve_call, decide_turn_down};
+use crate::tool::call::AllowedCall;
 
 /// The witness of a decision. Only [`State::decide`] makes one, and [`State::commit`] takes nothing
 /// else.
@@ -34,6 +36,7 @@ pub struct Decided {
     parents: Vec<Seq>,
     after: Option<Seq>,
     content: Option<ContentRef>,
+    allowed: Option<AllowedCall>,
 }
 
 impl Decided {
@@ -60,6 +63,11 @@ impl Decided {
     /// The label of the entry it becomes.
     pub const fn label(&self) -> Label {
         self.label
+    }
+
+    /// The call that may run once this is committed, if it is one.
+    pub fn take_allowed(&mut self) -> Option<AllowedCall> {
+        self.allowed.take()
     }
 
     /// The record, under the id that the runtime made for it. `advice` is what MON's content check
@@ -91,11 +99,13 @@ pub(super) struct Verdict {
     after: Option<Seq>,
     /// The content that is put in force, where the request does not name it.
     content: Option<ContentRef>,
+    /// The call that may run.
+    allowed: Option<AllowedCall>,
 }
 
 impl Verdict {
     pub(super) fn new(answer: Answer, label: Label, parents: Vec<Seq>) -> Self {
-        Self { answer, label, parents, after: None, content: None }
+        Self { answer, label, parents, after: None, content: None, allowed: None }
     }
 
     /// This verdict, on a change of the item that `around` is about.
@@ -106,6 +116,11 @@ impl Verdict {
     /// This verdict, on a change that puts `content` in force without naming it.
     pub(super) fn releasing(self, content: Option<ContentRef>) -> Self {
         Self { content, ..self }
+    }
+
+    /// This verdict, on a call that may run.
+    pub(super) fn allowing(self, allowed: AllowedCall) -> Self {
+        Self { allowed: Some(allowed), ..self }
     }
 
     /// For acts on the store itself, which are no part of any context.
@@ -137,11 +152,11 @@ impl State {
             Actor::Session(id) => By::Session(id),
             Actor::Principal(authority) => By::Principal(authority.who().clone()),
         };
-        let Verdict { answer, label, parents, after, content } = verdict;
+        let Verdict { answer, label, parents, after, content, allowed } = verdict;
         let (seq, request) = (Seq(self.len()), asked.request);
         let after = after.filter(|_| answer == Answer::Done);
         let content = content.filter(|_| matches!(answer, Answer::Done | Answer::Pending { .. }));
-        Ok(Decided { seq, at, by, request, answer, label, parents, after, content })
+        Ok(Decided { seq, at, by, request, answer, label, parents, after, content, allowed })
     }
 
     /// The item that `request` changes when it is done.
@@ -169,11 +184,13 @@ impl State {
             | Request::Observe { .. }
             | Request::Read { .. }
             | Request::Route(_)
+            | Request::Call(_)
             | Request::Deny { .. }
             | Request::SetMode { .. }
             | Request::AddPrincipal(_)
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
+            | Request::SetPolicy { .. }
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => None,
         }
@@ -259,6 +276,7 @@ impl State {
             Request::AddPrincipal(_)
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
+            | Request::SetPolicy { .. }
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => Ok(Verdict::administrative(needs_owner(authority))),
             Request::Found(_)
@@ -268,7 +286,8 @@ impl State {
             | Request::Write { .. }
             | Request::Delete { .. }
             | Request::Promote { .. }
-            | Request::Route(_) => Err(AskError::NeedsSession),
+            | Request::Route(_)
+            | Request::Call(_) => Err(AskError::NeedsSession),
         }
     }
 
@@ -316,6 +335,9 @@ impl State {
         shown: Option<Digest>,
         at: Timestamp,
     ) -> Verdict {
+        if let Some(asked) = self.asked_calls.get(&proposal) {
+            return self.about_call(asked, decide_approve_call(asked, reviewer, shown, at));
+        }
         let Some(pending) = self.pending.get(&proposal) else {
             return Verdict::administrative(Err(Refusal::NotPending { proposal }));
         };
@@ -324,12 +346,17 @@ impl State {
         let released = match pending.purpose {
             Purpose::Declassify => decide_declassify(pending, &approval),
             Purpose::Review => decide_review(pending, &approval),
+            // Calls wait elsewhere.
+            Purpose::Call => Err(Refusal::NotPending { proposal }),
         };
         let verdict = Verdict::administrative(released.map(|_| ())).changing(&around);
         self.following(pending, verdict.releasing(pending.value))
     }
 
     fn deny(&self, reviewer: &Authority, proposal: EntryId) -> Verdict {
+        if let Some(asked) = self.asked_calls.get(&proposal) {
+            return self.about_call(asked, decide_turn_down(asked, reviewer));
+        }
         let Some(pending) = self.pending.get(&proposal) else {
             return Verdict::administrative(Err(Refusal::NotPending { proposal }));
         };
@@ -340,7 +367,16 @@ impl State {
     /// A decision about a proposal stands in the graph below it: edges and origins stay, whatever
     /// taint the version is stored with.
     fn following(&self, pending: &Pending, verdict: Verdict) -> Verdict {
-        let proposed = self.label(pending.entry).unwrap_or_else(|| verdict.label.lowered());
-        Verdict { label: verdict.label.join(proposed), parents: vec![pending.entry], ..verdict }
+        self.below(pending.entry, verdict)
+    }
+
+    /// An answer about a call that a human was asked about.
+    fn about_call(&self, asked: &AskedCall, outcome: Result<(), Refusal>) -> Verdict {
+        self.below(asked.entry, Verdict::administrative(outcome))
+    }
+
+    fn below(&self, proposed: Seq, verdict: Verdict) -> Verdict {
+        let label = self.label(proposed).unwrap_or_else(|| verdict.label.lowered());
+        Verdict { label: verdict.label.join(label), parents: vec![proposed], ..verdict }
     }
 }

@@ -70,6 +70,7 @@ impl State {
             }
             Request::Promote { from, key } => self.promote(session, &own, *from, key, at),
             Request::Route(route) => self.route(session, route),
+            Request::Call(call) => self.call(id, session, call, at),
             Request::Found(_)
             | Request::OpenSession { .. }
             | Request::Approve { .. }
@@ -79,6 +80,7 @@ impl State {
             | Request::AddPrincipal(_)
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
+            | Request::SetPolicy { .. }
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => Err(AskError::NeedsPrincipal),
         }
@@ -226,7 +228,7 @@ impl State {
 }
 
 /// Where `value` arrived, if that was earlier: it brings the label it arrived with.
-fn arrival(session: &Session, value: Option<Value>) -> Result<Option<Seq>, AskError> {
+pub(super) fn arrival(session: &Session, value: Option<Value>) -> Result<Option<Seq>, AskError> {
     match value {
         None | Some(Value::New(_)) => Ok(None),
         Some(Value::Of(content)) if session.context.holds(content) => Ok(Some(content.arrival)),

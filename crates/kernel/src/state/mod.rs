@@ -5,6 +5,7 @@
 
 mod apply;
 mod asked;
+mod called;
 mod decide;
 mod in_session;
 mod items;
@@ -22,12 +23,13 @@ use crate::digest::Digest;
 use crate::id::{EntryId, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use crate::key::Key;
 use crate::label::{Label, Trust};
-use crate::memory::item::{Item, Mode};
+use crate::memory::item::{ContentRef, Item, Mode};
 use crate::memory::rate::{Limits, RateWindow};
 use crate::memory::review::Pending;
 use crate::namespace::{Namespace, Scope, Tenant};
 use crate::principal::{Principal, Who};
 use crate::record::LogKey;
+use crate::tool::asked::AskedCall;
 
 /// An open session.
 #[derive(Debug, Clone)]
@@ -58,6 +60,15 @@ pub struct Watched {
     pub path: String,
 }
 
+/// A policy for tool calls that the owner signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignedPolicy {
+    /// SHA-256 of its text.
+    pub version: Digest,
+    /// Its text.
+    pub text: ContentRef,
+}
+
 /// What later decisions ask of a folded record.
 #[derive(Debug, Clone)]
 struct Entry {
@@ -80,6 +91,10 @@ pub struct State {
     closed: HashSet<SessionId>,
     items: Items,
     pending: BTreeMap<EntryId, Pending>,
+    asked_calls: BTreeMap<EntryId, AskedCall>,
+    /// The same by session, so that one more question costs no more the longer the store is used.
+    asked_in: HashMap<SessionId, Vec<EntryId>>,
+    policy: Option<SignedPolicy>,
     recent: HashMap<(Option<PrincipalId>, Namespace), RateWindow>,
     watched: BTreeMap<(Namespace, Key), Watched>,
     breaks: Vec<Seq>,
@@ -204,6 +219,21 @@ impl State {
     /// One waiting proposal.
     pub fn pending_by_id(&self, id: EntryId) -> Option<&Pending> {
         self.pending.get(&id)
+    }
+
+    /// Calls that a human was asked about, answered ones included.
+    pub fn asked_calls(&self) -> impl Iterator<Item = &AskedCall> {
+        self.asked_calls.values()
+    }
+
+    /// One call that a human was asked about.
+    pub fn asked_call(&self, id: EntryId) -> Option<&AskedCall> {
+        self.asked_calls.get(&id)
+    }
+
+    /// The policy for tool calls that the owner signed last.
+    pub const fn policy(&self) -> Option<SignedPolicy> {
+        self.policy
     }
 
     /// Watched files.

@@ -1,0 +1,258 @@
+//! What a session has heard: an index of its texts, by which each argument of a call is traced.
+//!
+//! Two questions, asked in two ways. *Did the user say this value?* decides, and is answered strictly: the
+//! value itself, whole, at one place. *Which untrusted text holds it?* explains, and is answered broadly:
+//! any case, any encoding, any parts. An error of the second can name a wrong entry, never allow a call.
+//!
+//! Grows with each text, linear in its length; a lookup does not scan texts.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use unicode_normalization::UnicodeNormalization;
+
+use super::spelling::{self, Spelled};
+use super::words::{encoded_copies, folded_words, stands_whole, tidy};
+use crate::id::Seq;
+
+/// How many places of a word are tried. A user who repeats a word more often is asked.
+const MAX_PLACES: usize = 4_096;
+/// How many entries a word is remembered of: the first ones, which every later text repeats.
+const MAX_ENTRIES: usize = 16;
+/// How far from a short value its noun is looked for, in bytes: a text without an end would else be read for
+/// each of its words.
+const NOUN_REACH: usize = 256;
+/// Words on either side of a short value among which its noun must stand.
+const NOUN_DISTANCE: usize = 3;
+/// The longest value that needs its noun, in characters.
+const SHORT: usize = 3;
+
+/// The texts of one session.
+#[derive(Debug, Clone, Default)]
+pub struct Heard {
+    /// What the user said, tidied.
+    said: Vec<String>,
+    /// Where each folded word stands in it.
+    places: HashMap<String, Vec<Place>>,
+    /// Numbers and dates in it, by their one form.
+    spelled: HashMap<String, Vec<(usize, Range<usize>)>>,
+    /// Web and e-mail addresses in it, in their one form.
+    addresses: HashSet<String>,
+    /// Values that a server made, by the manifests' word, each with what it names.
+    made: HashSet<(String, String)>,
+    /// Which untrusted entries hold a folded word.
+    untrusted: HashMap<String, Vec<Seq>>,
+}
+
+/// Whether two values that differ in case alone are two.
+#[derive(Debug, Clone, Copy)]
+enum Case {
+    Counts,
+    Any,
+}
+
+/// A word in what the user said.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    text: usize,
+    at: usize,
+}
+
+impl Heard {
+    /// The user said `text`, in a message that is trusted and clean.
+    pub fn user(&mut self, text: &str) {
+        let text = tidy(text);
+        let index = self.said.len();
+        for (at, word) in folded_words(&text) {
+            let places = self.places.entry(word).or_default();
+            if places.len() < MAX_PLACES {
+                places.push(Place { text: index, at });
+            }
+        }
+        let values = spelling::numbers(&text).into_iter().chain(spelling::dates(&text));
+        for Spelled { form, at } in values {
+            self.spelled.entry(form).or_default().push((index, at));
+        }
+        for at in spelling::words(&text) {
+            let word = text.get(at).unwrap_or_default();
+            self.addresses.extend(spelling::address(word).or_else(|| spelling::url(word)));
+        }
+        self.said.push(text);
+    }
+
+    /// A value that the server itself made came back in a field that its manifest trusts, as the name of a `noun`.
+    pub fn made(&mut self, value: &str, noun: &str) {
+        self.made.insert((tidy(value), noun.to_lowercase()));
+    }
+
+    /// `entry` is not trusted, and says `text`.
+    pub fn untrusted(&mut self, entry: Seq, text: &str) {
+        self.remember(entry, text);
+        for copy in encoded_copies(text) {
+            self.remember(entry, &copy);
+        }
+    }
+
+    fn remember(&mut self, entry: Seq, text: &str) {
+        let text: String = text.nfkc().collect();
+        for (_, word) in folded_words(&text) {
+            let entries = self.untrusted.entry(word).or_default();
+            if entries.len() < MAX_ENTRIES && entries.last() != Some(&entry) {
+                entries.push(entry);
+            }
+        }
+    }
+
+    /// Whether the user said `value`: whole, at one place; if it is short, beside one of `nouns`.
+    ///
+    /// Source: DESIGN section 3, leaf provenance.
+    pub(super) fn user_said(&self, value: &str, nouns: &[String]) -> bool {
+        let value = tidy(value);
+        let is_short = value.chars().count() <= SHORT;
+        let fits = |text: usize, at: Range<usize>| !is_short || self.has_noun(text, at, nouns);
+        self.places(&value, Case::Counts).into_iter().any(|(text, at)| fits(text, at))
+            || self.respelled(&value).iter().any(|(text, at)| fits(*text, at.clone()))
+            || self.is_address_said(&value)
+    }
+
+    /// Whether the user said `value` in any case. Enough for one that decides nothing.
+    pub(super) fn user_mentioned(&self, value: &str) -> bool {
+        let value = tidy(value);
+        value.chars().count() > SHORT && !self.places(&value, Case::Any).is_empty()
+    }
+
+    /// Whether the user said `word` in any case beside one of `nouns`.
+    pub(super) fn user_chose(&self, word: &str, nouns: &[String]) -> bool {
+        let places = self.places(&tidy(word), Case::Any);
+        places.into_iter().any(|(text, at)| self.has_noun(text, at, nouns))
+    }
+
+    /// Whether a server made `value` as the name of one of `nouns`. The thirteenth event is not the thirteenth file.
+    pub(super) fn was_made(&self, value: &str, nouns: &[String]) -> bool {
+        let value = tidy(value);
+        nouns.iter().any(|noun| self.made.contains(&(value.clone(), noun.clone())))
+    }
+
+    /// Where `value` stands whole in what the user said.
+    fn places(&self, value: &str, case: Case) -> Vec<(usize, Range<usize>)> {
+        // A person types few of the values of a long argument: the rarest of its words finds the places.
+        let mut rarest: Option<(usize, &Vec<Place>)> = None;
+        for (offset, word) in folded_words(value) {
+            let Some(places) = self.places.get(&word) else { return Vec::new() };
+            if rarest.is_none_or(|(_, fewest)| places.len() < fewest.len()) {
+                rarest = Some((offset, places));
+            }
+        }
+        let Some((offset, places)) = rarest.filter(|(_, places)| places.len() < MAX_PLACES) else {
+            return Vec::new();
+        };
+        let stands = |place: &Place| {
+            let said = self.said.get(place.text)?;
+            let start = place.at.checked_sub(offset)?;
+            let at = start..start.checked_add(value.len())?;
+            let found = said.get(at.clone())?;
+            let is_same = match case {
+                Case::Counts => found == value,
+                Case::Any => found.to_lowercase() == value.to_lowercase(),
+            };
+            (is_same && stands_whole(said, &at)).then_some((place.text, at))
+        };
+        places.iter().filter_map(stands).collect()
+    }
+
+    /// Where the user spelled the number or date `value` in another way.
+    fn respelled(&self, value: &str) -> &[(usize, Range<usize>)] {
+        let form = spelling::number(value).or_else(|| spelling::date(value));
+        form.and_then(|form| self.spelled.get(&form)).map_or(&[], Vec::as_slice)
+    }
+
+    fn is_address_said(&self, value: &str) -> bool {
+        // A file name looks like a host, and tells cases apart.
+        let is_url = value.contains("://") || value.starts_with("www.");
+        let form = spelling::address(value).or_else(|| spelling::url(value).filter(|_| is_url));
+        form.is_some_and(|form| self.addresses.contains(&form))
+    }
+
+    /// Whether one of `nouns` stands within a few words of `at`, in the same sentence.
+    fn has_noun(&self, text: usize, at: Range<usize>, nouns: &[String]) -> bool {
+        let Some(said) = self.said.get(text) else { return false };
+        let ends_sentence = |c: char| matches!(c, '.' | '!' | '?' | '\n');
+        let (before, after) = around(said, &at);
+        let before = before.rsplit(ends_sentence).next().unwrap_or_default();
+        let after = after.split(ends_sentence).next().unwrap_or_default();
+        let is_noun = |word: &str| {
+            let word = word.to_lowercase();
+            nouns.iter().any(|noun| word == *noun || word.strip_suffix('s') == Some(noun))
+        };
+        // A currency sign touches its number.
+        let sign = |c: Option<char>| c.is_some_and(|c| is_noun(c.encode_utf8(&mut [0; 4])));
+        let near = |words: &[Range<usize>], within: &str| {
+            words.iter().any(|word| within.get(word.clone()).is_some_and(is_noun))
+        };
+        let words_before = spelling::words(before);
+        let words_after = spelling::words(after);
+        let last = words_before.len().saturating_sub(NOUN_DISTANCE);
+        sign(before.chars().next_back())
+            || sign(after.chars().next())
+            || near(words_before.get(last..).unwrap_or_default(), before)
+            || near(
+                words_after.get(..NOUN_DISTANCE.min(words_after.len())).unwrap_or_default(),
+                after,
+            )
+    }
+
+    /// The untrusted entries that hold `value` or a decoded copy of it; if none does, those that hold parts
+    /// of it. Ascending.
+    pub(super) fn sources(&self, value: &str) -> Vec<Seq> {
+        let copies = [value.to_owned()].into_iter().chain(encoded_copies(value));
+        let words: Vec<Vec<String>> = copies
+            .map(|copy| {
+                folded_words(&copy.nfkc().collect::<String>()).map(|(_, word)| word).collect()
+            })
+            .collect();
+        let mut sources: Vec<Seq> = words.iter().flat_map(|words| self.whole(words)).collect();
+        if sources.is_empty() {
+            sources = words.iter().flat_map(|words| self.parts(words)).collect();
+        }
+        sources.sort_unstable();
+        sources.dedup();
+        sources
+    }
+
+    /// The entries that hold every one of `words`.
+    fn whole(&self, words: &[String]) -> Vec<Seq> {
+        let entries = |word: &String| self.untrusted.get(word).map_or(&[][..], Vec::as_slice);
+        let Some((first, rest)) = words.split_first() else { return Vec::new() };
+        let everywhere = |entry: &Seq| rest.iter().all(|word| entries(word).contains(entry));
+        entries(first).iter().copied().filter(everywhere).collect()
+    }
+
+    /// The entries that hold one of `words` that is long enough to mean something.
+    fn parts(&self, words: &[String]) -> Vec<Seq> {
+        let long = words.iter().filter(|word| word.chars().count() > SHORT);
+        long.filter_map(|word| self.untrusted.get(word)).flatten().copied().collect()
+    }
+}
+
+/// What stands before and after `at`, as far as a noun may stand. A word that is cut off is left out: the end of one
+/// could be another.
+fn around<'a>(said: &'a str, at: &Range<usize>) -> (&'a str, &'a str) {
+    let before = said.get(..at.start).unwrap_or_default();
+    let after = said.get(at.end..).unwrap_or_default();
+    let from = before.floor_char_boundary(before.len().saturating_sub(NOUN_REACH));
+    let to = after.floor_char_boundary(NOUN_REACH);
+    let (_, near_before) = before.split_at(from);
+    let (near_after, _) = after.split_at(to);
+    let is_blank = |c: char| c.is_whitespace();
+    let before = if from == 0 {
+        near_before
+    } else {
+        near_before.split_once(is_blank).map_or("", |cut| cut.1)
+    };
+    let after = if to == after.len() {
+        near_after
+    } else {
+        near_after.rsplit_once(is_blank).map_or("", |cut| cut.0)
+    };
+    (before, after)
+}

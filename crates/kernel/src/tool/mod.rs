@@ -1,0 +1,14 @@
+//! Tool calls: what may run, decided before it runs (DESIGN section 3, Tool calls).
+//!
+//! In reading order: `manifest` (what a tool does), `arguments` (one canonical form), `heard` (what the
+//! session's texts say), `leaves` (where each value came from), `call` (the decision), `asked` (calls that
+//! wait for a human). `spelling` and `words` say when two values are one.
+
+pub mod arguments;
+pub mod asked;
+pub mod call;
+pub mod heard;
+pub mod leaves;
+pub mod manifest;
+mod spelling;
+mod words;

@@ -1,0 +1,205 @@
+//! Words: how texts are cut, compared and decoded.
+
+use std::ops::Range;
+
+use base64ct::{Base64, Base64Unpadded, Base64Url, Base64UrlUnpadded, Encoding as _};
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// The shortest run that is tried as base64, in characters.
+const MIN_BASE64: usize = 8;
+/// Characters that hold a word together: `a.b`, `a-b`, `a@b`.
+const JOINERS: &str = ".-_/\\:@~+=&%?#";
+
+/// `text` in its composed form, without blanks at the ends; a run of blanks is one space, or one line break
+/// if it holds one.
+pub(super) fn tidy(text: &str) -> String {
+    let mut tidied = String::with_capacity(text.len());
+    let mut blank = None;
+    for c in text.nfc() {
+        if c.is_whitespace() {
+            blank = if c == '\n' { Some('\n') } else { blank.or(Some(' ')) };
+            continue;
+        }
+        tidied.extend(blank.take().filter(|_| !tidied.is_empty()));
+        tidied.push(c);
+    }
+    tidied
+}
+
+/// Runs of letters and digits, in lower case, with where they stand.
+pub(super) fn folded_words(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
+    let is_part = |c: char| c.is_alphanumeric() || is_combining_mark(c);
+    let mut rest = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        let (start, _) = rest.find(|(_, c)| is_part(*c))?;
+        let mut end = text.len();
+        while let Some((at, c)) = rest.peek() {
+            if !is_part(*c) {
+                end = *at;
+                break;
+            }
+            rest.next();
+        }
+        Some((start, text.get(start..end)?.to_lowercase()))
+    })
+}
+
+/// Whether the bytes `at` of `text` are no part of something longer: of a word, an address, a path, a
+/// number, a percentage.
+pub(super) fn stands_whole(text: &str, at: &Range<usize>) -> bool {
+    let before = text.get(..at.start).unwrap_or_default();
+    let after = text.get(at.end..).unwrap_or_default();
+    let value = text.get(at.clone()).unwrap_or_default();
+    !is_joined_before(before, value) && !is_joined_after(after, value)
+}
+
+fn is_joined_before(before: &str, value: &str) -> bool {
+    let mut back = before.chars().rev();
+    let (touching, beyond) = (back.next(), back.next());
+    match touching {
+        None => false,
+        Some(c) if is_word(c) => true,
+        // A sigil in front of a name is none of it: `#general`, `@ann`.
+        Some('#' | '@') => beyond.is_some_and(|c| is_word(c) || JOINERS.contains(c)),
+        Some(',') => beyond.is_some_and(|c| c.is_ascii_digit()) && starts_with_digit(value),
+        Some('\'' | '’') => beyond.is_some_and(is_word),
+        Some(c) => JOINERS.contains(c),
+    }
+}
+
+fn is_joined_after(after: &str, value: &str) -> bool {
+    let mut ahead = after.chars();
+    let (touching, beyond, third) = (ahead.next(), ahead.next(), ahead.next());
+    let goes_on = beyond.is_some_and(|c| is_word(c) || JOINERS.contains(c));
+    match touching {
+        None => false,
+        Some(c) if is_word(c) => true,
+        Some('%' | '+' | '#') => true,
+        Some(',') => beyond.is_some_and(|c| c.is_ascii_digit()) && ends_with_digit(value),
+        // Ann's is Ann's.
+        Some('\'' | '’') => {
+            let is_genitive = beyond == Some('s') && !third.is_some_and(is_word);
+            beyond.is_some_and(is_word) && !is_genitive
+        }
+        Some(c) => JOINERS.contains(c) && goes_on,
+    }
+}
+
+/// Letters, digits, marks, and what nobody sees.
+fn is_word(c: char) -> bool {
+    let is_visible = c.is_whitespace() || c.is_ascii_punctuation() || !c.is_control();
+    let is_invisible = matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}');
+    c.is_alphanumeric() || is_combining_mark(c) || is_invisible || !is_visible
+}
+
+fn starts_with_digit(value: &str) -> bool {
+    value.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn ends_with_digit(value: &str) -> bool {
+    value.ends_with(|c: char| c.is_ascii_digit())
+}
+
+/// What base64, hexadecimal and percent-encoded parts of `text` say.
+pub(super) fn encoded_copies(text: &str) -> Vec<String> {
+    let is_code = |c: char| c.is_ascii_alphanumeric() || "+/-_=%".contains(c);
+    let mut copies = Vec::new();
+    for run in text.split(|c: char| !is_code(c)) {
+        copies.extend(percent_decoded(run));
+        let run = run.trim_matches('=');
+        if run.len() >= MIN_BASE64 {
+            copies.extend(hex::decode(run).ok().and_then(readable));
+            copies.extend(base64_decoded(run));
+        }
+    }
+    copies
+}
+
+fn base64_decoded(run: &str) -> Option<String> {
+    let padded = || format!("{run}{}", "=".repeat((4 - run.len() % 4) % 4));
+    let bytes = Base64Unpadded::decode_vec(run)
+        .or_else(|_| Base64UrlUnpadded::decode_vec(run))
+        .or_else(|_| Base64::decode_vec(&padded()))
+        .or_else(|_| Base64Url::decode_vec(&padded()));
+    bytes.ok().and_then(readable)
+}
+
+fn readable(bytes: Vec<u8>) -> Option<String> {
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.chars().any(|c| c.is_control() && !c.is_whitespace()))
+}
+
+fn percent_decoded(run: &str) -> Option<String> {
+    if !run.contains('%') {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(run.len());
+    let mut rest = run.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let code = tail.first_chunk::<2>().and_then(|pair| hex::decode(pair).ok());
+        match (first, code.as_deref()) {
+            (b'%', Some([byte])) => {
+                bytes.push(*byte);
+                rest = tail.get(2..).unwrap_or_default();
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    readable(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_stands_whole_or_is_part_of_something_longer() {
+        let cases = [
+            ("send it to ann@example.com.", "ann@example.com", true),
+            ("send it to joann@example.com", "ann@example.com", false),
+            ("see ann@example.com.evil.net", "ann@example.com", false),
+            ("Ann's inbox", "Ann", true),
+            ("O'Neil's inbox", "O", false),
+            ("in #general, please", "general", true),
+            ("in x#general", "general", false),
+            ("/etc/passwd", "etc/passwd", false),
+            ("report.pdf", "report", false),
+            ("the report.", "report", true),
+            ("50%", "50", false),
+            ("$50", "50", true),
+            ("1,000 euros", "000", false),
+            ("Ann, Bob", "Bob", true),
+            ("https://a.com/x", "a.com", false),
+            ("a.com/ and", "a.com", true),
+            ("re\u{200B}port", "port", false),
+            ("cafe\u{301}", "cafe", false),
+            ("(ann)", "ann", true),
+        ];
+        for (text, value, expected) in cases {
+            let start = text.find(value).unwrap();
+            assert_eq!(
+                stands_whole(text, &(start..start + value.len())),
+                expected,
+                "{value} in {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn copies_are_read_through_their_encoding() {
+        assert!(encoded_copies("x aGVsbG8gd29ybGQ= y").contains(&"hello world".to_owned()));
+        assert!(encoded_copies("68656c6c6f").contains(&"hello".to_owned()));
+        assert!(encoded_copies("a%40b.com").contains(&"a@b".to_owned()));
+        assert_eq!(encoded_copies("%"), ["%"], "a lone sign is itself");
+    }
+
+    #[test]
+    fn blanks_are_one_blank() {
+        assert_eq!(tidy("  a \t b\u{A0}c  \n d "), "a b c\nd");
+    }
+}

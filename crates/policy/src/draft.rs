@@ -1,0 +1,287 @@
+//! Manifests drafted from a server's own list of tools, each guess marked as one.
+//!
+//! The list is its server's word, and a server may lie: names, annotations and schemas only suggest. What a
+//! person does not correct is the stricter reading wherever the list leaves a choice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use custody_kernel::digest::Digest;
+use custody_kernel::tool::manifest::{Effect, Sink};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::guess::{self, Kind};
+use crate::manifests::MAX_MANIFEST_BYTES;
+use crate::problem::one_line;
+
+/// The longest name of a tool or argument, in bytes.
+const MAX_NAME: usize = 256;
+/// How deep a schema is searched for field names.
+const MAX_DEPTH: usize = 16;
+
+const HEAD: &str = "\
+# Drafted from a server's own list of tools. Its names, annotations and schemas are claims, the rest are guesses:
+# check each line before you rely on it. An argument without a sink is taken for text that decides nothing.
+";
+
+/// A drafted manifest file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Draft {
+    /// The file, which [`Manifests::parse`](crate::Manifests::parse) reads.
+    pub toml: String,
+    /// What in it nobody said for certain.
+    pub guesses: Vec<Guess>,
+}
+
+/// One line of a draft that a person has to check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Guess {
+    /// The tool.
+    pub tool: String,
+    /// The argument, or nothing if it is about what the tool does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub argument: Option<String>,
+    /// What is guessed.
+    pub guess: &'static str,
+    /// What from.
+    pub because: &'static str,
+}
+
+/// Why a list is not drafted from.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DraftError {
+    /// No list of tools.
+    #[error(
+        "this is no list of tools; give the result of MCP `tools/list`, or the `tools` of a chat request"
+    )]
+    NoList,
+    /// A list of none.
+    #[error("the list is empty; ask the server for its tools again")]
+    Empty,
+    /// A tool without a usable name.
+    #[error("tool {0} has no name of 1 to {MAX_NAME} visible characters; leave it out")]
+    Name(usize),
+    /// An argument with an unusable name.
+    #[error("an argument of `{0}` has a name of more than {MAX_NAME} bytes; leave the tool out")]
+    Argument(String),
+    /// Two tools of one name.
+    #[error("two tools are named `{0}`; leave one out")]
+    Twice(String),
+    /// The draft would be longer than a manifest file may be.
+    #[error("the draft would have more than {MAX_MANIFEST_BYTES} bytes; draft fewer tools at once")]
+    TooLong,
+}
+
+/// SHA-256 of the canonical JSON (RFC 8785) of a tool's name, description and schema.
+///
+/// Whatever protocol the tool was announced in, the same three give the same digest. Integers beyond 2⁵³ count
+/// as the double nearest to them.
+pub fn pin(tool: &Value) -> Digest {
+    let Announced { name, description, schema, .. } = Announced::of(tool);
+    let pinned = json!({ "name": name, "description": description, "inputSchema": schema });
+    let bytes = serde_json_canonicalizer::to_string(&pinned).unwrap_or_else(|_| pinned.to_string());
+    Digest::of(bytes.as_bytes())
+}
+
+/// Drafts the manifests of a list of tools: the result of MCP `tools/list`, or the `tools` of a chat request
+/// in the format of OpenAI or Anthropic.
+///
+/// # Errors
+/// [`DraftError`] when it is no such list, or one that no server in its right mind would send.
+pub fn draft(list: &Value) -> Result<Draft, DraftError> {
+    let tools =
+        [list, &list["tools"], &list["result"]["tools"]].into_iter().find_map(Value::as_array);
+    let tools = tools.ok_or(DraftError::NoList)?;
+    if tools.is_empty() {
+        return Err(DraftError::Empty);
+    }
+    let mut draft = Draft { toml: HEAD.to_owned(), guesses: Vec::new() };
+    let mut names = BTreeSet::new();
+    for (number, tool) in (1..).zip(tools) {
+        let announced = Announced::of(tool);
+        let name =
+            announced.name.as_str().filter(|name| is_name(name)).ok_or(DraftError::Name(number))?;
+        if !names.insert(name) {
+            return Err(DraftError::Twice(one_line(name)));
+        }
+        draft.tool(name, &announced, pin(tool))?;
+        if draft.toml.len() > MAX_MANIFEST_BYTES {
+            return Err(DraftError::TooLong);
+        }
+    }
+    Ok(draft)
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control)
+}
+
+/// A tool as its server announces it.
+struct Announced<'a> {
+    name: &'a Value,
+    description: &'a Value,
+    schema: &'a Value,
+    annotations: &'a Value,
+}
+
+impl<'a> Announced<'a> {
+    fn of(tool: &'a Value) -> Self {
+        let tool = tool.get("function").filter(|inner| inner.is_object()).unwrap_or(tool);
+        let schemas = ["inputSchema", "input_schema", "parameters"];
+        let schema = schemas.iter().find_map(|name| tool.get(name)).unwrap_or(&Value::Null);
+        let (name, description, annotations) =
+            (&tool["name"], &tool["description"], &tool["annotations"]);
+        Self { name, description, schema, annotations }
+    }
+
+    fn hints(&self, name: &str) -> Option<bool> {
+        self.annotations[name].as_bool()
+    }
+
+    /// What the tool does, and why one would think so.
+    fn effect(&self, name: &str) -> (Effect, &'static str) {
+        let reads_by_name = guess::effect(name) == Effect::Reads;
+        match (self.hints("readOnlyHint"), self.hints("destructiveHint")) {
+            (Some(true), Some(true)) => (Effect::Writes, "its annotations contradict each other"),
+            (Some(true), _) if guess::says_writing(name) => {
+                (Effect::Writes, "the name says so, although the server claims readOnlyHint")
+            }
+            (Some(true), _) => (Effect::Reads, "claimed by the server's annotation readOnlyHint"),
+            (Some(false), _) => (Effect::Writes, "annotation readOnlyHint = false"),
+            (None, Some(true)) => (Effect::Writes, "annotation destructiveHint"),
+            (None, _) if reads_by_name => (Effect::Reads, "guessed from the name"),
+            (None, _) => (Effect::Writes, "the name does not say that it only reads"),
+        }
+    }
+}
+
+impl Draft {
+    fn tool(
+        &mut self,
+        name: &str,
+        announced: &Announced<'_>,
+        pin: Digest,
+    ) -> Result<(), DraftError> {
+        let (effect, because) = announced.effect(name);
+        let table = format!("tools.{}", key(name));
+        self.line(format_args!("\n[{table}]\n# {because}\neffect = \"{}\"", effect.as_str()));
+        self.guess(name, None, effect.as_str(), because);
+        if effect == Effect::Reads && announced.hints("openWorldHint") == Some(true) {
+            let because = "annotation openWorldHint";
+            self.line(format_args!("# {because}: what it is asked goes out\ntext_leaves = true"));
+            self.guess(name, None, "text_leaves", because);
+        }
+        self.line(format_args!("description_sha256 = \"{pin}\""));
+        let properties: BTreeMap<&String, &Value> =
+            announced.schema["properties"].as_object().into_iter().flatten().collect();
+        if !properties.is_empty() {
+            self.line(format_args!("\n[{table}.arguments]"));
+        }
+        for (argument, schema) in properties {
+            if argument.len() > MAX_NAME {
+                return Err(DraftError::Argument(one_line(name)));
+            }
+            let (sink, because) = sink(argument, schema, effect);
+            let mut fields = BTreeSet::new();
+            collect_fields(schema, MAX_DEPTH, &mut fields);
+            let sink_part = sink.map(|sink| format!("sink = \"{}\"", sink.as_str()));
+            let fields: Vec<String> = fields.into_iter().map(quoted).collect();
+            let fields_part =
+                (!fields.is_empty()).then(|| format!("fields = [{}]", fields.join(", ")));
+            let parts: Vec<String> = [sink_part, fields_part].into_iter().flatten().collect();
+            let value = if parts.is_empty() {
+                "{}".to_owned()
+            } else {
+                format!("{{ {} }}", parts.join(", "))
+            };
+            self.line(format_args!("# {because}\n{} = {value}", key(argument)));
+            self.guess(name, Some(argument), sink.map_or("no sink", Sink::as_str), because);
+            if self.toml.len() > MAX_MANIFEST_BYTES {
+                return Err(DraftError::TooLong);
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.toml, "{line}");
+    }
+
+    fn guess(
+        &mut self,
+        tool: &str,
+        argument: Option<&String>,
+        guess: &'static str,
+        because: &'static str,
+    ) {
+        self.guesses.push(Guess {
+            tool: tool.to_owned(),
+            argument: argument.cloned(),
+            guess,
+            because,
+        });
+    }
+}
+
+/// What an argument decides, and why one would think so.
+fn sink(name: &str, schema: &Value, effect: Effect) -> (Option<Sink>, &'static str) {
+    match guess::kind(name) {
+        Kind::Sink(sink) => (Some(sink), "guessed from the name"),
+        Kind::Text => (None, "guessed from the name: text"),
+        Kind::Unclear if effect == Effect::Reads && is_plain(schema) => {
+            (None, "guessed from the schema: how much or in which form is read")
+        }
+        Kind::Unclear => (Some(Sink::Other), "the name does not say what it decides"),
+    }
+}
+
+/// Whether a schema leaves room for a number, a truth or one of a few words, and nothing else.
+fn is_plain(schema: &Value) -> bool {
+    let is_type = ["integer", "number", "boolean"].iter().any(|plain| schema["type"] == **plain);
+    is_type || schema["enum"].is_array()
+}
+
+/// The names of all fields that a schema gives to structured values.
+fn collect_fields<'a>(schema: &'a Value, depth: usize, fields: &mut BTreeSet<&'a str>) {
+    if depth == 0 {
+        return;
+    }
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        if name.len() <= MAX_NAME {
+            fields.insert(name);
+        }
+        collect_fields(inner, depth - 1, fields);
+    }
+    let branches = ["anyOf", "oneOf", "allOf", "prefixItems"];
+    let inner = branches.iter().filter_map(|name| schema[*name].as_array()).flatten();
+    for schema in inner.chain([&schema["items"], &schema["additionalProperties"]]) {
+        if schema.is_object() {
+            collect_fields(schema, depth - 1, fields);
+        }
+    }
+}
+
+/// A key as TOML has it.
+fn key(name: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { quoted(name) }
+}
+
+/// A text in quotes as TOML has it. What a reader would not see is written out.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            ' ' => quoted.push(c),
+            _ if c.is_ascii_graphic() || c.is_alphanumeric() => quoted.push(c),
+            _ => {
+                let _ = write!(quoted, "\\U{:08X}", u32::from(c));
+            }
+        }
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,45 @@
+//! Policies to start from, each with the cases that show what it does.
+
+/// A policy that ships.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Example {
+    /// What it is asked for by.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub description: &'static str,
+    /// Its text.
+    pub text: &'static str,
+    /// What [`run_cases`](crate::run_cases) tests it with, tools included.
+    pub cases: &'static str,
+}
+
+macro_rules! example {
+    ($name:literal, $description:literal) => {
+        Example {
+            name: $name,
+            description: $description,
+            text: include_str!(concat!("../policies/", $name, ".cedar")),
+            cases: include_str!(concat!("../policies/", $name, ".toml")),
+        }
+    };
+}
+
+static EXAMPLES: [Example; 7] = [
+    Example {
+        name: "standard",
+        description: "what Custody starts with: an agent that works for nobody changes nothing",
+        text: crate::policy::STANDARD,
+        cases: include_str!("../policies/standard.toml"),
+    },
+    example!("recipients", "mail goes to whom the user named, or to the address book"),
+    example!("web", "nothing leaves the machine once a web page was read"),
+    example!("money", "payments over 100 need approval, those over 10,000 never run"),
+    example!("allowlist", "a flat list of tools that may be called, and no others"),
+    example!("read-only", "tools that read may be called, and no others"),
+    example!("waived", "one harmless tool runs even where the floor would ask"),
+];
+
+/// All of them, the one that Custody starts with first.
+pub const fn examples() -> &'static [Example] {
+    &EXAMPLES
+}

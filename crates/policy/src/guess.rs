@@ -1,0 +1,315 @@
+//! Guesses from names: what a tool does, and what its arguments decide.
+//!
+//! A wrong guess must be the strict one. Names come from the server, so a person checks every line anyway.
+
+use custody_kernel::tool::manifest::{Effect, Sink};
+
+/// What an argument seems to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It decides something.
+    Sink(Sink),
+    /// It is text for people.
+    Text,
+    /// The name says nothing.
+    Unclear,
+}
+
+const RECIPIENTS: [&str; 19] = [
+    "recipient",
+    "to",
+    "email",
+    "mail",
+    "cc",
+    "bcc",
+    "user",
+    "username",
+    "channel",
+    "participant",
+    "attendee",
+    "member",
+    "invitee",
+    "guest",
+    "assignee",
+    "reviewer",
+    "subscriber",
+    "contact",
+    "receiver",
+];
+const URLS: [&str; 11] = [
+    "url", "uri", "link", "href", "host", "hostname", "domain", "endpoint", "webhook", "website",
+    "server",
+];
+const AMOUNTS: [&str; 8] = ["amount", "price", "sum", "total", "cost", "budget", "fee", "payment"];
+const ACCOUNTS: [&str; 18] = [
+    "iban",
+    "bic",
+    "account",
+    "card",
+    "password",
+    "passwd",
+    "pin",
+    "secret",
+    "token",
+    "credential",
+    "address",
+    "street",
+    "city",
+    "zip",
+    "phone",
+    "telephone",
+    "ssn",
+    "key",
+];
+const COMMANDS: [&str; 9] =
+    ["command", "cmd", "code", "script", "sql", "shell", "expression", "program", "args"];
+const PATHS: [&str; 10] = [
+    "path",
+    "file",
+    "filename",
+    "dir",
+    "directory",
+    "folder",
+    "attachment",
+    "cwd",
+    "document",
+    "repo",
+];
+const TEXTS: [&str; 14] = [
+    "subject",
+    "body",
+    "message",
+    "text",
+    "content",
+    "title",
+    "description",
+    "note",
+    "comment",
+    "summary",
+    "caption",
+    "greeting",
+    "reason",
+    "review",
+];
+
+/// The kinds, the strictest first: what a server made can stand in an id or a path, never in the others.
+const KINDS: [(Kind, &[&str]); 7] = [
+    (Kind::Sink(Sink::Recipient), &RECIPIENTS),
+    (Kind::Sink(Sink::Url), &URLS),
+    (Kind::Sink(Sink::Account), &ACCOUNTS),
+    (Kind::Sink(Sink::Amount), &AMOUNTS),
+    (Kind::Sink(Sink::Command), &COMMANDS),
+    (Kind::Sink(Sink::Path), &PATHS),
+    (Kind::Text, &TEXTS),
+];
+
+/// What the argument `name` seems to be.
+pub(crate) fn kind(name: &str) -> Kind {
+    let words = words(name);
+    let Some((head, rest)) = words.split_last() else { return Kind::Unclear };
+    let among = |list: &[&str]| rest.iter().any(|word| list.contains(&word.as_str()));
+    // The last word says what it is, the others what for: an e-mail body is a body.
+    match head.as_str() {
+        // Whom: the id of a user or channel says where something goes. Which: all other ids.
+        "id" if among(&["email", "mail"]) => Kind::Sink(Sink::Id),
+        "id" if among(&RECIPIENTS) => Kind::Sink(Sink::Recipient),
+        "id" if among(&ACCOUNTS) => Kind::Sink(Sink::Account),
+        "id" => Kind::Sink(Sink::Id),
+        "address" if among(&RECIPIENTS) => Kind::Sink(Sink::Recipient),
+        "address" if among(&["ip", "web"]) || among(&URLS) => Kind::Sink(Sink::Url),
+        "query" if among(&["sql", "db", "database"]) => Kind::Sink(Sink::Command),
+        _ => {
+            let found = of(head);
+            let of_others =
+                || rest.iter().map(|word| of(word)).find(|kind| matches!(kind, Kind::Sink(_)));
+            match found {
+                Kind::Unclear => of_others().unwrap_or(Kind::Unclear),
+                Kind::Sink(_) | Kind::Text => found,
+            }
+        }
+    }
+}
+
+/// What a word names.
+fn of(word: &str) -> Kind {
+    let found = KINDS.iter().find(|(_, words)| words.contains(&word));
+    found.map_or(Kind::Unclear, |(kind, _)| *kind)
+}
+
+/// What the tool `name` seems to do. It reads only if its first word says so and none says otherwise.
+pub(crate) fn effect(name: &str) -> Effect {
+    const READS: [&str; 20] = [
+        "get",
+        "list",
+        "search",
+        "read",
+        "fetch",
+        "find",
+        "query",
+        "view",
+        "show",
+        "check",
+        "count",
+        "describe",
+        "lookup",
+        "look",
+        "browse",
+        "retrieve",
+        "inspect",
+        "summarize",
+        "is",
+        "has",
+    ];
+    // Servers put their own name in front.
+    let own = name.rsplit(['.', '/', ':']).next().unwrap_or(name);
+    let own = own.rsplit("__").next().unwrap_or(own);
+    let reads = words(own).first().is_some_and(|first| READS.contains(&first.as_str()));
+    if reads && !says_writing(name) { Effect::Reads } else { Effect::Writes }
+}
+
+/// Whether a word of the tool's name says that it changes something.
+pub(crate) fn says_writing(name: &str) -> bool {
+    const WRITES: [&str; 48] = [
+        "send",
+        "create",
+        "delete",
+        "update",
+        "write",
+        "post",
+        "put",
+        "set",
+        "add",
+        "remove",
+        "insert",
+        "edit",
+        "move",
+        "rename",
+        "upload",
+        "execute",
+        "exec",
+        "run",
+        "pay",
+        "transfer",
+        "buy",
+        "book",
+        "reserve",
+        "cancel",
+        "schedule",
+        "reschedule",
+        "invite",
+        "share",
+        "publish",
+        "reply",
+        "forward",
+        "append",
+        "modify",
+        "patch",
+        "drop",
+        "kill",
+        "restart",
+        "start",
+        "stop",
+        "save",
+        "store",
+        "submit",
+        "grant",
+        "revoke",
+        "merge",
+        "push",
+        "commit",
+        "replace",
+    ];
+    words(name).iter().any(|word| WRITES.contains(&word.as_str()))
+}
+
+/// The words of a name in lower case, without the plural's `s`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut was_lower = false;
+    for c in name.chars().chain(['_']) {
+        let begins = c.is_uppercase() && was_lower;
+        if !word.is_empty() && (!c.is_alphanumeric() || begins) {
+            words.push(singular(std::mem::take(&mut word)));
+        }
+        if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        }
+        was_lower = c.is_lowercase();
+    }
+    words
+}
+
+fn singular(word: String) -> String {
+    let is_plural = word.len() > 2
+        && word.ends_with('s')
+        && !word.ends_with("ss")
+        && word != "has"
+        && word != "args";
+    match word.strip_suffix('s') {
+        Some(one) if is_plural => if one == "addresse" { "address" } else { one }.to_owned(),
+        _ => word,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_what_an_argument_decides() {
+        use Sink::{Account, Amount, Command, Id, Path, Recipient, Url};
+        let cases = [
+            ("recipients", Kind::Sink(Recipient)),
+            ("to", Kind::Sink(Recipient)),
+            ("bcc", Kind::Sink(Recipient)),
+            ("userEmail", Kind::Sink(Recipient)),
+            ("channel_id", Kind::Sink(Recipient)),
+            ("to_address", Kind::Sink(Recipient)),
+            ("webhook_url", Kind::Sink(Url)),
+            ("ipAddress", Kind::Sink(Url)),
+            ("URL", Kind::Sink(Url)),
+            ("total_price", Kind::Sink(Amount)),
+            ("account_id", Kind::Sink(Account)),
+            ("addresses", Kind::Sink(Account)),
+            ("api_key", Kind::Sink(Account)),
+            ("file_path", Kind::Sink(Path)),
+            ("attachments", Kind::Sink(Path)),
+            ("file_name", Kind::Sink(Path)),
+            ("cmd", Kind::Sink(Command)),
+            ("sql_query", Kind::Sink(Command)),
+            ("args", Kind::Sink(Command)),
+            ("email_id", Kind::Sink(Id)),
+            ("ids", Kind::Sink(Id)),
+            ("email_body", Kind::Text),
+            ("file_content", Kind::Text),
+            ("notes", Kind::Text),
+            ("query", Kind::Unclear),
+            ("content_type", Kind::Unclear),
+            ("name", Kind::Unclear),
+            ("", Kind::Unclear),
+            ("☃", Kind::Unclear),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(kind(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_tool_reads_only_if_its_name_says_nothing_else() {
+        let cases = [
+            ("get_balance", Effect::Reads),
+            ("mail__searchEmails", Effect::Reads),
+            ("files.list", Effect::Reads),
+            ("get_or_create_user", Effect::Writes),
+            ("mailing_list_subscribe", Effect::Writes),
+            ("list__delete", Effect::Writes),
+            ("delete.get", Effect::Writes),
+            ("frobnicate", Effect::Writes),
+            ("", Effect::Writes),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(effect(name), expected, "{name}");
+        }
+    }
+}

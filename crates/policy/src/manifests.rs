@@ -1,0 +1,205 @@
+//! The manifest file: what each tool does, and which groups it is in.
+//!
+//! ```toml
+//! [groups]
+//! payments = ["send_money", "schedule_transaction"]
+//!
+//! [tools.send_money]
+//! effect = "writes"
+//!
+//! [tools.send_money.arguments]
+//! recipient = { sink = "account" }
+//! amount = { sink = "amount" }
+//! subject = {}
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use custody_kernel::tool::manifest::Tool;
+use serde::Deserialize;
+
+use crate::policy::Policy;
+use crate::problem::Problem;
+use crate::question::Described;
+
+/// The longest manifest file, in bytes.
+pub const MAX_MANIFEST_BYTES: usize = 4 << 20;
+
+/// What a tool without a manifest is taken for.
+static UNKNOWN: Tool = Tool::unknown();
+
+/// All manifests of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Manifests {
+    tools: BTreeMap<String, Tool>,
+    /// The groups of each tool, in order.
+    groups: BTreeMap<String, Vec<String>>,
+}
+
+/// What is wrong with a manifest file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ManifestError(Problem);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    groups: BTreeMap<String, BTreeSet<String>>,
+    #[serde(default)]
+    tools: BTreeMap<String, Tool>,
+}
+
+impl Manifests {
+    /// Reads a manifest file.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where: no TOML, a key that means nothing, an effect or sink that does not
+    /// exist.
+    pub fn parse(text: &str) -> Result<Self, ManifestError> {
+        if text.len() > MAX_MANIFEST_BYTES {
+            let size = text.len();
+            let what = format!(
+                "the manifests have {size} bytes, at most {MAX_MANIFEST_BYTES} are read; leave tools out"
+            );
+            return Err(ManifestError(Problem::new(what)));
+        }
+        let file: File =
+            toml::from_str(text).map_err(|error| ManifestError(Problem::toml(text, &error)))?;
+        Ok(Self::of(file.tools, &file.groups))
+    }
+
+    pub(crate) fn of(
+        tools: BTreeMap<String, Tool>,
+        members: &BTreeMap<String, BTreeSet<String>>,
+    ) -> Self {
+        let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (group, tools) in members {
+            for tool in tools {
+                groups.entry(tool.clone()).or_default().push(group.clone());
+            }
+        }
+        Self { tools, groups }
+    }
+
+    /// What is known of the tool `name`. One without a manifest writes, and each of its arguments is a sink.
+    pub fn tool<'a>(&'a self, name: &'a str) -> Described<'a> {
+        let found = self.tools.get(name);
+        let groups = self.groups.get(name).map_or(&[][..], Vec::as_slice);
+        Described { name, tool: found.unwrap_or(&UNKNOWN), known: found.is_some(), groups }
+    }
+
+    /// The manifest of the tool `name`, if it has one.
+    pub fn get(&self, name: &str) -> Option<&Tool> {
+        self.tools.get(name)
+    }
+
+    /// The groups that the tool `name` is in.
+    pub fn groups(&self, name: &str) -> Vec<String> {
+        self.groups.get(name).cloned().unwrap_or_default()
+    }
+
+    /// All tools that have a manifest, by name.
+    pub const fn tools(&self) -> &BTreeMap<String, Tool> {
+        &self.tools
+    }
+
+    /// What `policy` mentions and no manifest describes, by how the policy writes it. Likely misspelt.
+    pub fn unknown_to(&self, policy: &Policy) -> Vec<String> {
+        let mentions = policy.mentions();
+        let groups: BTreeSet<&String> = self.groups.values().flatten().collect();
+        let tools = mentions.tools.iter().filter(|tool| !self.tools.contains_key(*tool));
+        let groups = mentions.groups.iter().filter(|group| !groups.contains(group));
+        let tools = tools.map(|tool| format!("Tool::{tool:?}"));
+        tools.chain(groups.map(|group| format!("Group::{group:?}"))).collect()
+    }
+
+    /// These and `others` together.
+    ///
+    /// # Errors
+    /// The first tool that both describe.
+    pub fn joined(mut self, others: Self) -> Result<Self, String> {
+        for (name, tool) in others.tools {
+            if self.tools.contains_key(&name) {
+                return Err(name);
+            }
+            self.tools.insert(name, tool);
+        }
+        for (tool, groups) in others.groups {
+            let known = self.groups.entry(tool).or_default();
+            known.extend(groups);
+            known.sort_unstable();
+            known.dedup();
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use custody_kernel::tool::manifest::{Effect, Sink};
+
+    use super::*;
+
+    #[test]
+    fn a_tool_without_a_manifest_writes_and_is_not_known() {
+        let text = "groups.mail = ['send', 'foreign']\n[tools.send]\neffect = 'reads'\n\
+                    [tools.send.arguments]\nto = { sink = 'recipient' }\nbody = {}\n";
+        let manifests = Manifests::parse(text).unwrap();
+        let send = manifests.tool("send");
+        assert!(send.known && send.tool.effect == Effect::Reads);
+        assert_eq!(send.tool.arguments["to"].sink, Some(Sink::Recipient));
+        assert_eq!(send.tool.arguments["body"].sink, None);
+        assert_eq!(send.groups, ["mail"]);
+        let foreign = manifests.tool("foreign");
+        assert!(!foreign.known && *foreign.tool == Tool::unknown());
+        assert_eq!(foreign.groups, ["mail"]);
+        assert_eq!(manifests.groups("foreign"), ["mail"]);
+    }
+
+    #[test]
+    fn names_that_no_manifest_knows_are_found() {
+        let manifests =
+            Manifests::parse("groups.mail = ['send']\n[tools.send]\neffect = 'writes'").unwrap();
+        let text = "permit (principal, action, resource in Group::\"mail\")
+            when { resource in [Tool::\"send\", Tool::\"sned\"] } unless { resource in Group::\"mial\" };";
+        let policy = Policy::parse(text).unwrap();
+        assert_eq!(manifests.unknown_to(&policy), ["Tool::\"sned\"", "Group::\"mial\""]);
+    }
+
+    #[test]
+    fn two_files_are_one_unless_both_describe_a_tool() {
+        let file = |name: &str| {
+            Manifests::parse(&format!("groups.g = ['{name}']\n[tools.{name}]\neffect = 'reads'"))
+                .unwrap()
+        };
+        let both = file("a").joined(file("b")).unwrap();
+        assert!(both.get("a").is_some() && both.tool("b").known && both.tools().len() == 2);
+        assert_eq!(both.joined(file("b")), Err("b".to_owned()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line_with_its_place() {
+        let cases = [
+            ("[tools.a]\nefect = 'reads'", "line 2, column 1: unknown field `efect`"),
+            ("[tools.a]\neffect = 'red'", "line 2, column 10: unknown variant `red`"),
+            ("[tools.a]\n", "line 1, column 1: missing field `effect`"),
+            ("tool = 1", "line 1, column 1: unknown field `tool`"),
+            (
+                "[tools.a]\neffect = 'reads'\narguments.to = { sink = 'mail' }",
+                "line 3, column 25: unknown variant",
+            ),
+            (
+                "[tools.a]\neffect = 'reads'\n[tools.a]\neffect = 'writes'",
+                "line 3, column 8: duplicate key",
+            ),
+            ("[tools", "line 1"),
+        ];
+        for (text, expected) in cases {
+            let found = Manifests::parse(text).expect_err(text).to_string();
+            assert!(found.starts_with(expected), "{text}: {found}");
+            assert_eq!(found.lines().count(), 1, "{found}");
+        }
+        assert!(Manifests::parse(&" ".repeat(MAX_MANIFEST_BYTES + 1)).is_err());
+    }
+}
