@@ -106,6 +106,16 @@ impl Transaction<'_> {
         session: SessionId,
         observation: &Observation,
     ) -> Result<Vec<Receipt>, StoreError> {
+        let parts = self.observe_parts(session, observation)?;
+        Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
+    }
+
+    /// As [`Transaction::observe`], with the bytes of the text that each part holds.
+    pub(crate) fn observe_parts(
+        &mut self,
+        session: SessionId,
+        observation: &Observation,
+    ) -> Result<Vec<(Range<usize>, Receipt)>, StoreError> {
         // Before anything is written: a part that turned out too long would undo the parts before it, and
         // everybody else's work in the same group.
         Content::check_length(observation.text.len())?;
@@ -116,18 +126,18 @@ impl Transaction<'_> {
         let prints = text.prints();
         let echoes = self.echoes(&tenant, &text, &prints)?;
         let parts = split(observation.text.len(), &echoes);
-        let mut receipts = Vec::with_capacity(parts.len());
-        for (range, source) in &parts {
+        let mut recorded = Vec::with_capacity(parts.len());
+        for (range, source) in parts {
             let part = observation.text.get(range.clone()).unwrap_or_default();
-            let receipt = self.observe_part(session, observation, part, *source)?;
+            let receipt = self.observe_part(session, observation, part, source)?;
             if receipt.label.trust() == Trust::Untrusted {
                 let whole = part.len() == observation.text.len();
                 let own = if whole { prints.clone() } else { Normalised::of(part).prints() };
                 self.remember_prints(&tenant, receipt.seq, &own)?;
             }
-            receipts.push(receipt);
+            recorded.push((range, receipt));
         }
-        Ok(receipts)
+        Ok(recorded)
     }
 
     fn observe_part(

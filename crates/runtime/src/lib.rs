@@ -4,10 +4,11 @@
 //! in one SQLite file with a signed head elsewhere; a [`Session`] is a context that grows under one
 //! credential.
 //!
-//! A [`route::Router`] runs the pipeline over a suspicious text.
+//! A [`route::Router`] runs the pipeline over a suspicious text; a [`tools::Gate`] stands before tool calls.
 //!
 //! The trusted base beside the kernel: [`ingress`] (labelling at ingress), [`principals`] (principal
-//! authentication), and `store/transaction.rs` (the decide-and-commit step of memory).
+//! authentication), `store/transaction.rs` (the decide-and-commit step of memory) and `tools/decide.rs` (the same
+//! of tool calls).
 
 pub mod anomaly;
 pub mod clock;
@@ -19,6 +20,7 @@ pub mod route;
 pub mod scratch;
 pub mod session;
 pub mod store;
+pub mod tools;
 pub mod watch;
 
 pub use session::Session;

@@ -8,13 +8,14 @@ use custody_kernel::id::{EntryId, PrincipalId};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Principal, Role};
-use custody_kernel::record::Request;
+use custody_kernel::record::{Request, Value};
 use custody_kernel::state::Actor;
+use custody_policy::Policy;
 use zeroize::Zeroizing;
 
 use crate::clock::random;
 use crate::keys::{HumanKey, fresh_key};
-use crate::store::{Receipt, Store, StoreError, checked_name};
+use crate::store::{Content, Receipt, Store, StoreError, checked_name};
 
 /// What every token starts with, so that a leaked one is recognised by whoever finds it.
 const TOKEN_PREFIX: &str = "custody_";
@@ -122,6 +123,21 @@ impl Store {
     /// [`StoreError`] when the answer could not be recorded.
     pub fn set_limits(&self, owner: &Authority, limits: Limits) -> Result<Receipt, StoreError> {
         self.ask(owner, Request::SetLimits(limits))
+    }
+
+    /// Decides tool calls by `policy` from here on.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the answer could not be recorded.
+    pub fn set_policy(&self, owner: &Authority, policy: &Policy) -> Result<Receipt, StoreError> {
+        let content = Content::new(policy.text())?;
+        let (owner, version) = (owner.clone(), policy.version());
+        self.run(move |step| {
+            let text = Value::New(content.commitment());
+            let request = Request::SetPolicy { version, text };
+            step.ask(Actor::Principal(owner), request, Some(&content), Vec::new())
+        })
+        .wait()
     }
 
     /// Signs checkpoints with a fresh log key from here on.

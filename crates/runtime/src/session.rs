@@ -1,5 +1,7 @@
 //! Sessions: a context that grows, under one credential, and what may be asked in it.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use custody_kernel::id::{EntryId, Seq, SessionId};
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::ContentRef;
@@ -12,6 +14,7 @@ use crate::anomaly::anomalies;
 use crate::clock::random;
 use crate::ingress::Observation;
 use crate::store::{Content, Receipt, Store, StoreError, Ticket};
+use crate::tools::Traced;
 
 /// An open session of this process.
 ///
@@ -22,6 +25,7 @@ pub struct Session {
     store: Store,
     id: SessionId,
     tenant: Tenant,
+    traced: Arc<Mutex<Traced>>,
 }
 
 /// A value on its way into memory.
@@ -77,12 +81,21 @@ impl Session {
     ) -> Result<Self, StoreError> {
         let id = SessionId::from_random(random());
         store.ask(authority, Request::OpenSession { session: id, alias })?;
-        Ok(Self { store: store.clone(), id, tenant: authority.who().tenant.clone() })
+        let tenant = authority.who().tenant.clone();
+        Ok(Self { store: store.clone(), id, tenant, traced: Arc::default() })
     }
 
     /// Its id.
     pub const fn id(&self) -> SessionId {
         self.id
+    }
+
+    pub(crate) const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) fn traced(&self) -> Arc<Mutex<Traced>> {
+        Arc::clone(&self.traced)
     }
 
     /// Its own namespace.
@@ -95,7 +108,15 @@ impl Session {
         let id = self.id;
         // Screening needs nothing of the store: done here, it does not hold up writers.
         let observation = observation.screened();
-        self.store.run(move |step| step.observe(id, &observation))
+        let traced = self.traced();
+        self.store.run(move |step| {
+            let parts = step.observe_parts(id, &observation)?;
+            let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
+            for (range, receipt) in &parts {
+                traced.hears(receipt, observation.text.get(range.clone()).unwrap_or_default());
+            }
+            Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
+        })
     }
 
     /// Proposes a write (rules 2–5).
@@ -141,6 +162,7 @@ impl Session {
     pub fn read(&self, scope: Scope, key: Key) -> Ticket<Reading> {
         let by = Actor::Session(self.id);
         let namespace = Namespace { tenant: self.tenant.clone(), scope };
+        let traced = self.traced();
         self.store.run(move |step| {
             // Looked at before the read is recorded, so that a tampered value refuses the read.
             let item = step.state().item(&namespace, &key);
@@ -152,6 +174,10 @@ impl Session {
                 Answer::Found { content, .. } => Some(step.content(content)?),
                 Answer::Absent | Answer::Done | Answer::Pending { .. } | Answer::Refused(_) => None,
             };
+            if let Some(value) = &value {
+                let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
+                traced.hears(&receipt, &String::from_utf8_lossy(value));
+            }
             Ok(Reading { receipt, value })
         })
     }

@@ -105,6 +105,9 @@ pub enum StoreError {
         /// Under which key.
         key: String,
     },
+    /// Tool calls cannot be decided.
+    #[error(transparent)]
+    Gate(#[from] crate::tools::GateError),
     /// Text that is too long to store.
     #[error("the text has {bytes} bytes, the limit is {limit}; store it in parts")]
     TooLarge {

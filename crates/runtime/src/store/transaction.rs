@@ -9,7 +9,8 @@ use custody_kernel::label::Label;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::{Namespace, Tenant};
 use custody_kernel::record::{Answer, By, Record, Request};
-use custody_kernel::state::{Actor, Asked, State};
+use custody_kernel::state::{Actor, Asked, Decided, State};
+use custody_kernel::tool::call::AllowedCall;
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
@@ -103,6 +104,43 @@ impl Transaction<'_> {
     ) -> Result<Receipt, StoreError> {
         let asked = Asked { by, at: self.clock.now(), request };
         let decided = self.ledger.state().decide(asked)?;
+        self.commit(decided, content, advice)
+    }
+
+    /// Decides one tool call and writes the outcome, as [`Transaction::ask`] does. Returns the witness beside it, if
+    /// the call may run.
+    ///
+    /// # Errors
+    /// As [`Transaction::ask`].
+    pub(crate) fn ask_call(
+        &mut self,
+        by: Actor,
+        request: Request,
+        content: Option<&Content>,
+    ) -> Result<(Receipt, Option<AllowedCall>), StoreError> {
+        let asked = Asked { by, at: self.clock.now(), request };
+        let mut decided = self.ledger.state().decide(asked)?;
+        let allowed = decided.take_allowed();
+        Ok((self.commit(decided, content, Vec::new())?, allowed))
+    }
+
+    /// How `request` would be answered now. Writes nothing.
+    pub(crate) fn would_answer(&self, by: Actor, request: &Request) -> Result<Answer, StoreError> {
+        let asked = Asked { by, at: self.clock.now(), request: request.clone() };
+        Ok(self.ledger.state().decide(asked)?.answer().clone())
+    }
+
+    /// The time that a request made now is decided at.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now().max(self.state().now())
+    }
+
+    fn commit(
+        &mut self,
+        decided: Decided,
+        content: Option<&Content>,
+        advice: Vec<String>,
+    ) -> Result<Receipt, StoreError> {
         self.note_watched(decided.by(), decided.request(), decided.answer());
         let id = EntryId::from_random(random());
         let (record, bytes) = self.ledger.commit(decided, id, advice)?;

@@ -117,6 +117,8 @@ pub fn content_of(record: &Record) -> Option<ContentRef> {
         (Request::Write { value, .. } | Request::AdoptFile { value, .. }, _) => {
             Some(value.content(record.seq))
         }
+        (Request::Call(call), _) => Some(call.arguments.content(record.seq)),
+        (Request::SetPolicy { text, .. }, _) => Some(text.content(record.seq)),
         _ => None,
     }
 }

@@ -1,0 +1,186 @@
+//! The decide-and-commit step of tool calls: trace, ask the policy, decide, commit. Part of the trusted base.
+//!
+//! Everything happens in one turn of the writer, so that nothing enters a session between what a call is judged
+//! by and its decision.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use custody_kernel::digest::Digest;
+use custody_kernel::id::{EntryId, SessionId};
+use custody_kernel::memory::refusal::Refusal;
+use custody_kernel::record::{Answer, By, Request, Value};
+use custody_kernel::state::{Actor, AskError};
+use custody_kernel::tool::arguments::Arguments;
+use custody_kernel::tool::asked::{AskedCall, Standing};
+use custody_kernel::tool::call::Call;
+use custody_kernel::tool::leaves::{Leaf, Origin, leaves};
+use custody_policy::Described;
+
+use super::gate::{KnownTool, question};
+use super::{Decision, Gate, Granted, Output, Traced, Waiting};
+use crate::ingress::Observation;
+use crate::session::Session;
+use crate::store::{Content, Receipt, StoreError, Ticket, Transaction};
+
+impl Session {
+    /// Proposes a call of `tool`. What runs is what comes back, never what was proposed.
+    ///
+    /// The same call is asked about once: while it waits, the same proposal is named again; when a human
+    /// answered, that answer holds.
+    pub fn propose(&self, gate: &Gate, tool: &str, arguments: Arguments) -> Ticket<Decision> {
+        let proposing = self.proposing(gate, tool, arguments);
+        self.store().run(move |step| proposing.decide(step))
+    }
+
+    /// What has become of a proposal. One that was approved runs now, and only now.
+    pub fn decide(&self, gate: &Gate, proposal: EntryId) -> Ticket<Decision> {
+        let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
+        self.store().run(move |step| {
+            let asked = step.state().asked_call(proposal).filter(|asked| asked.session == id);
+            let asked =
+                asked.ok_or_else(|| StoreError::UnknownEntry(proposal.to_string()))?.clone();
+            let bytes = step.content(asked.arguments)?;
+            let arguments = Arguments::parse(&String::from_utf8_lossy(&bytes))
+                .map_err(|_| StoreError::NoContent(asked.entry))?;
+            let tool = asked.tool.clone();
+            Proposing { id, gate, traced, tool, arguments }.go_on(step, &asked)
+        })
+    }
+
+    /// Records what a call brought back. One result for each call that was allowed.
+    pub fn result(
+        &self,
+        gate: &Gate,
+        decision: EntryId,
+        output: impl Into<Output>,
+    ) -> Ticket<Vec<Receipt>> {
+        let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
+        let Output { text, structured } = output.into();
+        self.store().run(move |step| {
+            let seq = step.position(decision)?;
+            let record = step.record(seq)?;
+            let unknown = || StoreError::from(AskError::UnknownEntry(seq));
+            let Request::Call(call) = &record.request else { return Err(unknown()) };
+            if record.by != By::Session(id) || record.answer != Answer::Done {
+                return Err(unknown());
+            }
+            let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
+            if traced.answered.contains(&decision) {
+                return Err(unknown());
+            }
+            let observation =
+                Observation::tool_output(seq, text).from(call.tool.clone()).screened();
+            let parts = step.observe_parts(id, &observation)?;
+            for (range, receipt) in &parts {
+                let part = observation.text.get(range.clone()).unwrap_or_default();
+                traced.hears(receipt, part);
+            }
+            traced.answered.insert(decision);
+            // A tool that nobody described has none.
+            if let Some(structured) = structured {
+                let is_user = |leaf: &Leaf| leaf.origin == Origin::User;
+                let asked = !call.leaves.is_empty() && call.leaves.iter().all(is_user);
+                let fields = gate.tool(&call.tool).tool.trusted_output;
+                traced.trusts(&structured, &fields, asked);
+            }
+            Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
+        })
+    }
+
+    fn proposing(&self, gate: &Gate, tool: &str, arguments: Arguments) -> Proposing {
+        let (gate, traced) = (gate.clone(), self.traced());
+        Proposing { id: self.id(), gate, traced, tool: tool.to_owned(), arguments }
+    }
+}
+
+/// A call on its way to a decision.
+struct Proposing {
+    id: SessionId,
+    gate: Gate,
+    traced: Arc<Mutex<Traced>>,
+    tool: String,
+    arguments: Arguments,
+}
+
+impl Proposing {
+    fn decide(self, step: &mut Transaction<'_>) -> Result<Decision, StoreError> {
+        let content = Content::new(self.arguments.canonical())?;
+        let call = self.call(step, Value::New(content.commitment()), None)?;
+        let request = Request::Call(Box::new(call));
+        // A question that was put already is not put again. What needs none does not care.
+        if let Answer::Pending { .. } = step.would_answer(Actor::Session(self.id), &request)?
+            && let Some(asked) = self.asked_before(step)
+        {
+            return self.go_on(step, &asked);
+        }
+        self.commit(step, request, Some(&content))
+    }
+
+    /// The same call, if a human was asked about it and the answer is still worth something.
+    fn asked_before(&self, step: &Transaction<'_>) -> Option<AskedCall> {
+        let key = (self.tool.clone(), self.arguments.canonical().to_owned());
+        let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = step.state().asked_call(*traced.asked.get(&key)?)?;
+        let is_open = matches!(asked.standing, Standing::Waiting | Standing::Approved);
+        (!is_open || step.now() < asked.expires).then(|| asked.clone())
+    }
+
+    /// Goes on with a call that a human was asked about.
+    fn go_on(&self, step: &mut Transaction<'_>, asked: &AskedCall) -> Result<Decision, StoreError> {
+        if asked.standing == Standing::Waiting && step.now() < asked.expires {
+            let record = step.record(asked.entry)?;
+            let because = record.answer.refusal().cloned();
+            let waiting =
+                Waiting { proposal: asked.proposal, expires: asked.expires, because, again: true };
+            return Ok(Decision::Ask(waiting));
+        }
+        let call = self.call(step, Value::Of(asked.arguments), Some(asked.proposal))?;
+        self.commit(step, Request::Call(Box::new(call)), None)
+    }
+
+    fn call(
+        &self,
+        step: &Transaction<'_>,
+        arguments: Value,
+        approval: Option<EntryId>,
+    ) -> Result<Call, StoreError> {
+        let KnownTool { tool, known, groups } = self.gate.tool(&self.tool);
+        let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
+        let leaves = leaves(&tool, &self.arguments, &traced.heard);
+        let session = step.state().session(self.id).ok_or(AskError::UnknownSession(self.id))?;
+        let described = Described { name: &self.tool, tool: &tool, known, groups: &groups };
+        let question = question(step.state(), session, described, &self.arguments, &leaves);
+        let policy = self.gate.answer(step, &question)?;
+        let manifest: Digest = tool.digest(&self.tool);
+        let effect = tool.effect;
+        let tool = self.tool.clone();
+        Ok(Call { tool, effect, known, manifest, arguments, leaves, policy, approval })
+    }
+
+    fn commit(
+        &self,
+        step: &mut Transaction<'_>,
+        request: Request,
+        content: Option<&Content>,
+    ) -> Result<Decision, StoreError> {
+        let (receipt, allowed) = step.ask_call(Actor::Session(self.id), request, content)?;
+        let Receipt { id, answer, .. } = receipt;
+        Ok(match (answer, allowed) {
+            (Answer::Done, Some(allowed)) => {
+                let arguments = self.arguments.canonical().to_owned();
+                Decision::Allow(Granted { allowed, arguments, decision: id })
+            }
+            (Answer::Pending { expires, because, .. }, _) => {
+                let key = (self.tool.clone(), self.arguments.canonical().to_owned());
+                let mut traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
+                traced.asked.insert(key, id);
+                Decision::Ask(Waiting { proposal: id, expires, because, again: false })
+            }
+            (Answer::Refused(because), _) => Decision::Deny { decision: id, because },
+            // A call is answered in one of these ways, and only a witness makes one run.
+            (Answer::Done | Answer::Found { .. } | Answer::Absent, _) => {
+                Decision::Deny { decision: id, because: Refusal::PolicyDenies { by: Vec::new() } }
+            }
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! The gate's setup: which tools there are, and which policies decide their calls.
+//!
+//! The policy in force is the one that the store's owner signed, else the one that ships. A second one from a
+//! file may forbid more and can permit nothing more. Either is replaced while sessions run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use custody_kernel::digest::Digest;
+use custody_kernel::label::Taint;
+use custody_kernel::state::{ApplyError, Session, SignedPolicy, State};
+use custody_kernel::tool::arguments::Arguments;
+use custody_kernel::tool::call::{Permission, PolicyAnswer};
+use custody_kernel::tool::leaves::Leaf;
+use custody_kernel::tool::manifest::{Effect, Tool};
+use custody_policy::{Caller, Described, Manifests, Policy, PolicyError, Question, pin};
+
+use crate::store::{StoreError, Transaction};
+
+/// Manifests and policies. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Gate {
+    setup: Arc<RwLock<Setup>>,
+}
+
+#[derive(Debug, Default)]
+struct Setup {
+    manifests: Manifests,
+    local: Option<Policy>,
+    /// The policy that the owner signed, parsed once.
+    signed: Option<(Digest, Policy)>,
+    standard: Option<Policy>,
+    /// The descriptions that servers announced first.
+    pins: BTreeMap<String, Digest>,
+    /// Tools whose description is another than the one pinned.
+    changed: BTreeSet<String>,
+}
+
+/// Why the gate cannot decide.
+#[derive(Debug, thiserror::Error)]
+pub enum GateError {
+    /// A policy of the store cannot be read. Nothing is decided without it.
+    #[error(
+        "the policy that the owner signed cannot be read; set another with `custody policy set`"
+    )]
+    Policy(#[source] PolicyError),
+    /// The policy is not the one that the record names.
+    #[error(
+        "the text of the policy is not the one that the owner signed; set another with `custody policy set`"
+    )]
+    OtherPolicy,
+    /// The record does not follow from itself.
+    #[error("the record cannot be gone through; see `custody ledger verify`")]
+    Record(#[source] ApplyError),
+}
+
+/// What the gate knows of a tool that a server announced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announced {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub effect: Effect,
+    /// Whether a manifest describes it.
+    pub known: bool,
+    /// Whether its description is another than the one pinned.
+    pub changed: bool,
+}
+
+impl Gate {
+    /// A gate for tools described by `manifests`. `local` may forbid more than the store's policy.
+    pub fn new(manifests: Manifests, local: Option<Policy>) -> Self {
+        let setup = Setup { manifests, local, ..Setup::default() };
+        Self { setup: Arc::new(RwLock::new(setup)) }
+    }
+
+    /// Decides by another local policy from here on. Approvals given under the one before no longer hold.
+    pub fn reload(&self, local: Option<Policy>) {
+        self.setup.write().unwrap_or_else(PoisonError::into_inner).local = local;
+    }
+
+    /// A server announces its tools, each a JSON object with a name, a description and a schema. One whose
+    /// description is not the one that was pinned counts as unknown until its manifest is written anew.
+    pub fn announce(&self, tools: &[serde_json::Value]) -> Vec<Announced> {
+        let mut setup = self.setup.write().unwrap_or_else(PoisonError::into_inner);
+        tools.iter().map(|tool| setup.announce(tool)).collect()
+    }
+
+    /// What the manifests say of a tool.
+    pub(super) fn tool(&self, name: &str) -> KnownTool {
+        self.read().tool(name)
+    }
+
+    /// What the policies say. `question` is asked of each that is in force.
+    pub(super) fn answer(
+        &self,
+        step: &Transaction<'_>,
+        question: &Question<'_>,
+    ) -> Result<PolicyAnswer, StoreError> {
+        self.prepare(step)?;
+        let setup = self.read();
+        let base = match (step.state().policy(), &setup.signed) {
+            (Some(wanted), Some((version, policy))) if *version == wanted.version => policy,
+            (None, _) => setup.standard.as_ref().ok_or(GateError::OtherPolicy)?,
+            (Some(_), _) => return Err(GateError::OtherPolicy.into()),
+        };
+        let answer = base.answer(question);
+        Ok(match &setup.local {
+            Some(local) => stricter(answer, local.answer(question)),
+            None => answer,
+        })
+    }
+
+    /// Reads the policy in force, if it is not the one read last.
+    fn prepare(&self, step: &Transaction<'_>) -> Result<(), StoreError> {
+        let wanted = step.state().policy();
+        if self.read().holds(wanted) {
+            return Ok(());
+        }
+        let policy = match wanted {
+            None => Policy::standard(),
+            Some(signed) => read_signed(step, signed)?,
+        };
+        let mut setup = self.setup.write().unwrap_or_else(PoisonError::into_inner);
+        match wanted {
+            None => setup.standard = Some(policy),
+            Some(signed) => setup.signed = Some((signed.version, policy)),
+        }
+        Ok(())
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Setup> {
+        self.setup.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Setup {
+    fn holds(&self, wanted: Option<SignedPolicy>) -> bool {
+        match wanted {
+            None => self.standard.is_some(),
+            Some(wanted) => self.signed.as_ref().is_some_and(|(have, _)| *have == wanted.version),
+        }
+    }
+
+    fn tool(&self, name: &str) -> KnownTool {
+        let Described { tool, known, groups, .. } = self.manifests.tool(name);
+        let groups = groups.to_vec();
+        // What its manifest was written for is another tool.
+        if self.changed.contains(name) {
+            return KnownTool { tool: Tool::unknown(), known: false, groups };
+        }
+        KnownTool { tool: tool.clone(), known, groups }
+    }
+
+    fn announce(&mut self, announced: &serde_json::Value) -> Announced {
+        let name = announced.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let found = pin(announced);
+        let first = *self.pins.entry(name.to_owned()).or_insert(found);
+        let pinned = self.manifests.tool(name).tool.description_sha256;
+        let expected = pinned.unwrap_or(first);
+        if found == expected {
+            self.changed.remove(name);
+        } else {
+            self.changed.insert(name.to_owned());
+        }
+        let changed = found != expected;
+        let KnownTool { tool, known, .. } = self.tool(name);
+        Announced { name: name.to_owned(), effect: tool.effect, known, changed }
+    }
+}
+
+/// What the manifests say of a tool.
+pub(super) struct KnownTool {
+    pub(super) tool: Tool,
+    pub(super) known: bool,
+    pub(super) groups: Vec<String>,
+}
+
+/// What a policy is asked of a call in `session`.
+pub(super) fn question<'a>(
+    state: &'a State,
+    session: &'a Session,
+    tool: Described<'a>,
+    arguments: &'a Arguments,
+    leaves: &'a [Leaf],
+) -> Question<'a> {
+    let who = &session.who;
+    let known = who.principal.and_then(|id| state.principal_by_id(id));
+    let caller = Caller {
+        name: known.map_or("", |principal| &principal.name),
+        role: who.role,
+        trust: session.on_behalf_of(),
+        tenant: &who.tenant,
+    };
+    let context = &session.context;
+    // Nothing is known of what nobody read.
+    let is_clean = !context.parents().is_empty() && !context.label().is_tainted();
+    let taint = if is_clean { Taint::Clean } else { Taint::Tainted };
+    Question { caller, tool, arguments, leaves, taint, channels: context.channels() }
+}
+
+fn read_signed(step: &Transaction<'_>, signed: SignedPolicy) -> Result<Policy, StoreError> {
+    let text = step.content(signed.text)?;
+    let text = String::from_utf8_lossy(&text);
+    let policy = Policy::parse(&text).map_err(GateError::Policy)?;
+    if policy.version() != signed.version {
+        return Err(GateError::OtherPolicy.into());
+    }
+    Ok(policy)
+}
+
+/// The stricter of both answers, under a version of its own, so that an approval holds for both. A floor stays
+/// as it is unless both waive it; and only one of them is the owner's.
+fn stricter(base: PolicyAnswer, local: PolicyAnswer) -> PolicyAnswer {
+    let version = Digest::of(&[base.version.0, local.version.0].concat());
+    let by = match base.answer.cmp(&local.answer) {
+        std::cmp::Ordering::Less => local.by,
+        std::cmp::Ordering::Greater => base.by,
+        std::cmp::Ordering::Equal => [base.by, local.by].concat(),
+    };
+    let answer = Permission::max(base.answer, local.answer);
+    PolicyAnswer { version, answer, waives_floor: false, by }
+}

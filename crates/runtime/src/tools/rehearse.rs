@@ -1,0 +1,170 @@
+//! Recorded calls, put to a policy once more: before it is in force, or to hear why.
+
+use custody_kernel::id::{Seq, SessionId, Timestamp};
+use custody_kernel::record::{Answer, By, Record, Request, Value};
+use custody_kernel::state::State;
+use custody_kernel::tool::arguments::Arguments;
+use custody_kernel::tool::call::{
+    Around, Call, CallRefusal, Permission, PolicyAnswer, decide_call,
+};
+use custody_kernel::tool::manifest::Tool;
+use custody_policy::{Described, Explanation, Policy, Question};
+
+use super::GateError;
+use super::gate::question;
+use crate::store::{Store, StoreError};
+
+/// How many records are read at once.
+const CHUNK: u64 = 512;
+
+/// What came of a rehearsal.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rehearsal {
+    /// The calls that were decided again.
+    pub calls: u64,
+    /// Those whose arguments are not kept: they were refused then, or destroyed since.
+    pub unreadable: u64,
+    /// Those that would be decided otherwise, in order.
+    pub changed: Vec<Changed>,
+}
+
+/// A call that would be decided otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// Its entry.
+    pub entry: Seq,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// The tool.
+    pub tool: String,
+    /// What was decided.
+    pub was: Permission,
+    /// What would be.
+    pub now: Permission,
+    /// Why it would not run, if it would not.
+    pub because: Option<String>,
+}
+
+/// Decides every recorded call again as if `policy` had been in force, signed by the owner. Calls that used an
+/// approval are left out: they follow from the ones that asked for it.
+///
+/// # Errors
+/// When the record cannot be read.
+pub fn rehearse(store: &Store, policy: &Policy) -> Result<Rehearsal, StoreError> {
+    let mut rehearsal = Rehearsal::default();
+    go_through(store, |state, record| {
+        let Some(past) = Past::of(store, state, record)? else { return Ok(()) };
+        let Some(question) = past.question(state).filter(|_| past.call.approval.is_none()) else {
+            rehearsal.unreadable += u64::from(past.call.approval.is_none());
+            return Ok(());
+        };
+        rehearsal.calls += 1;
+        rehearsal.changed.extend(past.changed(state, record, policy.answer(&question)));
+        Ok(())
+    })?;
+    Ok(rehearsal)
+}
+
+/// Why `policy` answers as it does to the call that was decided as `entry`. Nothing when `entry` is no call, or its
+/// arguments are not kept.
+///
+/// # Errors
+/// When the record cannot be read.
+pub fn explain(
+    store: &Store,
+    policy: &Policy,
+    entry: Seq,
+) -> Result<Option<Explanation>, StoreError> {
+    let mut explanation = None;
+    go_through(store, |state, record| {
+        if record.seq == entry
+            && let Some(past) = Past::of(store, state, record)?
+        {
+            explanation = past.question(state).map(|question| policy.explain(&question));
+        }
+        Ok(())
+    })?;
+    Ok(explanation)
+}
+
+/// Shows `each` record with the state that it was decided in.
+fn go_through(
+    store: &Store,
+    mut each: impl FnMut(&State, &Record) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut state = State::default();
+    let mut from = 0;
+    loop {
+        let records = store.records(from..from + CHUNK)?;
+        if records.is_empty() {
+            return Ok(());
+        }
+        from += records.len() as u64;
+        for record in records {
+            each(&state, &record)?;
+            state.apply(&record).map_err(GateError::Record)?;
+        }
+    }
+}
+
+/// A recorded call.
+struct Past<'a> {
+    call: &'a Call,
+    session: SessionId,
+    /// What the record keeps of its tool.
+    tool: Tool,
+    /// Nothing when they are not kept.
+    arguments: Option<Arguments>,
+}
+
+impl<'a> Past<'a> {
+    fn of(store: &Store, state: &State, record: &'a Record) -> Result<Option<Self>, StoreError> {
+        let (Request::Call(call), By::Session(session)) = (&record.request, &record.by) else {
+            return Ok(None);
+        };
+        if state.session(*session).is_none() {
+            return Ok(None);
+        }
+        let tool = Tool { effect: call.effect, ..Tool::unknown() };
+        // What was refused is not kept, unless it was there before.
+        let is_kept =
+            matches!(call.arguments, Value::Of(_)) || !matches!(record.answer, Answer::Refused(_));
+        let arguments = if is_kept {
+            let bytes = store.content(call.arguments.content(record.seq))?;
+            Arguments::parse(&String::from_utf8_lossy(&bytes)).ok()
+        } else {
+            None
+        };
+        Ok(Some(Self { call, session: *session, tool, arguments }))
+    }
+
+    /// What a policy was asked of it. Groups are the manifests', which the record does not keep.
+    fn question<'b>(&'b self, state: &'b State) -> Option<Question<'b>> {
+        let name = &self.call.tool;
+        let tool = Described { name, tool: &self.tool, known: self.call.known, groups: &[] };
+        let session = state.session(self.session)?;
+        Some(question(state, session, tool, self.arguments.as_ref()?, &self.call.leaves))
+    }
+
+    /// The difference that another `answer` would have made.
+    fn changed(&self, state: &State, record: &Record, answer: PolicyAnswer) -> Option<Changed> {
+        let context = &state.session(self.session)?.context;
+        let context = (!context.parents().is_empty()).then(|| context.label());
+        let signed = |version| Around { context, signed_policy: version };
+        let then = signed(state.policy().map(|policy| policy.version));
+        let (was, _) = outcome(self.call, then);
+        let signed = signed(Some(answer.version));
+        let (now, because) = outcome(&Call { policy: answer, ..self.call.clone() }, signed);
+        let tool = self.call.tool.clone();
+        let changed = Changed { entry: record.seq, at: record.at, tool, was, now, because };
+        (was != now).then_some(changed)
+    }
+}
+
+fn outcome(call: &Call, around: Around) -> (Permission, Option<String>) {
+    match decide_call(call, around) {
+        Ok(_) => (Permission::Allow, None),
+        Err(CallRefusal::Asks(because)) => (Permission::Ask, Some(because.to_string())),
+        Err(CallRefusal::Denied(because)) => (Permission::Deny, Some(because.to_string())),
+    }
+}

@@ -1,0 +1,80 @@
+//! What a session heard and asked, in memory: an index that can be made again from the record.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use custody_kernel::id::EntryId;
+use custody_kernel::label::Channel;
+use custody_kernel::tool::heard::Heard;
+use serde_json::Value;
+
+use crate::store::Receipt;
+
+/// The single element of a list, in a path of a manifest.
+const ONLY: &str = "only";
+
+/// The index of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Traced {
+    pub(super) heard: Heard,
+    /// The proposal of each call that a human was asked about, by tool and canonical arguments.
+    pub(super) asked: HashMap<(String, String), EntryId>,
+    /// The calls whose result is known.
+    pub(super) answered: HashSet<EntryId>,
+}
+
+impl Traced {
+    /// A text was recorded.
+    pub(crate) fn hears(&mut self, receipt: &Receipt, text: &str) {
+        let channel = receipt.label.channel();
+        // What the model repeats of others is theirs already.
+        if matches!(channel, Channel::Model | Channel::System) {
+            return;
+        }
+        if receipt.label.is_tainted() {
+            self.heard.untrusted(receipt.seq, text);
+        } else if channel == Channel::User {
+            self.heard.user(text);
+        }
+    }
+
+    /// A tool answered with `output`, of which its manifest trusts `fields`; `asked` if the user named all that it was
+    /// called with.
+    pub(super) fn trusts(
+        &mut self,
+        output: &Value,
+        fields: &BTreeMap<String, String>,
+        asked: bool,
+    ) {
+        for (field, noun) in fields {
+            let steps: Vec<&str> = field.split('.').collect();
+            // Among several, whoever wrote one of them could say which.
+            if asked || !steps.contains(&ONLY) {
+                self.made(output, &steps, noun);
+            }
+        }
+    }
+
+    fn made(&mut self, value: &Value, steps: &[&str], noun: &str) {
+        match (steps.split_first(), value) {
+            (None, Value::String(text)) => self.heard.made(text, noun),
+            (None, Value::Number(number)) => self.heard.made(&number.to_string(), noun),
+            (Some((&ONLY, rest)), Value::Array(items)) => {
+                if let [item] = items.as_slice() {
+                    self.made(item, rest, noun);
+                }
+            }
+            (Some((&"*", rest)), Value::Array(items)) => {
+                items.iter().for_each(|item| self.made(item, rest, noun));
+            }
+            (Some((&"*", rest)), Value::Object(members)) => {
+                members.values().for_each(|member| self.made(member, rest, noun));
+            }
+            (Some((name, rest)), Value::Object(members)) => {
+                if let Some(member) = members.get(*name) {
+                    self.made(member, rest, noun);
+                }
+            }
+            _ => {}
+        }
+    }
+}
