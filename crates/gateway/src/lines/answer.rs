@@ -1,0 +1,131 @@
+//! Answers. Every refusal speaks in three voices under one decision id: short and neutral to the model, helpful to
+//! the user, complete to the auditor.
+
+use custody_kernel::id::{EntryId, Seq, SessionId};
+use custody_kernel::record::{Answer, Record, Request as Asked};
+use custody_kernel::tool::leaves::{Leaf, Origin};
+use custody_runtime::StoreError;
+use custody_runtime::store::Receipt;
+use custody_runtime::tools::Decision;
+use serde_json::{Map, Value, json};
+
+use super::object;
+use super::request::RequestError;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error(transparent)]
+    Request(RequestError),
+    #[error("there is no session `{0}` in this conversation; open one first")]
+    UnknownSession(SessionId),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Failure {
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Request(_) => "request",
+            Self::UnknownSession(_) => "session",
+            Self::Store(_) => "store",
+        }
+    }
+}
+
+/// The answer to what could not be done. Nothing was.
+pub(super) fn failed(failure: &Failure) -> Map<String, Value> {
+    let mut message = failure.to_string();
+    let mut cause = std::error::Error::source(failure);
+    while let Some(error) = cause {
+        message = format!("{message}: {error}");
+        cause = error.source();
+    }
+    object(json!({ "error": { "kind": failure.kind(), "message": message } }))
+}
+
+/// The answer to a proposed write.
+pub(super) fn written(receipt: &Receipt) -> Map<String, Value> {
+    let (decision, because) = match &receipt.answer {
+        Answer::Done | Answer::Found { .. } | Answer::Absent => ("allow", None),
+        Answer::Pending { because, .. } => ("ask", because.as_ref()),
+        Answer::Refused(refusal) => ("deny", Some(refusal)),
+    };
+    let mut answer = object(json!({ "decision": decision, "proposal": receipt.id }));
+    if let Answer::Pending { expires, .. } = &receipt.answer {
+        answer.insert("expires".into(), json!(expires.0));
+    }
+    if decision != "allow" {
+        let user = because.map(ToString::to_string).unwrap_or_else(|| {
+            "this item is under review; a reviewer may release the change".to_owned()
+        });
+        let reasons =
+            json!({ "model": to_model("write", decision, receipt.id), "user": user, "audit": [] });
+        answer.insert("reasons".into(), reasons);
+    }
+    answer
+}
+
+/// The answer to a proposed call. `name` gives the id of an entry.
+pub(super) fn decided(
+    decision: Decision,
+    record: &Record,
+    name: impl Fn(Seq) -> Result<EntryId, StoreError>,
+) -> Result<Map<String, Value>, StoreError> {
+    let audit = audited(record, name)?;
+    Ok(match decision {
+        Decision::Allow(granted) => {
+            let arguments: Value = serde_json::from_str(granted.arguments()).unwrap_or_default();
+            object(json!({
+                "decision": "allow",
+                "proposal": granted.decision(),
+                "call": { "tool": granted.tool(), "arguments": arguments },
+                "reasons": { "audit": audit },
+            }))
+        }
+        Decision::Ask(waiting) => {
+            let user = waiting.because.map(|because| because.to_string()).unwrap_or_default();
+            object(json!({
+                "decision": "ask",
+                "proposal": waiting.proposal,
+                "expires": waiting.expires.0,
+                "again": waiting.again,
+                "reasons": { "model": to_model("call", "ask", waiting.proposal), "user": user, "audit": audit },
+            }))
+        }
+        Decision::Deny { decision, because } => object(json!({
+            "decision": "deny",
+            "proposal": decision,
+            "reasons": {
+                "model": to_model("call", "deny", decision), "user": because.to_string(), "audit": audit,
+            },
+        })),
+    })
+}
+
+/// Says nothing that an attacker who wrote part of the context could use to try again better.
+fn to_model(what: &str, decision: &str, id: EntryId) -> String {
+    match decision {
+        "ask" => {
+            format!("This {what} waits for approval and was not made. Go on without it. [{id}]")
+        }
+        _ => format!("This {what} was not made. Go on without it. [{id}]"),
+    }
+}
+
+fn audited(
+    record: &Record,
+    name: impl Fn(Seq) -> Result<EntryId, StoreError>,
+) -> Result<Vec<Value>, StoreError> {
+    let Asked::Call(call) = &record.request else { return Ok(Vec::new()) };
+    let leaf = |leaf: &Leaf| {
+        let (origin, from): (&str, &[Seq]) = match &leaf.origin {
+            Origin::User => ("user", &[]),
+            Origin::Tool { from } => ("tool", from),
+            Origin::Model => ("model", &[]),
+        };
+        let from = from.iter().map(|seq| name(*seq)).collect::<Result<Vec<_>, _>>()?;
+        Ok(json!({ "argument": leaf.path, "sink": leaf.sink, "origin": origin, "from": from }))
+    };
+    call.leaves.iter().map(leaf).collect()
+}

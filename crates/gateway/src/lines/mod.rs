@@ -1,0 +1,175 @@
+//! Sessions over JSON Lines: one request a line, one answer a line, by id (`docs/reference/session.md`).
+//!
+//! A host program that runs an agent opens a session, says what entered it and on which channel, and proposes
+//! what the model wants to do. It carries out what it gets back and nothing else.
+//!
+//! `request` parses, `answer` writes, this drives.
+
+mod answer;
+mod request;
+
+use std::collections::HashMap;
+
+use custody_kernel::id::SessionId;
+use custody_kernel::namespace::Scope;
+use custody_kernel::principal::Authority;
+use custody_runtime::Store;
+use custody_runtime::ingress::Observation;
+use custody_runtime::session::{Session, Write};
+use custody_runtime::tools::{Decision, Gate, Output};
+
+use answer::{Failure, decided, failed, written};
+use request::{Close, Decide, Observe, Open, Propose, Proposed, Request, ResultOf, Tools};
+use serde_json::{Map, Value, json};
+
+/// The longest line that is read, in bytes.
+pub const MAX_LINE_BYTES: usize = 16 << 20;
+
+/// One host program's sessions, all under its credential.
+#[derive(Debug)]
+pub struct Conversation {
+    store: Store,
+    authority: Authority,
+    gate: Gate,
+    sessions: HashMap<SessionId, Session>,
+}
+
+impl Conversation {
+    /// Speaks for whoever `authority` proves.
+    pub fn new(store: Store, authority: Authority, gate: Gate) -> Self {
+        Self { store, authority, gate, sessions: HashMap::new() }
+    }
+
+    /// Answers one line. The answer is one line of JSON without its end; whatever goes wrong is an answer too.
+    pub fn answer(&mut self, line: &str) -> String {
+        let (id, outcome) = match request::parse(line) {
+            Ok((id, request)) => (id, self.perform(request)),
+            Err((id, error)) => (id, Err(Failure::Request(error))),
+        };
+        let mut answer = outcome.unwrap_or_else(|failure| failed(&failure));
+        answer.insert("id".into(), id);
+        Value::Object(answer).to_string()
+    }
+
+    /// The answer to a line that is longer than [`MAX_LINE_BYTES`].
+    pub fn too_long() -> String {
+        let mut answer = failed(&Failure::Request(request::RequestError::TooLong));
+        answer.insert("id".into(), Value::Null);
+        Value::Object(answer).to_string()
+    }
+
+    /// A session that was opened in this conversation.
+    pub fn session(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.get(&id)
+    }
+
+    /// The store that is spoken to.
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn perform(&mut self, request: Request) -> Result<Map<String, Value>, Failure> {
+        match request {
+            Request::Open(open) => self.open(open),
+            Request::Tools(tools) => self.tools(&tools),
+            Request::Observe(observe) => self.observe(observe),
+            Request::Propose(propose) => self.propose(propose),
+            Request::Decide(decide) => self.decide(&decide),
+            Request::Result(result) => self.result(result),
+            Request::Close(close) => self.close(&close),
+        }
+    }
+
+    fn open(&mut self, open: Open) -> Result<Map<String, Value>, Failure> {
+        let session = Session::open(&self.store, &self.authority, open.alias)?;
+        let id = session.id();
+        self.sessions.insert(id, session);
+        Ok(object(json!({ "session": id })))
+    }
+
+    fn tools(&self, tools: &Tools) -> Result<Map<String, Value>, Failure> {
+        self.known(tools.session)?;
+        let announced = self.gate.announce(&tools.tools);
+        let tool = |tool: custody_runtime::tools::Announced| {
+            let effect = tool.effect.as_str();
+            json!({ "name": tool.name, "effect": effect, "known": tool.known, "changed": tool.changed })
+        };
+        let tools: Vec<Value> = announced.into_iter().map(tool).collect();
+        Ok(object(json!({ "tools": tools })))
+    }
+
+    fn observe(&self, observe: Observe) -> Result<Map<String, Value>, Failure> {
+        let session = self.known(observe.session)?;
+        let Observe { kind, channel, text, origin, lowered, .. } = observe;
+        let (parents, evidence) = (Vec::new(), None);
+        let observation = Observation { kind, channel, text, origin, parents, lowered, evidence };
+        Ok(entries(&session.observe(observation).wait()?))
+    }
+
+    fn propose(&self, propose: Propose) -> Result<Map<String, Value>, Failure> {
+        let session = self.known(propose.session)?;
+        match propose.what {
+            Proposed::Call { tool, arguments } => {
+                let decision = session.propose(&self.gate, &tool, arguments).wait()?;
+                self.told(decision)
+            }
+            Proposed::Write { scope, key, text, queue } => {
+                // Memory of its own is what a session writes to, unless it says otherwise.
+                let scope = scope.unwrap_or(Scope::Session(session.id()));
+                let write = Write { queue, ..Write::new(scope, key, text) };
+                Ok(written(&session.write(write).wait()?))
+            }
+        }
+    }
+
+    fn decide(&self, decide: &Decide) -> Result<Map<String, Value>, Failure> {
+        let session = self.known(decide.session)?;
+        self.told(session.decide(&self.gate, decide.proposal).wait()?)
+    }
+
+    fn result(&self, result: ResultOf) -> Result<Map<String, Value>, Failure> {
+        let session = self.known(result.session)?;
+        let output = Output { text: result.text, structured: result.structured };
+        Ok(entries(&session.result(&self.gate, result.proposal, output).wait()?))
+    }
+
+    fn close(&mut self, close: &Close) -> Result<Map<String, Value>, Failure> {
+        let session = self.sessions.remove(&close.session);
+        session.ok_or(Failure::UnknownSession(close.session))?.close()?;
+        Ok(Map::new())
+    }
+
+    fn known(&self, id: SessionId) -> Result<&Session, Failure> {
+        self.sessions.get(&id).ok_or(Failure::UnknownSession(id))
+    }
+
+    /// A decision in three voices. The auditor's comes from the record.
+    fn told(&self, decision: Decision) -> Result<Map<String, Value>, Failure> {
+        let id = match &decision {
+            Decision::Allow(granted) => granted.decision(),
+            Decision::Ask(waiting) => waiting.proposal,
+            Decision::Deny { decision, .. } => *decision,
+        };
+        let record = self.store.record(self.store.position(id)?)?;
+        let name = |seq| self.store.record(seq).map(|record| record.id);
+        Ok(decided(decision, &record, name)?)
+    }
+}
+
+fn entries(receipts: &[custody_runtime::store::Receipt]) -> Map<String, Value> {
+    let entry = |receipt: &custody_runtime::store::Receipt| {
+        let taint = if receipt.label.is_tainted() { "tainted" } else { "clean" };
+        json!({ "entry": receipt.id, "taint": taint })
+    };
+    let entries: Vec<Value> = receipts.iter().map(entry).collect();
+    object(json!({ "entries": entries }))
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    }
+}
