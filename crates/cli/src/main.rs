@@ -17,8 +17,8 @@ use output::{Outcome, error_line};
 
 /// Keeps the chain of custody for LLM agents.
 ///
-/// Everything an agent reads, remembers or acts on is recorded with where it came from, and memory
-/// writes are decided by that provenance, never by what a text says.
+/// Everything an agent reads, remembers or acts on is recorded with where it came from; memory writes and
+/// tool calls are decided by that provenance, never by what a text says.
 ///
 /// Start with `custody demo`.
 #[derive(Debug, Parser)]
@@ -39,6 +39,9 @@ enum Command {
     Replay(command::replay::Args),
     Screen(command::screen::Args),
     Route(command::route::Args),
+    Session(Box<command::session::Args>),
+    #[command(subcommand)]
+    Policy(command::policy::Command),
     /// Read, write and review what agents remember
     #[command(subcommand)]
     Memory(command::memory::Command),
@@ -103,6 +106,8 @@ fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Replay(args) => command::replay::run(&context, &args),
         Command::Screen(args) => command::screen::run(&context, &args),
         Command::Route(args) => command::route::run(&context, &args),
+        Command::Session(args) => command::session::run(&context, *args),
+        Command::Policy(command) => command::policy::run(&context, command),
         Command::Memory(command) => command::memory::run(&context, command),
         Command::Ledger(command) => command::ledger::run(&context, command),
         Command::Keys(command) => command::keys::run(&context, command),

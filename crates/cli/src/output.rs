@@ -53,6 +53,11 @@ pub(crate) fn line(text: impl Display) {
     }
 }
 
+/// Says something beside the result, on standard error.
+pub(crate) fn note(text: impl Display) {
+    anstream::eprintln!("{}", paint(DIM, text));
+}
+
 /// One JSON object on one line.
 pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
     line(serde_json::to_string(value)?);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use clap::ValueEnum;
+use custody_kernel::digest::Digest;
 use custody_kernel::id::{PrincipalId, SessionId};
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Credential, Who};
@@ -22,7 +23,7 @@ pub(super) enum Kind {
     Message,
     /// Something a model said
     Completion,
-    /// A tool call of a model
+    /// A tool call of a model, decided here or only reported
     ToolCall,
     /// The answer of a tool
     ToolOutput,
@@ -58,6 +59,7 @@ impl Kind {
             | Request::Delete { .. }
             | Request::Promote { .. } => Self::Memory,
             Request::Route(_) => Self::Route,
+            Request::Call(_) => Self::ToolCall,
             Request::Approve { .. }
             | Request::Deny { .. }
             | Request::SetMode { .. }
@@ -67,6 +69,7 @@ impl Kind {
             | Request::AddPrincipal(_)
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
+            | Request::SetPolicy { .. }
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => Self::Admin,
         }
@@ -193,7 +196,10 @@ impl<'a> Names<'a> {
             | Request::Write { scope, .. }
             | Request::Delete { scope, .. } => here(Some(*scope)),
             Request::Promote { .. } => here(Some(Scope::Shared)),
-            Request::Observe { .. } | Request::Route(_) | Request::CloseSession => here(None),
+            Request::Observe { .. }
+            | Request::Route(_)
+            | Request::Call(_)
+            | Request::CloseSession => here(None),
             Request::OpenSession { session, .. } => match &record.by {
                 By::Principal(who) => {
                     let scope = Some(Scope::Session(*session));
@@ -222,6 +228,7 @@ impl<'a> Names<'a> {
             | Request::AddPrincipal(_)
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
+            | Request::SetPolicy { .. }
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => None,
         };
@@ -259,6 +266,7 @@ impl<'a> Names<'a> {
                 Some(last) => format!("route, to the {}", last.stage().name()),
                 None => "route".into(),
             },
+            Request::Call(call) => format!("call {}", excerpt(&call.tool, 40)),
             Request::Approve { proposal, .. } => format!("approve {}", short(proposal)),
             Request::Deny { proposal } => format!("deny {}", short(proposal)),
             Request::SetMode { key: k, mode, .. } => format!("make {} {mode}", key(k)),
@@ -272,12 +280,20 @@ impl<'a> Names<'a> {
                 format!("revoke {}", self.principal(*principal)?)
             }
             Request::SetLimits(_) => "set the limits".into(),
+            Request::SetPolicy { version, .. } => {
+                format!("set the policy {}", policy_name(version))
+            }
             Request::RotateLogKey(_) => "rotate the log key".into(),
             Request::AdoptLedger { reason, .. } => {
                 format!("adopt the ledger: {}", excerpt(reason, 60))
             }
         })
     }
+}
+
+/// The beginning of a policy's hash.
+fn policy_name(version: &Digest) -> String {
+    version.to_string().chars().take(8).collect::<String>() + "…"
 }
 
 /// How somebody proved who they are.

@@ -2,7 +2,7 @@
 
 mod change;
 mod review;
-mod show;
+pub(super) mod show;
 
 use custody_kernel::id::{EntryId, SessionId};
 use custody_kernel::key::Key;

@@ -114,6 +114,7 @@ fn show(store: &Store, pending: &Pending, expired: bool) -> anyhow::Result<()> {
     let purpose = match pending.purpose {
         Purpose::Review => "review",
         Purpose::Declassify => "declassification: it depends on untrusted text",
+        Purpose::Call => "a tool call",
     };
     line(paint(HEAD, pending.proposal));
     line(format_args!("{} in {}, for {purpose}", paint(BOLD, &pending.key), pending.namespace));

@@ -220,11 +220,13 @@ const fn verb(request: &Request) -> &'static str {
         | Request::Observe { .. }
         | Request::Read { .. }
         | Request::Route(_)
+        | Request::Call(_)
         | Request::Deny { .. }
         | Request::SetMode { .. }
         | Request::AddPrincipal(_)
         | Request::RevokePrincipal { .. }
         | Request::SetLimits(_)
+        | Request::SetPolicy { .. }
         | Request::RotateLogKey(_)
         | Request::AdoptLedger { .. } => "no change",
     }
@@ -290,7 +292,7 @@ pub(super) fn present(store: &Store, namespace: &Namespace, key: &Key) -> anyhow
 }
 
 /// A line diff, with control characters shown.
-pub(super) fn print_diff(old: &str, new: &str) {
+pub(in crate::command) fn print_diff(old: &str, new: &str) {
     if old == new {
         line(paint(DIM, "no difference"));
         return;

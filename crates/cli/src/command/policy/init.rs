@@ -1,0 +1,88 @@
+//! Starting: a policy from an example, or tool manifests from a server's own list.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use custody_policy::{draft, examples};
+use serde_json::{Value, json};
+
+use crate::command::session::serve::read;
+use crate::context::Context;
+use crate::output::{BOLD, DIM, Outcome, count, json_line, line, note, paint};
+
+/// Start a policy from an example, or draft tool manifests from a server's own list.
+///
+/// `custody policy init` lists the examples, `custody policy init money` prints one. With --tools, drafts manifests
+/// from the result of MCP `tools/list` or the `tools` of an OpenAI or Anthropic request, and says what it guessed:
+/// check each line, since the list is its server's word.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Init {
+    /// The example
+    #[arg(conflicts_with = "tools")]
+    example: Option<String>,
+    /// The list of tools, JSON
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
+    /// Write into this file, which must not be there yet [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print the example's table of cases instead, for `custody policy test`
+    #[arg(long, requires = "example")]
+    cases: bool,
+}
+
+pub(super) fn run(context: &Context, args: &Init) -> anyhow::Result<Outcome> {
+    if let Some(list) = &args.tools {
+        return drafted(context, list, args.out.as_deref());
+    }
+    let Some(name) = &args.example else {
+        for example in examples() {
+            if context.json {
+                json_line(&json!({ "name": example.name, "description": example.description }))?;
+            } else {
+                line(format_args!("{:<12} {}", paint(BOLD, example.name), example.description));
+            }
+        }
+        return Ok(Outcome::Fine);
+    };
+    let Some(example) = examples().iter().find(|example| example.name == name) else {
+        let names: Vec<&str> = examples().iter().map(|example| example.name).collect();
+        bail!("there is no example of that name; use {}", names.join(", "));
+    };
+    put(if args.cases { example.cases } else { example.text }, args.out.as_deref())?;
+    Ok(Outcome::Fine)
+}
+
+fn drafted(context: &Context, list: &Path, out: Option<&Path>) -> anyhow::Result<Outcome> {
+    let value: Value = serde_json::from_str(&read(list)?)
+        .with_context(|| format!("`{}` is no JSON", list.display()))?;
+    let draft =
+        draft(&value).with_context(|| format!("could not draft from `{}`", list.display()))?;
+    if context.json {
+        json_line(&draft)?;
+        return Ok(Outcome::Fine);
+    }
+    put(&draft.toml, out)?;
+    for guess in &draft.guesses {
+        let argument = guess.argument.as_deref().map(|name| format!(".{name}")).unwrap_or_default();
+        note(format_args!("{}{argument}: {}, {}", guess.tool, guess.guess, guess.because));
+    }
+    note(format_args!("{} to check.", count(draft.guesses.len() as u64, "guess")));
+    Ok(Outcome::Fine)
+}
+
+/// Prints `text`, or writes it into a file that is not there yet.
+fn put(text: &str, out: Option<&Path>) -> anyhow::Result<()> {
+    let Some(path) = out else {
+        line(text.trim_end());
+        return Ok(());
+    };
+    let mut file = std::fs::File::create_new(path).with_context(|| {
+        format!("could not make `{}`; name a file that is not there", path.display())
+    })?;
+    file.write_all(text.as_bytes())
+        .with_context(|| format!("could not write `{}`", path.display()))?;
+    note(paint(DIM, format_args!("wrote {}", path.display())));
+    Ok(())
+}
