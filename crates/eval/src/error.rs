@@ -50,6 +50,9 @@ pub enum EvalError {
         #[source]
         cause: Box<ChatError>,
     },
+    /// A benchmark's own package is not there, or does not run.
+    #[error("{0}")]
+    Package(String),
     /// A step that only prepares the measurement was not allowed.
     #[error("could not set up the measurement: {0}")]
     Setup(String),

@@ -7,9 +7,11 @@
 //! - [`report`], [`machine`], [`compare`], [`run_folder`]: what every suite shares.
 //! - [`detection`]: detectors measured. [`plot`]: their pictures. [`recipe`]: how the shipped ones are made.
 //! - [`vectors`]: sentence vectors that outlive a run.
+//! - [`agent`]: defences of tool calls measured with the agent that does whatever it reads.
 //! - [`mod@route`]: the pipeline measured, and the model without it.
 //! - [`memory`]: MON's evaluation, and the rules driven beside naive models of themselves.
 
+pub mod agent;
 pub mod compare;
 pub mod data;
 pub mod detection;

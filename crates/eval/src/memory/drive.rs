@@ -639,6 +639,7 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
             Answer::Pending { purpose: Purpose::Declassify, .. } => {
                 Verdict::Pending("declassify".into())
             }
+            Answer::Pending { purpose: Purpose::Call, .. } => Verdict::Pending("call".into()),
             Answer::Refused(refusal) => Verdict::Refused(refusal.rule().to_string()),
         }
     }

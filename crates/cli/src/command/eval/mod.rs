@@ -1,5 +1,6 @@
 //! `custody eval`: whether the claims hold.
 
+mod agent;
 mod behaviour;
 mod buried;
 mod compare;
@@ -19,6 +20,7 @@ use crate::output::Outcome;
 /// What to measure.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
+    Agent(agent::Agent),
     Detection(detection::Detection),
     Overdefence(overdefence::Overdefence),
     Behaviour(behaviour::Behaviour),
@@ -34,6 +36,7 @@ pub(crate) enum Command {
 
 pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
     match command {
+        Command::Agent(args) => agent::run(context, &args),
         Command::Detection(args) => detection::run(context, &args),
         Command::Overdefence(args) => overdefence::run(context, &args),
         Command::Behaviour(args) => behaviour::run(context, &args),
