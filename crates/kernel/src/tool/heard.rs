@@ -6,13 +6,12 @@
 //!
 //! Grows with each text, linear in its length; a lookup does not scan texts.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use unicode_normalization::UnicodeNormalization;
-
 use super::spelling::{self, Spelled};
-use super::words::{encoded_copies, folded_words, stands_whole, tidy};
+use super::words::{compatible, encoded_copies, folded_words, stands_whole, tidy};
 use crate::id::Seq;
 
 /// How many places of a word are tried. A user who repeats a word more often is asked.
@@ -64,10 +63,11 @@ impl Heard {
         let text = tidy(text);
         let index = self.said.len();
         for (at, word) in folded_words(&text) {
-            let places = self.places.entry(word).or_default();
-            if places.len() < MAX_PLACES {
-                places.push(Place { text: index, at });
-            }
+            with_list(&mut self.places, word, |places| {
+                if places.len() < MAX_PLACES {
+                    places.push(Place { text: index, at });
+                }
+            });
         }
         let values = spelling::numbers(&text).into_iter().chain(spelling::dates(&text));
         for Spelled { form, at } in values {
@@ -94,12 +94,12 @@ impl Heard {
     }
 
     fn remember(&mut self, entry: Seq, text: &str) {
-        let text: String = text.nfkc().collect();
-        for (_, word) in folded_words(&text) {
-            let entries = self.untrusted.entry(word).or_default();
-            if entries.len() < MAX_ENTRIES && entries.last() != Some(&entry) {
-                entries.push(entry);
-            }
+        for (_, word) in folded_words(&compatible(text)) {
+            with_list(&mut self.untrusted, word, |entries| {
+                if entries.len() < MAX_ENTRIES && entries.last() != Some(&entry) {
+                    entries.push(entry);
+                }
+            });
         }
     }
 
@@ -138,7 +138,7 @@ impl Heard {
         // A person types few of the values of a long argument: the rarest of its words finds the places.
         let mut rarest: Option<(usize, &Vec<Place>)> = None;
         for (offset, word) in folded_words(value) {
-            let Some(places) = self.places.get(&word) else { return Vec::new() };
+            let Some(places) = self.places.get(word.as_ref()) else { return Vec::new() };
             if rarest.is_none_or(|(_, fewest)| places.len() < fewest.len()) {
                 rarest = Some((offset, places));
             }
@@ -204,12 +204,11 @@ impl Heard {
     /// The untrusted entries that hold `value` or a decoded copy of it; if none does, those that hold parts
     /// of it. Ascending.
     pub(super) fn sources(&self, value: &str) -> Vec<Seq> {
-        let copies = [value.to_owned()].into_iter().chain(encoded_copies(value));
-        let words: Vec<Vec<String>> = copies
-            .map(|copy| {
-                folded_words(&copy.nfkc().collect::<String>()).map(|(_, word)| word).collect()
-            })
-            .collect();
+        let decoded = encoded_copies(value);
+        let copies: Vec<Cow<'_, str>> =
+            [value].into_iter().chain(decoded.iter().map(String::as_str)).map(compatible).collect();
+        let words: Vec<Vec<Cow<'_, str>>> =
+            copies.iter().map(|copy| folded_words(copy).map(|(_, word)| word).collect()).collect();
         let mut sources: Vec<Seq> = words.iter().flat_map(|words| self.whole(words)).collect();
         if sources.is_empty() {
             sources = words.iter().flat_map(|words| self.parts(words)).collect();
@@ -220,17 +219,31 @@ impl Heard {
     }
 
     /// The entries that hold every one of `words`.
-    fn whole(&self, words: &[String]) -> Vec<Seq> {
-        let entries = |word: &String| self.untrusted.get(word).map_or(&[][..], Vec::as_slice);
+    fn whole(&self, words: &[Cow<'_, str>]) -> Vec<Seq> {
+        let entries =
+            |word: &Cow<'_, str>| self.untrusted.get(word.as_ref()).map_or(&[][..], Vec::as_slice);
         let Some((first, rest)) = words.split_first() else { return Vec::new() };
         let everywhere = |entry: &Seq| rest.iter().all(|word| entries(word).contains(entry));
         entries(first).iter().copied().filter(everywhere).collect()
     }
 
     /// The entries that hold one of `words` that is long enough to mean something.
-    fn parts(&self, words: &[String]) -> Vec<Seq> {
+    fn parts(&self, words: &[Cow<'_, str>]) -> Vec<Seq> {
         let long = words.iter().filter(|word| word.chars().count() > SHORT);
-        long.filter_map(|word| self.untrusted.get(word)).flatten().copied().collect()
+        long.filter_map(|word| self.untrusted.get(word.as_ref())).flatten().copied().collect()
+    }
+}
+
+/// Changes the list of `word`. Most words of a text were heard before: those need no key of their own.
+fn with_list<T>(
+    lists: &mut HashMap<String, Vec<T>>,
+    word: Cow<'_, str>,
+    change: impl FnOnce(&mut Vec<T>),
+) {
+    if let Some(list) = lists.get_mut(word.as_ref()) {
+        change(list);
+    } else {
+        change(lists.entry(word.into_owned()).or_default());
     }
 }
 

@@ -1,8 +1,9 @@
 //! Words: how texts are cut, compared and decoded.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use base64ct::{Base64, Base64Unpadded, Base64Url, Base64UrlUnpadded, Encoding as _};
+use base64ct::{Base64Unpadded, Base64UrlUnpadded, Encoding as _};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
@@ -14,9 +15,17 @@ const JOINERS: &str = ".-_/\\:@~+=&%?#";
 /// `text` in its composed form, without blanks at the ends; a run of blanks is one space, or one line break
 /// if it holds one.
 pub(super) fn tidy(text: &str) -> String {
-    let mut tidied = String::with_capacity(text.len());
+    if text.is_ascii() {
+        without_blanks(text.chars(), text.len())
+    } else {
+        without_blanks(text.nfc(), text.len())
+    }
+}
+
+fn without_blanks(characters: impl Iterator<Item = char>, bytes: usize) -> String {
+    let mut tidied = String::with_capacity(bytes);
     let mut blank = None;
-    for c in text.nfc() {
+    for c in characters {
         if c.is_whitespace() {
             blank = if c == '\n' { Some('\n') } else { blank.or(Some(' ')) };
             continue;
@@ -27,8 +36,19 @@ pub(super) fn tidy(text: &str) -> String {
     tidied
 }
 
+/// `text` in its compatibility form: `ﬁ` is `fi`.
+pub(super) fn compatible(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.nfkc().collect()) }
+}
+
+/// `text` in lower case.
+fn lower(text: &str) -> Cow<'_, str> {
+    let is_lower = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if is_lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
+}
+
 /// Runs of letters and digits, in lower case, with where they stand.
-pub(super) fn folded_words(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
+pub(super) fn folded_words(text: &str) -> impl Iterator<Item = (usize, Cow<'_, str>)> {
     let is_part = |c: char| c.is_alphanumeric() || is_combining_mark(c);
     let mut rest = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -41,7 +61,7 @@ pub(super) fn folded_words(text: &str) -> impl Iterator<Item = (usize, String)> 
             }
             rest.next();
         }
-        Some((start, text.get(start..end)?.to_lowercase()))
+        Some((start, lower(text.get(start..end)?)))
     })
 }
 
@@ -109,19 +129,25 @@ pub(super) fn encoded_copies(text: &str) -> Vec<String> {
         copies.extend(percent_decoded(run));
         let run = run.trim_matches('=');
         if run.len() >= MIN_BASE64 {
-            copies.extend(hex::decode(run).ok().and_then(readable));
+            copies.extend(hex_decoded(run));
             copies.extend(base64_decoded(run));
         }
     }
     copies
 }
 
+fn hex_decoded(run: &str) -> Option<String> {
+    let is_hex = run.bytes().all(|byte| byte.is_ascii_hexdigit());
+    hex::decode(Some(run).filter(|_| is_hex)?).ok().and_then(readable)
+}
+
+/// `run` has no padding left.
 fn base64_decoded(run: &str) -> Option<String> {
-    let padded = || format!("{run}{}", "=".repeat((4 - run.len() % 4) % 4));
-    let bytes = Base64Unpadded::decode_vec(run)
-        .or_else(|_| Base64UrlUnpadded::decode_vec(run))
-        .or_else(|_| Base64::decode_vec(&padded()))
-        .or_else(|_| Base64Url::decode_vec(&padded()));
+    let bytes = if run.contains(['-', '_']) {
+        Base64UrlUnpadded::decode_vec(run)
+    } else {
+        Base64Unpadded::decode_vec(run)
+    };
     bytes.ok().and_then(readable)
 }
 
