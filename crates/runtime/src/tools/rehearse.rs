@@ -8,7 +8,7 @@ use custody_kernel::tool::call::{
     Around, Call, CallRefusal, Permission, PolicyAnswer, decide_call,
 };
 use custody_kernel::tool::manifest::Tool;
-use custody_policy::{Described, Explanation, Policy, Question};
+use custody_policy::{Described, Explanation, Manifests, Policy, Question};
 
 use super::GateError;
 use super::gate::question;
@@ -46,15 +46,22 @@ pub struct Changed {
 }
 
 /// Decides every recorded call again as if `policy` had been in force, signed by the owner. Calls that used an
-/// approval are left out: they follow from the ones that asked for it.
+/// approval are left out: they follow from the ones that asked for it. The groups of a tool are those of
+/// `manifests`, which the record does not keep; what its arguments were is not judged anew.
 ///
 /// # Errors
 /// When the record cannot be read.
-pub fn rehearse(store: &Store, policy: &Policy) -> Result<Rehearsal, StoreError> {
+pub fn rehearse(
+    store: &Store,
+    policy: &Policy,
+    manifests: &Manifests,
+) -> Result<Rehearsal, StoreError> {
     let mut rehearsal = Rehearsal::default();
     go_through(store, |state, record| {
         let Some(past) = Past::of(store, state, record)? else { return Ok(()) };
-        let Some(question) = past.question(state).filter(|_| past.call.approval.is_none()) else {
+        let Some(question) =
+            past.question(state, manifests).filter(|_| past.call.approval.is_none())
+        else {
             rehearsal.unreadable += u64::from(past.call.approval.is_none());
             return Ok(());
         };
@@ -73,6 +80,7 @@ pub fn rehearse(store: &Store, policy: &Policy) -> Result<Rehearsal, StoreError>
 pub fn explain(
     store: &Store,
     policy: &Policy,
+    manifests: &Manifests,
     entry: Seq,
 ) -> Result<Option<Explanation>, StoreError> {
     let mut explanation = None;
@@ -80,7 +88,7 @@ pub fn explain(
         if record.seq == entry
             && let Some(past) = Past::of(store, state, record)?
         {
-            explanation = past.question(state).map(|question| policy.explain(&question));
+            explanation = past.question(state, manifests).map(|question| policy.explain(&question));
         }
         Ok(())
     })?;
@@ -112,7 +120,7 @@ struct Past<'a> {
     call: &'a Call,
     session: SessionId,
     /// What the record keeps of its tool.
-    tool: Tool,
+    recorded: Tool,
     /// Nothing when they are not kept.
     arguments: Option<Arguments>,
 }
@@ -125,7 +133,7 @@ impl<'a> Past<'a> {
         if state.session(*session).is_none() {
             return Ok(None);
         }
-        let tool = Tool { effect: call.effect, ..Tool::unknown() };
+        let recorded = Tool { effect: call.effect, ..Tool::unknown() };
         // What was refused is not kept, unless it was there before.
         let is_kept =
             matches!(call.arguments, Value::Of(_)) || !matches!(record.answer, Answer::Refused(_));
@@ -135,13 +143,15 @@ impl<'a> Past<'a> {
         } else {
             None
         };
-        Ok(Some(Self { call, session: *session, tool, arguments }))
+        Ok(Some(Self { call, session: *session, recorded, arguments }))
     }
 
-    /// What a policy was asked of it. Groups are the manifests', which the record does not keep.
-    fn question<'b>(&'b self, state: &'b State) -> Option<Question<'b>> {
-        let name = &self.call.tool;
-        let tool = Described { name, tool: &self.tool, known: self.call.known, groups: &[] };
+    /// What a policy was asked of it.
+    fn question<'b>(&'b self, state: &'b State, manifests: &'b Manifests) -> Option<Question<'b>> {
+        let described = manifests.tool(&self.call.tool);
+        let is_same = described.tool.digest(&self.call.tool) == self.call.manifest;
+        let tool = if is_same { described.tool } else { &self.recorded };
+        let tool = Described { tool, known: self.call.known, ..described };
         let session = state.session(self.session)?;
         Some(question(state, session, tool, self.arguments.as_ref()?, &self.call.leaves))
     }

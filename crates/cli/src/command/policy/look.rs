@@ -11,7 +11,7 @@ use custody_runtime::Store;
 use custody_runtime::tools::{explain as explained, rehearse};
 use serde_json::json;
 
-use crate::command::session::serve::read;
+use crate::command::session::serve::{manifests, read};
 use crate::context::Context;
 use crate::output::{
     BOLD, DIM, Outcome, cell, count, excerpt, json_line, line, moment, note, paint, table,
@@ -33,6 +33,9 @@ pub(crate) struct Explain {
     /// What another policy would say
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    /// Tool manifests, for policies that speak of groups
+    #[arg(long = "tools", value_name = "FILE")]
+    tools: Vec<PathBuf>,
 }
 
 /// Decide every recorded call again under another policy, and show what would change. Nothing is changed.
@@ -40,6 +43,9 @@ pub(crate) struct Explain {
 pub(crate) struct Simulate {
     /// The policy to try
     policy: PathBuf,
+    /// Tool manifests, for policies that speak of groups
+    #[arg(long = "tools", value_name = "FILE")]
+    tools: Vec<PathBuf>,
 }
 
 pub(super) fn open(file: &Path) -> anyhow::Result<Policy> {
@@ -81,7 +87,7 @@ pub(super) fn explain(context: &Context, args: &Explain) -> anyhow::Result<Outco
     };
     let seq = store.position(args.decision)?;
     let record = store.record(seq)?;
-    let Some(explanation) = explained(&store, &policy, seq)? else {
+    let Some(explanation) = explained(&store, &policy, &manifests(&args.tools)?, seq)? else {
         bail!(
             "`{}` is no tool call whose arguments are kept; what was denied is not kept",
             args.decision
@@ -107,7 +113,7 @@ pub(super) fn explain(context: &Context, args: &Explain) -> anyhow::Result<Outco
 
 pub(super) fn simulate(context: &Context, args: &Simulate) -> anyhow::Result<Outcome> {
     let policy = open(&args.policy)?;
-    let rehearsal = rehearse(&context.open()?, &policy)?;
+    let rehearsal = rehearse(&context.open()?, &policy, &manifests(&args.tools)?)?;
     if context.json {
         let changed: Vec<_> = rehearsal
             .changed
