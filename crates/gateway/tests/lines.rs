@@ -6,6 +6,7 @@ use custody_gateway::lines::{Conversation, MAX_LINE_BYTES};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Role};
+use custody_policy::{Manifests, Policy};
 use custody_runtime::clock::Clock;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
@@ -17,11 +18,15 @@ struct Host {
     // Dropped last: it holds the store's folder.
     conversation: Conversation,
     session: String,
-    _scratch: Scratch,
+    scratch: Scratch,
 }
 
 impl Host {
     fn of_a_user() -> Self {
+        Self::of_a_user_with(Gate::default())
+    }
+
+    fn of_a_user_with(gate: Gate) -> Self {
         let scratch = Scratch::new(Limits::default(), Clock::System).unwrap();
         let new = NewPrincipal {
             name: "ada",
@@ -32,12 +37,12 @@ impl Host {
         };
         let (_, token) = scratch.store.add_principal(&scratch.owner, new).unwrap();
         let token = scratch.store.authenticate_token(&token.unwrap()).unwrap();
-        Self::under(scratch, token)
+        Self::under(scratch, token, gate)
     }
 
-    fn under(scratch: Scratch, authority: Authority) -> Self {
-        let conversation = Conversation::new(scratch.store.clone(), authority, Gate::default());
-        let mut this = Self { conversation, session: String::new(), _scratch: scratch };
+    fn under(scratch: Scratch, authority: Authority, gate: Gate) -> Self {
+        let conversation = Conversation::new(scratch.store.clone(), authority, gate);
+        let mut this = Self { conversation, session: String::new(), scratch };
         let opened = this.says(&json!({ "id": 0, "op": "open" }));
         opened["session"].as_str().unwrap().clone_into(&mut this.session);
         this
@@ -112,9 +117,36 @@ fn memory_is_written_through_the_same_door() {
 }
 
 #[test]
+fn a_host_is_told_single_values_and_why_others_are_not() {
+    let manifests = "[tools.get_account]\neffect = 'reads'\n\
+        closed_output.balance = { number = { min = 0, max = 100, decimals = 2 } }\n\
+        closed_output.status = { one_of = ['open'] }";
+    let gate = Gate::new(Manifests::parse(manifests).unwrap(), None);
+    let mut host = Host::of_a_user_with(gate);
+    let policy = "@extracts(\"balance\") permit (principal, action, resource);";
+    let policy = Policy::parse(policy).unwrap();
+    host.scratch.store.set_policy(&host.scratch.owner, &policy).unwrap();
+    host.hears("user", "How much is there?");
+    let allowed = host.proposes("get_account", &json!({}));
+    let mut take = |fields: &Value| {
+        let structured = json!({ "balance": 12.5, "status": "open" });
+        let text = structured.to_string();
+        let proposal = &allowed["proposal"];
+        let result = json!({ "proposal": proposal, "text": text, "structured": structured, "extract": fields });
+        host.asks("result", &result)
+    };
+    assert_eq!(take(&json!(["owner"]))["error"]["kind"], "store", "no kind is given for it");
+    let taken = take(&json!(["balance", "status"]));
+    assert_eq!(taken["extracted"]["balance"]["value"], "12.50");
+    let status = &taken["extracted"]["status"];
+    assert_eq!(status["value"], Value::Null);
+    assert!(status["refused"].as_str().unwrap().contains("`status`"));
+}
+
+#[test]
 fn an_agent_that_works_for_nobody_changes_nothing() {
     let scratch = Scratch::new(Limits::default(), Clock::System).unwrap();
-    let mut host = Host::under(scratch, Authority::unproven(Tenant::main()));
+    let mut host = Host::under(scratch, Authority::unproven(Tenant::main()), Gate::default());
     host.hears("user", "Write to ann@example.com");
     assert_eq!(host.proposes("send", &json!({ "to": "ann@example.com" }))["decision"], "deny");
 }

@@ -72,6 +72,7 @@ fn call(c: &mut Criterion) {
                     version: Digest([2; 32]),
                     answer: Permission::Allow,
                     waives_floor: false,
+                    extracts: Vec::new(),
                     by: Vec::new(),
                 },
                 approval: None,

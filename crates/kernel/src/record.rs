@@ -19,6 +19,7 @@ use crate::namespace::{Scope, Tenant};
 use crate::principal::{Principal, Who};
 use crate::route::{Heard, RoutePolicy};
 use crate::tool::call::Call;
+use crate::tool::extract::Extract;
 
 /// The format of the records in this module. A reader refuses any other.
 pub const FORMAT: u8 = 1;
@@ -217,6 +218,15 @@ pub enum Request {
     Route(Box<Route>),
     /// Run a tool.
     Call(Box<Call>),
+    /// Record what a call brought back, and not show it to the model.
+    Withhold {
+        /// Which call.
+        call: Seq,
+        /// The output.
+        content: Value,
+    },
+    /// Show the model a single value of what was withheld.
+    Extract(Box<Extract>),
     /// Release a pending proposal, or let a tool call run once.
     Approve {
         /// Which.

@@ -24,7 +24,8 @@ fn leaf(sink: Option<Sink>, origin: Origin) -> Leaf {
 }
 
 fn said(answer: Permission) -> PolicyAnswer {
-    PolicyAnswer { version: Digest([1; 32]), answer, waives_floor: false, by: vec!["p".into()] }
+    let (waives_floor, extracts) = (false, Vec::new());
+    PolicyAnswer { version: Digest([1; 32]), answer, waives_floor, extracts, by: vec!["p".into()] }
 }
 
 /// A writing call with one sink of that origin.

@@ -3,7 +3,7 @@
 //! A statement that cannot be evaluated denies, whichever it is: what is unknown is not clean. Then a plain
 //! `forbid` denies; then it takes a `permit`; then an asking `forbid` asks; then the call is allowed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cedar_policy::{Authorizer, PolicyId, PolicySet};
 use custody_kernel::tool::call::{Permission, PolicyAnswer};
@@ -39,14 +39,16 @@ impl Policy {
 
     /// The strictest word.
     pub(crate) fn answer_to(&self, held: Result<&Held, &Unasked>) -> PolicyAnswer {
-        let answer = |answer, waives_floor, by| PolicyAnswer {
-            version: self.version(),
+        let version = self.version();
+        let answer = |answer, by| PolicyAnswer {
+            version,
             answer,
-            waives_floor,
+            waives_floor: false,
+            extracts: Vec::new(),
             by,
         };
         let Ok(held) = held else {
-            return answer(Permission::Deny, false, vec![UNANSWERED.to_owned()]);
+            return answer(Permission::Deny, vec![UNANSWERED.to_owned()]);
         };
         let ids = |is_one: &dyn Fn(&Statement) -> bool| -> Vec<String> {
             let those = self.statements().iter().filter(|statement| is_one(statement));
@@ -60,14 +62,27 @@ impl Policy {
         let permits = |statement: &Statement| matches!(statement.says, Says::Permit | Says::Waive);
         let permitting = ids(&|statement| permits(statement) && held.holds(statement));
         if !failed.is_empty() {
-            answer(Permission::Deny, false, failed)
+            answer(Permission::Deny, failed)
         } else if !denying.is_empty() || permitting.is_empty() {
-            answer(Permission::Deny, false, denying)
+            answer(Permission::Deny, denying)
         } else if !asking.is_empty() {
-            answer(Permission::Ask, false, asking)
+            PolicyAnswer { extracts: self.extracts(held), ..answer(Permission::Ask, asking) }
         } else {
-            answer(Permission::Allow, !holding(Says::Waive).is_empty(), permitting)
+            PolicyAnswer {
+                waives_floor: !holding(Says::Waive).is_empty(),
+                extracts: self.extracts(held),
+                ..answer(Permission::Allow, permitting)
+            }
         }
+    }
+}
+
+impl Policy {
+    /// The fields that the statements which hold let be taken out, in order.
+    fn extracts(&self, held: &Held) -> Vec<String> {
+        let holding = self.statements().iter().filter(|statement| held.holds(statement));
+        let fields: BTreeSet<&String> = holding.flat_map(|one| &one.extracts).collect();
+        fields.into_iter().cloned().collect()
     }
 }
 

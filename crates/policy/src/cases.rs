@@ -57,6 +57,12 @@ pub struct CaseOutcome {
     pub decided: Permission,
     /// The policies that decided, or `floor`.
     pub by: BTreeSet<String>,
+    /// The fields of its output that may be taken out.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub extracts: BTreeSet<String>,
+    /// Those that were expected, if the case says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_extracts: Option<BTreeSet<String>>,
     /// Why the call would not run, as its reader is told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
@@ -99,6 +105,8 @@ struct Case {
     arguments: Given,
     expect: Permission,
     by: Option<BTreeSet<String>>,
+    /// The fields of its output that may be taken out, if the case is about that.
+    extracts: Option<BTreeSet<String>>,
 }
 
 const fn user() -> Role {
@@ -219,19 +227,23 @@ impl Case {
             Err(CallRefusal::Asks(refusal)) => (Permission::Ask, Some(refusal)),
             Err(CallRefusal::Denied(refusal)) => (Permission::Deny, Some(refusal)),
         };
+        let extracts: BTreeSet<String> = call.policy.extracts.into_iter().collect();
         let by: BTreeSet<String> = match refusal {
             Some(Refusal::Floor { .. }) => [FLOOR.to_owned()].into(),
             _ => call.policy.by.into_iter().collect(),
         };
         let is_by = self.by.as_ref().is_none_or(|expected| *expected == by);
+        let is_extracts = self.extracts.as_ref().is_none_or(|expected| *expected == extracts);
         Ok(CaseOutcome {
             name: one_line(&self.name),
             line,
-            passed: decided == self.expect && is_by,
+            passed: decided == self.expect && is_by && is_extracts,
             expected: self.expect,
             expected_by: self.by.clone(),
             decided,
             by,
+            extracts,
+            expected_extracts: self.extracts.clone(),
             because: refusal.map(|refusal| refusal.to_string()),
         })
     }
@@ -295,7 +307,7 @@ fn json(value: &toml::Value) -> Result<Value, String> {
 
 impl fmt::Display for CaseOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, line, passed, expected, expected_by, decided, by, because } = self;
+        let Self { name, line, passed, expected, expected_by, decided, by, .. } = self;
         if *passed {
             return write!(f, "ok      {name}");
         }
@@ -306,7 +318,15 @@ impl fmt::Display for CaseOutcome {
             write!(f, " by [{}]", listed(expected))?;
         }
         write!(f, ", decided {} by [{}]", word(*decided), listed(by))?;
-        match because {
+        if let Some(expected) = &self.expected_extracts {
+            write!(
+                f,
+                "; expected to extract [{}], may [{}]",
+                listed(expected),
+                listed(&self.extracts)
+            )?;
+        }
+        match &self.because {
             Some(because) => write!(f, ": {because}"),
             None => Ok(()),
         }

@@ -24,7 +24,7 @@ macro_rules! example {
     };
 }
 
-static EXAMPLES: [Example; 7] = [
+static EXAMPLES: [Example; 8] = [
     Example {
         name: "standard",
         description: "what Custody starts with: an agent that works for nobody changes nothing",
@@ -37,6 +37,10 @@ static EXAMPLES: [Example; 7] = [
     example!("allowlist", "a flat list of tools that may be called, and no others"),
     example!("read-only", "tools that read may be called, and no others"),
     example!("waived", "one harmless tool runs even where the floor would ask"),
+    example!(
+        "extract",
+        "the balance of an account is read without reading what others wrote into it"
+    ),
 ];
 
 /// All of them, the one that Custody starts with first.

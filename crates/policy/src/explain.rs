@@ -73,6 +73,13 @@ impl fmt::Display for Explanation {
         if answer.waives_floor {
             writeln!(f, "the floor is waived, if the owner signed this policy")?;
         }
+        if !answer.extracts.is_empty() {
+            let fields = answer.extracts.join("`, `");
+            writeln!(
+                f,
+                "may be taken out of its output, if the owner signed this policy: `{fields}`"
+            )?;
+        }
         for Explained { statement, holds, failure, .. } in statements {
             let Statement { id, line, says, description, .. } = statement;
             let sign = if *holds { "+" } else { " " };

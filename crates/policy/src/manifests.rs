@@ -66,6 +66,14 @@ impl Manifests {
         }
         let file: File =
             toml::from_str(text).map_err(|error| ManifestError(Problem::toml(text, &error)))?;
+        for (name, tool) in &file.tools {
+            for (field, shape) in &tool.closed_output {
+                let about = || format!("tool `{name}`, field `{field}`");
+                shape.check().map_err(|error| {
+                    ManifestError(Problem::new(error.to_string()).about(about()))
+                })?;
+            }
+        }
         Ok(Self::of(file.tools, &file.groups))
     }
 
@@ -194,6 +202,14 @@ mod tests {
                 "line 3, column 8: duplicate key",
             ),
             ("[tools", "line 1"),
+            (
+                "[tools.a]\neffect = 'reads'\nclosed_output.sum = { number = { min = 2, max = 1 } }",
+                "tool `a`, field `sum`: no value lies between its bounds",
+            ),
+            (
+                "[tools.a]\neffect = 'reads'\nclosed_output.on = { day = { from = 'now', to = 'then' } }",
+                "tool `a`, field `on`: `now` is no day",
+            ),
         ];
         for (text, expected) in cases {
             let found = Manifests::parse(text).expect_err(text).to_string();

@@ -23,9 +23,11 @@ pub const STANDARD: &str = include_str!("standard.cedar");
 /// The longest id, in characters.
 const MAX_ID: usize = 64;
 /// What stands in the place of a policy's id when something else decided.
-const RESERVED: [&str; 2] = [FLOOR, UNANSWERED];
+const RESERVED: [&str; 3] = [FLOOR, UNANSWERED, CHANGED];
 /// Names the floor where policies that decided are named.
 pub const FLOOR: &str = "floor";
+/// Names the change of a tool's description where policies that decided are named.
+pub const CHANGED: &str = "changed-description";
 /// Names Cedar itself, should it be unable to answer.
 pub(crate) const UNANSWERED: &str = "cedar";
 
@@ -63,6 +65,9 @@ pub struct Statement {
     pub description: Option<String>,
     /// Its text, without what stands around it.
     pub text: String,
+    /// Its `@extracts`: fields of the call's output that may be taken out alone, if the owner signed the policy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub extracts: Vec<String>,
     #[serde(skip)]
     pub(crate) key: PolicyId,
 }
@@ -261,6 +266,7 @@ fn statement(
 ) -> Result<Statement, String> {
     let mut id = format!("policy{number}");
     let mut description = None;
+    let mut extracts = Vec::new();
     let mut says = match policy.effect() {
         Effect::Permit => Says::Permit,
         Effect::Forbid => Says::Deny,
@@ -291,9 +297,18 @@ fn statement(
                     "`@floor(\"{value_line}\")` is none; write `@floor(\"waived\")`"
                 ));
             }
+            ("extracts", fields) if policy.effect() == Effect::Permit => {
+                extracts = fields.split_whitespace().map(str::to_owned).collect();
+                if !extracts.iter().all(|field| is_field(field)) || extracts.is_empty() {
+                    return Err(format!(
+                        "`@extracts(\"{value_line}\")` names no fields; write their paths with blanks between: `balance owner.id`"
+                    ));
+                }
+            }
+            ("extracts", _) => return Err("`@extracts` is for `permit`".into()),
             _ => {
                 return Err(format!(
-                    "`@{name}` means nothing; use `@id`, `@answer`, `@floor` or `@description`"
+                    "`@{name}` means nothing; use `@id`, `@answer`, `@floor`, `@extracts` or `@description`"
                 ));
             }
         }
@@ -306,7 +321,16 @@ fn statement(
         return Err(format!("the id `{id}` stands for something else; rename it"));
     }
     let key = PolicyId::new(&id);
-    Ok(Statement { id, line, says, description, text, key })
+    Ok(Statement { id, line, says, description, text, extracts, key })
+}
+
+/// A path of names that lead to one field: no list, no pattern.
+fn is_field(path: &str) -> bool {
+    let is_name = |name: &str| {
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+        !name.is_empty() && name.chars().all(is_part)
+    };
+    path.split('.').all(is_name)
 }
 
 /// The permits and the forbids, under their own ids.

@@ -356,6 +356,17 @@ impl Normalised {
 }
 
 impl Transaction<'_> {
+    /// Remembers an untrusted text that was recorded, so that it is known again wherever it is repeated.
+    pub(crate) fn remember_text(
+        &self,
+        session: SessionId,
+        arrival: Seq,
+        text: &str,
+    ) -> Result<(), StoreError> {
+        let open = self.state().session(session).ok_or(AskError::UnknownSession(session))?;
+        self.remember_prints(&open.who.tenant, arrival, &Normalised::of(text).prints())
+    }
+
     fn remember_prints(
         &self,
         tenant: &Tenant,

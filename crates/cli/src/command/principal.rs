@@ -87,7 +87,7 @@ pub(crate) struct Revoke {
     apply: bool,
 }
 
-/// Show the limits on memory changes, or set them. Only the owner sets them.
+/// Show the limits on memory changes, proposals and extraction, or set them. Only the owner sets them.
 ///
 /// Each principal has a window of its own in each namespace, so a flood locks out nobody but the flooder.
 #[derive(Debug, clap::Args)]
@@ -101,6 +101,9 @@ pub(crate) struct SetLimits {
     /// How long a queued proposal may wait for a reviewer
     #[arg(long, value_name = "HOURS", value_parser = clap::value_parser!(u64).range(1..=8_760))]
     proposal_hours: Option<u64>,
+    /// How many bits one session may take out of outputs that it does not read
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    extracted_bits: Option<u32>,
     /// Do it; without this, only show what would change
     #[arg(long)]
     apply: bool,
@@ -252,6 +255,7 @@ fn limits(context: &Context, args: &SetLimits) -> anyhow::Result<Outcome> {
         changes: args.changes.map_or(now.changes, |Changes(changes)| changes),
         window_ms: args.window.map_or(now.window_ms, |seconds| seconds * 1_000),
         proposal_ttl_ms: args.proposal_hours.map_or(now.proposal_ttl_ms, |hours| hours * 3_600_000),
+        extracted_bits: args.extracted_bits.unwrap_or(now.extracted_bits),
     };
     if wanted == now && !args.apply {
         return show_limits(context, &now);
@@ -279,7 +283,8 @@ fn terse(limits: &Limits) -> String {
         None => "any number of changes".to_owned(),
         Some(changes) => format!("{changes} changes in {}", duration(limits.window_ms)),
     };
-    format!("{changes}, proposals wait {}", duration(limits.proposal_ttl_ms))
+    let (waits, bits) = (duration(limits.proposal_ttl_ms), limits.extracted_bits);
+    format!("{changes}, proposals wait {waits}, a session takes out {bits} bits")
 }
 
 /// `90 s`, `15 min`, `24 h`, `7 d`: the largest unit that divides it.

@@ -188,6 +188,7 @@ impl Rig {
                 changes: u32::try_from(LIMIT.changes).ok(),
                 window_ms: LIMIT.window_ms,
                 proposal_ttl_ms: LIMIT.waits_ms,
+                ..FREE
             },
         }
     }

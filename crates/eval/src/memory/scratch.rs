@@ -23,8 +23,7 @@ use tempfile::TempDir;
 use crate::error::EvalError;
 
 /// No limit on changes.
-pub(crate) const FREE: Limits =
-    Limits { changes: None, window_ms: 60_000, proposal_ttl_ms: 86_400_000 };
+pub(crate) const FREE: Limits = Limits::UNLIMITED;
 
 /// The files that agents take their identity from, and what the scratch ones say.
 pub(crate) const IDENTITY_FILES: [(&str, &str); 2] = [

@@ -16,7 +16,7 @@ use custody_kernel::principal::Authority;
 use custody_runtime::Store;
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::{Session, Write};
-use custody_runtime::tools::{Decision, Gate, Output};
+use custody_runtime::tools::{Decision, Extracted, Gate, Output};
 
 use answer::{Failure, decided, failed, written};
 use request::{Close, Decide, Observe, Open, Propose, Proposed, Request, ResultOf, Tools};
@@ -130,6 +130,10 @@ impl Conversation {
     fn result(&self, result: ResultOf) -> Result<Map<String, Value>, Failure> {
         let session = self.known(result.session)?;
         let output = Output { text: result.text, structured: result.structured };
+        if let Some(fields) = result.extract {
+            let taken = session.extract(&self.gate, result.proposal, output, fields).wait()?;
+            return Ok(extracted(&taken));
+        }
         Ok(entries(&session.result(&self.gate, result.proposal, output).wait()?))
     }
 
@@ -154,6 +158,17 @@ impl Conversation {
         let name = |seq| self.store.record(seq).map(|record| record.id);
         Ok(decided(decision, &record, name)?)
     }
+}
+
+fn extracted(fields: &[Extracted]) -> Map<String, Value> {
+    let told = |field: &Extracted| {
+        let refusal = field.receipt.answer.refusal().map(ToString::to_string);
+        let mut told = object(json!({ "entry": field.receipt.id, "value": field.value }));
+        told.extend(refusal.map(|why| ("refused".to_owned(), why.into())));
+        (field.field.clone(), Value::Object(told))
+    };
+    let fields: Map<String, Value> = fields.iter().map(told).collect();
+    object(json!({ "extracted": fields }))
 }
 
 fn entries(receipts: &[custody_runtime::store::Receipt]) -> Map<String, Value> {

@@ -148,6 +148,8 @@ pub(super) struct ResultOf {
     pub(super) proposal: EntryId,
     pub(super) text: String,
     pub(super) structured: Option<Value>,
+    /// Fields to take out; the model is shown these and nothing else of the output.
+    pub(super) extract: Option<Vec<String>>,
     /// Said for the reader of the protocol; an error text is as untrusted as any other.
     #[serde(default, rename = "error")]
     _error: bool,

@@ -18,18 +18,32 @@ pub struct Limits {
     pub window_ms: u64,
     /// How long a queued proposal may wait for a reviewer, in milliseconds.
     pub proposal_ttl_ms: u64,
+    /// How many bits one session may take out of outputs that it does not read (closed-schema extraction).
+    #[serde(default = "default_extracted_bits")]
+    pub extracted_bits: u32,
+}
+
+/// A dozen amounts, or a hundred words of short lists: enough for a task, and no page of instructions.
+const fn default_extracted_bits() -> u32 {
+    256
 }
 
 impl Limits {
     /// No limit on changes.
-    pub const UNLIMITED: Self =
-        Self { changes: None, window_ms: 60_000, proposal_ttl_ms: 86_400_000 };
+    pub const UNLIMITED: Self = Self { changes: None, ..Self::STANDARD };
+
+    const STANDARD: Self = Self {
+        changes: Some(10),
+        window_ms: 60_000,
+        proposal_ttl_ms: 86_400_000,
+        extracted_bits: default_extracted_bits(),
+    };
 }
 
 impl Default for Limits {
     /// 10 changes in 60 s (PRIOR-ART 3.2); a proposal waits a day.
     fn default() -> Self {
-        Self { changes: Some(10), window_ms: 60_000, proposal_ttl_ms: 86_400_000 }
+        Self::STANDARD
     }
 }
 
@@ -76,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_window_slides_and_zero_means_never() {
-        let limits = Limits { changes: Some(2), window_ms: 100, proposal_ttl_ms: 1 };
+        let limits = Limits { changes: Some(2), window_ms: 100, ..Limits::default() };
         let mut window = RateWindow::default();
         for at in [0, 50] {
             assert_eq!(window.wait_until(&limits, Timestamp(at)), None);

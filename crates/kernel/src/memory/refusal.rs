@@ -183,6 +183,20 @@ pub enum Refusal {
         /// The proposal asked for.
         proposal: EntryId,
     },
+    /// No policy that the owner signed lets this field of an output be taken out.
+    NotExtractable {
+        /// Which.
+        field: String,
+    },
+    /// The session has taken out as much as it may.
+    BitsUsedUp {
+        /// Which field was asked for.
+        field: String,
+        /// What it counts, in bits.
+        bits: u32,
+        /// How many are left.
+        left: u32,
+    },
 }
 
 impl Refusal {
@@ -208,7 +222,10 @@ impl Refusal {
             | Self::OtherPolicy { .. } => Rule::Approval,
             Self::Unrecoverable | Self::Undecided { .. } => Rule::Route,
             Self::Floor { .. } => Rule::Floor,
-            Self::PolicyAsks { .. } | Self::PolicyDenies { .. } => Rule::Policy,
+            Self::PolicyAsks { .. }
+            | Self::PolicyDenies { .. }
+            | Self::NotExtractable { .. }
+            | Self::BitsUsedUp { .. } => Rule::Policy,
         }
     }
 
@@ -244,6 +261,8 @@ impl Refusal {
             Self::TurnedDown { .. } => "turned down",
             Self::UsedUp { .. } => "used up",
             Self::OtherPolicy { .. } => "other policy",
+            Self::NotExtractable { .. } => "not extractable",
+            Self::BitsUsedUp { .. } => "bits used up",
         }
     }
 }
@@ -347,6 +366,12 @@ impl fmt::Display for Refusal {
             }
             Self::OtherPolicy { proposal } => {
                 write!(f, "`{proposal}` was approved under another policy; propose it again")
+            }
+            Self::NotExtractable { field } => {
+                write!(f, "no policy that the owner signed lets `{field}` be taken out; read the whole output")
+            }
+            Self::BitsUsedUp { field, bits, left } => {
+                write!(f, "`{field}` counts {bits} bits and this session has {left} left; go on in a new session")
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use super::items::Items;
 use super::{Decided, Entry, Session, SignedPolicy, State, Watched};
-use crate::context::Context;
 use crate::id::{EntryId, Seq, SessionId};
 use crate::key::Key;
 use crate::label::{Label, Taint, Trust};
@@ -162,7 +161,9 @@ impl State {
                 let is_new = !self.sessions.contains_key(session) && !self.closed.contains(session);
                 !in_session && done && is_new
             }
-            Request::CloseSession | Request::Observe { .. } => in_session && done,
+            Request::CloseSession | Request::Observe { .. } | Request::Withhold { .. } => {
+                in_session && done
+            }
             Request::Read { .. } => {
                 let read = matches!(record.answer, Answer::Found { .. } | Answer::Absent);
                 in_session && (read || refused)
@@ -170,7 +171,7 @@ impl State {
             Request::Write { .. } | Request::Delete { .. } | Request::Call(_) => {
                 in_session && (done || pending || refused)
             }
-            Request::Route(_) => in_session && (done || refused),
+            Request::Route(_) | Request::Extract(_) => in_session && (done || refused),
             Request::Promote { from, key } => {
                 let By::Session(id) = &record.by else { return false };
                 let Some(session) = self.sessions.get(id) else { return false };
@@ -230,6 +231,10 @@ impl State {
             (Request::Call(call), answer) => {
                 self.apply_call(id, call, record, answer);
             }
+            (Request::Withhold { call, .. }, Answer::Done) => {
+                self.apply_withhold(id, *call, record);
+            }
+            (Request::Extract(extract), Answer::Done) => self.apply_extract(id, extract, record),
             (Request::Promote { from, key }, answer) => {
                 let source = Namespace::session(tenant.clone(), *from);
                 let content =
@@ -255,8 +260,7 @@ impl State {
                 self.principals.insert(genesis.owner.id, genesis.owner.clone());
             }
             Request::OpenSession { session, alias } => {
-                let context = Context::default();
-                let opened = Session { who: who.clone(), alias: alias.clone(), context };
+                let opened = Session::opened(who.clone(), alias.clone());
                 self.sessions.insert(*session, opened);
             }
             Request::Approve { proposal, .. } => {
@@ -296,7 +300,9 @@ impl State {
             | Request::Delete { .. }
             | Request::Promote { .. }
             | Request::Route(_)
-            | Request::Call(_) => {}
+            | Request::Call(_)
+            | Request::Withhold { .. }
+            | Request::Extract(_) => {}
         }
     }
 
@@ -371,7 +377,10 @@ impl State {
 fn brought(record: &Record) -> Option<ContentRef> {
     match (&record.request, &record.answer) {
         (Request::Observe { content, .. }, _) => Some((*content)?.content(record.seq)),
-        (Request::Write { value, .. }, _) => Some(value.content(record.seq)),
+        (Request::Write { value, .. } | Request::Withhold { content: value, .. }, _) => {
+            Some(value.content(record.seq))
+        }
+        (Request::Extract(extract), Answer::Done) => Some(extract.value?.content(record.seq)),
         (Request::Call(call), _) => Some(call.arguments.content(record.seq)),
         (Request::Read { .. }, Answer::Found { content, .. }) => Some(*content),
         _ => None,

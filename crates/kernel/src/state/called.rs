@@ -92,6 +92,7 @@ impl State {
         let requester = session.who.clone();
         match answer {
             Answer::Done => {
+                self.remember_extractable(id, call, record);
                 if let Some(proposal) = call.approval {
                     self.answer_call(proposal, Standing::Used);
                 }

@@ -185,6 +185,8 @@ impl State {
             | Request::Read { .. }
             | Request::Route(_)
             | Request::Call(_)
+            | Request::Withhold { .. }
+            | Request::Extract(_)
             | Request::Deny { .. }
             | Request::SetMode { .. }
             | Request::AddPrincipal(_)
@@ -287,7 +289,9 @@ impl State {
             | Request::Delete { .. }
             | Request::Promote { .. }
             | Request::Route(_)
-            | Request::Call(_) => Err(AskError::NeedsSession),
+            | Request::Call(_)
+            | Request::Withhold { .. }
+            | Request::Extract(_) => Err(AskError::NeedsSession),
         }
     }
 

@@ -71,6 +71,8 @@ impl State {
             Request::Promote { from, key } => self.promote(session, &own, *from, key, at),
             Request::Route(route) => self.route(session, route),
             Request::Call(call) => self.call(id, session, call, at),
+            Request::Withhold { call, content } => self.withhold(session, *call, *content),
+            Request::Extract(extract) => self.extract(session, extract),
             Request::Found(_)
             | Request::OpenSession { .. }
             | Request::Approve { .. }

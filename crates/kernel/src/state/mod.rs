@@ -7,6 +7,7 @@ mod apply;
 mod asked;
 mod called;
 mod decide;
+mod extracted;
 mod in_session;
 mod items;
 mod routed;
@@ -40,9 +41,26 @@ pub struct Session {
     pub alias: Option<String>,
     /// What its model has read.
     pub context: Context,
+    /// The calls of whose output the policy lets fields be taken out, with those fields.
+    extractable: HashMap<Seq, Vec<String>>,
+    /// Outputs that the model was not shown, with the call that each belongs to.
+    withheld: HashMap<Seq, Seq>,
+    /// Bits that were taken out of them.
+    extracted_bits: u32,
 }
 
 impl Session {
+    fn opened(who: Who, alias: Option<String>) -> Self {
+        let context = Context::default();
+        let (extractable, withheld) = (HashMap::new(), HashMap::new());
+        Self { who, alias, context, extractable, withheld, extracted_bits: 0 }
+    }
+
+    /// Bits that were taken out of outputs it did not read.
+    pub const fn extracted_bits(&self) -> u32 {
+        self.extracted_bits
+    }
+
     /// π: the trust of whoever the session runs for.
     pub const fn on_behalf_of(&self) -> Trust {
         self.who.role.trust()

@@ -44,6 +44,9 @@ pub struct PolicyAnswer {
     /// Whether it permits the call in spite of the floor. Counts only in a policy that the owner signed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waives_floor: bool,
+    /// The fields of the call's output that may be taken out alone. Counts only in a policy that the owner signed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extracts: Vec<String>,
     /// The ids of the policies that decided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<String>,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::shape::Shape;
 use crate::digest::Digest;
 
 /// What a call does to the world.
@@ -129,6 +130,10 @@ pub struct Tool {
     /// parameters that take it: `{ "only.id" = "file" }`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub trusted_output: BTreeMap<String, String>,
+    /// Fields of its output that can be taken out alone, by path of names, each with the closed kind of value it has.
+    /// Only those that the owner's policy names are.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub closed_output: BTreeMap<String, Shape>,
     /// SHA-256 of the description and schema that this was written for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description_sha256: Option<Digest>,
@@ -142,6 +147,7 @@ impl Tool {
             text_leaves: None,
             arguments: BTreeMap::new(),
             trusted_output: BTreeMap::new(),
+            closed_output: BTreeMap::new(),
             description_sha256: None,
         }
     }

@@ -5,6 +5,9 @@
 
 use std::ops::Range;
 
+/// The longest text that could spell a day, in bytes, with room to spare.
+const LONGEST_DATE: usize = 64;
+
 /// A value found in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Spelled {
@@ -114,6 +117,9 @@ pub(super) fn number_word(word: &str) -> Option<&'static str> {
 
 /// The day that `text` names, as `2024-05-15`: ISO, German with points, or with the month in words.
 pub(super) fn date(text: &str) -> Option<String> {
+    if text.len() > LONGEST_DATE || !text.bytes().any(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
     let cleaned = text.replace(',', " ").replace('.', " . ");
     let words: Vec<&str> = cleaned.split_whitespace().filter(|word| *word != "of").collect();
     match words.as_slice() {
@@ -139,6 +145,24 @@ fn day_of(year: &str, month: u8, day: &str) -> Option<String> {
     let day: u8 = day.parse().ok()?;
     let is_day = (1..=31).contains(&day) && (1..=12).contains(&month);
     (is_year && is_day).then(|| format!("{year}-{month:02}-{day:02}"))
+}
+
+/// Whether `text` is a day of the calendar in exactly the form `2024-05-15`.
+pub(super) fn is_iso_day(text: &str) -> bool {
+    let is_form = text.len() == 10
+        && text.bytes().enumerate().all(|(at, byte)| {
+            if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() }
+        });
+    let number = |at: Range<usize>| text.get(at).and_then(|part| part.parse::<u32>().ok());
+    let parts = number(0..4).zip(number(5..7)).zip(number(8..10));
+    let Some(((year, month), day)) = parts.filter(|_| is_form) else { return false };
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = match month {
+        2 => 28 + u32::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    (1..=12).contains(&month) && (1..=last).contains(&day)
 }
 
 fn ordinal(day: &str) -> &str {

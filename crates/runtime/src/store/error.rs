@@ -97,6 +97,11 @@ pub enum StoreError {
     /// The content was not kept, because what it was proposed for was refused, or was destroyed.
     #[error("the content of entry {0} is not kept; only its commitment is")]
     NoContent(Seq),
+    /// The tool's manifest does not say of what kind the field of its output is.
+    #[error(
+        "the tool's manifest gives no kind for `{0}`; add it to `closed_output`, or read the whole output"
+    )]
+    NoShape(String),
     /// The file is not watched.
     #[error("`{key}` in `{namespace}` is not a watched file; see `custody memory adopt --help`")]
     NotWatched {

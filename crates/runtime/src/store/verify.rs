@@ -114,9 +114,13 @@ pub fn content_of(record: &Record) -> Option<ContentRef> {
     match (&record.request, &record.answer) {
         (_, Answer::Found { content, .. }) => Some(*content),
         (Request::Observe { content, .. }, _) => content.map(|value| value.content(record.seq)),
-        (Request::Write { value, .. } | Request::AdoptFile { value, .. }, _) => {
-            Some(value.content(record.seq))
-        }
+        (
+            Request::Write { value, .. }
+            | Request::AdoptFile { value, .. }
+            | Request::Withhold { content: value, .. },
+            _,
+        ) => Some(value.content(record.seq)),
+        (Request::Extract(extract), _) => extract.value.map(|value| value.content(record.seq)),
         (Request::Call(call), _) => Some(call.arguments.content(record.seq)),
         (Request::SetPolicy { text, .. }, _) => Some(text.content(record.seq)),
         _ => None,

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, SessionId};
+use custody_kernel::id::{EntryId, Seq, SessionId};
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::record::{Answer, By, Request, Value};
 use custody_kernel::state::{Actor, AskError};
@@ -16,7 +16,7 @@ use custody_kernel::tool::call::Call;
 use custody_kernel::tool::leaves::{Leaf, Origin, leaves};
 use custody_policy::Described;
 
-use super::gate::{KnownTool, question};
+use super::gate::{KnownTool, about_changed, question};
 use super::{Decision, Gate, Granted, Output, Traced, Waiting};
 use crate::ingress::Observation;
 use crate::session::Session;
@@ -57,16 +57,10 @@ impl Session {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
         let Output { text, structured } = output.into();
         self.store().run(move |step| {
-            let seq = step.position(decision)?;
-            let record = step.record(seq)?;
-            let unknown = || StoreError::from(AskError::UnknownEntry(seq));
-            let Request::Call(call) = &record.request else { return Err(unknown()) };
-            if record.by != By::Session(id) || record.answer != Answer::Done {
-                return Err(unknown());
-            }
+            let (seq, call) = allowed(step, id, decision)?;
             let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
             if traced.answered.contains(&decision) {
-                return Err(unknown());
+                return Err(AskError::UnknownEntry(seq).into());
             }
             let observation =
                 Observation::tool_output(seq, text).from(call.tool.clone()).screened();
@@ -91,6 +85,23 @@ impl Session {
         let (gate, traced) = (gate.clone(), self.traced());
         Proposing { id: self.id(), gate, traced, tool: tool.to_owned(), arguments }
     }
+}
+
+/// A call of `session` that was allowed, and where it stands.
+pub(super) fn allowed(
+    step: &Transaction<'_>,
+    session: SessionId,
+    decision: EntryId,
+) -> Result<(Seq, Box<Call>), StoreError> {
+    let seq = step.position(decision)?;
+    let record = step.record(seq)?;
+    let is_allowed = record.by == By::Session(session) && record.answer == Answer::Done;
+    if let Request::Call(call) = record.request
+        && is_allowed
+    {
+        return Ok((seq, call));
+    }
+    Err(AskError::UnknownEntry(seq).into())
 }
 
 /// A call on its way to a decision.
@@ -144,13 +155,14 @@ impl Proposing {
         arguments: Value,
         approval: Option<EntryId>,
     ) -> Result<Call, StoreError> {
-        let KnownTool { tool, known, groups } = self.gate.tool(&self.tool);
+        let KnownTool { tool, known, changed, groups } = self.gate.tool(&self.tool);
         let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
         let leaves = leaves(&tool, &self.arguments, &traced.heard);
         let session = step.state().session(self.id).ok_or(AskError::UnknownSession(self.id))?;
         let described = Described { name: &self.tool, tool: &tool, known, groups: &groups };
         let question = question(step.state(), session, described, &self.arguments, &leaves);
         let policy = self.gate.answer(step, &question)?;
+        let policy = if changed { about_changed(policy) } else { policy };
         let manifest: Digest = tool.digest(&self.tool);
         let effect = tool.effect;
         let tool = self.tool.clone();

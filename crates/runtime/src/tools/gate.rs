@@ -13,6 +13,7 @@ use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::call::{Permission, PolicyAnswer};
 use custody_kernel::tool::leaves::Leaf;
 use custody_kernel::tool::manifest::{Effect, Tool};
+use custody_policy::policy::CHANGED;
 use custody_policy::{Caller, Described, Manifests, Policy, PolicyError, Question, pin};
 
 use crate::store::{StoreError, Transaction};
@@ -147,9 +148,9 @@ impl Setup {
         let groups = groups.to_vec();
         // What its manifest was written for is another tool.
         if self.changed.contains(name) {
-            return KnownTool { tool: Tool::unknown(), known: false, groups };
+            return KnownTool { tool: Tool::unknown(), known: false, changed: true, groups };
         }
-        KnownTool { tool: tool.clone(), known, groups }
+        KnownTool { tool: tool.clone(), known, changed: false, groups }
     }
 
     fn announce(&mut self, announced: &serde_json::Value) -> Announced {
@@ -173,6 +174,8 @@ impl Setup {
 pub(super) struct KnownTool {
     pub(super) tool: Tool,
     pub(super) known: bool,
+    /// Whether its description is another than the one pinned.
+    pub(super) changed: bool,
     pub(super) groups: Vec<String>,
 }
 
@@ -209,8 +212,20 @@ fn read_signed(step: &Transaction<'_>, signed: SignedPolicy) -> Result<Policy, S
     Ok(policy)
 }
 
-/// The stricter of both answers, under a version of its own, so that an approval holds for both. A floor stays
-/// as it is unless both waive it; and only one of them is the owner's.
+/// What is answered for a tool that is no longer the one that was described: a human looks at it first, whatever
+/// was read before.
+pub(super) fn about_changed(answer: PolicyAnswer) -> PolicyAnswer {
+    match answer.answer {
+        Permission::Allow => {
+            let by = vec![CHANGED.to_owned()];
+            PolicyAnswer { answer: Permission::Ask, waives_floor: false, by, ..answer }
+        }
+        Permission::Ask | Permission::Deny => answer,
+    }
+}
+
+/// The stricter of both answers, under a version of its own, so that an approval holds for both. What only
+/// the owner can grant, a waived floor or a field that may be taken out, falls away: the other is not theirs.
 fn stricter(base: PolicyAnswer, local: PolicyAnswer) -> PolicyAnswer {
     let version = Digest::of(&[base.version.0, local.version.0].concat());
     let by = match base.answer.cmp(&local.answer) {
@@ -219,5 +234,5 @@ fn stricter(base: PolicyAnswer, local: PolicyAnswer) -> PolicyAnswer {
         std::cmp::Ordering::Equal => [base.by, local.by].concat(),
     };
     let answer = Permission::max(base.answer, local.answer);
-    PolicyAnswer { version, answer, waives_floor: false, by }
+    PolicyAnswer { version, answer, waives_floor: false, extracts: Vec::new(), by }
 }

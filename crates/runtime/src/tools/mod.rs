@@ -1,10 +1,11 @@
 //! Tool calls: proposed by a model, decided, and only then handed out to run.
 //!
 //! In reading order: `gate` (manifests and policies), `decide` (the decide-and-commit step; part of the trusted
-//! base), `traced` (what a session heard and asked), `rehearse` (recorded calls, put to a
+//! base), `extract` (single values out of an output that is not shown), `traced` (what a session heard and asked), `rehearse` (recorded calls, put to a
 //! policy once more).
 
 mod decide;
+mod extract;
 mod gate;
 mod rehearse;
 mod traced;
@@ -14,6 +15,7 @@ use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::tool::call::AllowedCall;
 use serde_json::Value;
 
+pub use extract::Extracted;
 pub use gate::{Announced, Gate, GateError};
 pub use rehearse::{Changed, Rehearsal, explain, rehearse};
 pub(crate) use traced::Traced;

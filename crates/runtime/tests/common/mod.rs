@@ -30,7 +30,7 @@ pub struct Scratch {
     pub clock: Clock,
 }
 
-pub const FREE: Limits = Limits { changes: None, window_ms: 60_000, proposal_ttl_ms: 1_000 };
+pub const FREE: Limits = Limits { proposal_ttl_ms: 1_000, ..Limits::UNLIMITED };
 
 impl Scratch {
     pub fn new() -> Self {

@@ -60,6 +60,7 @@ impl Kind {
             | Request::Promote { .. } => Self::Memory,
             Request::Route(_) => Self::Route,
             Request::Call(_) => Self::ToolCall,
+            Request::Withhold { .. } | Request::Extract(_) => Self::ToolOutput,
             Request::Approve { .. }
             | Request::Deny { .. }
             | Request::SetMode { .. }
@@ -199,6 +200,8 @@ impl<'a> Names<'a> {
             Request::Observe { .. }
             | Request::Route(_)
             | Request::Call(_)
+            | Request::Withhold { .. }
+            | Request::Extract(_)
             | Request::CloseSession => here(None),
             Request::OpenSession { session, .. } => match &record.by {
                 By::Principal(who) => {
@@ -267,6 +270,8 @@ impl<'a> Names<'a> {
                 None => "route".into(),
             },
             Request::Call(call) => format!("call {}", excerpt(&call.tool, 40)),
+            Request::Withhold { .. } => "withhold an output".into(),
+            Request::Extract(extract) => format!("take out {}", excerpt(&extract.field, 40)),
             Request::Approve { proposal, .. } => format!("approve {}", short(proposal)),
             Request::Deny { proposal } => format!("deny {}", short(proposal)),
             Request::SetMode { key: k, mode, .. } => format!("make {} {mode}", key(k)),

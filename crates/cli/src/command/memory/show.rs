@@ -221,6 +221,8 @@ const fn verb(request: &Request) -> &'static str {
         | Request::Read { .. }
         | Request::Route(_)
         | Request::Call(_)
+        | Request::Withhold { .. }
+        | Request::Extract(_)
         | Request::Deny { .. }
         | Request::SetMode { .. }
         | Request::AddPrincipal(_)

@@ -1,0 +1,62 @@
+//! Closed-schema extraction: single values out of an output that the model does not get to read.
+//!
+//! The second way, besides a reviewer's word, by which something untrusted becomes clean; narrower than the
+//! first. The value has a closed [`Shape`], the owner's policy names its field, and a session takes out no more
+//! bits than the store's limits allow. The graph does not change: the value has the output for a parent, and as
+//! an argument it is still the tool's.
+//!
+//! Source: DESIGN section 3, Memory.
+
+use serde::{Deserialize, Serialize};
+
+use super::shape::Shape;
+use crate::id::Seq;
+use crate::memory::refusal::Refusal;
+use crate::record::Value;
+
+/// A value to take out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Extract {
+    /// The call that brought the output.
+    pub call: Seq,
+    /// The entry that holds the output.
+    pub output: Seq,
+    /// Which field of it, as a path of names.
+    pub field: String,
+    /// What it may be.
+    pub shape: Shape,
+    /// What it is, in its one spelling; nothing if it is not there or is not of that shape. That is told too.
+    pub value: Option<Value>,
+}
+
+/// What a session may still take out.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget<'a> {
+    /// The fields of this call's output that the policy names; none unless the owner signed that policy.
+    pub fields: &'a [String],
+    /// Bits that were taken out in this session.
+    pub used: u32,
+    /// Bits that may be.
+    pub limit: u32,
+}
+
+/// Decides whether a value may be taken out. Returns what it counts, in bits.
+///
+/// # Errors
+/// Why not: the policy does not name the field, or too much was taken out already.
+pub fn decide_extract(extract: &Extract, budget: Budget<'_>) -> Result<u32, Refusal> {
+    let field = || extract.field.clone();
+    if !budget.fields.contains(&extract.field) {
+        return Err(Refusal::NotExtractable { field: field() });
+    }
+    let bits = extract.shape.bits().map_err(|_| Refusal::NotExtractable { field: field() })?;
+    match budget.used.checked_add(bits) {
+        Some(used) if used <= budget.limit => Ok(bits),
+        Some(_) | None => Err(Refusal::BitsUsedUp {
+            field: field(),
+            bits,
+            left: budget.limit.saturating_sub(budget.used),
+        }),
+    }
+}

@@ -1,0 +1,100 @@
+//! Single values out of an output that the model does not get to read.
+
+use std::sync::PoisonError;
+
+use custody_kernel::id::{EntryId, SessionId};
+use custody_kernel::record::{Answer, Request, Value as Recorded};
+use custody_kernel::state::{Actor, AskError};
+use custody_kernel::tool::extract::Extract;
+use custody_kernel::tool::shape::{Shape, Taken};
+use serde_json::Value;
+
+use super::decide::allowed;
+use super::{Gate, Output};
+use crate::ingress::Observation;
+use crate::session::Session;
+use crate::store::{Content, Receipt, StoreError, Ticket, Transaction};
+
+/// One field that was asked for.
+#[derive(Debug, Clone)]
+pub struct Extracted {
+    /// Its path.
+    pub field: String,
+    /// What to show the model: the value in its one spelling; nothing if it is not there or of another kind, or if
+    /// it was refused.
+    pub value: Option<String>,
+    /// The decision.
+    pub receipt: Receipt,
+}
+
+impl Session {
+    /// Records what a call brought back without showing it to the model, and takes single `fields` out of it: paths
+    /// of names, each with a closed kind in the tool's manifest and named by the policy that the owner signed. The
+    /// host shows the model what comes back, and nothing else of the output; where that is not enough, the whole of
+    /// it is still [`Session::result`]'s to record.
+    ///
+    /// Nothing is recorded unless the manifest has a kind for every field.
+    pub fn extract(
+        &self,
+        gate: &Gate,
+        decision: EntryId,
+        output: impl Into<Output>,
+        fields: Vec<String>,
+    ) -> Ticket<Vec<Extracted>> {
+        let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
+        let Output { text, structured } = output.into();
+        self.store().run(move |step| {
+            let (call, asked) = allowed(step, id, decision)?;
+            let tool = gate.tool(&asked.tool).tool;
+            let shapes = fields.into_iter().map(|field| match tool.closed_output.get(&field) {
+                Some(shape) => Ok((shape.clone(), field)),
+                None => Err(StoreError::NoShape(field)),
+            });
+            let shapes: Vec<(Shape, String)> = shapes.collect::<Result<_, _>>()?;
+            let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
+            if traced.answered.contains(&decision) {
+                return Err(AskError::UnknownEntry(call).into());
+            }
+            let content = Content::new(text.as_str())?;
+            let request = Request::Withhold { call, content: Recorded::New(content.commitment()) };
+            let evidence = Observation::tool_output(call, text.as_str()).screened().evidence;
+            let evidence = evidence.into_iter().collect();
+            let withheld = step.ask(Actor::Session(id), request, Some(&content), evidence)?;
+            step.remember_text(id, withheld.seq, &text)?;
+            let mut extracted = Vec::with_capacity(shapes.len());
+            for (shape, field) in shapes {
+                let found = structured.as_ref().and_then(|output| at(output, &field));
+                let taken = found.and_then(|value| shape.take(value));
+                let asked = Extract { call, output: withheld.seq, field, shape, value: None };
+                let one = take(step, id, asked, taken.as_ref())?;
+                if let Some(value) = &one.value {
+                    // As an argument it is still what the tool said.
+                    traced.heard.untrusted(withheld.seq, value);
+                }
+                extracted.push(one);
+            }
+            Ok(extracted)
+        })
+    }
+}
+
+/// Asks for one field, with what was found there.
+fn take(
+    step: &mut Transaction<'_>,
+    session: SessionId,
+    mut extract: Extract,
+    taken: Option<&Taken>,
+) -> Result<Extracted, StoreError> {
+    let content = taken.map(|taken| Content::new(taken.as_str())).transpose()?;
+    extract.value = content.as_ref().map(|content| Recorded::New(content.commitment()));
+    let field = extract.field.clone();
+    let request = Request::Extract(Box::new(extract));
+    let receipt = step.ask(Actor::Session(session), request, content.as_ref(), Vec::new())?;
+    let taken = taken.filter(|_| receipt.answer == Answer::Done);
+    Ok(Extracted { field, value: taken.map(|taken| taken.as_str().to_owned()), receipt })
+}
+
+/// The value at the end of a path of names.
+fn at<'a>(output: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(output, |value, name| value.as_object()?.get(name))
+}
