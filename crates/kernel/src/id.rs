@@ -94,6 +94,16 @@ id!(
     StoreId,
     "store"
 );
+id!(
+    /// One incident: from its indicators to its certificate.
+    IncidentId,
+    "incident"
+);
+id!(
+    /// One recovery certificate.
+    CertificateId,
+    "cert"
+);
 
 /// The position of an entry in the record, counted from 0. Parents are named by it, so an
 /// entry can only ever point backwards and the graph cannot have a cycle.

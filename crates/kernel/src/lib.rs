@@ -13,8 +13,10 @@
 //! - [`route`]: where a suspicious text may go.
 //! - [`tool`]: which calls may run.
 //! - [`audit`]: the Merkle tree over the records, and signed checkpoints.
+//! - [`certificate`]: what a recovery did, signed so that a stranger can verify it.
 
 pub mod audit;
+pub mod certificate;
 pub mod context;
 pub mod digest;
 pub mod id;

@@ -1,0 +1,235 @@
+//! The entries of an incident: what it reached, what was done to each, what is left.
+//!
+//! Fields are declared in the order of RFC 8785, which is that of the alphabet: a section's derived JSON is then its
+//! canonical form.
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::id::Seq;
+
+/// What was done to an entry, the mildest first.
+///
+/// Source: RVU §3.4; DESIGN section 3, Plan and actions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Nothing.
+    None,
+    /// Marked.
+    Flag,
+    /// Out of every retrieval path, and restorable.
+    Quarantine,
+    /// Destroyed, but for its commitment.
+    Purge,
+    /// Purged, and its adapters unloaded.
+    Evict,
+}
+
+impl Action {
+    /// The name used in certificates.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Flag => "flag",
+            Self::Quarantine => "quarantine",
+            Self::Purge => "purge",
+            Self::Evict => "evict",
+        }
+    }
+}
+
+/// What an entry is.
+///
+/// Source: DESIGN section 1, entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Something said to the model.
+    Message,
+    /// Something the model said.
+    Completion,
+    /// A tool call.
+    ToolCall,
+    /// The answer of a tool.
+    ToolOutput,
+    /// Documents from an index.
+    Retrieval,
+    /// An item that was read.
+    MemoryRead,
+    /// An item that was written, promoted or deleted.
+    MemoryWrite,
+    /// A change of a file.
+    FileChange,
+    /// An adapter was loaded.
+    AdapterLoad,
+    /// An adapter was unloaded.
+    AdapterUnload,
+    /// An adapter was fused into its base.
+    AdapterFuse,
+    /// Any other decision.
+    Decision,
+}
+
+/// How the closure was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ClosureMode {
+    /// Forward along derivation, without a limit.
+    #[serde(rename = "causal")]
+    Causal,
+    /// The paper's first: both directions, ten hops.
+    #[serde(rename = "rvu-v1")]
+    RvuV1,
+    /// The paper's second: the same, and across adapters.
+    #[serde(rename = "rvu-v2")]
+    RvuV2,
+}
+
+/// What the incident reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Closure {
+    /// At how many members a limit stopped the walk: 0 where there is none.
+    pub frontier: u64,
+    /// Every member, flagged, spared and untouched ones too.
+    pub members: Vec<Seq>,
+    /// How it was taken.
+    pub mode: ClosureMode,
+    /// Ancestors of the seeds: where it may have come from. Nothing was done to them.
+    pub possible_origins: Vec<Seq>,
+    /// The members that the evidence points at.
+    pub seeds: Vec<Seq>,
+}
+
+/// One member of the closure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestEntry {
+    /// What the plan orders.
+    pub action: Action,
+    /// The adapters it was made under, by the hash of their weights.
+    pub adapters: Vec<Digest>,
+    /// `SHA-256(salt ‖ bytes)` of its content, where it has one.
+    pub commitment: Option<Digest>,
+    /// Whether that was done.
+    pub done: bool,
+    /// Its position in the log.
+    pub entry: Seq,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// How many entries have one action.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Count {
+    /// How many of them are done.
+    pub done: u64,
+    /// How many the plan orders.
+    pub planned: u64,
+}
+
+/// The manifest, counted by action.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Totals {
+    /// Evictions.
+    pub evict: Count,
+    /// Flags.
+    pub flag: Count,
+    /// Entries left as they are.
+    pub none: Count,
+    /// Purges.
+    pub purge: Count,
+    /// Quarantines.
+    pub quarantine: Count,
+}
+
+impl Totals {
+    /// Counts these entries.
+    pub fn of(entries: &[ManifestEntry]) -> Self {
+        let mut totals = Self::default();
+        for entry in entries {
+            let count = match entry.action {
+                Action::None => &mut totals.none,
+                Action::Flag => &mut totals.flag,
+                Action::Quarantine => &mut totals.quarantine,
+                Action::Purge => &mut totals.purge,
+                Action::Evict => &mut totals.evict,
+            };
+            count.planned += 1;
+            count.done += u64::from(entry.done);
+        }
+        totals
+    }
+}
+
+/// What was reached and what was done to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuntimeRecovery {
+    /// What the incident reached.
+    pub closure: Closure,
+    /// One for each member, in the same order.
+    pub manifest_entries: Vec<ManifestEntry>,
+    /// The same, counted.
+    pub totals: Totals,
+}
+
+impl RuntimeRecovery {
+    /// Counts the manifest.
+    pub fn new(closure: Closure, manifest_entries: Vec<ManifestEntry>) -> Self {
+        let totals = Totals::of(&manifest_entries);
+        Self { closure, manifest_entries, totals }
+    }
+}
+
+/// A member that says nothing which trusted entries had not said before.
+///
+/// Source: DESIGN section 3, Closure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spared {
+    /// The trusted entries outside the closure that hold all it says.
+    pub covered_by: Vec<Seq>,
+    /// The member.
+    pub entry: Seq,
+}
+
+/// Something that left the machine and cannot be taken back.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Effect {
+    /// The commitment of the call's arguments, where they were kept.
+    pub arguments: Option<Digest>,
+    /// The call.
+    pub entry: Seq,
+    /// What happened, for the reader.
+    pub summary: String,
+    /// The tool.
+    pub tool: String,
+}
+
+/// An action that the plan ordered and that is not done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unfinished {
+    /// The action.
+    pub action: Action,
+    /// To which entry.
+    pub entry: Seq,
+    /// Why it is not done.
+    pub why: String,
+}
+
+/// What is left.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Residual {
+    /// What cannot be undone.
+    pub effects: Vec<Effect>,
+    /// The members that are in quarantine.
+    pub quarantined: Vec<Seq>,
+    /// What is not done.
+    pub unfinished: Vec<Unfinished>,
+}
