@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::Verified;
-use super::adapters::{EvictionMethod, Evicted, Fused, StillLoaded};
+use super::adapters::{Evicted, EvictionMethod, Fused, StillLoaded};
 use super::entries::{Action, ClosureMode, Effect, ManifestEntry, Spared};
 use super::log::{Break, Included};
 use super::risk::Risk;

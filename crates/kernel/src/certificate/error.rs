@@ -110,7 +110,9 @@ pub enum CertificateError {
     #[error("the parts do not agree; do not trust the file")]
     Disagreement(#[from] Disagreement),
     /// The log key is not one that the owner certified for this store.
-    #[error("the owner did not certify the log key of the checkpoint {which}; do not trust the file")]
+    #[error(
+        "the owner did not certify the log key of the checkpoint {which}; do not trust the file"
+    )]
     LogKey {
         /// Which checkpoint.
         which: Which,
@@ -133,7 +135,9 @@ pub enum CertificateError {
         found: LogName,
     },
     /// The later log is not the earlier one continued.
-    #[error("the log after the recovery does not continue the one before; keep both checkpoints as evidence")]
+    #[error(
+        "the log after the recovery does not continue the one before; keep both checkpoints as evidence"
+    )]
     Consistency(#[source] ProofError),
     /// The log does not hold this record of the recovery.
     #[error("the log after the recovery does not hold the record {seq}; do not trust the file")]
@@ -161,7 +165,9 @@ pub enum CertificateError {
         expected: StoreId,
     },
     /// Older than what is known, or one is missing between.
-    #[error("it does not follow the certificate `{expected}`; ask for the newest, and for any between")]
+    #[error(
+        "it does not follow the certificate `{expected}`; ask for the newest, and for any between"
+    )]
     NotNext {
         /// The certificate that it follows.
         found: Option<Digest>,

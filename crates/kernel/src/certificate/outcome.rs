@@ -70,10 +70,7 @@ impl Outcome {
         let adapters = &recovery.adapter_attestation;
         let counted = [
             (Missing::ClosureTruncated, recovery.runtime_recovery.closure.frontier),
-            (
-                Missing::ActionsUnfinished,
-                manifest.iter().map(|entry| u64::from(!entry.done)).sum(),
-            ),
+            (Missing::ActionsUnfinished, manifest.iter().map(|entry| u64::from(!entry.done)).sum()),
             (Missing::AdaptersUnfinished, adapters.unfinished.len() as u64),
             (Missing::AdaptersFused, adapters.fusion_warnings.len() as u64),
             (Missing::ProbesFailed, probes.count(Verdict::Fail)),

@@ -136,7 +136,8 @@ impl RiskScores {
             (_, Some(influence)) => influence.measured || influence.ppm == unknown,
             (RiskMode::Default, None) => true,
         };
-        let certain = self.mode == RiskMode::RvuV2 || !by_name || risk.contamination_ppm == Ppm::ONE;
+        let certain =
+            self.mode == RiskMode::RvuV2 || !by_name || risk.contamination_ppm == Ppm::ONE;
         as_the_mode_says && certain && self.adds_up(risk)
     }
 
