@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use base64ct::{Base64, Encoding};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::MAX_BYTES;
 use super::error::{CertificateError, Part};
@@ -15,8 +15,8 @@ use crate::digest::Digest;
 /// The type of an in-toto Statement.
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 
-/// The envelope as JSON. Fields are declared in the order of RFC 8785, so the derived JSON is canonical.
-#[derive(Serialize, Deserialize)]
+/// The envelope as it is read. It is written by [`render`].
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Envelope<'a> {
     #[serde(borrow)]
@@ -27,7 +27,7 @@ struct Envelope<'a> {
     signatures: Vec<Signed<'a>>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Signed<'a> {
     #[serde(borrow)]
@@ -52,19 +52,12 @@ pub fn signing_bytes(payload: &[u8]) -> Vec<u8> {
 /// Signs a payload. Returns the file.
 pub(super) fn seal(payload: &str, key: &SigningKey) -> Result<Vec<u8>, CertificateError> {
     let signature = key.sign(&signing_bytes(payload.as_bytes())).to_bytes();
-    let signed = Signed {
-        keyid: key_id(&key.verifying_key()).into(),
-        sig: Base64::encode_string(&signature).into(),
-    };
-    let file = to_json(&Envelope {
-        payload: Base64::encode_string(payload.as_bytes()).into(),
-        payload_type: PAYLOAD_TYPE.into(),
-        signatures: vec![signed],
-    })?;
+    let payload = Base64::encode_string(payload.as_bytes());
+    let file = render(&payload, &key_id(&key.verifying_key()), &Base64::encode_string(&signature));
     if file.len() > MAX_BYTES {
         return Err(CertificateError::TooLarge { bytes: file.len() });
     }
-    Ok(file)
+    Ok(file.into_bytes())
 }
 
 /// The payload of a file that `key` signed, still unread.
@@ -85,7 +78,7 @@ pub(super) fn open(file: &[u8], key: &VerifyingKey) -> Result<Vec<u8>, Certifica
     if signed.keyid != expected {
         return Err(CertificateError::OtherKey { found: signed.keyid.to_string(), expected });
     }
-    if to_json(&envelope)? != file {
+    if render(&envelope.payload, &signed.keyid, &signed.sig).as_bytes() != file {
         return Err(CertificateError::NotCanonical { part: Part::Envelope });
     }
     // The decoder takes one spelling only: padding must be there and unused bits must be zero.
@@ -100,8 +93,11 @@ pub(super) fn open(file: &[u8], key: &VerifyingKey) -> Result<Vec<u8>, Certifica
     Ok(payload)
 }
 
-fn to_json(envelope: &Envelope<'_>) -> Result<Vec<u8>, CertificateError> {
-    serde_json::to_vec(envelope).map_err(malformed)
+/// The one form of an envelope, which is RFC 8785. A field with a character that JSON escapes is not what was read.
+fn render(payload: &str, key_id: &str, signature: &str) -> String {
+    format!(
+        r#"{{"payload":"{payload}","payloadType":"{PAYLOAD_TYPE}","signatures":[{{"keyid":"{key_id}","sig":"{signature}"}}]}}"#
+    )
 }
 
 fn malformed(cause: serde_json::Error) -> CertificateError {

@@ -9,7 +9,6 @@
 //!
 //! Source: RVU §3.8, "signature"; PRIOR-ART 1.2, Certificate v2.
 
-use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::STATEMENT_TYPE;
@@ -29,39 +28,55 @@ pub(super) fn digest(statement: &str) -> Option<(Range<usize>, Digest)> {
     let value = at + MEMBER.len()..at + MEMBER.len() + HEX_DIGITS;
     // The member is never the last: it is cut out with the comma behind it.
     let after = predicate.get(value.end..)?.strip_prefix("\",")?;
-    let mut text = String::with_capacity(predicate.len() + predicate.len() / 4);
+    let mut text = Vec::with_capacity(predicate.len() + predicate.len() / 4);
     // Both halves begin outside a string.
     python_form(predicate.get(..at)?, &mut text);
     python_form(after, &mut text);
-    Some((value.start + head.len()..value.end + head.len(), Digest::of(text.as_bytes())))
+    Some((value.start + head.len()..value.end + head.len(), Digest::of(&text)))
 }
 
 /// Rewrites canonical JSON as Python's `json.dumps` writes it: a blank after each comma and colon, and no character
 /// that is not printable ASCII.
-fn python_form(canonical: &str, text: &mut String) {
+fn python_form(canonical: &str, text: &mut Vec<u8>) {
     let mut in_string = false;
-    let mut escaped = false;
-    let mut copied = 0;
-    for (at, c) in canonical.char_indices() {
+    for (index, between_quotes) in canonical.split('"').enumerate() {
+        if index > 0 {
+            text.push(b'"');
+        }
+        if in_string {
+            ascii_only(between_quotes, text);
+            let backslashes = between_quotes.bytes().rev().take_while(|byte| *byte == b'\\');
+            in_string = backslashes.count() % 2 == 1;
+        } else {
+            spaced(between_quotes, text);
+            in_string = true;
+        }
+    }
+}
+
+fn spaced(punctuation: &str, text: &mut Vec<u8>) {
+    for byte in punctuation.bytes() {
+        text.push(byte);
+        if matches!(byte, b',' | b':') {
+            text.push(b' ');
+        }
+    }
+}
+
+fn ascii_only(string: &str, text: &mut Vec<u8>) {
+    if string.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.extend_from_slice(string.as_bytes());
+    }
+    for c in string.chars() {
         match c {
-            ',' | ':' if !in_string => {
-                text.push_str(&canonical[copied..=at]);
-                text.push(' ');
-                copied = at + 1;
-            }
-            '"' if !escaped => in_string = !in_string,
-            ' '..='~' => {}
+            ' '..='~' => text.extend(c.encode_utf8(&mut [0; 4]).bytes()),
             _ => {
-                text.push_str(&canonical[copied..at]);
                 for unit in c.encode_utf16(&mut [0; 2]) {
-                    let _ = write!(text, "\\u{unit:04x}");
+                    text.extend(format!("\\u{unit:04x}").bytes());
                 }
-                copied = at + c.len_utf8();
             }
         }
-        escaped = c == '\\' && !escaped;
     }
-    text.push_str(&canonical[copied..]);
 }
 
 #[cfg(test)]
@@ -76,9 +91,9 @@ mod tests {
             ("[\"é\u{7f}\u{1f980}\\n\"]", r#"["\u00e9\u007f\ud83e\udd80\n"]"#),
         ];
         for (canonical, expected) in cases {
-            let mut text = String::new();
+            let mut text = Vec::new();
             python_form(canonical, &mut text);
-            assert_eq!(text, expected);
+            assert_eq!(String::from_utf8(text).unwrap(), expected);
         }
     }
 

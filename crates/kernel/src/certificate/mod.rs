@@ -54,7 +54,7 @@ pub use self::envelope::{PAYLOAD_TYPE, key_id, signing_bytes};
 pub use self::error::{CertificateError, Part, Which};
 pub use self::statement::{PREDICATE_TYPE, STATEMENT_TYPE};
 
-/// The largest file that is read or written, in bytes: about 200,000 entries.
+/// The largest file that is read or written, in bytes: enough for 100,000 entries.
 pub const MAX_BYTES: usize = 64 << 20;
 
 /// The largest integer that every reader of JSON tells from its neighbours: 2⁵³ − 1.

@@ -63,8 +63,6 @@ pub struct Risk {
     pub influence: Option<Influence>,
     /// The score R.
     pub score_ppm: Ppm,
-    /// How far the term below may be off: 0 where it was counted.
-    pub share_error_ppm: Ppm,
     /// The term |C({e})| / |V|: the share of the store that it reaches.
     pub share_ppm: Ppm,
 }
@@ -103,6 +101,8 @@ pub struct RiskScores {
     pub entries: Vec<Risk>,
     /// How they are made.
     pub mode: RiskMode,
+    /// How far the most uncertain share may be off: 0 where all were counted.
+    pub share_error_ppm: Ppm,
     /// The tiers.
     pub tiers: Tiers,
     /// The weights.

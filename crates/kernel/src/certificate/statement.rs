@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use super::adapters::AdapterAttestation;
@@ -101,19 +102,22 @@ pub(super) fn write(recovery: &Recovery) -> Result<String, CertificateError> {
 
 /// Reads a payload that must be exactly what [`write`] writes; whether its parts agree is checked elsewhere.
 pub(super) fn read(payload: &[u8]) -> Result<Certificate, CertificateError> {
-    let statement = match serde_json::from_slice::<Statement<'static>>(payload) {
+    let text = std::str::from_utf8(payload)
+        .map_err(|cause| malformed(serde_json::Error::custom(cause)))?;
+    let statement = match serde_json::from_str::<Statement<'static>>(text) {
         Ok(statement) => statement,
-        Err(cause) => return Err(refusal(payload, cause)),
+        Err(cause) => return Err(refusal(text, cause)),
     };
     check_types(&statement.kind, &statement.predicate_type)?;
-    if serde_json::to_vec(&statement).map_err(malformed)? != payload {
+    let mut canonical = Vec::with_capacity(text.len());
+    serde_json::to_writer(&mut canonical, &statement).map_err(malformed)?;
+    if canonical != payload {
         return Err(CertificateError::NotCanonical { part: Part::Statement });
     }
     if statement.predicate.version != VERSION {
         return Err(CertificateError::Version { found: statement.predicate.version });
     }
-    let text = std::str::from_utf8(payload).ok();
-    let digest = text.and_then(manifest::digest).map(|(_, digest)| digest);
+    let digest = manifest::digest(text).map(|(_, digest)| digest);
     if digest != Some(statement.predicate.manifest_digest) {
         return Err(CertificateError::ManifestDigest);
     }
@@ -125,8 +129,8 @@ pub(super) fn read(payload: &[u8]) -> Result<Certificate, CertificateError> {
 }
 
 /// Why a payload is no statement of ours: of another type, or not of its own.
-fn refusal(payload: &[u8], cause: serde_json::Error) -> CertificateError {
-    let types = serde_json::from_slice::<Head>(payload);
+fn refusal(text: &str, cause: serde_json::Error) -> CertificateError {
+    let types = serde_json::from_str::<Head>(text);
     match types.map(|head| check_types(&head.kind, &head.predicate_type)) {
         Ok(Err(other_type)) => other_type,
         Ok(Ok(())) | Err(_) => malformed(cause),

@@ -138,7 +138,6 @@ pub fn risk(
         floor,
         influence,
         score_ppm: ppm(u32::try_from(sum / weight).expect("a share")),
-        share_error_ppm: Ppm::ZERO,
         share_ppm: ppm(share),
     }
 }
@@ -147,6 +146,7 @@ pub fn scores(entries: Vec<Risk>) -> RiskScores {
     RiskScores {
         entries,
         mode: RiskMode::Default,
+        share_error_ppm: Ppm::ZERO,
         tiers: Tiers {
             evict_ppm: ppm(900_000),
             flag_ppm: ppm(300_000),
