@@ -121,12 +121,9 @@ impl<'de> Visitor<'de> for Strict {
         })
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
+        only_characters(value)?;
         Ok(Value::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
@@ -140,6 +137,7 @@ impl<'de> Visitor<'de> for Strict {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
+            only_characters(&name)?;
             let value = members.next_value_seed(Self)?;
             if object.contains_key(&name) {
                 return Err(A::Error::custom(format_args!(
@@ -149,6 +147,18 @@ impl<'de> Visitor<'de> for Strict {
             object.insert(name, value);
         }
         Ok(Value::Object(object))
+    }
+}
+
+/// Refuses the code points that will never be characters, which readers drop or replace.
+fn only_characters<E: serde::de::Error>(text: &str) -> Result<(), E> {
+    let is_none =
+        |c: &char| matches!(u32::from(*c), 0xFDD0..=0xFDEF) || u32::from(*c) & 0xFFFE == 0xFFFE;
+    match text.chars().find(is_none) {
+        None => Ok(()),
+        Some(c) => {
+            Err(E::custom(format_args!("{} is no character; leave it out", c.escape_unicode())))
+        }
     }
 }
 
@@ -178,6 +188,9 @@ mod tests {
             (r#"{"n": 9007199254740993.0}"#, "2⁵³"),
             (r#"{"n": 1e400}"#, ""),
             (r#"{"s": "\ud800"}"#, ""),
+            (r#"{"s": "\uffff"}"#, "no character"),
+            (r#"{"\ufdd0": 1}"#, "no character"),
+            ("{\"s\": \"\u{10FFFE}\"}", "no character"),
             (r#"{"a": 1} {"a": 2}"#, ""),
             (r"[1]", ""),
             (r#""text""#, ""),
