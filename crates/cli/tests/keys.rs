@@ -217,7 +217,7 @@ fn limits_are_shown_previewed_and_set() {
     insta::assert_snapshot!(limits(&wanted, &[]), @"Would set the limits to any number of changes, proposals wait 2 d, a session takes out 256 bits (now 10 changes in 60 s, proposals wait 24 h, a session takes out 256 bits). Nothing was changed; add --apply to do it.");
     let apply = [&wanted[..], &["--apply"]].concat();
     insta::assert_snapshot!(limits(&apply, &[OWNER_PASSPHRASE]), @"accepted: the limits are any number of changes, proposals wait 2 d, a session takes out 256 bits. e-ID");
-    insta::assert_snapshot!(limits(&["--json"], &[]), @r#"{"changes":null,"window_ms":90000,"proposal_ttl_ms":172800000}"#);
+    insta::assert_snapshot!(limits(&["--json"], &[]), @r#"{"changes":null,"window_ms":90000,"proposal_ttl_ms":172800000,"extracted_bits":256}"#);
 }
 
 #[test]

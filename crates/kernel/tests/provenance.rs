@@ -1,5 +1,8 @@
 //! Where the arguments of a call come from: what the user said decides, whatever untrusted text says.
 
+mod common;
+
+use common::disguise::{DISGUISES, disguised, naively_said};
 use custody_kernel::id::Seq;
 use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::heard::Heard;
@@ -77,6 +80,34 @@ fn a_sink_is_the_users_only_where_the_user_said_it_whole() {
     for (sink, said, value, expected) in cases {
         let found = origin(sink, &value, &heard(said, &[]));
         assert_eq!(found == Origin::User, expected, "{value} after `{said}`: {found:?}");
+    }
+}
+
+#[test]
+fn a_part_of_what_the_user_said_is_not_what_the_user_said() {
+    let cases = [
+        (Sink::Path, "Delete logs/*.tmp", json!("logs")),
+        (Sink::Path, "Delete logs/*.tmp", json!("logs/")),
+        (Sink::Path, "Delete {folder}/a.txt", json!("/a.txt")),
+        (Sink::Path, "Delete report(1).pdf", json!("report")),
+        (Sink::Path, "Delete report*", json!("report")),
+        (Sink::Url, "Read https://a.example/{id}/x", json!("https://a.example")),
+        (Sink::Url, "Read https://a.example/x(1)", json!("https://a.example/x")),
+        (Sink::Url, "Read https://a.example/*", json!("https://a.example/")),
+        (Sink::Amount, "Pay 50 thousand dollars", json!(50)),
+        (Sink::Amount, "Pay five thousand dollars", json!(1000)),
+        (Sink::Amount, "Pay two hundred dollars", json!(100)),
+        (Sink::Amount, "Pay twenty five dollars", json!(5)),
+        (Sink::Amount, "Pay 1 000 dollars", json!(1)),
+        (Sink::Account, "Pay to 3704 0044", json!("3704")),
+        // Spelled longer, a short value is no less short.
+        (Sink::Amount, "I am 50 and like long walks by the sea. Pay.", json!("50.00")),
+        (Sink::Id, "Delete the 13 oldest mails.", json!("13.0")),
+        (Sink::Other, "Is it true that Ann is back? Share it.", json!(true)),
+    ];
+    for (sink, said, value) in cases {
+        let found = origin(sink, &value, &heard(said, &[]));
+        assert_ne!(found, Origin::User, "{value} after `{said}`");
     }
 }
 
@@ -201,53 +232,6 @@ fn a_value_of_a_fixed_list_is_named_by_what_people_call_it() {
     }
 }
 
-/// Whether `said` holds `value` whole, as a reader without any index would look.
-fn naively_said(said: &str, value: &str) -> bool {
-    let fold = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-    let (said, value) = (fold(said), fold(value));
-    let digits = |text: &str| text.replace([',', '$', '€'], "");
-    let bare = |text: &str| {
-        let text = text.trim_end_matches('/');
-        let text = text.strip_prefix("https://").or(text.strip_prefix("http://")).unwrap_or(text);
-        text.trim_matches(|c: char| ".,;:!?()".contains(c)).to_owned()
-    };
-    let is_number = digits(&value).parse::<f64>().is_ok();
-    let as_number = |word: &str| digits(bare(word).as_str()).parse::<f64>().ok();
-    said.match_indices(&value).any(|(at, _)| {
-        let before = said[..at].chars().next_back();
-        let after = said[at + value.len()..].chars().next();
-        let is_free = |c: Option<char>| !c.is_some_and(char::is_alphanumeric);
-        !value.is_empty() && is_free(before) && is_free(after)
-    }) || said.split(' ').any(|word| bare(word) == bare(&value))
-        || (is_number && said.split(' ').any(|word| as_number(word) == digits(&value).parse().ok()))
-}
-
-/// What an attacker makes of a value to bring it past a comparison.
-fn disguised(value: &str, by: u8, other: &str) -> String {
-    let half = value.char_indices().nth(value.chars().count() / 2).map_or(0, |(at, _)| at);
-    let (left, right) = value.split_at(half);
-    match by {
-        0 => value.to_owned(),
-        1 => value.to_uppercase(),
-        2 => value.replace('a', "\u{430}").replace('e', "\u{435}"),
-        3 => format!("{left}\u{200B}{right}"),
-        4 => value.bytes().map(|byte| format!("%{byte:02x}")).collect(),
-        5 => format!("{other}{value}"),
-        6 => format!("{value}{other}"),
-        7 => left.to_owned(),
-        8 => right.to_owned(),
-        9 => format!("{left} {right}"),
-        10 => format!("{right}{left}"),
-        11 => value.chars().map(|c| char::from_u32(u32::from(c) + 0xFEE0).unwrap_or(c)).collect(),
-        12 => format!("{value}@{other}"),
-        13 => format!("https://{value}@{other}/"),
-        14 => format!("{other}.{value}"),
-        15 => format!("{value}.{other}"),
-        16 => format!("{value}?{other}"),
-        _ => value.chars().rev().collect(),
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
@@ -256,7 +240,7 @@ proptest! {
     fn no_disguise_makes_an_untrusted_value_the_users(
         said in "(Please (pay|write to|open|read) ){0,1}([a-e]{1,4}(@|\\.|-|/| |, )){1,8}[a-e0-9]{1,5}[.!]{0,1}",
         page in "([a-e]{1,4}(@|\\.|-|/| |:)){0,6}[a-e0-9]{1,6}",
-        by in 0..18_u8,
+        by in 0..DISGUISES,
         other in "[a-e0-9]{1,5}",
         sink in prop::sample::select(&Sink::ALL[..]),
         from_user in any::<bool>(),
@@ -283,6 +267,24 @@ proptest! {
     }
 
     #[test]
+    fn a_word_that_goes_on_is_not_the_users(
+        word in "[f-m]{4,8}",
+        joint in prop::sample::select(&["/", "/*", ".", ".*", "@", "-", "_", "\\", "*", "{", "(", "$", "%", "\u{200B}"][..]),
+        rest in "[a-e0-9]{1,5}",
+        comes_first in any::<bool>(),
+    ) {
+        let joint: String = if comes_first { joint.into() } else { joint.replace('{', "}").replace('(', ")") };
+        let said = if comes_first {
+            format!("Take {word}{joint}{rest} now")
+        } else {
+            format!("Take {rest}{joint}{word} now")
+        };
+        // A currency sign stands in front of what it counts.
+        prop_assume!(comes_first || joint != "$");
+        prop_assert_ne!(origin(Sink::Path, &json!(word), &heard(&said, &[])), Origin::User, "`{}`", said);
+    }
+
+    #[test]
     fn a_word_the_user_said_is_the_users(
         before in "[a-z ]{0,20}",
         word in "[a-z]{4,12}(@[a-z]{2,8}\\.(com|org)|\\.txt|-[0-9]{1,4}|)",
@@ -295,6 +297,10 @@ proptest! {
     #[test]
     fn tracing_ends_on_any_text(said in ".{0,200}", page in ".{0,200}", value in ".{0,60}") {
         let heard = heard(&said, &[&page]);
-        let _ = traced(&Tool::unknown(), &json!({ "x": value, "y": { value: [said, page] } }), &heard);
+        let arguments = json!({ "x": value, "y": { value: [said, page] } });
+        // What is no I-JSON is never traced.
+        if let Ok(arguments) = Arguments::parse(&arguments.to_string()) {
+            prop_assert_eq!(leaves(&Tool::unknown(), &arguments, &heard).len(), 4);
+        }
     }
 }

@@ -70,10 +70,11 @@ impl Heard {
             });
         }
         let values = spelling::numbers(&text).into_iter().chain(spelling::dates(&text));
-        for Spelled { form, at } in values {
+        // What is cut off at a bracket or sign was said as part of something longer.
+        for Spelled { form, at } in values.filter(|spelled| stands_whole(&text, &spelled.at)) {
             self.spelled.entry(form).or_default().push((index, at));
         }
-        for at in spelling::words(&text) {
+        for at in spelling::words(&text).into_iter().filter(|at| stands_whole(&text, at)) {
             let word = text.get(at).unwrap_or_default();
             self.addresses.extend(spelling::address(word).or_else(|| spelling::url(word)));
         }
@@ -108,10 +109,20 @@ impl Heard {
     /// Source: DESIGN section 3, leaf provenance.
     pub(super) fn user_said(&self, value: &str, nouns: &[String]) -> bool {
         let value = tidy(value);
-        let is_short = value.chars().count() <= SHORT;
-        let fits = |text: usize, at: Range<usize>| !is_short || self.has_noun(text, at, nouns);
-        self.places(&value, Case::Counts).into_iter().any(|(text, at)| fits(text, at))
-            || self.respelled(&value).iter().any(|(text, at)| fits(*text, at.clone()))
+        // `true` stands in texts as a word like any other.
+        let is_short =
+            |word: &str| word.chars().count() <= SHORT || matches!(word, "true" | "false");
+        let fits = |is_short: bool, text: usize, at: Range<usize>| {
+            !is_short || self.has_noun(text, at, nouns)
+        };
+        let found = self.places(&value, Case::Counts);
+        if found.into_iter().any(|(text, at)| fits(is_short(&value), text, at)) {
+            return true;
+        }
+        // However long it is spelled: `13.00` is `13`.
+        let (form, places) = self.respelled(&value);
+        let is_short = is_short(&value) || is_short(&form);
+        places.iter().any(|(text, at)| fits(is_short, *text, at.clone()))
             || self.is_address_said(&value)
     }
 
@@ -160,10 +171,11 @@ impl Heard {
         places.iter().filter_map(stands).collect()
     }
 
-    /// Where the user spelled the number or date `value` in another way.
-    fn respelled(&self, value: &str) -> &[(usize, Range<usize>)] {
-        let form = spelling::number(value).or_else(|| spelling::date(value));
-        form.and_then(|form| self.spelled.get(&form)).map_or(&[], Vec::as_slice)
+    /// The one form of the number or date `value`, and where the user spelled it in any way.
+    fn respelled(&self, value: &str) -> (String, &[(usize, Range<usize>)]) {
+        let form = spelling::number(value).or_else(|| spelling::date(value)).unwrap_or_default();
+        let places = self.spelled.get(&form).map_or(&[][..], Vec::as_slice);
+        (form, places)
     }
 
     fn is_address_said(&self, value: &str) -> bool {

@@ -7,10 +7,16 @@ use base64ct::{Base64Unpadded, Base64UrlUnpadded, Encoding as _};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
+use super::spelling::number_word;
+
 /// The shortest run that is tried as base64, in characters.
 const MIN_BASE64: usize = 8;
 /// Characters that hold a word together: `a.b`, `a-b`, `a@b`.
 const JOINERS: &str = ".-_/\\:@~+=&%?#";
+/// Characters that end what stands before them, if no joiner went on.
+const CLOSERS: &str = ",;!)]}>\"'`“”‘’«»|–—";
+/// The longest neighbour of a number that is read as one more part of it, in characters.
+const MAX_NUMBER: usize = 24;
 
 /// `text` in its composed form, without blanks at the ends; a run of blanks is one space, or one line break
 /// if it holds one.
@@ -65,13 +71,22 @@ pub(super) fn folded_words(text: &str) -> impl Iterator<Item = (usize, Cow<'_, s
     })
 }
 
-/// Whether the bytes `at` of `text` are no part of something longer: of a word, an address, a path, a
+/// Whether the bytes `at` of `text` are no part of something longer: of a word, an address, a path, a pattern, a
 /// number, a percentage.
 pub(super) fn stands_whole(text: &str, at: &Range<usize>) -> bool {
     let before = text.get(..at.start).unwrap_or_default();
     let after = text.get(at.end..).unwrap_or_default();
     let value = text.get(at.clone()).unwrap_or_default();
-    !is_joined_before(before, value) && !is_joined_after(after, value)
+    // Between stars on both sides it is emphasised; with one on one side it is a pattern.
+    let is_emphasised = before.ends_with('*') && after.starts_with('*');
+    let (before, after) = if is_emphasised {
+        (before.trim_end_matches('*'), after.trim_start_matches('*'))
+    } else {
+        (before, after)
+    };
+    !is_joined_before(before, value)
+        && !is_joined_after(after, value)
+        && !is_part_of_number(before, value, after)
 }
 
 fn is_joined_before(before: &str, value: &str) -> bool {
@@ -84,6 +99,8 @@ fn is_joined_before(before: &str, value: &str) -> bool {
         Some('#' | '@') => beyond.is_some_and(|c| is_word(c) || JOINERS.contains(c)),
         Some(',') => beyond.is_some_and(|c| c.is_ascii_digit()) && starts_with_digit(value),
         Some('\'' | '’') => beyond.is_some_and(is_word),
+        // What is filled in goes on: `{folder}/a.txt`, `*.txt`.
+        Some(')' | ']' | '}' | '*') => true,
         Some(c) => JOINERS.contains(c),
     }
 }
@@ -91,19 +108,80 @@ fn is_joined_before(before: &str, value: &str) -> bool {
 fn is_joined_after(after: &str, value: &str) -> bool {
     let mut ahead = after.chars();
     let (touching, beyond, third) = (ahead.next(), ahead.next(), ahead.next());
-    let goes_on = beyond.is_some_and(|c| is_word(c) || JOINERS.contains(c));
+    // Only the end of a sentence, of a line or of what is quoted ends a path that a slash or point went on with.
+    let goes_on = beyond.is_some_and(|c| !c.is_whitespace() && !CLOSERS.contains(c));
     match touching {
         None => false,
         Some(c) if is_word(c) => true,
-        Some('%' | '+' | '#') => true,
+        Some('%' | '+' | '#' | '*') => true,
+        // What is filled in: `report(1).pdf`, `report{1,2}`, `report$DAY`.
+        Some('(' | '[' | '{' | '<') => goes_on,
+        Some('$') => beyond.is_some_and(|c| is_word(c) || matches!(c, '(' | '{')),
         Some(',') => beyond.is_some_and(|c| c.is_ascii_digit()) && ends_with_digit(value),
         // Ann's is Ann's.
         Some('\'' | '’') => {
             let is_genitive = beyond == Some('s') && !third.is_some_and(is_word);
             beyond.is_some_and(is_word) && !is_genitive
         }
+        // `**Read a.txt.**` ends there, `src/**` does not.
+        Some('.' | ':' | '?') if beyond == Some('*') && third == Some('*') => false,
         Some(c) => JOINERS.contains(c) && goes_on,
     }
+}
+
+/// Whether `value` is one part of a number that is written in several: `1 000`, `50 thousand`, `twenty five`.
+fn is_part_of_number(before: &str, value: &str, after: &str) -> bool {
+    let (is_digits, is_worded) = (are_digits(value), number_word(value).is_some());
+    if !is_digits && !is_worded {
+        return false;
+    }
+    let next: String = after.chars().take(MAX_NUMBER).collect();
+    let next = next.strip_prefix(' ').and_then(|next| next.split_whitespace().next());
+    let next = next.unwrap_or_default().trim_end_matches(|c: char| ".,;:!?)\"'".contains(c));
+    let last = before.strip_suffix(' ').unwrap_or_default().chars().rev().take(MAX_NUMBER);
+    let last: String = last.take_while(|c| !c.is_whitespace()).collect();
+    let last: String = last.chars().rev().collect();
+    let last = last.trim_start_matches(|c: char| "($€£\"'".contains(c));
+    is_magnitude(next)
+        || (is_magnitude(value) && are_digits(last))
+        || (is_digits && (are_digits(next) || are_digits(last)))
+        || (is_worded && (number_word(next).is_some() || number_word(last).is_some()))
+}
+
+/// Digits, with points and commas at most.
+fn are_digits(word: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',');
+    ends_with_digit(word) && word.chars().all(is_part)
+}
+
+/// A word that multiplies the number in front of it.
+fn is_magnitude(word: &str) -> bool {
+    const WORDS: [&str; 23] = [
+        "hundred",
+        "thousand",
+        "million",
+        "millions",
+        "billion",
+        "billions",
+        "trillion",
+        "dozen",
+        "k",
+        "m",
+        "mn",
+        "bn",
+        "lakh",
+        "crore",
+        "hundert",
+        "tausend",
+        "millionen",
+        "milliarde",
+        "milliarden",
+        "dutzend",
+        "tsd",
+        "mio",
+        "mrd",
+    ];
+    WORDS.contains(&word.to_lowercase().as_str())
 }
 
 /// Letters, digits, marks, and what nobody sees.
@@ -205,6 +283,29 @@ mod tests {
             ("re\u{200B}port", "port", false),
             ("cafe\u{301}", "cafe", false),
             ("(ann)", "ann", true),
+            ("delete logs/*.tmp", "logs", false),
+            ("delete logs/*.tmp", "logs/", false),
+            ("delete *.tmp", ".tmp", false),
+            ("delete logs/$DAY.txt", "logs", false),
+            ("delete report*", "report", false),
+            ("delete report{1,2}.txt", "report", false),
+            ("delete report(1).pdf", "report", false),
+            ("delete {folder}/a.txt", "/a.txt", false),
+            ("read **report.pdf**.", "report.pdf", true),
+            ("**Read report.pdf.**", "report.pdf", true),
+            ("read <report.pdf>", "report.pdf", true),
+            ("(see report.pdf).", "report.pdf", true),
+            ("pay 50 thousand", "50", false),
+            ("pay 1 000 euros", "1", false),
+            ("pay 1 000 euros", "000", false),
+            ("pay two hundred", "hundred", false),
+            ("pay twenty five", "five", false),
+            ("pay 5 hundred", "hundred", false),
+            ("pay 50. 20 are left", "50", true),
+            ("pay this one 50 dollars", "50", true),
+            ("pay a hundred dollars", "hundred", true),
+            ("pay 50$.", "50", true),
+            ("delete 'a.txt.'", "a.txt", true),
         ];
         for (text, value, expected) in cases {
             let start = text.find(value).unwrap();

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
 
+pub mod disguise;
+
 use custody_kernel::digest::Digest;
 use custody_kernel::id::{EntryId, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use custody_kernel::label::Channel;
