@@ -12,6 +12,7 @@
 //! - [`record`] and [`state`]: what is written down, and the fold that gives it meaning.
 //! - [`route`]: where a suspicious text may go.
 //! - [`tool`]: which calls may run.
+//! - [`provenance`]: what depends on what, and what a contaminated entry reached.
 //! - [`audit`]: the Merkle tree over the records, and signed checkpoints.
 //! - [`certificate`]: what a recovery did, signed so that a stranger can verify it.
 
@@ -25,6 +26,7 @@ pub mod label;
 pub mod memory;
 pub mod namespace;
 pub mod principal;
+pub mod provenance;
 pub mod record;
 pub mod route;
 pub mod state;
