@@ -13,6 +13,7 @@
 //! - [`route`]: where a suspicious text may go.
 //! - [`tool`]: which calls may run.
 //! - [`provenance`]: what depends on what, and what a contaminated entry reached.
+//! - [`recovery`]: what to do about it.
 //! - [`audit`]: the Merkle tree over the records, and signed checkpoints.
 //! - [`certificate`]: what a recovery did, signed so that a stranger can verify it.
 
@@ -28,6 +29,7 @@ pub mod namespace;
 pub mod principal;
 pub mod provenance;
 pub mod record;
+pub mod recovery;
 pub mod route;
 pub mod state;
 pub mod tool;

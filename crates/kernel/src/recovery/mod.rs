@@ -1,0 +1,12 @@
+//! Recovery: what to do about everything that a contaminated entry reached (RVU §3.3 and §3.4, DESIGN section 3).
+//!
+//! Pure: nothing here changes a store. In reading order: [`evidence`] (why an entry is held for contaminated),
+//! [`incident`] (the evidence and what it reached), [`share`] (how much an entry reached), [`risk`] (its score).
+//! [`rvu`] scores as published; [`score`] is a number from 0 to 1.
+
+pub mod evidence;
+pub mod incident;
+pub mod risk;
+pub mod rvu;
+pub mod score;
+pub mod share;
