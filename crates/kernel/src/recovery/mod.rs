@@ -1,7 +1,8 @@
 //! Recovery: what to do about everything that a contaminated entry reached (RVU §3.3 and §3.4, DESIGN section 3).
 //!
 //! Pure: nothing here changes a store. In reading order: [`evidence`] (why an entry is held for contaminated),
-//! [`incident`] (the evidence and what it reached), [`share`] (how much an entry reached), [`risk`] (its score).
+//! [`incident`] (the evidence and what it reached), [`spare`] (what of that says nothing new), [`share`] (how much
+//! an entry reached), [`risk`] (its score).
 //! [`rvu`] scores as published; [`score`] is a number from 0 to 1.
 
 pub mod evidence;
@@ -9,4 +10,6 @@ pub mod incident;
 pub mod risk;
 pub mod rvu;
 pub mod score;
+mod sentences;
 pub mod share;
+pub mod spare;

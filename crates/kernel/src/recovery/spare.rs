@@ -1,0 +1,180 @@
+//! Sparing: a member of a closure that says nothing but what trusted clean texts say is flagged and kept.
+//!
+//! An agent that read a bad page goes on quoting its user, its system prompt and its clean memory. All of that is in
+//! the closure, and little of it is bad. An entry is spared if every sentence of it stands, as a whole sentence, in a
+//! trusted clean text that is older than the first seed and outside the closure. Whole sentences hold whatever
+//! numbers, addresses and identifiers they hold, so none of these can be put together from parts. Sentences under
+//! [`MIN_ALONE`] characters vouch for nothing alone: a list of words, one per line, would else vouch for any text.
+//!
+//! Spared entries stay tainted. They are found anew whenever seeds are added, since both conditions look at the seeds.
+//!
+//! Source: DESIGN section 3, Closure.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::incident::Incident;
+use super::sentences::sentences;
+use crate::digest::Digest;
+use crate::id::Seq;
+use crate::label::{Label, Trust};
+
+/// The shortest sentence that is held without a neighbour, in characters. A shorter one must stand in the trusted
+/// text beside the same sentence as here, unless it is all that the entry says.
+pub const MIN_ALONE: usize = 20;
+
+/// What an entry did besides saying something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deed {
+    /// Nothing: a message, a completion, an output, a reading.
+    Said,
+    /// It called a tool.
+    Called,
+    /// It changed memory.
+    Wrote,
+    /// It changed what holds for others: a policy, an adapter, a principal, a limit, an approval.
+    Governed,
+}
+
+/// Why an entry is spared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Because {
+    /// There is nothing in it but white space.
+    SaysNothing,
+    /// Every sentence stands in trusted clean texts.
+    SaidBefore,
+}
+
+/// Why an entry is not spared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotSpared {
+    /// It is not in the closure.
+    #[error("it is not in the closure")]
+    NoMember,
+    /// Direct evidence points to it.
+    #[error("direct evidence points to it")]
+    DirectEvidence,
+    /// It acted, and saying nothing new does not undo that.
+    #[error("it did more than say something")]
+    Acted,
+    /// Its text is purged, missing or no text. Unknown is not clean.
+    #[error("its text cannot be read")]
+    Unreadable,
+    /// A sentence that no trusted clean text holds, counted from 0.
+    #[error("no trusted clean text says its sentence {0}")]
+    SaysMore(usize),
+}
+
+/// Finds out which members of an incident's closure are spared.
+///
+/// First every trusted text is [shown](Self::show), then the members are [judged](Self::judge). One that is judged
+/// too early is spared less often, never more.
+#[derive(Debug)]
+pub struct Sparing<'i, 'g> {
+    incident: &'i Incident<'g>,
+    /// Hashes of sentences, and of each with the one after it.
+    held: HashSet<Digest>,
+    spared: BTreeMap<Seq, Because>,
+}
+
+impl<'i, 'g> Sparing<'i, 'g> {
+    /// With no trusted text yet.
+    pub fn new(incident: &'i Incident<'g>) -> Self {
+        Self { incident, held: HashSet::new(), spared: BTreeMap::new() }
+    }
+
+    /// Takes in the text of `entry`, if its label is trusted and clean, it is older than every seed and no member.
+    /// Returns whether it did. Linear in the text.
+    pub fn show(&mut self, entry: Seq, label: Label, text: &str) -> bool {
+        let closure = self.incident.closure();
+        let is_older = closure.seeds().first().is_some_and(|first| entry < *first);
+        let is_good = label.trust() == Trust::Trusted && !label.is_tainted();
+        let is_admitted = is_older && is_good && !closure.contains(entry);
+        if is_admitted {
+            let sentences = sentences(text);
+            self.held.extend(sentences.iter().map(|one| Digest::of(one.as_bytes())));
+            self.held.extend(sentences.windows(2).map(together));
+        }
+        is_admitted
+    }
+
+    /// Whether `entry`, which did `deed` and says `text`, is spared. `None` is a text that cannot be read.
+    ///
+    /// Linear in the text, whatever was shown.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn judge(&mut self, entry: Seq, deed: Deed, text: Option<&str>) -> Result<(), NotSpared> {
+        let closure = self.incident.closure();
+        if !closure.contains(entry) {
+            return Err(NotSpared::NoMember);
+        }
+        if self.incident.has_direct_evidence(entry) {
+            return Err(NotSpared::DirectEvidence);
+        }
+        if deed != Deed::Said || closure.graph().is_adapter_event(entry) {
+            return Err(NotSpared::Acted);
+        }
+        let readable = text.filter(|_| !closure.graph().is_purged(entry));
+        let because = self.vouch_for(readable.ok_or(NotSpared::Unreadable)?)?;
+        self.spared.insert(entry, because);
+        Ok(())
+    }
+
+    /// The entries that are spared.
+    pub fn finish(self) -> Spared {
+        Spared { seeds: self.incident.closure().seeds().to_vec(), entries: self.spared }
+    }
+
+    fn vouch_for(&self, text: &str) -> Result<Because, NotSpared> {
+        let sentences = sentences(text);
+        if sentences.is_empty() {
+            // A text of marks alone has no sentence, and still says something.
+            let is_blank = text.chars().all(char::is_whitespace);
+            return if is_blank { Ok(Because::SaysNothing) } else { Err(NotSpared::SaysMore(0)) };
+        }
+        // Each pair of neighbours that stands together in a trusted text.
+        let pairs: Vec<bool> =
+            sentences.windows(2).map(|pair| self.held.contains(&together(pair))).collect();
+        for (at, sentence) in sentences.iter().enumerate() {
+            let has_neighbour = |pair: Option<usize>| {
+                pair.and_then(|pair| pairs.get(pair)).copied().unwrap_or(false)
+            };
+            let is_enough = pairs.is_empty()
+                || sentence.chars().count() >= MIN_ALONE
+                || has_neighbour(at.checked_sub(1))
+                || has_neighbour(Some(at));
+            if !is_enough || !self.held.contains(&Digest::of(sentence.as_bytes())) {
+                return Err(NotSpared::SaysMore(at));
+            }
+        }
+        Ok(Because::SaidBefore)
+    }
+}
+
+/// The hash of neighbours. No sentence holds a line break, so no single one has this hash.
+fn together(pair: &[String]) -> Digest {
+    Digest::of(pair.join("\n").as_bytes())
+}
+
+/// The spared entries of one incident. Only [`Sparing`] makes one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spared {
+    seeds: Vec<Seq>,
+    entries: BTreeMap<Seq, Because>,
+}
+
+impl Spared {
+    /// Whether `entry` is spared.
+    pub fn contains(&self, entry: Seq) -> bool {
+        self.entries.contains_key(&entry)
+    }
+
+    /// The entries and why, ascending.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = (Seq, Because)> + '_ {
+        self.entries.iter().map(|(entry, because)| (*entry, *because))
+    }
+}
