@@ -2,11 +2,14 @@
 //!
 //! Pure: nothing here changes a store. In reading order: [`evidence`] (why an entry is held for contaminated),
 //! [`incident`] (the evidence and what it reached), [`spare`] (what of that says nothing new), [`share`] (how much
-//! an entry reached), [`risk`] (its score).
-//! [`rvu`] scores as published; [`score`] is a number from 0 to 1.
+//! an entry reached), [`risk`] (its score), [`grade`] (what is done to it), [`facts`] and [`plan`] (the whole, to be
+//! read before anything happens). [`rvu`] scores as published; [`score`] is a number from 0 to 1.
 
 pub mod evidence;
+pub mod facts;
+pub mod grade;
 pub mod incident;
+pub mod plan;
 pub mod risk;
 pub mod rvu;
 pub mod score;

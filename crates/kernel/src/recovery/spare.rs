@@ -177,4 +177,9 @@ impl Spared {
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (Seq, Because)> + '_ {
         self.entries.iter().map(|(entry, because)| (*entry, *because))
     }
+
+    /// Whether it was found for exactly these seeds.
+    pub(super) fn is_for(&self, incident: &Incident<'_>) -> bool {
+        self.seeds == incident.closure().seeds()
+    }
 }

@@ -1,0 +1,74 @@
+//! Facts: what a plan has to know of a store besides its graph. The caller reads them; the plan draws the conclusions.
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::id::{EntryId, Seq};
+use crate::key::Key;
+use crate::namespace::Namespace;
+
+/// The record that a plan was made on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Basis {
+    /// How many entries it had.
+    pub size: u64,
+    /// The root of its audit tree at that size.
+    pub root: Digest,
+}
+
+/// A tool call that ran and changed something outside. A tool that nobody described counts as one that does.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Effect {
+    /// The call.
+    pub entry: Seq,
+    /// The tool.
+    pub tool: String,
+}
+
+/// One change of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version {
+    /// The entry that made it.
+    pub entry: Seq,
+    /// The entry with which its content arrived; `None` if the change was a delete.
+    pub arrival: Option<Seq>,
+}
+
+/// What became of a memory item or watched file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct History {
+    /// Where it is.
+    pub namespace: Namespace,
+    /// Under which key.
+    pub key: Key,
+    /// The file that holds it too, if it is watched.
+    pub file: Option<String>,
+    /// Every change, in any order.
+    pub versions: Vec<Version>,
+}
+
+/// A proposal or call that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its id.
+    pub proposal: EntryId,
+    /// The entry that asked.
+    pub entry: Seq,
+    /// The entries that it depends on besides.
+    pub depends_on: Vec<Seq>,
+}
+
+/// All of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The record.
+    pub basis: Basis,
+    /// Every call that ran and changed something outside.
+    pub effects: &'a [Effect],
+    /// Every item with a change in the closure, or all.
+    pub histories: &'a [History],
+    /// Everything that waits.
+    pub waiting: &'a [Waiting],
+}

@@ -1,0 +1,59 @@
+//! What is done to an entry: the tier of its score, and never less than its floor.
+//!
+//! Floors make the outcome depend on evidence and provenance first (PRIOR-ART R1, R2): a score can ask for more, not
+//! for less.
+
+use serde::{Deserialize, Serialize};
+
+use super::incident::Incident;
+use super::risk::Action;
+use super::spare::Spared;
+use crate::id::Seq;
+
+/// Why an entry gets the action it gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Its content is gone already; what derives from it is dealt with all the same.
+    AlreadyPurged,
+    /// Direct evidence points to the weights that it brought into a model.
+    BadWeights,
+    /// Direct evidence points to it.
+    DirectEvidence,
+    /// It derives from an entry with direct evidence.
+    Derived,
+    /// It says nothing that trusted clean texts do not say.
+    Spared,
+    /// Only a similarity points to it, or to what it derives from.
+    OnlySimilar,
+    /// Its score is in a higher tier than its floor.
+    Score,
+}
+
+/// What is done to `entry`, a member of the incident's closure, with a score in `tier`.
+///
+/// Source: DESIGN section 3, Risk, floors.
+pub fn grade(
+    incident: &Incident<'_>,
+    spared: &Spared,
+    entry: Seq,
+    tier: Action,
+) -> (Action, Reason) {
+    let graph = incident.closure().graph();
+    let is_direct = incident.has_direct_evidence(entry);
+    let (floor, reason) = if is_direct && graph.is_adapter_event(entry) {
+        (Action::Evict, Reason::BadWeights)
+    } else if graph.is_purged(entry) {
+        return (Action::None, Reason::AlreadyPurged);
+    } else if is_direct {
+        (Action::Purge, Reason::DirectEvidence)
+    } else if spared.contains(entry) {
+        // The one that is a ceiling too: a text that others vouch for is marked and kept.
+        return (Action::Flag, Reason::Spared);
+    } else if incident.is_confirmed(entry) {
+        (Action::Quarantine, Reason::Derived)
+    } else {
+        (Action::Flag, Reason::OnlySimilar)
+    };
+    if tier > floor { (tier, Reason::Score) } else { (floor, reason) }
+}

@@ -1,0 +1,402 @@
+//! The plan: everything that recovery would do, to be read before anything happens.
+//!
+//! Pure, and the same for the same record, evidence and settings, in whatever order they came. `apply` takes the
+//! plan's [digest](Plan::digest), so that what is done is what was read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::evidence::Finding;
+use super::facts::{Basis, Effect, Facts, History, Version, Waiting};
+use super::grade::{Reason, grade};
+use super::incident::Incident;
+use super::risk::{Action, Influence, RiskConfig, Terms};
+use super::score::Score;
+use super::share::{self, Counting, reach};
+use super::spare::{Because, Spared};
+use crate::digest::Digest;
+use crate::id::{EntryId, Seq};
+use crate::key::Key;
+use crate::namespace::Namespace;
+use crate::provenance::closure::Reached;
+use crate::provenance::graph::Graph;
+
+/// The format of the plans in this module. A reader refuses any other.
+pub const FORMAT: u8 = 1;
+
+/// What recovery would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// [`FORMAT`].
+    pub v: u8,
+    /// How much there is of everything below.
+    pub counts: Counts,
+    /// The record it was made on.
+    pub basis: Basis,
+    /// How risk was scored.
+    pub risk: RiskConfig,
+    /// How shares were counted.
+    pub shares: Counting,
+    /// The evidence, ascending.
+    pub findings: Vec<Finding>,
+    /// What is done to each entry of the closure, ascending.
+    pub entries: Vec<Planned>,
+    /// The entries that are kept because they say nothing new, ascending.
+    pub spared: Vec<SparedEntry>,
+    /// Where the evidence may have come from, ascending. Nothing is done to these.
+    pub possible_origins: Vec<Seq>,
+    /// What cannot be undone: calls of the closure that ran and changed something outside, ascending.
+    pub irreversible: Vec<Effect>,
+    /// The weights that the closure reached or that are evicted, ascending.
+    pub weights: Vec<PlannedWeights>,
+    /// Memory items and watched files with a version that is taken out, by namespace and key.
+    pub rollbacks: Vec<Rollback>,
+    /// What waits for a person and depends on the closure, ascending. It must not be approved as it is.
+    pub approvals: Vec<EntryId>,
+}
+
+/// How much there is of everything in a plan.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Entries in the closure.
+    pub entries: u64,
+    /// Of these, left as they are.
+    pub none: u64,
+    /// Flagged.
+    pub flag: u64,
+    /// Quarantined.
+    pub quarantine: u64,
+    /// Purged.
+    pub purge: u64,
+    /// Purged, with their weights.
+    pub evict: u64,
+    /// Of those flagged, spared.
+    pub spared: u64,
+    /// Possible origins.
+    pub possible_origins: u64,
+    /// Effects that cannot be undone.
+    pub irreversible: u64,
+    /// Weights that are unloaded everywhere.
+    pub evicted_weights: u64,
+    /// Weights that ought to be but are part of a model.
+    pub fused_weights: u64,
+    /// Memory items that are rolled back.
+    pub items: u64,
+    /// Watched files that are rolled back.
+    pub files: u64,
+    /// Approvals that must not be given.
+    pub approvals: u64,
+}
+
+/// What is done to one entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Planned {
+    /// Which.
+    pub entry: Seq,
+    /// What.
+    pub action: Action,
+    /// Why.
+    pub reason: Reason,
+    /// R(e).
+    pub score: Score,
+    /// What the score is made of.
+    pub terms: Terms,
+    /// How many hops it is from the nearest finding.
+    pub depth: u32,
+    /// By what it was reached first.
+    pub reached: Reached,
+}
+
+/// An entry that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SparedEntry {
+    /// Which.
+    pub entry: Seq,
+    /// Why.
+    pub because: Because,
+}
+
+/// What becomes of weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// Every load is unloaded from every host.
+    Evict,
+    /// They ought to go and are part of a model: no unload takes them out of it (PRIOR-ART R12). What is loaded
+    /// besides is unloaded; the model itself has to be replaced.
+    CannotBeEvicted,
+    /// A member of the closure loaded them, and nothing speaks against the weights themselves.
+    Retain,
+}
+
+/// What is done to weights, by their hash: every load of them is one adapter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedWeights {
+    /// The hash of an adapter, or the name of a base that fusing made.
+    pub weights: Digest,
+    /// What becomes of them.
+    pub fate: Fate,
+    /// Every load, or every fusion that made this base.
+    pub loads: Vec<Seq>,
+    /// Every fusion that made them part of a model.
+    pub fusions: Vec<Seq>,
+}
+
+/// An item that is rolled back, or which had a version taken out of its past.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rollback {
+    /// Where it is.
+    pub namespace: Namespace,
+    /// Under which key.
+    pub key: Key,
+    /// The file that is rolled back with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The versions that are taken out, ascending.
+    pub out: Vec<Seq>,
+    /// What it holds afterwards.
+    pub to: LastClean,
+    /// Whether something clean was written after the first version that is taken out. Then rolling back keeps it.
+    pub has_later_clean_writes: bool,
+}
+
+/// The last version of an item that stays and can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LastClean {
+    /// The item holds it already.
+    Current(Seq),
+    /// This one, again.
+    Version(Seq),
+    /// It was deleted by this one, or there is none and it is deleted.
+    Absent(Option<Seq>),
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The graph is of another record than the facts.
+    #[error("the graph has {graph} entries and the record {record}; read both at once")]
+    OtherRecord {
+        /// Entries of the graph.
+        graph: u64,
+        /// Entries of the record.
+        record: u64,
+    },
+    /// The spared entries were found for other seeds.
+    #[error("the spared entries are those of other evidence; find them again")]
+    OtherSeeds,
+    /// The closure is too large to be scored.
+    #[error(transparent)]
+    TooLarge(#[from] share::TooLarge),
+}
+
+/// Plans the recovery from `incident`. Reads its arguments and changes nothing.
+///
+/// `measured` is the influence of weights, by their hash; those it does not name were never measured.
+///
+/// # Errors
+/// See [`PlanError`].
+///
+/// Source: DESIGN section 3, Plan and actions.
+pub fn plan_recovery(
+    incident: &Incident<'_>,
+    spared: &Spared,
+    measured: &BTreeMap<Digest, f64>,
+    facts: &Facts<'_>,
+    risk: &RiskConfig,
+) -> Result<Plan, PlanError> {
+    let closure = incident.closure();
+    let graph = closure.graph();
+    if graph.len() != facts.basis.size {
+        return Err(PlanError::OtherRecord { graph: graph.len(), record: facts.basis.size });
+    }
+    if !spared.is_for(incident) {
+        return Err(PlanError::OtherSeeds);
+    }
+    let reach = reach(closure)?;
+    let planned = closure.members().zip(&reach.counts).map(|(member, reached)| {
+        let entry = member.entry;
+        let terms = Terms {
+            contaminated: incident.contamination(entry),
+            influence: Influence::on(graph, entry, measured),
+            share: Score::share(u64::from(*reached), graph.len()),
+        };
+        let score = risk.score(&terms);
+        let (action, reason) = grade(incident, spared, entry, risk.tier(score));
+        Planned {
+            entry,
+            action,
+            reason,
+            score,
+            terms,
+            depth: member.depth,
+            reached: member.reached,
+        }
+    });
+    let entries: Vec<Planned> = planned.collect();
+    let taken = Taken { graph, entries: &entries };
+    let mut plan = Plan {
+        v: FORMAT,
+        counts: Counts::default(),
+        basis: facts.basis,
+        risk: *risk,
+        shares: reach.counting,
+        findings: incident.findings().to_vec(),
+        spared: spared.entries().map(|(entry, because)| SparedEntry { entry, because }).collect(),
+        possible_origins: closure.possible_origins().collect(),
+        irreversible: irreversible(incident, facts.effects),
+        weights: weights(incident, &entries),
+        rollbacks: rollbacks(&taken, facts.histories),
+        approvals: approvals(incident, facts.waiting),
+        entries,
+    };
+    plan.counts = plan.counted();
+    Ok(plan)
+}
+
+impl Plan {
+    /// SHA-256 over the plan's canonical JSON (RFC 8785). `apply` demands it.
+    ///
+    /// # Errors
+    /// Never for a plan that [`plan_recovery`] made: it holds text and finite numbers only.
+    pub fn digest(&self) -> Result<Digest, serde_json::Error> {
+        Ok(Digest::of(&serde_json_canonicalizer::to_vec(self)?))
+    }
+
+    fn counted(&self) -> Counts {
+        let of = |action| count(&self.entries, |planned| planned.action == action);
+        let with = |fate| count(&self.weights, |weights| weights.fate == fate);
+        let is_moved = |rollback: &Rollback| !matches!(rollback.to, LastClean::Current(_));
+        Counts {
+            entries: self.entries.len() as u64,
+            none: of(Action::None),
+            flag: of(Action::Flag),
+            quarantine: of(Action::Quarantine),
+            purge: of(Action::Purge),
+            evict: of(Action::Evict),
+            spared: self.spared.len() as u64,
+            possible_origins: self.possible_origins.len() as u64,
+            irreversible: self.irreversible.len() as u64,
+            evicted_weights: with(Fate::Evict),
+            fused_weights: with(Fate::CannotBeEvicted),
+            items: count(&self.rollbacks, |item| item.file.is_none() && is_moved(item)),
+            files: count(&self.rollbacks, |item| item.file.is_some() && is_moved(item)),
+            approvals: self.approvals.len() as u64,
+        }
+    }
+}
+
+fn count<T>(of: &[T], which: impl Fn(&T) -> bool) -> u64 {
+    of.iter().filter(|one| which(one)).count() as u64
+}
+
+/// The entries whose content is out of reach once the plan is applied.
+struct Taken<'a> {
+    graph: &'a Graph,
+    /// Ascending.
+    entries: &'a [Planned],
+}
+
+impl Taken<'_> {
+    /// Whether the plan takes `entry` out.
+    fn is_out(&self, entry: Seq) -> bool {
+        let at = self.entries.binary_search_by_key(&entry, |planned| planned.entry);
+        let planned = at.ok().and_then(|at| self.entries.get(at));
+        planned.is_some_and(|planned| planned.action >= Action::Quarantine)
+    }
+
+    /// Whether `version` is taken out, itself or with its content.
+    fn takes(&self, version: &Version) -> bool {
+        self.is_out(version.entry) || version.arrival.is_some_and(|arrival| self.is_out(arrival))
+    }
+
+    /// Whether the content of `version` is there to go back to.
+    fn keeps(&self, version: &Version) -> bool {
+        let is_gone = |entry: Seq| self.graph.is_purged(entry);
+        !self.takes(version) && !is_gone(version.entry) && !version.arrival.is_some_and(is_gone)
+    }
+}
+
+fn irreversible(incident: &Incident<'_>, effects: &[Effect]) -> Vec<Effect> {
+    let is_member = |effect: &&Effect| incident.closure().contains(effect.entry);
+    let mut found: Vec<Effect> = effects.iter().filter(is_member).cloned().collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn approvals(incident: &Incident<'_>, waiting: &[Waiting]) -> Vec<EntryId> {
+    let is_member = |entry: &Seq| incident.closure().contains(*entry);
+    let depends = |one: &&Waiting| is_member(&one.entry) || one.depends_on.iter().any(is_member);
+    let held: BTreeSet<EntryId> =
+        waiting.iter().filter(depends).map(|waiting| waiting.proposal).collect();
+    held.into_iter().collect()
+}
+
+/// The weights to evict are those an evicted entry was produced under or brought in, and every base made of them.
+fn weights(incident: &Incident<'_>, entries: &[Planned]) -> Vec<PlannedWeights> {
+    let graph = incident.closure().graph();
+    let mut bad = BTreeSet::new();
+    let evicted = entries.iter().filter(|planned| planned.action == Action::Evict);
+    let mut ahead: Vec<Digest> = evicted
+        .flat_map(|planned| {
+            // A load that is bad says nothing against the other adapters of its host.
+            let is_event = graph.is_adapter_event(planned.entry);
+            let carried = graph.weights(planned.entry).filter(move |_| !is_event);
+            carried.chain(graph.brings(planned.entry))
+        })
+        .collect();
+    while let Some(weights) = ahead.pop() {
+        if bad.insert(weights) {
+            let fusions = graph.fusions(weights);
+            ahead.extend(fusions.flat_map(|fusion| graph.brings(fusion)));
+        }
+    }
+    let all: BTreeSet<Digest> = incident.closure().weights().chain(bad.iter().copied()).collect();
+    let planned = |weights: Digest| {
+        let fusions: Vec<Seq> = graph.fusions(weights).collect();
+        let is_in_a_model = !fusions.is_empty() || graph.is_base(weights);
+        let fate = match (bad.contains(&weights), is_in_a_model) {
+            (false, _) => Fate::Retain,
+            (true, false) => Fate::Evict,
+            (true, true) => Fate::CannotBeEvicted,
+        };
+        PlannedWeights { weights, fate, loads: graph.loads(weights).collect(), fusions }
+    };
+    all.into_iter().map(planned).collect()
+}
+
+fn rollbacks(taken: &Taken<'_>, histories: &[History]) -> Vec<Rollback> {
+    let mut found: Vec<Rollback> =
+        histories.iter().filter_map(|history| rollback(taken, history)).collect();
+    found.sort_by(|one, other| (&one.namespace, &one.key).cmp(&(&other.namespace, &other.key)));
+    found
+}
+
+/// `None` if no version is taken out.
+fn rollback(taken: &Taken<'_>, history: &History) -> Option<Rollback> {
+    let mut versions = history.versions.clone();
+    versions.sort_unstable_by_key(|version| version.entry);
+    let is_out = |version: &&Version| taken.takes(version);
+    let out: Vec<Seq> = versions.iter().filter(is_out).map(|version| version.entry).collect();
+    let first_out = out.first()?;
+    let last_clean = versions.iter().rev().find(|version| taken.keeps(version));
+    let newest = versions.last().map(|version| version.entry);
+    let to = match last_clean {
+        Some(version) if Some(version.entry) == newest => LastClean::Current(version.entry),
+        Some(Version { entry, arrival: Some(_) }) => LastClean::Version(*entry),
+        Some(Version { entry, arrival: None }) => LastClean::Absent(Some(*entry)),
+        None => LastClean::Absent(None),
+    };
+    let has_later_clean_writes = last_clean.is_some_and(|version| version.entry > *first_out);
+    let History { namespace, key, file, versions: _ } = history.clone();
+    Some(Rollback { namespace, key, file, out, to, has_later_clean_writes })
+}
