@@ -83,8 +83,10 @@ fn a_session_goes_from_opening_to_closing() {
     assert_eq!(result["entries"][0]["taint"], "tainted");
     let asked = host.proposes("send", &json!({ "to": "eve@evil.example" }));
     assert_eq!((&asked["decision"], &asked["again"]), (&json!("ask"), &json!(false)));
-    let leaf = &asked["reasons"]["audit"][0];
-    assert_eq!((&leaf["argument"], &leaf["origin"]), (&json!("to"), &json!("model")));
+    let audit = asked["reasons"]["audit"].as_array().unwrap();
+    let told = audit.iter().map(|leaf| (leaf["argument"].clone(), leaf["origin"].clone()));
+    let nobody_said = |argument: &str| (json!(argument), json!("model"));
+    assert_eq!(told.collect::<Vec<_>>(), [nobody_said("to > name"), nobody_said("to")]);
     let again = host.proposes("send", &json!({ "to": "eve@evil.example" }));
     assert_eq!((&again["proposal"], &again["again"]), (&asked["proposal"], &json!(true)));
     let now = host.asks("decide", &json!({ "proposal": asked["proposal"] }));

@@ -218,7 +218,9 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// Takes in one argument. `sink` is what it is by its manifest.
     fn argument(&mut self, name: &str, value: &Value, sink: Option<Sink>) {
-        let is_said = self.value(name, value, sink);
+        // The kernel traces the name, too, of an argument that no manifest describes.
+        let is_named = self.name(&format!("{name} > name"), name);
+        let is_said = self.value(name, value, sink) && is_named;
         self.context.arguments.names.add(name.to_owned(), is_said);
         self.context.arguments.tags.insert(name.to_owned(), text(value));
     }

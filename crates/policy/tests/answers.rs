@@ -112,7 +112,7 @@ fn a_policy_sees_what_the_schema_promises() {
                 r#"context.paths.within.contains("/srv/app") && context.paths.unsaid == ["/srv/app/a"]"#,
                 r#"context.amount == 13 && context.sinks.unsaid.contains(Sink::"amount")"#,
                 r#"context.accounts.all == ["DE1"] && context.commands.all == ["ls"] && context.ids.all == ["7"]"#,
-                r#"context.others.all == ["true", "1", "a", "b"]"#,
+                r#"context.others.all == ["true", "unknown", "1", "a", "b"]"#,
                 r#"context.arguments.unsaid.contains("to") && context.arguments.unsaid.contains("unknown")"#,
                 r#"context.arguments.hasTag("unknown") && context.arguments.getTag("unknown") == "{\"a\":null,\"b\":1}""#,
                 r#"context.in_text.all.isEmpty()"#,
@@ -148,7 +148,7 @@ fn a_policy_sees_what_the_schema_promises() {
 fn a_tool_without_a_manifest_writes_and_all_its_arguments_are_sinks() {
     let call = Call::of(Role::Agent, TOOLS, &[WEB], "foreign", r#"{"to": "eve@evil.example"}"#);
     let condition = r#"resource.effect == Effect::"writes" && !resource.known && resource.text_leaves &&
-        context.others.unsaid == ["eve@evil.example"] && !principal.trusted && principal in Role::"agent""#;
+        context.others.unsaid == ["to", "eve@evil.example"] && !principal.trusted && principal in Role::"agent""#;
     let policy = parsed(&format!("permit (principal, action, resource) when {{ {condition} }};"));
     assert_eq!(said(&call.answer(&policy)).0, "allow", "{}", call.explain(&policy));
 }

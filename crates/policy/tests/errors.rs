@@ -214,7 +214,7 @@ fn a_case_that_fails_says_what_was_decided_instead() {
         shown,
         [
             "FAILED  sent (line 1): expected allow by [calls], decided ask by [floor]: untrusted text was read before, \
-             and the user did not say `to`; a reviewer may approve it",
+             and the user did not say `to > name`, `to`; a reviewer may approve it",
             "ok      asked",
             "ok      made",
         ]

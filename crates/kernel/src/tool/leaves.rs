@@ -48,8 +48,13 @@ pub struct Leaf {
 pub fn leaves(tool: &Tool, arguments: &Arguments, heard: &Heard) -> Vec<Leaf> {
     let mut tracing = Tracing { heard, text_leaves: tool.text_leaves(), leaves: Vec::new() };
     for (name, value) in arguments.object() {
+        let is_described = tool.arguments.contains_key(name);
         let parameter = tool.parameter(name);
-        let nouns = nouns(name, &parameter);
+        // Whoever writes the call chooses a name that no manifest gives, and could choose it to suit a number.
+        let nouns = if is_described { nouns(name, &parameter) } else { Vec::new() };
+        if !is_described {
+            tracing.undescribed(name);
+        }
         tracing.value(&Argument { parameter: &parameter, nouns: &nouns }, name, value);
     }
     tracing.leaves
@@ -111,6 +116,13 @@ impl Tracing<'_> {
         }
     }
 
+    /// An argument that no manifest gives. Its name is a sink that nobody said: a word of the user's can be a value, never
+    /// an argument, and would else found a call that the user did not want.
+    fn undescribed(&mut self, name: &str) {
+        let origin = self.origin_in_untrusted(name);
+        self.leaves.push(Leaf { path: format!("{name} > name"), sink: Some(Sink::Other), origin });
+    }
+
     fn leaf(&mut self, argument: &Argument<'_>, path: &str, value: &str) {
         let sink = argument.parameter.sink;
         let is_chosen = || {
@@ -136,6 +148,10 @@ impl Tracing<'_> {
         {
             return Origin::User;
         }
+        self.origin_in_untrusted(value)
+    }
+
+    fn origin_in_untrusted(&self, value: &str) -> Origin {
         let from = self.heard.sources(value);
         if from.is_empty() { Origin::Model } else { Origin::Tool { from } }
     }
