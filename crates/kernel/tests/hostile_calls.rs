@@ -28,7 +28,8 @@ fn send(sink: Sink) -> Tool {
 /// What the policy that permits everything says.
 fn permitted() -> PolicyAnswer {
     let version = Digest([1; 32]);
-    PolicyAnswer { version, answer: Permission::Allow, waives_floor: false, by: Vec::new() }
+    let (waives_floor, extracts) = (false, Vec::new());
+    PolicyAnswer { version, answer: Permission::Allow, waives_floor, extracts, by: Vec::new() }
 }
 
 fn traced(tool: &Tool, arguments: &Value, heard: &Heard) -> Vec<Leaf> {
