@@ -357,19 +357,21 @@ fn nothing_that_acted_or_cannot_be_read_is_spared() {
 
 #[test]
 fn only_trusted_clean_texts_older_than_every_seed_and_outside_the_closure_vouch() {
-    let graph = graph(&[plain(), plain(), after(&[Seq(1)]), plain()]);
+    let tombstone = Node { is_purged: true, ..plain() };
+    let graph = graph(&[plain(), tombstone, plain(), after(&[Seq(2)]), plain()]);
     let says = "You are a helpful assistant.";
     let judge_with = |seeds: &[u64], shown: u64, label: Label| {
         let incident = Incident::trace(&graph, &text_in(seeds)).unwrap();
         let mut sparing = Sparing::new(&incident);
         let is_taken = sparing.show(Seq(shown), label, says);
-        (is_taken, sparing.judge(Seq(2), Deed::Said, Some(says)).is_ok())
+        (is_taken, sparing.judge(Seq(3), Deed::Said, Some(says)).is_ok())
     };
-    assert_eq!(judge_with(&[1], 0, trusted()), (true, true));
-    assert_eq!(judge_with(&[1], 0, untrusted()), (false, false));
-    assert_eq!(judge_with(&[1], 3, trusted()), (false, false), "younger than the seed");
-    assert_eq!(judge_with(&[1], 1, trusted()), (false, false), "the seed itself");
-    assert_eq!(judge_with(&[0, 1], 0, trusted()), (false, false), "a seed was added");
+    assert_eq!(judge_with(&[2], 0, trusted()), (true, true));
+    assert_eq!(judge_with(&[2], 0, untrusted()), (false, false));
+    assert_eq!(judge_with(&[2], 1, trusted()), (false, false), "purged");
+    assert_eq!(judge_with(&[2], 4, trusted()), (false, false), "younger than the seed");
+    assert_eq!(judge_with(&[2], 2, trusted()), (false, false), "the seed itself");
+    assert_eq!(judge_with(&[0, 2], 0, trusted()), (false, false), "a seed was added");
 }
 
 #[test]

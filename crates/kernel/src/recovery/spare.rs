@@ -86,13 +86,16 @@ impl<'i, 'g> Sparing<'i, 'g> {
         Self { incident, held: HashSet::new(), spared: BTreeMap::new() }
     }
 
-    /// Takes in the text of `entry`, if its label is trusted and clean, it is older than every seed and no member.
-    /// Returns whether it did. Linear in the text.
+    /// Takes in the text of `entry`, if its label is trusted and clean, it is older than every seed, no member and no
+    /// tombstone. Returns whether it did. Linear in the text.
+    ///
+    /// What an earlier incident quarantined must not be shown: its label says nothing of that.
     pub fn show(&mut self, entry: Seq, label: Label, text: &str) -> bool {
         let closure = self.incident.closure();
         let is_older = closure.seeds().first().is_some_and(|first| entry < *first);
         let is_good = label.trust() == Trust::Trusted && !label.is_tainted();
-        let is_admitted = is_older && is_good && !closure.contains(entry);
+        let is_admitted =
+            is_older && is_good && !closure.contains(entry) && !closure.graph().is_purged(entry);
         if is_admitted {
             let sentences = sentences(text);
             self.held.extend(sentences.iter().map(|one| Digest::of(one.as_bytes())));
