@@ -5,15 +5,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bits::{Bits, Places};
 use super::graph::{Graph, named};
 use crate::digest::Digest;
 use crate::id::Seq;
 
 /// How many hops the published walk takes.
 pub const RVU_DEPTH: u32 = 10;
-
-/// No number of an entry, nor a depth.
-const NONE: u32 = u32::MAX;
 
 /// Which edges are followed, and how far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -75,13 +73,14 @@ pub struct Closure<'g> {
     graph: &'g Graph,
     mode: Mode,
     seeds: Vec<Seq>,
-    /// Positions, ascending; `depths` and `from` go with them.
+    /// Positions, ascending.
     members: Vec<u32>,
-    depths: Vec<u32>,
-    /// The position of the entry before, or the number of the weights after the last position; its own for a seed.
-    from: Vec<u32>,
-    /// The weights reached and the entry that reached each first, ascending.
-    weights: Vec<(u32, u32)>,
+    /// The place of each member among them.
+    places: Places,
+    /// How each member was reached, in the same order.
+    hops: Vec<Hop>,
+    /// Ascending.
+    weights: Vec<ReachedWeights>,
     possible_origins: Vec<u32>,
     truncated: Option<Truncated>,
 }
@@ -106,32 +105,32 @@ impl<'g> Closure<'g> {
         let mut walk = Walk::new(graph, mode);
         // One hop more than is kept, so that what lies beyond the limit can be counted.
         walk.go(&positions, limit.map(|limit| limit + 1));
-        let weights = walk.weights(limit);
-        let Walk { depths, from, reached, .. } = walk;
-        let is_within = |depth: u32| depth != NONE && limit.is_none_or(|limit| depth <= limit);
-        let within = |(position, (depth, from)): (u32, (u32, u32))| {
-            is_within(depth).then_some((position, depth, from))
-        };
-        let all = (0..).zip(depths.into_iter().zip(from)).filter_map(within);
+        let beyond = limit.map(|limit| (limit, walk.cut_beyond(limit)));
+        let truncated = beyond
+            .filter(|(_, frontier)| *frontier > 0)
+            .map(|(depth, frontier)| Truncated { depth, frontier });
+        let Walk { seen, reached, mut weights, .. } = walk;
+        let places = seen.places();
+        let mut hops = vec![Hop { depth: 0, from: 0 }; reached.len()];
+        for (position, hop) in reached {
+            let place = places.of(position).and_then(|place| hops.get_mut(place as usize));
+            if let Some(place) = place {
+                *place = hop;
+            }
+        }
+        weights.sort_unstable();
+        let members = places.ascending().collect();
         let mut this = Self {
             graph,
             mode,
             seeds,
-            members: Vec::with_capacity(reached.len()),
-            depths: Vec::with_capacity(reached.len()),
-            from: Vec::with_capacity(reached.len()),
+            members,
+            places,
+            hops,
             weights,
             possible_origins: Vec::new(),
-            truncated: None,
+            truncated,
         };
-        for (position, depth, from) in all {
-            this.members.push(position);
-            this.depths.push(depth);
-            this.from.push(from);
-        }
-        let beyond = (reached.len() - this.members.len()) as u64;
-        this.truncated =
-            limit.filter(|_| beyond > 0).map(|depth| Truncated { depth, frontier: beyond });
         this.possible_origins = this.ancestors(&positions);
         Ok(this)
     }
@@ -163,25 +162,18 @@ impl<'g> Closure<'g> {
 
     /// Whether `entry` is in it.
     pub fn contains(&self, entry: Seq) -> bool {
-        self.index(entry).is_some()
+        self.hop(entry).is_some()
     }
 
     /// Its entries, ascending.
     pub fn members(&self) -> impl ExactSizeIterator<Item = Member> + '_ {
-        let rest = self.depths.iter().zip(&self.from);
-        self.members.iter().zip(rest).map(|(position, (depth, from))| Member {
-            entry: named(*position),
-            depth: *depth,
-            reached: self.reached(*position, *from),
-        })
+        self.members.iter().zip(&self.hops).map(|(position, hop)| self.described(*position, *hop))
     }
 
     /// One of its entries.
     pub fn member(&self, entry: Seq) -> Option<Member> {
-        let index = self.index(entry)?;
-        let (position, from) = (self.members.get(index)?, self.from.get(index)?);
-        let depth = *self.depths.get(index)?;
-        Some(Member { entry, depth, reached: self.reached(*position, *from) })
+        let (position, hop) = self.hop(entry)?;
+        Some(self.described(position, hop))
     }
 
     /// How `entry` was reached, from a seed to itself, over the fewest hops. Empty if it is not a member.
@@ -208,7 +200,7 @@ impl<'g> Closure<'g> {
     /// The weights it reached: what a member loaded, or fused into a base. In the published mode, those that a
     /// member was produced under.
     pub fn weights(&self) -> impl Iterator<Item = Digest> + '_ {
-        self.weights.iter().filter_map(|(number, _)| self.graph.digest(*number))
+        self.weights.iter().filter_map(|reached| self.graph.digest(reached.number))
     }
 
     /// What the seeds were made from and which is no member: where the contamination may have come from. Never
@@ -229,19 +221,22 @@ impl<'g> Closure<'g> {
 
     /// Numbers of the weights reached, ascending.
     pub(crate) fn weight_numbers(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
-        self.weights.iter().map(|(number, _)| *number)
+        self.weights.iter().map(|reached| reached.number)
     }
 
-    fn index(&self, entry: Seq) -> Option<usize> {
-        self.members.binary_search(&self.graph.position(entry)?).ok()
+    fn hop(&self, entry: Seq) -> Option<(u32, Hop)> {
+        let position = self.graph.position(entry)?;
+        let place = self.places.of(position)?;
+        Some((position, *self.hops.get(place as usize)?))
     }
 
-    fn reached(&self, position: u32, from: u32) -> Reached {
-        match self.weights_in(from) {
+    fn described(&self, position: u32, hop: Hop) -> Member {
+        let reached = match self.weights_in(hop.from) {
             Some(number) => self.graph.digest(number).map_or(Reached::Seed, Reached::Weights),
-            None if from == position => Reached::Seed,
-            None => Reached::Entry(named(from)),
-        }
+            None if hop.from == position => Reached::Seed,
+            None => Reached::Entry(named(hop.from)),
+        };
+        Member { entry: named(position), depth: hop.depth, reached }
     }
 
     /// The number of weights that a `from` means, if it does not mean an entry.
@@ -251,44 +246,48 @@ impl<'g> Closure<'g> {
 
     /// The member that brought the weights by which `entry` was reached.
     fn bringer(&self, entry: Seq) -> Option<Member> {
-        let number = self.weights_in(*self.from.get(self.index(entry)?)?)?;
-        let at = self.weights.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-        let (_, bringer) = self.weights.get(at)?;
-        self.member(named(*bringer))
+        let (_, hop) = self.hop(entry)?;
+        let number = self.weights_in(hop.from)?;
+        let at = self.weights.binary_search_by_key(&number, |reached| reached.number).ok()?;
+        self.member(named(self.weights.get(at)?.by))
     }
 
     /// The ancestors of `seeds` that are no members: over parents, and from an entry to the loads and fusions
     /// that brought the weights it was produced under.
     fn ancestors(&self, seeds: &[u32]) -> Vec<u32> {
-        let mut is_seen = vec![false; self.graph.position_count()];
-        let mut weights_seen = vec![false; self.graph.weights_count()];
-        let mut ahead = Vec::new();
-        let mut see = |position: u32, ahead: &mut Vec<u32>| {
-            if let Some(seen) = is_seen.get_mut(position as usize).filter(|seen| !**seen) {
-                *seen = true;
-                ahead.push(position);
-            }
-        };
-        for seed in seeds {
-            see(*seed, &mut ahead);
-        }
+        let mut seen = Bits::new(self.graph.position_count());
+        let mut weights_seen = Bits::new(self.graph.weights_count());
+        let mut ahead: Vec<u32> = seeds.iter().copied().filter(|seed| seen.insert(*seed)).collect();
         while let Some(position) = ahead.pop() {
-            for parent in self.graph.parents_of(position) {
-                see(*parent, &mut ahead);
-            }
+            let parents = self.graph.parents_of(position).iter();
+            ahead.extend(parents.filter(|parent| seen.insert(**parent)));
             for number in self.graph.carried_by(position) {
-                let seen = weights_seen.get_mut(*number as usize).filter(|seen| !**seen);
-                let Some(seen) = seen else { continue };
-                *seen = true;
-                for bringer in self.graph.entries_that_brought(*number) {
-                    see(*bringer, &mut ahead);
+                if weights_seen.insert(*number) {
+                    let bringers = self.graph.entries_that_brought(*number).iter();
+                    ahead.extend(bringers.filter(|bringer| seen.insert(**bringer)));
                 }
             }
         }
-        let is_member = |position: &u32| self.members.binary_search(position).is_ok();
-        let seen = (0..).zip(is_seen).filter_map(|(position, is_seen)| is_seen.then_some(position));
-        seen.filter(|position| !is_member(position)).collect()
+        seen.ascending().filter(|position| self.places.of(*position).is_none()).collect()
     }
+}
+
+/// How an entry was reached first.
+#[derive(Debug, Clone, Copy)]
+struct Hop {
+    depth: u32,
+    /// The position of the entry before, or the number of weights after the last position; its own for a seed.
+    from: u32,
+}
+
+/// Weights that a walk came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ReachedWeights {
+    number: u32,
+    /// The position of the entry that reached them first.
+    by: u32,
+    /// The depth of what they lead to.
+    depth: u32,
 }
 
 /// One walk over a graph, with what it has seen. Can be used again for another: clearing it costs what it reached.
@@ -296,50 +295,68 @@ impl<'g> Closure<'g> {
 pub(crate) struct Walk<'g> {
     graph: &'g Graph,
     mode: Mode,
-    /// By position.
-    depths: Vec<u32>,
-    from: Vec<u32>,
-    /// By number of weights: the entry that reached them.
-    weights_from: Vec<u32>,
+    seen: Bits,
+    weights_seen: Bits,
     /// Positions, in the order they were reached.
-    reached: Vec<u32>,
-    weights_reached: Vec<u32>,
+    reached: Vec<(u32, Hop)>,
+    weights: Vec<ReachedWeights>,
 }
 
 impl<'g> Walk<'g> {
     pub(crate) fn new(graph: &'g Graph, mode: Mode) -> Self {
-        let entries = graph.position_count();
         Self {
             graph,
             mode,
-            depths: vec![NONE; entries],
-            from: vec![NONE; entries],
-            weights_from: vec![NONE; graph.weights_count()],
+            seen: Bits::new(graph.position_count()),
+            weights_seen: Bits::new(graph.weights_count()),
             reached: Vec::new(),
-            weights_reached: Vec::new(),
+            weights: Vec::new(),
         }
     }
 
     /// Takes `hops` hops from `seeds`, or as many as there are.
+    ///
+    /// Each depth is gone through in the order of the record: an entry that can be reached from several is reached from
+    /// the oldest, and memory is read in one direction, which on a large graph is most of the time.
     fn go(&mut self, seeds: &[u32], hops: Option<u32>) {
         for seed in seeds {
-            self.reach(*seed, 0, *seed);
+            self.reach(*seed, Hop { depth: 0, from: *seed });
         }
-        let mut next = 0;
-        while let Some(position) = self.reached.get(next).copied() {
-            next += 1;
-            let depth = self.depth(position);
-            // Breadth first: whatever comes after this one is as deep.
-            if hops.is_some_and(|hops| depth >= hops) {
-                break;
+        let mut depth = 0;
+        let mut done = 0;
+        while done < self.reached.len() && hops.is_none_or(|hops| depth < hops) {
+            depth += 1;
+            let level = done..self.reached.len();
+            done = level.end;
+            let entries = self.reached.get_mut(level.clone()).unwrap_or_default();
+            entries.sort_unstable_by_key(|(position, _)| *position);
+            for at in level {
+                if let Some((position, _)) = self.reached.get(at).copied() {
+                    self.expand(position, depth);
+                }
             }
-            self.expand(position, depth + 1);
         }
+    }
+
+    /// Forgets what is deeper than `depth`, and returns how many entries that is.
+    fn cut_beyond(&mut self, depth: u32) -> u64 {
+        let kept = self.reached.partition_point(|(_, hop)| hop.depth <= depth);
+        let beyond = self.reached.split_off(kept);
+        for (position, _) in &beyond {
+            self.seen.remove(*position);
+        }
+        self.weights.retain(|weights| weights.depth <= depth);
+        beyond.len() as u64
     }
 
     /// How many entries `seed` reaches within `hops` hops, itself included.
     pub(crate) fn count(&mut self, seed: u32, hops: u32) -> usize {
-        self.clear();
+        for (position, _) in self.reached.drain(..) {
+            self.seen.remove(position);
+        }
+        for weights in self.weights.drain(..) {
+            self.weights_seen.remove(weights.number);
+        }
         self.go(&[seed], Some(hops));
         self.reached.len()
     }
@@ -351,82 +368,48 @@ impl<'g> Walk<'g> {
             Mode::RvuV1 => (true, [].as_slice()),
             Mode::RvuV2 => (true, graph.carried_by(position)),
         };
+        let hop = Hop { depth, from: position };
         for child in graph.children_of(position) {
-            self.reach_unless_purged(*child, depth, position);
+            self.reach_unless_purged(*child, hop);
         }
         if is_backward {
             for parent in graph.parents_of(position) {
-                self.reach(*parent, depth, position);
+                self.reach(*parent, hop);
             }
         }
         for number in weights {
-            self.reach_weights(*number, depth, position);
+            self.reach_weights(ReachedWeights { number: *number, by: position, depth });
         }
     }
 
-    fn reach_weights(&mut self, number: u32, depth: u32, by: u32) {
+    fn reach_weights(&mut self, weights: ReachedWeights) {
         let graph = self.graph;
-        let Some(from) = self.weights_from.get_mut(number as usize).filter(|from| **from == NONE)
-        else {
+        if !self.weights_seen.insert(weights.number) {
             return;
-        };
-        *from = by;
-        self.weights_reached.push(number);
-        let node = u32::try_from(graph.position_count()).map_or(NONE, |entries| entries + number);
-        for entry in graph.entries_under(number) {
-            self.reach_unless_purged(*entry, depth, node);
+        }
+        self.weights.push(weights);
+        // A graph has so few entries and weights that both together are numbers of 32 bits.
+        let from = u32::try_from(graph.position_count()).map_or(u32::MAX, |n| n + weights.number);
+        for entry in graph.entries_under(weights.number) {
+            self.reach_unless_purged(*entry, Hop { depth: weights.depth, from });
         }
     }
 
     /// The published walk does not see purged entries from above, and so loses what was made from them
     /// (PRIOR-ART R8).
-    fn reach_unless_purged(&mut self, position: u32, depth: u32, from: u32) {
+    fn reach_unless_purged(&mut self, position: u32, hop: Hop) {
         let is_hidden = match self.mode {
             Mode::Causal => false,
             Mode::RvuV1 | Mode::RvuV2 => self.graph.is_tombstone(position),
         };
         if !is_hidden {
-            self.reach(position, depth, from);
+            self.reach(position, hop);
         }
     }
 
-    fn reach(&mut self, position: u32, depth: u32, by: u32) {
-        let at = position as usize;
-        if let (Some(known @ &mut NONE), Some(from)) =
-            (self.depths.get_mut(at), self.from.get_mut(at))
-        {
-            *known = depth;
-            *from = by;
-            self.reached.push(position);
-        }
-    }
-
-    fn depth(&self, position: u32) -> u32 {
-        self.depths.get(position as usize).copied().unwrap_or(NONE)
-    }
-
-    /// The weights reached by an entry less than `limit` hops away, and by which one. Ascending.
-    fn weights(&self, limit: Option<u32>) -> Vec<(u32, u32)> {
-        let from = |number: &u32| {
-            let by = *self.weights_from.get(*number as usize)?;
-            limit.is_none_or(|limit| self.depth(by) < limit).then_some((*number, by))
-        };
-        let mut weights: Vec<(u32, u32)> = self.weights_reached.iter().filter_map(from).collect();
-        weights.sort_unstable();
-        weights
-    }
-
-    fn clear(&mut self) {
-        for position in self.reached.drain(..) {
-            let at = position as usize;
-            if let (Some(depth), Some(from)) = (self.depths.get_mut(at), self.from.get_mut(at)) {
-                (*depth, *from) = (NONE, NONE);
-            }
-        }
-        for number in self.weights_reached.drain(..) {
-            if let Some(from) = self.weights_from.get_mut(number as usize) {
-                *from = NONE;
-            }
+    fn reach(&mut self, position: u32, hop: Hop) {
+        if self.seen.insert(position) {
+            self.reached.push((position, hop));
         }
     }
 }

@@ -199,12 +199,11 @@ fn components(forward: &Rows) -> Vec<u32> {
 
 /// What one node has seen of the smallest hashes.
 #[derive(Debug, Clone, Copy)]
-struct Sketch {
+struct Seen {
+    /// How many.
     count: u32,
     /// The last walk that came here.
     walk: u32,
-    /// The largest of the hashes, once there are [`SKETCHED`].
-    largest: u64,
 }
 
 /// Every member's hash, smallest first, is brought to all that reach the member. A node that has its full number of
@@ -215,36 +214,43 @@ fn sketched(backward: &Rows, closure: &Closure<'_>) -> Vec<u32> {
     let mut by_hash: Vec<(u64, u32)> =
         closure.positions().iter().zip(0..).map(|(at, index)| (mixed(*at), index)).collect();
     by_hash.sort_unstable();
-    let blank = Sketch { count: 0, walk: NONE, largest: 0 };
-    let mut sketches = vec![blank; backward.len()];
+    let mut seen = vec![Seen { count: 0, walk: NONE }; backward.len()];
+    // The last of the hashes of each node that has its full number.
+    let mut largest = vec![0; backward.len()];
     let mut ahead = Vec::new();
     for (walk, (hash, member)) in (0..).zip(by_hash) {
-        ahead.push(member);
-        while let Some(node) = ahead.pop() {
-            let Some(sketch) = sketches.get_mut(node as usize) else { continue };
-            if sketch.walk == walk || sketch.count == SKETCHED {
-                continue;
+        let mut visit = |node: u32, ahead: &mut Vec<u32>| {
+            let Some(seen) = seen.get_mut(node as usize) else { return };
+            if seen.walk == walk || seen.count == SKETCHED {
+                return;
             }
-            sketch.walk = walk;
-            sketch.count += 1;
-            sketch.largest = hash;
-            ahead.extend_from_slice(backward.row(node));
+            *seen = Seen { count: seen.count + 1, walk };
+            ahead.push(node);
+            if let Some(largest) = largest.get_mut(node as usize).filter(|_| seen.count == SKETCHED)
+            {
+                *largest = hash;
+            }
+        };
+        visit(member, &mut ahead);
+        while let Some(node) = ahead.pop() {
+            for before in backward.row(node) {
+                visit(*before, &mut ahead);
+            }
         }
     }
-    sketches.iter().take(members).map(|sketch| sketch.size(members)).collect()
+    let sizes = seen.iter().zip(largest).take(members);
+    sizes.map(|(seen, largest)| size(seen.count, largest, members)).collect()
 }
 
-impl Sketch {
-    /// (k − 1) / U_k, where U_k is the k-th smallest of the hashes as a number in (0, 1].
-    fn size(self, members: usize) -> u32 {
-        if self.count < SKETCHED {
-            return self.count;
-        }
-        // In whole numbers, for the same bits everywhere.
-        let estimate = (u128::from(SKETCHED - 1) << 64) / (u128::from(self.largest) + 1);
-        let most = u32::try_from(members).unwrap_or(NONE);
-        u32::try_from(estimate).unwrap_or(most).clamp(SKETCHED, most)
+/// (k − 1) / U_k, where U_k is the k-th smallest of the hashes as a number in (0, 1]; the count itself below k.
+fn size(count: u32, largest: u64, members: usize) -> u32 {
+    if count < SKETCHED {
+        return count;
     }
+    // In whole numbers, for the same bits everywhere.
+    let estimate = (u128::from(SKETCHED - 1) << 64) / (u128::from(largest) + 1);
+    let most = u32::try_from(members).unwrap_or(NONE);
+    u32::try_from(estimate).unwrap_or(most).clamp(SKETCHED, most)
 }
 
 /// The finaliser of SplitMix64: a bijection, so no two positions meet in one hash.
