@@ -113,7 +113,7 @@ impl Session {
             let parts = step.observe_parts(id, &observation)?;
             let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
             for (range, receipt) in &parts {
-                traced.hears(receipt, observation.text.get(range.clone()).unwrap_or_default());
+                traced.hears(receipt, &observation.text, range);
             }
             Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
         })
@@ -176,7 +176,8 @@ impl Session {
             };
             if let Some(value) = &value {
                 let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
-                traced.hears(&receipt, &String::from_utf8_lossy(value));
+                let text = String::from_utf8_lossy(value);
+                traced.hears(&receipt, &text, &(0..text.len()));
             }
             Ok(Reading { receipt, value })
         })

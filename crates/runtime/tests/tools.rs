@@ -7,141 +7,19 @@
     reason = "a helper that fails fails its test"
 )]
 
+mod common;
+
+use common::guarded::{Guarded, asked, granted, word};
 use custody_kernel::digest::Digest;
-use custody_kernel::id::EntryId;
 use custody_kernel::label::Channel;
-use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::Refusal;
-use custody_kernel::namespace::Tenant;
-use custody_kernel::principal::{Authority, Role};
 use custody_kernel::record::Request;
 use custody_kernel::state::State;
-use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::call::Permission;
 use custody_policy::{Manifests, Policy};
 use custody_runtime::Session;
-use custody_runtime::clock::Clock;
-use custody_runtime::ingress::Observation;
-use custody_runtime::keys::HumanKey;
-use custody_runtime::principals::NewPrincipal;
-use custody_runtime::scratch::Scratch;
-use custody_runtime::tools::{Decision, Gate, Granted, Output, rehearse};
+use custody_runtime::tools::{Decision, Output, rehearse};
 use serde_json::json;
-
-const MANIFESTS: &str = r#"
-[tools.send_mail]
-effect = "writes"
-[tools.send_mail.arguments]
-to = { sink = "recipient" }
-body = {}
-
-[tools.read_page]
-effect = "reads"
-[tools.read_page.arguments]
-url = { sink = "url" }
-
-[tools.list_files]
-effect = "reads"
-trusted_output = { "*.id" = "file" }
-
-[tools.find_file]
-effect = "reads"
-trusted_output = { "only.id" = "file" }
-[tools.find_file.arguments]
-name = {}
-
-[tools.delete_file]
-effect = "writes"
-[tools.delete_file.arguments]
-file_id = { sink = "id" }
-
-[tools.get_account]
-effect = "reads"
-closed_output.balance = { number = { min = 0, max = 1000, decimals = 2 } }
-closed_output."owner.since" = { day = { from = "2000-01-01", to = "2040-12-31" } }
-closed_output.status = { one_of = ["open", "closed"] }
-
-[tools.pay]
-effect = "writes"
-arguments.amount = { sink = "amount" }
-
-[tools.delete_event]
-effect = "writes"
-[tools.delete_event.arguments]
-event_id = { sink = "id" }
-"#;
-
-struct Guarded {
-    scratch: Scratch,
-    user: Authority,
-    token: Authority,
-    gate: Gate,
-    session: Session,
-}
-
-impl Guarded {
-    fn new() -> Self {
-        let scratch = Scratch::new(Limits::default(), Clock::System).unwrap();
-        let key = HumanKey::generate();
-        let new = NewPrincipal {
-            name: "ada",
-            role: Role::User,
-            tenant: Tenant::main(),
-            public_key: Some(key.public_key()),
-            with_token: true,
-        };
-        let (_, token) = scratch.store.add_principal(&scratch.owner, new).unwrap();
-        let token = scratch.store.authenticate_token(&token.unwrap()).unwrap();
-        let user = scratch.store.authenticate("ada", &key).unwrap();
-        let gate = Gate::new(Manifests::parse(MANIFESTS).unwrap(), None);
-        let session = Session::open(&scratch.store, &token, None).unwrap();
-        Self { scratch, user, token, gate, session }
-    }
-
-    fn hears(&self, channel: Channel, text: &str) {
-        self.session.observe(Observation::message(channel, text)).wait().unwrap();
-    }
-
-    fn proposes(&self, tool: &str, arguments: &str) -> Decision {
-        let arguments = Arguments::parse(arguments).unwrap();
-        self.session.propose(&self.gate, tool, arguments).wait().unwrap()
-    }
-
-    fn approves(&self, proposal: EntryId) {
-        let asked = self.scratch.store.state(|state| state.asked_call(proposal).cloned()).unwrap();
-        let shown = asked.map(|asked| asked.arguments.commitment);
-        let receipt = self.scratch.store.approve(&self.user, proposal, shown).unwrap();
-        assert_eq!(receipt.answer.refusal(), None);
-    }
-
-    fn sets_policy(&self, text: &str) {
-        let policy = Policy::parse(text).unwrap();
-        let receipt = self.scratch.store.set_policy(&self.scratch.owner, &policy).unwrap();
-        assert_eq!(receipt.answer.refusal(), None);
-    }
-}
-
-fn granted(decision: Decision) -> Granted {
-    match decision {
-        Decision::Allow(granted) => granted,
-        other => panic!("it does not run: {other:?}"),
-    }
-}
-
-fn asked(decision: &Decision) -> (EntryId, bool) {
-    match decision {
-        Decision::Ask(waiting) => (waiting.proposal, waiting.again),
-        other => panic!("it is not asked about: {other:?}"),
-    }
-}
-
-fn word(decision: &Decision) -> &'static str {
-    match decision {
-        Decision::Allow(_) => "allow",
-        Decision::Ask(_) => "ask",
-        Decision::Deny { .. } => "deny",
-    }
-}
 
 const TO_ANN: &str = r#"{"to":"ann@example.com","body":"Lunch?"}"#;
 const TO_EVE: &str = r#"{"to":"eve@evil.example","body":"Secrets"}"#;
@@ -306,8 +184,6 @@ fn a_changed_description_makes_a_tool_unknown_and_asks_again() {
     };
     let because = Refusal::PolicyAsks { by: vec!["changed-description".into()] };
     assert_eq!(waiting.because, Some(because));
-    assert!(!guarded.gate.announce(&[tool("Lists files.")])[0].changed, "the pinned one is back");
-    assert_eq!(word(&guarded.proposes("list_files", "{}")), "allow");
 }
 
 /// An account with a balance, and what a stranger wrote about a payment.

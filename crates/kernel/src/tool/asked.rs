@@ -40,6 +40,19 @@ pub struct AskedCall {
     pub standing: Standing,
 }
 
+impl AskedCall {
+    /// Whether the question is worth its answer: an approval under another manifest or policy would not hold. What was
+    /// turned down or has run was answered for good.
+    pub fn still_stands(&self, manifest: Digest, policy: Digest) -> bool {
+        match self.standing {
+            Standing::Waiting | Standing::Approved => {
+                self.manifest == manifest && self.policy == policy
+            }
+            Standing::TurnedDown | Standing::Used => true,
+        }
+    }
+}
+
 /// What became of a call that a human was asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {

@@ -66,8 +66,7 @@ impl Session {
                 Observation::tool_output(seq, text).from(call.tool.clone()).screened();
             let parts = step.observe_parts(id, &observation)?;
             for (range, receipt) in &parts {
-                let part = observation.text.get(range.clone()).unwrap_or_default();
-                traced.hears(receipt, part);
+                traced.hears(receipt, &observation.text, range);
             }
             traced.answered.insert(decision);
             // A tool that nobody described has none.
@@ -117,10 +116,12 @@ impl Proposing {
     fn decide(self, step: &mut Transaction<'_>) -> Result<Decision, StoreError> {
         let content = Content::new(self.arguments.canonical())?;
         let call = self.call(step, Value::New(content.commitment()), None)?;
+        let (manifest, policy) = (call.manifest, call.policy.version);
         let request = Request::Call(Box::new(call));
         // A question that was put already is not put again. What needs none does not care.
         if let Answer::Pending { .. } = step.would_answer(Actor::Session(self.id), &request)?
             && let Some(asked) = self.asked_before(step)
+            && asked.still_stands(manifest, policy)
         {
             return self.go_on(step, &asked);
         }

@@ -159,12 +159,11 @@ impl Setup {
         let first = *self.pins.entry(name.to_owned()).or_insert(found);
         let pinned = self.manifests.tool(name).tool.description_sha256;
         let expected = pinned.unwrap_or(first);
-        if found == expected {
-            self.changed.remove(name);
-        } else {
+        // For good: a server that says the first one again has still said the other.
+        if found != expected {
             self.changed.insert(name.to_owned());
         }
-        let changed = found != expected;
+        let changed = self.changed.contains(name);
         let KnownTool { tool, known, .. } = self.tool(name);
         Announced { name: name.to_owned(), effect: tool.effect, known, changed }
     }

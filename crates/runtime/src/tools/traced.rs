@@ -1,6 +1,7 @@
 //! What a session heard and asked, in memory: an index that can be made again from the record.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
 use custody_kernel::id::EntryId;
 use custody_kernel::label::Channel;
@@ -11,6 +12,8 @@ use crate::store::Receipt;
 
 /// The single element of a list, in a path of a manifest.
 const ONLY: &str = "only";
+/// Stands where words of others were cut out of a text. It is no blank, so what touches it goes on.
+const SEAM: &str = "\u{2060}";
 
 /// The index of one session.
 #[derive(Debug, Default)]
@@ -23,17 +26,20 @@ pub(crate) struct Traced {
 }
 
 impl Traced {
-    /// A text was recorded.
-    pub(crate) fn hears(&mut self, receipt: &Receipt, text: &str) {
+    /// A part of `text` was recorded.
+    pub(crate) fn hears(&mut self, receipt: &Receipt, text: &str, part: &Range<usize>) {
+        let said = text.get(part.clone()).unwrap_or_default();
         let channel = receipt.label.channel();
         // What the model repeats of others is theirs already.
         if matches!(channel, Channel::Model | Channel::System) {
             return;
         }
         if receipt.label.is_tainted() {
-            self.heard.untrusted(receipt.seq, text);
+            self.heard.untrusted(receipt.seq, said);
         } else if channel == Channel::User {
-            self.heard.user(text);
+            let before = if part.start == 0 { "" } else { SEAM };
+            let after = if part.end == text.len() { "" } else { SEAM };
+            self.heard.user(&format!("{before}{said}{after}"));
         }
     }
 
@@ -58,8 +64,9 @@ impl Traced {
         match (steps.split_first(), value) {
             (None, Value::String(text)) => self.heard.made(text, noun),
             (None, Value::Number(number)) => self.heard.made(&number.to_string(), noun),
-            (Some((&ONLY, rest)), Value::Array(items)) => {
-                if let [item] = items.as_slice() {
+            // Never the name of a member, which whoever named something there could choose.
+            (Some((&ONLY, rest)), _) => {
+                if let Some([item]) = value.as_array().map(Vec::as_slice) {
                     self.made(item, rest, noun);
                 }
             }

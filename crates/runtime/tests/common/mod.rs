@@ -1,6 +1,13 @@
 //! A real store in a scratch folder.
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
+#![allow(
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a helper that fails fails its test"
+)]
+
+pub mod guarded;
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};

@@ -60,6 +60,8 @@ fn drafted(context: &Context, list: &Path, out: Option<&Path>) -> anyhow::Result
     let draft =
         draft(&value).with_context(|| format!("could not draft from `{}`", list.display()))?;
     if context.json {
+        // Where the file was written to is said beside it.
+        out.map_or(Ok(()), |_| put(&draft.toml, out))?;
         json_line(&draft)?;
         return Ok(Outcome::Fine);
     }
