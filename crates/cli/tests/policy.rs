@@ -86,7 +86,7 @@ fn a_draft_says_what_it_guessed_and_is_a_file_of_manifests() {
         "send_mail.to: recipient, guessed from the name",
         "send_mail.mode: other, the name does not say what it decides",
         "list_files: reads, guessed from the name",
-        "5 guesses to check.",
+        "5 guessed values to check.",
     ] {
         assert!(ran.stderr.contains(guess), "`{guess}` in {ran:?}");
     }

@@ -70,7 +70,7 @@ fn drafted(context: &Context, list: &Path, out: Option<&Path>) -> anyhow::Result
         let argument = guess.argument.as_deref().map(|name| format!(".{name}")).unwrap_or_default();
         note(format_args!("{}{argument}: {}, {}", guess.tool, guess.guess, guess.because));
     }
-    note(format_args!("{} to check.", count(draft.guesses.len() as u64, "guess")));
+    note(format_args!("{} to check.", count(draft.guesses.len() as u64, "guessed value")));
     Ok(Outcome::Fine)
 }
 
