@@ -112,7 +112,12 @@ fn an_annotation_that_means_nothing_is_an_error() {
     let cases = [
         (
             "@anwser(\"ask\") permit",
-            "`@anwser` means nothing; use `@id`, `@answer`, `@floor` or `@description`",
+            "`@anwser` means nothing; use `@id`, `@answer`, `@floor`, `@extracts` or `@description`",
+        ),
+        ("@extracts(\"balance\") forbid", "`@extracts` is for `permit`"),
+        (
+            "@extracts(\"*.id\") permit",
+            "`@extracts(\"*.id\")` names no fields; write their paths with blanks between: `balance owner.id`",
         ),
         ("@answer(\"ask\") permit", "`@answer(\"ask\")` is for `forbid`; a `permit` allows"),
         (

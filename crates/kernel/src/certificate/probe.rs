@@ -170,7 +170,8 @@ impl MembershipProbe {
     }
 }
 
-/// The paper's verdict by the share of probes that got something back; one that cannot tell keeps the rest from passing.
+/// The paper's verdict by the share of probes that got something back; one that cannot tell keeps the rest from
+/// passing.
 ///
 /// Source: PRIOR-ART 1.2, Probes.
 fn verdict_of(probes: &[Probe]) -> Verdict {

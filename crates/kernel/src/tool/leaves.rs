@@ -116,8 +116,8 @@ impl Tracing<'_> {
         }
     }
 
-    /// An argument that no manifest gives. Its name is a sink that nobody said: a word of the user's can be a value, never
-    /// an argument, and would else found a call that the user did not want.
+    /// An argument that no manifest gives. Its name is a sink that nobody said: a word of the user's can be a value,
+    /// never an argument, and would else found a call that the user did not want.
     fn undescribed(&mut self, name: &str) {
         let origin = self.origin_in_untrusted(name);
         self.leaves.push(Leaf { path: format!("{name} > name"), sink: Some(Sink::Other), origin });

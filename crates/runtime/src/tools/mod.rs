@@ -1,8 +1,8 @@
 //! Tool calls: proposed by a model, decided, and only then handed out to run.
 //!
 //! In reading order: `gate` (manifests and policies), `decide` (the decide-and-commit step; part of the trusted
-//! base), `extract` (single values out of an output that is not shown), `traced` (what a session heard and asked), `rehearse` (recorded calls, put to a
-//! policy once more).
+//! base), `extract` (single values out of an output that is not shown), `traced` (what a session heard and asked),
+//! `rehearse` (recorded calls, put to a policy once more).
 
 mod decide;
 mod extract;
