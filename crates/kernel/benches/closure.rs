@@ -130,7 +130,7 @@ fn plans(criterion: &mut Criterion) {
     for (name, shape) in SHAPES {
         let graph = graph(shape, 100_000);
         let basis = Basis { size: graph.len(), root: Digest([0; 32]) };
-        let facts = Facts { basis, effects: &[], histories: &[], waiting: &[] };
+        let facts = Facts { basis, contained: None, effects: &[], histories: &[], waiting: &[] };
         group.bench_with_input(BenchmarkId::new(name, 100_000), &graph, |bencher, graph| {
             bencher.iter(|| {
                 let incident = Incident::trace(graph, &[finding]).expect("the first entry");

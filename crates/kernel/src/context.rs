@@ -61,6 +61,12 @@ impl Context {
         self.contents.contains(&content)
     }
 
+    /// What the model has read turned out to be bad.
+    pub(crate) fn spoil(&mut self, entry: Seq) {
+        self.label = self.label.lowered();
+        self.tainted_by.get_or_insert(entry);
+    }
+
     /// `content` arrived, or was read.
     pub(crate) fn hold(&mut self, content: ContentRef) {
         self.contents.insert(content);

@@ -17,6 +17,7 @@ use crate::memory::refusal::Refusal;
 use crate::memory::review::Purpose;
 use crate::namespace::{Scope, Tenant};
 use crate::principal::{Principal, Who};
+use crate::recovery::step::Recover;
 use crate::route::{Heard, RoutePolicy};
 use crate::tool::call::Call;
 use crate::tool::extract::Extract;
@@ -277,6 +278,8 @@ pub enum Request {
         /// Its text.
         text: Value,
     },
+    /// Take a step of an incident.
+    Recover(Box<Recover>),
     /// Sign checkpoints with another key from here on.
     RotateLogKey(LogKey),
     /// Go on from a store whose head was lost or which was deliberately restored.

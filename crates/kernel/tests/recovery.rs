@@ -70,7 +70,7 @@ fn basis(graph: &Graph) -> Basis {
 }
 
 fn no_facts(graph: &Graph) -> Facts<'static> {
-    Facts { basis: basis(graph), effects: &[], histories: &[], waiting: &[] }
+    Facts { basis: basis(graph), contained: None, effects: &[], histories: &[], waiting: &[] }
 }
 
 fn nothing_spared(incident: &Incident<'_>) -> Spared {
@@ -533,7 +533,7 @@ fn effects_approvals_and_files_of_the_closure_are_named() {
         History { file: Some("MEMORY.md".to_owned()), ..history("MEMORY.md", &[(4, Some(4))]) };
     let histories = [history("notes", &[(4, Some(4))]), file];
     let facts =
-        Facts { basis: basis(&graph), effects: &effects, histories: &histories, waiting: &waiting };
+        Facts { effects: &effects, histories: &histories, waiting: &waiting, ..no_facts(&graph) };
     let plan = planned_with(&incident, &facts);
     assert_eq!(plan.irreversible, [effect(4, "pay"), effect(6, "send_mail")]);
     assert_eq!(plan.approvals, [id(2), id(9)]);

@@ -207,7 +207,7 @@ impl Transaction<'_> {
         let is_untrusted = |label: Label| label.trust() == Trust::Untrusted;
         self.state().label(source).filter(|label| is_untrusted(*label)).ok_or_else(lies)?;
         let content = crate::store::content_of(&self.record(source)?).ok_or_else(lies)?;
-        let bytes = self.content(content)?;
+        let bytes = self.any_content(content)?;
         Ok(Normalised::of(&String::from_utf8_lossy(&bytes)))
     }
 }

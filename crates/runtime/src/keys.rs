@@ -13,6 +13,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use custody_kernel::certificate::{CertificateError, Recovery, certify};
 use custody_kernel::digest::Digest;
 use custody_kernel::id::StoreId;
 use custody_kernel::principal::{Authority, Principal, challenge_bytes};
@@ -65,6 +66,14 @@ impl HumanKey {
         let challenge = random();
         let signature = self.0.sign(&challenge_bytes(&challenge));
         Ok(Authority::by_signature(principal, &challenge, &signature)?)
+    }
+
+    /// Signs a certificate of recovery, as the store's owner.
+    pub(crate) fn sign_certificate(
+        &self,
+        recovery: &Recovery,
+    ) -> Result<Vec<u8>, CertificateError> {
+        certify(recovery, &self.0)
     }
 
     /// Certifies a log key for one store, as its owner.

@@ -4,7 +4,8 @@
 //! in one SQLite file with a signed head elsewhere; a [`Session`] is a context that grows under one
 //! credential.
 //!
-//! A [`route::Router`] runs the pipeline over a suspicious text; a [`tools::Gate`] stands before tool calls.
+//! A [`route::Router`] runs the pipeline over a suspicious text; a [`tools::Gate`] stands before tool calls;
+//! [`recovery`] takes back out what got in anyway.
 //!
 //! The trusted base beside the kernel: [`ingress`] (labelling at ingress), [`principals`] (principal
 //! authentication), `store/transaction.rs` (the decide-and-commit step of memory) and `tools/decide.rs` (the same
@@ -16,6 +17,7 @@ pub mod evidence;
 pub mod ingress;
 pub mod keys;
 pub mod principals;
+pub mod recovery;
 pub mod route;
 pub mod scratch;
 pub mod session;

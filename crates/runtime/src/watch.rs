@@ -143,7 +143,8 @@ pub(crate) fn follow(
 ) -> Result<(), StoreError> {
     let Some(watched) = state.watched_item(namespace, key) else { return Ok(()) };
     let version = state.item(namespace, key).and_then(|item| item.current);
-    let value = version.map(|version| read_content(connection, version.content)).transpose()?;
+    let value =
+        version.map(|version| read_content(connection, state, version.content)).transpose()?;
     write_file(Path::new(&watched.path), value.as_deref())
 }
 

@@ -31,6 +31,10 @@ pub enum Evidence {
     Hash,
     /// Its text contains one.
     Text,
+    /// Its text matches one.
+    Pattern,
+    /// It came from where one says.
+    Origin,
     /// Its text is similar to one.
     Similarity,
     /// Only what it was made from.
@@ -130,7 +134,14 @@ impl RiskScores {
             RiskMode::Default => Ppm::ONE,
             RiskMode::RvuV2 => Ppm::ZERO,
         };
-        let by_name = matches!(risk.evidence, Evidence::Id | Evidence::Hash | Evidence::Text);
+        let by_name = match risk.evidence {
+            Evidence::Id
+            | Evidence::Hash
+            | Evidence::Text
+            | Evidence::Pattern
+            | Evidence::Origin => true,
+            Evidence::Similarity | Evidence::None => false,
+        };
         let as_the_mode_says = match (self.mode, risk.influence) {
             (RiskMode::RvuV2, None) => false,
             (_, Some(influence)) => influence.measured || influence.ppm == unknown,

@@ -65,13 +65,25 @@ pub struct Version {
     pub taint: Taint,
 }
 
+/// One change of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// The entry that made it.
+    pub entry: Seq,
+    /// What it put there; `None` if it was a delete.
+    pub version: Option<Version>,
+}
+
 /// What a namespace holds under one key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Item {
     /// How it may change.
     pub mode: Mode,
-    /// The present value; `None` before the first write and after a delete.
+    /// The present value; `None` before the first write and after a delete. Versions that recovery took out are
+    /// passed over.
     pub current: Option<Version>,
+    /// Every change, the oldest first.
+    pub changes: Vec<Change>,
     /// The entry of the last change, deletes included. Each change names the one before it, so the
     /// history of an item is a chain that nobody can shorten.
     pub last_change: Option<Seq>,

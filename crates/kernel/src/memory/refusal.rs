@@ -26,6 +26,8 @@ pub enum Rule {
     Floor,
     /// The operator's policy.
     Policy,
+    /// What an incident put in quarantine stays there until it is restored (DESIGN section 3, Plan and actions).
+    Recovery,
 }
 
 impl fmt::Display for Rule {
@@ -38,6 +40,7 @@ impl fmt::Display for Rule {
             Self::Route => f.write_str("route"),
             Self::Floor => f.write_str("floor"),
             Self::Policy => f.write_str("policy"),
+            Self::Recovery => f.write_str("recovery"),
         }
     }
 }
@@ -188,6 +191,11 @@ pub enum Refusal {
         /// Which.
         field: String,
     },
+    /// It depends on an entry that an incident put in quarantine, or purged.
+    InQuarantine {
+        /// Which.
+        entry: Seq,
+    },
     /// The session has taken out as much as it may.
     BitsUsedUp {
         /// Which field was asked for.
@@ -226,6 +234,7 @@ impl Refusal {
             | Self::PolicyDenies { .. }
             | Self::NotExtractable { .. }
             | Self::BitsUsedUp { .. } => Rule::Policy,
+            Self::InQuarantine { .. } => Rule::Recovery,
         }
     }
 
@@ -263,6 +272,7 @@ impl Refusal {
             Self::OtherPolicy { .. } => "other policy",
             Self::NotExtractable { .. } => "not extractable",
             Self::BitsUsedUp { .. } => "bits used up",
+            Self::InQuarantine { .. } => "in quarantine",
         }
     }
 }
@@ -369,6 +379,9 @@ impl fmt::Display for Refusal {
             }
             Self::NotExtractable { field } => {
                 write!(f, "no policy that the owner signed lets `{field}` be taken out; read the whole output")
+            }
+            Self::InQuarantine { entry } => {
+                write!(f, "it depends on entry {entry}, which an incident took out; see `custody incident list`")
             }
             Self::BitsUsedUp { field, bits, left } => {
                 write!(f, "`{field}` counts {bits} bits and this session has {left} left; go on in a new session")

@@ -226,7 +226,7 @@ pub(crate) fn named(position: u32) -> Seq {
 }
 
 /// A graph that is being built, entry by entry, so that a record can be read row by row.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct GraphBuilder {
     parents: Rows,
     carries: Rows,
@@ -292,6 +292,14 @@ impl GraphBuilder {
         Self::end_row(&mut self.row, &mut self.fuses)?;
         self.purged.push(node.is_purged);
         Ok(())
+    }
+
+    /// Notes that the content of an entry was purged since it was appended.
+    pub fn purge(&mut self, entry: Seq) {
+        let at = usize::try_from(entry.0).ok();
+        if let Some(is_purged) = at.and_then(|at| self.purged.get_mut(at)) {
+            *is_purged = true;
+        }
     }
 
     /// Turns the edges round as well.

@@ -65,6 +65,9 @@ pub struct Waiting {
 pub struct Facts<'a> {
     /// The record.
     pub basis: Basis,
+    /// The record that contained the incident. What was made from the closure later is held already, and changes
+    /// nothing of the plan.
+    pub contained: Option<Seq>,
     /// Every call that ran and changed something outside.
     pub effects: &'a [Effect],
     /// Every item with a change in the closure, or all.

@@ -22,6 +22,8 @@ pub enum Reason {
     DirectEvidence,
     /// It derives from an entry with direct evidence.
     Derived,
+    /// It was made from the closure after that was contained.
+    Held,
     /// It says nothing that trusted clean texts do not say.
     Spared,
     /// Only a similarity points to it, or to what it derives from.

@@ -35,6 +35,9 @@ pub struct Plan {
     pub counts: Counts,
     /// The record it was made on.
     pub basis: Basis,
+    /// The record that contained the incident, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contained: Option<Seq>,
     /// How risk was scored.
     pub risk: RiskConfig,
     /// How shares were counted.
@@ -112,13 +115,15 @@ pub struct Planned {
 }
 
 /// An entry that is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SparedEntry {
     /// Which.
     pub entry: Seq,
     /// Why.
     pub because: Because,
+    /// The trusted entries that say what it says, ascending.
+    pub covered_by: Vec<Seq>,
 }
 
 /// What becomes of weights.
@@ -230,7 +235,13 @@ pub fn plan_recovery(
             share: Score::share(u64::from(*reached), graph.len()),
         };
         let score = risk.score(&terms);
-        let (action, reason) = grade(incident, spared, entry, risk.tier(score));
+        let (action, reason) = match grade(incident, spared, entry, risk.tier(score)) {
+            // Whatever it says, it was written while the incident was known.
+            (action, _) if is_held(incident, facts.contained, entry) => {
+                (action.max(Action::Quarantine), Reason::Held)
+            }
+            graded => graded,
+        };
         Planned {
             entry,
             action,
@@ -247,10 +258,11 @@ pub fn plan_recovery(
         v: FORMAT,
         counts: Counts::default(),
         basis: facts.basis,
+        contained: facts.contained,
         risk: *risk,
         shares: reach.counting,
         findings: incident.findings().to_vec(),
-        spared: spared.entries().map(|(entry, because)| SparedEntry { entry, because }).collect(),
+        spared: spared_entries(spared),
         possible_origins: closure.possible_origins().collect(),
         irreversible: irreversible(incident, facts.effects),
         weights: weights(incident, &entries),
@@ -262,13 +274,32 @@ pub fn plan_recovery(
     Ok(plan)
 }
 
+fn spared_entries(spared: &Spared) -> Vec<SparedEntry> {
+    let with_cover = |(entry, because)| SparedEntry {
+        entry,
+        because,
+        covered_by: spared.covered_by(entry).to_vec(),
+    };
+    spared.entries().map(with_cover).collect()
+}
+
 impl Plan {
-    /// SHA-256 over the plan's canonical JSON (RFC 8785). `apply` demands it.
+    /// SHA-256 over the canonical JSON (RFC 8785) of what would be done, and to what. `apply` demands it.
+    ///
+    /// Left out is what moves with every entry that anybody adds to the record, and changes nothing that is done:
+    /// its size, the scores, and whatever was made from the closure after it was contained. An attacker who keeps
+    /// writing can thus not outrun a plan.
     ///
     /// # Errors
     /// Never for a plan that [`plan_recovery`] made: it holds text and finite numbers only.
     pub fn digest(&self) -> Result<Digest, serde_json::Error> {
-        Ok(Digest::of(&serde_json_canonicalizer::to_vec(self)?))
+        Ok(Digest::of(&serde_json_canonicalizer::to_vec(&Decisive::of(self))?))
+    }
+
+    /// The entries that get `action`, ascending.
+    pub fn with_action(&self, action: Action) -> Vec<Seq> {
+        let with = self.entries.iter().filter(|planned| planned.action == action);
+        with.map(|planned| planned.entry).collect()
     }
 
     fn counted(&self) -> Counts {
@@ -292,6 +323,44 @@ impl Plan {
             approvals: self.approvals.len() as u64,
         }
     }
+}
+
+/// What a plan's digest is over.
+#[derive(Serialize)]
+struct Decisive<'a> {
+    v: u8,
+    contained: Option<Seq>,
+    findings: &'a [Finding],
+    entries: Vec<(Seq, Action, Reason)>,
+    irreversible: Vec<&'a Effect>,
+    weights: Vec<(Digest, Fate)>,
+    rollbacks: Vec<(&'a Namespace, &'a Key, Vec<Seq>)>,
+}
+
+impl<'a> Decisive<'a> {
+    fn of(plan: &'a Plan) -> Self {
+        let is_known = |entry: &Seq| plan.contained.is_none_or(|contained| *entry < contained);
+        let entries = plan.entries.iter().filter(|planned| planned.reason != Reason::Held);
+        let entries = entries.map(|planned| (planned.entry, planned.action, planned.reason));
+        let out = |rollback: &'a Rollback| {
+            let out: Vec<Seq> = rollback.out.iter().copied().filter(is_known).collect();
+            (!out.is_empty()).then_some((&rollback.namespace, &rollback.key, out))
+        };
+        Self {
+            v: plan.v,
+            contained: plan.contained,
+            findings: &plan.findings,
+            entries: entries.collect(),
+            irreversible: plan.irreversible.iter().filter(|e| is_known(&e.entry)).collect(),
+            weights: plan.weights.iter().map(|weights| (weights.weights, weights.fate)).collect(),
+            rollbacks: plan.rollbacks.iter().filter_map(out).collect(),
+        }
+    }
+}
+
+/// Whether an entry was made from the closure after that was contained. One that evidence points to is judged by it.
+fn is_held(incident: &Incident<'_>, contained: Option<Seq>, entry: Seq) -> bool {
+    contained.is_some_and(|contained| entry > contained) && !incident.has_direct_evidence(entry)
 }
 
 fn count<T>(of: &[T], which: impl Fn(&T) -> bool) -> u64 {

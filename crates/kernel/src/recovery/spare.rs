@@ -10,7 +10,7 @@
 //!
 //! Source: DESIGN section 3, Closure.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -75,15 +75,15 @@ pub enum NotSpared {
 #[derive(Debug)]
 pub struct Sparing<'i, 'g> {
     incident: &'i Incident<'g>,
-    /// Hashes of sentences, and of each with the one after it.
-    held: HashSet<Digest>,
-    spared: BTreeMap<Seq, Because>,
+    /// Hashes of sentences, and of each with the one after it, with the entry that said it first.
+    held: HashMap<Digest, Seq>,
+    spared: BTreeMap<Seq, Vouched>,
 }
 
 impl<'i, 'g> Sparing<'i, 'g> {
     /// With no trusted text yet.
     pub fn new(incident: &'i Incident<'g>) -> Self {
-        Self { incident, held: HashSet::new(), spared: BTreeMap::new() }
+        Self { incident, held: HashMap::new(), spared: BTreeMap::new() }
     }
 
     /// Takes in the text of `entry`, if its label is trusted and clean, it is older than every seed, no member and no
@@ -98,8 +98,10 @@ impl<'i, 'g> Sparing<'i, 'g> {
             is_older && is_good && !closure.contains(entry) && !closure.graph().is_purged(entry);
         if is_admitted {
             let sentences = sentences(text);
-            self.held.extend(sentences.iter().map(|one| Digest::of(one.as_bytes())));
-            self.held.extend(sentences.windows(2).map(together));
+            let alone = sentences.iter().map(|one| Digest::of(one.as_bytes()));
+            for said in alone.chain(sentences.windows(2).map(together)) {
+                self.held.entry(said).or_insert(entry);
+            }
         }
         is_admitted
     }
@@ -122,8 +124,8 @@ impl<'i, 'g> Sparing<'i, 'g> {
             return Err(NotSpared::Acted);
         }
         let readable = text.filter(|_| !closure.graph().is_purged(entry));
-        let because = self.vouch_for(readable.ok_or(NotSpared::Unreadable)?)?;
-        self.spared.insert(entry, because);
+        let vouched = self.vouch_for(readable.ok_or(NotSpared::Unreadable)?)?;
+        self.spared.insert(entry, vouched);
         Ok(())
     }
 
@@ -132,16 +134,18 @@ impl<'i, 'g> Sparing<'i, 'g> {
         Spared { seeds: self.incident.closure().seeds().to_vec(), entries: self.spared }
     }
 
-    fn vouch_for(&self, text: &str) -> Result<Because, NotSpared> {
+    fn vouch_for(&self, text: &str) -> Result<Vouched, NotSpared> {
         let sentences = sentences(text);
         if sentences.is_empty() {
             // A text of marks alone has no sentence, and still says something.
             let is_blank = text.chars().all(char::is_whitespace);
-            return if is_blank { Ok(Because::SaysNothing) } else { Err(NotSpared::SaysMore(0)) };
+            let vouched = Vouched { because: Because::SaysNothing, by: Vec::new() };
+            return if is_blank { Ok(vouched) } else { Err(NotSpared::SaysMore(0)) };
         }
         // Each pair of neighbours that stands together in a trusted text.
         let pairs: Vec<bool> =
-            sentences.windows(2).map(|pair| self.held.contains(&together(pair))).collect();
+            sentences.windows(2).map(|pair| self.held.contains_key(&together(pair))).collect();
+        let mut by = BTreeSet::new();
         for (at, sentence) in sentences.iter().enumerate() {
             let has_neighbour = |pair: Option<usize>| {
                 pair.and_then(|pair| pairs.get(pair)).copied().unwrap_or(false)
@@ -150,11 +154,12 @@ impl<'i, 'g> Sparing<'i, 'g> {
                 || sentence.chars().count() >= MIN_ALONE
                 || has_neighbour(at.checked_sub(1))
                 || has_neighbour(Some(at));
-            if !is_enough || !self.held.contains(&Digest::of(sentence.as_bytes())) {
-                return Err(NotSpared::SaysMore(at));
-            }
+            match self.held.get(&Digest::of(sentence.as_bytes())) {
+                Some(entry) if is_enough => by.insert(*entry),
+                _ => return Err(NotSpared::SaysMore(at)),
+            };
         }
-        Ok(Because::SaidBefore)
+        Ok(Vouched { because: Because::SaidBefore, by: by.into_iter().collect() })
     }
 }
 
@@ -163,11 +168,19 @@ fn together(pair: &[String]) -> Digest {
     Digest::of(pair.join("\n").as_bytes())
 }
 
+/// Why an entry is spared, and which trusted entries say what it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Vouched {
+    because: Because,
+    /// Ascending.
+    by: Vec<Seq>,
+}
+
 /// The spared entries of one incident. Only [`Sparing`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spared {
     seeds: Vec<Seq>,
-    entries: BTreeMap<Seq, Because>,
+    entries: BTreeMap<Seq, Vouched>,
 }
 
 impl Spared {
@@ -178,7 +191,12 @@ impl Spared {
 
     /// The entries and why, ascending.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (Seq, Because)> + '_ {
-        self.entries.iter().map(|(entry, because)| (*entry, *because))
+        self.entries.iter().map(|(entry, vouched)| (*entry, vouched.because))
+    }
+
+    /// The trusted entries that say what `entry` says, ascending.
+    pub fn covered_by(&self, entry: Seq) -> &[Seq] {
+        self.entries.get(&entry).map_or(&[], |vouched| &vouched.by)
     }
 
     /// Whether it was found for exactly these seeds.

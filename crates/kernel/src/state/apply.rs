@@ -102,12 +102,17 @@ impl State {
             By::Principal(who) => &who.tenant,
         };
         let tenant = self.tenant_of(&record.request, asker);
+        // Asked before the record is folded in: an approval ends the proposal that names the item.
+        let held = self.is_holding().then(|| self.changed_item(&record.by, &record.request));
         match &record.by {
             By::Session(id) => self.apply_in_session(*id, record),
             By::Principal(who) => self.apply_by_principal(who, record),
         }
         self.now = record.at;
         self.entries.push(Entry { label: record.label, tenant });
+        if let Some(changed) = held {
+            self.hold(record, changed);
+        }
         Ok(())
     }
 
@@ -190,6 +195,7 @@ impl State {
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
             | Request::SetPolicy { .. }
+            | Request::Recover(_)
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => !in_session && (done || refused),
         }
@@ -291,6 +297,7 @@ impl State {
             Request::SetPolicy { version, text } => {
                 self.policy = Some(SignedPolicy { version: *version, text: text.content(entry) });
             }
+            Request::Recover(recover) => self.apply_recover(recover, record),
             Request::RotateLogKey(key) => self.log_key = Some(key.clone()),
             Request::AdoptLedger { .. } => self.breaks.push(entry),
             Request::CloseSession
@@ -321,9 +328,8 @@ impl State {
         match answer {
             Answer::Done => {
                 let entry = record.seq;
-                let item = self.items.entry(&namespace, key);
-                item.current = value.map(|content| version(entry, content, record.label));
-                item.last_change = Some(entry);
+                let made = value.map(|content| version(entry, content, record.label));
+                self.items.change(&namespace, key, entry, made);
             }
             Answer::Pending { purpose, expires, .. } => {
                 let pending = Pending {
@@ -352,18 +358,15 @@ impl State {
         let Some(pending) = self.pending.remove(&proposal) else { return };
         let released =
             |content| Version { entry, content, provenance: Trust::Trusted, taint: Taint::Clean };
-        let item = self.items.entry(&pending.namespace, &pending.key);
-        item.current = pending.value.map(released);
-        item.last_change = Some(entry);
+        let made = pending.value.map(released);
+        self.items.change(&pending.namespace, &pending.key, entry, made);
     }
 
     fn adopt(&mut self, tenant: &Tenant, key: &Key, path: &str, content: ContentRef, entry: Seq) {
         let namespace = Namespace { tenant: tenant.clone(), scope: Scope::Shared };
-        let item = self.items.entry(&namespace, key);
-        let is_new = item.current.is_none();
-        item.current =
-            Some(Version { entry, content, provenance: Trust::Trusted, taint: Taint::Clean });
-        item.last_change = Some(entry);
+        let is_new = self.item(&namespace, key).is_none_or(|item| item.current.is_none());
+        let made = Version { entry, content, provenance: Trust::Trusted, taint: Taint::Clean };
+        self.items.change(&namespace, key, entry, Some(made));
         if is_new {
             self.items.set_mode(&namespace, key, Mode::Immutable);
         }

@@ -1,11 +1,12 @@
 //! What is asked: who asks, for what, when, and what cannot be asked at all.
 
-use crate::id::{PrincipalId, Seq, SessionId, Timestamp};
+use crate::id::{IncidentId, PrincipalId, Seq, SessionId, Timestamp};
 use crate::key::Key;
 use crate::label::Channel;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Authority, Role};
 use crate::record::{EntryKind, Request};
+use crate::recovery::step::ListError;
 use crate::route::ReplayError;
 
 /// Who asks.
@@ -91,6 +92,15 @@ pub enum AskError {
     /// Acts as a principal that is not registered, or no longer, or in another role or tenant.
     #[error("nobody registered proved to be {0} of tenant `{1}`; see `custody principal list`")]
     Unproven(Role, Tenant),
+    /// No such incident.
+    #[error("there is no incident `{0}`; see `custody incident list`")]
+    UnknownIncident(IncidentId),
+    /// An incident of that id exists.
+    #[error("an incident `{0}` exists already; draw another id")]
+    DuplicateIncident(IncidentId),
+    /// Lists of entries that nobody could mean.
+    #[error(transparent)]
+    Lists(ListError),
     /// The owner cannot be revoked.
     #[error("the owner cannot be revoked; rotate the owner's key instead")]
     RevokeOwner,

@@ -1,7 +1,6 @@
 //! Deciding a tool call in a session, and what its answer changes.
 
 use super::decide::Verdict;
-use super::in_session::arrival;
 use super::{AskError, Session, State};
 use crate::id::{EntryId, SessionId, Timestamp};
 use crate::label::{Channel, Label};
@@ -26,7 +25,7 @@ impl State {
         let context = &session.context;
         let mut parents = context.parents().to_vec();
         parents.extend(sources(&call.leaves));
-        parents.extend(arrival(session, Some(call.arguments))?);
+        parents.extend(self.arrival(session, Some(call.arguments))?);
         parents.sort_unstable();
         parents.dedup();
         let mut label = Label::at_ingress(Channel::Model, session.on_behalf_of());
@@ -64,6 +63,9 @@ impl State {
         at: Timestamp,
     ) -> Result<(), Refusal> {
         let asked = self.asked_calls.get(&proposal).ok_or(Refusal::NotPending { proposal })?;
+        if self.is_out(asked.entry) {
+            return Err(Refusal::InQuarantine { entry: asked.entry });
+        }
         decide_use(asked, session, call, at)
     }
 

@@ -193,6 +193,7 @@ impl State {
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
             | Request::SetPolicy { .. }
+            | Request::Recover(_)
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => None,
         }
@@ -275,6 +276,7 @@ impl State {
                 let item = self.items.get(&Namespace::shared(tenant.clone()), key);
                 Ok(Verdict { after: item.and_then(|item| item.last_change), ..verdict })
             }
+            Request::Recover(recover) => self.recover(authority, recover),
             Request::AddPrincipal(_)
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
@@ -340,11 +342,20 @@ impl State {
         at: Timestamp,
     ) -> Verdict {
         if let Some(asked) = self.asked_calls.get(&proposal) {
-            return self.about_call(asked, decide_approve_call(asked, reviewer, shown, at));
+            let outcome = if self.is_out(asked.entry) {
+                Err(Refusal::InQuarantine { entry: asked.entry })
+            } else {
+                decide_approve_call(asked, reviewer, shown, at)
+            };
+            return self.about_call(asked, outcome);
         }
         let Some(pending) = self.pending.get(&proposal) else {
             return Verdict::administrative(Err(Refusal::NotPending { proposal }));
         };
+        if let Some(entry) = self.held_back(pending) {
+            let held = Verdict::administrative(Err(Refusal::InQuarantine { entry }));
+            return self.following(pending, held);
+        }
         let around = self.surroundings(&pending.namespace, &pending.key, reviewer.who(), at);
         let approval = Approval { reviewer, shown, around };
         let released = match pending.purpose {

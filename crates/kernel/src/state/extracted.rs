@@ -1,7 +1,6 @@
 //! Deciding and folding what a session takes out of outputs that it does not read.
 
 use super::decide::Verdict;
-use super::in_session::arrival;
 use super::{AskError, Session, State};
 use crate::id::{Seq, SessionId};
 use crate::label::{Channel, Label};
@@ -18,7 +17,7 @@ impl State {
         content: Value,
     ) -> Result<Verdict, AskError> {
         let mut parents = vec![call];
-        parents.extend(arrival(session, Some(content))?);
+        parents.extend(self.arrival(session, Some(content))?);
         parents.sort_unstable();
         parents.dedup();
         let mut label = Label::at_ingress(Channel::Tool, session.on_behalf_of());
@@ -40,7 +39,10 @@ impl State {
             let known = self.label_within(&session.who.tenant, *entry);
             known.ok_or(AskError::UnknownEntry(*entry))?;
         }
-        arrival(session, *value)?;
+        self.arrival(session, *value)?;
+        if self.is_out(*output) {
+            return Err(AskError::UnknownContent(*output));
+        }
         let fields = match session.withheld.get(output) {
             Some(withheld) if withheld == call => session.extractable.get(call),
             Some(_) | None => None,

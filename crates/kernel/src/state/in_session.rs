@@ -35,7 +35,8 @@ impl State {
                 if let Some(entry) = parents.iter().find(unknown) {
                     return Err(AskError::UnknownEntry(*entry));
                 }
-                let parents = [parents.as_slice(), arrival(session, *content)?.as_slice()].concat();
+                let parents =
+                    [parents.as_slice(), self.arrival(session, *content)?.as_slice()].concat();
                 self.observe(session, *kind, *channel, *lowered, parents)
             }
             Request::Read { scope, key } => Ok(self.read(&own, *scope, key)),
@@ -46,7 +47,7 @@ impl State {
                     scope: *scope,
                     key,
                     value: Some(value.content(Seq(self.len()))),
-                    added: self.added(session, depends_on, arrival(session, Some(*value))?),
+                    added: self.added(session, depends_on, self.arrival(session, Some(*value))?),
                     at,
                 };
                 Ok(self.change(&change, *queue, decide_write))
@@ -83,6 +84,7 @@ impl State {
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
             | Request::SetPolicy { .. }
+            | Request::Recover(_)
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => Err(AskError::NeedsPrincipal),
         }
@@ -139,6 +141,20 @@ impl State {
         }
     }
 
+    /// Where `value` arrived, if that was earlier: it brings the label it arrived with. What is out is not known any
+    /// more.
+    pub(super) fn arrival(
+        &self,
+        session: &Session,
+        value: Option<Value>,
+    ) -> Result<Option<Seq>, AskError> {
+        let Some(Value::Of(content)) = value else { return Ok(None) };
+        if !session.context.holds(content) || self.is_out(content.arrival) {
+            return Err(AskError::UnknownContent(content.arrival));
+        }
+        Ok(Some(content.arrival))
+    }
+
     fn added(&self, session: &Session, depends_on: &[Named], arrival: Option<Seq>) -> Added {
         let mut added = Added::default();
         for named in depends_on {
@@ -147,6 +163,10 @@ impl State {
                 Named::Entry(seq) => match self.label_within(&session.who.tenant, seq) {
                     // A position that is not there yet is as unknown as an id that is not there.
                     None => added.spoilt_by(Culprit::NoOrigin),
+                    Some(_) if self.is_out(seq) => {
+                        added.spoilt_by(Culprit::Entry(seq));
+                        added.parents.push(seq);
+                    }
                     Some(label) => added.entry(seq, label),
                 },
             }
@@ -226,15 +246,6 @@ impl State {
         let outcome = decide_promote(&around, &version, proposal);
         let verdict = Verdict::new(self.answer(&around, outcome, false), label, parents);
         Ok(verdict.changing(&around).releasing(Some(version.content)))
-    }
-}
-
-/// Where `value` arrived, if that was earlier: it brings the label it arrived with.
-pub(super) fn arrival(session: &Session, value: Option<Value>) -> Result<Option<Seq>, AskError> {
-    match value {
-        None | Some(Value::New(_)) => Ok(None),
-        Some(Value::Of(content)) if session.context.holds(content) => Ok(Some(content.arrival)),
-        Some(Value::Of(content)) => Err(AskError::UnknownContent(content.arrival)),
     }
 }
 

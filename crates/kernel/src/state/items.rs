@@ -5,11 +5,12 @@ use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
 use sha2::{Digest as _, Sha256};
 
+use super::recovered::is_kept;
 use crate::digest::Digest;
-use crate::id::StoreId;
+use crate::id::{Seq, StoreId};
 use crate::key::Key;
 use crate::label::{Taint, Trust};
-use crate::memory::item::{Item, Mode};
+use crate::memory::item::{Change, Item, Mode, Version};
 use crate::namespace::{Namespace, Scope, Tenant};
 
 /// Seeds the table with the store's random id, so that an attacker who chooses keys cannot choose
@@ -25,6 +26,15 @@ impl BuildHasher for Seed {
         hasher.write(&self.0);
         hasher
     }
+}
+
+/// The newest version that is not out; `None` where a delete is newer.
+fn newest(item: &Item, is_out: impl Fn(Seq) -> bool) -> Option<Version> {
+    let kept = |change: &&Change| match &change.version {
+        Some(version) => is_kept(version, &is_out),
+        None => !is_out(change.entry),
+    };
+    item.changes.iter().rev().find(kept).and_then(|change| change.version)
 }
 
 #[derive(Debug, Clone, Default)]
@@ -62,6 +72,39 @@ impl Items {
         shelf.entry(key.clone()).or_default()
     }
 
+    /// Puts a change on top of an item, and takes what it made for the present value.
+    pub(super) fn change(
+        &mut self,
+        namespace: &Namespace,
+        key: &Key,
+        entry: Seq,
+        version: Option<Version>,
+    ) -> &mut Item {
+        let item = self.entry(namespace, key);
+        item.changes.push(Change { entry, version });
+        item.current = version;
+        item.last_change = Some(entry);
+        item
+    }
+
+    /// Takes the newest change that is not out for the present value, in every item. Linear in all changes.
+    pub(super) fn look_again(&mut self, is_out: impl Fn(Seq) -> bool) {
+        for item in self.shelves.values_mut().flat_map(HashMap::values_mut) {
+            item.current = newest(item, &is_out);
+        }
+    }
+
+    /// The same, in one item.
+    pub(super) fn look_again_at(
+        &mut self,
+        namespace: &Namespace,
+        key: &Key,
+        is_out: impl Fn(Seq) -> bool,
+    ) {
+        let item = self.entry(namespace, key);
+        item.current = newest(item, is_out);
+    }
+
     pub(super) fn set_mode(&mut self, namespace: &Namespace, key: &Key, mode: Mode) {
         self.entry(namespace, key).mode = mode;
         if namespace.scope != Scope::Shared {
@@ -81,6 +124,12 @@ impl Items {
         namespace: &Namespace,
     ) -> impl Iterator<Item = (&Key, &Item)> {
         self.shelves.get(namespace).into_iter().flatten()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Namespace, &Key, &Item)> {
+        self.shelves.iter().flat_map(|(namespace, shelf)| {
+            shelf.iter().map(move |(key, item)| (namespace, key, item))
+        })
     }
 
     pub(super) fn namespaces(&self) -> Vec<&Namespace> {

@@ -10,6 +10,7 @@ mod decide;
 mod extracted;
 mod in_session;
 mod items;
+mod recovered;
 mod routed;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -18,6 +19,8 @@ pub use apply::ApplyError;
 pub use asked::{Actor, AskError, Asked};
 pub use decide::Decided;
 use items::Items;
+use recovered::Recovered;
+pub use recovered::{AppliedPlan, IncidentState, Mark, Standing};
 
 use crate::context::Context;
 use crate::digest::Digest;
@@ -116,6 +119,7 @@ pub struct State {
     recent: HashMap<(Option<PrincipalId>, Namespace), RateWindow>,
     watched: BTreeMap<(Namespace, Key), Watched>,
     breaks: Vec<Seq>,
+    recovered: Recovered,
 }
 
 impl State {
@@ -222,6 +226,11 @@ impl State {
     /// Every namespace that ever held an item, in order.
     pub fn namespaces(&self) -> Vec<&Namespace> {
         self.items.namespaces()
+    }
+
+    /// Every item that ever was, with its namespace and key, in no particular order.
+    pub fn items(&self) -> impl Iterator<Item = (&Namespace, &Key, &Item)> {
+        self.items.all()
     }
 
     /// The number of items.

@@ -97,6 +97,18 @@ pub enum StoreError {
     /// The content was not kept, because what it was proposed for was refused, or was destroyed.
     #[error("the content of entry {0} is not kept; only its commitment is")]
     NoContent(Seq),
+    /// The content was destroyed by recovery.
+    #[error("the content of entry {0} was purged; only its commitment is kept")]
+    Purged(Seq),
+    /// The content is in quarantine.
+    #[error("entry {0} is in quarantine; see `custody incident list`")]
+    Quarantined(Seq),
+    /// A step of an incident cannot be taken.
+    #[error(transparent)]
+    Recovery(#[from] crate::recovery::RecoveryError),
+    /// The record cannot be held as a graph.
+    #[error(transparent)]
+    Graph(#[from] custody_kernel::provenance::graph::GraphError),
     /// The tool's manifest does not say of what kind the field of its output is.
     #[error(
         "the tool's manifest gives no kind for `{0}`; add it to `closed_output`, or read the whole output"

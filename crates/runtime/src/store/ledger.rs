@@ -8,7 +8,9 @@ use std::collections::HashSet;
 
 use custody_kernel::audit::{Checkpoint, Frontier, Hash, LogName, leaf_hash, root_of};
 use custody_kernel::id::{EntryId, Seq, StoreId};
+use custody_kernel::provenance::graph::{Graph, GraphBuilder, Node};
 use custody_kernel::record::{Answer, LogKey, Record, Request};
+use custody_kernel::recovery::step::{Recover, Step};
 use custody_kernel::state::{Decided, State};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 
@@ -67,6 +69,8 @@ pub(crate) struct Ledger {
     children: Vec<u32>,
     /// The ids of all entries, to know when the index of ids lies.
     ids: HashSet<EntryId>,
+    /// What was made from what, for recovery.
+    graph: GraphBuilder,
 }
 
 impl Ledger {
@@ -89,6 +93,11 @@ impl Ledger {
     pub(crate) fn children_of(&self, entry: Seq) -> u32 {
         let at = usize::try_from(entry.0).ok();
         at.and_then(|at| self.children.get(at)).copied().unwrap_or_default()
+    }
+
+    /// What was made from what, as far as the log goes.
+    pub(crate) fn graph(&self) -> Result<Graph, StoreError> {
+        Ok(self.graph.clone().finish()?)
     }
 
     /// Whether an entry has this id.
@@ -128,6 +137,10 @@ impl Ledger {
         self.frontier.push(leaf);
         self.children.push(0);
         self.ids.insert(record.id);
+        self.graph.push(Node { parents: &record.parents, ..Node::default() })?;
+        if let (Request::Recover(recover), Answer::Done) = (&record.request, &record.answer) {
+            self.note_purged(recover);
+        }
         for parent in &record.parents {
             let at = usize::try_from(parent.0).ok();
             if let Some(count) = at.and_then(|at| self.children.get_mut(at)) {
@@ -138,6 +151,13 @@ impl Ledger {
             (Request::Found(genesis), Answer::Done) => self.trust_log_key(&genesis.log_key),
             (Request::RotateLogKey(key), Answer::Done) => self.trust_log_key(key),
             _ => Ok(()),
+        }
+    }
+
+    fn note_purged(&mut self, recover: &Recover) {
+        let Step::Apply(applied) = &recover.step else { return };
+        for entry in &applied.purged {
+            self.graph.purge(*entry);
         }
     }
 

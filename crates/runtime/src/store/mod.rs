@@ -6,6 +6,7 @@
 mod error;
 mod export;
 mod head;
+pub(crate) mod index;
 mod ledger;
 mod open;
 mod read;
@@ -32,8 +33,11 @@ pub use error::{StoreError, Tampering};
 pub use export::SignedCheckpoint;
 use head::Head;
 pub(crate) use head::sync_folder;
-use ledger::{Held, Ledger};
-pub(crate) use read::content as read_content;
+use ledger::Held;
+pub(crate) use ledger::{Ledger, key_name, origin};
+pub(crate) use read::{
+    any_content, content as read_content, position as read_position, record as read_record,
+};
 pub use transaction::{Content, MAX_CONTENT_BYTES, Receipt, Transaction};
 pub use verify::VerifyReport;
 pub use verify::content_of;
@@ -348,7 +352,7 @@ fn signer_of(keys: &KeyFolder, ledger: &Ledger) -> Result<SigningKey, StoreError
     Ok(signer)
 }
 
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     if flags.contains(OpenFlags::SQLITE_OPEN_CREATE) {
         create_private(path).map_err(|cause| StoreError::File {
             doing: "create",

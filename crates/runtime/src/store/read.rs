@@ -4,6 +4,7 @@ use custody_kernel::digest::Digest;
 use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::record::Record;
+use custody_kernel::state::State;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::ledger::Ledger;
@@ -11,7 +12,7 @@ use super::transaction::sql;
 use super::{StoreError, Tampering};
 
 /// A record, compared with the leaf that was signed.
-pub(super) fn record(
+pub(crate) fn record(
     connection: &Connection,
     ledger: &Ledger,
     seq: Seq,
@@ -24,8 +25,27 @@ pub(super) fn record(
     ledger.check(seq, &bytes.ok_or(Tampering::MissingRecord(seq.0))?)
 }
 
-/// A content, compared with its commitment.
-pub(crate) fn content(connection: &Connection, content: ContentRef) -> Result<Vec<u8>, StoreError> {
+/// A content that can be retrieved, compared with its commitment.
+pub(crate) fn content(
+    connection: &Connection,
+    state: &State,
+    content: ContentRef,
+) -> Result<Vec<u8>, StoreError> {
+    if state.is_out(content.arrival) && !state.is_purged(content.arrival) {
+        return Err(StoreError::Quarantined(content.arrival));
+    }
+    any_content(connection, state, content)
+}
+
+/// The same, whether it is in quarantine or not. For labelling and for recovery itself.
+pub(crate) fn any_content(
+    connection: &Connection,
+    state: &State,
+    content: ContentRef,
+) -> Result<Vec<u8>, StoreError> {
+    if state.is_purged(content.arrival) {
+        return Err(StoreError::Purged(content.arrival));
+    }
     let seq = content.arrival.0;
     let mut select =
         connection.prepare_cached("SELECT salt, bytes FROM contents WHERE arrival = ?1")?;
@@ -41,7 +61,7 @@ pub(crate) fn content(connection: &Connection, content: ContentRef) -> Result<Ve
 
 /// The position of an entry. Which ids there are is known from the records, so that a deleted index row
 /// shows instead of hiding an entry, and an id that nobody has costs no search.
-pub(super) fn position(
+pub(crate) fn position(
     connection: &Connection,
     ledger: &Ledger,
     id: EntryId,

@@ -1,7 +1,7 @@
 //! The tables, and how an older store becomes a newer one.
 //!
-//! `log` is the truth. `contents` holds what the log names by commitment. `edges` and `runs` are
-//! indexes that can be made again from the two.
+//! `log` is the truth. `contents` holds what the log names by commitment. `edges`, `runs`, `texts`, `hashes` and
+//! `vectors` are indexes that can be made again from the two.
 
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
@@ -15,7 +15,8 @@ const APPLICATION_ID: i32 = 0x4375_7374;
 const MAX_ROW_BYTES: i32 = 80 << 20;
 
 /// One step per version; a store at version `n` has had the first `n` applied.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE log (
         seq INTEGER PRIMARY KEY,
         id BLOB NOT NULL UNIQUE,
@@ -42,7 +43,30 @@ const MIGRATIONS: &[&str] = &["
         at INTEGER NOT NULL,
         PRIMARY KEY (tenant, print, arrival, at)
     ) WITHOUT ROWID;
-"];
+",
+    "
+    CREATE VIRTUAL TABLE texts USING fts5(
+        text, content = '', columnsize = 0, detail = none, tokenize = 'trigram'
+    );
+    CREATE TABLE hashes (
+        hash BLOB NOT NULL,
+        arrival INTEGER NOT NULL,
+        PRIMARY KEY (hash, arrival)
+    ) WITHOUT ROWID;
+    CREATE TABLE vectors (
+        model BLOB NOT NULL,
+        arrival INTEGER NOT NULL,
+        vector BLOB NOT NULL,
+        PRIMARY KEY (model, arrival)
+    ) WITHOUT ROWID;
+    CREATE TABLE indexed (
+        only INTEGER PRIMARY KEY CHECK (only = 1),
+        texts INTEGER NOT NULL
+    );
+    INSERT INTO indexed VALUES (1, 0);
+    CREATE INDEX runs_by_arrival ON runs (arrival);
+",
+];
 
 /// Opens our tables in a database that may not be ours: nothing of it is changed before that is known.
 pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {

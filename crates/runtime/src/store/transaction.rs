@@ -6,16 +6,16 @@ use custody_kernel::digest::Digest;
 use custody_kernel::id::{EntryId, Seq, Timestamp};
 use custody_kernel::key::Key;
 use custody_kernel::label::Label;
-use custody_kernel::memory::item::ContentRef;
+use custody_kernel::memory::item::{ContentRef, Version};
 use custody_kernel::namespace::{Namespace, Tenant};
 use custody_kernel::record::{Answer, By, Record, Request};
-use custody_kernel::state::{Actor, Asked, Decided, State};
+use custody_kernel::state::{Actor, Asked, Decided, State, Watched};
 use custody_kernel::tool::call::AllowedCall;
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
 use super::ledger::Ledger;
-use super::{StoreError, Tampering, read};
+use super::{StoreError, Tampering, index, read};
 use crate::clock::{Clock, random};
 
 /// The longest text that is stored in one piece, in bytes.
@@ -77,6 +77,8 @@ pub struct Transaction<'a> {
     pub(super) clock: &'a Clock,
     /// Watched items that changed and whose files must follow.
     pub(super) touched: &'a mut Vec<(Namespace, Key)>,
+    /// Set when an index was written although no record was.
+    pub(super) indexed: &'a mut bool,
     /// The key that signs from here on, when a request rotates it.
     pub(super) next_signer: &'a mut Option<SigningKey>,
 }
@@ -142,9 +144,11 @@ impl Transaction<'_> {
         advice: Vec<String>,
     ) -> Result<Receipt, StoreError> {
         self.note_watched(decided.by(), decided.request(), decided.answer());
+        let before = self.note_recovered(decided.request());
         let id = EntryId::from_random(random());
         let (record, bytes) = self.ledger.commit(decided, id, advice)?;
         self.insert(&record, &bytes, content)?;
+        self.follow_recovery(before);
         let Record { seq, at, answer, label, .. } = record;
         Ok(Receipt { id, seq, at, answer, label })
     }
@@ -162,7 +166,12 @@ impl Transaction<'_> {
     /// # Errors
     /// [`StoreError::Tampered`] when it is not the one that was recorded.
     pub fn content(&self, content: ContentRef) -> Result<Vec<u8>, StoreError> {
-        read::content(self.connection, content)
+        read::content(self.connection, self.ledger.state(), content)
+    }
+
+    /// The same, whether it is in quarantine or not.
+    pub(crate) fn any_content(&self, content: ContentRef) -> Result<Vec<u8>, StoreError> {
+        read::any_content(self.connection, self.ledger.state(), content)
     }
 
     /// The position of an entry.
@@ -171,6 +180,17 @@ impl Transaction<'_> {
     /// [`StoreError::UnknownEntry`] when the store does not hold it.
     pub fn position(&self, id: EntryId) -> Result<Seq, StoreError> {
         read::position(self.connection, self.ledger, id)
+    }
+
+    /// Brings the indexes of texts up to the record, one step. Returns whether more is left to do.
+    pub(crate) fn index_texts(&mut self) -> Result<bool, StoreError> {
+        *self.indexed = true;
+        index::go_on(self.connection, self.ledger.state())
+    }
+
+    /// The record as recovery looks at it, and the database that it changes.
+    pub(crate) const fn parts(&self) -> (&Connection, &Ledger) {
+        (self.connection, self.ledger)
     }
 
     /// Signs the checkpoint of this group, and all after it, with `signer`.
@@ -190,6 +210,30 @@ impl Transaction<'_> {
             && state.watched_item(&namespace, &key).is_some()
         {
             self.touched.push((namespace, key));
+        }
+    }
+
+    /// What watched items hold before a step of an incident, which may change any of them.
+    fn note_recovered(&self, request: &Request) -> Vec<(Namespace, Key, Option<Version>)> {
+        let state = self.ledger.state();
+        if !matches!(request, Request::Recover(_)) {
+            return Vec::new();
+        }
+        let current = |namespace: &Namespace, key: &Key| state.item(namespace, key)?.current;
+        let noted = |watched: &Watched| {
+            let Watched { namespace, key, .. } = watched.clone();
+            let version = current(&namespace, &key);
+            (namespace, key, version)
+        };
+        state.watched().map(noted).collect()
+    }
+
+    fn follow_recovery(&mut self, before: Vec<(Namespace, Key, Option<Version>)>) {
+        let state = self.ledger.state();
+        for (namespace, key, version) in before {
+            if state.item(&namespace, &key).and_then(|item| item.current) != version {
+                self.touched.push((namespace, key));
+            }
         }
     }
 

@@ -22,6 +22,8 @@ pub struct VerifyReport {
     pub records: u64,
     /// Contents that match their commitment.
     pub contents: u64,
+    /// Contents that recovery destroyed; their commitments stand.
+    pub purged: u64,
     /// Edges of the provenance graph that the index agrees with.
     pub edges: u64,
     /// Places where an owner adopted a store whose head was lost.
@@ -36,11 +38,15 @@ pub(super) fn verify(connection: &Connection, ledger: &Ledger) -> Result<VerifyR
         let record = read::record(connection, ledger, seq)?;
         let tenant = untrusted_tenant(&again, &record).cloned();
         again.recount(&record).map_err(|cause| Tampering::Inconsistent(seq.0, cause.into()))?;
-        if let Some(content) = arrived_with(&record) {
-            let text = read::content(connection, content)?;
-            report.contents += 1;
-            if let Some(tenant) = tenant {
-                fingerprints += known_fingerprints(connection, &tenant, seq, &text)?;
+        match arrived_with(&record) {
+            None => {}
+            Some(_) if ledger.state().is_purged(seq) => report.purged += 1,
+            Some(content) => {
+                let text = read::any_content(connection, ledger.state(), content)?;
+                report.contents += 1;
+                if let Some(tenant) = tenant {
+                    fingerprints += known_fingerprints(connection, &tenant, seq, &text)?;
+                }
             }
         }
         report.edges += read::children(connection, ledger, seq)?.len() as u64;
@@ -123,6 +129,9 @@ pub fn content_of(record: &Record) -> Option<ContentRef> {
         (Request::Extract(extract), _) => extract.value.map(|value| value.content(record.seq)),
         (Request::Call(call), _) => Some(call.arguments.content(record.seq)),
         (Request::SetPolicy { text, .. }, _) => Some(text.content(record.seq)),
+        (Request::Recover(recover), _) => {
+            recover.step.arriving().map(|value| value.content(record.seq))
+        }
         _ => None,
     }
 }

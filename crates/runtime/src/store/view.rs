@@ -60,7 +60,18 @@ impl Store {
     /// # Errors
     /// [`StoreError::Tampered`] when it is missing or another.
     pub fn content(&self, content: ContentRef) -> Result<Vec<u8>, StoreError> {
-        self.read(|connection, _| read::content(connection, content))
+        self.read(|connection, ledger| read::content(connection, ledger.state(), content))
+    }
+
+    /// The same; `None` when an incident took it out, into quarantine or for good.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when it is missing or not the one that was recorded.
+    pub fn retrieve(&self, content: ContentRef) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.content(content) {
+            Err(StoreError::Quarantined(_) | StoreError::Purged(_)) => Ok(None),
+            kept => kept.map(Some),
+        }
     }
 
     /// The entries made directly from `parent`.
@@ -105,7 +116,10 @@ impl Store {
             let mut values = BTreeMap::new();
             for (key, item) in ledger.state().items_in(namespace) {
                 if let Some(version) = &item.current {
-                    values.insert(key.clone(), read::content(connection, version.content)?);
+                    values.insert(
+                        key.clone(),
+                        read::content(connection, ledger.state(), version.content)?,
+                    );
                 }
             }
             Ok(values)
@@ -113,7 +127,7 @@ impl Store {
     }
 
     /// Looks at one moment of the store, brought up to what other processes have written.
-    pub(super) fn read<R>(
+    pub(crate) fn read<R>(
         &self,
         look: impl FnOnce(&Connection, &Ledger) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {

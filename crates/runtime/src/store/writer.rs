@@ -152,17 +152,22 @@ impl Writer {
         let before = ledger.len();
         let mut touched = Vec::new();
         let mut next_signer = None;
+        let mut indexed = false;
         for job in group.iter_mut() {
             let mut step = Transaction {
                 ledger,
                 connection: &transaction,
                 clock: &self.shared.clock,
                 touched: &mut touched,
+                indexed: &mut indexed,
                 next_signer: &mut next_signer,
             };
             job.run(&mut step).map_err(|()| StoreError::HalfWay)?;
         }
         if ledger.len() == before {
+            if indexed {
+                transaction.commit()?;
+            }
             return Ok(());
         }
         if let Some(signer) = next_signer {

@@ -138,8 +138,8 @@ impl<'a> Past<'a> {
         let is_kept =
             matches!(call.arguments, Value::Of(_)) || !matches!(record.answer, Answer::Refused(_));
         let arguments = if is_kept {
-            let bytes = store.content(call.arguments.content(record.seq))?;
-            Arguments::parse(&String::from_utf8_lossy(&bytes)).ok()
+            let bytes = store.retrieve(call.arguments.content(record.seq))?;
+            bytes.and_then(|bytes| Arguments::parse(&String::from_utf8_lossy(&bytes)).ok())
         } else {
             None
         };

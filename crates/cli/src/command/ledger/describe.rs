@@ -39,6 +39,8 @@ pub(super) enum Kind {
     Review,
     /// A session opened or closed
     Session,
+    /// A step of an incident
+    Recovery,
     /// Principals, limits, keys and the store itself
     Admin,
 }
@@ -66,6 +68,7 @@ impl Kind {
             | Request::SetMode { .. }
             | Request::AdoptFile { .. } => Self::Review,
             Request::OpenSession { .. } | Request::CloseSession => Self::Session,
+            Request::Recover(_) => Self::Recovery,
             Request::Found(_)
             | Request::AddPrincipal(_)
             | Request::RevokePrincipal { .. }
@@ -122,7 +125,7 @@ impl std::fmt::Display for Part {
 
 /// The names behind the ids in records. Sessions that were closed and principals that were revoked are
 /// searched for in the log, from its end backwards and no further than needed.
-pub(super) struct Names<'a> {
+pub(crate) struct Names<'a> {
     store: &'a Store,
     sessions: HashMap<SessionId, Who>,
     principals: HashMap<PrincipalId, String>,
@@ -130,7 +133,7 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn new(store: &'a Store) -> Result<Self, StoreError> {
+    pub(crate) fn new(store: &'a Store) -> Result<Self, StoreError> {
         let (principals, sessions, searched_from) = store.state(|state| {
             let principals = state.principals().map(|known| (known.id, known.name.clone()));
             let sessions = state.sessions().map(|(id, session)| (id, session.who.clone()));
@@ -140,7 +143,7 @@ impl<'a> Names<'a> {
     }
 
     /// Who asked: a name, or what they are when nothing was proven.
-    pub(super) fn asker(&mut self, by: &By) -> Result<String, StoreError> {
+    pub(crate) fn asker(&mut self, by: &By) -> Result<String, StoreError> {
         let who = match by {
             By::Principal(who) => Some(who.clone()),
             By::Session(id) => self.opener(*id)?,
@@ -232,6 +235,7 @@ impl<'a> Names<'a> {
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
             | Request::SetPolicy { .. }
+            | Request::Recover(_)
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => None,
         };
@@ -239,7 +243,7 @@ impl<'a> Names<'a> {
     }
 
     /// What was asked for, in a few words.
-    pub(super) fn what(&mut self, record: &Record) -> Result<String, StoreError> {
+    pub(crate) fn what(&mut self, record: &Record) -> Result<String, StoreError> {
         let of = |origin: &Option<String>| match origin {
             Some(origin) => format!(" {}", excerpt(origin, 40)),
             None => String::new(),
@@ -288,6 +292,9 @@ impl<'a> Names<'a> {
             Request::SetPolicy { version, .. } => {
                 format!("set the policy {}", policy_name(version))
             }
+            Request::Recover(recover) => {
+                format!("{} {}", recover.step.word(), short(&recover.incident))
+            }
             Request::RotateLogKey(_) => "rotate the log key".into(),
             Request::AdoptLedger { reason, .. } => {
                 format!("adopt the ledger: {}", excerpt(reason, 60))
@@ -317,14 +324,15 @@ pub(super) fn short(id: &impl ToString) -> String {
     format!("{prefix}-{}…", digits.chars().take(8).collect::<String>())
 }
 
-/// The bytes that belong to a record, if they are kept: what was refused is not.
+/// The bytes that belong to a record, if they can be retrieved: what was refused is not kept, and what an incident
+/// took out is not shown.
 pub(super) fn kept_content(store: &Store, record: &Record) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(content) = content_of(record) else { return Ok(None) };
     let refused = matches!(record.answer, Answer::Refused(_));
     if refused && content.arrival == record.seq {
         return Ok(None);
     }
-    store.content(content).map(Some)
+    store.retrieve(content)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `custody ledger`: the record itself: look at it, follow it, verify it, take it along.
 
 mod adopt;
-mod describe;
+pub(crate) mod describe;
 mod export;
 mod show;
 mod trace;

@@ -56,6 +56,7 @@ fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
             "verified": true,
             "records": report.records,
             "contents": report.contents,
+            "purged": report.purged,
             "edges": report.edges,
             "breaks": report.breaks,
             "root": root,
@@ -66,11 +67,14 @@ fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
             "vkey": signed.vkey,
         }));
     }
-    let VerifyReport { records, contents, edges, breaks } = report;
+    let VerifyReport { records, contents, purged, edges, breaks } = report;
     line(format_args!("{}: the record is the one that was signed.", paint(GOOD, "verified")));
     let row = |name: &str, value: &str| line(format_args!("  {name:9} {value}"));
     row("records", &format!("{records}, each decided again with the same answer"));
     row("contents", &format!("{contents}, each matching its commitment"));
+    if *purged > 0 {
+        row("purged", &format!("{purged}, destroyed by recovery; their commitments stand"));
+    }
     row("edges", &format!("{edges}, as the records name them"));
     row("root", &root);
     row("head", &format!("over {head_size} of {}", count(size, "record")));

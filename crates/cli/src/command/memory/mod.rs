@@ -61,7 +61,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
 pub(crate) struct As {
     /// Act as this human, whose passphrase is typed on the terminal
     #[arg(long = "as", value_name = "NAME")]
-    name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 /// Which namespace.

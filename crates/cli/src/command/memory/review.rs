@@ -11,7 +11,7 @@ use custody_kernel::record::Request;
 use custody_runtime::Store;
 use serde_json::json;
 
-use super::show::{present, preview_diff, print_advice, print_diff};
+use super::show::{present, preview_diff, print_advice, print_diff, proposed};
 use super::{As, Where, parse_key, parse_mode, pending_of, tell, text_of};
 use crate::context::Context;
 use crate::output::{
@@ -95,7 +95,7 @@ pub(super) fn pending(context: &Context, args: &PendingArgs) -> anyhow::Result<O
                 "purpose": pending.purpose,
                 "namespace": pending.namespace.to_string(),
                 "key": pending.key,
-                "value": pending.value.map(|value| store.content(value)).transpose()?.as_deref().map(text_of),
+                "value": pending.value.map(|value| store.retrieve(value)).transpose()?.flatten().as_deref().map(text_of),
                 "expires": moment(pending.expires),
                 "expired": expired,
                 "advice": advice,
@@ -126,8 +126,7 @@ fn show(store: &Store, pending: &Pending, expired: bool) -> anyhow::Result<()> {
     }
     print_advice(&store.record(pending.entry)?.advice);
     let now = present(store, &pending.namespace, &pending.key)?;
-    let proposed = pending.value.map(|value| store.content(value)).transpose()?.unwrap_or_default();
-    print_diff(&text_of(&now), &text_of(&proposed));
+    print_diff(&text_of(&now), &text_of(&proposed(store, pending)?));
     line("");
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use anyhow::Context as _;
 use custody_kernel::id::EntryId;
 use custody_kernel::key::Key;
+use custody_kernel::memory::review::Pending;
 use custody_kernel::namespace::Namespace;
 use custody_kernel::record::{Record, Request};
 use custody_runtime::store::content_of;
@@ -175,7 +176,9 @@ pub(super) fn history(context: &Context, args: &History) -> anyhow::Result<Outco
     let changes = store.history(&namespace, &args.key)?;
     let mut rows = Vec::new();
     for change in &changes {
-        let value = content_of(change).map(|content| store.content(content)).transpose()?;
+        let content = content_of(change);
+        let value = content.map(|content| store.retrieve(content)).transpose()?.flatten();
+        let is_out = content.is_some() && value.is_none();
         let text = value.as_deref().map(text_of);
         if context.json {
             json_line(&json!({
@@ -185,11 +188,13 @@ pub(super) fn history(context: &Context, args: &History) -> anyhow::Result<Outco
                 "change": verb(&change.request),
                 "tainted_origin": change.label.is_tainted(),
                 "value": text,
+                "taken_out": is_out,
                 "advice": change.advice,
             }))?;
             continue;
         }
-        let text = text.map_or_else(|| "(deleted)".into(), |text| excerpt(&text, 48));
+        let without = if is_out { TAKEN_OUT } else { "(deleted)" };
+        let text = text.map_or_else(|| without.into(), |text| excerpt(&text, 48));
         rows.push(vec![
             (change.seq.to_string(), BOLD),
             (moment(change.at), DIM),
@@ -206,6 +211,9 @@ pub(super) fn history(context: &Context, args: &History) -> anyhow::Result<Outco
     }
     Ok(Outcome::found_if(changes.is_empty()))
 }
+
+/// What stands in place of a text that an incident took out.
+const TAKEN_OUT: &str = "(taken out; see `custody incident list`)";
 
 const fn verb(request: &Request) -> &'static str {
     match request {
@@ -229,6 +237,7 @@ const fn verb(request: &Request) -> &'static str {
         | Request::RevokePrincipal { .. }
         | Request::SetLimits(_)
         | Request::SetPolicy { .. }
+        | Request::Recover(_)
         | Request::RotateLogKey(_)
         | Request::AdoptLedger { .. } => "no change",
     }
@@ -255,7 +264,7 @@ fn diff_of_proposal(store: &Store, id: EntryId) -> anyhow::Result<(String, Strin
     let pending = pending_of(store, id)?;
     let pending = pending.with_context(|| format!("`{id}` is not waiting for a decision"))?;
     let now = present(store, &pending.namespace, &pending.key)?;
-    let proposed = pending.value.map(|value| store.content(value)).transpose()?.unwrap_or_default();
+    let proposed = proposed(store, &pending)?;
     let what = format!("{} in {}: now, and as proposed", pending.key, pending.namespace);
     Ok((text_of(&now), text_of(&proposed), what))
 }
@@ -284,7 +293,14 @@ fn diff_of_item(
 /// The bytes an item had after `change`.
 pub(super) fn value_after(store: &Store, change: &Record) -> anyhow::Result<Vec<u8>> {
     let content = content_of(change);
-    Ok(content.map(|content| store.content(content)).transpose()?.unwrap_or_default())
+    let value = content.map(|content| store.retrieve(content)).transpose()?;
+    Ok(value.map(|value| value.unwrap_or_else(|| TAKEN_OUT.into())).unwrap_or_default())
+}
+
+/// The bytes that a proposal would store.
+pub(super) fn proposed(store: &Store, pending: &Pending) -> anyhow::Result<Vec<u8>> {
+    let value = pending.value.map(|value| store.retrieve(value)).transpose()?;
+    Ok(value.map(|value| value.unwrap_or_else(|| TAKEN_OUT.into())).unwrap_or_default())
 }
 
 /// The bytes an item has now.

@@ -106,7 +106,7 @@ fn tell(
 
 fn as_json(store: &Store, asked: &AskedCall) -> anyhow::Result<Value> {
     let record = store.record(asked.entry)?;
-    let arguments: Value = serde_json::from_slice(&store.content(asked.arguments)?)?;
+    let arguments = arguments(store, asked)?;
     let leaves = call_of(&record).map(|call| &call.leaves);
     Ok(json!({
         "proposal": asked.proposal,
@@ -139,7 +139,10 @@ fn show(store: &Store, asked: &AskedCall) -> anyhow::Result<()> {
     if let Some(because) = record.answer.refusal() {
         line(paint(WARN, because));
     }
-    let arguments: Value = serde_json::from_slice(&store.content(asked.arguments)?)?;
+    let arguments = arguments(store, asked)?;
+    if arguments.is_null() {
+        line(paint(WARN, "  its arguments were taken out; see `custody incident list`"));
+    }
     for (name, value) in arguments.as_object().into_iter().flatten() {
         line(format_args!("  {}: {}", excerpt(name, 40), excerpt(&plain(value), 400)));
     }
@@ -150,6 +153,12 @@ fn show(store: &Store, asked: &AskedCall) -> anyhow::Result<()> {
     line(paint(DIM, format_args!("{}, until {until}", standing(asked.standing))));
     line("");
     Ok(())
+}
+
+/// The arguments of a call; null when an incident took them out.
+fn arguments(store: &Store, asked: &AskedCall) -> anyhow::Result<Value> {
+    let bytes = store.retrieve(asked.arguments)?;
+    Ok(bytes.map_or(Ok(Value::Null), |bytes| serde_json::from_slice(&bytes))?)
 }
 
 fn call_of(record: &Record) -> Option<&Call> {
@@ -182,7 +191,10 @@ fn source_text(store: &Store, source: &Record) -> anyhow::Result<String> {
         "memory".to_owned()
     };
     let text = match content_of(source) {
-        Some(content) => String::from_utf8_lossy(&store.content(content)?).into_owned(),
+        Some(content) => match store.retrieve(content)? {
+            Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            None => "(taken out)".to_owned(),
+        },
         None => String::new(),
     };
     Ok(format!("{} ({})", excerpt(&text, 72), excerpt(&origin, 40)))

@@ -1,0 +1,413 @@
+//! Certifying: what was planned, what of it is done, and what is left, read from the store and signed by the owner.
+//!
+//! Nothing is copied from what the program believes it did: whether an entry is purged, in quarantine or flagged is
+//! looked up on the record at the moment of signing.
+
+use custody_kernel::audit::{Checkpoint, consistency_proof, inclusion_proof};
+use custody_kernel::certificate::adapters::AdapterAttestation;
+use custody_kernel::certificate::entries::{
+    Action, Closure, ClosureMode, Effect, Kind, ManifestEntry, Residual, RuntimeRecovery, Spared,
+    Unfinished,
+};
+use custody_kernel::certificate::log::{
+    Audit, Break, CertifiedLogKey, Included, SignedCheckpoint, Step as LogStep,
+};
+use custody_kernel::certificate::ppm::Ppm;
+use custody_kernel::certificate::probe::MembershipProbe;
+use custody_kernel::certificate::risk::{
+    Evidence, Influence, Risk, RiskMode, RiskScores, Tiers, Weights,
+};
+use custody_kernel::certificate::{Certificate, Expectations, Recovery, Verified};
+use custody_kernel::digest::Digest;
+use custody_kernel::id::{CertificateId, IncidentId, Seq, Timestamp};
+use custody_kernel::principal::Authority;
+use custody_kernel::record::{EntryKind, Record, Request};
+use custody_kernel::recovery::evidence::{self, Finding};
+use custody_kernel::recovery::grade::Reason;
+use custody_kernel::recovery::plan::{Plan, Planned, SparedEntry};
+use custody_kernel::recovery::risk::{self, Settings as RiskSettings};
+use custody_kernel::recovery::score::Score;
+use custody_kernel::recovery::share::{Counting, RELATIVE_ERROR};
+use custody_kernel::recovery::step::Step;
+use custody_kernel::state::{IncidentState, Mark};
+use custody_policy::policy::Policy;
+use ed25519_dalek::{SigningKey, VerifyingKey};
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use super::RecoveryError;
+use super::act::{recorded_plan, unreadable};
+use super::at_rest::AtRest;
+use super::gather::known;
+use super::search::{arrival, readable};
+use crate::clock::random;
+use crate::keys::HumanKey;
+use crate::store::{
+    Ledger, Receipt, Store, StoreError, Tampering, content_of, key_name, origin, read_record,
+};
+
+/// What was found after a plan was applied, as it is recorded.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeReport {
+    /// What the files of the store still hold.
+    pub at_rest: AtRest,
+    /// What still comes back.
+    pub membership: MembershipProbe,
+}
+
+impl Store {
+    /// Signs a certificate of what was done about an incident, and records that it was signed. Returns the file.
+    ///
+    /// # Errors
+    /// [`RecoveryError::NotApplied`], or [`RecoveryError::Certificate`] when its parts do not agree; nothing is signed
+    /// then.
+    pub fn certify(
+        &self,
+        owner: &Authority,
+        key: &HumanKey,
+        id: IncidentId,
+        program: &str,
+    ) -> Result<(Vec<u8>, Receipt), StoreError> {
+        let signer = self.keys().log_key()?;
+        let now = self.clock().now();
+        let recovery = self.read(|connection, ledger| {
+            let certifying = Certifying { connection, ledger, id };
+            certifying.recovery(program, &signer, now)
+        })?;
+        let file = key.sign_certificate(&recovery).map_err(RecoveryError::from)?;
+        let certificate = Digest::of(&file);
+        let receipt = self.take(owner, id, Step::Certify { certificate }, None)?;
+        Ok((file, receipt))
+    }
+
+    /// Verifies a certificate with the key of this store's owner.
+    ///
+    /// # Errors
+    /// [`RecoveryError::Certificate`] with the first thing that does not hold.
+    pub fn verify_certificate(
+        &self,
+        file: &[u8],
+        expected: Expectations,
+    ) -> Result<Verified, StoreError> {
+        let (store, owner) =
+            self.state(|state| (state.store(), state.owner().and_then(|owner| owner.public_key)))?;
+        let owner = owner.and_then(|key| VerifyingKey::from_bytes(&key.0).ok());
+        let owner = owner.ok_or(Tampering::LogKey)?;
+        let expected = Expectations { store: expected.store.or(store), ..expected };
+        Ok(Certificate::verify(file, &owner, expected).map_err(RecoveryError::from)?)
+    }
+}
+
+/// One moment of a store on which a recovery is certified.
+struct Certifying<'a> {
+    connection: &'a Connection,
+    ledger: &'a Ledger,
+    id: IncidentId,
+}
+
+impl Certifying<'_> {
+    fn recovery(
+        &self,
+        program: &str,
+        signer: &SigningKey,
+        now: Timestamp,
+    ) -> Result<Recovery, StoreError> {
+        let state = self.ledger.state();
+        let incident = known(state, self.id)?;
+        let applied = incident.applied.ok_or(RecoveryError::NotApplied(self.id))?;
+        let plan = recorded_plan(self.connection, self.ledger, self.id, applied.record)?;
+        let report = self.report(incident)?;
+        let residue = report.as_ref().map(|report| residue(&report.at_rest)).unwrap_or_default();
+        let mut rows = Vec::with_capacity(plan.entries.len());
+        let mut residual = Residual::default();
+        for planned in &plan.entries {
+            let record = read_record(self.connection, self.ledger, planned.entry)?;
+            let left = self.left_to_do(planned, &residue);
+            let row = manifest_row(planned, &record, left.is_none());
+            if row.done && row.action == Action::Quarantine {
+                residual.quarantined.push(row.entry);
+            }
+            if let Some(why) = left {
+                let (action, entry) = (row.action, row.entry);
+                residual.unfinished.push(Unfinished { action, entry, why: why.to_owned() });
+            }
+            rows.push(row);
+        }
+        for effect in &plan.irreversible {
+            let record = read_record(self.connection, self.ledger, effect.entry)?;
+            residual.effects.push(effect_row(&effect.tool, &record));
+        }
+        let store = state.store().ok_or(Tampering::LogKey)?;
+        let policy = state.policy().map(|policy| policy.version);
+        Ok(Recovery {
+            id: CertificateId::from_random(random()),
+            time: now.max(state.now()),
+            incident: self.id,
+            store,
+            program: program.to_owned(),
+            policy_digest: policy.unwrap_or_else(|| Policy::standard().version()),
+            plan_digest: applied.plan,
+            runtime_recovery: RuntimeRecovery::new(closure(&plan), rows),
+            adapter_attestation: AdapterAttestation::default(),
+            membership_probe: membership(report),
+            risk_scores: risk_scores(&plan),
+            spared: plan.spared.iter().map(spared_row).collect(),
+            residual,
+            audit: self.audit(incident, signer)?,
+            previous: state.last_certificate(),
+        })
+    }
+
+    fn report(&self, incident: &IncidentState) -> Result<Option<ProbeReport>, StoreError> {
+        let Some(probed) = incident.probed else { return Ok(None) };
+        let record = read_record(self.connection, self.ledger, probed)?;
+        let content = arrival(&record).ok_or(StoreError::NoContent(probed))?;
+        let bytes = readable(self.connection, self.ledger, content)?.unwrap_or_default();
+        let report = serde_json::from_slice(&bytes);
+        report.map(Some).map_err(|cause| unreadable("probe report", self.id, &cause))
+    }
+
+    /// Why what was planned for an entry is not done, if it is not.
+    fn left_to_do(&self, planned: &Planned, residue: &[Seq]) -> Option<&'static str> {
+        let state = self.ledger.state();
+        let mark = state.standing(planned.entry).and_then(|standing| {
+            standing.marks().find(|(incident, _)| *incident == self.id).map(|(_, mark)| mark)
+        });
+        match (planned.action, mark) {
+            (risk::Action::None, _) => None,
+            (risk::Action::Purge | risk::Action::Evict, Some(Mark::Purged)) => residue
+                .binary_search(&planned.entry)
+                .is_ok()
+                .then_some("its bytes are still in a file of the store"),
+            (risk::Action::Quarantine, Some(Mark::Quarantined | Mark::Purged))
+            | (risk::Action::Flag, Some(_)) => None,
+            (risk::Action::Quarantine, Some(Mark::Flagged)) => Some("it was restored"),
+            (risk::Action::Flag | risk::Action::Quarantine, None)
+            | (risk::Action::Purge | risk::Action::Evict, _) => Some("it is not done"),
+        }
+    }
+
+    fn audit(&self, incident: &IncidentState, signer: &SigningKey) -> Result<Audit, StoreError> {
+        let (state, leaves, size) = (self.ledger.state(), self.ledger.leaves(), self.ledger.len());
+        let opened = incident.opened.0;
+        let unsigned = || RecoveryError::NoCheckpoint(self.id);
+        let steps = [
+            (LogStep::Opened, Some(incident.opened)),
+            (LogStep::Contained, incident.contained),
+            (LogStep::Applied, incident.applied.map(|applied| applied.record)),
+            (LogStep::Probed, incident.probed),
+        ];
+        let mut records = Vec::new();
+        for (step, seq) in steps {
+            let Some(seq) = seq else { continue };
+            let leaf = usize::try_from(seq.0).ok().and_then(|at| leaves.get(at));
+            let proof = inclusion_proof(leaves, seq.0, size);
+            let (leaf, proof) = leaf.zip(proof).ok_or_else(unsigned)?;
+            let inclusion = proof.into_iter().map(Digest).collect();
+            records.push(Included { inclusion, leaf: Digest(*leaf), seq, step });
+        }
+        records.sort_by_key(|record| record.seq);
+        let consistency = consistency_proof(leaves, opened, size).ok_or_else(unsigned)?;
+        Ok(Audit {
+            after: self.signed(size, signer)?,
+            before: self.signed(opened, signer)?,
+            breaks: self.breaks(state.breaks())?,
+            consistency: consistency.into_iter().map(Digest).collect(),
+            records,
+        })
+    }
+
+    /// The log's first `size` records, as the log key states them now. What it states of an earlier size it can always
+    /// state again: the records are the same.
+    fn signed(&self, size: u64, signer: &SigningKey) -> Result<SignedCheckpoint, StoreError> {
+        let unsigned = || StoreError::from(RecoveryError::NoCheckpoint(self.id));
+        let state = self.ledger.state();
+        let log_key: CertifiedLogKey = state.log_key().cloned().ok_or_else(unsigned)?.into();
+        let root = self.ledger.root_at(size).ok_or_else(unsigned)?;
+        let origin = origin(state.store().ok_or_else(unsigned)?);
+        let note = Checkpoint { origin, size, root }.sign(signer, &key_name());
+        Ok(SignedCheckpoint { log_key, note })
+    }
+
+    fn breaks(&self, breaks: &[Seq]) -> Result<Vec<Break>, StoreError> {
+        let mut found = Vec::new();
+        for seq in breaks {
+            let record = read_record(self.connection, self.ledger, *seq)?;
+            if let Request::AdoptLedger { reason, head_size } = record.request {
+                found.push(Break { at_ms: record.at, head_size, reason, seq: *seq });
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The entries of which a file still holds something, ascending.
+fn residue(at_rest: &AtRest) -> Vec<Seq> {
+    let mut entries: Vec<Seq> =
+        at_rest.residue.iter().flat_map(|residue| residue.entries.iter().copied()).collect();
+    entries.sort_unstable();
+    entries.dedup();
+    entries
+}
+
+fn membership(report: Option<ProbeReport>) -> MembershipProbe {
+    match report {
+        Some(report) => report.membership,
+        None => MembershipProbe::not_run("no probe was run after the plan was applied"),
+    }
+}
+
+fn closure(plan: &Plan) -> Closure {
+    let mut seeds: Vec<Seq> = plan.findings.iter().map(|finding| finding.entry).collect();
+    seeds.dedup();
+    Closure {
+        frontier: 0,
+        members: plan.entries.iter().map(|planned| planned.entry).collect(),
+        mode: ClosureMode::Causal,
+        possible_origins: plan.possible_origins.clone(),
+        seeds,
+    }
+}
+
+fn manifest_row(planned: &Planned, record: &Record, done: bool) -> ManifestEntry {
+    ManifestEntry {
+        action: action(planned.action),
+        adapters: Vec::new(),
+        commitment: content_of(record).map(|content| content.commitment),
+        done,
+        entry: planned.entry,
+        kind: kind(&record.request),
+    }
+}
+
+fn effect_row(tool: &str, record: &Record) -> Effect {
+    let arguments = content_of(record).map(|content| content.commitment);
+    let summary = "a call that changes something outside ran".to_owned();
+    Effect { arguments, entry: record.seq, summary, tool: tool.to_owned() }
+}
+
+fn spared_row(spared: &SparedEntry) -> Spared {
+    Spared { covered_by: spared.covered_by.clone(), entry: spared.entry }
+}
+
+const fn action(action: risk::Action) -> Action {
+    match action {
+        risk::Action::None => Action::None,
+        risk::Action::Flag => Action::Flag,
+        risk::Action::Quarantine => Action::Quarantine,
+        risk::Action::Purge => Action::Purge,
+        risk::Action::Evict => Action::Evict,
+    }
+}
+
+/// What an entry is, for the manifest.
+fn kind(request: &Request) -> Kind {
+    match request {
+        Request::Observe { kind, .. } => match kind {
+            EntryKind::Message => Kind::Message,
+            EntryKind::Completion => Kind::Completion,
+            EntryKind::ToolCall => Kind::ToolCall,
+            EntryKind::ToolOutput => Kind::ToolOutput,
+            EntryKind::Retrieval => Kind::Retrieval,
+            EntryKind::FileChange => Kind::FileChange,
+        },
+        Request::Call(_) => Kind::ToolCall,
+        Request::Withhold { .. } | Request::Extract(_) => Kind::ToolOutput,
+        Request::Read { .. } => Kind::MemoryRead,
+        Request::Write { .. } | Request::Delete { .. } | Request::Promote { .. } => {
+            Kind::MemoryWrite
+        }
+        Request::AdoptFile { .. } => Kind::FileChange,
+        Request::Found(_)
+        | Request::OpenSession { .. }
+        | Request::CloseSession
+        | Request::Route(_)
+        | Request::Approve { .. }
+        | Request::Deny { .. }
+        | Request::SetMode { .. }
+        | Request::AddPrincipal(_)
+        | Request::RevokePrincipal { .. }
+        | Request::SetLimits(_)
+        | Request::SetPolicy { .. }
+        | Request::Recover(_)
+        | Request::RotateLogKey(_)
+        | Request::AdoptLedger { .. } => Kind::Decision,
+    }
+}
+
+fn risk_scores(plan: &Plan) -> RiskScores {
+    let share_error_ppm = match plan.shares {
+        Counting::Exact => Ppm::ZERO,
+        Counting::Estimated => ppm(RELATIVE_ERROR),
+    };
+    let RiskSettings { contaminated, influence, share, flag, quarantine, purge, evict } =
+        RiskSettings::from(plan.risk);
+    RiskScores {
+        entries: plan.entries.iter().map(|planned| risk_row(planned, &plan.findings)).collect(),
+        mode: RiskMode::Default,
+        share_error_ppm,
+        tiers: Tiers {
+            evict_ppm: ppm(evict),
+            flag_ppm: ppm(flag),
+            purge_ppm: ppm(purge),
+            quarantine_ppm: ppm(quarantine),
+        },
+        weights: Weights {
+            contamination_ppm: ppm(contaminated),
+            influence_ppm: ppm(influence),
+            share_ppm: ppm(share),
+        },
+    }
+}
+
+fn risk_row(planned: &Planned, findings: &[Finding]) -> Risk {
+    let influence = match planned.terms.influence {
+        risk::Influence::NoAdapter => None,
+        risk::Influence::Unknown => Some(Influence { measured: false, ppm: Ppm::ONE }),
+        risk::Influence::Measured(of) => Some(Influence { measured: true, ppm: score(of) }),
+    };
+    Risk {
+        contamination_ppm: score(planned.terms.contaminated),
+        entry: planned.entry,
+        evidence: strongest(planned.entry, findings),
+        floor: floor(planned.reason),
+        influence,
+        score_ppm: score(planned.score),
+        share_ppm: score(planned.terms.share),
+    }
+}
+
+/// The mildest action that the reason allows.
+const fn floor(reason: Reason) -> Action {
+    match reason {
+        Reason::AlreadyPurged => Action::None,
+        Reason::BadWeights => Action::Evict,
+        Reason::DirectEvidence => Action::Purge,
+        Reason::Derived | Reason::Held => Action::Quarantine,
+        Reason::Spared | Reason::OnlySimilar | Reason::Score => Action::Flag,
+    }
+}
+
+/// The evidence that counts most: what a person stated before what a model guessed.
+fn strongest(entry: Seq, findings: &[Finding]) -> Evidence {
+    let from = findings.partition_point(|finding| finding.entry < entry);
+    let of_entry = findings.iter().skip(from).take_while(|finding| finding.entry == entry);
+    match of_entry.map(|finding| finding.by).min() {
+        None => Evidence::None,
+        Some(evidence::Evidence::Id) => Evidence::Id,
+        Some(evidence::Evidence::Hash) => Evidence::Hash,
+        Some(evidence::Evidence::Text) => Evidence::Text,
+        Some(evidence::Evidence::Pattern) => Evidence::Pattern,
+        Some(evidence::Evidence::Origin) => Evidence::Origin,
+        Some(evidence::Evidence::Similarity(_)) => Evidence::Similarity,
+    }
+}
+
+fn score(score: Score) -> Ppm {
+    ppm(score.value())
+}
+
+fn ppm(share: f64) -> Ppm {
+    Ppm::nearest(share).unwrap_or(Ppm::ONE)
+}

@@ -1,0 +1,221 @@
+//! Gathering: what a plan has to know of a store, read from one moment of it.
+
+use std::collections::{BTreeMap, HashSet};
+
+use custody_kernel::digest::Digest;
+use custody_kernel::id::{IncidentId, Seq};
+use custody_kernel::label::{Label, Trust};
+use custody_kernel::provenance::closure::Closure;
+use custody_kernel::record::{Answer, EntryKind, Record, Request};
+use custody_kernel::recovery::facts::{Basis, Effect, Facts, History, Version, Waiting};
+use custody_kernel::recovery::incident::Incident;
+use custody_kernel::recovery::plan::{Plan, plan_recovery};
+use custody_kernel::recovery::risk::RiskConfig;
+use custody_kernel::recovery::spare::{Deed, Spared, Sparing};
+use custody_kernel::state::{IncidentState, State};
+use custody_kernel::tool::asked::Standing;
+use custody_kernel::tool::manifest;
+use rusqlite::Connection;
+
+use super::RecoveryError;
+use super::search::{arrival, readable};
+use crate::store::{Ledger, Store, StoreError, content_of, read_record};
+
+/// How a plan is made.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Weights and tiers of risk.
+    pub risk: RiskConfig,
+    /// The influence of adapters, by the hash of their weights. Those it does not name were never measured.
+    pub influence: BTreeMap<Digest, f64>,
+}
+
+impl Store {
+    /// What recovery from an incident would do now. Marks nothing.
+    ///
+    /// # Errors
+    /// [`RecoveryError::UnknownIncident`], or when the store cannot be read.
+    pub fn plan(&self, incident: IncidentId, settings: &Settings) -> Result<Plan, StoreError> {
+        self.read(|connection, ledger| plan(connection, ledger, incident, settings))
+    }
+}
+
+/// The same, on a moment that is being looked at.
+pub(super) fn plan(
+    connection: &Connection,
+    ledger: &Ledger,
+    incident: IncidentId,
+    settings: &Settings,
+) -> Result<Plan, StoreError> {
+    let state = ledger.state();
+    let known = known(state, incident)?;
+    let graph = ledger.graph()?;
+    let traced = Incident::trace(&graph, &known.findings).map_err(RecoveryError::from)?;
+    let gathering = Gathering { connection, ledger, incident: &traced };
+    let members = gathering.members()?;
+    let spared = gathering.spared(&members)?;
+    let effects: Vec<Effect> = members.iter().filter_map(effect).collect();
+    let histories = histories(state, traced.closure());
+    let waiting = waiting(state);
+    let facts = Facts {
+        basis: Basis { size: ledger.len(), root: Digest(ledger.root()) },
+        contained: known.contained,
+        effects: &effects,
+        histories: &histories,
+        waiting: &waiting,
+    };
+    let planned = plan_recovery(&traced, &spared, &settings.influence, &facts, &settings.risk);
+    Ok(planned.map_err(RecoveryError::from)?)
+}
+
+/// An incident of the store.
+pub(super) fn known(state: &State, id: IncidentId) -> Result<&IncidentState, StoreError> {
+    Ok(state.incident(id).ok_or(RecoveryError::UnknownIncident(id))?)
+}
+
+struct Gathering<'a> {
+    connection: &'a Connection,
+    ledger: &'a Ledger,
+    incident: &'a Incident<'a>,
+}
+
+impl Gathering<'_> {
+    /// The records of the closure, ascending.
+    fn members(&self) -> Result<Vec<Record>, StoreError> {
+        let members = self.incident.closure().members();
+        members.map(|member| read_record(self.connection, self.ledger, member.entry)).collect()
+    }
+
+    fn spared(&self, members: &[Record]) -> Result<Spared, StoreError> {
+        let mut sparing = Sparing::new(self.incident);
+        let first = self.incident.closure().seeds().first().copied().unwrap_or(Seq(0));
+        let state = self.ledger.state();
+        for seq in (0..first.0).map(Seq) {
+            let Some(label) = state.label(seq).filter(is_good) else { continue };
+            // What an earlier incident took out vouches for nothing.
+            if self.incident.closure().contains(seq) || state.is_out(seq) {
+                continue;
+            }
+            let record = read_record(self.connection, self.ledger, seq)?;
+            if let Some(content) = arrival(&record)
+                && let Some(text) = self.text(content)?
+            {
+                sparing.show(seq, label, &text);
+            }
+        }
+        for record in members {
+            let deed = deed(&record.request);
+            // Whatever acted is not spared; its text need not be read for that.
+            let content = content_of(record).filter(|content| {
+                let is_refused = matches!(record.answer, Answer::Refused(_));
+                deed == Deed::Said && !(is_refused && content.arrival == record.seq)
+            });
+            let text = content.map(|content| self.text(content)).transpose()?.flatten();
+            // Why one is not spared shows in what is done to it.
+            let _ = sparing.judge(record.seq, deed, text.as_deref());
+        }
+        Ok(sparing.finish())
+    }
+
+    /// A text; `None` if it is destroyed or no text.
+    fn text(
+        &self,
+        content: custody_kernel::memory::item::ContentRef,
+    ) -> Result<Option<String>, StoreError> {
+        let bytes = readable(self.connection, self.ledger, content)?;
+        Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
+    }
+}
+
+fn is_good(label: &Label) -> bool {
+    label.trust() == Trust::Trusted && !label.is_tainted()
+}
+
+/// What an entry did besides saying something.
+fn deed(request: &Request) -> Deed {
+    match request {
+        Request::Observe { kind: EntryKind::ToolCall, .. } | Request::Call(_) => Deed::Called,
+        Request::Observe { .. }
+        | Request::Read { .. }
+        | Request::Withhold { .. }
+        | Request::Extract(_) => Deed::Said,
+        Request::Write { .. } | Request::Delete { .. } | Request::Promote { .. } => Deed::Wrote,
+        Request::Found(_)
+        | Request::OpenSession { .. }
+        | Request::CloseSession
+        | Request::Route(_)
+        | Request::Approve { .. }
+        | Request::Deny { .. }
+        | Request::SetMode { .. }
+        | Request::AdoptFile { .. }
+        | Request::AddPrincipal(_)
+        | Request::RevokePrincipal { .. }
+        | Request::SetLimits(_)
+        | Request::SetPolicy { .. }
+        | Request::Recover(_)
+        | Request::RotateLogKey(_)
+        | Request::AdoptLedger { .. } => Deed::Governed,
+    }
+}
+
+/// A call that ran and changed something outside. Of one that somebody else ran nothing is known, so it did.
+fn effect(record: &Record) -> Option<Effect> {
+    let entry = record.seq;
+    if let Request::Call(call) = &record.request {
+        let ran = record.answer == Answer::Done && call.effect == manifest::Effect::Writes;
+        return ran.then(|| Effect { entry, tool: call.tool.clone() });
+    }
+    if let Request::Observe { kind: EntryKind::ToolCall, origin, .. } = &record.request {
+        let tool = origin.clone().unwrap_or_else(|| "unknown".to_owned());
+        return Some(Effect { entry, tool });
+    }
+    None
+}
+
+/// The items with a change in the closure.
+fn histories(state: &State, closure: &Closure<'_>) -> Vec<History> {
+    let mut found = Vec::new();
+    for (namespace, key, item) in state.items() {
+        let versions: Vec<Version> = item
+            .changes
+            .iter()
+            .map(|change| Version {
+                entry: change.entry,
+                arrival: change.version.map(|version| version.content.arrival),
+            })
+            .collect();
+        let is_reached = |version: &Version| {
+            closure.contains(version.entry)
+                || version.arrival.is_some_and(|arrival| closure.contains(arrival))
+        };
+        if versions.iter().any(is_reached) {
+            let file = state.watched_item(namespace, key).map(|watched| watched.path.clone());
+            found.push(History { namespace: namespace.clone(), key: key.clone(), file, versions });
+        }
+    }
+    found
+}
+
+/// Everything that waits for a human.
+fn waiting(state: &State) -> Vec<Waiting> {
+    let changes = state.pending().map(|pending| Waiting {
+        proposal: pending.proposal,
+        entry: pending.entry,
+        depends_on: pending
+            .dependencies
+            .iter()
+            .copied()
+            .chain(pending.value.map(|value| value.arrival))
+            .collect(),
+    });
+    let calls = state
+        .asked_calls()
+        .filter(|asked| matches!(asked.standing, Standing::Waiting | Standing::Approved));
+    let calls = calls.map(|asked| Waiting {
+        proposal: asked.proposal,
+        entry: asked.entry,
+        depends_on: Vec::new(),
+    });
+    let mut seen = HashSet::new();
+    changes.chain(calls).filter(|waiting| seen.insert(waiting.proposal)).collect()
+}

@@ -1,0 +1,24 @@
+//! Recovery: from an indicator to a store without what it points to, with every step on the record.
+//!
+//! The kernel says what an incident reached and what is to be done; this module finds, reads, destroys and looks
+//! again. In reading order: [`indicator`] (what an operator types), [`search`] (what it finds), `gather` (what a plan
+//! has to know), [`act`] (open, contain, apply, restore), `sweep` (nothing is left on the disk), [`at_rest`] (and the
+//! search that says so), [`certify`] (the certificate).
+//!
+//! Source: RVU §3; DESIGN section 3, Plan and actions.
+
+pub mod act;
+pub mod at_rest;
+pub mod certify;
+mod error;
+mod gather;
+pub mod indicator;
+pub mod probe;
+pub mod search;
+mod sweep;
+
+pub use act::{Applied, Contained};
+pub use error::RecoveryError;
+pub use gather::Settings;
+pub use indicator::Indicator;
+pub use search::{Found, Hits};

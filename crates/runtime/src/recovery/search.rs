@@ -1,0 +1,272 @@
+//! Search: which entries the indicators point to. Reads everything, tenants and quarantine included, and marks
+//! nothing.
+
+use custody_kernel::id::Seq;
+use custody_kernel::memory::item::ContentRef;
+use custody_kernel::record::{Answer, By, EntryKind, Record, Request};
+use custody_kernel::recovery::evidence::{Evidence, Finding};
+use memchr::memmem;
+use regex_automata::meta::Regex;
+use rusqlite::Connection;
+
+use super::RecoveryError;
+use super::indicator::{Indicator, Origin};
+use crate::store::{
+    Ledger, Store, StoreError, any_content, content_of, index, read_position, read_record,
+};
+
+/// The largest automaton that a pattern may need, in bytes.
+const MAX_PATTERN_BYTES: usize = 4 << 20;
+
+/// What indicators found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Every finding, ascending.
+    pub findings: Vec<Finding>,
+    /// The same, told by indicator.
+    pub hits: Vec<Hits>,
+}
+
+/// What one indicator found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hits {
+    /// The indicator.
+    pub indicator: Indicator,
+    /// How many entries it points to.
+    pub entries: u64,
+    /// Why it could not be looked for, if it could not.
+    pub not_searched: Option<String>,
+}
+
+impl Store {
+    /// Finds the entries that `indicators` point to, across tenants. Linear in the record for patterns and origins;
+    /// ids, hashes and texts are looked up.
+    ///
+    /// # Errors
+    /// [`RecoveryError::Pattern`], [`StoreError::UnknownEntry`], or when the store cannot be read.
+    pub fn find(&self, indicators: &[Indicator]) -> Result<Found, StoreError> {
+        self.index_texts(|_| ())?;
+        self.read(|connection, ledger| {
+            let record = Searched { connection, ledger };
+            let mut found = Found::default();
+            for (number, indicator) in (0_u32..).zip(indicators) {
+                let before = found.findings.len();
+                let not_searched = record.look(number, indicator, &mut found.findings)?;
+                found.hits.push(Hits {
+                    indicator: indicator.clone(),
+                    entries: (found.findings.len() - before) as u64,
+                    not_searched,
+                });
+            }
+            found.findings.sort_unstable();
+            found.findings.dedup();
+            Ok(found)
+        })
+    }
+
+    /// Brings the indexes of texts up to the record, step by step so that writers are not held up. `progress` is told
+    /// after each step how many there were.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn index_texts(&self, mut progress: impl FnMut(u64)) -> Result<(), StoreError> {
+        let is_behind =
+            self.read(|connection, ledger| index::is_behind(connection, ledger.state()))?;
+        if !is_behind {
+            return Ok(());
+        }
+        for step in 1.. {
+            let is_done = !self.run(|step| step.index_texts()).wait()?;
+            progress(step);
+            if is_done {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One moment of a store that is searched.
+struct Searched<'a> {
+    connection: &'a Connection,
+    ledger: &'a Ledger,
+}
+
+impl Searched<'_> {
+    /// Adds what `indicator` points to. Returns why it could not be looked for, if it could not.
+    fn look(
+        &self,
+        number: u32,
+        indicator: &Indicator,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Option<String>, StoreError> {
+        let found = |by| move |entry| Finding { entry, indicator: number, by };
+        match indicator {
+            Indicator::Entry(id) => {
+                let seq = read_position(self.connection, self.ledger, *id)?;
+                findings.push(found(Evidence::Id)(seq));
+            }
+            Indicator::Position(seq) => {
+                read_record(self.connection, self.ledger, *seq)?;
+                findings.push(found(Evidence::Id)(*seq));
+            }
+            Indicator::Hash(hash) => {
+                let entries = index::with_hash(self.connection, *hash)?;
+                findings.extend(entries.into_iter().map(found(Evidence::Hash)));
+            }
+            Indicator::Text(text) => {
+                let entries = self.containing(text)?;
+                findings.extend(entries.into_iter().map(found(Evidence::Text)));
+            }
+            Indicator::Pattern(pattern) => {
+                let entries = self.matching(pattern)?;
+                findings.extend(entries.into_iter().map(found(Evidence::Pattern)));
+            }
+            Indicator::Origin(origin) => {
+                let entries = self.records(|record| Ok(is_from(record, origin)))?;
+                findings.extend(entries.into_iter().map(found(Evidence::Origin)));
+            }
+            Indicator::Similar(_) => {
+                return Ok(Some("no embedding model was given".to_owned()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The arrivals whose content holds `text`, in any case of letters.
+    fn containing(&self, text: &str) -> Result<Vec<Seq>, StoreError> {
+        let Some(candidates) = index::may_contain(self.connection, text)? else {
+            return Ok(Vec::new());
+        };
+        let wanted = text.to_lowercase();
+        let finder = memmem::Finder::new(&wanted);
+        let mut found = Vec::new();
+        for seq in candidates {
+            let record = read_record(self.connection, self.ledger, seq)?;
+            let Some(bytes) = self.arrived(&record)? else { continue };
+            if finder.find(String::from_utf8_lossy(&bytes).to_lowercase().as_bytes()).is_some() {
+                found.push(seq);
+            }
+        }
+        Ok(found)
+    }
+
+    fn matching(&self, pattern: &str) -> Result<Vec<Seq>, StoreError> {
+        let config = Regex::config().nfa_size_limit(Some(MAX_PATTERN_BYTES));
+        let regex = Regex::builder().configure(config).build(pattern).map_err(|cause| {
+            let pattern = pattern.chars().take(60).flat_map(char::escape_debug).collect();
+            RecoveryError::Pattern { pattern, why: cause.to_string() }
+        })?;
+        self.records(|record| {
+            let bytes = self.arrived(record)?;
+            Ok(bytes.is_some_and(|bytes| regex.is_match(String::from_utf8_lossy(&bytes).as_ref())))
+        })
+    }
+
+    /// The entries of the record, but for recovery's own, that are `wanted`.
+    fn records(
+        &self,
+        mut wanted: impl FnMut(&Record) -> Result<bool, StoreError>,
+    ) -> Result<Vec<Seq>, StoreError> {
+        let mut found = Vec::new();
+        for seq in (0..self.ledger.len()).map(Seq) {
+            let record = read_record(self.connection, self.ledger, seq)?;
+            if !matches!(record.request, Request::Recover(_)) && wanted(&record)? {
+                found.push(seq);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The content that arrived with `record` and is still there.
+    fn arrived(&self, record: &Record) -> Result<Option<Vec<u8>>, StoreError> {
+        match arrival(record) {
+            None => Ok(None),
+            Some(content) => readable(self.connection, self.ledger, content),
+        }
+    }
+}
+
+/// The content that arrived with `record` itself and was kept.
+pub(super) fn arrival(record: &Record) -> Option<ContentRef> {
+    let is_kept = !matches!(record.answer, Answer::Refused(_));
+    content_of(record).filter(|content| is_kept && content.arrival == record.seq)
+}
+
+/// A content, in quarantine or not; `None` if it is destroyed.
+pub(super) fn readable(
+    connection: &Connection,
+    ledger: &Ledger,
+    content: ContentRef,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    match any_content(connection, ledger.state(), content) {
+        Err(StoreError::Purged(_)) => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// Whether an entry came from there. What governs the store itself came from nowhere.
+fn is_from(record: &Record, wanted: &Origin) -> bool {
+    let (origin, tool) = match &record.request {
+        Request::Observe { kind: EntryKind::ToolCall | EntryKind::ToolOutput, origin, .. } => {
+            (origin.as_deref(), origin.as_deref())
+        }
+        Request::Observe { origin, .. } => (origin.as_deref(), None),
+        Request::Call(call) => (None, Some(call.tool.as_str())),
+        Request::Read { .. }
+        | Request::Write { .. }
+        | Request::Delete { .. }
+        | Request::Promote { .. }
+        | Request::Withhold { .. }
+        | Request::Extract(_)
+        | Request::Route(_) => (None, None),
+        Request::Found(_)
+        | Request::OpenSession { .. }
+        | Request::CloseSession
+        | Request::Approve { .. }
+        | Request::Deny { .. }
+        | Request::SetMode { .. }
+        | Request::AdoptFile { .. }
+        | Request::AddPrincipal(_)
+        | Request::RevokePrincipal { .. }
+        | Request::SetLimits(_)
+        | Request::SetPolicy { .. }
+        | Request::Recover(_)
+        | Request::RotateLogKey(_)
+        | Request::AdoptLedger { .. } => return false,
+    };
+    let Origin { host, tool: named, channel, session, since, until } = wanted;
+    host.as_ref().is_none_or(|host| origin.is_some_and(|origin| names_host(origin, host)))
+        && named.as_ref().is_none_or(|named| tool == Some(named))
+        && channel.is_none_or(|channel| record.label.channel() == channel)
+        && session.is_none_or(|session| record.by == By::Session(session))
+        && since.is_none_or(|since| record.at >= since)
+        && until.is_none_or(|until| record.at < until)
+}
+
+/// Whether `origin` names `host` or a host below it.
+fn names_host(origin: &str, host: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
+    origin.split(|c| !is_part(c)).any(|word| {
+        let word = word.trim_matches('.').to_lowercase();
+        let above = word.strip_suffix(host);
+        above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_named_with_everything_below_it_and_nothing_beside_it() {
+        for origin in
+            ["https://evil.example/a", "EVIL.example:80", "www.evil.example.", "(evil.example)"]
+        {
+            assert!(names_host(origin, "evil.example"), "{origin}");
+        }
+        for origin in ["https://notevil.example/", "evil.example.org", "example", ""] {
+            assert!(!names_host(origin, "evil.example"), "{origin}");
+        }
+    }
+}
