@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod detector;
 pub(crate) mod doctor;
 pub(crate) mod eval;
+pub(crate) mod incident;
 pub(crate) mod keys;
 pub(crate) mod language_model;
 pub(crate) mod ledger;

@@ -1,0 +1,268 @@
+//! The steps that change something: contain, apply, restore, probe, certify.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use custody_kernel::certificate::outcome::State;
+use custody_kernel::certificate::{Expectations, Verified};
+use custody_kernel::digest::Digest;
+use custody_kernel::id::{IncidentId, Seq};
+use custody_kernel::recovery::risk::Action;
+use custody_kernel::state::Mark;
+use custody_runtime::Store;
+use custody_runtime::recovery::Settings;
+use serde_json::json;
+
+use super::Which;
+use super::look::{self, count_entries};
+use super::open::unlocked;
+use super::pipeline;
+use crate::command::memory::As;
+use crate::context::Context;
+use crate::output::{BAD, BOLD, DIM, GOOD, Outcome, WARN, json_line, line, paint, preview};
+
+/// Put everything that the incident reached in quarantine at once, and whatever is made from it until a plan is
+/// applied. Owner only.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Contain {
+    #[command(flatten)]
+    which: Which,
+    /// Do it; without this, only show what would change
+    #[arg(long)]
+    apply: bool,
+    #[command(flatten)]
+    who: As,
+}
+
+/// Do what a plan says. Purged contents are destroyed for good; quarantine can be restored. Owner only.
+///
+/// Takes the plan's digest, so that what is done is what was read. Refused when the record moved and changed the plan.
+/// A run that was interrupted can be repeated.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Apply {
+    #[command(flatten)]
+    which: Which,
+    /// The digest of the plan, as `custody incident plan` printed it
+    #[arg(long, value_name = "DIGEST", value_parser = digest)]
+    plan: Digest,
+    #[command(flatten)]
+    who: As,
+}
+
+/// Take entries out of quarantine, exactly as they were. Owner, or a reviewer for what is their tenant's.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Restore {
+    /// The incident
+    incident: IncidentId,
+    /// The entries (`#12`); all that the incident holds without this
+    #[arg(long = "entry", value_name = "ENTRY", value_parser = position)]
+    entries: Vec<Seq>,
+    /// Do it; without this, only show what would change
+    #[arg(long)]
+    apply: bool,
+    #[command(flatten)]
+    who: As,
+}
+
+/// Look once more whether anything of it comes back. Needs the texts, which are destroyed: give them as files.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Probe {
+    #[command(flatten)]
+    which: Which,
+    /// A file with a text that was destroyed. May be repeated.
+    #[arg(long = "text", value_name = "FILE", required = true)]
+    texts: Vec<PathBuf>,
+}
+
+/// Sign a certificate of what was done, what is left, and how anyone can tell. Owner only.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Certify {
+    #[command(flatten)]
+    which: Which,
+    /// Where to write it [default: INCIDENT.cert.json in this folder]
+    #[arg(long, short = 'o', value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    who: As,
+}
+
+fn digest(text: &str) -> Result<Digest, String> {
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(text, &mut bytes)
+        .map_err(|_| "a plan's digest has 64 hexadecimal digits; see `custody incident plan`")?;
+    Ok(Digest(bytes))
+}
+
+fn position(text: &str) -> Result<Seq, String> {
+    let digits = text.strip_prefix('#').unwrap_or(text);
+    digits.parse().map(Seq).map_err(|_| "name an entry by its position, like `#12`".to_owned())
+}
+
+pub(super) fn contain(context: &Context, args: &Contain) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let id = args.which.of(&store)?;
+    if !args.apply {
+        let plan = store.plan(id, &Settings::default())?;
+        let entries = count_entries(plan.counts.entries);
+        return preview(context.json, &format!("put {entries} in quarantine for {id}"));
+    }
+    let owner = context.human(&store, args.who.name.as_deref())?;
+    let contained = store.contain(&owner, id)?;
+    let refusal = contained.receipt.answer.refusal();
+    if context.json {
+        json_line(&json!({
+            "incident": id,
+            "decision": contained.receipt.id,
+            "contained": refusal.is_none().then_some(contained.entries),
+            "refused": refusal.map(ToString::to_string),
+        }))?;
+    } else if let Some(refusal) = refusal {
+        line(paint(BAD, refusal));
+    } else {
+        let entries = count_entries(contained.entries);
+        line(format_args!("{entries} in quarantine; what is made from them is held too."));
+        line(paint(DIM, format_args!("Next: custody incident plan {id}")));
+    }
+    Ok(Outcome::found_if(refusal.is_some()))
+}
+
+pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let id = args.which.of(&store)?;
+    let owner = context.human(&store, args.who.name.as_deref())?;
+    let applied = store.apply_plan(&owner, id, args.plan, &Settings::default())?;
+    if let Some(refusal) = applied.answer.refusal() {
+        if context.json {
+            let refused = refusal.to_string();
+            json_line(&json!({ "incident": id, "applied": false, "refused": refused }))?;
+        } else {
+            line(paint(BAD, refusal));
+        }
+        return Ok(Outcome::Found);
+    }
+    let report = pipeline::finish(&store, &owner, id, &applied)?;
+    if context.json {
+        json_line(&json!({
+            "incident": id,
+            "applied": true,
+            "again": applied.again,
+            "decision": applied.decision,
+            "counts": applied.plan.counts,
+            "report": report,
+        }))?;
+        return Ok(Outcome::Fine);
+    }
+    if applied.again {
+        line(paint(DIM, "It was applied before; nothing was left to do but look."));
+    }
+    look::tell(&store, id, &applied.plan, false)?;
+    if let Some(report) = &report {
+        pipeline::tell(report);
+    }
+    line(paint(DIM, format_args!("Next: custody incident certify {id}")));
+    Ok(Outcome::Fine)
+}
+
+pub(super) fn restore(context: &Context, args: &Restore) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let held = held(&store, args.incident)?;
+    let entries = if args.entries.is_empty() { held } else { args.entries.clone() };
+    let number = count_entries(entries.len() as u64);
+    if entries.is_empty() {
+        line(format_args!("{} holds nothing in quarantine.", args.incident));
+        return Ok(Outcome::Found);
+    }
+    if !args.apply {
+        return preview(context.json, &format!("take {number} out of quarantine"));
+    }
+    let by = context.human(&store, args.who.name.as_deref())?;
+    let receipt = store.restore(&by, args.incident, entries)?;
+    crate::command::memory::tell(context, &format!("{number} out of quarantine"), &receipt)
+}
+
+/// What the incident holds in quarantine.
+fn held(store: &Store, id: IncidentId) -> anyhow::Result<Vec<Seq>> {
+    Ok(store.state(|state| {
+        let by_it = |(incident, mark)| incident == id && mark == Mark::Quarantined;
+        let marked = state.marked().filter(|(_, standing)| standing.marks().any(by_it));
+        marked.map(|(entry, _)| entry).collect()
+    })?)
+}
+
+pub(super) fn probe(context: &Context, args: &Probe) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let id = args.which.of(&store)?;
+    let plan = store.applied_plan(id)?;
+    let mut purged = plan.with_action(Action::Purge).into_iter();
+    let mut texts = Vec::new();
+    for path in &args.texts {
+        let bytes =
+            std::fs::read(path).with_context(|| format!("could not read `{}`", path.display()))?;
+        // Which of the destroyed entries said it nobody can tell any more; one stands for it.
+        let entry = purged.next().context("the plan purged fewer entries than texts are given")?;
+        texts.push(custody_runtime::recovery::act::Destroyed { entry, bytes: bytes.into() });
+    }
+    let report = custody_runtime::recovery::certify::ProbeReport {
+        at_rest: store.search_at_rest(&texts)?,
+        membership: store.probe_retrieval(&texts)?,
+    };
+    if context.json {
+        json_line(&report)?;
+    } else {
+        pipeline::tell(&report);
+    }
+    let is_clean = report.at_rest.residue.is_empty()
+        && report.membership.verdict == custody_kernel::certificate::probe::Verdict::Pass;
+    Ok(Outcome::found_if(!is_clean))
+}
+
+pub(super) fn certify(context: &Context, args: &Certify) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let id = args.which.of(&store)?;
+    // Asked before the passphrase is.
+    store.applied_plan(id)?;
+    let (owner, key) = unlocked(context, &store, args.who.name.as_deref())?;
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.cert.json")));
+    let (file, receipt) = store.certify(&owner, &key, id, PROGRAM)?;
+    if let Some(refusal) = receipt.answer.refusal() {
+        line(paint(BAD, refusal));
+        return Ok(Outcome::Found);
+    }
+    std::fs::write(&out, &file).with_context(|| format!("could not write `{}`", out.display()))?;
+    let expected = Expectations { incident: Some(id), ..Expectations::default() };
+    let verified = store.verify_certificate(&file, expected)?;
+    if context.json {
+        json_line(&json!({
+            "incident": id,
+            "file": out,
+            "digest": verified.digest(),
+            "outcome": verified.certificate().outcome,
+        }))?;
+    } else {
+        tell(&verified);
+        line(format_args!("Written to {}.", paint(BOLD, out.display())));
+    }
+    Ok(Outcome::found_if(verified.certificate().outcome.state != State::Recovered))
+}
+
+/// What signs itself in certificates.
+pub(super) const PROGRAM: &str = concat!("custody ", env!("CARGO_PKG_VERSION"));
+
+/// The outcome, in one line and its reasons.
+pub(super) fn tell(verified: &Verified) {
+    let outcome = &verified.certificate().outcome;
+    match outcome.state {
+        State::Recovered => {
+            line(format_args!("{}: all is done, and nothing came back.", paint(GOOD, "recovered")));
+        }
+        State::Incomplete => {
+            line(format_args!("{}: this is what is missing:", paint(WARN, "incomplete")));
+            for reason in &outcome.reasons {
+                let word = serde_json::to_value(reason.missing).unwrap_or_default();
+                let word = word.as_str().unwrap_or_default().replace('_', " ");
+                line(format_args!("  {} ({})", word, reason.count));
+            }
+        }
+    }
+    line(paint(DIM, format_args!("certificate {}", verified.digest())));
+}

@@ -1,0 +1,182 @@
+//! `custody incident plan`: what recovery would do, before anything is done.
+
+use custody_kernel::digest::Digest;
+use custody_kernel::id::{IncidentId, Seq};
+use custody_kernel::recovery::grade::Reason;
+use custody_kernel::recovery::plan::{LastClean, Plan, Rollback};
+use custody_kernel::recovery::risk::Action;
+use custody_kernel::recovery::spare::Because;
+use custody_runtime::Store;
+use custody_runtime::recovery::Settings;
+use serde_json::json;
+
+use super::Which;
+use crate::command::ledger::describe::Names;
+use crate::context::Context;
+use crate::output::{
+    BAD, BOLD, DIM, GOOD, HEAD, Outcome, WARN, cell, count, excerpt, json_line, line, paint, table,
+};
+
+/// Show what recovery from an incident would do: the counts, and with --details every entry. Marks nothing.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// List every entry with what is done to it and why
+    #[arg(long)]
+    details: bool,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+    let store = context.open()?;
+    let id = args.which.of(&store)?;
+    let plan = store.plan(id, &Settings::default())?;
+    let digest = plan.digest()?;
+    if context.json {
+        json_line(&json!({ "incident": id, "digest": digest, "plan": plan }))?;
+        return Ok(Outcome::Fine);
+    }
+    tell(&store, id, &plan, args.details)?;
+    line("");
+    line(format_args!("{} {digest}", paint(BOLD, "plan")));
+    next(id, &plan, &digest);
+    Ok(Outcome::Fine)
+}
+
+fn next(id: IncidentId, plan: &Plan, digest: &Digest) {
+    if plan.contained.is_none() {
+        let hold = format!("custody incident contain {id} --apply");
+        line(paint(DIM, format_args!("Hold everything back meanwhile: {hold}")));
+    }
+    line(paint(DIM, format_args!("Do it: custody incident apply {id} --plan {digest}")));
+}
+
+/// The counts, and with `details` the lists behind them.
+pub(super) fn tell(
+    store: &Store,
+    id: IncidentId,
+    plan: &Plan,
+    details: bool,
+) -> anyhow::Result<()> {
+    let counts = &plan.counts;
+    line(format_args!("{} reaches {}", paint(HEAD, id), count_entries(counts.entries)));
+    let row = |style, number: u64, what: &str| {
+        if number > 0 {
+            line(format_args!("  {} {what}", paint(style, format_args!("{number:>6}"))));
+        }
+    };
+    row(BAD, counts.purge + counts.evict, "purged: the content is destroyed");
+    row(WARN, counts.quarantine, "in quarantine: nothing retrieves it until it is restored");
+    row(DIM, counts.flag, "flagged");
+    row(DIM, counts.none, "purged before");
+    row(GOOD, counts.spared, "of those flagged, spared: they say only what trusted texts say");
+    row(WARN, counts.items, "memory items rolled back");
+    row(WARN, counts.files, "watched files rolled back");
+    row(WARN, counts.approvals, "waiting requests held back");
+    row(BAD, counts.irreversible, "effects that cannot be undone");
+    row(BAD, counts.evicted_weights, "adapters unloaded everywhere");
+    row(BAD, counts.fused_weights, "adapters that are part of a model and cannot be taken out");
+    row(DIM, counts.possible_origins, "possible origins, left as they are");
+    for rollback in &plan.rollbacks {
+        line(format_args!("  {}", in_words(rollback)));
+    }
+    if counts.irreversible > 0 {
+        irreversible(store, plan)?;
+    }
+    if details {
+        entries(store, plan)?;
+    }
+    Ok(())
+}
+
+pub(super) fn count_entries(entries: u64) -> String {
+    if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") }
+}
+
+fn in_words(rollback: &Rollback) -> String {
+    let key = paint(BOLD, excerpt(rollback.key.as_str(), 60));
+    let place = match &rollback.file {
+        Some(file) => format!("{} and its file {}", rollback.namespace, excerpt(file, 60)),
+        None => rollback.namespace.to_string(),
+    };
+    let outcome = match rollback.to {
+        LastClean::Current(entry) => format!("keeps {entry}, written since"),
+        LastClean::Version(entry) => format!("goes back to {entry}"),
+        LastClean::Absent(Some(entry)) => format!("stays deleted, as of {entry}"),
+        LastClean::Absent(None) => "is removed: it has no clean version".to_owned(),
+    };
+    let later =
+        if rollback.has_later_clean_writes { ", with a clean write after the bad one" } else { "" };
+    format!("{key} in {place} {outcome}{later}")
+}
+
+fn irreversible(store: &Store, plan: &Plan) -> anyhow::Result<()> {
+    line(paint(BOLD, "What ran and cannot be undone:"));
+    for effect in &plan.irreversible {
+        let record = store.record(effect.entry)?;
+        let when = crate::output::moment(record.at);
+        line(format_args!(
+            "  {} {} {}",
+            effect.entry,
+            paint(BAD, excerpt(&effect.tool, 48)),
+            paint(DIM, when)
+        ));
+    }
+    Ok(())
+}
+
+fn entries(store: &Store, plan: &Plan) -> anyhow::Result<()> {
+    let mut names = Names::new(store)?;
+    let mut rows = Vec::new();
+    for planned in &plan.entries {
+        let record = store.record(planned.entry)?;
+        let style = match planned.action {
+            Action::None | Action::Flag => DIM,
+            Action::Quarantine => WARN,
+            Action::Purge | Action::Evict => BAD,
+        };
+        rows.push(vec![
+            (planned.entry.to_string(), BOLD),
+            (planned.action.to_string(), style),
+            cell(why(planned.reason)),
+            cell(format!("{:.4}", planned.score.value())),
+            cell(names.what(&record)?),
+        ]);
+    }
+    table(&["entry", "action", "because", "score", "what"], &rows);
+    for spared in &plan.spared {
+        let by = match spared.because {
+            Because::SaysNothing => "it says nothing".to_owned(),
+            Because::SaidBefore => format!("said before by {}", listed(&spared.covered_by)),
+        };
+        line(format_args!("{} {}: {by}", paint(GOOD, "spared"), spared.entry));
+    }
+    if !plan.possible_origins.is_empty() {
+        let from = listed(&plan.possible_origins);
+        line(format_args!("{}: {from}", paint(BOLD, "possible origins")));
+    }
+    Ok(())
+}
+
+fn listed(entries: &[Seq]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = entries.iter().take(SHOWN).map(ToString::to_string).collect();
+    let more = entries.len().saturating_sub(SHOWN);
+    if more == 0 {
+        return shown.join(", ");
+    }
+    format!("{} and {}", shown.join(", "), count(more as u64, "other"))
+}
+
+const fn why(reason: Reason) -> &'static str {
+    match reason {
+        Reason::AlreadyPurged => "purged before",
+        Reason::BadWeights => "bad weights",
+        Reason::DirectEvidence => "direct evidence",
+        Reason::Derived => "made from it",
+        Reason::Held => "made from it since it was contained",
+        Reason::Spared => "says nothing new",
+        Reason::OnlySimilar => "only similar",
+        Reason::Score => "score",
+    }
+}

@@ -1,0 +1,88 @@
+//! `custody incident`: from one indicator to a signed certificate.
+
+mod act;
+mod drill;
+mod look;
+mod open;
+mod pipeline;
+mod run;
+mod show;
+
+use custody_kernel::id::IncidentId;
+use custody_runtime::recovery::Indicator;
+
+use crate::context::Context;
+use crate::output::Outcome;
+
+/// Find what a poisoned text touched, take it out, check that it is gone, and sign for it.
+///
+/// `run` does all of it. The other commands are its steps, each of which stands on the record: `open` names the
+/// evidence, `plan` says what would be done, `contain` holds everything back meanwhile, `apply` does what the
+/// plan says, `probe` looks whether anything comes back, `certify` signs.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    Run(Box<run::Args>),
+    Open(open::Args),
+    /// List the incidents
+    List,
+    Show(show::Args),
+    Plan(look::Args),
+    Contain(act::Contain),
+    Apply(act::Apply),
+    Restore(act::Restore),
+    Probe(act::Probe),
+    Certify(act::Certify),
+    Drill(drill::Args),
+}
+
+pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Run(args) => run::run(context, &args),
+        Command::Open(args) => open::run(context, &args),
+        Command::List => show::list(context),
+        Command::Show(args) => show::run(context, &args),
+        Command::Plan(args) => look::run(context, &args),
+        Command::Contain(args) => act::contain(context, &args),
+        Command::Apply(args) => act::apply(context, &args),
+        Command::Restore(args) => act::restore(context, &args),
+        Command::Probe(args) => act::probe(context, &args),
+        Command::Certify(args) => act::certify(context, &args),
+        Command::Drill(args) => drill::run(context, &args),
+    }
+}
+
+/// What is bad, as people type it.
+#[derive(Debug, clap::Args)]
+struct Indicators {
+    /// What is bad: an entry (`e-…`, `#12`), a SHA-256, a phrase, a web address, `tool:…`, `host:…`, `channel:…`,
+    /// `session:…`, `since:…,until:…`, `re:…` (a regular expression) or `like:…` (similar texts). May be repeated.
+    #[arg(long = "indicator", short = 'i', value_name = "WHAT", required = true)]
+    indicators: Vec<Indicator>,
+}
+
+/// Which incident.
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// The incident [default: the newest]
+    incident: Option<IncidentId>,
+}
+
+impl Which {
+    /// The incident named, else the newest of the store.
+    fn of(&self, store: &custody_runtime::Store) -> anyhow::Result<IncidentId> {
+        let newest = store.state(|state| {
+            let all = state.incidents();
+            let known = |id: &IncidentId| state.incident(*id).is_some();
+            (all.last().map(|incident| incident.id), self.incident.filter(known))
+        })?;
+        match (self.incident, newest) {
+            (Some(id), (_, None)) => {
+                anyhow::bail!("there is no incident `{id}`; see `custody incident list`")
+            }
+            (None, (None, _)) => anyhow::bail!(
+                "there is no incident; open one with `custody incident open --indicator WHAT`"
+            ),
+            (_, (_, Some(id))) | (None, (Some(id), None)) => Ok(id),
+        }
+    }
+}
