@@ -9,6 +9,7 @@
 //! - [`vectors`]: sentence vectors that outlive a run.
 //! - [`agent`]: defences of tool calls measured with the agent that does whatever it reads.
 //! - [`mod@route`]: the pipeline measured, and the model without it.
+//! - [`recovery`]: histories with a known truth, and the recovery paper's examples.
 //! - [`memory`]: MON's evaluation, and the rules driven beside naive models of themselves.
 
 pub mod agent;
@@ -21,6 +22,7 @@ pub mod memory;
 pub mod plot;
 pub mod random;
 pub mod recipe;
+pub mod recovery;
 pub mod report;
 pub mod route;
 pub mod run_folder;

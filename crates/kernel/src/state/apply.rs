@@ -101,7 +101,7 @@ impl State {
             By::Session(id) => &self.sessions.get(id).ok_or(ApplyError::Session(seq))?.who.tenant,
             By::Principal(who) => &who.tenant,
         };
-        let tenant = self.tenant_of(&record.request, asker);
+        let tenant = self.whose(&record.request, asker);
         // Asked before the record is folded in: an approval ends the proposal that names the item.
         let held = self.is_holding().then(|| self.changed_item(&record.by, &record.request));
         match &record.by {
@@ -117,7 +117,7 @@ impl State {
     }
 
     /// Whose entry a record is: what an owner brings to a tenant, or decides there, is that tenant's.
-    fn tenant_of(&self, request: &Request, asker: &Tenant) -> Tenant {
+    fn whose(&self, request: &Request, asker: &Tenant) -> Tenant {
         if let Request::AdoptFile { tenant, .. } | Request::SetMode { tenant, .. } = request {
             return tenant.clone();
         }

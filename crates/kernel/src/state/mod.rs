@@ -163,6 +163,11 @@ impl State {
         self.entry(entry).map(|entry| entry.label)
     }
 
+    /// Whose an entry is.
+    pub fn tenant_of(&self, entry: Seq) -> Option<&Tenant> {
+        self.entry(entry).map(|entry| &entry.tenant)
+    }
+
     /// The label of an entry that somebody of `tenant` names. Those of others are as unknown to them
     /// as those that do not exist.
     fn label_within(&self, tenant: &Tenant, entry: Seq) -> Option<Label> {

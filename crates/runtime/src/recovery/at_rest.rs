@@ -1,7 +1,8 @@
 //! At rest: whether the files of a store still hold what was destroyed.
 //!
 //! The raw bytes are searched for every run of [`WINDOW`] bytes of the destroyed texts, whatever page, log or free
-//! space they stand in. A run that a kept text holds as well is no residue: nobody can tell whose it is.
+//! space they stand in. A run that a kept text holds as well is no residue: nobody can tell whose it is. Nor is one that
+//! a record holds, such as an id, or the address that a text came from: records stay.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -69,7 +70,7 @@ impl Store {
             return Ok(report);
         }
         let all: HashSet<u64> = hits.iter().flat_map(|(_, found)| found).copied().collect();
-        let kept = self.read(|connection, _| sought.in_contents(connection, &all))?;
+        let kept = self.read(|connection, _| sought.in_what_is_kept(connection, &all))?;
         for (file, found) in hits {
             let left: Vec<u64> = found.difference(&kept).copied().collect();
             if !left.is_empty() {
@@ -173,18 +174,20 @@ impl<'a> Sought<'a> {
         }
     }
 
-    /// Those of `hits` that a kept text holds too.
-    fn in_contents(
+    /// Those of `hits` that a kept text holds too, or a record.
+    fn in_what_is_kept(
         &self,
         connection: &Connection,
         hits: &HashSet<u64>,
     ) -> Result<HashSet<u64>, StoreError> {
         let mut kept = HashSet::new();
-        let mut select = connection.prepare("SELECT bytes FROM contents")?;
-        let mut rows = select.query([])?;
-        while let Some(row) = rows.next()? {
-            if let Ok(bytes) = row.get_ref(0)?.as_blob() {
-                self.find(bytes, &mut kept);
+        for query in ["SELECT bytes FROM contents", "SELECT record FROM log"] {
+            let mut select = connection.prepare(query)?;
+            let mut rows = select.query([])?;
+            while let Some(row) = rows.next()? {
+                if let Ok(bytes) = row.get_ref(0)?.as_blob() {
+                    self.find(bytes, &mut kept);
+                }
             }
         }
         kept.retain(|hash| hits.contains(hash));

@@ -11,6 +11,7 @@ use rusqlite::Connection;
 
 use super::RecoveryError;
 use super::indicator::{Indicator, Origin};
+use super::neighbours::{SIMILAR, Vectors};
 use crate::store::{
     Ledger, Store, StoreError, any_content, content_of, index, read_position, read_record,
 };
@@ -45,7 +46,30 @@ impl Store {
     /// # Errors
     /// [`RecoveryError::Pattern`], [`StoreError::UnknownEntry`], or when the store cannot be read.
     pub fn find(&self, indicators: &[Indicator]) -> Result<Found, StoreError> {
+        self.find_with(indicators, None)
+    }
+
+    /// The same, and by similarity with the vectors of a model.
+    ///
+    /// # Errors
+    /// As [`Store::find`], or when the model fails.
+    pub fn find_with(
+        &self,
+        indicators: &[Indicator],
+        vectors: Option<Vectors<'_>>,
+    ) -> Result<Found, StoreError> {
         self.index_texts(|_| ())?;
+        let mut found = self.find_stated(indicators)?;
+        if let Some(vectors) = vectors {
+            self.find_similar(&mut found, vectors)?;
+        }
+        found.findings.sort_unstable();
+        found.findings.dedup();
+        Ok(found)
+    }
+
+    /// Everything but what is only similar.
+    fn find_stated(&self, indicators: &[Indicator]) -> Result<Found, StoreError> {
         self.read(|connection, ledger| {
             let record = Searched { connection, ledger };
             let mut found = Found::default();
@@ -58,10 +82,29 @@ impl Store {
                     not_searched,
                 });
             }
-            found.findings.sort_unstable();
-            found.findings.dedup();
             Ok(found)
         })
+    }
+
+    fn find_similar(&self, found: &mut Found, vectors: Vectors<'_>) -> Result<(), StoreError> {
+        let is_similar = |hits: &Hits| matches!(hits.indicator, Indicator::Similar(_));
+        if !found.hits.iter().any(is_similar) {
+            return Ok(());
+        }
+        self.index_vectors(vectors, |_, _| ())?;
+        for (number, hits) in (0_u32..).zip(&mut found.hits) {
+            let Indicator::Similar(text) = &hits.indicator else { continue };
+            let near = self.all_neighbours(vectors, text, SIMILAR)?;
+            hits.entries = near.found.len() as u64;
+            hits.not_searched = (near.not_searched > 0)
+                .then(|| format!("{} texts have no vector yet", near.not_searched));
+            found.findings.extend(near.found.iter().map(|near| Finding {
+                entry: near.entry,
+                indicator: number,
+                by: Evidence::Similarity(near.similarity),
+            }));
+        }
+        Ok(())
     }
 
     /// Brings the indexes of texts up to the record, step by step so that writers are not held up. `progress` is told

@@ -1,33 +1,37 @@
 //! Sweeping: what was destroyed leaves the disk, the write-ahead log and the free pages too.
 //!
 //! SQLite overwrites what is deleted with zeros (`secure_delete`), but old pages stand in the write-ahead log until it
-//! is cut off, and the full-text index keeps what it forgot until it is rewritten.
+//! is cut off, the full-text index keeps what it forgot until it is rewritten, and a row that once moved to another page
+//! may have left a copy in the free space of the first. So the files are searched, and if anything is found the whole
+//! database is written anew.
 
 use rusqlite::{Connection, OpenFlags};
 
 use super::RecoveryError;
+use super::act::Destroyed;
+use super::at_rest::AtRest;
 use crate::store::{Store, StoreError, connect, index};
 
 impl Store {
-    /// Sees to it that what was destroyed is not on the disk any more. May be run again.
+    /// Sees to it that what was destroyed is not on the disk any more, and says what is left of it. May be run again;
+    /// without the texts nothing can be searched for, so the database is then written anew in any case.
+    ///
+    /// Linear in the store.
     ///
     /// # Errors
     /// [`RecoveryError::StillRead`] while somebody reads a moment before it.
-    pub fn sweep(&self) -> Result<(), StoreError> {
+    pub fn sweep(&self, destroyed: &[Destroyed]) -> Result<AtRest, StoreError> {
         let connection = connect(self.path(), OpenFlags::empty())?;
         cut_off(&connection)?;
         index::compact(&connection)?;
-        cut_off(&connection)
-    }
-
-    /// Writes the whole database anew, so that no page is left of what it was. Linear in the store.
-    ///
-    /// # Errors
-    /// As [`Store::sweep`].
-    pub fn rewrite(&self) -> Result<(), StoreError> {
-        let connection = connect(self.path(), OpenFlags::empty())?;
+        cut_off(&connection)?;
+        let found = self.search_at_rest(destroyed)?;
+        if !destroyed.is_empty() && found.residue.is_empty() {
+            return Ok(found);
+        }
         connection.execute("VACUUM", [])?;
-        cut_off(&connection)
+        cut_off(&connection)?;
+        self.search_at_rest(destroyed)
     }
 }
 

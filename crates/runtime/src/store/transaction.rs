@@ -188,6 +188,23 @@ impl Transaction<'_> {
         index::go_on(self.connection, self.ledger.state())
     }
 
+    /// Keeps vectors that `model` made. Those of texts that were destroyed meanwhile are dropped.
+    pub(crate) fn keep_vectors(
+        &mut self,
+        model: Digest,
+        rows: &[(Seq, Vec<u8>)],
+    ) -> Result<(), StoreError> {
+        *self.indexed = true;
+        let mut insert = self.connection.prepare_cached(
+            "INSERT OR IGNORE INTO vectors (model, arrival, vector) VALUES (?1, ?2, ?3)",
+        )?;
+        let kept = rows.iter().filter(|(entry, _)| !self.state().is_purged(*entry));
+        for (entry, vector) in kept {
+            insert.execute((model.0, sql(*entry), vector))?;
+        }
+        Ok(())
+    }
+
     /// The record as recovery looks at it, and the database that it changes.
     pub(crate) const fn parts(&self) -> (&Connection, &Ledger) {
         (self.connection, self.ledger)

@@ -10,6 +10,7 @@ mod output;
 mod overdefence;
 mod prefilter;
 mod progress;
+mod recovery;
 mod route;
 
 use custody_eval::detection::suite::Size;
@@ -26,6 +27,7 @@ pub(crate) enum Command {
     Behaviour(behaviour::Behaviour),
     Buried(buried::Buried),
     Prefilter(prefilter::Prefilter),
+    Recovery(recovery::Recovery),
     Baseline(route::Baseline),
     Route(route::Route),
     Memory(memory::Memory),
@@ -42,6 +44,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
         Command::Behaviour(args) => behaviour::run(context, &args),
         Command::Buried(args) => buried::run(context, &args),
         Command::Prefilter(args) => prefilter::run(context, &args),
+        Command::Recovery(args) => recovery::run(context, &args),
         Command::Baseline(args) => route::run_baseline(context, &args),
         Command::Route(args) => route::run(context, &args),
         Command::Memory(args) => memory::run(context, &args),

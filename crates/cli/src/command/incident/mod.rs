@@ -8,9 +8,15 @@ mod pipeline;
 mod run;
 mod show;
 
-use custody_kernel::id::IncidentId;
-use custody_runtime::recovery::Indicator;
+use std::sync::Arc;
 
+use custody_kernel::digest::Digest;
+use custody_kernel::id::IncidentId;
+use custody_models::SentenceEmbedder;
+use custody_runtime::Store;
+use custody_runtime::recovery::{Found, Indicator, Vectors};
+
+use crate::command::detector;
 use crate::context::Context;
 use crate::output::Outcome;
 
@@ -60,6 +66,21 @@ struct Indicators {
     indicators: Vec<Indicator>,
 }
 
+impl Indicators {
+    /// What they find; by similarity too, if the model for it is installed.
+    fn find(&self, context: &Context, store: &Store) -> anyhow::Result<Found> {
+        let by_similarity = |indicator: &Indicator| matches!(indicator, Indicator::Similar(_));
+        if !self.indicators.iter().any(by_similarity) {
+            return Ok(store.find(&self.indicators)?);
+        }
+        let (encoder, tokenizer) = detector::base(context)?;
+        let model = Digest::of(encoder.digest().as_bytes());
+        let embedder = SentenceEmbedder::new(Arc::new(encoder), tokenizer)?;
+        let vectors = Vectors { embedder: &embedder, model };
+        Ok(store.find_with(&self.indicators, Some(vectors))?)
+    }
+}
+
 /// Which incident.
 #[derive(Debug, clap::Args)]
 struct Which {
@@ -69,7 +90,7 @@ struct Which {
 
 impl Which {
     /// The incident named, else the newest of the store.
-    fn of(&self, store: &custody_runtime::Store) -> anyhow::Result<IncidentId> {
+    fn of(&self, store: &Store) -> anyhow::Result<IncidentId> {
         let newest = store.state(|state| {
             let all = state.incidents();
             let known = |id: &IncidentId| state.incident(*id).is_some();

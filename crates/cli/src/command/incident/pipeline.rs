@@ -17,36 +17,27 @@ pub(super) fn finish(
     id: IncidentId,
     applied: &Applied,
 ) -> anyhow::Result<Option<ProbeReport>> {
-    store.sweep()?;
+    let at_rest = store.sweep(&applied.destroyed)?;
     if applied.again {
         let was_probed = store.state(|state| state.incident(id)?.probed)?.is_some();
         if was_probed {
             return Ok(None);
         }
     }
-    let report = look(store, applied)?;
+    let report = ProbeReport { membership: look(store, applied)?, at_rest };
     store.record_probes(owner, id, &report)?;
     Ok(Some(report))
 }
 
-fn look(store: &Store, applied: &Applied) -> anyhow::Result<ProbeReport> {
-    if applied.destroyed.is_empty() {
-        let why = if applied.again {
-            "the texts were destroyed before a probe ran, and nobody kept them"
-        } else {
-            "nothing was destroyed"
-        };
-        let membership = MembershipProbe::not_run(why);
-        return Ok(ProbeReport { at_rest: AtRest::default(), membership });
+fn look(store: &Store, applied: &Applied) -> anyhow::Result<MembershipProbe> {
+    if !applied.destroyed.is_empty() {
+        return Ok(store.probe_retrieval(&applied.destroyed)?);
     }
-    let mut at_rest = store.search_at_rest(&applied.destroyed)?;
-    if !at_rest.residue.is_empty() {
-        // Deleting leaves copies of moved rows behind now and then; a database written anew has none.
-        store.rewrite()?;
-        at_rest = store.search_at_rest(&applied.destroyed)?;
-    }
-    let membership = store.probe_retrieval(&applied.destroyed)?;
-    Ok(ProbeReport { at_rest, membership })
+    Ok(MembershipProbe::not_run(if applied.again {
+        "the texts were destroyed before a probe ran, and nobody kept them"
+    } else {
+        "nothing was destroyed"
+    }))
 }
 
 /// What was found, in a few lines.

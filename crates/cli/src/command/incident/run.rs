@@ -37,7 +37,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let store = context.open()?;
-    let found = store.find(&args.what.indicators)?;
+    let found = args.what.find(context, &store)?;
     if !context.json {
         open::tell(&store, &found)?;
     }

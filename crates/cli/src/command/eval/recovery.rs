@@ -1,0 +1,48 @@
+//! `custody eval recovery`: what is found, taken out and left, on histories with a known truth.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use custody_eval::detection::suite::Size;
+use custody_eval::recovery::suite;
+use custody_eval::report::Report;
+
+use super::output::{prepare, print, write};
+use super::parse_size;
+use super::progress::Progress;
+use crate::context::Context;
+use crate::output::{Outcome, note};
+
+/// The report that was measured for this version.
+const COMMITTED: &str = include_str!("../../../../../docs/reports/recovery.json");
+
+/// Measure recovery on generated histories whose truth is known, beside the papers' two methods and rollback by time.
+///
+/// Needs no data. Without --size, prints the report that was measured for this version.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Recovery {
+    /// Measure now. Smoke: one history of 1,000 entries. Full: one of 10,000, and twelve variations of it
+    #[arg(long, value_name = "smoke|full", value_parser = parse_size)]
+    size: Option<Size>,
+    /// Write the report as JSON and Markdown into this folder
+    #[arg(long, value_name = "DIR", requires = "size")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn run(context: &Context, args: &Recovery) -> anyhow::Result<Outcome> {
+    let Some(size) = args.size else {
+        let report = Report::from_json(COMMITTED.as_bytes())
+            .context("the report inside this program cannot be read")?;
+        note("Measured for this version and not now; add --size smoke or --size full to measure.");
+        print(context, &report);
+        return Ok(Outcome::Fine);
+    };
+    prepare(args.out.as_deref())?;
+    let mut progress = Progress::new();
+    let measured =
+        suite::run(size, &mut |part, done, total| progress.show(part, done, total, None))?;
+    progress.end();
+    write(args.out.as_deref(), &measured)?;
+    print(context, &measured.report);
+    Ok(Outcome::Fine)
+}

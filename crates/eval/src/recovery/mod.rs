@@ -1,0 +1,12 @@
+//! Recovery measured: histories with a known truth, and the published examples beside them.
+//!
+//! In reading order: [`history`] (a poisoned history, and what is true of every entry), `played` (the same on a real
+//! store), `methods` (Custody, the papers' two and rollback by time, on the same record), `published` (the papers'
+//! examples), `certificate` (a certificate with every byte flipped), [`suite`].
+
+mod certificate;
+pub mod history;
+mod methods;
+mod played;
+mod published;
+pub mod suite;

@@ -1,0 +1,85 @@
+//! The papers' own examples, in the papers' modes: closure sizes and scores.
+//!
+//! Source: RVU §5.2 and §5.3; PRIOR-ART 1.2.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use custody_kernel::digest::Digest;
+use custody_kernel::id::Seq;
+use custody_kernel::provenance::closure::{Closure, Mode};
+use custody_kernel::provenance::graph::{AdapterEvent, Graph, Node};
+use custody_kernel::recovery::risk::RiskConfig;
+use custody_kernel::recovery::rvu::rvu_v2_scores;
+
+use crate::error::EvalError;
+use crate::report::Figure;
+
+const BAD: Digest = Digest([0xBA; 32]);
+const GOOD: Digest = Digest([0x60; 32]);
+
+/// The figures of both examples.
+pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
+    let mut figures = closure()?;
+    figures.extend(scores()?);
+    Ok(figures)
+}
+
+/// E2: a chain of entries under each of two adapters, and an orphan. One under the bad adapter is contaminated.
+fn closure() -> Result<Vec<Figure>, EvalError> {
+    let load = |weights| Node { event: Some(AdapterEvent::Load(weights)), ..Node::default() };
+    let under = |weights: &'static [Digest], parents: &'static [Seq]| Node {
+        parents,
+        weights,
+        ..Node::default()
+    };
+    let graph = Graph::new([
+        load(GOOD),
+        under(&[GOOD], &[]),
+        under(&[GOOD], &[Seq(1)]),
+        under(&[GOOD], &[Seq(2)]),
+        load(BAD),
+        under(&[BAD], &[]),
+        under(&[BAD], &[Seq(5)]),
+        under(&[BAD], &[Seq(6)]),
+        Node::default(),
+    ]);
+    let graph = graph.map_err(setup)?;
+    let seed = Seq(5);
+    let size = |mode| -> Result<u64, EvalError> {
+        Ok(Closure::new(&graph, mode, &[seed]).map_err(setup)?.len() as u64)
+    };
+    Ok(vec![
+        Figure::count("closure.rvu_v1.size", size(Mode::RvuV1)?, "entries").published(3.0, E2),
+        Figure::count("closure.rvu_v2.size", size(Mode::RvuV2)?, "entries").published(4.0, E2),
+        Figure::count("closure.causal.size", size(Mode::Causal)?, "entries"),
+    ])
+}
+
+/// E3: four entries without an adapter, three under a bad one.
+fn scores() -> Result<Vec<Figure>, EvalError> {
+    let under = |parents: &'static [Seq]| Node { parents, weights: &[BAD], ..Node::default() };
+    let load = Node { event: Some(AdapterEvent::Load(BAD)), ..Node::default() };
+    let child = Node { parents: &[Seq(2)], ..Node::default() };
+    let plain = Node::default();
+    let nodes = [plain, plain, plain, child, load, under(&[]), under(&[Seq(5)]), under(&[Seq(5)])];
+    let graph = Graph::new(nodes).map_err(setup)?;
+    let rows = [Seq(0), Seq(1), Seq(2), Seq(5)];
+    let tainted: BTreeSet<Seq> = [1, 2, 3, 5, 6, 7].map(Seq).into();
+    let config = RiskConfig::default();
+    let scores =
+        rvu_v2_scores(&graph, &rows, &tainted, &BTreeMap::new(), &config).map_err(setup)?;
+    let published = [("clean", 0.0375), ("mild", 0.4375), ("moderate", 0.475), ("high", 0.55)];
+    let figure =
+        |(score, (name, published)): (custody_kernel::recovery::score::Score, (&str, f64))| {
+            Figure::real(&format!("risk.rvu_v2.{name}"), score.value(), "score")
+                .published(published, E3)
+        };
+    Ok(scores.into_iter().zip(published).map(figure).collect())
+}
+
+fn setup(cause: impl std::fmt::Display) -> EvalError {
+    EvalError::Setup(cause.to_string())
+}
+
+const E2: &str = "RVU §5.2, Table 2";
+const E3: &str = "RVU §5.3, Table 3";

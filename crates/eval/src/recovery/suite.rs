@@ -1,0 +1,152 @@
+//! `custody eval recovery`: the figures, their tables and their picture.
+
+use super::history::{History, Shape};
+use super::methods::{self, Counts, Judged};
+use super::played::Played;
+use super::{certificate, published};
+use crate::detection::suite::{Outcome, Size};
+use crate::error::EvalError;
+use crate::report::{Figure, Report, Shows, Table, TableColumn, TableRow};
+
+/// What every draw of the standard run comes from.
+pub const SEED: u64 = 20_261_122;
+
+/// The methods, in the order of the tables.
+pub const METHODS: [&str; 4] = ["custody", "rvu_v2", "rvu_v1", "rollback_by_time"];
+
+/// How the standard history is varied, one thing at a time.
+const VARIED: [(&str, fn(Shape, u64) -> Shape); 6] = [
+    ("seeds", |shape, halves| Shape { seeds: scaled(shape.seeds, halves), ..shape }),
+    ("seeded_sessions", |shape, halves| Shape {
+        seeded: scaled(shape.seeded, halves),
+        // A session has no more messages than this many.
+        seeds: shape.seeds.min(scaled(shape.seeded, halves) * 8),
+        ..shape
+    }),
+    ("reads", |shape, halves| Shape { reads: (shape.reads * halves).div_ceil(2), ..shape }),
+    ("copies", |shape, halves| Shape { copies: shape.copies * halves / 2, ..shape }),
+    ("paraphrases", |shape, halves| Shape { paraphrases: shape.paraphrases * halves / 2, ..shape }),
+    ("decoys", |shape, halves| Shape { decoys: shape.decoys * halves / 2, ..shape }),
+];
+
+fn scaled(count: usize, halves: u64) -> usize {
+    count * usize::try_from(halves).unwrap_or(2) / 2
+}
+
+/// Measures. Smoke is one history of a tenth of the size; full is the standard history and its twelve variations.
+/// `progress` hears of each part before it begins: its name, how many are done, and of how many.
+///
+/// # Errors
+/// When the store under test fails.
+pub fn run(size: Size, progress: &mut dyn FnMut(&str, usize, usize)) -> Result<Outcome, EvalError> {
+    let mut histories = vec![("histories".to_owned(), base(size))];
+    if size == Size::Full {
+        for (name, vary) in VARIED {
+            histories.push((format!("halved.{name}"), vary(Shape::STANDARD, 1)));
+            histories.push((format!("doubled.{name}"), vary(Shape::STANDARD, 4)));
+        }
+    }
+    let parts = histories.len() + 1;
+    progress("published examples", 0, parts);
+    let mut figures = published::figures()?;
+    for (done, (name, shape)) in histories.iter().enumerate() {
+        progress(name, done + 1, parts);
+        figures.extend(of_history(name, shape)?);
+    }
+    figures.extend(certificate::figures()?);
+    progress("done", parts, parts);
+    let mut report = Report::of("recovery", SEED, figures);
+    report.command = Some(format!("custody eval recovery --size {}", size.id()));
+    report.notes = NOTES.map(str::to_owned).to_vec();
+    report.tables = histories.iter().map(|(name, shape)| table(name, shape)).collect();
+    Ok(Outcome { report, pictures: Vec::new() })
+}
+
+const fn base(size: Size) -> Shape {
+    match size {
+        Size::Smoke => Shape::SMALL,
+        Size::Full => Shape::STANDARD,
+    }
+}
+
+/// Every method on one history.
+fn of_history(name: &str, shape: &Shape) -> Result<Vec<Figure>, EvalError> {
+    let history = History::draw(shape, SEED);
+    // Marks stay in a store, so what changes one comes last.
+    let played = Played::play(&history)?;
+    let found = played.scratch.store.find(&played.indicators(&history))?.findings;
+    let judged = [
+        ("rvu_v2", methods::rvu_v2(&played, &found)?),
+        ("rvu_v1", methods::rvu_v1(&played, &found)?),
+        ("rollback_by_time", methods::rollback_by_time(&played, &found)),
+        ("custody", methods::custody(&played, &history)?),
+    ];
+    let mut figures = Vec::new();
+    for method in METHODS {
+        for (_, judged) in judged.iter().filter(|(name, _)| *name == method) {
+            figures.extend(of_method(&format!("{name}.{method}"), judged, &history));
+        }
+    }
+    Ok(figures)
+}
+
+fn of_method(id: &str, judged: &Judged, history: &History) -> Vec<Figure> {
+    let counts = judged.counts(history);
+    let Counts { contaminated, benign, taken_out, reached, reached_contaminated, .. } = counts;
+    let rate = |what: &str, hits, of| Figure::rate(&format!("{id}.{what}"), hits, of);
+    let mut figures = vec![
+        rate("recall", taken_out, contaminated),
+        rate("precision", reached_contaminated, reached),
+        rate("benign_purged_rate", counts.benign_purged, benign),
+        rate("benign_quarantined_rate", counts.benign_quarantined, benign),
+        Figure::count(&format!("{id}.residual"), contaminated - taken_out, "entries"),
+    ];
+    if let Some(windows) = judged.at_rest {
+        figures.push(Figure::count(&format!("{id}.windows_left_at_rest"), windows, "runs"));
+        figures.push(Figure::count(&format!("{id}.spared"), judged.spared, "entries"));
+        figures.push(Figure::real(&format!("{id}.seconds"), judged.seconds, "s"));
+    }
+    figures
+}
+
+const NOTES: [&str; 4] = [
+    "Histories are generated: messages bring facts, the model copies facts out of its whole context, some in other words, \
+     and memory carries them to other sessions. An entry is contaminated if it holds a fact that only a seed brought. \
+     Methods see texts and edges and never the facts. Every history is played on a real store, and what became of an entry \
+     is looked up there: recall counts contaminated entries whose text nothing retrieves any more.",
+    "Half of the seeds are named by id, half by phrase. Decoys are messages that quote a seed's very words, as a warning \
+     would; one whose seed is named by phrase is direct evidence, and is purged.",
+    "`rvu_v1` purges whatever is within ten hops in either direction. `rvu_v2` scores the same and acts by tiers; without a \
+     measured adapter no score reaches quarantine (PRIOR-ART R2), so nothing is taken out. `rollback_by_time` takes back \
+     everything since the first seed.",
+    "The best of the literature recovers 85.3 % of what was poisoned and keeps all that is benign (FIELD.md A.3), on other \
+     histories than these.",
+];
+
+fn table(name: &str, shape: &Shape) -> Table {
+    let Shape { sessions, entries, reads, copies, paraphrases, decoys, seeds, seeded } = shape;
+    let column = |title: &str, suffix: &str| TableColumn {
+        title: title.to_owned(),
+        suffix: suffix.to_owned(),
+        shows: Shows::Measured,
+    };
+    let row =
+        |method: &str| TableRow { name: method.to_owned(), prefix: format!("{name}.{method}") };
+    Table {
+        title: name.to_owned(),
+        note: format!(
+            "{sessions} sessions of {entries} entries, up to {reads} memory reads each, facts copied along {copies} of 1,000 \
+             edges, {paraphrases} of 1,000 copies in other words, {decoys} of 1,000 entries decoys, {seeds} seeds in {seeded} \
+             sessions."
+        ),
+        rows_are: "method".to_owned(),
+        rows: METHODS.map(row).to_vec(),
+        columns: vec![
+            column("contaminated taken out", "recall"),
+            column("left", "residual"),
+            column("precision of the closure", "precision"),
+            column("benign purged", "benign_purged_rate"),
+            column("benign in quarantine", "benign_quarantined_rate"),
+        ],
+    }
+}

@@ -1,0 +1,31 @@
+//! The recovery suite, on a small history.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use custody_eval::detection::suite::Size;
+use custody_eval::recovery::suite;
+
+#[test]
+fn all_that_is_contaminated_is_taken_out_and_little_that_is_not() {
+    let report = suite::run(Size::Smoke, &mut |_, _, _| ()).unwrap().report;
+    let value = |id: &str| report.value(id).unwrap();
+    assert_eq!(value("histories.custody.recall"), 1.0);
+    assert_eq!(value("histories.custody.residual"), 0.0);
+    assert!(value("histories.custody.benign_purged_rate") <= 0.02);
+    assert_eq!(value("histories.custody.windows_left_at_rest"), 0.0);
+    assert!(value("histories.rollback_by_time.benign_purged_rate") > 0.5);
+    assert!(value("histories.rvu_v2.residual") > 0.0, "R2");
+    for id in
+        ["closure.rvu_v1.size", "closure.rvu_v2.size", "risk.rvu_v2.clean", "risk.rvu_v2.high"]
+    {
+        let figure = report.figure(id).unwrap();
+        assert_eq!(figure.value, figure.published, "{id}");
+    }
+    assert_eq!(
+        value("certificate.corruptions_refused"),
+        value("certificate.corruptions_tried"),
+        "every change of a certificate is refused"
+    );
+    assert_eq!(value("probes.found_after"), 0.0);
+    assert_eq!(value("at_rest.windows_found"), 0.0);
+}
