@@ -13,6 +13,7 @@
 
 pub mod host;
 pub mod naive_server;
+pub mod schema;
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
