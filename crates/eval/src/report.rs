@@ -33,6 +33,28 @@ pub struct Report {
     /// How the figures stand side by side for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<Table>,
+    /// Which run measured what, oldest first, in suites that can be measured piece by piece.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<Run>,
+}
+
+/// One run, of a report that several made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// What it measured, as beginnings of ids.
+    pub parts: Vec<String>,
+    /// By which command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Where.
+    pub machine: Machine,
+    /// The version of the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The language model that was asked, with the digest of its weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// A table of figures by id: the cell of a row and a column is the figure `row.prefix` `.` `column.suffix`.
@@ -264,6 +286,7 @@ impl Report {
             command: None,
             notes: Vec::new(),
             tables: Vec::new(),
+            runs: Vec::new(),
         }
     }
 
@@ -310,6 +333,7 @@ impl Report {
         if let Some(command) = &self.command {
             let _ = write!(text, "\nMeasured by `{}`.\n", cell(command).replace('`', "'"));
         }
+        self.write_runs(&mut text);
         if !self.data.is_empty() {
             text.push_str("\n| data | rows | SHA-256 |\n|---|---:|---|\n");
         }
@@ -319,6 +343,42 @@ impl Report {
         }
         text
     }
+}
+
+impl Report {
+    fn write_runs(&self, text: &mut String) {
+        if self.runs.is_empty() {
+            return;
+        }
+        text.push_str(
+            "\n| measured | by | version | language model | on |\n|---|---|---|---|---|\n",
+        );
+        for run in &self.runs {
+            let command = run.command.as_deref().unwrap_or("unknown").replace('`', "'");
+            let cells = [
+                &grouped(&run.parts),
+                &format!("`{command}`"),
+                run.version.as_deref().unwrap_or("unknown"),
+                run.model.as_deref().unwrap_or("none"),
+                &run.machine.to_string(),
+            ];
+            let _ = writeln!(text, "| {} |", cells.map(cell).join(" | "));
+        }
+    }
+}
+
+/// Beginnings of ids, those with the same first name together.
+fn grouped(parts: &[String]) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for part in parts {
+        let (first, rest) = part.split_once('.').unwrap_or((part, ""));
+        match groups.last_mut() {
+            Some((name, members)) if *name == first => members.push(rest),
+            Some(_) | None => groups.push((first, vec![rest])),
+        }
+    }
+    let written = groups.iter().map(|(name, members)| format!("{name}: {}", members.join(", ")));
+    written.collect::<Vec<_>>().join("; ")
 }
 
 impl Table {
@@ -435,6 +495,7 @@ mod tests {
             command: None,
             notes: vec![],
             tables: vec![],
+            runs: vec![],
         }
     }
 

@@ -4,11 +4,16 @@
 //! injection too. No model is needed and no luck involved: what a defence lets through is what an attacker gets.
 //!
 //! [`defence`] holds the defences behind one interface, [`agentdojo`] the field's own benchmark, played by its own
-//! package.
+//! package. [`published`] is what others report; `merged`, `tables` and `pictures` make a report of the figures.
 
 pub mod agentdojo;
 pub mod bipia;
 pub mod defence;
 pub mod injecagent;
+pub mod published;
 pub mod scenarios;
 pub mod suite;
+
+mod merged;
+mod pictures;
+mod tables;

@@ -13,14 +13,36 @@ use crate::stopwatch::timed;
 
 const SCENARIOS: &str = include_str!("scenarios.toml");
 
-/// What the paper reports of its defences, with a 1.5 B model: attack success and utility.
-const PUBLISHED: [(&str, f64, f64); 5] = [
-    ("vanilla", 0.60, 0.5115),
-    ("fath", 0.60, 0.3133),
-    ("rvg", 0.10, 0.4005),
-    ("rvu_v1", 0.10, 0.3033),
-    ("rvu_v2", 0.70, 0.3725),
+/// What the paper reports of one of its defences, with a 1.5 B model.
+struct Published {
+    defence: &'static str,
+    attack_success: f64,
+    /// A word overlap of the answer, no share of tasks.
+    utility: f64,
+}
+
+const SOURCE: &str = "RVU v2 table 1, a 1.5 B model";
+const PUBLISHED: [Published; 5] = [
+    Published::row("vanilla", 0.60, 0.5115),
+    Published::row("fath", 0.60, 0.3133),
+    Published::row("rvg", 0.10, 0.4005),
+    Published::row("rvu_v1", 0.10, 0.3033),
+    Published::row("rvu_v2", 0.70, 0.3725),
 ];
+
+impl Published {
+    const fn row(defence: &'static str, attack_success: f64, utility: f64) -> Self {
+        Self { defence, attack_success, utility }
+    }
+
+    /// `figure` beside what the paper says of it, if it says something of this defence.
+    fn beside(figure: Figure, defence: &str, value: fn(&Self) -> f64) -> Figure {
+        match PUBLISHED.iter().find(|row| row.defence == defence) {
+            Some(row) => figure.published(value(row), SOURCE),
+            None => figure,
+        }
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,15 +82,11 @@ pub fn play(defence: &dyn Defence) -> Result<Vec<Figure>, EvalError> {
     }
     let of = scenarios.len() as u64;
     let id = |figure: &str| format!("scenarios.{}.{figure}", defence.id());
-    let published = PUBLISHED.iter().find(|(name, ..)| *name == defence.id());
-    let beside = |figure: Figure, value: Option<f64>| match value {
-        Some(value) => figure.published(value, "RVU v2 table 1, a 1.5 B model"),
-        None => figure,
-    };
+    let beside = |figure, value| Published::beside(figure, defence.id(), value);
     let median = percentile(&times, 50.0).unwrap_or(f64::NAN);
     Ok(vec![
-        beside(Figure::rate(&id("attack_success"), succeeded, of), published.map(|row| row.1)),
-        beside(Figure::rate(&id("utility"), useful, of), published.map(|row| row.2)),
+        beside(Figure::rate(&id("attack_success"), succeeded, of), |row| row.attack_success),
+        beside(Figure::rate(&id("utility"), useful, of), |row| row.utility),
         Figure::real(&id("latency_us_p50"), median, "us"),
     ])
 }

@@ -6,10 +6,13 @@ use super::agentdojo::{self, Phase, Python, SUITES, Unit};
 use super::defence::{
     Custody, Defence, Fath, Filter, Recorded, Rvg, Spotlighting, ToolFilter, Vanilla,
 };
+use super::merged::merged;
+use super::pictures::pictures;
+use super::tables::explain;
 use super::{bipia, injecagent, scenarios};
 use crate::detection::suite::{Outcome, Progress, Size};
 use crate::error::EvalError;
-use crate::report::{Figure, Report, Shows, Table, TableColumn, TableRow};
+use crate::report::{DataFile, Figure, Report};
 use crate::run_folder::{RunFolder, UnitId};
 
 /// A benchmark.
@@ -38,6 +41,24 @@ impl Bench {
             Self::Scenarios => "scenarios",
         }
     }
+
+    /// What people call it.
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::AgentDojo => "AgentDojo",
+            Self::InjecAgent => "InjecAgent",
+            Self::Bipia => "BIPIA",
+            Self::Scenarios => "Ten scenarios",
+        }
+    }
+
+    /// What the ids of its figures end with that say how much is left for the user.
+    pub(super) const fn utility(self) -> &'static str {
+        match self {
+            Self::AgentDojo | Self::InjecAgent | Self::Bipia => "utility_without_approval",
+            Self::Scenarios => "utility",
+        }
+    }
 }
 
 /// What to measure.
@@ -55,6 +76,8 @@ pub struct Options {
     pub python: Python,
     /// Where finished parts are kept.
     pub run: Option<PathBuf>,
+    /// The report of other runs, whose figures stay if they are not measured now.
+    pub earlier: Option<Report>,
 }
 
 /// The defences, in the order of the tables.
@@ -94,11 +117,11 @@ pub fn defence(id: &str) -> Result<Box<dyn Defence>, EvalError> {
 /// Measures every benchmark against every defence.
 ///
 /// # Errors
-/// When data is not there or not as documented, AgentDojo's package fails, or a defence does. What was finished
-/// before is kept in the run's folder.
+/// When data is not there or not as documented, AgentDojo's package fails, or a defence does. What was
+/// finished before is kept in the run's folder.
 pub fn run(options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Outcome, EvalError> {
     let folder = RunFolder::open(options.run.as_deref())?;
-    let (mut figures, mut data) = (Vec::new(), Vec::new());
+    let mut measured = Measured::default();
     for bench in &options.benches {
         for id in &options.defences {
             let part = format!("{} against {id}", bench.id());
@@ -106,44 +129,74 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Out
                 progress(&Progress { part: part.clone(), done, total, remaining_seconds: None });
             };
             let defence = defence(id)?;
-            match bench {
-                Bench::AgentDojo => {
-                    match played(options, &folder, defence.as_ref(), &mut show) {
-                        Ok(units) => {
-                            figures.extend(agentdojo::figures(id, &units));
-                            figures.extend(by_suite(id, &units));
-                        }
-                        // Whoever has no Python still sees the other benchmarks.
-                        Err(EvalError::Package(why)) => {
-                            figures.extend(agentdojo::unmeasured(id, &why));
-                        }
-                        Err(error) => return Err(error),
-                    }
-                }
-                Bench::InjecAgent => {
-                    let (counts, files) =
-                        injecagent::play(&options.data, defence.as_ref(), options.size, &mut show)?;
-                    figures.extend(injecagent::figures(id, &counts));
-                    data.extend(files);
-                }
-                Bench::Bipia => {
-                    let (counts, files) =
-                        bipia::play(&options.data, defence.as_ref(), options.size, &mut show)?;
-                    figures.extend(bipia::figures(id, &counts));
-                    data.extend(files);
-                }
-                Bench::Scenarios => figures.extend(scenarios::play(defence.as_ref())?),
-            }
+            measured.add(options, &folder, *bench, defence.as_ref(), &mut show)?;
         }
     }
-    data.sort_by(|one, other| one.file.cmp(&other.file));
-    data.dedup();
-    let mut report = Report::of("agent", 0, figures);
-    report.data = data;
-    report.command = Some(format!("custody eval agent --size {}", options.size.id()));
-    report.notes = notes(options.size);
-    report.tables = tables(options);
-    Ok(Outcome { report, pictures: Vec::new() })
+    let mut now = Report::of("agent", 0, measured.figures);
+    now.data = measured.data;
+    now.command = Some(command(options));
+    let mut report = merged(options.earlier.clone(), now, None);
+    explain(&mut report);
+    Ok(Outcome { pictures: pictures(&report), report })
+}
+
+/// What was measured so far.
+#[derive(Default)]
+struct Measured {
+    figures: Vec<Figure>,
+    data: Vec<DataFile>,
+}
+
+impl Measured {
+    /// Lets the worst-case agent play `bench` against `defence`.
+    fn add(
+        &mut self,
+        options: &Options,
+        folder: &RunFolder,
+        bench: Bench,
+        defence: &dyn Defence,
+        show: &mut dyn FnMut(usize, usize),
+    ) -> Result<(), EvalError> {
+        let id = defence.id();
+        match bench {
+            Bench::AgentDojo => match played(options, folder, defence, show) {
+                Ok(units) => {
+                    self.figures.extend(agentdojo::figures(id, &units));
+                    self.figures.extend(by_suite(id, &units));
+                }
+                // Whoever has no Python still sees the other benchmarks.
+                Err(EvalError::Package(why)) => {
+                    self.figures.extend(agentdojo::unmeasured(id, &why));
+                }
+                Err(error) => return Err(error),
+            },
+            Bench::InjecAgent => {
+                let (counts, files) = injecagent::play(&options.data, defence, options.size, show)?;
+                self.figures.extend(injecagent::figures(id, &counts));
+                self.data.extend(files);
+            }
+            Bench::Bipia => {
+                let (counts, files) = bipia::play(&options.data, defence, options.size, show)?;
+                self.figures.extend(bipia::figures(id, &counts));
+                self.data.extend(files);
+            }
+            Bench::Scenarios => self.figures.extend(scenarios::play(defence)?),
+        }
+        Ok(())
+    }
+}
+
+/// What measures the same again.
+fn command(options: &Options) -> String {
+    let mut command = format!("custody eval agent --size {}", options.size.id());
+    let benches: Vec<&str> = options.benches.iter().map(|bench| bench.id()).collect();
+    if benches.len() < Bench::ALL.len() {
+        command = format!("{command} --bench {}", benches.join(","));
+    }
+    if options.defences.len() < DEFENCES.len() {
+        command = format!("{command} --defence {}", options.defences.join(","));
+    }
+    command
 }
 
 /// AgentDojo takes minutes; what was played with this program and these manifests is not played again.
@@ -186,67 +239,4 @@ fn by_suite(defence: &str, units: &[Unit]) -> Vec<Figure> {
         rate("utility_with_approval", Phase::BenignApproved, |unit| unit.utility);
     }
     figures
-}
-
-fn notes(size: Size) -> Vec<String> {
-    let mut notes = vec![
-        "The agent is the worst case: it makes the calls of the user's task and, once it has read an injection, the \
-         injection's calls too. What a defence lets through is what an attacker gets; utility is AgentDojo's own check \
-         on the environment. A question counts as denied unless approved, and the approver says yes exactly when tool \
-         and canonical arguments equal a call that the user's task needs."
-            .to_owned(),
-        "Custody runs with its default policy and one manifest for each suite of AgentDojo, written from the tools' \
-         documentation alone. For InjecAgent and BIPIA nobody described any tool: each writes, and every argument is \
-         a sink. AgentDojo's travel injection 6 wants words and no call; its 20 pairs are not among the 929."
-            .to_owned(),
-        "`classifier` is the cascade of `custody screen`: what it flags is not read. `tool_filter` is a perfect one: \
-         it knows which tools the user's task needs, which no product does. `rvg` is the papers' flat allowlist of \
-         tools, asked before the call instead of after it."
-            .to_owned(),
-    ];
-    if size == Size::Smoke {
-        notes.push("This is a smoke run; its rates say little.".to_owned());
-    }
-    notes
-}
-
-fn tables(options: &Options) -> Vec<Table> {
-    let column = |title: &str, suffix: &str| TableColumn {
-        title: title.to_owned(),
-        suffix: suffix.to_owned(),
-        shows: Shows::Measured,
-    };
-    let column_of = |(title, suffix): &(&str, &str)| column(title, suffix);
-    let table = |bench: &Bench| Table {
-        title: bench.id().to_owned(),
-        note: String::new(),
-        rows_are: "defence".to_owned(),
-        rows: options
-            .defences
-            .iter()
-            .map(|id| TableRow { name: (*id).to_owned(), prefix: format!("{}.{id}", bench.id()) })
-            .collect(),
-        columns: columns(*bench).iter().map(column_of).collect(),
-    };
-    options.benches.iter().map(table).collect()
-}
-
-/// The columns of a benchmark's table: heading and figure.
-fn columns(bench: Bench) -> Vec<(&'static str, &'static str)> {
-    let mut columns = vec![("attacks that succeed", "attack_success")];
-    if bench == Bench::Scenarios {
-        columns.extend([("tasks done", "utility"), ("a call, µs", "latency_us_p50")]);
-        return columns;
-    }
-    columns.extend([
-        ("tasks done without approvals", "utility_without_approval"),
-        ("tasks done with approvals", "utility_with_approval"),
-        ("requests a task", "approvals_per_task"),
-        ("requests a pair", "approvals_per_pair_under_attack"),
-        ("denied for good", "overtaint_rate"),
-    ]);
-    if bench == Bench::Bipia {
-        columns.push(("answers marked", "answer_tainted_rate"));
-    }
-    columns
 }

@@ -4,7 +4,7 @@
 //! apart by people with any colour vision, and every series has a dash of its own besides. The legend stands
 //! beside the data, never on it. A viewer with a dark theme gets a dark background.
 //!
-//! - [`roc`], [`reliability`], [`latency`], [`bars`], [`sankey`]: the pictures.
+//! - [`roc`], [`reliability`], [`latency`], [`bars`], [`sankey`], [`points`]: the pictures.
 //! - `frame`: axes and what lies between them. `svg`: elements and escaped text.
 
 pub mod roc;
@@ -16,6 +16,8 @@ pub mod latency;
 pub mod bars;
 
 pub mod sankey;
+
+pub mod points;
 
 mod frame;
 

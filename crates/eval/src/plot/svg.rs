@@ -135,6 +135,16 @@ impl Svg {
         );
     }
 
+    /// A circle in the colour of `series`, with nothing in it.
+    pub(super) fn ring(&mut self, series: usize, [x, y]: [f64; 2], radius: f64) {
+        let [x, y, radius] = [x, y, radius].map(number);
+        let _ = writeln!(
+            self.body,
+            r#"<circle cx="{x}" cy="{y}" r="{radius}" fill="none" stroke="{}" stroke-width="2.2"/>"#,
+            colour(series)
+        );
+    }
+
     pub(super) fn text(&mut self, class: &str, [x, y]: [f64; 2], anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",

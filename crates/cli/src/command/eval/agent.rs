@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use custody_eval::agent::agentdojo::Python;
 use custody_eval::agent::suite::{self, Bench, DEFENCES, Options};
 use custody_eval::detection::suite::Size;
@@ -38,7 +38,8 @@ pub(crate) struct Agent {
     /// The folder of `custody_agentdojo`, if it is not installed [default: integrations/agentdojo, if it is here]
     #[arg(long, value_name = "DIR")]
     package: Option<PathBuf>,
-    /// Write the report as JSON and Markdown into this folder
+    /// Write the report as JSON and Markdown with its pictures into this folder. Figures of a report that is there
+    /// already stay, unless they are measured now
     #[arg(long, value_name = "DIR", requires = "size")]
     out: Option<PathBuf>,
     /// Keep what is finished in this folder, and take it up again from there
@@ -73,6 +74,7 @@ pub(super) fn run(context: &Context, args: &Agent) -> anyhow::Result<Outcome> {
         defences: if args.defence.is_empty() { DEFENCES.to_vec() } else { args.defence.clone() },
         python: python(args.package.as_deref())?,
         run: args.run.clone(),
+        earlier: args.out.as_deref().map(earlier).transpose()?.flatten(),
     };
     prepare(args.out.as_deref())?;
     let mut progress = Progress::new();
@@ -83,6 +85,27 @@ pub(super) fn run(context: &Context, args: &Agent) -> anyhow::Result<Outcome> {
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);
     Ok(Outcome::Fine)
+}
+
+/// The report of other runs in `folder`, read before anything is measured.
+fn earlier(folder: &Path) -> anyhow::Result<Option<Report>> {
+    let path = folder.join("agent.json");
+    let what_to_do = || {
+        format!(
+            "could not add to `{}`; move it away, or name another folder with --out",
+            path.display()
+        )
+    };
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(what_to_do),
+    };
+    let report = Report::from_json(&bytes).with_context(what_to_do)?;
+    if report.suite != "agent" {
+        return Err(anyhow!("it is a report of `{}`", report.suite)).with_context(what_to_do);
+    }
+    Ok(Some(report))
 }
 
 fn python(package: Option<&Path>) -> anyhow::Result<Python> {

@@ -1,0 +1,168 @@
+//! Reports of several runs: what a run measured takes the place of what was there, and the rest stays.
+//!
+//! The unit is one benchmark, played by one kind of agent, against one defence. Which run measured which is part of the
+//! report, with its machine and command: figures of two machines stand side by side, and say so.
+
+use super::agentdojo::SUITES;
+use super::published;
+use super::suite::{Bench, DEFENCES};
+use crate::report::{Figure, Report, Run};
+
+/// The word for scenarios that a language model played.
+pub(super) const MODEL: &str = "model";
+
+/// What a figure is part of: `agentdojo.custody`, `scenarios.custody.model`. None of what others published.
+fn part(id: &str) -> Option<String> {
+    let mut names = id.split('.');
+    let bench = names.next()?;
+    Bench::ALL.iter().find(|known| known.id() == bench)?;
+    let defence = names.find(|name| !SUITES.contains(name))?;
+    DEFENCES.iter().find(|known| **known == defence)?;
+    Some(match names.next() {
+        Some(MODEL) => format!("{bench}.{defence}.{MODEL}"),
+        Some(_) | None => format!("{bench}.{defence}"),
+    })
+}
+
+/// Every part that `figures` have, in their order.
+fn parts(figures: &[Figure]) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for part in figures.iter().filter_map(|figure| part(&figure.id)) {
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    parts
+}
+
+/// The run that made `report`, of which it says nothing itself.
+fn only_run(report: &Report) -> Run {
+    Run {
+        parts: parts(&report.figures),
+        command: report.command.clone(),
+        machine: report.machine.clone(),
+        version: None,
+        model: None,
+    }
+}
+
+/// `now`, the figures of one run, with what `earlier` has besides, and beside it what others publish.
+pub(super) fn merged(earlier: Option<Report>, now: Report, model: Option<&str>) -> Report {
+    let measured = parts(&now.figures);
+    let stays = |part: &String| !measured.contains(part);
+    let (mut figures, mut runs, mut data) = (Vec::new(), Vec::new(), Vec::new());
+    if let Some(earlier) = earlier {
+        runs = earlier.runs.clone();
+        if runs.is_empty() {
+            runs.push(only_run(&earlier));
+        }
+        let is_kept = |figure: &Figure| part(&figure.id).as_ref().is_some_and(stays);
+        figures.extend(earlier.figures.into_iter().filter(is_kept));
+        data = earlier.data;
+    }
+    for run in &mut runs {
+        run.parts.retain(stays);
+    }
+    runs.retain(|run| !run.parts.is_empty());
+    runs.push(Run {
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        model: model.map(str::to_owned),
+        ..only_run(&now)
+    });
+    figures.extend(now.figures);
+    let played: Vec<String> = parts(&figures);
+    let is_played = |bench: &Bench| {
+        played.iter().any(|part| part.starts_with(bench.id()) && !part.ends_with(MODEL))
+    };
+    figures.extend(Bench::ALL.into_iter().filter(is_played).flat_map(published::figures));
+    figures.sort_by_key(|figure| place(&figure.id));
+    data.extend(now.data);
+    data.sort_by(|one, other| one.file.cmp(&other.file));
+    data.dedup();
+    Report { figures, data, runs, ..now }
+}
+
+/// Where a figure stands in the report: by benchmark, by who plays, by defence.
+fn place(id: &str) -> (usize, usize, usize) {
+    let has = |name: &str| id.split('.').any(|own| own == name);
+    let bench = Bench::ALL.iter().position(|bench| has(bench.id()));
+    let defence = DEFENCES.iter().position(|defence| has(defence));
+    let player = usize::from(has(MODEL));
+    (bench.unwrap_or(usize::MAX), player, defence.unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(figures: &[(&str, u64)], command: &str) -> Report {
+        let figures = figures.iter().map(|(id, hits)| Figure::rate(id, *hits, 10)).collect();
+        Report { command: Some(command.to_owned()), ..Report::of("agent", 0, figures) }
+    }
+
+    fn shown(report: &Report) -> Vec<(&str, f64)> {
+        let measured = report.figures.iter().filter_map(|figure| Some((figure, figure.value?)));
+        measured.map(|(figure, value)| (figure.id.as_str(), value)).collect()
+    }
+
+    #[test]
+    fn what_was_measured_now_replaces_its_part_and_nothing_else() {
+        let earlier = report(
+            &[
+                ("agentdojo.rvg.attack_success", 1),
+                ("agentdojo.custody.attack_success", 2),
+                ("agentdojo.slack.custody.attack_success", 3),
+                ("agentdojo.custody.gone_by_now", 4),
+                ("scenarios.rvg.attack_success", 5),
+                ("scenarios.rvg.model.attack_success", 6),
+            ],
+            "first",
+        );
+        let now = report(
+            &[
+                ("agentdojo.custody.attack_success", 0),
+                ("agentdojo.slack.custody.attack_success", 0),
+                ("scenarios.rvg.model.attack_success", 7),
+            ],
+            "second",
+        );
+        let both = merged(Some(earlier), now, Some("a model"));
+        assert_eq!(
+            shown(&both),
+            [
+                ("agentdojo.rvg.attack_success", 0.1),
+                ("agentdojo.custody.attack_success", 0.0),
+                ("agentdojo.slack.custody.attack_success", 0.0),
+                ("scenarios.rvg.attack_success", 0.5),
+                ("scenarios.rvg.model.attack_success", 0.7),
+            ]
+        );
+        let [first, second] = both.runs.as_slice() else { panic!("{:?}", both.runs) };
+        assert_eq!(first.parts, ["agentdojo.rvg", "scenarios.rvg"]);
+        assert_eq!(second.parts, ["agentdojo.custody", "scenarios.rvg.model"]);
+        assert_eq!(
+            (first.command.as_deref(), second.command.as_deref()),
+            (Some("first"), Some("second"))
+        );
+        assert_eq!(second.model.as_deref(), Some("a model"));
+        assert!(both.figure("agentdojo.camel.attack_success").is_some());
+        // A third run takes over where only its own part is left of the second.
+        let third = report(&[("agentdojo.custody.attack_success", 9)], "third");
+        let all = merged(Some(both), third, None);
+        assert_eq!(all.runs[1].parts, ["scenarios.rvg.model"]);
+        assert_eq!(Report::from_json(all.to_json().as_bytes()), Ok(all));
+    }
+
+    #[test]
+    fn what_others_published_is_part_of_no_run() {
+        for (id, expected) in [
+            ("agentdojo.camel.attack_success", None),
+            ("route.custody.attack_success", None),
+            ("agentdojo.travel.custody.utility_with_approval", Some("agentdojo.custody")),
+            ("scenarios.fath.model.utility", Some("scenarios.fath.model")),
+            ("bipia.custody", Some("bipia.custody")),
+        ] {
+            assert_eq!(part(id).as_deref(), expected, "{id}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Security against utility, one picture a benchmark, from the figures of a report.
+
+use super::merged::MODEL;
+use super::published::rivals;
+use super::suite::{Bench, DEFENCES};
+use crate::detection::pictures::Picture;
+use crate::plot::points::{Axes, Mark, Point, picture};
+use crate::report::Report;
+
+const AXES: Axes = Axes {
+    x: ["security: attacks that fail, %", "security"],
+    y: ["utility: tasks of the user that are done, %", "utility"],
+};
+
+/// A picture of every benchmark that the report has figures of.
+pub(super) fn pictures(report: &Report) -> Vec<Picture> {
+    let benches = Bench::ALL.into_iter().map(|bench| (bench, None));
+    let played = benches.chain([(Bench::Scenarios, Some(MODEL))]);
+    played.filter_map(|(bench, player)| one(report, bench, player)).collect()
+}
+
+fn one(report: &Report, bench: Bench, player: Option<&str>) -> Option<Picture> {
+    let mut points: Vec<Point> = Vec::new();
+    let prefix = |id: &str| {
+        [Some(bench.id()), Some(id), player].into_iter().flatten().collect::<Vec<_>>().join(".")
+    };
+    for id in DEFENCES {
+        points.extend(measured(report, bench, id, &prefix(id)));
+    }
+    if points.is_empty() {
+        return None;
+    }
+    for id in DEFENCES {
+        points.extend(published(report, bench, &format!("{id}, in the paper"), &prefix(id)));
+    }
+    for rival in rivals(bench).filter(|_| player.is_none()) {
+        points.extend(published(
+            report,
+            bench,
+            &format!("{}, published", rival.name),
+            &prefix(rival.id),
+        ));
+    }
+    let (file, by) = match player {
+        None => (format!("agent-{}.svg", bench.id()), "the worst-case agent"),
+        Some(_) => (format!("agent-{}-{MODEL}.svg", bench.id()), "a language model as the agent"),
+    };
+    let is_published = |point: &Point| point.mark == Mark::Published;
+    let hollow = if points.iter().any(is_published) {
+        "; hollow or dashed: published, other agents and measures"
+    } else {
+        ""
+    };
+    let note = format!(
+        "{by}; the best place is the upper right; points at one place share a label{hollow}"
+    );
+    let title = format!("{}: security against utility", bench.title());
+    Some(Picture { file, svg: picture(&title, &note, AXES, &points) })
+}
+
+/// The point of a defence; a second one if a human's approvals make a difference.
+fn measured(report: &Report, bench: Bench, id: &str, prefix: &str) -> Vec<Point> {
+    let value = |figure: &str| report.value(&format!("{prefix}.{figure}"));
+    let mark = if id == "custody" { Mark::Subject } else { Mark::Measured };
+    let point = |name: String, attacks: f64, y| Point { name, mark, x: 1.0 - attacks, y: Some(y) };
+    let (Some(attacks), Some(utility)) = (value("attack_success"), value(bench.utility())) else {
+        return Vec::new();
+    };
+    let mut points = vec![point(id.to_owned(), attacks, utility)];
+    if let Some(approved) = value("utility_with_approval").filter(|approved| *approved > utility) {
+        let attacks = value("attack_success_with_approval").unwrap_or(attacks);
+        points.push(point(format!("{id}, with approvals"), attacks, approved));
+    }
+    points
+}
+
+/// What a source says of `prefix`, if one does.
+fn published(report: &Report, bench: Bench, name: &str, prefix: &str) -> Option<Point> {
+    let value = |figure: &str| report.figure(&format!("{prefix}.{figure}"))?.published;
+    let attacks = value("attack_success")?;
+    let y = value(bench.utility());
+    Some(Point { name: name.to_owned(), mark: Mark::Published, x: 1.0 - attacks, y })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::published;
+    use crate::report::Figure;
+
+    #[test]
+    fn approvals_and_what_others_published_have_points_of_their_own() {
+        let mut figures = vec![
+            Figure::rate("agentdojo.rvg.attack_success", 2, 100),
+            Figure::rate("agentdojo.rvg.utility_without_approval", 40, 100),
+            Figure::rate("agentdojo.rvg.utility_with_approval", 40, 100),
+            Figure::rate("agentdojo.custody.attack_success", 0, 100),
+            Figure::rate("agentdojo.custody.utility_without_approval", 57, 100),
+            Figure::rate("agentdojo.custody.utility_with_approval", 100, 100),
+        ];
+        figures.extend(published::figures(Bench::AgentDojo));
+        let drawn = pictures(&Report::of("agent", 0, figures));
+        let [picture] = drawn.as_slice() else { panic!("{drawn:?}") };
+        assert_eq!(picture.file, "agent-agentdojo.svg");
+        for name in
+            [">rvg<", ">custody<", ">custody, with approvals<", ">CaMeL, published<", ">84.4 %<"]
+        {
+            assert!(picture.svg.contains(name), "{name} in {}", picture.svg);
+        }
+        assert!(!picture.svg.contains("rvg, with"), "approvals make no difference to it");
+        // An unmeasured defence is no point.
+        let unmeasured =
+            vec![Figure::unmeasured("bipia.custody.attack_success", "rate", "no data")];
+        assert_eq!(pictures(&Report::of("agent", 0, unmeasured)), []);
+    }
+}
