@@ -25,7 +25,7 @@ impl Policy {
     ///
     /// Source: DESIGN section 3, Tool calls.
     pub fn answer(&self, question: &Question<'_>) -> PolicyAnswer {
-        self.answer_to(self.held(Facts::of(question)).as_ref())
+        self.answer_to(self.held(Facts::used(question, self.uses())).as_ref())
     }
 
     /// Evaluates every statement.

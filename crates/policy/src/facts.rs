@@ -1,6 +1,6 @@
 //! What a policy gets to see of a call, under the names that the schema gives it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use custody_kernel::label::{Channel, Taint, Trust};
 use custody_kernel::principal::Role;
@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::places::places;
 use crate::question::Question;
+use crate::uses::Uses;
 
 /// Everything that a policy can speak of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -123,12 +124,17 @@ impl Places {
 impl Facts {
     /// What `question` tells.
     pub fn of(question: &Question<'_>) -> Self {
+        Self::used(question, &Uses::All)
+    }
+
+    /// What `question` tells of the parts of the context that a policy `uses`. The others are as if nothing was called
+    /// with anything, and nobody asks for them.
+    pub(crate) fn used(question: &Question<'_>, uses: &Uses) -> Self {
         let Question { caller, tool, arguments, leaves, taint, channels } = question;
-        let mut traced: HashMap<&str, Vec<&Leaf>> = HashMap::new();
-        for leaf in *leaves {
-            traced.entry(&leaf.path).or_default().push(leaf);
-        }
-        let mut reading = Reading { traced: &traced, own: HashSet::new(), context: nothing() };
+        let mut traced: Vec<&Leaf> = leaves.iter().collect();
+        traced.sort_by(|one, other| one.path.cmp(&other.path));
+        let mut reading =
+            Reading { traced: &traced, uses, own: HashSet::new(), context: nothing() };
         for (name, value) in arguments.object() {
             // As the kernel has it: an argument that no manifest describes matters.
             let sink = tool.tool.arguments.get(name).map_or(Some(Sink::Other), |known| known.sink);
@@ -209,20 +215,23 @@ fn nothing() -> Context {
 /// Collects the values of the arguments.
 struct Reading<'a> {
     /// What was traced, by path. Two values can have one path, and then count as both.
-    traced: &'a HashMap<&'a str, Vec<&'a Leaf>>,
+    traced: &'a [&'a Leaf],
+    uses: &'a Uses,
     /// The paths of all values, as the kernel writes them.
     own: HashSet<String>,
     context: Context,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
     /// Takes in one argument. `sink` is what it is by its manifest.
     fn argument(&mut self, name: &str, value: &Value, sink: Option<Sink>) {
         // The kernel traces the name, too, of an argument that no manifest describes.
         let is_named = self.name(&format!("{name} > name"), name);
         let is_said = self.value(name, value, sink) && is_named;
-        self.context.arguments.names.add(name.to_owned(), is_said);
-        self.context.arguments.tags.insert(name.to_owned(), text(value));
+        if self.uses.has("arguments") {
+            self.context.arguments.names.add(name.to_owned(), is_said);
+            self.context.arguments.tags.insert(name.to_owned(), text(value));
+        }
     }
 
     /// Takes in the values within `value`. Returns whether the user said them all, or need not have.
@@ -230,11 +239,16 @@ impl Reading<'_> {
         match value {
             Value::Null => true,
             Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                let (mut sinks, is_said) = self.traced(path);
-                if sinks.is_empty() {
-                    sinks.push(sink);
+                let leaves = self.traced(path);
+                match leaves {
+                    [] => self.leaf(path, value, [sink], false),
+                    _ => self.leaf(
+                        path,
+                        value,
+                        leaves.iter().map(|leaf| leaf.sink),
+                        all_said(leaves),
+                    ),
                 }
-                self.leaf(path, value, &sinks, is_said)
             }
             Value::Array(items) => {
                 let mut is_said = true;
@@ -257,22 +271,38 @@ impl Reading<'_> {
 
     /// Takes in the name of a field, if it is a value that somebody chose.
     fn name(&mut self, path: &str, name: &str) -> bool {
-        let (sinks, is_said) = self.traced(path);
-        sinks.is_empty() || self.leaf(path, &Value::from(name), &sinks, is_said)
+        let leaves = self.traced(path);
+        let sinks = leaves.iter().map(|leaf| leaf.sink);
+        leaves.is_empty() || self.leaf(path, &Value::from(name), sinks, all_said(leaves))
     }
 
-    /// What stands at `path` is, and whether the user said all of it. What was not traced was not said.
-    fn traced(&self, path: &str) -> (Vec<Option<Sink>>, bool) {
-        let leaves = self.traced.get(path).map_or(&[][..], Vec::as_slice);
-        let is_said = !leaves.is_empty() && leaves.iter().all(|leaf| is_said(leaf));
-        (leaves.iter().map(|leaf| leaf.sink).collect(), is_said)
+    /// What was traced at `path`.
+    fn traced(&self, path: &str) -> &'a [&'a Leaf] {
+        let from = self.traced.partition_point(|leaf| leaf.path.as_str() < path);
+        let rest = self.traced.get(from..).unwrap_or_default();
+        let to = rest.partition_point(|leaf| leaf.path == path);
+        rest.get(..to).unwrap_or_default()
     }
 
     /// Takes in one value, as everything that it is. Returns whether the user said it, or need not have.
-    fn leaf(&mut self, path: &str, value: &Value, sinks: &[Option<Sink>], is_said: bool) -> bool {
-        self.own.insert(path.to_owned());
+    fn leaf(
+        &mut self,
+        path: &str,
+        value: &Value,
+        sinks: impl IntoIterator<Item = Option<Sink>>,
+        is_said: bool,
+    ) -> bool {
+        // By its path a sink of the arguments is told from one within free text.
+        if self.uses.has("sinks") || self.uses.has("in_text") {
+            self.own.insert(path.to_owned());
+        }
         let context = &mut self.context;
-        for sink in sinks.iter().flatten().copied() {
+        let mut decides = false;
+        for sink in sinks.into_iter().flatten() {
+            decides = true;
+            if !self.uses.has(part(sink)) {
+                continue;
+            }
             match sink {
                 Sink::Recipient => context.recipients.add(sink, &text(value), is_said),
                 Sink::Url => context.urls.add(sink, &text(value), is_said),
@@ -284,7 +314,26 @@ impl Reading<'_> {
                 Sink::Amount => context.amount = context.amount.saturating_add(amount(value)),
             }
         }
-        is_said || sinks.iter().flatten().next().is_none()
+        is_said || !decides
+    }
+}
+
+/// Whether the user said all of what was traced at one path. What was not traced was not said.
+fn all_said(leaves: &[&Leaf]) -> bool {
+    !leaves.is_empty() && leaves.iter().all(|leaf| is_said(leaf))
+}
+
+/// The part of the context that holds values of a kind.
+const fn part(sink: Sink) -> &'static str {
+    match sink {
+        Sink::Recipient => "recipients",
+        Sink::Url => "urls",
+        Sink::Path => "paths",
+        Sink::Account => "accounts",
+        Sink::Command => "commands",
+        Sink::Id => "ids",
+        Sink::Other => "others",
+        Sink::Amount => "amount",
     }
 }
 

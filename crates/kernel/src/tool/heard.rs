@@ -7,6 +7,7 @@
 //! Grows with each text, linear in its length; a lookup does not scan texts.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -25,6 +26,9 @@ const NOUN_REACH: usize = 256;
 const NOUN_DISTANCE: usize = 3;
 /// The longest value that needs its noun, in characters.
 const SHORT: usize = 3;
+
+/// The words that may stand beside a short value. Few values are short, so they are found when they are needed.
+pub(super) type Nouns<'a> = LazyCell<Vec<String>, &'a dyn Fn() -> Vec<String>>;
 
 /// The texts of one session.
 #[derive(Debug, Clone, Default)]
@@ -78,12 +82,12 @@ impl Heard {
             let word = text.get(at).unwrap_or_default();
             self.addresses.extend(spelling::address(word).or_else(|| spelling::url(word)));
         }
-        self.said.push(text);
+        self.said.push(text.into_owned());
     }
 
     /// A value that the server itself made came back in a field that its manifest trusts, as the name of a `noun`.
     pub fn made(&mut self, value: &str, noun: &str) {
-        self.made.insert((tidy(value), noun.to_lowercase()));
+        self.made.insert((tidy(value).into_owned(), noun.to_lowercase()));
     }
 
     /// `entry` is not trusted, and says `text`.
@@ -107,7 +111,7 @@ impl Heard {
     /// Whether the user said `value`: whole, at one place; if it is short, beside one of `nouns`.
     ///
     /// Source: DESIGN section 3, leaf provenance.
-    pub(super) fn user_said(&self, value: &str, nouns: &[String]) -> bool {
+    pub(super) fn user_said(&self, value: &str, nouns: &Nouns<'_>) -> bool {
         let value = tidy(value);
         // `true` stands in texts as a word like any other.
         let is_short =
@@ -133,14 +137,17 @@ impl Heard {
     }
 
     /// Whether the user said `word` in any case beside one of `nouns`.
-    pub(super) fn user_chose(&self, word: &str, nouns: &[String]) -> bool {
+    pub(super) fn user_chose(&self, word: &str, nouns: &Nouns<'_>) -> bool {
         let places = self.places(&tidy(word), Case::Any);
         places.into_iter().any(|(text, at)| self.has_noun(text, at, nouns))
     }
 
     /// Whether a server made `value` as the name of one of `nouns`. The thirteenth event is not the thirteenth file.
-    pub(super) fn was_made(&self, value: &str, nouns: &[String]) -> bool {
-        let value = tidy(value);
+    pub(super) fn was_made(&self, value: &str, nouns: &Nouns<'_>) -> bool {
+        if self.made.is_empty() {
+            return false;
+        }
+        let value = tidy(value).into_owned();
         nouns.iter().any(|noun| self.made.contains(&(value.clone(), noun.clone())))
     }
 
@@ -186,7 +193,7 @@ impl Heard {
     }
 
     /// Whether one of `nouns` stands within a few words of `at`, in the same sentence.
-    fn has_noun(&self, text: usize, at: Range<usize>, nouns: &[String]) -> bool {
+    fn has_noun(&self, text: usize, at: Range<usize>, nouns: &Nouns<'_>) -> bool {
         let Some(said) = self.said.get(text) else { return false };
         let ends_sentence = |c: char| matches!(c, '.' | '!' | '?' | '\n');
         let (before, after) = around(said, &at);
@@ -219,31 +226,39 @@ impl Heard {
         let decoded = encoded_copies(value);
         let copies: Vec<Cow<'_, str>> =
             [value].into_iter().chain(decoded.iter().map(String::as_str)).map(compatible).collect();
-        let words: Vec<Vec<Cow<'_, str>>> =
-            copies.iter().map(|copy| folded_words(copy).map(|(_, word)| word).collect()).collect();
-        let mut sources: Vec<Seq> = words.iter().flat_map(|words| self.whole(words)).collect();
+        let held: Vec<Vec<(Cow<'_, str>, &[Seq])>> =
+            copies.iter().map(|copy| self.held(copy)).collect();
+        let mut sources: Vec<Seq> = held.iter().flat_map(|words| whole(words)).collect();
         if sources.is_empty() {
-            sources = words.iter().flat_map(|words| self.parts(words)).collect();
+            sources = held.iter().flat_map(|words| parts(words)).collect();
         }
         sources.sort_unstable();
         sources.dedup();
         sources
     }
 
-    /// The entries that hold every one of `words`.
-    fn whole(&self, words: &[Cow<'_, str>]) -> Vec<Seq> {
-        let entries =
-            |word: &Cow<'_, str>| self.untrusted.get(word.as_ref()).map_or(&[][..], Vec::as_slice);
-        let Some((first, rest)) = words.split_first() else { return Vec::new() };
-        let everywhere = |entry: &Seq| rest.iter().all(|word| entries(word).contains(entry));
-        entries(first).iter().copied().filter(everywhere).collect()
+    /// The words of `text`, each with the untrusted entries that hold it.
+    fn held<'a>(&self, text: &'a str) -> Vec<(Cow<'a, str>, &[Seq])> {
+        let with_entries = |(_, word): (usize, Cow<'a, str>)| {
+            let entries = self.untrusted.get(word.as_ref()).map_or(&[][..], Vec::as_slice);
+            (word, entries)
+        };
+        folded_words(text).map(with_entries).collect()
     }
+}
 
-    /// The entries that hold one of `words` that is long enough to mean something.
-    fn parts(&self, words: &[Cow<'_, str>]) -> Vec<Seq> {
-        let long = words.iter().filter(|word| word.chars().count() > SHORT);
-        long.filter_map(|word| self.untrusted.get(word.as_ref())).flatten().copied().collect()
-    }
+/// The entries that hold every one of `words`.
+fn whole<'a>(words: &'a [(Cow<'_, str>, &[Seq])]) -> impl Iterator<Item = Seq> + 'a {
+    let rarest = words.iter().min_by_key(|(_, entries)| entries.len());
+    let candidates = rarest.map_or(&[][..], |(_, entries)| *entries);
+    let everywhere = |entry: &Seq| words.iter().all(|(_, entries)| entries.contains(entry));
+    candidates.iter().copied().filter(everywhere)
+}
+
+/// The entries that hold one of `words` that is long enough to mean something.
+fn parts<'a>(words: &'a [(Cow<'_, str>, &[Seq])]) -> impl Iterator<Item = Seq> + 'a {
+    let long = words.iter().filter(|(word, _)| word.chars().count() > SHORT);
+    long.flat_map(|(_, entries)| entries.iter().copied())
 }
 
 /// Changes the list of `word`. Most words of a text were heard before: those need no key of their own.

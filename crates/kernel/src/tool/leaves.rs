@@ -1,10 +1,12 @@
 //! Leaves: the values of a call that decide something, each with where it came from.
 
+use std::cell::LazyCell;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::arguments::Arguments;
-use super::heard::Heard;
+use super::heard::{Heard, Nouns};
 use super::manifest::{Parameter, Sink, Tool};
 use super::spelling::{address, date, looks_like_host, words};
 use crate::id::Seq;
@@ -51,11 +53,12 @@ pub fn leaves(tool: &Tool, arguments: &Arguments, heard: &Heard) -> Vec<Leaf> {
         let is_described = tool.arguments.contains_key(name);
         let parameter = tool.parameter(name);
         // Whoever writes the call chooses a name that no manifest gives, and could choose it to suit a number.
-        let nouns = if is_described { nouns(name, &parameter) } else { Vec::new() };
+        let words = || if is_described { nouns(name, parameter) } else { Vec::new() };
         if !is_described {
             tracing.undescribed(name);
         }
-        tracing.value(&Argument { parameter: &parameter, nouns: &nouns }, name, value);
+        let nouns = LazyCell::new(&words as &dyn Fn() -> Vec<String>);
+        tracing.value(&Argument { parameter, nouns: &nouns }, name, value);
     }
     tracing.leaves
 }
@@ -81,7 +84,7 @@ fn nouns(name: &str, parameter: &Parameter) -> Vec<String> {
 /// The argument that a value is part of.
 struct Argument<'a> {
     parameter: &'a Parameter,
-    nouns: &'a [String],
+    nouns: &'a Nouns<'a>,
 }
 
 struct Tracing<'a> {
@@ -141,7 +144,7 @@ impl Tracing<'_> {
         }
     }
 
-    fn origin(&self, value: &str, nouns: &[String], sink: Option<Sink>) -> Origin {
+    fn origin(&self, value: &str, nouns: &Nouns<'_>, sink: Option<Sink>) -> Origin {
         // What a server makes are names for its own things. Where money or mail goes is never one of them.
         let may_be_made = matches!(sink, Some(Sink::Id | Sink::Path));
         if self.heard.user_said(value, nouns) || (may_be_made && self.heard.was_made(value, nouns))
@@ -158,14 +161,16 @@ impl Tracing<'_> {
 
     /// Addresses and long numbers in free text that leaves the machine are sinks of their own.
     fn within(&mut self, path: &str, text: &str) {
+        let nothing = Vec::new;
+        let none = LazyCell::new(&nothing as &dyn Fn() -> Vec<String>);
         for word in words(text) {
             let Some(word) = text.get(word) else { continue };
             let Some((sink, what)) = hidden_sink(word) else { continue };
-            let origin = self.origin(word, &[], Some(sink));
+            let origin = self.origin(word, &none, Some(sink));
             self.leaves.push(Leaf { path: format!("{path} > {what}"), sink: Some(sink), origin });
         }
         for number in long_numbers(text) {
-            let origin = self.origin(number, &[], Some(Sink::Account));
+            let origin = self.origin(number, &none, Some(Sink::Account));
             let path = format!("{path} > number");
             self.leaves.push(Leaf { path, sink: Some(Sink::Account), origin });
         }

@@ -113,6 +113,14 @@ pub struct Parameter {
     pub fields: Vec<String>,
 }
 
+/// An argument that no manifest describes.
+static UNDESCRIBED: Parameter = Parameter {
+    sink: Some(Sink::Other),
+    nouns: Vec::new(),
+    values: BTreeMap::new(),
+    fields: Vec::new(),
+};
+
 /// One tool, as its manifest describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -161,9 +169,8 @@ impl Tool {
     }
 
     /// What is known of the argument `name`.
-    pub(super) fn parameter(&self, name: &str) -> Parameter {
-        let unknown = || Parameter { sink: Some(Sink::Other), ..Parameter::default() };
-        self.arguments.get(name).cloned().unwrap_or_else(unknown)
+    pub(super) fn parameter(&self, name: &str) -> &Parameter {
+        self.arguments.get(name).unwrap_or(&UNDESCRIBED)
     }
 
     /// What a record keeps of it: an approval holds for the manifest it was given under.

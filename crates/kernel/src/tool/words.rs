@@ -20,12 +20,23 @@ const MAX_NUMBER: usize = 24;
 
 /// `text` in its composed form, without blanks at the ends; a run of blanks is one space, or one line break
 /// if it holds one.
-pub(super) fn tidy(text: &str) -> String {
-    if text.is_ascii() {
-        without_blanks(text.chars(), text.len())
+pub(super) fn tidy(text: &str) -> Cow<'_, str> {
+    if is_tidy(text) {
+        Cow::Borrowed(text)
+    } else if text.is_ascii() {
+        Cow::Owned(without_blanks(text.chars(), text.len()))
     } else {
-        without_blanks(text.nfc(), text.len())
+        Cow::Owned(without_blanks(text.nfc(), text.len()))
     }
+}
+
+/// Whether `text` is surely tidy already: plain characters with single spaces between them.
+fn is_tidy(text: &str) -> bool {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
+    text.bytes().all(|byte| is_plain(&byte))
+        && !text.starts_with(' ')
+        && !text.ends_with(' ')
+        && !text.contains("  ")
 }
 
 fn without_blanks(characters: impl Iterator<Item = char>, bytes: usize) -> String {
@@ -328,5 +339,9 @@ mod tests {
     #[test]
     fn blanks_are_one_blank() {
         assert_eq!(tidy("  a \t b\u{A0}c  \n d "), "a b c\nd");
+        for text in ["", "a", "a b", "a  b", " a", "a ", "a\tb", "a\u{7f}b", "cafe\u{301}"] {
+            let blanks = without_blanks(text.nfc(), text.len());
+            assert_eq!(tidy(text), blanks, "{text:?}");
+        }
     }
 }
