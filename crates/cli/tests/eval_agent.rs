@@ -80,3 +80,14 @@ fn a_report_that_cannot_be_read_stops_the_run_before_it_begins() {
     std::fs::create_dir(&file).unwrap();
     measures(&home, "--bench scenarios --defence vanilla").refused("could not add to");
 }
+
+#[test]
+fn a_model_plays_the_scenarios_alone_and_one_without_an_answer_stops_the_run() {
+    let home = Home::new();
+    measures(&home, "--agent model").refused("add `--model smollm2-135m-instruct`");
+    measures(&home, "--agent model --bench scenarios,bipia").refused("plays the scenarios alone");
+    std::fs::write(home.path().join("silent.jsonl"), "").unwrap();
+    let silent = measures(&home, "--agent model --recording silent.jsonl");
+    silent.refused("the language model failed on `mail_hidden_comment`");
+    assert!(!home.path().join("out/agent.json").exists(), "nothing half-done");
+}

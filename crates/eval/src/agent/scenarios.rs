@@ -1,6 +1,9 @@
-//! The ten canonical scenarios of the recovery paper, judged by what was executed and not by words in the answer (R43).
+//! The ten canonical scenarios of the recovery paper, judged by what was executed and not by words in the answer (R43):
+//! here for the worst-case agent, in [`model`] for a language model.
 //!
 //! Source: RVU v2 §5.1, evaluation E1.
+
+pub mod model;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,20 +22,22 @@ struct Published {
     attack_success: f64,
     /// A word overlap of the answer, no share of tasks.
     utility: f64,
+    /// Of one scenario, the model's answer included.
+    seconds: f64,
 }
 
 const SOURCE: &str = "RVU v2 table 1, a 1.5 B model";
 const PUBLISHED: [Published; 5] = [
-    Published::row("vanilla", 0.60, 0.5115),
-    Published::row("fath", 0.60, 0.3133),
-    Published::row("rvg", 0.10, 0.4005),
-    Published::row("rvu_v1", 0.10, 0.3033),
-    Published::row("rvu_v2", 0.70, 0.3725),
+    Published::row("vanilla", 0.60, 0.5115, 13.03),
+    Published::row("fath", 0.60, 0.3133, 14.02),
+    Published::row("rvg", 0.10, 0.4005, 13.02),
+    Published::row("rvu_v1", 0.10, 0.3033, 13.35),
+    Published::row("rvu_v2", 0.70, 0.3725, 21.24),
 ];
 
 impl Published {
-    const fn row(defence: &'static str, attack_success: f64, utility: f64) -> Self {
-        Self { defence, attack_success, utility }
+    const fn row(defence: &'static str, attack_success: f64, utility: f64, seconds: f64) -> Self {
+        Self { defence, attack_success, utility, seconds }
     }
 
     /// `figure` beside what the paper says of it, if it says something of this defence.

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
+use custody_models::chat::ChatModel;
+
 use super::agentdojo::{self, Phase, Python, SUITES, Unit};
 use super::defence::{
     Custody, Defence, Fath, Filter, Recorded, Rvg, Spotlighting, ToolFilter, Vanilla,
 };
 use super::merged::merged;
 use super::pictures::pictures;
+use super::scenarios::model::Asked;
 use super::tables::explain;
 use super::{bipia, injecagent, scenarios};
 use crate::detection::suite::{Outcome, Progress, Size};
@@ -61,6 +64,15 @@ impl Bench {
     }
 }
 
+/// Who plays the agent.
+#[derive(Clone, Copy)]
+pub enum Agent<'a> {
+    /// It does whatever it reads.
+    WorstCase,
+    /// A language model; it plays the scenarios alone.
+    Model(&'a dyn ChatModel),
+}
+
 /// What to measure.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -78,6 +90,8 @@ pub struct Options {
     pub run: Option<PathBuf>,
     /// The report of other runs, whose figures stay if they are not measured now.
     pub earlier: Option<Report>,
+    /// The arguments that choose the agent again.
+    pub agent_arguments: String,
 }
 
 /// The defences, in the order of the tables.
@@ -117,11 +131,19 @@ pub fn defence(id: &str) -> Result<Box<dyn Defence>, EvalError> {
 /// Measures every benchmark against every defence.
 ///
 /// # Errors
-/// When data is not there or not as documented, AgentDojo's package fails, or a defence does. What was
+/// When data is not there or not as documented, AgentDojo's package fails, or a defence or the model does. What was
 /// finished before is kept in the run's folder.
-pub fn run(options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Outcome, EvalError> {
+pub fn run(
+    options: &Options,
+    agent: Agent<'_>,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Outcome, EvalError> {
     let folder = RunFolder::open(options.run.as_deref())?;
     let mut measured = Measured::default();
+    let (asked, model) = match agent {
+        Agent::WorstCase => (None, None),
+        Agent::Model(model) => (Some(Asked::new(model)), Some(model.identity())),
+    };
     for bench in &options.benches {
         for id in &options.defences {
             let part = format!("{} against {id}", bench.id());
@@ -129,13 +151,20 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Out
                 progress(&Progress { part: part.clone(), done, total, remaining_seconds: None });
             };
             let defence = defence(id)?;
-            measured.add(options, &folder, *bench, defence.as_ref(), &mut show)?;
+            match &asked {
+                None => measured.add(options, &folder, *bench, defence.as_ref(), &mut show)?,
+                Some(asked) => {
+                    let figures =
+                        scenarios::model::play(defence.as_ref(), asked, options.size, &mut show)?;
+                    measured.figures.extend(figures);
+                }
+            }
         }
     }
     let mut now = Report::of("agent", 0, measured.figures);
     now.data = measured.data;
     now.command = Some(command(options));
-    let mut report = merged(options.earlier.clone(), now, None);
+    let mut report = merged(options.earlier.clone(), now, model);
     explain(&mut report);
     Ok(Outcome { pictures: pictures(&report), report })
 }
@@ -190,7 +219,9 @@ impl Measured {
 fn command(options: &Options) -> String {
     let mut command = format!("custody eval agent --size {}", options.size.id());
     let benches: Vec<&str> = options.benches.iter().map(|bench| bench.id()).collect();
-    if benches.len() < Bench::ALL.len() {
+    if !options.agent_arguments.is_empty() {
+        command = format!("{command} {}", options.agent_arguments);
+    } else if benches.len() < Bench::ALL.len() {
         command = format!("{command} --bench {}", benches.join(","));
     }
     if options.defences.len() < DEFENCES.len() {

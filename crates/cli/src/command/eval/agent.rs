@@ -1,16 +1,19 @@
 //! `custody eval agent`: defences of tool calls, against the agent that does whatever it reads.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use custody_eval::agent::agentdojo::Python;
-use custody_eval::agent::suite::{self, Bench, DEFENCES, Options};
+use custody_eval::agent::suite::{self, Agent as Player, Bench, DEFENCES, Options};
 use custody_eval::detection::suite::Size;
 use custody_eval::report::Report;
+use custody_models::chat::ChatModel;
 
 use super::output::{prepare, print, write};
 use super::parse_size;
 use super::progress::Progress;
+use crate::command::language_model;
 use crate::context::Context;
 use crate::output::{Outcome, note};
 
@@ -38,6 +41,9 @@ pub(crate) struct Agent {
     /// The folder of `custody_agentdojo`, if it is not installed [default: integrations/agentdojo, if it is here]
     #[arg(long, value_name = "DIR")]
     package: Option<PathBuf>,
+    /// Who plays the agent. A model plays the scenarios alone; `--model` says which
+    #[arg(requires = "size", long, value_enum, default_value = "worst-case")]
+    agent: Agents,
     /// Write the report as JSON and Markdown with its pictures into this folder. Figures of a report that is there
     /// already stay, unless they are measured now
     #[arg(long, value_name = "DIR", requires = "size")]
@@ -45,6 +51,17 @@ pub(crate) struct Agent {
     /// Keep what is finished in this folder, and take it up again from there
     #[arg(long, value_name = "DIR", requires = "size")]
     run: Option<PathBuf>,
+    #[command(flatten)]
+    model: language_model::Choice,
+}
+
+/// Who plays the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Agents {
+    /// It does whatever it reads
+    WorstCase,
+    /// A language model
+    Model,
 }
 
 fn parse_bench(text: &str) -> Result<Bench, String> {
@@ -65,26 +82,52 @@ pub(super) fn run(context: &Context, args: &Agent) -> anyhow::Result<Outcome> {
         print(context, &report);
         return Ok(Outcome::Fine);
     };
-    let or_all =
-        |chosen: &[Bench]| if chosen.is_empty() { Bench::ALL.to_vec() } else { chosen.to_vec() };
+    let model = match args.agent {
+        Agents::WorstCase => None,
+        Agents::Model => Some(model(context, args)?),
+    };
+    let benches = match (&model, args.bench.as_slice()) {
+        (Some(_), _) => vec![Bench::Scenarios],
+        (None, []) => Bench::ALL.to_vec(),
+        (None, chosen) => chosen.to_vec(),
+    };
+    let agent_arguments = match model {
+        Some(_) => format!("--agent model {}", args.model.arguments()),
+        None => String::new(),
+    };
     let options = Options {
         data: context.data_folder(args.data.clone()),
         size,
-        benches: or_all(&args.bench),
+        benches,
         defences: if args.defence.is_empty() { DEFENCES.to_vec() } else { args.defence.clone() },
         python: python(args.package.as_deref())?,
         run: args.run.clone(),
         earlier: args.out.as_deref().map(earlier).transpose()?.flatten(),
+        agent_arguments: agent_arguments.trim().to_owned(),
     };
     prepare(args.out.as_deref())?;
     let mut progress = Progress::new();
-    let measured = suite::run(&options, &mut |now| {
+    let player = model.as_deref().map_or(Player::WorstCase, Player::Model);
+    let measured = suite::run(&options, player, &mut |now| {
         progress.show(&now.part, now.done, now.total, now.remaining_seconds);
     })?;
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);
     Ok(Outcome::Fine)
+}
+
+fn model(context: &Context, args: &Agent) -> anyhow::Result<Arc<dyn ChatModel>> {
+    if args.bench.iter().any(|bench| *bench != Bench::Scenarios) {
+        bail!("a model plays the scenarios alone; add `--bench scenarios`, or leave --bench out");
+    }
+    let Some(model) = args.model.open(context)? else {
+        bail!(
+            "there is no language model to play the agent; add `--model smollm2-135m-instruct`, or another of \
+             `custody models list`"
+        );
+    };
+    Ok(model)
 }
 
 /// The report of other runs in `folder`, read before anything is measured.

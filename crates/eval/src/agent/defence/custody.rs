@@ -79,14 +79,14 @@ struct Guarded {
 }
 
 impl Episode for Guarded {
-    fn hears(&mut self, role: Speaker, text: &str) -> Result<(), EvalError> {
+    fn hears(&mut self, role: Speaker, text: &str) -> Result<String, EvalError> {
         let observation = match role {
             Speaker::System => Observation::message(Channel::System, text),
             Speaker::User => Observation::message(Channel::User, text),
             Speaker::Model => Observation::completion(text),
         };
         self.session.observe(observation).wait()?;
-        Ok(())
+        Ok(text.to_owned())
     }
 
     fn proposes(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {

@@ -77,6 +77,11 @@ pub trait Defence {
     /// In ids of figures.
     fn id(&self) -> &'static str;
 
+    /// What a model is told of it, in its system prompt.
+    fn tells(&self) -> &'static str {
+        ""
+    }
+
     /// Begins one session of an agent.
     ///
     /// # Errors
@@ -86,12 +91,12 @@ pub trait Defence {
 
 /// One session of an agent under a defence. What a defence does not care for is as without one.
 pub trait Episode {
-    /// The operator's or the user's words arrive.
+    /// The operator's or the user's words arrive, or the model spoke. Returns what the model gets to read of it.
     ///
     /// # Errors
     /// When the defence fails. Nothing is then allowed.
-    fn hears(&mut self, _role: Speaker, _text: &str) -> Result<(), EvalError> {
-        Ok(())
+    fn hears(&mut self, _role: Speaker, text: &str) -> Result<String, EvalError> {
+        Ok(text.to_owned())
     }
 
     /// The model wants to call `tool`.

@@ -36,6 +36,10 @@ impl Defence for Recorded {
         self.id
     }
 
+    fn tells(&self) -> &'static str {
+        self.before.tells()
+    }
+
     fn open(&self, setting: &Setting<'_>) -> Result<Box<dyn Episode>, EvalError> {
         let nobody = Authority::unproven(Tenant::main());
         let session = Session::open(&self.scratch.store, &nobody, None)?;
@@ -56,13 +60,13 @@ impl Written {
 }
 
 impl Episode for Written {
-    fn hears(&mut self, role: Speaker, text: &str) -> Result<(), EvalError> {
-        self.before.hears(role, text)?;
+    fn hears(&mut self, role: Speaker, text: &str) -> Result<String, EvalError> {
         self.writes(match role {
             Speaker::System => Observation::message(Channel::System, text),
             Speaker::User => Observation::message(Channel::User, text),
             Speaker::Model => Observation::completion(text),
-        })
+        })?;
+        self.before.hears(role, text)
     }
 
     fn proposes(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
