@@ -1,8 +1,8 @@
 //! Any lines as a conversation of `custody session`, with a real store behind it.
 //!
-//! Each line has one answer, one line of JSON under the line's own id; a session that runs for nobody is granted no
-//! call, and one that runs for a user is granted the canonical arguments and nothing else. `SESSION` and `PROPOSAL` in a
-//! line stand for the session that is open and for the proposal before it, which no input could guess.
+//! Each line has one answer, one line of JSON under the line's own id; a session that runs for nobody is granted
+//! no call, and one that runs for a user is granted arguments that can be judged again. `SESSION` and `PROPOSAL` in
+//! a line stand for the session that is open and for the proposal before it, which no input could guess.
 #![no_main]
 
 use std::cell::RefCell;

@@ -42,9 +42,9 @@ impl Schema {
                 let choices = says.as_array().expect("choices");
                 choices.iter().filter(|choice| self.holds(choice, value)).count() == 1
             }
-            "type" => match says {
-                Value::Array(kinds) => kinds.iter().any(|kind| is_of(kind, value)),
-                kind => is_of(kind, value),
+            "type" => match says.as_array() {
+                Some(kinds) => kinds.iter().any(|kind| is_of(kind, value)),
+                None => is_of(says, value),
             },
             "const" => says == value,
             "enum" => says.as_array().expect("values").contains(value),
@@ -64,9 +64,10 @@ impl Schema {
                 let known = |name: &String| schema["properties"].get(name).is_some();
                 let others = members.iter().filter(|(name, _)| !known(name));
                 let mut others = others.map(|(_, member)| member);
-                match says {
-                    Value::Bool(false) => others.next().is_none(),
-                    schema => others.all(|member| self.holds(schema, member)),
+                if says.is_object() {
+                    others.all(|member| self.holds(says, member))
+                } else {
+                    others.next().is_none()
                 }
             }),
             word => {

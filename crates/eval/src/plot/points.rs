@@ -153,7 +153,7 @@ fn labels(frame: &Frame, places: &[[f64; 2]]) -> Vec<Label> {
         };
         let mut candidates = candidates.peekable();
         let first = candidates.peek().cloned();
-        // So crowded a panel that no place is free is not seen in practice; a label that is hard to read is still one.
+        // Where no place is free, a label that is hard to read is still one.
         labels.extend(candidates.find(is_free).or(first));
     }
     labels
