@@ -140,7 +140,7 @@ impl Label {
     }
 }
 
-/// One label for each group of points that lie together: on no point, on no other label and on nothing beside the panel.
+/// One label for each group of points that lie together: on no point, on no other label, on nothing beside the panel.
 fn labels(frame: &Frame, places: &[[f64; 2]]) -> Vec<Label> {
     let mut labels: Vec<Label> = Vec::new();
     for group in groups(places) {
