@@ -3,7 +3,7 @@
 //! The tests come last, so that their closing line is the last line printed.
 
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -44,6 +44,25 @@ const STEPS: &[Step] = &[
     Step { name: "over-blocking", action: Action::OnData(&["eval", "overdefence"]) },
     Step { name: "buried attacks", action: Action::OnData(&["eval", "buried", "--size", "smoke"]) },
     Step { name: "fuzz", action: Action::Cargo(&["xtask", "fuzz", "--seconds", "10"]) },
+    Step {
+        name: "AgentDojo adapter",
+        action: Action::Python {
+            folder: "integrations/agentdojo",
+            tests: &["--top-level-directory", ".", "--start-directory", "tests"],
+            needs: "agentdojo",
+            without: "no Python here has agentdojo==0.1.35; name one that has it in CUSTODY_PYTHON",
+        },
+    },
+    Step {
+        name: "certificates, verified by others",
+        action: Action::Python {
+            folder: "integrations/certificates",
+            tests: &[],
+            needs: "securesystemslib, in_toto_attestation, jsonschema",
+            without: "no Python here has integrations/certificates/requirements.txt; name one that has it in \
+                      CUSTODY_PYTHON",
+        },
+    },
     Step { name: "test", action: Action::Test },
 ];
 
@@ -59,6 +78,16 @@ enum Action {
     Import,
     /// `custody` with these arguments, where the benchmark data is.
     OnData(&'static [&'static str]),
+    /// The tests in Python of `folder`, with an interpreter that has what they need.
+    Python {
+        folder: &'static str,
+        /// Where `unittest discover` looks, from there.
+        tests: &'static [&'static str],
+        /// Modules, as after `import`.
+        needs: &'static str,
+        /// Why they are skipped.
+        without: &'static str,
+    },
     /// `cargo doc`, where a broken link is an error.
     Doc,
     /// `cargo xtask tidy`.
@@ -108,6 +137,13 @@ fn perform(action: &Action) -> Result<Outcome> {
         Action::Cargo(arguments) => succeeds(workspace::cargo().args(*arguments))?,
         Action::OnData(arguments) => return on_data(arguments),
         Action::Import => return import(),
+        Action::Python { folder, tests, needs, without } => {
+            let Some(interpreter) = python(needs) else { return Ok(Outcome::Skipped(without)) };
+            let mut command = Command::new(interpreter);
+            command.args(["-m", "unittest", "discover"]).args(*tests);
+            command.current_dir(workspace::root().join(folder)).env("PYTHONDONTWRITEBYTECODE", "1");
+            command.status().context("could not start Python")?.success()
+        }
         Action::Doc => {
             let mut command = workspace::cargo();
             command.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
@@ -149,6 +185,18 @@ fn wheel(prefix: &str) -> Option<PathBuf> {
         name.starts_with(prefix) && name.ends_with(".whl")
     };
     entries.filter_map(Result::ok).map(|entry| entry.path()).find(named)
+}
+
+/// An interpreter that has `modules`: the one that is named, else the one that `.ci/run` made.
+fn python(modules: &str) -> Option<PathBuf> {
+    let named = std::env::var_os("CUSTODY_PYTHON").map(PathBuf::from);
+    let made = workspace::root().join("target/python/bin/python");
+    let has_them = |interpreter: &PathBuf| {
+        let mut command = Command::new(interpreter);
+        command.args(["-c", &format!("import {modules}")]).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    named.into_iter().chain([made]).find(has_them)
 }
 
 /// Nothing is measured without the benchmark data, and nothing passes: that is said.
