@@ -17,6 +17,7 @@ pub mod evidence;
 pub mod ingress;
 pub mod keys;
 pub mod principals;
+pub mod provenance;
 pub mod recovery;
 pub mod route;
 pub mod scratch;

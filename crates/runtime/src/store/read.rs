@@ -1,5 +1,6 @@
 //! Reading, with every row checked before anybody sees it.
 
+use custody_kernel::audit::leaf_hash;
 use custody_kernel::digest::Digest;
 use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::memory::item::ContentRef;
@@ -23,6 +24,30 @@ pub(crate) fn record(
     let mut select = connection.prepare_cached("SELECT record FROM log WHERE seq = ?1")?;
     let bytes: Option<Vec<u8>> = select.query_row([sql(seq)], |row| row.get(0)).optional()?;
     ledger.check(seq, &bytes.ok_or(Tampering::MissingRecord(seq.0))?)
+}
+
+/// The bytes of the first `size` records in order, each compared with the leaf that was signed.
+pub(super) fn scan(
+    connection: &Connection,
+    ledger: &Ledger,
+    size: u64,
+    mut look: impl FnMut(Seq, &[u8]) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut select =
+        connection.prepare_cached("SELECT seq, record FROM log WHERE seq < ?1 ORDER BY seq")?;
+    let mut rows = select.query([sql(Seq(size.min(ledger.len())))])?;
+    for (at, leaf) in (0..size).zip(ledger.leaves()) {
+        let row = rows.next()?.ok_or(Tampering::MissingRecord(at))?;
+        if u64::try_from(row.get::<_, i64>(0)?) != Ok(at) {
+            return Err(Tampering::MissingRecord(at).into());
+        }
+        let bytes = row.get_ref(1)?.as_blob().map_err(|_| Tampering::OtherRecord(at))?;
+        if leaf_hash(bytes) != *leaf {
+            return Err(Tampering::OtherRecord(at).into());
+        }
+        look(Seq(at), bytes)?;
+    }
+    Ok(())
 }
 
 /// A content that can be retrieved, compared with its commitment.

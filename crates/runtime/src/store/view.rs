@@ -64,6 +64,16 @@ impl Store {
         self.read(|connection, ledger| read::position(connection, ledger, id))
     }
 
+    /// Looks at the bytes of the first `size` records, or of all if there are fewer, in order and each checked.
+    /// All are of one moment, and nobody else reads meanwhile: `look` is quick and asks the store for nothing.
+    pub(crate) fn scan(
+        &self,
+        size: u64,
+        look: impl FnMut(Seq, &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.read(|connection, ledger| read::scan(connection, ledger, size, look))
+    }
+
     /// A content, checked against its commitment.
     ///
     /// # Errors
