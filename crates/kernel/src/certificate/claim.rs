@@ -21,6 +21,8 @@ pub enum Claim<'a> {
     Record(&'a Included),
     /// The log holds this adoption.
     Break(&'a Break),
+    /// The log of the later checkpoint holds no adoption but these.
+    OnlyBreaks(&'a [Break]),
     /// The policy in force when the certificate was made.
     Policy(Digest),
     /// From these seeds the closure has exactly these members.
@@ -51,6 +53,26 @@ pub enum Claim<'a> {
 }
 
 impl Claim<'_> {
+    /// What it is about, in one word for programs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Log(_) => "log",
+            Self::Record(_) => "record",
+            Self::Break(_) => "break",
+            Self::OnlyBreaks(_) => "only_breaks",
+            Self::Policy(_) => "policy",
+            Self::Closure { .. } => "closure",
+            Self::Entry(_) => "entry",
+            Self::Risk(_) => "risk",
+            Self::Spared(_) => "spared",
+            Self::Quarantined(_) => "quarantined",
+            Self::Effect(_) => "effect",
+            Self::Evicted(_) => "evicted",
+            Self::Fused(_) => "fused",
+            Self::StillLoaded(_) => "still_loaded",
+        }
+    }
+
     /// The entry it is about, if it is about one.
     pub fn entry(&self) -> Option<Seq> {
         match self {
@@ -62,6 +84,7 @@ impl Claim<'_> {
             Self::Quarantined(entry) => Some(*entry),
             Self::Effect(effect) => Some(effect.entry),
             Self::Log(_)
+            | Self::OnlyBreaks(_)
             | Self::Policy(_)
             | Self::Closure { .. }
             | Self::Evicted(_)
@@ -79,6 +102,10 @@ impl fmt::Display for Claim<'_> {
             }
             Self::Record(record) => write!(f, "{} is the record {}", record.seq, record.leaf),
             Self::Break(found) => write!(f, "{} is an adoption of the ledger", found.seq),
+            Self::OnlyBreaks([]) => f.write_str("the ledger was never adopted"),
+            Self::OnlyBreaks(breaks) => {
+                write!(f, "the ledger was adopted {} times and no more", breaks.len())
+            }
             Self::Policy(digest) => write!(f, "the policy was {digest}"),
             Self::Closure { members, seeds, .. } => {
                 write!(f, "{} seeds reach {} entries", seeds.len(), members.len())
@@ -132,6 +159,7 @@ pub(super) fn claims(verified: &Verified) -> impl Iterator<Item = Claim<'_>> {
     log.into_iter()
         .chain(recovery.audit.records.iter().map(Claim::Record))
         .chain(recovery.audit.breaks.iter().map(Claim::Break))
+        .chain([Claim::OnlyBreaks(&recovery.audit.breaks)])
         .chain([Claim::Policy(recovery.policy_digest), closure])
         .chain(runtime.manifest_entries.iter().map(Claim::Entry))
         .chain(recovery.risk_scores.entries.iter().map(Claim::Risk))

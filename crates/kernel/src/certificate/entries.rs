@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::id::Seq;
+use crate::record::{EntryKind, Request};
 
 /// What was done to an entry, the mildest first.
 ///
@@ -69,6 +70,60 @@ pub enum Kind {
     AdapterFuse,
     /// Any other decision.
     Decision,
+}
+
+impl Kind {
+    /// What the entry is that records this request.
+    pub const fn of(request: &Request) -> Self {
+        match request {
+            Request::Observe { kind, .. } => match kind {
+                EntryKind::Message => Self::Message,
+                EntryKind::Completion => Self::Completion,
+                EntryKind::ToolCall => Self::ToolCall,
+                EntryKind::ToolOutput => Self::ToolOutput,
+                EntryKind::Retrieval => Self::Retrieval,
+                EntryKind::FileChange => Self::FileChange,
+            },
+            Request::Call(_) => Self::ToolCall,
+            Request::Withhold { .. } | Request::Extract(_) => Self::ToolOutput,
+            Request::Read { .. } => Self::MemoryRead,
+            Request::Write { .. }
+            | Request::Delete { .. }
+            | Request::Promote { .. }
+            | Request::AdoptFile { .. } => Self::MemoryWrite,
+            Request::Found(_)
+            | Request::OpenSession { .. }
+            | Request::CloseSession
+            | Request::Route(_)
+            | Request::Approve { .. }
+            | Request::Deny { .. }
+            | Request::SetMode { .. }
+            | Request::AddPrincipal(_)
+            | Request::RevokePrincipal { .. }
+            | Request::SetLimits(_)
+            | Request::SetPolicy { .. }
+            | Request::RotateLogKey(_)
+            | Request::AdoptLedger { .. } => Self::Decision,
+        }
+    }
+
+    /// The name used in certificates.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Completion => "completion",
+            Self::ToolCall => "tool_call",
+            Self::ToolOutput => "tool_output",
+            Self::Retrieval => "retrieval",
+            Self::MemoryRead => "memory_read",
+            Self::MemoryWrite => "memory_write",
+            Self::FileChange => "file_change",
+            Self::AdapterLoad => "adapter_load",
+            Self::AdapterUnload => "adapter_unload",
+            Self::AdapterFuse => "adapter_fuse",
+            Self::Decision => "decision",
+        }
+    }
 }
 
 /// How the closure was taken.

@@ -62,35 +62,60 @@ pub(super) fn seal(payload: &str, key: &SigningKey) -> Result<Vec<u8>, Certifica
 
 /// The payload of a file that `key` signed, still unread.
 pub(super) fn open(file: &[u8], key: &VerifyingKey) -> Result<Vec<u8>, CertificateError> {
-    if file.len() > MAX_BYTES {
-        return Err(CertificateError::TooLarge { bytes: file.len() });
-    }
-    let envelope: Envelope<'_> = serde_json::from_slice(file).map_err(|cause| {
-        if cause.is_eof() { CertificateError::Truncated } else { malformed(cause) }
-    })?;
-    if envelope.payload_type != PAYLOAD_TYPE {
-        return Err(CertificateError::PayloadType { found: envelope.payload_type.into_owned() });
-    }
-    let [signed] = envelope.signatures.as_slice() else {
-        return Err(CertificateError::Signatures { found: envelope.signatures.len() });
-    };
+    let sealed = Sealed::read(file)?;
     let expected = key_id(key);
-    if signed.keyid != expected {
-        return Err(CertificateError::OtherKey { found: signed.keyid.to_string(), expected });
+    if sealed.key_id() != expected {
+        return Err(CertificateError::OtherKey { found: sealed.key_id().to_owned(), expected });
     }
-    if render(&envelope.payload, &signed.keyid, &signed.sig).as_bytes() != file {
-        return Err(CertificateError::NotCanonical { part: Part::Envelope });
-    }
-    // The decoder takes one spelling only: padding must be there and unused bits must be zero.
-    let payload = Base64::decode_vec(&envelope.payload)
-        .map_err(|_| CertificateError::Base64 { field: "payload" })?;
-    let signature = Base64::decode_vec(&signed.sig)
+    let payload = sealed.payload()?;
+    let signature = Base64::decode_vec(&sealed.signed.sig)
         .ok()
         .and_then(|bytes| Signature::from_slice(&bytes).ok())
         .ok_or(CertificateError::Base64 { field: "sig" })?;
     key.verify_strict(&signing_bytes(&payload), &signature)
         .map_err(|_| CertificateError::Signature { key: expected })?;
     Ok(payload)
+}
+
+/// An envelope of our kind, of which nothing is believed.
+pub(super) struct Sealed<'a> {
+    file: &'a [u8],
+    payload: Cow<'a, str>,
+    signed: Signed<'a>,
+}
+
+impl<'a> Sealed<'a> {
+    /// Takes a file apart.
+    pub(super) fn read(file: &'a [u8]) -> Result<Self, CertificateError> {
+        if file.len() > MAX_BYTES {
+            return Err(CertificateError::TooLarge { bytes: file.len() });
+        }
+        let envelope: Envelope<'_> = serde_json::from_slice(file).map_err(|cause| {
+            if cause.is_eof() { CertificateError::Truncated } else { malformed(cause) }
+        })?;
+        let Envelope { payload, payload_type, signatures } = envelope;
+        if payload_type != PAYLOAD_TYPE {
+            return Err(CertificateError::PayloadType { found: payload_type.into_owned() });
+        }
+        let [signed] = <[Signed<'a>; 1]>::try_from(signatures)
+            .map_err(|found| CertificateError::Signatures { found: found.len() })?;
+        Ok(Self { file, payload, signed })
+    }
+
+    /// Whose signature it says it has.
+    pub(super) fn key_id(&self) -> &str {
+        &self.signed.keyid
+    }
+
+    /// The payload, if the file is in its one form.
+    pub(super) fn payload(&self) -> Result<Vec<u8>, CertificateError> {
+        let Signed { keyid, sig } = &self.signed;
+        if render(&self.payload, keyid, sig).as_bytes() != self.file {
+            return Err(CertificateError::NotCanonical { part: Part::Envelope });
+        }
+        // The decoder takes one spelling only: padding must be there and unused bits must be zero.
+        Base64::decode_vec(&self.payload).map_err(|_| CertificateError::Base64 { field: "payload" })
+    }
 }
 
 /// The one form of an envelope, which is RFC 8785. A field with a character that JSON escapes is not what was read.

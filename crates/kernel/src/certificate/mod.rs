@@ -129,6 +129,14 @@ pub struct Verified {
     after: Checkpoint,
 }
 
+/// What a file says of itself, and nobody checked. It shows what the file is about and proves nothing.
+#[derive(Debug, Clone)]
+pub struct Unverified {
+    certificate: Certificate,
+    payload: Vec<u8>,
+    key_id: String,
+}
+
 /// Signs a certificate of `recovery` with the owner's key. Returns the file.
 ///
 /// Checks all that a reader will, so that nothing is signed that would be refused.
@@ -167,6 +175,35 @@ impl Certificate {
         let (before, after) = log::verify(&certificate.recovery, owner)?;
         expected.check(&certificate.recovery)?;
         Ok(Verified { certificate, digest: Digest::of(file), before, after })
+    }
+
+    /// Reads a file without knowing who should have signed it, to show it or to take it apart. Only its form is
+    /// checked: anybody can make a file that says anything.
+    ///
+    /// # Errors
+    /// [`CertificateError`] when it has not the form of a certificate.
+    pub fn read_unverified(file: &[u8]) -> Result<Unverified, CertificateError> {
+        let sealed = envelope::Sealed::read(file)?;
+        let payload = sealed.payload()?;
+        let certificate = statement::read(&payload)?;
+        Ok(Unverified { certificate, payload, key_id: sealed.key_id().to_owned() })
+    }
+}
+
+impl Unverified {
+    /// What it says.
+    pub const fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
+    /// The bytes of the in-toto Statement.
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// The [name](key_id) of the key that it says it is signed with.
+    pub fn key_id(&self) -> &str {
+        &self.key_id
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a reader with the store can recount.
 
 use custody_kernel::certificate::claim::Claim;
-use custody_kernel::certificate::entries::Action;
+use custody_kernel::certificate::entries::{Action, Kind};
 use custody_kernel::certificate::{Certificate, Expectations, Verified, certify};
 use custody_kernel::digest::Digest;
 use custody_kernel::id::Seq;
@@ -65,6 +65,7 @@ fn every_list_of_a_certificate_is_among_its_claims() {
         let adapters = &recovery.adapter_attestation;
         let expected = [
             (2, count(|claim| matches!(claim, Claim::Log(_)))),
+            (1, count(|claim| matches!(claim, Claim::OnlyBreaks(_)))),
             (1, count(|claim| matches!(claim, Claim::Policy(_)))),
             (1, count(|claim| matches!(claim, Claim::Closure { .. }))),
             (members, count(|claim| matches!(claim, Claim::Entry(_)))),
@@ -82,4 +83,17 @@ fn every_list_of_a_certificate_is_among_its_claims() {
         let total: usize = expected.iter().map(|(listed, _)| listed).sum();
         assert_eq!(verified.claims().count(), total);
     }
+}
+
+#[test]
+fn kinds_are_named_as_they_are_written() {
+    for file in
+        [certify(&recovered(), &owner_key()), certify(&incomplete(Digest([0; 32])), &owner_key())]
+    {
+        let verified = verified(&file.unwrap());
+        for row in &verified.certificate().recovery.runtime_recovery.manifest_entries {
+            assert_eq!(serde_json::to_value(row.kind).unwrap(), row.kind.as_str());
+        }
+    }
+    assert_eq!(Kind::of(&custody_kernel::record::Request::CloseSession), Kind::Decision);
 }

@@ -2,12 +2,13 @@
 //! any code of ours.
 
 use custody_kernel::certificate::outcome::State;
-use custody_kernel::certificate::{Certificate, Expectations, certify, signing_bytes};
+use custody_kernel::certificate::{Certificate, Expectations, certify, key_id, signing_bytes};
+use ed25519_dalek::SigningKey;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::fixture::{incomplete, owner_key, recovered};
-use crate::json::payload;
+use crate::json::{envelope, payload};
 
 const RECOVERED: &[u8] = include_bytes!("../golden/certificate.json");
 const RECOVERED_STATEMENT: &str = include_str!("../golden/certificate.statement.json");
@@ -41,6 +42,27 @@ fn what_is_read_is_what_was_written() {
     assert_eq!(next.certificate().recovery, incomplete(first.digest()));
     assert_eq!(next.certificate().outcome.state, State::Incomplete);
     assert_eq!((next.before(), next.after().size), (first.after(), 40));
+}
+
+/// Anybody can make such a file: it is read as it is spelled, and no key verifies it.
+#[test]
+fn an_unverified_file_is_read_in_its_one_form_and_believed_by_nobody() {
+    let stranger = SigningKey::from_bytes(&[9; 32]);
+    let forged = envelope(RECOVERED_STATEMENT.as_bytes(), &stranger, &owner_key());
+    for file in [RECOVERED, forged.as_slice()] {
+        let read = Certificate::read_unverified(file).unwrap();
+        assert_eq!(read.certificate().recovery, recovered());
+        assert_eq!(read.payload(), RECOVERED_STATEMENT.as_bytes());
+        assert_eq!(read.key_id(), key_id(&owner_key().verifying_key()));
+    }
+    for key in [owner_key(), stranger] {
+        let verdict = Certificate::verify(&forged, &key.verifying_key(), Expectations::default());
+        assert!(verdict.is_err());
+    }
+    let spaced = [RECOVERED, b"\n"].concat();
+    for file in [&RECOVERED[..99], spaced.as_slice(), b"{}", b""] {
+        assert!(Certificate::read_unverified(file).is_err());
+    }
 }
 
 #[test]
