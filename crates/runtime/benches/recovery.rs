@@ -74,7 +74,7 @@ fn text(number: u64) -> String {
 /// Three of those before it, the poisoned among them for one in a hundred.
 fn parents(length: u64) -> Vec<Seq> {
     let mut before: Vec<u64> =
-        [1, 17, 400].iter().filter_map(|back| length.checked_sub(back)).collect();
+        [1, 17, 400].iter().filter_map(|back| length.checked_sub(*back)).collect();
     before.sort_unstable();
     before.dedup();
     before.into_iter().map(Seq).collect()
@@ -85,7 +85,7 @@ fn measure(paths: &Paths) {
     let store = opened.expect("opens");
     let key = store.keys().unlock("owner", PASSPHRASE).expect("the owner's key");
     let owner = store.authenticate("owner", &key).expect("the owner");
-    let graph = timed("graph, from what is in memory", || store.provenance()).expect("a graph");
+    let graph = timed("graph, from what is in memory", || store.graph()).expect("a graph");
     let seed = [Seq(ENTRIES / 2)];
     let closure = timed("closure of one entry", || Closure::new(&graph, Mode::Causal, &seed));
     println!("{:40} {}", "  its members", closure.expect("a closure").len());

@@ -13,7 +13,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use custody_kernel::certificate::{CertificateError, Recovery, certify};
+use custody_kernel::certificate::{self, CertificateError, Recovery};
 use custody_kernel::digest::Digest;
 use custody_kernel::id::StoreId;
 use custody_kernel::principal::{Authority, Principal, challenge_bytes};
@@ -68,12 +68,12 @@ impl HumanKey {
         Ok(Authority::by_signature(principal, &challenge, &signature)?)
     }
 
-    /// Signs a certificate of recovery, as the store's owner.
-    pub(crate) fn sign_certificate(
-        &self,
-        recovery: &Recovery,
-    ) -> Result<Vec<u8>, CertificateError> {
-        certify(recovery, &self.0)
+    /// Signs the certificate of a recovery, as the store's owner. Returns the file.
+    ///
+    /// # Errors
+    /// When a reader would refuse it.
+    pub fn certify_recovery(&self, recovery: &Recovery) -> Result<Vec<u8>, CertificateError> {
+        certificate::certify(recovery, &self.0)
     }
 
     /// Certifies a log key for one store, as its owner.

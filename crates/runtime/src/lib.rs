@@ -18,6 +18,7 @@ pub mod ingress;
 pub mod keys;
 pub mod principals;
 pub mod provenance;
+pub mod public_key;
 pub mod recovery;
 pub mod route;
 pub mod scratch;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use custody_kernel::id::Seq;
 use custody_kernel::provenance::graph::{Graph, GraphBuilder, Node};
-use custody_kernel::record::{Record, RecordError};
+use custody_kernel::record::RecordError;
 use serde::Deserialize;
 
 use crate::store::{Store, StoreError, Tampering};
@@ -18,52 +18,34 @@ struct Edges {
     parents: Vec<Seq>,
 }
 
-/// The graph of `records`, from the first on. `is_purged` tells the entries of which only a tombstone is left.
-///
-/// # Errors
-/// [`StoreError::Graph`] when a parent is not among them, or when there are more than a graph can hold.
-pub fn graph_of<'a>(
-    records: impl IntoIterator<Item = &'a Record>,
-    is_purged: impl Fn(Seq) -> bool,
-) -> Result<Graph, StoreError> {
-    let mut builder = GraphBuilder::default();
-    for record in records {
-        builder.push(node(&record.parents, is_purged(record.seq)))?;
-    }
-    Ok(builder.finish()?)
-}
-
 impl Store {
-    /// The graph of the whole record. Linear in its entries and edges; holds no record in memory.
+    /// What was made from what, as far as the record goes. Linear in its edges; reads nothing from the disk.
     ///
     /// # Errors
-    /// As [`Store::graph_at`].
-    pub fn graph(&self, is_purged: impl Fn(Seq) -> bool) -> Result<Graph, StoreError> {
-        self.graph_at(u64::MAX, is_purged)
+    /// [`StoreError::Graph`] when the record is larger than a graph can be.
+    pub fn graph(&self) -> Result<Graph, StoreError> {
+        self.read(|_, ledger| ledger.graph())
     }
 
-    /// The graph of the first `size` records, or of all if there are fewer: the record as it was then.
+    /// The graph of the first `size` records, or of all if there are fewer: the record as it was then, before anything
+    /// was purged. Row by row and each row checked, so that no record is held in memory.
     ///
     /// # Errors
-    /// [`StoreError::Tampered`] when a row is missing or another, [`StoreError::Graph`] as [`graph_of`].
-    pub fn graph_at(
-        &self,
-        size: u64,
-        is_purged: impl Fn(Seq) -> bool,
-    ) -> Result<Graph, StoreError> {
+    /// [`StoreError::Tampered`] when a row is missing or another, or as [`Store::graph`].
+    pub fn graph_at(&self, size: u64) -> Result<Graph, StoreError> {
         let mut builder = GraphBuilder::default();
         self.scan(size, |seq, row| {
             let Edges { parents } = serde_json::from_slice(row).map_err(|cause| {
                 Tampering::Unreadable(seq.0, Arc::new(RecordError::Malformed(cause)))
             })?;
-            Ok(builder.push(node(&parents, is_purged(seq)))?)
+            Ok(builder.push(node(&parents))?)
         })?;
         Ok(builder.finish()?)
     }
 }
 
-const fn node(parents: &[Seq], is_purged: bool) -> Node<'_> {
-    Node { parents, weights: &[], event: None, is_purged }
+const fn node(parents: &[Seq]) -> Node<'_> {
+    Node { parents, weights: &[], event: None, is_purged: false }
 }
 
 #[cfg(test)]
@@ -96,16 +78,11 @@ mod tests {
         let scratch = Scratch::new(Limits::UNLIMITED, Clock::manual(1)).unwrap();
         let said = conversation(&scratch);
         let records = scratch.store.records(0..u64::MAX).unwrap();
-        let purged = said[1];
-        let graphs = [
-            scratch.store.graph(|seq| seq == purged).unwrap(),
-            graph_of(&records, |seq| seq == purged).unwrap(),
-        ];
-        for graph in graphs {
-            assert_eq!(graph.len(), records.len() as u64);
+        let all = records.len() as u64;
+        for graph in [scratch.store.graph().unwrap(), scratch.store.graph_at(all).unwrap()] {
+            assert_eq!(graph.len(), all);
             for record in &records {
                 assert_eq!(graph.parents(record.seq).collect::<Vec<_>>(), record.parents);
-                assert_eq!(graph.is_purged(record.seq), record.seq == purged);
             }
             let closure = Closure::new(&graph, Mode::Causal, &said[..1]).unwrap();
             let reached: Vec<Seq> = closure.members().map(|member| member.entry).collect();
@@ -117,11 +94,10 @@ mod tests {
     fn the_graph_of_then_knows_nothing_of_later() {
         let scratch = Scratch::new(Limits::UNLIMITED, Clock::manual(1)).unwrap();
         let said = conversation(&scratch);
-        let then = scratch.store.graph_at(said[3].0, |_| false).unwrap();
+        let then = scratch.store.graph_at(said[3].0).unwrap();
         assert_eq!(then.len(), said[3].0);
         let closure = Closure::new(&then, Mode::Causal, &said[..1]).unwrap();
         let reached: Vec<Seq> = closure.members().map(|member| member.entry).collect();
         assert_eq!(reached, said[..2]);
-        assert!(graph_of(&scratch.store.records(4..9).unwrap(), |_| false).is_err());
     }
 }

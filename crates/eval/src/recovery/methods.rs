@@ -117,7 +117,7 @@ fn done_to(played: &Played, seq: Seq) -> Result<Action, EvalError> {
 
 /// The papers' first: everything within ten hops, in both directions, is purged.
 pub(super) fn rvu_v1(played: &Played, found: &[Finding]) -> Result<Judged, EvalError> {
-    let graph = played.scratch.store.provenance()?;
+    let graph = played.scratch.store.graph()?;
     let (members, seconds) = timed(|| members(&graph, Mode::RvuV1, found));
     let members = members?;
     Ok(judged(played, &members.iter().map(|entry| (*entry, Action::Purge)).collect(), seconds))
@@ -125,7 +125,7 @@ pub(super) fn rvu_v1(played: &Played, found: &[Finding]) -> Result<Judged, EvalE
 
 /// The papers' second: the same across adapters, scored, and done by tiers.
 pub(super) fn rvu_v2(played: &Played, found: &[Finding]) -> Result<Judged, EvalError> {
-    let graph = played.scratch.store.provenance()?;
+    let graph = played.scratch.store.graph()?;
     let config = RiskConfig::default();
     let (actions, seconds) = timed(|| -> Result<_, EvalError> {
         let members = members(&graph, Mode::RvuV2, found)?;

@@ -102,6 +102,7 @@ impl Kind {
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
             | Request::SetPolicy { .. }
+            | Request::Recover(_)
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => Self::Decision,
         }

@@ -21,7 +21,7 @@ use custody_kernel::certificate::{Certificate, Expectations, Recovery, Verified}
 use custody_kernel::digest::Digest;
 use custody_kernel::id::{CertificateId, IncidentId, Seq, Timestamp};
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{EntryKind, Record, Request};
+use custody_kernel::record::{Record, Request};
 use custody_kernel::recovery::evidence::{self, Finding};
 use custody_kernel::recovery::grade::Reason;
 use custody_kernel::recovery::plan::{Plan, Planned, SparedEntry};
@@ -75,7 +75,7 @@ impl Store {
             let certifying = Certifying { connection, ledger, id };
             certifying.recovery(program, &signer, now)
         })?;
-        let file = key.sign_certificate(&recovery).map_err(RecoveryError::from)?;
+        let file = key.certify_recovery(&recovery).map_err(RecoveryError::from)?;
         let certificate = Digest::of(&file);
         let receipt = self.take(owner, id, Step::Certify { certificate }, None)?;
         Ok((file, receipt))
@@ -277,7 +277,7 @@ fn manifest_row(planned: &Planned, record: &Record, done: bool) -> ManifestEntry
         commitment: content_of(record).map(|content| content.commitment),
         done,
         entry: planned.entry,
-        kind: kind(&record.request),
+        kind: Kind::of(&record.request),
     }
 }
 
@@ -298,41 +298,6 @@ const fn action(action: risk::Action) -> Action {
         risk::Action::Quarantine => Action::Quarantine,
         risk::Action::Purge => Action::Purge,
         risk::Action::Evict => Action::Evict,
-    }
-}
-
-/// What an entry is, for the manifest.
-fn kind(request: &Request) -> Kind {
-    match request {
-        Request::Observe { kind, .. } => match kind {
-            EntryKind::Message => Kind::Message,
-            EntryKind::Completion => Kind::Completion,
-            EntryKind::ToolCall => Kind::ToolCall,
-            EntryKind::ToolOutput => Kind::ToolOutput,
-            EntryKind::Retrieval => Kind::Retrieval,
-            EntryKind::FileChange => Kind::FileChange,
-        },
-        Request::Call(_) => Kind::ToolCall,
-        Request::Withhold { .. } | Request::Extract(_) => Kind::ToolOutput,
-        Request::Read { .. } => Kind::MemoryRead,
-        Request::Write { .. } | Request::Delete { .. } | Request::Promote { .. } => {
-            Kind::MemoryWrite
-        }
-        Request::AdoptFile { .. } => Kind::FileChange,
-        Request::Found(_)
-        | Request::OpenSession { .. }
-        | Request::CloseSession
-        | Request::Route(_)
-        | Request::Approve { .. }
-        | Request::Deny { .. }
-        | Request::SetMode { .. }
-        | Request::AddPrincipal(_)
-        | Request::RevokePrincipal { .. }
-        | Request::SetLimits(_)
-        | Request::SetPolicy { .. }
-        | Request::Recover(_)
-        | Request::RotateLogKey(_)
-        | Request::AdoptLedger { .. } => Kind::Decision,
     }
 }
 

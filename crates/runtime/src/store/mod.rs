@@ -1,7 +1,7 @@
 //! The record on disk: one SQLite file whose log of records is the truth, and a signed head elsewhere.
 //!
 //! In reading order: `transaction` (load, decide, commit, audit in one step), `writer` (group commit),
-//! `open` (verification), `ledger` (what is held in memory), `view` and `read` (looking), `head`, `schema`.
+//! `open` (verification), `ledger` (what is held in memory), `view` and `read` (looking), `recount` (what is left of a certificate), `head`, `schema`.
 
 mod error;
 mod export;
@@ -10,6 +10,7 @@ pub(crate) mod index;
 mod ledger;
 mod open;
 mod read;
+mod recount;
 mod schema;
 mod transaction;
 mod verify;
@@ -38,6 +39,7 @@ pub(crate) use ledger::{Ledger, key_name, origin};
 pub(crate) use read::{
     any_content, content as read_content, position as read_position, record as read_record,
 };
+pub use recount::{Found, Recount};
 pub use transaction::{Content, MAX_CONTENT_BYTES, Receipt, Transaction};
 pub use verify::VerifyReport;
 pub use verify::content_of;

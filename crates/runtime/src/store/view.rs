@@ -8,7 +8,6 @@ use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::Namespace;
-use custody_kernel::provenance::graph::Graph;
 use custody_kernel::record::Record;
 use custody_kernel::state::State;
 use ed25519_dalek::SigningKey;
@@ -30,14 +29,6 @@ impl Store {
     /// Whether `signer` is the log key that signs now.
     pub(crate) fn is_signed_by(&self, signer: &SigningKey) -> Result<bool, StoreError> {
         self.read(|_, ledger| Ok(ledger.is_signed_by(signer)))
-    }
-
-    /// What was made from what, as far as the record goes. Linear in its edges; reads nothing from disk.
-    ///
-    /// # Errors
-    /// [`StoreError::Graph`] when the record is larger than a graph can be.
-    pub fn provenance(&self) -> Result<Graph, StoreError> {
-        self.read(|_, ledger| ledger.graph())
     }
 
     /// The number of records and their root.

@@ -7,6 +7,7 @@
     reason = "a helper that fails fails its test"
 )]
 
+pub mod certified;
 pub mod guarded;
 
 use std::io::{BufRead, BufReader, Write as _};

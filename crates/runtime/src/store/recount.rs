@@ -1,0 +1,388 @@
+//! Recounting a certificate: what the store says today of each of its claims.
+//!
+//! The log's claims come first. Where the store's log is not the one that the certificate saw, nothing else can be
+//! compared. Everything is read at one moment of the store, but for the graph, which only grows.
+
+use custody_kernel::certificate::claim::Claim;
+use custody_kernel::certificate::entries::{
+    Action, ClosureMode, Effect, Kind, ManifestEntry, Spared,
+};
+use custody_kernel::certificate::log::{Break, Included, Step};
+use custody_kernel::certificate::ppm::Ppm;
+use custody_kernel::certificate::risk::{self, Risk};
+use custody_kernel::certificate::{Recovery, Verified};
+use custody_kernel::digest::Digest;
+use custody_kernel::id::Seq;
+use custody_kernel::provenance::closure::{Closure, Mode};
+use custody_kernel::record::{Answer, EntryKind, Record, Request};
+use custody_kernel::recovery::evidence::{Evidence, Finding};
+use custody_kernel::recovery::incident::Incident;
+use custody_kernel::recovery::score::Score;
+use custody_kernel::recovery::share::{Counting, reach};
+use custody_kernel::recovery::spare::{Deed, Sparing};
+use custody_kernel::state::Mark;
+use custody_policy::Policy;
+use rusqlite::Connection;
+
+use super::ledger::Ledger;
+use super::verify::content_of;
+use super::{Store, StoreError, Tampering, read};
+
+/// What the store says of one claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// The same.
+    Holds,
+    /// Something else.
+    Fails(String),
+    /// Nothing, or not all of it.
+    CannotTell(&'static str),
+}
+
+/// A certificate, recounted.
+#[derive(Debug)]
+pub struct Recount<'a> {
+    /// Every claim with what the store says of it.
+    pub claims: Vec<(Claim<'a>, Found)>,
+    /// How many records the store has.
+    pub records: u64,
+    /// How many entries the seeds reached since the plan was made. None of them is in the certificate.
+    pub reached_since: u64,
+}
+
+const OTHER_LOG: &str = "the store's log is not the one that the certificate saw";
+const NO_CLOSURE: &str = "the closure could not be taken again";
+const NO_ADAPTERS: &str = "the record does not hold adapter loads yet";
+const NO_EVIDENCE: &str =
+    "its share of the store holds; the record does not hold evidence and influence yet";
+const NO_TEXT: &str = "a text that it rests on is not kept";
+const ELSEWHERE: &str = "its content arrived with another entry";
+const RVU_SCORE: &str = "scores as the paper's program makes them are not recounted";
+
+impl Store {
+    /// Compares every claim of a certificate with what the store holds now.
+    ///
+    /// Linear in the record, and in the certificate.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or was tampered with. A claim that does not hold is no error.
+    pub fn recount<'a>(&self, verified: &'a Verified) -> Result<Recount<'a>, StoreError> {
+        let recovery = &verified.certificate().recovery;
+        let closure = &recovery.runtime_recovery.closure;
+        let mode = mode_of(closure.mode);
+        let then = self.graph_at(planned_at(verified))?;
+        let now = self.graph()?;
+        // An entry that the store does not have is said so by the claim about the closure.
+        let taken = Closure::new(&then, mode, &closure.seeds).ok();
+        let grown = Closure::new(&now, mode, &closure.seeds).ok();
+        let incident = Incident::trace(&then, &findings(recovery)).ok();
+        let incident = incident.as_ref().filter(|_| mode == Mode::Causal);
+        let reached = |closure: &Option<Closure<'_>>| closure.as_ref().map_or(0, Closure::len);
+        let reached_since = reached(&grown).saturating_sub(reached(&taken)) as u64;
+        let policy = self.policy_at(verified.after().size)?;
+        self.read(|connection, ledger| {
+            let records = ledger.len();
+            let taken = taken.as_ref();
+            let shares = shares(taken, mode);
+            let recounting =
+                Recounting { connection, ledger, verified, taken, incident, shares, policy };
+            let is_carried = [verified.before(), verified.after()]
+                .into_iter()
+                .all(|log| ledger.root_at(log.size) == Some(log.root));
+            let judge = |claim: Claim<'a>| {
+                let is_told = is_carried || matches!(claim, Claim::Log(_));
+                let found =
+                    if is_told { recounting.judge(&claim)? } else { Found::CannotTell(OTHER_LOG) };
+                Ok((claim, found))
+            };
+            let claims = verified.claims().map(judge).collect::<Result<_, StoreError>>()?;
+            Ok(Recount {
+                claims,
+                records,
+                reached_since: if is_carried { reached_since } else { 0 },
+            })
+        })
+    }
+
+    /// The policy for tool calls that was in force when the store had `size` records.
+    fn policy_at(&self, size: u64) -> Result<Digest, StoreError> {
+        let mut version = None;
+        self.scan(size, |seq, row| {
+            // Few records set a policy, and parsing all of them would take longest of all.
+            let may_set = std::str::from_utf8(row).is_ok_and(|row| row.contains("\"set_policy\""));
+            if may_set {
+                let record = Record::from_bytes(row)
+                    .map_err(|cause| Tampering::Unreadable(seq.0, cause.into()))?;
+                if let (Request::SetPolicy { version: set, .. }, Answer::Done) =
+                    (&record.request, &record.answer)
+                {
+                    version = Some(*set);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(version.unwrap_or_else(|| Policy::standard().version()))
+    }
+}
+
+/// How many records there were when the closure was taken: those before the plan, which is made when it is applied if
+/// no record of its own says otherwise.
+fn planned_at(verified: &Verified) -> u64 {
+    let records = &verified.certificate().recovery.audit.records;
+    let last = |step| records.iter().rev().find(|record| record.step == step);
+    let planned = last(Step::Planned).or_else(|| last(Step::Applied));
+    planned.map_or(verified.before().size, |record| record.seq.0)
+}
+
+const fn mode_of(mode: ClosureMode) -> Mode {
+    match mode {
+        ClosureMode::Causal => Mode::Causal,
+        ClosureMode::RvuV1 => Mode::RvuV1,
+        ClosureMode::RvuV2 => Mode::RvuV2,
+    }
+}
+
+/// The evidence, so far as the scores tell it.
+fn findings(recovery: &Recovery) -> Vec<Finding> {
+    let scores = &recovery.risk_scores.entries;
+    let finding = |seed: &Seq| {
+        let row = scores.binary_search_by_key(seed, |row| row.entry).ok();
+        let similarity = row
+            .and_then(|at| scores.get(at))
+            .filter(|row| row.evidence == risk::Evidence::Similarity)
+            .map(|row| Score::at_most_one(f64::from(row.contamination_ppm.millionths()) / 1e6));
+        let by = similarity.map_or(Evidence::Id, Evidence::Similarity);
+        Finding { entry: *seed, indicator: 0, by }
+    };
+    recovery.runtime_recovery.closure.seeds.iter().map(finding).collect()
+}
+
+/// The share of each member, in their order, where a plan would have counted them.
+fn shares(closure: Option<&Closure<'_>>, mode: Mode) -> Option<Vec<(Seq, Ppm, Counting)>> {
+    let closure = closure.filter(|_| mode == Mode::Causal)?;
+    let reached = reach(closure).ok()?;
+    let whole = closure.graph().len();
+    let share = |(entry, count): (Seq, &u32)| {
+        let share = Score::share(u64::from(*count), whole);
+        Some((entry, Ppm::nearest(share.value())?, reached.counting))
+    };
+    closure.members().map(|member| member.entry).zip(&reached.counts).map(share).collect()
+}
+
+/// One moment of a store, and what was found out about it before.
+struct Recounting<'s, 'g> {
+    connection: &'s Connection,
+    ledger: &'s Ledger,
+    verified: &'s Verified,
+    /// The closure as it was when the plan was made.
+    taken: Option<&'s Closure<'g>>,
+    /// The same with its evidence, in the mode that spares.
+    incident: Option<&'s Incident<'g>>,
+    shares: Option<Vec<(Seq, Ppm, Counting)>>,
+    policy: Digest,
+}
+
+impl Recounting<'_, '_> {
+    fn judge(&self, claim: &Claim<'_>) -> Result<Found, StoreError> {
+        match claim {
+            Claim::Log(log) => Ok(self.log(log.size, &Digest(log.root))),
+            Claim::Record(included) => Ok(self.included(included)),
+            Claim::Break(adoption) => self.adoption(adoption),
+            Claim::OnlyBreaks(breaks) => Ok(self.only(breaks)),
+            Claim::Policy(digest) => Ok(holds_if(self.policy == *digest, || {
+                format!("the policy in force was {}", self.policy)
+            })),
+            Claim::Closure { members, .. } => Ok(self.closure(members)),
+            Claim::Entry(row) => self.entry(row),
+            Claim::Risk(row) => Ok(self.risk(row)),
+            Claim::Spared(row) => self.spared(row),
+            Claim::Effect(effect) => self.effect(effect),
+            Claim::Quarantined(entry) => Ok(self.marked(*entry, Mark::Quarantined)),
+            Claim::Evicted(_) | Claim::Fused(_) | Claim::StillLoaded(_) => {
+                Ok(Found::CannotTell(NO_ADAPTERS))
+            }
+        }
+    }
+
+    fn log(&self, size: u64, root: &Digest) -> Found {
+        match self.ledger.root_at(size) {
+            None => Found::Fails(format!("the store has only {} records", self.ledger.len())),
+            Some(found) if found != root.0 => {
+                Found::Fails(format!("they have the root {}", Digest(found)))
+            }
+            Some(_) => Found::Holds,
+        }
+    }
+
+    fn included(&self, included: &Included) -> Found {
+        let at = usize::try_from(included.seq.0).ok();
+        let leaf = at.and_then(|at| self.ledger.leaves().get(at));
+        holds_if(leaf == Some(&included.leaf.0), || "another record stands there".into())
+    }
+
+    fn adoption(&self, adoption: &Break) -> Result<Found, StoreError> {
+        let record = self.record(adoption.seq)?;
+        let Request::AdoptLedger { reason, head_size } = &record.request else {
+            return Ok(Found::Fails("the record is no adoption".into()));
+        };
+        let is_same = *reason == adoption.reason
+            && *head_size == adoption.head_size
+            && record.at == adoption.at_ms;
+        Ok(holds_if(is_same, || "time, head or reason are others".into()))
+    }
+
+    fn only(&self, breaks: &[Break]) -> Found {
+        let size = self.verified.after().size;
+        let all = self.ledger.state().breaks().iter().filter(|seq| seq.0 < size);
+        let missing =
+            all.filter(|seq| !breaks.iter().any(|adoption| adoption.seq == **seq)).count();
+        holds_if(missing == 0, || format!("{missing} more stand in the log"))
+    }
+
+    fn closure(&self, members: &[Seq]) -> Found {
+        let Some(closure) = self.taken else {
+            return Found::Fails(
+                "a seed is no entry of the record that the plan was made on".into(),
+            );
+        };
+        let lacks =
+            closure.members().filter(|member| members.binary_search(&member.entry).is_err());
+        let (lacks, adds) =
+            (lacks.count(), members.iter().filter(|m| !closure.contains(**m)).count());
+        holds_if(lacks + adds == 0, || {
+            format!("it lacks {lacks} entries that they reach and has {adds} that they do not")
+        })
+    }
+
+    fn entry(&self, row: &ManifestEntry) -> Result<Found, StoreError> {
+        let record = self.record(row.entry)?;
+        let kind = Kind::of(&record.request);
+        if kind != row.kind {
+            return Ok(Found::Fails(format!("it is a {}", kind.as_str())));
+        }
+        let content = content_of(&record);
+        if content.map(|content| content.commitment) != row.commitment {
+            return Ok(Found::Fails("its content has another commitment".into()));
+        }
+        if !row.adapters.is_empty() {
+            return Ok(Found::CannotTell(NO_ADAPTERS));
+        }
+        match (row.action, row.done, content) {
+            (Action::None, _, _) | (_, false, _) => Ok(Found::Holds),
+            (Action::Flag, true, _) => Ok(self.marked(row.entry, Mark::Flagged)),
+            (Action::Quarantine, true, _) => Ok(self.marked(row.entry, Mark::Quarantined)),
+            (Action::Purge | Action::Evict, true, None) => Ok(self.marked(row.entry, Mark::Purged)),
+            (Action::Purge | Action::Evict, true, Some(content)) => {
+                if content.arrival != row.entry {
+                    return Ok(Found::CannotTell(ELSEWHERE));
+                }
+                let is_kept = self.text(&record)?.is_some();
+                Ok(holds_if(!is_kept, || "its content is still stored".into()))
+            }
+        }
+    }
+
+    /// Whether the incident's mark on an entry is still there, or one that does more.
+    fn marked(&self, entry: Seq, least: Mark) -> Found {
+        let incident = self.verified.certificate().recovery.incident;
+        let standing = self.ledger.state().standing(entry);
+        let mark = standing.and_then(|standing| {
+            standing.marks().find(|(by, _)| *by == incident).map(|(_, mark)| mark)
+        });
+        holds_if(mark >= Some(least), || match mark {
+            Some(_) => "it was restored".into(),
+            None => "the incident has no mark on it".into(),
+        })
+    }
+
+    fn risk(&self, row: &Risk) -> Found {
+        let scores = &self.verified.certificate().recovery.risk_scores;
+        if scores.mode == risk::RiskMode::RvuV2 {
+            return Found::CannotTell(RVU_SCORE);
+        }
+        let Some(shares) = &self.shares else { return Found::CannotTell(NO_CLOSURE) };
+        let found = shares.binary_search_by_key(&row.entry, |(entry, _, _)| *entry).ok();
+        let Some((_, share, counting)) = found.and_then(|at| shares.get(at)) else {
+            return Found::Fails("it is not in the closure".into());
+        };
+        let off = share.millionths().abs_diff(row.share_ppm.millionths());
+        let is_within = match counting {
+            Counting::Exact => off == 0,
+            Counting::Estimated => off <= scores.share_error_ppm.millionths(),
+        };
+        if is_within {
+            Found::CannotTell(NO_EVIDENCE)
+        } else {
+            Found::Fails(format!("its share of the store is {share}"))
+        }
+    }
+
+    /// Whether exactly the entries that are named vouch for the one that was spared.
+    fn spared(&self, row: &Spared) -> Result<Found, StoreError> {
+        let Some(incident) = self.incident else { return Ok(Found::CannotTell(NO_CLOSURE)) };
+        let mut sparing = Sparing::new(incident);
+        for entry in &row.covered_by {
+            let record = self.record(*entry)?;
+            let Some(text) = self.text(&record)? else { return Ok(Found::CannotTell(NO_TEXT)) };
+            if !sparing.show(*entry, record.label, &text) {
+                return Ok(Found::Fails(format!("{entry} is no trusted older text outside it")));
+            }
+        }
+        let record = self.record(row.entry)?;
+        let Some(text) = self.text(&record)? else { return Ok(Found::CannotTell(NO_TEXT)) };
+        let judged = sparing.judge(row.entry, deed(Kind::of(&record.request)), Some(&text));
+        Ok(judged.map_or_else(|why| Found::Fails(why.to_string()), |()| Found::Holds))
+    }
+
+    fn effect(&self, effect: &Effect) -> Result<Found, StoreError> {
+        let record = self.record(effect.entry)?;
+        let tool = match (&record.request, &record.answer) {
+            (Request::Call(call), Answer::Done) => Some(call.tool.as_str()),
+            (Request::Observe { kind: EntryKind::ToolCall, origin, .. }, Answer::Done) => {
+                origin.as_deref()
+            }
+            _ => return Ok(Found::Fails("the record is no call that was made".into())),
+        };
+        let arguments = content_of(&record).map(|content| content.commitment);
+        let is_same = tool == Some(effect.tool.as_str())
+            && effect.arguments.is_none_or(|stated| arguments == Some(stated));
+        Ok(holds_if(is_same, || "it is a call of another tool or with other arguments".into()))
+    }
+
+    fn record(&self, seq: Seq) -> Result<Record, StoreError> {
+        read::record(self.connection, self.ledger, seq)
+    }
+
+    /// The text of a record, if it is kept and is text.
+    fn text(&self, record: &Record) -> Result<Option<String>, StoreError> {
+        let Some(content) = content_of(record) else { return Ok(None) };
+        match read::any_content(self.connection, self.ledger.state(), content) {
+            Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
+            Err(StoreError::Purged(_) | StoreError::Tampered(Tampering::MissingContent(_))) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn holds_if(holds: bool, why: impl FnOnce() -> String) -> Found {
+    if holds { Found::Holds } else { Found::Fails(why()) }
+}
+
+/// What an entry of this kind did besides saying something.
+const fn deed(kind: Kind) -> Deed {
+    match kind {
+        Kind::Message
+        | Kind::Completion
+        | Kind::ToolOutput
+        | Kind::Retrieval
+        | Kind::MemoryRead
+        | Kind::FileChange => Deed::Said,
+        Kind::ToolCall => Deed::Called,
+        Kind::MemoryWrite => Deed::Wrote,
+        Kind::AdapterLoad | Kind::AdapterUnload | Kind::AdapterFuse | Kind::Decision => {
+            Deed::Governed
+        }
+    }
+}
