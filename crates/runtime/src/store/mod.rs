@@ -1,7 +1,8 @@
 //! The record on disk: one SQLite file whose log of records is the truth, and a signed head elsewhere.
 //!
 //! In reading order: `transaction` (load, decide, commit, audit in one step), `writer` (group commit),
-//! `open` (verification), `ledger` (what is held in memory), `view` and `read` (looking), `recount` (what is left of a certificate), `head`, `schema`.
+//! `open` (verification), `ledger` (what is held in memory), `view` and `read` (looking), `recount` (what is
+//! still true of a certificate), `head`, `schema`.
 
 mod error;
 mod export;
