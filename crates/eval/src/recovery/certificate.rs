@@ -68,8 +68,8 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
 const E6: &str = "RVU §5.6, Table 6";
 const E8: &str = "RVU §5.8, Table 8";
 
-/// Every byte flipped, bytes taken out and put in, blanks, another store, another incident. How many were tried, and how
-/// many refused.
+/// Every byte flipped, bytes taken out and put in, blanks, another store, another incident. How many were tried, and
+/// how many refused.
 fn corrupt(
     scratch: &Scratch,
     file: &[u8],

@@ -14,8 +14,11 @@ pub const SEED: u64 = 20_261_122;
 /// The methods, in the order of the tables.
 pub const METHODS: [&str; 4] = ["custody", "rvu_v2", "rvu_v1", "rollback_by_time"];
 
+/// A shape with one thing of it scaled by so many halves.
+type Vary = fn(Shape, u64) -> Shape;
+
 /// How the standard history is varied, one thing at a time.
-const VARIED: [(&str, fn(Shape, u64) -> Shape); 6] = [
+const VARIED: [(&str, Vary); 6] = [
     ("seeds", |shape, halves| Shape { seeds: scaled(shape.seeds, halves), ..shape }),
     ("seeded_sessions", |shape, halves| Shape {
         seeded: scaled(shape.seeded, halves),

@@ -1,8 +1,8 @@
 //! At rest: whether the files of a store still hold what was destroyed.
 //!
 //! The raw bytes are searched for every run of [`WINDOW`] bytes of the destroyed texts, whatever page, log or free
-//! space they stand in. A run that a kept text holds as well is no residue: nobody can tell whose it is. Nor is one that
-//! a record holds, such as an id, or the address that a text came from: records stay.
+//! space they stand in. A run that a kept text holds as well is no residue: nobody can tell whose it is. Nor is one
+//! that a record holds, such as an id, or the address that a text came from: records stay.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;

@@ -1,4 +1,5 @@
-//! Neighbours: texts by what they are about. Vectors are indexed after the fact and scanned exactly, one tenant at a time.
+//! Neighbours: texts by what they are about. Vectors are indexed after the fact and scanned exactly, one tenant at a
+//! time.
 //!
 //! Whose a text is says the record, never the row of its vector: a row put there by somebody else cannot surface in
 //! another tenant (MON §8.3). A text that is not indexed yet is *not searched*, and the answer says so.

@@ -1,9 +1,9 @@
 //! Sweeping: what was destroyed leaves the disk, the write-ahead log and the free pages too.
 //!
 //! SQLite overwrites what is deleted with zeros (`secure_delete`), but old pages stand in the write-ahead log until it
-//! is cut off, the full-text index keeps what it forgot until it is rewritten, and a row that once moved to another page
-//! may have left a copy in the free space of the first. So the files are searched, and if anything is found the whole
-//! database is written anew.
+//! is cut off, the full-text index keeps what it forgot until it is rewritten, and a row that once moved to another
+//! page may have left a copy in the free space of the first. So the files are searched, and if anything is found the
+//! whole database is written anew.
 
 use rusqlite::{Connection, OpenFlags};
 
