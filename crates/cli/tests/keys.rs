@@ -23,6 +23,7 @@ fn founding_a_store_makes_its_keys_and_says_what_comes_next() {
       log key   SHA-256 DIGEST
                 VKEY
       owner     owner
+                public key DIGEST
                 SHA-256 DIGEST
 
     Next:

@@ -1,7 +1,5 @@
 //! The recovery suite, on a small history.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use custody_eval::detection::suite::Size;
 use custody_eval::recovery::suite;
 

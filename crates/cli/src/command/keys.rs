@@ -238,6 +238,7 @@ struct Founded {
 struct Human {
     name: String,
     role: Option<String>,
+    public_key: Option<Digest>,
     fingerprint: Option<String>,
 }
 
@@ -251,12 +252,11 @@ impl Facts {
                 Some(store) => store.state(|state| state.principal(&name).cloned())?,
                 None => None,
             };
+            let public_key = known.as_ref().and_then(|known: &Principal| known.public_key);
             humans.push(Human {
                 role: known.as_ref().map(|known| known.role.to_string()),
-                fingerprint: known
-                    .as_ref()
-                    .and_then(|known: &Principal| known.public_key.as_ref())
-                    .map(fingerprint),
+                fingerprint: public_key.as_ref().map(fingerprint),
+                public_key,
                 name,
             });
         }
@@ -287,6 +287,9 @@ impl Facts {
                 (Some(role), _) => row(role, &name),
                 (None, Some(_)) => row("key of", &format!("{name}, not registered or revoked")),
                 (None, None) => row("key of", &name),
+            }
+            if let Some(public_key) = &human.public_key {
+                row("", &format!("public key {public_key}"));
             }
             if let Some(fingerprint) = &human.fingerprint {
                 row("", &format!("SHA-256 {fingerprint}"));

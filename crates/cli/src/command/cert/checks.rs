@@ -1,0 +1,100 @@
+//! What verifying a certificate checks, in order: which held, which did not, which were not reached.
+
+use custody_kernel::certificate::{CertificateError, Disagreement, Part};
+use serde::Serialize;
+
+/// One step of verifying. Each is tried only when those before it held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Check {
+    Envelope,
+    Signature,
+    Statement,
+    Agreement,
+    Log,
+    Expected,
+}
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Ended {
+    Held,
+    Failed,
+    NotReached,
+    /// Nothing was expected of it.
+    NotAsked,
+}
+
+impl Check {
+    pub(super) const ALL: [Self; 6] = [
+        Self::Envelope,
+        Self::Signature,
+        Self::Statement,
+        Self::Agreement,
+        Self::Log,
+        Self::Expected,
+    ];
+
+    /// What holds when it held.
+    pub(super) const fn says(self) -> &'static str {
+        match self {
+            Self::Envelope => "one canonical DSSE envelope that names the owner's key",
+            Self::Signature => "signed by the owner, and not changed since",
+            Self::Statement => "a canonical statement of ours, with the digest of its predicate",
+            Self::Agreement => "its parts agree, and its outcome follows from them",
+            Self::Log => "the log only grew, and holds the recovery's records",
+            Self::Expected => {
+                "it is of the incident and store that were named, and follows what was known"
+            }
+        }
+    }
+
+    /// How it ended when verifying ended with `refusal`.
+    pub(super) fn ended(self, refusal: Option<&CertificateError>) -> Ended {
+        match refusal.map(Self::of) {
+            None => Ended::Held,
+            Some(failed) if self < failed => Ended::Held,
+            Some(failed) if self == failed => Ended::Failed,
+            Some(_) => Ended::NotReached,
+        }
+    }
+
+    /// The check that refuses so.
+    fn of(refusal: &CertificateError) -> Self {
+        match refusal {
+            CertificateError::TooLarge { .. }
+            | CertificateError::Truncated
+            | CertificateError::PayloadType { .. }
+            | CertificateError::Signatures { .. }
+            | CertificateError::OtherKey { .. }
+            | CertificateError::Base64 { .. } => Self::Envelope,
+            CertificateError::Malformed { part, .. } | CertificateError::NotCanonical { part } => {
+                match part {
+                    Part::Envelope => Self::Envelope,
+                    Part::Statement => Self::Statement,
+                }
+            }
+            CertificateError::Signature { .. } => Self::Signature,
+            CertificateError::StatementType { .. }
+            | CertificateError::PredicateType { .. }
+            | CertificateError::Version { .. }
+            | CertificateError::ManifestDigest
+            | CertificateError::Disagreement(Disagreement::Subject) => Self::Statement,
+            CertificateError::Disagreement(
+                Disagreement::BeyondLog { .. }
+                | Disagreement::RecordBefore { .. }
+                | Disagreement::Number { field: "size" },
+            )
+            | CertificateError::LogKey { .. }
+            | CertificateError::Checkpoint { .. }
+            | CertificateError::ForeignCheckpoint { .. }
+            | CertificateError::Consistency(_)
+            | CertificateError::Inclusion { .. } => Self::Log,
+            CertificateError::Disagreement(_) => Self::Agreement,
+            CertificateError::OtherIncident { .. }
+            | CertificateError::OtherStore { .. }
+            | CertificateError::NotNext { .. } => Self::Expected,
+        }
+    }
+}

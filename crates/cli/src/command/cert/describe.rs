@@ -1,0 +1,483 @@
+//! What a person wants to know of a certificate, in the order in which they want to know it.
+
+use custody_kernel::certificate::Certificate;
+use custody_kernel::certificate::adapters::EvictionMethod;
+use custody_kernel::certificate::entries::{Action, ClosureMode, Count};
+use custody_kernel::certificate::log::Step;
+use custody_kernel::certificate::outcome::{Missing, State};
+use custody_kernel::certificate::ppm::Ppm;
+use custody_kernel::certificate::probe::{Probe, ProbeKind, Scores, Verdict};
+use custody_kernel::certificate::risk::{Evidence, Risk, RiskMode};
+use custody_kernel::digest::Digest;
+use custody_kernel::id::Seq;
+
+use super::page::{Block, Figure, Page, Section, Table, Text, Tone};
+use crate::output::{count, moment};
+
+/// The most rows of one list, unless all are asked for.
+const MAX_ROWS: usize = 25;
+/// The most numbers in one cell.
+const MAX_NAMED: usize = 12;
+
+/// How a certificate is shown.
+pub(super) struct Shown<'a> {
+    pub(super) certificate: &'a Certificate,
+    /// SHA-256 of the file.
+    pub(super) file: Digest,
+    /// The key that it was verified with, by name; none if nothing was verified.
+    pub(super) key: Option<String>,
+    /// The key that it says it is signed with.
+    pub(super) claimed_key: &'a str,
+    /// Every row of every list.
+    pub(super) all: bool,
+}
+
+impl Shown<'_> {
+    pub(super) fn page(&self) -> Page {
+        let recovery = &self.certificate.recovery;
+        Page {
+            banner: self.banner(),
+            title: Text::data(recovery.incident),
+            verdict: self.verdict(),
+            warnings: self.warnings(),
+            figures: self.figures(),
+            sections: [
+                self.unfinished(),
+                self.probes(),
+                self.effects(),
+                Some(self.entries()),
+                self.spared(),
+                self.quarantined(),
+                self.adapters(),
+                Some(self.scoring()),
+                Some(self.origin()),
+                Some(self.log()),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+        }
+    }
+
+    fn banner(&self) -> Text {
+        match &self.key {
+            Some(key) => {
+                let said = format!("Verified: signed with the key that was given, SHA-256 {key}.");
+                Text::said(said).toned(Tone::Good)
+            }
+            None => Text::said(
+                "NOT VERIFIED. Nobody checked who signed this file: anybody can make one that says anything. \
+                 Run `custody cert verify` with the owner's public key.",
+            )
+            .toned(Tone::Bad),
+        }
+    }
+
+    fn verdict(&self) -> Text {
+        match self.certificate.outcome.state {
+            State::Recovered => Text::said("Recovered").toned(Tone::Good),
+            State::Incomplete => Text::said("Incomplete").toned(Tone::Bad),
+        }
+    }
+
+    fn warnings(&self) -> Vec<Text> {
+        let recovery = &self.certificate.recovery;
+        let reasons = &self.certificate.outcome.reasons;
+        let mut warnings: Vec<Text> = reasons
+            .iter()
+            .map(|reason| Text::said(missing(reason.missing, reason.count)).toned(Tone::Bad))
+            .collect();
+        let effects = recovery.residual.effects.len() as u64;
+        if effects > 0 {
+            let said = format!("{} cannot be undone", count(effects, "effect"));
+            warnings.push(Text::said(said).toned(Tone::Warn));
+        }
+        let breaks = recovery.audit.breaks.len() as u64;
+        if breaks > 0 {
+            warnings.push(Text::said(adopted(breaks)).toned(Tone::Warn));
+        }
+        warnings
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let recovery = &self.certificate.recovery;
+        let runtime = &recovery.runtime_recovery;
+        let done = |count: Count| {
+            let tone = if count.done == count.planned { Tone::Plain } else { Tone::Bad };
+            let number = if count.done == count.planned {
+                count.done.to_string()
+            } else {
+                format!("{} of {}", count.done, count.planned)
+            };
+            (number, tone)
+        };
+        let totals = [
+            ("purged", runtime.totals.purge),
+            ("evicted", runtime.totals.evict),
+            ("quarantined", runtime.totals.quarantine),
+            ("flagged", runtime.totals.flag),
+            ("left as they are", runtime.totals.none),
+        ];
+        let mut figures = vec![
+            plain(runtime.closure.seeds.len(), ["seed", "seeds"]),
+            plain(runtime.closure.members.len(), ["entry reached", "entries reached"]),
+        ];
+        figures.extend(totals.into_iter().map(|(of, total)| {
+            let (number, tone) = done(total);
+            Figure { number, of, tone }
+        }));
+        let probes = &recovery.membership_probe.probes;
+        let passed = probes.iter().filter(|probe| probe.verdict == Verdict::Pass).count();
+        let tone = if passed == probes.len() && passed > 0 { Tone::Plain } else { Tone::Bad };
+        let number = format!("{passed} of {}", probes.len());
+        figures.push(Figure { number, of: "probes passed", tone });
+        figures
+    }
+
+    fn unfinished(&self) -> Option<Section> {
+        let left = &self.certificate.recovery.residual.unfinished;
+        let rows = left.iter().map(|left| {
+            vec![
+                Text::data(left.entry),
+                Text::said(left.action.as_str()).toned(Tone::Bad),
+                Text::data(&left.why),
+            ]
+        });
+        self.list("Not done", &["entry", "action", "why"], rows)
+    }
+
+    fn probes(&self) -> Option<Section> {
+        let ran = &self.certificate.recovery.membership_probe;
+        let mut blocks = Vec::new();
+        if let Some(why) = &ran.why {
+            blocks.push(Block::Line(Text::said("No probe ran:").toned(Tone::Bad)));
+            blocks.push(Block::Line(Text::data(why)));
+        }
+        if let Some(model) = &ran.model {
+            blocks.push(Block::Facts(vec![("model asked", Text::data(model))]));
+        }
+        // Those that did not pass come first, whatever order they ran in.
+        let mut probes: Vec<&Probe> = ran.probes.iter().collect();
+        probes.sort_by_key(|probe| probe.verdict == Verdict::Pass);
+        let rows = probes.into_iter().map(probe_row);
+        let headings =
+            ["probe", "for the text of", "before", "after", "control", "limit", "verdict"];
+        blocks.extend(self.table(&headings, rows).map(Block::Table));
+        Some(Section { title: "Can it still be had", blocks })
+    }
+
+    fn effects(&self) -> Option<Section> {
+        let effects = &self.certificate.recovery.residual.effects;
+        let rows = effects.iter().map(|effect| {
+            vec![Text::data(effect.entry), Text::data(&effect.tool), Text::data(&effect.summary)]
+        });
+        self.list("Cannot be undone", &["entry", "tool", "what happened"], rows)
+    }
+
+    fn entries(&self) -> Section {
+        let recovery = &self.certificate.recovery;
+        let runtime = &recovery.runtime_recovery;
+        let scores = &recovery.risk_scores.entries;
+        let rows = runtime.manifest_entries.iter().zip(scores).map(|(row, risk)| {
+            let done = if row.done { Text::said("yes") } else { Text::said("no").toned(Tone::Bad) };
+            vec![
+                Text::data(row.entry),
+                Text::said(words(row.kind.as_str())),
+                Text::said(row.action.as_str()),
+                done,
+                Text::said(evidence(risk.evidence)),
+                Text::data(short(risk.score_ppm)),
+                Text::data(row.adapters.len()),
+            ]
+        });
+        let headings = ["entry", "what it is", "action", "done", "evidence", "score", "adapters"];
+        let closure = &runtime.closure;
+        let mut facts = vec![
+            ("seeds", self.named(&closure.seeds)),
+            ("followed", Text::said(mode(closure.mode))),
+            ("possible origins", self.named(&closure.possible_origins)),
+        ];
+        if closure.frontier > 0 {
+            let said = format!("at {} a limit stopped the walk", count(closure.frontier, "member"));
+            facts.push(("truncated", Text::said(said).toned(Tone::Bad)));
+        }
+        let table = self.table(&headings, rows).map(Block::Table);
+        let blocks = std::iter::once(Block::Facts(facts)).chain(table).collect();
+        Section { title: "What was reached, and what was done", blocks }
+    }
+
+    fn spared(&self) -> Option<Section> {
+        let spared = &self.certificate.recovery.spared;
+        let rows =
+            spared.iter().map(|row| vec![Text::data(row.entry), self.named(&row.covered_by)]);
+        self.list("Spared", &["entry", "trusted entries that say the same"], rows)
+    }
+
+    fn quarantined(&self) -> Option<Section> {
+        let entries = &self.certificate.recovery.residual.quarantined;
+        let blocks = vec![Block::Facts(vec![("entries", self.named(entries))])];
+        (!entries.is_empty()).then_some(Section { title: "In quarantine", blocks })
+    }
+
+    fn adapters(&self) -> Option<Section> {
+        let attested = &self.certificate.recovery.adapter_attestation;
+        let row = |name: &str, weights: &Digest, became: Text, score: Ppm, why: Text| {
+            vec![
+                Text::data(name),
+                Text::data(abbreviated(weights)),
+                became,
+                Text::data(short(score)),
+                why,
+            ]
+        };
+        let unfinished = attested.unfinished.iter().map(|adapter| {
+            let left = format!("{} left", count(adapter.loads_left, "load"));
+            let became = Text::said(left).toned(Tone::Bad);
+            row(
+                &adapter.name,
+                &adapter.weights,
+                became,
+                adapter.score_ppm,
+                Text::data(&adapter.why),
+            )
+        });
+        let fused = attested.fusion_warnings.iter().map(|adapter| {
+            let base = Text::said(format!("the base {}", abbreviated(&adapter.base)));
+            let became = Text::said("fused, cannot go").toned(Tone::Bad);
+            row(&adapter.name, &adapter.weights, became, adapter.score_ppm, base)
+        });
+        let evicted = attested.evicted.iter().map(|adapter| {
+            let became = match adapter.method {
+                EvictionMethod::Unloaded => format!("{} unloaded", count(adapter.loads, "load")),
+                EvictionMethod::NotLoaded => "was not loaded".to_owned(),
+            };
+            row(
+                &adapter.name,
+                &adapter.weights,
+                Text::said(became),
+                adapter.score_ppm,
+                Text::said(""),
+            )
+        });
+        let retained = attested.retained.iter().map(|adapter| {
+            let why = Text::data(&adapter.why);
+            row(&adapter.name, &adapter.weights, Text::said("stays"), adapter.score_ppm, why)
+        });
+        let rows = unfinished.chain(fused).chain(evicted).chain(retained);
+        self.list("Adapters", &["name", "weights", "became", "score", "why"], rows)
+    }
+
+    fn scoring(&self) -> Section {
+        let scores = &self.certificate.recovery.risk_scores;
+        let (weights, tiers) = (scores.weights, scores.tiers);
+        let mode = match scores.mode {
+            RiskMode::Default => "a term that does not apply drops out; floors hold",
+            RiskMode::RvuV2 => "as the recovery paper's own program",
+        };
+        let weighed = format!(
+            "evidence {}, influence {}, share {}",
+            short(weights.contamination_ppm),
+            short(weights.influence_ppm),
+            short(weights.share_ppm),
+        );
+        let from = format!(
+            "flag {}, quarantine {}, purge {}, evict {}",
+            short(tiers.flag_ppm),
+            short(tiers.quarantine_ppm),
+            short(tiers.purge_ppm),
+            short(tiers.evict_ppm),
+        );
+        let raised = |risk: &&Risk| risk.floor > Action::None;
+        let floors = scores.entries.iter().filter(raised).count();
+        let floors = format!("{} of {} entries have a floor", floors, scores.entries.len());
+        let facts = vec![
+            ("mode", Text::said(mode)),
+            ("weights", Text::data(weighed)),
+            ("tiers from", Text::data(from)),
+            ("floors", Text::said(floors)),
+            ("shares may be off by", Text::data(short(scores.share_error_ppm))),
+        ];
+        Section { title: "How it was scored", blocks: vec![Block::Facts(facts)] }
+    }
+
+    fn origin(&self) -> Section {
+        let recovery = &self.certificate.recovery;
+        let previous = Text::perhaps(recovery.previous);
+        let facts = vec![
+            ("incident", Text::data(recovery.incident)),
+            ("certificate", Text::data(recovery.id)),
+            ("store", Text::data(recovery.store)),
+            ("made", Text::data(moment(recovery.time))),
+            ("program", Text::data(&recovery.program)),
+            ("plan", Text::data(recovery.plan_digest)),
+            ("policy", Text::data(recovery.policy_digest)),
+            ("certificate before", previous),
+            ("this file, SHA-256", Text::data(self.file)),
+            ("names the key, SHA-256", Text::data(self.claimed_key)),
+        ];
+        Section { title: "This certificate", blocks: vec![Block::Facts(facts)] }
+    }
+
+    fn log(&self) -> Section {
+        let audit = &self.certificate.recovery.audit;
+        let steps = audit.records.iter().map(|record| {
+            vec![Text::data(record.seq), Text::said(step(record.step)), Text::data(record.leaf)]
+        });
+        let breaks = audit.breaks.iter().map(|found| {
+            let reason = Text::data(&found.reason).toned(Tone::Warn);
+            vec![Text::data(found.seq), Text::data(moment(found.at_ms)), reason]
+        });
+        let facts = vec![
+            ("log before", Text::data(first_lines(&audit.before.note))),
+            ("log after", Text::data(first_lines(&audit.after.note))),
+        ];
+        let steps = self.table(&["record", "step", "leaf hash"], steps).map(Block::Table);
+        let breaks = self.table(&["adopted at", "when", "why"], breaks).map(Block::Table);
+        let blocks = std::iter::once(Block::Facts(facts)).chain(steps).chain(breaks).collect();
+        Section { title: "The log", blocks }
+    }
+
+    /// A section that is one list, if there is anything in it.
+    fn list(
+        &self,
+        title: &'static str,
+        headings: &[&'static str],
+        rows: impl Iterator<Item = Vec<Text>>,
+    ) -> Option<Section> {
+        let table = self.table(headings, rows)?;
+        Some(Section { title, blocks: vec![Block::Table(table)] })
+    }
+
+    fn table(
+        &self,
+        headings: &[&'static str],
+        rows: impl Iterator<Item = Vec<Text>>,
+    ) -> Option<Table> {
+        let mut rows: Vec<Vec<Text>> = rows.collect();
+        let left_out = if self.all { 0 } else { rows.len().saturating_sub(MAX_ROWS) };
+        rows.truncate(rows.len() - left_out);
+        (!rows.is_empty()).then(|| Table { headings: headings.to_vec(), rows, left_out })
+    }
+
+    /// Entries by their positions.
+    fn named(&self, entries: &[Seq]) -> Text {
+        let most = if self.all { entries.len() } else { MAX_NAMED };
+        let mut named: Vec<String> = entries.iter().take(most).map(Seq::to_string).collect();
+        if entries.len() > most {
+            named.push(format!("and {} more", entries.len() - most));
+        }
+        if named.is_empty() { Text::said("none") } else { Text::data(named.join(" ")) }
+    }
+}
+
+/// How often the store went on without its head.
+pub(super) fn adopted(times: u64) -> String {
+    let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+    format!("the ledger was adopted by its owner {times}")
+}
+
+/// Why an outcome is incomplete, in words.
+pub(super) fn missing(missing: Missing, number: u64) -> String {
+    match missing {
+        Missing::ClosureTruncated => {
+            format!("a depth limit stopped the closure at {}", count(number, "member"))
+        }
+        Missing::ActionsUnfinished => match number {
+            1 => "1 action is not done".to_owned(),
+            number => format!("{number} actions are not done"),
+        },
+        Missing::AdaptersUnfinished => match number {
+            1 => "1 adapter is still loaded".to_owned(),
+            number => format!("{number} adapters are still loaded"),
+        },
+        Missing::AdaptersFused => match number {
+            1 => "1 adapter is fused into a base model".to_owned(),
+            number => format!("{number} adapters are fused into base models"),
+        },
+        Missing::ProbesFailed => format!("{} got something back", count(number, "probe")),
+        Missing::ProbesInconclusive => format!("{} cannot tell", count(number, "probe")),
+        Missing::ProbesNotRun => "no probe ran".to_owned(),
+    }
+}
+
+/// A number of something, in the singular and the plural.
+fn plain(number: usize, [one, more]: [&'static str; 2]) -> Figure {
+    let of = if number == 1 { one } else { more };
+    Figure { number: number.to_string(), of, tone: Tone::Plain }
+}
+
+fn probe_row(probe: &Probe) -> Vec<Text> {
+    let kind = match probe.kind {
+        ProbeKind::Direct => "asked for the text",
+        ProbeKind::Semantic => "asked about its topic",
+        ProbeKind::Adversarial => "asked by a pretext",
+        ProbeKind::Retrieval => "searched the store",
+    };
+    let (verdict, tone) = match probe.verdict {
+        Verdict::Pass => ("pass", Tone::Good),
+        Verdict::Fail => ("FAIL", Tone::Bad),
+        Verdict::Partial => ("PARTIAL", Tone::Bad),
+        Verdict::Inconclusive => ("cannot tell", Tone::Warn),
+        Verdict::NotRun => ("not run", Tone::Bad),
+    };
+    let scored = |scores: Option<Scores>| Text::perhaps(scores.and_then(|s| s.max()).map(short));
+    vec![
+        Text::said(kind),
+        Text::data(probe.target),
+        scored(probe.scores.pre),
+        scored(probe.scores.post),
+        scored(probe.scores.control),
+        Text::data(short(probe.detection_limit_ppm)),
+        Text::said(verdict).toned(tone),
+    ]
+}
+
+const fn mode(mode: ClosureMode) -> &'static str {
+    match mode {
+        ClosureMode::Causal => "everything made from the seeds, without a limit",
+        ClosureMode::RvuV1 => "both directions, ten hops, as the recovery paper's first version",
+        ClosureMode::RvuV2 => {
+            "both directions and across adapters, ten hops, as the paper's second version"
+        }
+    }
+}
+
+const fn evidence(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Id => "named",
+        Evidence::Hash => "its hash",
+        Evidence::Text => "its text",
+        Evidence::Similarity => "similar",
+        Evidence::None => "derived",
+    }
+}
+
+const fn step(step: Step) -> &'static str {
+    match step {
+        Step::Opened => "incident opened",
+        Step::Contained => "contained",
+        Step::Planned => "planned",
+        Step::Applied => "applied",
+        Step::Probed => "probed",
+    }
+}
+
+fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// A share with three decimals: enough to compare with a tier.
+fn short(share: Ppm) -> String {
+    let thousandths = (share.millionths() + 500) / 1_000;
+    format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000)
+}
+
+fn abbreviated(digest: &Digest) -> String {
+    let whole = digest.to_string();
+    format!("{}…", whole.get(..16).unwrap_or_default())
+}
+
+/// What a checkpoint states: its origin, size and root.
+fn first_lines(note: &str) -> String {
+    note.lines().take(3).collect::<Vec<_>>().join(" · ")
+}

@@ -1,0 +1,78 @@
+//! `custody cert`: recovery certificates: verify one, read one, take one apart for other people's tools.
+
+mod checks;
+mod describe;
+mod export;
+mod html;
+mod key;
+mod markdown;
+mod page;
+mod show;
+mod text;
+mod verify;
+
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use custody_kernel::certificate::{CertificateError, MAX_BYTES};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::output::{BAD, Outcome, json_line, line, paint, shown};
+
+/// Verify recovery certificates, show them to people, take them apart for other tools.
+///
+/// A certificate says what an incident reached, what was done about it and what is left, signed by the owner of
+/// the store. Verifying needs the file and the owner's public key. See docs/reference/certificate.md.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    Verify(verify::Args),
+    Show(show::Args),
+    Export(export::Args),
+}
+
+pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Verify(args) => verify::run(context, &args),
+        Command::Show(args) => show::run(context, &args),
+        Command::Export(args) => export::run(context, &args),
+    }
+}
+
+/// The bytes of a certificate; `-` is standard input. No more is read than a certificate can have, and one byte,
+/// so that a longer file is refused and never cut.
+fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let failed = || format!("could not read `{}`", file.display());
+    let limit = MAX_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).with_context(failed)?;
+    } else {
+        let opened = std::fs::File::open(file).with_context(failed)?;
+        opened.take(limit).read_to_end(&mut bytes).with_context(failed)?;
+    }
+    Ok(bytes)
+}
+
+/// Says why a file is not what it should be.
+fn refused(context: &Context, refusal: &CertificateError) -> anyhow::Result<Outcome> {
+    let why = reason(refusal);
+    if context.json {
+        json_line(&json!({ "verified": false, "refused": why }))?;
+    } else {
+        line(format_args!("{}: {why}", paint(BAD, "refused")));
+    }
+    Ok(Outcome::Found)
+}
+
+/// A refusal and its causes, on one line.
+fn reason(refusal: &CertificateError) -> String {
+    let mut parts = vec![refusal.to_string()];
+    let mut cause = std::error::Error::source(refusal);
+    while let Some(next) = cause {
+        parts.push(next.to_string());
+        cause = next.source();
+    }
+    shown(&parts.join(": ")).replace('\n', " ")
+}

@@ -1,0 +1,291 @@
+//! `custody cert verify`: is it the owner's word, is it whole, and does the store still say the same?
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use custody_kernel::certificate::outcome::{Outcome as Recovered, State};
+use custody_kernel::certificate::{Certificate, CertificateError, Expectations, Verified, key_id};
+use custody_kernel::digest::Digest;
+use custody_kernel::id::IncidentId;
+use custody_runtime::Store;
+use custody_runtime::store::{Found, Recount};
+use serde_json::{Value, json};
+
+use super::checks::{Check, Ended};
+use super::describe::{adopted, missing};
+use super::key::{KeyArgs, Trusted};
+use crate::context::Context;
+use crate::output::{BAD, DIM, GOOD, Outcome, WARN, count, json_line, line, moment, paint, shown};
+
+/// The most claims that are listed one by one.
+const MAX_CLAIMS: usize = 20;
+
+/// Verify a certificate from the file and the owner's public key, and against the store if there is one.
+///
+/// With --key or --key-file alone, nothing but the file is read. With --store, or without a key, every claim is also
+/// compared with what the store holds today; what it cannot tell is said. A key is never taken from the certificate
+/// itself. Exit code 1 when something does not hold.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The certificate; `-` is standard input
+    file: PathBuf,
+    #[command(flatten)]
+    key: KeyArgs,
+    /// The incident that it must be about
+    #[arg(long, value_name = "ID")]
+    incident: Option<IncidentId>,
+    /// The newest certificate known before, as a file or by its SHA-256: this one must follow it
+    #[arg(long, value_name = "CERT")]
+    after: Option<String>,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+    let trusted = args.key.trusted(context)?;
+    let after = args.after.as_deref().map(digest_of).transpose()?;
+    let store = match &trusted.store {
+        Some(store) => Some(store.state(|state| state.store())?.context("the store is empty")?),
+        None => None,
+    };
+    let expected = Expectations { incident: args.incident, store, after };
+    let file = super::read(&args.file)?;
+    let verdict = Certificate::verify(&file, &trusted.key, expected);
+    let recount = match (&verdict, &trusted.store) {
+        (Ok(verified), Some(store)) => Some(store.recount(verified)?),
+        _ => None,
+    };
+    let (trusted, outcome) = (&trusted, verdict.as_ref());
+    let report = Report { file: &file, trusted, expected, verdict: outcome, recount };
+    if context.json {
+        json_line(&report.json())?;
+    } else {
+        report.print();
+    }
+    Ok(Outcome::found_if(verdict.is_err() || report.broken() > 0))
+}
+
+/// A certificate as it is named to `--after`: by its digest, or as a file that is hashed.
+fn digest_of(named: &str) -> anyhow::Result<Digest> {
+    let mut digest = [0; 32];
+    match hex::decode_to_slice(named, &mut digest) {
+        Ok(()) => Ok(Digest(digest)),
+        Err(_) => Ok(Digest::of(&super::read(Path::new(named))?)),
+    }
+}
+
+struct Report<'a> {
+    file: &'a [u8],
+    trusted: &'a Trusted,
+    expected: Expectations,
+    verdict: Result<&'a Verified, &'a CertificateError>,
+    recount: Option<Recount<'a>>,
+}
+
+impl Report<'_> {
+    /// How many claims no longer hold.
+    fn broken(&self) -> usize {
+        let claims = self.recount.iter().flat_map(|recount| &recount.claims);
+        claims.filter(|(_, found)| matches!(found, Found::Fails(_))).count()
+    }
+
+    fn ended(&self, check: Check) -> Ended {
+        let is_asked = check != Check::Expected || self.expected != Expectations::default();
+        let ended = check.ended(self.verdict.err());
+        if ended == Ended::Held && !is_asked { Ended::NotAsked } else { ended }
+    }
+
+    fn print(&self) {
+        match self.verdict {
+            Ok(verified) if self.broken() == 0 => line(format_args!(
+                "{}: {}",
+                paint(GOOD, "verified"),
+                sentence(verified.certificate())
+            )),
+            Ok(verified) => {
+                let broken = match self.broken() {
+                    1 => "1 claim does not hold".to_owned(),
+                    broken => format!("{broken} claims do not hold"),
+                };
+                let said = sentence(verified.certificate());
+                line(format_args!(
+                    "{}: {broken}. What it says: {said}",
+                    paint(BAD, "not true today")
+                ));
+            }
+            Err(refusal) => line(format_args!("{}: {}", paint(BAD, "refused"), self.why(refusal))),
+        }
+        let row = |name: &str, value: &str| line(format_args!("  {name:9} {value}"));
+        for check in Check::ALL {
+            let (style, word) = match self.ended(check) {
+                Ended::Held => (GOOD, "held"),
+                Ended::Failed => (BAD, "failed"),
+                Ended::NotReached => (DIM, "open"),
+                Ended::NotAsked => (DIM, "not asked"),
+            };
+            row(&paint(style, format_args!("{word:9}")), check.says());
+        }
+        row("file", &format!("SHA-256 {}", Digest::of(self.file)));
+        row("key", &format!("SHA-256 {}", key_id(&self.trusted.key)));
+        if let Ok(verified) = self.verdict {
+            print_facts(verified, row);
+        }
+        match &self.recount {
+            Some(recount) => print_claims(recount),
+            None if self.verdict.is_ok() => {
+                row("store", "not asked; --store recounts the claims as well");
+            }
+            None => {}
+        }
+    }
+
+    /// The reason in one line.
+    fn why(&self, refusal: &CertificateError) -> String {
+        let why = super::reason(refusal);
+        if let CertificateError::OtherKey { found, .. } = refusal
+            && *found == hex::encode(self.trusted.key.as_bytes())
+        {
+            return format!("{why}: what was given is the fingerprint of its key, not the key");
+        }
+        why
+    }
+
+    fn json(&self) -> Value {
+        let checks = Check::ALL.map(|check| {
+            let ended = self.ended(check);
+            json!({ "check": check, "result": ended, "says": check.says() })
+        });
+        json!({
+            "verified": self.verdict.is_ok(),
+            "refused": self.verdict.err().map(|refusal| self.why(refusal)),
+            "file": { "sha256": Digest::of(self.file), "bytes": self.file.len() },
+            "key": { "id": key_id(&self.trusted.key), "from": self.trusted.source },
+            "checks": checks,
+            "certificate": self.verdict.ok().map(facts),
+            "recount": self.recount.as_ref().map(|recount| claims(recount, self.trusted.store.as_ref())),
+        })
+    }
+}
+
+fn sentence(certificate: &Certificate) -> String {
+    let incident = certificate.recovery.incident;
+    match certificate.outcome.state {
+        State::Recovered => format!("{incident} is {}.", paint(GOOD, "recovered")),
+        State::Incomplete => {
+            let incomplete = paint(WARN, "incomplete");
+            format!(
+                "the recovery of {incident} is {incomplete}: {}.",
+                reasons(&certificate.outcome)
+            )
+        }
+    }
+}
+
+fn reasons(outcome: &Recovered) -> String {
+    let reasons: Vec<String> =
+        outcome.reasons.iter().map(|reason| missing(reason.missing, reason.count)).collect();
+    reasons.join(", ")
+}
+
+fn print_facts(verified: &Verified, row: impl Fn(&str, &str)) {
+    let recovery = &verified.certificate().recovery;
+    row("made", &format!("{} by {}", moment(recovery.time), shown(&recovery.program)));
+    row("store", &recovery.store.to_string());
+    row("log", &format!("{} → {} records", verified.before().size, verified.after().size));
+    let previous = recovery.previous.map_or("none; it is the store's first".into(), |previous| {
+        format!("the certificate SHA-256 {previous}")
+    });
+    row("follows", &previous);
+    let breaks = recovery.audit.breaks.len() as u64;
+    if breaks > 0 {
+        row("breaks", &paint(WARN, adopted(breaks)));
+    }
+}
+
+fn facts(verified: &Verified) -> Value {
+    let certificate = verified.certificate();
+    let recovery = &certificate.recovery;
+    json!({
+        "certificate_id": recovery.id,
+        "incident": recovery.incident,
+        "store": recovery.store,
+        "time_ms": recovery.time,
+        "program": recovery.program,
+        "outcome": certificate.outcome,
+        "previous": recovery.previous,
+        "plan_digest": recovery.plan_digest,
+        "policy_digest": recovery.policy_digest,
+        "log": { "before": verified.before().size, "after": verified.after().size },
+        "members": recovery.runtime_recovery.closure.members.len(),
+        "breaks": recovery.audit.breaks.len(),
+    })
+}
+
+fn print_claims(recount: &Recount<'_>) {
+    let with = |is: fn(&Found) -> bool| {
+        recount.claims.iter().filter(move |(_, found)| is(found)).collect::<Vec<_>>()
+    };
+    let fails = with(|found| matches!(found, Found::Fails(_)));
+    let holds = with(|found| *found == Found::Holds).len();
+    line("");
+    line(format_args!(
+        "Recounted in the store of {}: {} of {} hold, {} fail, {} cannot be told.",
+        count(recount.records, "record"),
+        holds,
+        count(recount.claims.len() as u64, "claim"),
+        fails.len(),
+        recount.claims.len() - holds - fails.len(),
+    ));
+    for (claim, found) in fails.iter().take(MAX_CLAIMS) {
+        let Found::Fails(why) = found else { continue };
+        line(format_args!("  {} {}: {}", paint(BAD, "✗"), shown(&claim.to_string()), shown(why)));
+    }
+    if fails.len() > MAX_CLAIMS {
+        line(format_args!("  and {} more; --json lists them all", fails.len() - MAX_CLAIMS));
+    }
+    let mut untold: BTreeMap<&str, u64> = BTreeMap::new();
+    for (_, found) in &recount.claims {
+        if let Found::CannotTell(why) = found {
+            *untold.entry(why).or_default() += 1;
+        }
+    }
+    for (why, number) in untold {
+        line(format_args!("  {} {}: {why}", paint(DIM, "?"), count(number, "claim")));
+    }
+    if recount.reached_since > 0 {
+        let entries = count(recount.reached_since, "later record");
+        let what = format!("{entries} derive from what was recovered and are in no certificate");
+        line(format_args!("  {} {what}", paint(WARN, "!")));
+    }
+}
+
+fn claims(recount: &Recount<'_>, store: Option<&Store>) -> Value {
+    let mut counts = [0_u64; 3];
+    let mut rows = Vec::with_capacity(recount.claims.len());
+    for (claim, found) in &recount.claims {
+        let (at, result, why) = match found {
+            Found::Holds => (0, "holds", None),
+            Found::Fails(why) => (1, "fails", Some(why.as_str())),
+            Found::CannotTell(why) => (2, "cannot_tell", Some(*why)),
+        };
+        if let Some(number) = counts.get_mut(at) {
+            *number += 1;
+        }
+        rows.push(json!({
+            "claim": claim.name(),
+            "entry": claim.entry(),
+            "says": claim.to_string(),
+            "result": result,
+            "why": why,
+        }));
+    }
+    let [holds, fails, cannot_tell] = counts;
+    json!({
+        "store": store.map(|store| store.path().display().to_string()),
+        "records": recount.records,
+        "holds": holds,
+        "fails": fails,
+        "cannot_tell": cannot_tell,
+        "reached_since": recount.reached_since,
+        "claims": rows,
+    })
+}
