@@ -218,8 +218,8 @@ fn recovered_store(change: impl FnOnce(&mut Recovery)) -> Home {
     let store = Store::open(&paths, Clock::System).unwrap();
     let owner_key = keys.unlock("owner", OWNER_PASSPHRASE).unwrap();
     let owner = store.authenticate("owner", &owner_key).unwrap();
-    let poisoned = certified::poison(&store, &owner);
-    let mut recovery = certified::recovery(&store, &owner, poisoned);
+    certified::poison(&store, &owner);
+    let mut recovery = certified::recovery(&store, &owner, &owner_key);
     change(&mut recovery);
     let file = owner_key.certify_recovery(&recovery).unwrap();
     fs::write(home.path().join("certificate.json"), file).unwrap();
@@ -231,7 +231,7 @@ fn with_the_store_every_claim_is_counted_again() {
     let home = recovered_store(|_| {});
     let ran = run(&home, "cert verify certificate.json").expect(0);
     insta::assert_snapshot!(ran.text(&home), @r"
-    verified: the recovery of incident-11111111111111111111111111111111 is incomplete: 1 action is not done, no probe ran.
+    verified: incident-ID is recovered.
       held      one canonical DSSE envelope that names the owner's key
       held      signed by the owner, and not changed since
       held      a canonical statement of ours, with the digest of its predicate
@@ -245,10 +245,7 @@ fn with_the_store_every_claim_is_counted_again() {
       log       7 → 10 records
       follows   none; it is the store's first
 
-    Recounted in the store of 10 records: 10 of 20 claims hold, 0 fail, 10 cannot be told.
-      ? 4 claims: its share of the store holds; the record does not hold evidence and influence yet
-      ? 4 claims: kind and commitment hold; the record does not say yet what recoveries did
-      ? 2 claims: the record does not say yet what recoveries quarantined
+    Recounted in the store of 11 records: 20 of 20 claims hold, 0 fail, 0 cannot be told.
     ");
     let shown = run(&home, "keys show --json").json().remove(0);
     let key = shown["humans"][0]["public_key"].as_str().unwrap().to_owned();
@@ -268,7 +265,7 @@ fn a_claim_that_no_longer_holds_is_named_and_the_exit_code_is_1() {
     let home = recovered_store(|recovery| recovery.policy_digest = Digest::of(b"another policy"));
     let ran = run(&home, "cert verify certificate.json").expect(1);
     insta::assert_snapshot!(ran.text(&home), @r"
-    not true today: 1 claim does not hold. What it says: the recovery of incident-11111111111111111111111111111111 is incomplete: 1 action is not done, no probe ran.
+    not true today: 1 claim does not hold. What it says: incident-ID is recovered.
       held      one canonical DSSE envelope that names the owner's key
       held      signed by the owner, and not changed since
       held      a canonical statement of ours, with the digest of its predicate
@@ -282,11 +279,8 @@ fn a_claim_that_no_longer_holds_is_named_and_the_exit_code_is_1() {
       log       7 → 10 records
       follows   none; it is the store's first
 
-    Recounted in the store of 10 records: 9 of 20 claims hold, 1 fail, 10 cannot be told.
+    Recounted in the store of 11 records: 19 of 20 claims hold, 1 fail, 0 cannot be told.
       ✗ the policy was DIGEST: the policy in force was DIGEST
-      ? 4 claims: its share of the store holds; the record does not hold evidence and influence yet
-      ? 4 claims: kind and commitment hold; the record does not say yet what recoveries did
-      ? 2 claims: the record does not say yet what recoveries quarantined
     ");
 }
 

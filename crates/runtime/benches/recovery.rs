@@ -1,4 +1,4 @@
-//! A whole recovery in a store of 10⁶ entries and 3·10⁶ edges: time and memory of each step.
+//! A whole recovery in a store of 10⁶ entries and 3·10⁶ edges, most of which it reaches: time and memory of each step.
 //!
 //! `cargo bench -p custody-runtime --bench recovery`. Fills a store, opens it again in a process of its own, and prints
 //! what every step takes there and what that process holds at most.

@@ -2,6 +2,8 @@
 //! what it does to the store, or not at all.
 
 use custody_kernel::digest::Digest;
+use std::io::{BufReader, Read as _};
+
 use custody_kernel::id::{EntryId, IncidentId, Seq};
 use custody_kernel::principal::Authority;
 use custody_kernel::provenance::closure::{Closure, Mode};
@@ -11,6 +13,9 @@ use custody_kernel::recovery::plan::Plan;
 use custody_kernel::recovery::risk::Action;
 use custody_kernel::recovery::step::{self, Indicated, Recover, Step};
 use custody_kernel::state::Actor;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use rusqlite::Connection;
 use zeroize::Zeroizing;
 
@@ -20,6 +25,9 @@ use super::indicator::Indicator;
 use super::search::{arrival, readable};
 use crate::clock::random;
 use crate::store::{Content, Ledger, Receipt, Store, StoreError, Transaction, index, read_record};
+
+/// The largest plan that is read back, in bytes: one of ten million entries.
+const MAX_PLAN_BYTES: u64 = 2 << 30;
 
 /// What was put in quarantine.
 #[derive(Debug, Clone)]
@@ -149,7 +157,7 @@ impl Store {
                 return Err(RecoveryError::Moved { now }.into());
             }
             let destroyed = destroyed(connection, ledger, id, &plan)?;
-            let content = json(&plan, "plan", id)?;
+            let content = packed(&plan, id)?;
             let applied = as_step(&plan, digest, Value::New(content.commitment()));
             let recover = Recover { incident: id, step: Step::Apply(applied) };
             let request = Request::Recover(Box::new(recover));
@@ -270,7 +278,18 @@ pub(super) fn recorded_plan(
     let record = read_record(connection, ledger, record)?;
     let content = arrival(&record).ok_or(StoreError::NoContent(record.seq))?;
     let bytes = readable(connection, ledger, content)?.unwrap_or_default();
-    serde_json::from_slice(&bytes).map_err(|cause| unreadable("plan", id, &cause))
+    let unpacked = GzDecoder::new(bytes.as_slice()).take(MAX_PLAN_BYTES);
+    serde_json::from_reader(BufReader::new(unpacked))
+        .map_err(|cause| unreadable("plan", id, &cause))
+}
+
+/// A plan as it is stored. Its rows are much alike, and one of a million entries would else be larger than any content
+/// may be.
+fn packed(plan: &Plan, id: IncidentId) -> Result<Content, StoreError> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+    serde_json::to_writer(&mut packer, plan).map_err(|cause| unreadable("plan", id, &cause))?;
+    let bytes = packer.finish().map_err(serde_json::Error::io);
+    Content::new(bytes.map_err(|cause| unreadable("plan", id, &cause))?)
 }
 
 /// What the plan does, entry by entry. Weights are no entries: their hosts unload them.

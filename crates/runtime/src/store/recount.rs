@@ -54,7 +54,7 @@ const OTHER_LOG: &str = "the store's log is not the one that the certificate saw
 const NO_CLOSURE: &str = "the closure could not be taken again";
 const NO_ADAPTERS: &str = "the record does not hold adapter loads yet";
 const NO_EVIDENCE: &str =
-    "its share of the store holds; the record does not hold evidence and influence yet";
+    "its share of the store holds; the record does not hold its evidence or its adapters";
 const NO_TEXT: &str = "a text that it rests on is not kept";
 const ELSEWHERE: &str = "its content arrived with another entry";
 const RVU_SCORE: &str = "scores as the paper's program makes them are not recounted";
@@ -310,11 +310,25 @@ impl Recounting<'_, '_> {
             Counting::Exact => off == 0,
             Counting::Estimated => off <= scores.share_error_ppm.millionths(),
         };
-        if is_within {
-            Found::CannotTell(NO_EVIDENCE)
-        } else {
-            Found::Fails(format!("its share of the store is {share}"))
+        if !is_within {
+            return Found::Fails(format!("its share of the store is {share}"));
         }
+        self.contamination(row)
+    }
+
+    /// Whether the incident's evidence for an entry is as strong as its score says.
+    fn contamination(&self, row: &Risk) -> Found {
+        let recovery = &self.verified.certificate().recovery;
+        let incident = self.ledger.state().incident(recovery.incident);
+        let Some(incident) = incident.filter(|_| row.influence.is_none()) else {
+            return Found::CannotTell(NO_EVIDENCE);
+        };
+        let of_entry = incident.findings.iter().filter(|finding| finding.entry == row.entry);
+        let strongest = of_entry.map(|finding| finding.by.strength()).max().unwrap_or_default();
+        let contamination = Ppm::nearest(strongest.value()).unwrap_or(Ppm::ONE);
+        holds_if(contamination == row.contamination_ppm, || {
+            format!("the evidence for it weighs {contamination}")
+        })
     }
 
     /// Whether exactly the entries that are named vouch for the one that was spared.

@@ -447,6 +447,8 @@ const fn evidence(evidence: Evidence) -> &'static str {
         Evidence::Id => "named",
         Evidence::Hash => "its hash",
         Evidence::Text => "its text",
+        Evidence::Pattern => "a pattern",
+        Evidence::Origin => "its origin",
         Evidence::Similarity => "similar",
         Evidence::None => "derived",
     }
