@@ -101,8 +101,9 @@ fn measure(paths: &Paths) {
     let sought = [PHRASE.parse::<Indicator>().expect("an indicator")];
     let found = timed("find a phrase in 10,000 entries", || store.find(&sought)).expect("found");
     assert_eq!(found.findings.len() as u64, ENTRIES / POISONED);
-    let opened = store.open_incident(&owner, &sought, found.findings);
-    let (id, _) = timed("open the incident", || opened).expect("an incident");
+    let opened =
+        timed("open the incident", || store.open_incident(&owner, &sought, found.findings));
+    let (id, _) = opened.expect("an incident");
     let settings = Settings::default();
     let contained = timed("contain", || store.contain(&owner, id)).expect("contained");
     println!("{:40} {}", "  entries held", contained.entries);

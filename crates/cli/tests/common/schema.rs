@@ -49,6 +49,7 @@ impl Schema {
             "const" => says == value,
             "enum" => says.as_array().expect("values").contains(value),
             "minimum" => value.as_f64() >= says.as_f64(),
+            "maximum" => value.as_f64() <= says.as_f64(),
             "pattern" => value.as_str().is_some_and(|text| matches(says, text)),
             "items" => {
                 value.as_array().is_none_or(|all| all.iter().all(|one| self.holds(says, one)))
@@ -87,6 +88,7 @@ fn is_of(kind: &Value, value: &Value) -> bool {
         Some("object") => value.is_object(),
         Some("array") => value.is_array(),
         Some("string") => value.is_string(),
+        Some("number") => value.is_number(),
         Some("boolean") => value.is_boolean(),
         Some("integer") => value.is_i64() || value.is_u64(),
         Some("null") => value.is_null(),

@@ -284,7 +284,7 @@ fn spared_entries(spared: &Spared) -> Vec<SparedEntry> {
 }
 
 impl Plan {
-    /// SHA-256 over the canonical JSON (RFC 8785) of what would be done, and to what. `apply` demands it.
+    /// SHA-256 over the JSON of what would be done, and to what. `apply` demands it.
     ///
     /// Left out is what moves with every entry that anybody adds to the record, and changes nothing that is done:
     /// its size, the scores, and whatever was made from the closure after it was contained. An attacker who keeps
@@ -293,7 +293,7 @@ impl Plan {
     /// # Errors
     /// Never for a plan that [`plan_recovery`] made: it holds text and finite numbers only.
     pub fn digest(&self) -> Result<Digest, serde_json::Error> {
-        Ok(Digest::of(&serde_json_canonicalizer::to_vec(&Decisive::of(self))?))
+        Ok(Digest::of(&serde_json::to_vec(&Decisive::of(self))?))
     }
 
     /// The entries that get `action`, ascending.
@@ -325,7 +325,7 @@ impl Plan {
     }
 }
 
-/// What a plan's digest is over.
+/// What a plan's digest is over: whole numbers, words and names in one order, so that its JSON is always the same.
 #[derive(Serialize)]
 struct Decisive<'a> {
     v: u8,

@@ -30,35 +30,51 @@ pub enum Mark {
     Purged,
 }
 
-/// The marks of one entry, by the incident that made them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The marks of one entry, each by the incident that made it. Nearly always there is one, so no list is made for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    marks: BTreeMap<IncidentId, Mark>,
+    first: (IncidentId, Mark),
+    more: Vec<(IncidentId, Mark)>,
 }
 
 impl Standing {
     /// Whether no way of retrieval finds it.
     pub fn is_out(&self) -> bool {
-        self.marks.values().any(|mark| *mark >= Mark::Quarantined)
+        self.marks().any(|(_, mark)| mark >= Mark::Quarantined)
     }
 
     /// Whether its content is destroyed.
     pub fn is_purged(&self) -> bool {
-        self.marks.values().any(|mark| *mark == Mark::Purged)
+        self.marks().any(|(_, mark)| mark == Mark::Purged)
     }
 
-    /// The marks.
+    /// The marks, in the order in which incidents made them.
     pub fn marks(&self) -> impl Iterator<Item = (IncidentId, Mark)> + '_ {
-        self.marks.iter().map(|(incident, mark)| (*incident, *mark))
+        [self.first].into_iter().chain(self.more.iter().copied())
+    }
+
+    /// The mark of one incident.
+    pub fn mark_of(&self, incident: IncidentId) -> Option<Mark> {
+        self.marks().find(|(by, _)| *by == incident).map(|(_, mark)| mark)
     }
 
     fn mark(&mut self, incident: IncidentId, mark: Mark) {
-        let held = self.marks.entry(incident).or_insert(mark);
-        // What is destroyed stays destroyed; of the others the last word counts.
-        if *held != Mark::Purged {
-            *held = mark;
+        if self.mark_of(incident).is_none() {
+            self.more.push((incident, mark));
+        }
+        for (by, held) in [&mut self.first].into_iter().chain(&mut self.more) {
+            // What is destroyed stays destroyed; of the others the last word counts.
+            if *by == incident && *held != Mark::Purged {
+                *held = mark;
+            }
         }
     }
+}
+
+/// Puts a mark on an entry.
+fn put(marks: &mut BTreeMap<Seq, Standing>, entry: Seq, incident: IncidentId, mark: Mark) {
+    let first = || Standing { first: (incident, mark), more: Vec::new() };
+    marks.entry(entry).or_insert_with(first).mark(incident, mark);
 }
 
 /// One incident, as far as it got.
@@ -205,8 +221,8 @@ impl State {
 
     fn check_restorable(&self, id: IncidentId, entries: &[Seq]) -> Result<(), ListError> {
         let held = |entry: &&Seq| {
-            let mark = self.standing(**entry).and_then(|standing| standing.marks.get(&id));
-            mark != Some(&Mark::Quarantined)
+            let mark = self.standing(**entry).and_then(|standing| standing.mark_of(id));
+            mark != Some(Mark::Quarantined)
         };
         match entries.iter().find(held) {
             Some(entry) => Err(ListError::NotQuarantined(*entry)),
@@ -293,7 +309,7 @@ impl State {
     /// Marks entries, and lets items and contexts follow.
     fn mark_all(&mut self, id: IncidentId, entries: &[Seq], mark: Mark) {
         for entry in entries {
-            self.recovered.marks.entry(*entry).or_default().mark(id, mark);
+            put(&mut self.recovered.marks, *entry, id, mark);
         }
         let marks = &self.recovered.marks;
         let is_out = |entry: Seq| marks.get(&entry).is_some_and(Standing::is_out);
@@ -325,9 +341,8 @@ impl State {
         if holders.is_empty() {
             return;
         }
-        let standing = marks.entry(record.seq).or_default();
         for id in holders {
-            standing.mark(id, Mark::Quarantined);
+            put(marks, record.seq, id, Mark::Quarantined);
         }
         if let By::Session(id) = record.by
             && let Some(session) = self.sessions.get_mut(&id)

@@ -171,9 +171,7 @@ impl Certifying<'_> {
     /// Why what was planned for an entry is not done, if it is not.
     fn left_to_do(&self, planned: &Planned, residue: &[Seq]) -> Option<&'static str> {
         let state = self.ledger.state();
-        let mark = state.standing(planned.entry).and_then(|standing| {
-            standing.marks().find(|(incident, _)| *incident == self.id).map(|(_, mark)| mark)
-        });
+        let mark = state.standing(planned.entry).and_then(|standing| standing.mark_of(self.id));
         match (planned.action, mark) {
             (risk::Action::None, _) => None,
             (risk::Action::Purge | risk::Action::Evict, Some(Mark::Purged)) => residue

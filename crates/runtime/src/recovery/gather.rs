@@ -52,9 +52,7 @@ pub(super) fn plan(
     let graph = ledger.graph()?;
     let traced = Incident::trace(&graph, &known.findings).map_err(RecoveryError::from)?;
     let gathering = Gathering { connection, ledger, incident: &traced };
-    let members = gathering.members()?;
-    let spared = gathering.spared(&members)?;
-    let effects: Vec<Effect> = members.iter().filter_map(effect).collect();
+    let (spared, effects) = gathering.members()?;
     let histories = histories(state, traced.closure());
     let waiting = waiting(state);
     let facts = Facts {
@@ -80,14 +78,21 @@ struct Gathering<'a> {
 }
 
 impl Gathering<'_> {
-    /// The records of the closure, ascending.
-    fn members(&self) -> Result<Vec<Record>, StoreError> {
-        let members = self.incident.closure().members();
-        members.map(|member| read_record(self.connection, self.ledger, member.entry)).collect()
+    /// What is spared, and what ran. One member at a time: a closure may be the whole record.
+    fn members(&self) -> Result<(Spared, Vec<Effect>), StoreError> {
+        let mut sparing = Sparing::new(self.incident);
+        self.show_trusted(&mut sparing)?;
+        let mut effects = Vec::new();
+        for member in self.incident.closure().members() {
+            let record = read_record(self.connection, self.ledger, member.entry)?;
+            effects.extend(effect(&record));
+            self.judge(&mut sparing, &record)?;
+        }
+        Ok((sparing.finish(), effects))
     }
 
-    fn spared(&self, members: &[Record]) -> Result<Spared, StoreError> {
-        let mut sparing = Sparing::new(self.incident);
+    /// Shows every text that may vouch for a member.
+    fn show_trusted(&self, sparing: &mut Sparing<'_, '_>) -> Result<(), StoreError> {
         let first = self.incident.closure().seeds().first().copied().unwrap_or(Seq(0));
         let state = self.ledger.state();
         for seq in (0..first.0).map(Seq) {
@@ -103,18 +108,21 @@ impl Gathering<'_> {
                 sparing.show(seq, label, &text);
             }
         }
-        for record in members {
-            let deed = deed(&record.request);
-            // Whatever acted is not spared; its text need not be read for that.
-            let content = content_of(record).filter(|content| {
-                let is_refused = matches!(record.answer, Answer::Refused(_));
-                deed == Deed::Said && !(is_refused && content.arrival == record.seq)
-            });
-            let text = content.map(|content| self.text(content)).transpose()?.flatten();
-            // Why one is not spared shows in what is done to it.
-            let _ = sparing.judge(record.seq, deed, text.as_deref());
-        }
-        Ok(sparing.finish())
+        Ok(())
+    }
+
+    fn judge(&self, sparing: &mut Sparing<'_, '_>, record: &Record) -> Result<(), StoreError> {
+        let deed = deed(&record.request);
+        // Whatever acted, or is evidence itself, is not spared; its text need not be read for that.
+        let is_read = deed == Deed::Said && !self.incident.has_direct_evidence(record.seq);
+        let content = content_of(record).filter(|content| {
+            let is_refused = matches!(record.answer, Answer::Refused(_));
+            is_read && !(is_refused && content.arrival == record.seq)
+        });
+        let text = content.map(|content| self.text(content)).transpose()?.flatten();
+        // Why one is not spared shows in what is done to it.
+        let _ = sparing.judge(record.seq, deed, text.as_deref());
+        Ok(())
     }
 
     /// A text; `None` if it is destroyed or no text.

@@ -286,9 +286,7 @@ impl Recounting<'_, '_> {
     fn marked(&self, entry: Seq, least: Mark) -> Found {
         let incident = self.verified.certificate().recovery.incident;
         let standing = self.ledger.state().standing(entry);
-        let mark = standing.and_then(|standing| {
-            standing.marks().find(|(by, _)| *by == incident).map(|(_, mark)| mark)
-        });
+        let mark = standing.and_then(|standing| standing.mark_of(incident));
         holds_if(mark >= Some(least), || match mark {
             Some(_) => "it was restored".into(),
             None => "the incident has no mark on it".into(),

@@ -65,6 +65,7 @@ const MIGRATIONS: &[&str] = &[
     );
     INSERT INTO indexed VALUES (1, 0);
     CREATE INDEX runs_by_arrival ON runs (arrival);
+    CREATE INDEX vectors_by_arrival ON vectors (arrival);
 ",
 ];
 
