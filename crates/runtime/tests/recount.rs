@@ -145,6 +145,28 @@ fn a_member_that_was_left_out_is_missed() {
     assert_eq!(broken, ["closure: it lacks 1 entries that they reach and has 0 that they do not"]);
 }
 
+/// An older certificate is refused by the store: a newer one says what holds now.
+#[test]
+fn an_older_certificate_is_refused_by_the_store() {
+    let scratch = Scratch::new();
+    poison(&scratch.store, &scratch.owner);
+    let Recovery { incident, .. } = recovery(&scratch.store, &scratch.owner, &scratch.owner_key);
+    let certify = || {
+        let Scratch { store, owner, owner_key, .. } = &scratch;
+        let (file, _) = store.certify(owner, owner_key, incident, "custody 0.1.0").unwrap();
+        store.verify_certificate(&file, Expectations::default()).unwrap()
+    };
+    let newest = |verified: &Verified| {
+        let claims = scratch.store.recount(verified).unwrap().claims;
+        claims.into_iter().find(|(claim, _)| claim.name() == "newest").unwrap().1
+    };
+    let older = certify();
+    assert_eq!(newest(&older), Found::Holds);
+    let newer = certify();
+    assert_eq!(newest(&older), Found::Fails("1 newer were signed since".into()));
+    assert_eq!(newest(&newer), Found::Holds);
+}
+
 #[test]
 fn a_restored_entry_is_no_longer_in_quarantine() {
     let case = Case::new();

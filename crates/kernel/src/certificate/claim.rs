@@ -23,6 +23,8 @@ pub enum Claim<'a> {
     Break(&'a Break),
     /// The log of the later checkpoint holds no adoption but these.
     OnlyBreaks(&'a [Break]),
+    /// No newer certificate of the store was signed than the one with this digest.
+    Newest(Digest),
     /// The policy in force when the certificate was made.
     Policy(Digest),
     /// From these seeds the closure has exactly these members.
@@ -60,6 +62,7 @@ impl Claim<'_> {
             Self::Record(_) => "record",
             Self::Break(_) => "break",
             Self::OnlyBreaks(_) => "only_breaks",
+            Self::Newest(_) => "newest",
             Self::Policy(_) => "policy",
             Self::Closure { .. } => "closure",
             Self::Entry(_) => "entry",
@@ -85,6 +88,7 @@ impl Claim<'_> {
             Self::Effect(effect) => Some(effect.entry),
             Self::Log(_)
             | Self::OnlyBreaks(_)
+            | Self::Newest(_)
             | Self::Policy(_)
             | Self::Closure { .. }
             | Self::Evicted(_)
@@ -102,6 +106,7 @@ impl fmt::Display for Claim<'_> {
             }
             Self::Record(record) => write!(f, "{} is the record {}", record.seq, record.leaf),
             Self::Break(found) => write!(f, "{} is an adoption of the ledger", found.seq),
+            Self::Newest(_) => f.write_str("it is the store's newest certificate"),
             Self::OnlyBreaks([]) => f.write_str("the ledger was never adopted"),
             Self::OnlyBreaks(breaks) => {
                 write!(f, "the ledger was adopted {} times and no more", breaks.len())
@@ -159,7 +164,7 @@ pub(super) fn claims(verified: &Verified) -> impl Iterator<Item = Claim<'_>> {
     log.into_iter()
         .chain(recovery.audit.records.iter().map(Claim::Record))
         .chain(recovery.audit.breaks.iter().map(Claim::Break))
-        .chain([Claim::OnlyBreaks(&recovery.audit.breaks)])
+        .chain([Claim::OnlyBreaks(&recovery.audit.breaks), Claim::Newest(verified.digest)])
         .chain([Claim::Policy(recovery.policy_digest), closure])
         .chain(runtime.manifest_entries.iter().map(Claim::Entry))
         .chain(recovery.risk_scores.entries.iter().map(Claim::Risk))

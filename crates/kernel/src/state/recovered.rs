@@ -129,8 +129,8 @@ pub(super) struct Recovered {
     holding: usize,
     /// The records that hold texts of recovery itself.
     own: BTreeSet<Seq>,
-    /// The newest certificate of the store.
-    certificate: Option<Digest>,
+    /// Every certificate of the store, the oldest first.
+    certificates: Vec<Digest>,
 }
 
 impl State {
@@ -146,9 +146,9 @@ impl State {
         all
     }
 
-    /// SHA-256 of the store's newest certificate: what the next one names as the one before it.
-    pub const fn last_certificate(&self) -> Option<Digest> {
-        self.recovered.certificate
+    /// SHA-256 of every certificate of the store, the oldest first. Each names the one before it.
+    pub fn certificates(&self) -> &[Digest] {
+        &self.recovered.certificates
     }
 
     /// Whether `entry` holds a text of recovery itself: indicators, a plan, a report. No search finds those.
@@ -287,7 +287,7 @@ impl State {
             Step::Probe { .. } => incident.probed = Some(entry),
             Step::Certify { certificate } => {
                 incident.certified = Some((entry, *certificate));
-                self.recovered.certificate = Some(*certificate);
+                self.recovered.certificates.push(*certificate);
             }
         }
         self.recovered.holding =

@@ -66,6 +66,7 @@ fn every_list_of_a_certificate_is_among_its_claims() {
         let expected = [
             (2, count(|claim| matches!(claim, Claim::Log(_)))),
             (1, count(|claim| matches!(claim, Claim::OnlyBreaks(_)))),
+            (1, count(|claim| matches!(claim, Claim::Newest(_)))),
             (1, count(|claim| matches!(claim, Claim::Policy(_)))),
             (1, count(|claim| matches!(claim, Claim::Closure { .. }))),
             (members, count(|claim| matches!(claim, Claim::Entry(_)))),

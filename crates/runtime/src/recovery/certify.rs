@@ -155,7 +155,7 @@ impl Certifying<'_> {
             spared: plan.spared.iter().map(spared_row).collect(),
             residual,
             audit: self.audit(incident, signer)?,
-            previous: state.last_certificate(),
+            previous: state.certificates().last().copied(),
         })
     }
 

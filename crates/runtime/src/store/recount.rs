@@ -55,6 +55,7 @@ const NO_CLOSURE: &str = "the closure could not be taken again";
 const NO_ADAPTERS: &str = "the record does not hold adapter loads yet";
 const NO_EVIDENCE: &str =
     "its share of the store holds; the record does not hold its evidence or its adapters";
+const UNRECORDED: &str = "the record does not name this certificate";
 const NO_TEXT: &str = "a text that it rests on is not kept";
 const ELSEWHERE: &str = "its content arrived with another entry";
 const RVU_SCORE: &str = "scores as the paper's program makes them are not recounted";
@@ -189,6 +190,7 @@ impl Recounting<'_, '_> {
             Claim::Record(included) => Ok(self.included(included)),
             Claim::Break(adoption) => self.adoption(adoption),
             Claim::OnlyBreaks(breaks) => Ok(self.only(breaks)),
+            Claim::Newest(digest) => Ok(self.newest(*digest)),
             Claim::Policy(digest) => Ok(holds_if(self.policy == *digest, || {
                 format!("the policy in force was {}", self.policy)
             })),
@@ -237,6 +239,17 @@ impl Recounting<'_, '_> {
         let missing =
             all.filter(|seq| !breaks.iter().any(|adoption| adoption.seq == **seq)).count();
         holds_if(missing == 0, || format!("{missing} more stand in the log"))
+    }
+
+    fn newest(&self, digest: Digest) -> Found {
+        let all = self.ledger.state().certificates();
+        match all.iter().position(|known| *known == digest) {
+            None => Found::CannotTell(UNRECORDED),
+            Some(at) => {
+                let newer = all.len() - at - 1;
+                holds_if(newer == 0, || format!("{newer} newer were signed since"))
+            }
+        }
     }
 
     fn closure(&self, members: &[Seq]) -> Found {
