@@ -51,9 +51,7 @@ fn one(report: &Report, bench: Bench, player: Option<&str>) -> Option<Picture> {
     } else {
         ""
     };
-    let note = format!(
-        "{by}; the best place is the upper right; points at one place share a label{hollow}"
-    );
+    let note = format!("{by}; best: upper right; points at one place share a label{hollow}");
     let title = format!("{}: security against utility", bench.title());
     Some(Picture { file, svg: picture(&title, &note, AXES, &points) })
 }
