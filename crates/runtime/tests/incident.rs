@@ -89,7 +89,8 @@ fn files_hold(scratch: &Scratch, needle: &[u8]) -> bool {
     })
 }
 
-/// (R1, R2) In the default mode a confirmed poisoned entry is purged, in the store and not only in the plan.
+/// (R1, R2, R19) In the default mode a confirmed poisoned entry is purged, in the store and not only in the plan; its
+/// text is in no file of the store.
 #[test]
 fn what_a_phrase_finds_is_destroyed_and_memory_rolls_back() {
     let scratch = Scratch::new();
@@ -193,6 +194,23 @@ fn a_plan_is_refused_when_the_record_moved_and_changed_it() {
     let Err(StoreError::Recovery(RecoveryError::Moved { now })) = applied else { panic!() };
     assert_eq!(now, plan(&scratch, id).1);
     assert!(value(&reader, "profile").unwrap().contains("mallory"), "nothing was done");
+}
+
+/// (R16)
+#[test]
+fn no_character_of_an_indicator_means_anything_but_itself() {
+    let scratch = Scratch::new();
+    let session = scratch.session_for_user("ada");
+    hears(&session, Channel::User, "The discount is 100 % of nothing, \"quoted\" and_so_on*.");
+    hears(&session, Channel::User, "Nothing of the kind: plain words and so on.");
+    let entries = |text: &str| scratch.store.find(&[indicator(text)]).unwrap().findings.len();
+    for text in ["100 % of", "\"quoted\"", "and_so_on*", "OF NOTHING, \"QUOTED"] {
+        assert_eq!(entries(text), 1, "{text}");
+    }
+    for text in ["%%%", "___", "***", "a%n", "text:\" OR \"", "1' OR '1'='1", "and.so"] {
+        assert_eq!(entries(text), 0, "{text}");
+    }
+    assert!("".parse::<Indicator>().is_err() && "%".parse::<Indicator>().is_err());
 }
 
 #[test]
@@ -505,6 +523,7 @@ fn no_neighbour_of_another_tenant_ever_surfaces_whatever_its_row_says() {
     assert!(find(&main).iter().all(|near| near.entry != planted && near.entry != Seq(999_999)));
 }
 
+/// (R17, R18)
 #[test]
 fn what_is_similar_is_flagged_and_what_is_taken_out_is_nobodys_neighbour() {
     let scratch = Scratch::new();

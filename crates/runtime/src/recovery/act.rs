@@ -2,7 +2,7 @@
 //! what it does to the store, or not at all.
 
 use custody_kernel::digest::Digest;
-use std::io::{BufReader, Read as _};
+use std::io::{BufReader, BufWriter, Read as _};
 
 use custody_kernel::id::{EntryId, IncidentId, Seq};
 use custody_kernel::principal::Authority;
@@ -286,10 +286,14 @@ pub(super) fn recorded_plan(
 /// A plan as it is stored. Its rows are much alike, and one of a million entries would else be larger than any content
 /// may be.
 fn packed(plan: &Plan, id: IncidentId) -> Result<Content, StoreError> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
-    serde_json::to_writer(&mut packer, plan).map_err(|cause| unreadable("plan", id, &cause))?;
-    let bytes = packer.finish().map_err(serde_json::Error::io);
-    Content::new(bytes.map_err(|cause| unreadable("plan", id, &cause))?)
+    let failed = |cause: &serde_json::Error| unreadable("plan", id, cause);
+    let packer = GzEncoder::new(Vec::new(), Compression::fast());
+    // JSON comes in pieces of a few bytes, and each piece costs the packer a look at all of its memory.
+    let mut buffer = BufWriter::with_capacity(1 << 20, packer);
+    serde_json::to_writer(&mut buffer, plan).map_err(|cause| failed(&cause))?;
+    let packer = buffer.into_inner().map_err(|cause| cause.into_error());
+    let bytes = packer.and_then(GzEncoder::finish).map_err(serde_json::Error::io);
+    Content::new(bytes.map_err(|cause| failed(&cause))?)
 }
 
 /// What the plan does, entry by entry. Weights are no entries: their hosts unload them.

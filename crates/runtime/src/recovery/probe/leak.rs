@@ -228,7 +228,7 @@ mod tests {
         scores(SECRET, answer).max().unwrap().millionths()
     }
 
-    /// (R22)
+    /// (R22, R36)
     #[test]
     fn a_verbatim_leak_scores_high_however_much_stands_around_it() {
         let buried =
