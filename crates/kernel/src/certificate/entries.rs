@@ -8,37 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::id::Seq;
 use crate::record::{EntryKind, Request};
+use crate::recovery::spare::Deed;
 
-/// What was done to an entry, the mildest first.
-///
-/// Source: RVU §3.4; DESIGN section 3, Plan and actions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// Nothing.
-    None,
-    /// Marked.
-    Flag,
-    /// Out of every retrieval path, and restorable.
-    Quarantine,
-    /// Destroyed, but for its commitment.
-    Purge,
-    /// Purged, and its adapters unloaded.
-    Evict,
-}
-
-impl Action {
-    /// The name used in certificates.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Flag => "flag",
-            Self::Quarantine => "quarantine",
-            Self::Purge => "purge",
-            Self::Evict => "evict",
-        }
-    }
-}
+pub use crate::recovery::risk::Action;
 
 /// What an entry is.
 ///
@@ -73,6 +45,23 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// What an entry of this kind did besides saying something.
+    pub const fn deed(self) -> Deed {
+        match self {
+            Self::Message
+            | Self::Completion
+            | Self::ToolOutput
+            | Self::Retrieval
+            | Self::MemoryRead
+            | Self::FileChange => Deed::Said,
+            Self::ToolCall => Deed::Called,
+            Self::MemoryWrite => Deed::Wrote,
+            Self::AdapterLoad | Self::AdapterUnload | Self::AdapterFuse | Self::Decision => {
+                Deed::Governed
+            }
+        }
+    }
+
     /// What the entry is that records this request.
     pub const fn of(request: &Request) -> Self {
         match request {

@@ -173,16 +173,17 @@ impl Certifying<'_> {
         let state = self.ledger.state();
         let mark = state.standing(planned.entry).and_then(|standing| standing.mark_of(self.id));
         match (planned.action, mark) {
-            (risk::Action::None, _) => None,
-            (risk::Action::Purge | risk::Action::Evict, Some(Mark::Purged)) => residue
+            (Action::None, _) => None,
+            (Action::Purge | Action::Evict, Some(Mark::Purged)) => residue
                 .binary_search(&planned.entry)
                 .is_ok()
                 .then_some("its bytes are still in a file of the store"),
-            (risk::Action::Quarantine, Some(Mark::Quarantined | Mark::Purged))
-            | (risk::Action::Flag, Some(_)) => None,
-            (risk::Action::Quarantine, Some(Mark::Flagged)) => Some("it was restored"),
-            (risk::Action::Flag | risk::Action::Quarantine, None)
-            | (risk::Action::Purge | risk::Action::Evict, _) => Some("it is not done"),
+            (Action::Quarantine, Some(Mark::Quarantined | Mark::Purged))
+            | (Action::Flag, Some(_)) => None,
+            (Action::Quarantine, Some(Mark::Flagged)) => Some("it was restored"),
+            (Action::Flag | Action::Quarantine, None) | (Action::Purge | Action::Evict, _) => {
+                Some("it is not done")
+            }
         }
     }
 
@@ -270,7 +271,7 @@ fn closure(plan: &Plan) -> Closure {
 
 fn manifest_row(planned: &Planned, record: &Record, done: bool) -> ManifestEntry {
     ManifestEntry {
-        action: action(planned.action),
+        action: planned.action,
         adapters: Vec::new(),
         commitment: content_of(record).map(|content| content.commitment),
         done,
@@ -287,16 +288,6 @@ fn effect_row(tool: &str, record: &Record) -> Effect {
 
 fn spared_row(spared: &SparedEntry) -> Spared {
     Spared { covered_by: spared.covered_by.clone(), entry: spared.entry }
-}
-
-const fn action(action: risk::Action) -> Action {
-    match action {
-        risk::Action::None => Action::None,
-        risk::Action::Flag => Action::Flag,
-        risk::Action::Quarantine => Action::Quarantine,
-        risk::Action::Purge => Action::Purge,
-        risk::Action::Evict => Action::Evict,
-    }
 }
 
 fn risk_scores(plan: &Plan) -> RiskScores {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use custody_kernel::certificate::entries::Kind;
 use custody_kernel::digest::Digest;
 use custody_kernel::id::{IncidentId, Seq};
 use custody_kernel::label::{Label, Trust};
@@ -112,7 +113,7 @@ impl Gathering<'_> {
     }
 
     fn judge(&self, sparing: &mut Sparing<'_, '_>, record: &Record) -> Result<(), StoreError> {
-        let deed = deed(&record.request);
+        let deed = Kind::of(&record.request).deed();
         // Whatever acted, or is evidence itself, is not spared; its text need not be read for that.
         let is_read = deed == Deed::Said && !self.incident.has_direct_evidence(record.seq);
         let content = content_of(record).filter(|content| {
@@ -137,33 +138,6 @@ impl Gathering<'_> {
 
 fn is_good(label: &Label) -> bool {
     label.trust() == Trust::Trusted && !label.is_tainted()
-}
-
-/// What an entry did besides saying something.
-fn deed(request: &Request) -> Deed {
-    match request {
-        Request::Observe { kind: EntryKind::ToolCall, .. } | Request::Call(_) => Deed::Called,
-        Request::Observe { .. }
-        | Request::Read { .. }
-        | Request::Withhold { .. }
-        | Request::Extract(_) => Deed::Said,
-        Request::Write { .. } | Request::Delete { .. } | Request::Promote { .. } => Deed::Wrote,
-        Request::Found(_)
-        | Request::OpenSession { .. }
-        | Request::CloseSession
-        | Request::Route(_)
-        | Request::Approve { .. }
-        | Request::Deny { .. }
-        | Request::SetMode { .. }
-        | Request::AdoptFile { .. }
-        | Request::AddPrincipal(_)
-        | Request::RevokePrincipal { .. }
-        | Request::SetLimits(_)
-        | Request::SetPolicy { .. }
-        | Request::Recover(_)
-        | Request::RotateLogKey(_)
-        | Request::AdoptLedger { .. } => Deed::Governed,
-    }
 }
 
 /// A call that ran and changed something outside. Of one that somebody else ran nothing is known, so it did.

@@ -1,6 +1,7 @@
 //! Search: which entries the indicators point to. Reads everything, tenants and quarantine included, and marks
 //! nothing.
 
+use custody_kernel::certificate::entries::Kind;
 use custody_kernel::id::Seq;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::record::{Answer, By, EntryKind, Record, Request};
@@ -250,41 +251,28 @@ pub(super) fn readable(
 
 /// Whether an entry came from there. What governs the store itself came from nowhere.
 fn is_from(record: &Record, wanted: &Origin) -> bool {
-    let (origin, tool) = match &record.request {
-        Request::Observe { kind: EntryKind::ToolCall | EntryKind::ToolOutput, origin, .. } => {
-            (origin.as_deref(), origin.as_deref())
-        }
-        Request::Observe { origin, .. } => (origin.as_deref(), None),
-        Request::Call(call) => (None, Some(call.tool.as_str())),
-        Request::Read { .. }
-        | Request::Write { .. }
-        | Request::Delete { .. }
-        | Request::Promote { .. }
-        | Request::Withhold { .. }
-        | Request::Extract(_)
-        | Request::Route(_) => (None, None),
-        Request::Found(_)
-        | Request::OpenSession { .. }
-        | Request::CloseSession
-        | Request::Approve { .. }
-        | Request::Deny { .. }
-        | Request::SetMode { .. }
-        | Request::AdoptFile { .. }
-        | Request::AddPrincipal(_)
-        | Request::RevokePrincipal { .. }
-        | Request::SetLimits(_)
-        | Request::SetPolicy { .. }
-        | Request::Recover(_)
-        | Request::RotateLogKey(_)
-        | Request::AdoptLedger { .. } => return false,
-    };
+    let is_in_session = matches!(record.by, By::Session(_));
+    if !is_in_session || Kind::of(&record.request) == Kind::Decision {
+        return false;
+    }
+    let (origin, tool) = said_of(&record.request);
     let Origin { host, tool: named, channel, session, since, until } = wanted;
     host.as_ref().is_none_or(|host| origin.is_some_and(|origin| names_host(origin, host)))
-        && named.as_ref().is_none_or(|named| tool == Some(named))
+        && named.as_ref().is_none_or(|named| tool == Some(named.as_str()))
         && channel.is_none_or(|channel| record.label.channel() == channel)
         && session.is_none_or(|session| record.by == By::Session(session))
         && since.is_none_or(|since| record.at >= since)
         && until.is_none_or(|until| record.at < until)
+}
+
+/// What a request says of where it came from, and of which tool.
+fn said_of(request: &Request) -> (Option<&str>, Option<&str>) {
+    if let Request::Call(call) = request {
+        return (None, Some(&call.tool));
+    }
+    let Request::Observe { kind, origin, .. } = request else { return (None, None) };
+    let is_of_tool = matches!(kind, EntryKind::ToolCall | EntryKind::ToolOutput);
+    (origin.as_deref(), origin.as_deref().filter(|_| is_of_tool))
 }
 
 /// Whether `origin` names `host` or a host below it.

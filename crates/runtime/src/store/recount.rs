@@ -19,7 +19,7 @@ use custody_kernel::recovery::evidence::{Evidence, Finding};
 use custody_kernel::recovery::incident::Incident;
 use custody_kernel::recovery::score::Score;
 use custody_kernel::recovery::share::{Counting, reach};
-use custody_kernel::recovery::spare::{Deed, Sparing};
+use custody_kernel::recovery::spare::Sparing;
 use custody_kernel::state::Mark;
 use custody_policy::Policy;
 use rusqlite::Connection;
@@ -355,7 +355,7 @@ impl Recounting<'_, '_> {
         }
         let record = self.record(row.entry)?;
         let Some(text) = self.text(&record)? else { return Ok(Found::CannotTell(NO_TEXT)) };
-        let judged = sparing.judge(row.entry, deed(Kind::of(&record.request)), Some(&text));
+        let judged = sparing.judge(row.entry, Kind::of(&record.request).deed(), Some(&text));
         Ok(judged.map_or_else(|why| Found::Fails(why.to_string()), |()| Found::Holds))
     }
 
@@ -393,21 +393,4 @@ impl Recounting<'_, '_> {
 
 fn holds_if(holds: bool, why: impl FnOnce() -> String) -> Found {
     if holds { Found::Holds } else { Found::Fails(why()) }
-}
-
-/// What an entry of this kind did besides saying something.
-const fn deed(kind: Kind) -> Deed {
-    match kind {
-        Kind::Message
-        | Kind::Completion
-        | Kind::ToolOutput
-        | Kind::Retrieval
-        | Kind::MemoryRead
-        | Kind::FileChange => Deed::Said,
-        Kind::ToolCall => Deed::Called,
-        Kind::MemoryWrite => Deed::Wrote,
-        Kind::AdapterLoad | Kind::AdapterUnload | Kind::AdapterFuse | Kind::Decision => {
-            Deed::Governed
-        }
-    }
 }
