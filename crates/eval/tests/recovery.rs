@@ -3,9 +3,13 @@
 use custody_eval::detection::suite::Size;
 use custody_eval::recovery::suite;
 
+/// (R4, R5) Nobody names a parent here, and a third of the copies are in other words than any indicator.
 #[test]
 fn all_that_is_contaminated_is_taken_out_and_little_that_is_not() {
-    let report = suite::run(Size::Smoke, &mut |_, _, _| ()).unwrap().report;
+    let measured = suite::run(Size::Smoke, None, &mut |_, _, _| ()).unwrap();
+    assert!(measured.pictures[0].svg.contains(">custody<"));
+    let report = measured.report;
+    assert!(report.figure("agmi.refused_on_read").unwrap().why.is_some(), "it was not asked for");
     let value = |id: &str| report.value(id).unwrap();
     assert_eq!(value("histories.custody.recall"), 1.0);
     assert_eq!(value("histories.custody.residual"), 0.0);

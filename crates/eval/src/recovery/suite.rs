@@ -1,11 +1,14 @@
 //! `custody eval recovery`: the figures, their tables and their picture.
 
+use super::agmi::{self, Agmi};
 use super::history::{History, Shape};
 use super::methods::{self, Counts, Judged};
 use super::played::Played;
 use super::{certificate, published};
+use crate::detection::pictures::Picture;
 use crate::detection::suite::{Outcome, Size};
 use crate::error::EvalError;
+use crate::plot::points::{Axes, Mark, Point, picture};
 use crate::report::{Figure, Report, Shows, Table, TableColumn, TableRow};
 
 /// What every draw of the standard run comes from.
@@ -36,12 +39,16 @@ fn scaled(count: usize, halves: u64) -> usize {
     count * usize::try_from(halves).unwrap_or(2) / 2
 }
 
-/// Measures. Smoke is one history of a tenth of the size; full is the standard history and its twelve variations.
+/// Measures; `agmi` says how agmi's edits can be tried, if they can. Smoke is one history of a tenth of the size; full is the standard history and its twelve variations.
 /// `progress` hears of each part before it begins: its name, how many are done, and of how many.
 ///
 /// # Errors
 /// When the store under test fails.
-pub fn run(size: Size, progress: &mut dyn FnMut(&str, usize, usize)) -> Result<Outcome, EvalError> {
+pub fn run(
+    size: Size,
+    agmi: Option<&Agmi>,
+    progress: &mut dyn FnMut(&str, usize, usize),
+) -> Result<Outcome, EvalError> {
     let mut histories = vec![("histories".to_owned(), base(size))];
     if size == Size::Full {
         for (name, vary) in VARIED {
@@ -49,7 +56,7 @@ pub fn run(size: Size, progress: &mut dyn FnMut(&str, usize, usize)) -> Result<O
             histories.push((format!("doubled.{name}"), vary(Shape::STANDARD, 4)));
         }
     }
-    let parts = histories.len() + 1;
+    let parts = histories.len() + 2;
     progress("published examples", 0, parts);
     let mut figures = published::figures()?;
     for (done, (name, shape)) in histories.iter().enumerate() {
@@ -57,13 +64,44 @@ pub fn run(size: Size, progress: &mut dyn FnMut(&str, usize, usize)) -> Result<O
         figures.extend(of_history(name, shape)?);
     }
     figures.extend(certificate::figures()?);
+    progress("agmi's nine edits", parts - 1, parts);
+    figures.push(agmi::figure(agmi));
     progress("done", parts, parts);
     let mut report = Report::of("recovery", SEED, figures);
     report.command = Some(format!("custody eval recovery --size {}", size.id()));
     report.notes = NOTES.map(str::to_owned).to_vec();
     report.tables = histories.iter().map(|(name, shape)| table(name, shape)).collect();
-    Ok(Outcome { report, pictures: Vec::new() })
+    let pictures = vec![drawn(&report)];
+    Ok(Outcome { report, pictures })
 }
+
+/// What each method takes out, against what it leaves of the rest.
+fn drawn(report: &Report) -> Picture {
+    let mut points = Vec::new();
+    for method in METHODS {
+        let value = |what: &str| report.value(&format!("histories.{method}.{what}"));
+        let mark = if method == "custody" { Mark::Subject } else { Mark::Measured };
+        let (Some(x), Some(purged), Some(held)) =
+            (value("recall"), value("benign_purged_rate"), value("benign_quarantined_rate"))
+        else {
+            continue;
+        };
+        points.push(Point { name: method.to_owned(), mark, x, y: Some(1.0 - purged) });
+        if held > 0.0 {
+            let name = format!("{method}, without what can be restored");
+            points.push(Point { name, mark, x, y: Some(1.0 - purged - held) });
+        }
+    }
+    let note =
+        "one history with a known truth; best: upper right; points at one place share a label";
+    let svg = picture("Recovery: what is taken out, and what is left", note, AXES, &points);
+    Picture { file: "recovery.svg".to_owned(), svg }
+}
+
+const AXES: Axes = Axes {
+    x: ["contaminated entries that nothing retrieves any more, %", "taken out"],
+    y: ["other entries that are not destroyed, %", "kept"],
+};
 
 const fn base(size: Size) -> Shape {
     match size {

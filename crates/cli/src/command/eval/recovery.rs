@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use custody_eval::detection::suite::Size;
+use custody_eval::recovery::agmi::Agmi;
 use custody_eval::recovery::suite;
 use custody_eval::report::Report;
 
@@ -18,7 +19,7 @@ const COMMITTED: &str = include_str!("../../../../../docs/reports/recovery.json"
 
 /// Measure recovery on generated histories whose truth is known, beside the papers' two methods and rollback by time.
 ///
-/// Needs no data. Without --size, prints the report that was measured for this version.
+/// Needs no data. agmi's nine edits are tried if CUSTODY_PYTHON names an interpreter that has its package. Without --size, prints the report that was measured for this version.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Recovery {
     /// Measure now. Smoke: one history of 1,000 entries. Full: one of 10,000, and twelve variations of it
@@ -39,10 +40,22 @@ pub(super) fn run(context: &Context, args: &Recovery) -> anyhow::Result<Outcome>
     };
     prepare(args.out.as_deref())?;
     let mut progress = Progress::new();
-    let measured =
-        suite::run(size, &mut |part, done, total| progress.show(part, done, total, None))?;
+    let measured = suite::run(size, Some(&agmi()?), &mut |part, done, total| {
+        progress.show(part, done, total, None);
+    })?;
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);
     Ok(Outcome::Fine)
+}
+
+/// The interpreter that is named, the adapter that is here, and this very program.
+fn agmi() -> anyhow::Result<Agmi> {
+    let interpreter = std::env::var_os("CUSTODY_PYTHON").unwrap_or_else(|| "python3".into());
+    let beside = std::path::absolute("integrations/agmi")?;
+    Ok(Agmi {
+        interpreter: interpreter.into(),
+        package: beside.join("custody_agmi").is_dir().then_some(beside),
+        custody: std::env::current_exe()?,
+    })
 }
