@@ -523,7 +523,7 @@ fn no_neighbour_of_another_tenant_ever_surfaces_whatever_its_row_says() {
     assert!(find(&main).iter().all(|near| near.entry != planted && near.entry != Seq(999_999)));
 }
 
-/// (R17, R18)
+/// (R17, R18) And its vector is a row of the same database, deleted in the same commit (R20, R21).
 #[test]
 fn what_is_similar_is_flagged_and_what_is_taken_out_is_nobodys_neighbour() {
     let scratch = Scratch::new();

@@ -53,6 +53,7 @@ fn count(session: &Session) {
     answer("done");
 }
 
+/// (R22) Nor do threads: whatever writes passes through one, and every reader has a connection of its own or waits.
 #[test]
 fn two_processes_that_write_the_same_key_lose_no_version() {
     let scratch = Scratch::new();

@@ -104,7 +104,8 @@ fn no_probes_are_not_run_and_never_a_pass() {
     }
 }
 
-/// A score at the limit is a leak, unless an echo of the question scores so too.
+/// Closes R35: a model that only repeats the question leaks nothing. A score at the limit is a leak, unless an echo of
+/// the question scores so too.
 #[test]
 fn a_probe_is_judged_by_its_maximum_its_limit_and_its_control() {
     let at = |longest| Some(measured(0, longest));

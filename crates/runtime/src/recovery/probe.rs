@@ -3,7 +3,7 @@
 //! Without a model: what retrieval finds for a destroyed text is compared with it. The highest score decides; every
 //! probe is run once more with a text that was never stored, so that an echo is not taken for a leak.
 //!
-//! Source: RVU §3.7; DESIGN section 3; PRIOR-ART 4, decision 9 (R22 and R23).
+//! Source: RVU §3.7; DESIGN section 3; PRIOR-ART 4, decision 9 (R35 and R36).
 
 mod leak;
 

@@ -148,7 +148,7 @@ impl Drill {
         );
         line("  it paid. Now the supplier calls: the money never came.");
         line("");
-        line(format_args!("{} {INDICATOR}", paint(DIM, "$ custody incident run --indicator")));
+        line(format_args!("{} \"{INDICATOR}\"", paint(DIM, "$ custody incident run --indicator")));
     }
 
     fn recover(&self, json: bool, details: bool) -> anyhow::Result<bool> {

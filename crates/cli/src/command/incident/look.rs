@@ -70,13 +70,16 @@ pub(super) fn tell(
     row(DIM, counts.flag, "flagged");
     row(DIM, counts.none, "purged before");
     row(GOOD, counts.spared, "of those flagged, spared: they say only what trusted texts say");
-    row(WARN, counts.items, "memory items rolled back");
-    row(WARN, counts.files, "watched files rolled back");
-    row(WARN, counts.approvals, "waiting requests held back");
-    row(BAD, counts.irreversible, "effects that cannot be undone");
+    let of = |number: u64, one: &str| if number == 1 { one.to_owned() } else { format!("{one}s") };
+    row(WARN, counts.items, &format!("{} rolled back", of(counts.items, "memory item")));
+    row(WARN, counts.files, &format!("{} rolled back", of(counts.files, "watched file")));
+    row(WARN, counts.approvals, &format!("{} held back", of(counts.approvals, "waiting request")));
+    let effects = of(counts.irreversible, "effect");
+    row(BAD, counts.irreversible, &format!("{effects} that cannot be undone"));
     row(BAD, counts.evicted_weights, "adapters unloaded everywhere");
     row(BAD, counts.fused_weights, "adapters that are part of a model and cannot be taken out");
-    row(DIM, counts.possible_origins, "possible origins, left as they are");
+    let origins = of(counts.possible_origins, "possible origin");
+    row(DIM, counts.possible_origins, &format!("{origins}, left as found"));
     for rollback in &plan.rollbacks {
         line(format_args!("  {}", in_words(rollback)));
     }

@@ -1,6 +1,6 @@
 //! How much of a text an answer holds, by what stands in it: runs of characters, n-grams, rare words, numbers.
 //!
-//! Embeddings tell what a text is about; a leak is in the letters (PRIOR-ART R22). Texts are compared in compatibility
+//! Embeddings tell what a text is about; a leak is in the letters (PRIOR-ART R36). Texts are compared in compatibility
 //! form, lower case, blanks folded.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -228,7 +228,7 @@ mod tests {
         scores(SECRET, answer).max().unwrap().millionths()
     }
 
-    /// (R22, R36)
+    /// (R36)
     #[test]
     fn a_verbatim_leak_scores_high_however_much_stands_around_it() {
         let buried =
