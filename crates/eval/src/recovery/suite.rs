@@ -39,7 +39,8 @@ fn scaled(count: usize, halves: u64) -> usize {
     count * usize::try_from(halves).unwrap_or(2) / 2
 }
 
-/// Measures; `agmi` says how agmi's edits can be tried, if they can. Smoke is one history of a tenth of the size; full is the standard history and its twelve variations.
+/// Measures; `agmi` says how agmi's edits can be tried, if they can. Smoke is one history of a tenth of the size;
+/// full is the standard history and its twelve variations.
 /// `progress` hears of each part before it begins: its name, how many are done, and of how many.
 ///
 /// # Errors

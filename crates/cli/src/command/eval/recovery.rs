@@ -19,7 +19,8 @@ const COMMITTED: &str = include_str!("../../../../../docs/reports/recovery.json"
 
 /// Measure recovery on generated histories whose truth is known, beside the papers' two methods and rollback by time.
 ///
-/// Needs no data. agmi's nine edits are tried if CUSTODY_PYTHON names an interpreter that has its package. Without --size, prints the report that was measured for this version.
+/// Needs no data. agmi's nine edits are tried if CUSTODY_PYTHON names an interpreter that has its package.
+/// Without --size, prints the report that was measured for this version.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Recovery {
     /// Measure now. Smoke: one history of 1,000 entries. Full: one of 10,000, and twelve variations of it
