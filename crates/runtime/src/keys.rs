@@ -238,9 +238,11 @@ impl KeyFolder {
 
     fn next_log_key(&self) -> Result<Option<SigningKey>, StoreError> {
         let path = self.next_log_key_path();
-        match self.read_log_key(path.clone()) {
-            Err(_) if !path.exists() => Ok(None),
-            key => key.map(Some),
+        // Looked for and read in one step: in between, another process may take it or store another.
+        match fs::read_to_string(&path).map(Zeroizing::new) {
+            Ok(pem) => parse_log_key(&pem, path).map(Some),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(StoreError::Key { path, why: cause.to_string() }),
         }
     }
 
@@ -253,9 +255,7 @@ impl KeyFolder {
     }
 
     fn read_log_key(&self, path: PathBuf) -> Result<SigningKey, StoreError> {
-        let pem = self.read(&path)?;
-        SigningKey::from_pkcs8_pem(&pem)
-            .map_err(|cause| StoreError::Key { path, why: cause.to_string() })
+        parse_log_key(&self.read(&path)?, path)
     }
 
     fn next_log_key_path(&self) -> PathBuf {
@@ -286,6 +286,11 @@ impl KeyFolder {
         private(&self.0)?;
         private(&humans)
     }
+}
+
+fn parse_log_key(pem: &str, path: PathBuf) -> Result<SigningKey, StoreError> {
+    SigningKey::from_pkcs8_pem(pem)
+        .map_err(|cause| StoreError::Key { path, why: cause.to_string() })
 }
 
 /// Writes a file that nobody else may read, whole or not at all.
