@@ -89,7 +89,7 @@ fn drawn(report: &Report) -> Picture {
         };
         points.push(Point { name: method.to_owned(), mark, x, y: Some(1.0 - purged) });
         if held > 0.0 {
-            let name = format!("{method}, without what can be restored");
+            let name = format!("{method}, quarantine counted");
             points.push(Point { name, mark, x, y: Some(1.0 - purged - held) });
         }
     }
