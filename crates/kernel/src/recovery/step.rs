@@ -142,7 +142,10 @@ impl Applied {
     }
 
     /// Checks the lists, and that nothing in `found` is spared the purge.
-    pub(crate) fn check(&self, found: &[Finding]) -> Result<(), ListError> {
+    pub(crate) fn check<'a>(
+        &self,
+        found: impl IntoIterator<Item = &'a Finding>,
+    ) -> Result<(), ListError> {
         for list in self.lists() {
             ascending(list)?;
         }
@@ -156,7 +159,7 @@ impl Applied {
         if let Some(entry) = twice {
             return Err(ListError::Twice(*entry));
         }
-        let direct = found.iter().filter(|finding| finding.by.is_direct());
+        let direct = found.into_iter().filter(|finding| finding.by.is_direct());
         match direct.map(|finding| finding.entry).find(|entry| !is_in(purged, entry)) {
             Some(entry) => Err(ListError::BelowFloor(entry)),
             None => Ok(()),

@@ -179,7 +179,8 @@ impl State {
     /// The first entry of a proposal that is out: what it asks must not happen until that is restored.
     pub(super) fn held_back(&self, pending: &Pending) -> Option<Seq> {
         let value = pending.value.map(|value| value.arrival);
-        let mut all = [pending.entry].into_iter().chain(value).chain(pending.dependencies.clone());
+        let named = pending.dependencies.iter().copied();
+        let mut all = [pending.entry].into_iter().chain(value).chain(named);
         all.find(|entry| self.is_out(*entry))
     }
 
@@ -206,8 +207,10 @@ impl State {
         match step {
             Step::Contain { members } => ascending(members).map_err(lists)?,
             Step::Apply(applied) => {
-                let found = incident.map(|incident| incident.findings.as_slice());
-                applied.check(found.unwrap_or_default()).map_err(lists)?;
+                let found = incident.into_iter().flat_map(|incident| &incident.findings);
+                // What an earlier plan destroyed cannot be destroyed again.
+                let found = found.filter(|finding| !self.is_purged(finding.entry));
+                applied.check(found).map_err(lists)?;
             }
             Step::Restore { entries } => {
                 ascending(entries).map_err(lists)?;
@@ -274,15 +277,18 @@ impl State {
                 incident.contained = incident.contained.or(Some(entry));
                 incident.holds = true;
                 self.mark_all(id, members, Mark::Quarantined);
+                self.follow_marks();
             }
             Step::Apply(applied) => {
                 incident.applied = Some(AppliedPlan { record: entry, plan: applied.plan });
                 incident.holds = false;
                 self.mark_applied(id, applied);
+                self.follow_marks();
             }
             Step::Restore { entries } => {
                 incident.restored.push(entry);
                 self.mark_all(id, entries, Mark::Flagged);
+                self.follow_marks();
             }
             Step::Probe { .. } => incident.probed = Some(entry),
             Step::Certify { certificate } => {
@@ -306,11 +312,14 @@ impl State {
         self.mark_all(id, &purged, Mark::Purged);
     }
 
-    /// Marks entries, and lets items and contexts follow.
     fn mark_all(&mut self, id: IncidentId, entries: &[Seq], mark: Mark) {
         for entry in entries {
             put(&mut self.recovered.marks, *entry, id, mark);
         }
+    }
+
+    /// Lets items and contexts follow the marks.
+    fn follow_marks(&mut self) {
         let marks = &self.recovered.marks;
         let is_out = |entry: Seq| marks.get(&entry).is_some_and(Standing::is_out);
         self.items.look_again(is_out);

@@ -1,9 +1,9 @@
 //! Acting: open, contain, apply, restore. Each is one step on the record, decided by the kernel and committed with
 //! what it does to the store, or not at all.
 
-use custody_kernel::digest::Digest;
 use std::io::{BufReader, BufWriter, Read as _};
 
+use custody_kernel::digest::Digest;
 use custody_kernel::id::{EntryId, IncidentId, Seq};
 use custody_kernel::principal::Authority;
 use custody_kernel::provenance::closure::{Closure, Mode};

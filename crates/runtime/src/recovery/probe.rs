@@ -30,7 +30,7 @@ pub const MAX_TARGETS: usize = 200;
 const PASSAGES: usize = 3;
 
 impl Store {
-    /// Looks for every destroyed text by the ways of retrieval: full text, and the present values of memory.
+    /// Looks for every destroyed text by full text over all that can be retrieved, the values of memory among it.
     ///
     /// # Errors
     /// When the store cannot be read.
