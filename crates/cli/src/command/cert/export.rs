@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use custody_kernel::audit::{LogName, vkey};
+use custody_kernel::certificate::Unverified;
 use custody_kernel::certificate::log::{LOG_KEY_NAME, SignedCheckpoint};
-use custody_kernel::certificate::{Certificate, Expectations, Unverified};
 use custody_runtime::public_key;
 use ed25519_dalek::VerifyingKey;
 use serde_json::json;
@@ -47,12 +47,7 @@ pub(crate) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let key = args.key.given()?;
     let file = super::read(&args.file)?;
-    if let Some(key) = &key
-        && let Err(refusal) = Certificate::verify(&file, key, Expectations::default())
-    {
-        return super::refused(context, &refusal);
-    }
-    let unverified = match Certificate::read_unverified(&file) {
+    let unverified = match super::opened(&file, key.as_ref()) {
         Ok(unverified) => unverified,
         Err(refusal) => return super::refused(context, &refusal),
     };

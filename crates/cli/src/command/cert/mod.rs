@@ -15,7 +15,10 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use custody_kernel::certificate::{CertificateError, MAX_BYTES};
+use custody_kernel::certificate::{
+    Certificate, CertificateError, Expectations, MAX_BYTES, Unverified,
+};
+use ed25519_dalek::VerifyingKey;
 use serde_json::json;
 
 use crate::context::Context;
@@ -53,6 +56,14 @@ fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
         opened.take(limit).read_to_end(&mut bytes).with_context(failed)?;
     }
     Ok(bytes)
+}
+
+/// What a file says, verified first if there is a key to do it with.
+fn opened(file: &[u8], key: Option<&VerifyingKey>) -> Result<Unverified, CertificateError> {
+    if let Some(key) = key {
+        Certificate::verify(file, key, Expectations::default())?;
+    }
+    Certificate::read_unverified(file)
 }
 
 /// Says why a file is not what it should be.

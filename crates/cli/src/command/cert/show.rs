@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use custody_kernel::certificate::{Certificate, Expectations, Unverified, key_id};
+use custody_kernel::certificate::{Unverified, key_id};
 use custody_kernel::digest::Digest;
 use serde_json::{Value, json};
 
@@ -44,12 +44,7 @@ pub(crate) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let key = args.key.given()?;
     let file = super::read(&args.file)?;
-    if let Some(key) = &key
-        && let Err(refusal) = Certificate::verify(&file, key, Expectations::default())
-    {
-        return super::refused(context, &refusal);
-    }
-    let unverified = match Certificate::read_unverified(&file) {
+    let unverified = match super::opened(&file, key.as_ref()) {
         Ok(unverified) => unverified,
         Err(refusal) => return super::refused(context, &refusal),
     };

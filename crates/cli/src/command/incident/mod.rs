@@ -69,6 +69,7 @@ struct Indicators {
 impl Indicators {
     /// What they find; by similarity too, if the model for it is installed.
     fn find(&self, context: &Context, store: &Store) -> anyhow::Result<Found> {
+        index(store)?;
         let by_similarity = |indicator: &Indicator| matches!(indicator, Indicator::Similar(_));
         if !self.indicators.iter().any(by_similarity) {
             return Ok(store.find(&self.indicators)?);
@@ -79,6 +80,15 @@ impl Indicators {
         let vectors = Vectors { embedder: &embedder, model };
         Ok(store.find_with(&self.indicators, Some(vectors))?)
     }
+}
+
+/// Brings the index of texts up to the record, which takes a while in a large store that was never searched.
+fn index(store: &Store) -> anyhow::Result<()> {
+    // Draws nothing unless standard error is a terminal.
+    let bar = indicatif::ProgressBar::new_spinner().with_message("indexing texts, once");
+    store.index_texts(|_| bar.tick())?;
+    bar.finish_and_clear();
+    Ok(())
 }
 
 /// Which incident.
