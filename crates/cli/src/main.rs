@@ -52,6 +52,8 @@ enum Command {
     #[command(subcommand)]
     Cert(command::cert::Command),
     #[command(subcommand)]
+    Adapter(command::adapter::Command),
+    #[command(subcommand)]
     Keys(command::keys::Command),
     #[command(subcommand)]
     Principal(command::principal::Command),
@@ -116,6 +118,7 @@ fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Ledger(command) => command::ledger::run(&context, command),
         Command::Incident(command) => command::incident::run(&context, command),
         Command::Cert(command) => command::cert::run(&context, command),
+        Command::Adapter(command) => command::adapter::run(&context, command),
         Command::Keys(command) => command::keys::run(&context, command),
         Command::Principal(command) => command::principal::run(&context, command),
         Command::Models(command) => command::models::run(&context, command),

@@ -57,7 +57,7 @@ impl Filled {
         let unproven = Authority::unproven(Tenant::main());
         let opened = [(user, &authority), (tainted, &authority), (agent, &unproven)];
         for (session, authority) in opened {
-            let request = Request::OpenSession { session, alias: None };
+            let request = Request::OpenSession { session, alias: None, host: None };
             this.ask(Actor::Principal(authority.clone()), request);
         }
         this.hear(user, Channel::User);

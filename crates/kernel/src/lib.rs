@@ -12,11 +12,13 @@
 //! - [`record`] and [`state`]: what is written down, and the fold that gives it meaning.
 //! - [`route`]: where a suspicious text may go.
 //! - [`tool`]: which calls may run.
+//! - [`adapter`]: what is loaded into which model.
 //! - [`provenance`]: what depends on what, and what a contaminated entry reached.
 //! - [`recovery`]: what to do about it.
 //! - [`audit`]: the Merkle tree over the records, and signed checkpoints.
 //! - [`certificate`]: what a recovery did, signed so that a stranger can verify it.
 
+pub mod adapter;
 pub mod audit;
 pub mod certificate;
 pub mod context;

@@ -7,6 +7,7 @@
 use ed25519_dalek::{Signature, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
+use crate::adapter::{Adapt, Name};
 use crate::digest::Digest;
 use crate::id::{EntryId, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use crate::key::Key;
@@ -163,6 +164,9 @@ pub enum Request {
         session: SessionId,
         /// The caller's own name for it.
         alias: Option<String>,
+        /// The host of the model that speaks in it, where adapters may be loaded into that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<Name>,
     },
     /// Close the session.
     CloseSession,
@@ -278,6 +282,8 @@ pub enum Request {
         /// Its text.
         text: Value,
     },
+    /// Change the weights that a model host carries.
+    Adapt(Box<Adapt>),
     /// Take a step of an incident.
     Recover(Box<Recover>),
     /// Sign checkpoints with another key from here on.
@@ -369,6 +375,10 @@ pub struct Record {
     /// The content that a promotion or an approval put in force; other requests name theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<ContentRef>,
+    /// The weights that the model carried which produced this; after a change of a host's adapters, those it carries
+    /// from then on. A base that fusing made comes first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub weights: Vec<Digest>,
     /// What MON's content check noticed. Advice for the reader, read by no decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<String>,

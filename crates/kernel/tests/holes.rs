@@ -441,7 +441,7 @@ fn equal_aliases_do_not_meet_and_nobody_writes_into_another_session() {
     let eve = store.knows("eve", Role::User, &Tenant::main(), 6);
     let ids = [(ada.token(), 11), (eve.token(), 12)].map(|(who, id)| {
         let session = SessionId::from_random([id; 16]);
-        let request = Request::OpenSession { session, alias: Some("chat".into()) };
+        let request = Request::OpenSession { session, alias: Some("chat".into()), host: None };
         assert_eq!(store.ask(Actor::Principal(who), request), Answer::Done);
         session
     });

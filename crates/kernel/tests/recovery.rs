@@ -260,13 +260,16 @@ fn weights_that_were_fused_cannot_be_evicted_and_neither_can_the_base_they_made(
 }
 
 #[test]
-fn an_adapter_that_was_loaded_because_of_the_attack_is_named_and_stays() {
-    let mut nodes = vec![plain(), Node { parents: &[Seq(0)], ..load(GOOD) }];
+fn an_adapter_that_was_trained_on_what_is_bad_is_evicted_unless_only_a_similarity_says_so() {
+    let mut nodes = vec![plain(), Node { parents: &[Seq(0)], ..load(EVIL) }];
     nodes.extend(unrelated(100));
     let graph = graph(&nodes);
-    let plan = plan(&graph, &text_in(&[0]));
-    assert_eq!(plan.entries[1].action, Action::Quarantine);
-    assert_eq!((plan.weights[0].weights, plan.weights[0].fate), (GOOD, Fate::Retain));
+    let confirmed = plan(&graph, &text_in(&[0]));
+    assert_eq!(actions(&confirmed)[1], (1, Action::Evict, Reason::BadWeights));
+    assert_eq!((confirmed.weights[0].weights, confirmed.weights[0].fate), (EVIL, Fate::Evict));
+    let similar = plan(&graph, &[found(0, Evidence::Similarity(score(0.9)))]);
+    assert_eq!(actions(&similar)[1], (1, Action::Flag, Reason::OnlySimilar));
+    assert_eq!(similar.weights[0].fate, Fate::Retain);
 }
 
 /// What sparing says about one entry that derives from a bad one, given trusted older texts.

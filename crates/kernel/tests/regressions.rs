@@ -26,7 +26,7 @@ fn an_authority_ends_with_the_registration_it_was_proven_from() {
     store.by_owner(Request::RevokePrincipal { principal: ada.principal.id });
 
     let approve = Request::Approve { proposal, shown: Some(Digest::of(b"facts")) };
-    let open = Request::OpenSession { session, alias: None };
+    let open = Request::OpenSession { session, alias: None, host: None };
     for (who, request) in [(reviewer, approve), (ada.token(), open)] {
         let answer = store.try_ask(Actor::Principal(who), request);
         assert!(matches!(answer, Err(AskError::Unproven(..))), "{answer:?}");
@@ -93,7 +93,8 @@ fn nothing_but_its_founding_can_be_the_first_record_of_a_store() {
             limits: Limits::default(),
         }))
     };
-    let open = Request::OpenSession { session: SessionId::from_random([1; 16]), alias: None };
+    let open =
+        Request::OpenSession { session: SessionId::from_random([1; 16]), alias: None, host: None };
     let nobody = Authority::unproven(Tenant::main());
     let first = [
         (nobody.clone(), open),
@@ -175,7 +176,7 @@ fn a_closed_session_cannot_be_opened_again_by_anybody() {
     let second = store.open(ada.token(), 2);
     store.by_owner(Request::RevokePrincipal { principal: ada.principal.id });
     for session in [first, second] {
-        let open = Request::OpenSession { session, alias: None };
+        let open = Request::OpenSession { session, alias: None, host: None };
         let by = Actor::Principal(Authority::unproven(Tenant::main()));
         assert_eq!(store.try_ask(by, open), Err(AskError::DuplicateSession(session)));
     }

@@ -22,6 +22,11 @@ impl Sha256 {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
+    /// Its 32 bytes.
+    pub const fn bytes(self) -> [u8; 32] {
+        self.0
+    }
+
     /// What a running hash came to.
     pub(crate) fn finish(running: sha2::Sha256) -> Self {
         Self(running.finalize().into())

@@ -5,12 +5,13 @@
 //! credential.
 //!
 //! A [`route::Router`] runs the pipeline over a suspicious text; a [`tools::Gate`] stands before tool calls;
-//! [`recovery`] takes back out what got in anyway.
+//! [`recovery`] takes back out what got in anyway, and [`adapters`] are unloaded with it.
 //!
 //! The trusted base beside the kernel: [`ingress`] (labelling at ingress), [`principals`] (principal
 //! authentication), `store/transaction.rs` (the decide-and-commit step of memory) and `tools/decide.rs` (the same
 //! of tool calls).
 
+pub mod adapters;
 pub mod anomaly;
 pub mod clock;
 pub mod evidence;

@@ -1,12 +1,12 @@
 //! The record as a graph, for closures: built row by row, each row checked against its leaf.
-//!
-//! No record loads an adapter yet, so no entry is under any weights.
 
 use std::sync::Arc;
 
+use custody_kernel::adapter::Change;
+use custody_kernel::digest::Digest;
 use custody_kernel::id::Seq;
-use custody_kernel::provenance::graph::{Graph, GraphBuilder, Node};
-use custody_kernel::record::RecordError;
+use custody_kernel::provenance::graph::{AdapterEvent, Graph, GraphBuilder, Node};
+use custody_kernel::record::{Answer, Record, RecordError, Request};
 use serde::Deserialize;
 
 use crate::store::{Store, StoreError, Tampering};
@@ -16,6 +16,8 @@ use crate::store::{Store, StoreError, Tampering};
 #[derive(Deserialize)]
 struct Edges {
     parents: Vec<Seq>,
+    #[serde(default)]
+    weights: Vec<Digest>,
 }
 
 impl Store {
@@ -35,17 +37,35 @@ impl Store {
     pub fn graph_at(&self, size: u64) -> Result<Graph, StoreError> {
         let mut builder = GraphBuilder::default();
         self.scan(size, |seq, row| {
-            let Edges { parents } = serde_json::from_slice(row).map_err(|cause| {
+            let Edges { parents, weights } = serde_json::from_slice(row).map_err(|cause| {
                 Tampering::Unreadable(seq.0, Arc::new(RecordError::Malformed(cause)))
             })?;
-            Ok(builder.push(node(&parents))?)
+            if weights.is_empty() {
+                return Ok(builder.push(Node { parents: &parents, ..Node::default() })?);
+            }
+            let record = Record::from_bytes(row)
+                .map_err(|cause| Tampering::Unreadable(seq.0, Arc::new(cause)))?;
+            Ok(builder.push(node_of(&record))?)
         })?;
         Ok(builder.finish()?)
     }
 }
 
-const fn node(parents: &[Seq]) -> Node<'_> {
-    Node { parents, weights: &[], event: None, is_purged: false }
+/// A record as a node: what it was made from, and under which weights or what it did to them.
+pub(crate) fn node_of(record: &Record) -> Node<'_> {
+    let Record { request, answer, parents, weights, .. } = record;
+    let plain = Node { parents, weights, event: None, is_purged: false };
+    let (Request::Adapt(adapt), Answer::Done) = (request, answer) else { return plain };
+    let event = match &adapt.change {
+        Change::Load { weights, .. } => Some(AdapterEvent::Load(*weights)),
+        Change::Unload { .. } => None,
+        // The base that it made comes first among what the host carries from then on.
+        Change::Fuse { weights: fused } => {
+            weights.first().map(|into| AdapterEvent::Fuse { weights: fused, into: *into })
+        }
+    };
+    // No model produced it: it is about the model.
+    Node { weights: &[], event, ..plain }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use custody_kernel::adapter::Name;
 use custody_kernel::id::{EntryId, Seq, SessionId};
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::ContentRef;
@@ -79,8 +80,21 @@ impl Session {
         authority: &Authority,
         alias: Option<String>,
     ) -> Result<Self, StoreError> {
+        Self::open_on(store, authority, alias, None)
+    }
+
+    /// The same, for a session whose model runs on `host`, where adapters may be loaded into it.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn open_on(
+        store: &Store,
+        authority: &Authority,
+        alias: Option<String>,
+        host: Option<Name>,
+    ) -> Result<Self, StoreError> {
         let id = SessionId::from_random(random());
-        store.ask(authority, Request::OpenSession { session: id, alias })?;
+        store.ask(authority, Request::OpenSession { session: id, alias, host })?;
         let tenant = authority.who().tenant.clone();
         Ok(Self { store: store.clone(), id, tenant, traced: Arc::default() })
     }

@@ -1,5 +1,6 @@
 //! One file per command: its arguments, and what it prints.
 
+pub(crate) mod adapter;
 pub(crate) mod cert;
 pub(crate) mod completions;
 pub(crate) mod data;

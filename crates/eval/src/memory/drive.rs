@@ -391,7 +391,7 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
             self.step.ask(owner.clone(), request, None, Vec::new())?;
         }
         for (session, opener) in self.cast.sessions.iter().zip(&self.cast.openers) {
-            let request = Request::OpenSession { session: *session, alias: None };
+            let request = Request::OpenSession { session: *session, alias: None, host: None };
             self.step.ask(Actor::Principal(opener.clone()), request, None, Vec::new())?;
         }
         Ok(())

@@ -81,7 +81,8 @@ impl Conversation {
     }
 
     fn open(&mut self, open: Open) -> Result<Map<String, Value>, Failure> {
-        let session = Session::open(&self.store, &self.authority, open.alias)?;
+        let Open { alias, host, .. } = open;
+        let session = Session::open_on(&self.store, &self.authority, alias, host)?;
         let id = session.id();
         self.sessions.insert(id, session);
         Ok(object(json!({ "session": id })))

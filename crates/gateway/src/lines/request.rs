@@ -1,6 +1,7 @@
 //! Parsing: a line into a request. Unknown operations, unknown fields and what two readers could read
 //! differently are errors.
 
+use custody_kernel::adapter::Name;
 use custody_kernel::id::{EntryId, SessionId};
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
@@ -54,6 +55,7 @@ pub(super) struct Open {
     #[serde(rename = "op")]
     _op: IgnoredAny,
     pub(super) alias: Option<String>,
+    pub(super) host: Option<Name>,
 }
 
 #[derive(Deserialize)]

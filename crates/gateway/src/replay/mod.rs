@@ -227,7 +227,8 @@ impl<'a, 'b> Player<'a, 'b> {
             return Ok(*session);
         }
         let session = SessionId::from_random(random());
-        let request = Request::OpenSession { session, alias: Some(name_of(conversation)) };
+        let request =
+            Request::OpenSession { session, alias: Some(name_of(conversation)), host: None };
         self.step.ask(Actor::Principal(self.authority.clone()), request, None, Vec::new())?;
         self.sessions.insert(conversation.clone(), session);
         self.report.sessions += 1;

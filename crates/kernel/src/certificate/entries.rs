@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::adapter::Change;
 use crate::digest::Digest;
 use crate::id::Seq;
 use crate::record::{EntryKind, Request};
@@ -80,6 +81,11 @@ impl Kind {
             | Request::Delete { .. }
             | Request::Promote { .. }
             | Request::AdoptFile { .. } => Self::MemoryWrite,
+            Request::Adapt(adapt) => match &adapt.change {
+                Change::Load { .. } => Self::AdapterLoad,
+                Change::Unload { .. } => Self::AdapterUnload,
+                Change::Fuse { .. } => Self::AdapterFuse,
+            },
             Request::Found(_)
             | Request::OpenSession { .. }
             | Request::CloseSession

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{EntryId, Seq, Timestamp};
+use crate::digest::Digest;
+use crate::id::{EntryId, IncidentId, Seq, Timestamp};
 use crate::key::Key;
 use crate::memory::item::Mode;
 use crate::route::{Stage, Undecided};
@@ -196,6 +197,13 @@ pub enum Refusal {
         /// Which.
         entry: Seq,
     },
+    /// An incident evicted these weights, and no host may load them again.
+    Evicted {
+        /// SHA-256 of them.
+        weights: Digest,
+        /// Which incident.
+        incident: IncidentId,
+    },
     /// The session has taken out as much as it may.
     BitsUsedUp {
         /// Which field was asked for.
@@ -234,7 +242,7 @@ impl Refusal {
             | Self::PolicyDenies { .. }
             | Self::NotExtractable { .. }
             | Self::BitsUsedUp { .. } => Rule::Policy,
-            Self::InQuarantine { .. } => Rule::Recovery,
+            Self::InQuarantine { .. } | Self::Evicted { .. } => Rule::Recovery,
         }
     }
 
@@ -273,6 +281,7 @@ impl Refusal {
             Self::NotExtractable { .. } => "not extractable",
             Self::BitsUsedUp { .. } => "bits used up",
             Self::InQuarantine { .. } => "in quarantine",
+            Self::Evicted { .. } => "evicted",
         }
     }
 }
@@ -382,6 +391,9 @@ impl fmt::Display for Refusal {
             }
             Self::InQuarantine { entry } => {
                 write!(f, "it depends on entry {entry}, which an incident took out; see `custody incident list`")
+            }
+            Self::Evicted { weights, incident } => {
+                write!(f, "the incident {incident} evicted the weights {weights}; no host may load them again")
             }
             Self::BitsUsedUp { field, bits, left } => {
                 write!(f, "`{field}` counts {bits} bits and this session has {left} left; go on in a new session")

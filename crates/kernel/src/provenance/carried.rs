@@ -46,17 +46,20 @@ impl Carried {
         Ok(())
     }
 
-    /// The loaded adapters `weights` become part of the model. Returns the name of the base that this makes.
+    /// The loaded adapters `weights` become part of the model. Returns the name of the base that this makes. The base
+    /// that they go into may be named among them.
     ///
     /// Equal adapters fused into an equal base make an equal one, on whatever host.
     ///
     /// # Errors
-    /// The first that is not loaded; then nothing changed.
+    /// The first that is not there; then nothing changed.
     pub fn fuse(&mut self, weights: &[Digest]) -> Result<Digest, NotLoaded> {
-        if let Some(missing) = weights.iter().find(|one| !self.loads.contains_key(one)) {
+        let is_base = |one: &&Digest| self.base == Some(**one);
+        let mut adapters = weights.iter().filter(|one| !is_base(one));
+        if let Some(missing) = adapters.clone().find(|one| !self.loads.contains_key(one)) {
             return Err(NotLoaded(*missing));
         }
-        let mut fused = weights.to_vec();
+        let mut fused: Vec<Digest> = adapters.by_ref().copied().collect();
         fused.sort_unstable();
         fused.dedup();
         let mut hash = Sha256::new().chain_update(b"custody: fused base\n");
@@ -67,6 +70,21 @@ impl Carried {
         self.base = Some(into);
         self.loads.retain(|loaded, _| fused.binary_search(loaded).is_err());
         Ok(into)
+    }
+
+    /// How many loads of `weights` are in force.
+    pub fn loads_of(&self, weights: Digest) -> u64 {
+        self.loads.get(&weights).copied().unwrap_or_default()
+    }
+
+    /// Each active adapter with how many loads of it are in force, by hash.
+    pub fn active(&self) -> impl Iterator<Item = (Digest, u64)> + '_ {
+        self.loads.iter().map(|(weights, loads)| (*weights, *loads))
+    }
+
+    /// The base that fusing made; `None` while the model is as it was shipped.
+    pub const fn base(&self) -> Option<Digest> {
+        self.base
     }
 
     /// What an entry produced now is recorded with: the fused base, if there is one, and each active adapter.

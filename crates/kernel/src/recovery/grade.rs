@@ -16,7 +16,7 @@ use crate::id::Seq;
 pub enum Reason {
     /// Its content is gone already; what derives from it is dealt with all the same.
     AlreadyPurged,
-    /// Direct evidence points to the weights that it brought into a model.
+    /// It brought weights into a model, and direct evidence points to those or to what they were trained on.
     BadWeights,
     /// Direct evidence points to it.
     DirectEvidence,
@@ -43,7 +43,8 @@ pub fn grade(
 ) -> (Action, Reason) {
     let graph = incident.closure().graph();
     let is_direct = incident.has_direct_evidence(entry);
-    let (floor, reason) = if is_direct && graph.is_adapter_event(entry) {
+    let is_bad = is_direct || is_trained_on_bad(incident, spared, entry);
+    let (floor, reason) = if is_bad && graph.is_adapter_event(entry) {
         (Action::Evict, Reason::BadWeights)
     } else if graph.is_purged(entry) {
         return (Action::None, Reason::AlreadyPurged);
@@ -58,4 +59,10 @@ pub fn grade(
         (Action::Flag, Reason::OnlySimilar)
     };
     if tier > floor { (tier, Reason::Score) } else { (floor, reason) }
+}
+
+/// Whether what an adapter was trained on is confirmed to be bad. Quarantine would leave it loaded.
+fn is_trained_on_bad(incident: &Incident<'_>, spared: &Spared, entry: Seq) -> bool {
+    let graph = incident.closure().graph();
+    graph.parents(entry).any(|parent| incident.is_confirmed(parent) && !spared.contains(parent))
 }

@@ -302,6 +302,12 @@ impl Plan {
         with.map(|planned| planned.entry).collect()
     }
 
+    /// The weights that no host may load any more, ascending: also those that no unload takes out of a model.
+    pub fn evicted(&self) -> Vec<Digest> {
+        let evicted = self.weights.iter().filter(|weights| weights.fate != Fate::Retain);
+        evicted.map(|weights| weights.weights).collect()
+    }
+
     fn counted(&self) -> Counts {
         let of = |action| count(&self.entries, |planned| planned.action == action);
         let with = |fate| count(&self.weights, |weights| weights.fate == fate);

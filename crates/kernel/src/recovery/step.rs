@@ -76,6 +76,9 @@ pub struct Applied {
     pub quarantined: Vec<Seq>,
     /// Entries whose content is destroyed.
     pub purged: Vec<Seq>,
+    /// Weights that no host may load any more, ascending. Unloading them is up to their hosts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evicted: Vec<Digest>,
 }
 
 /// Why lists of entries are refused.
@@ -90,6 +93,9 @@ pub enum ListError {
     /// Direct evidence points to it, and it is not purged.
     #[error("direct evidence points to entry {0}, so it is purged or nothing is applied")]
     BelowFloor(Seq),
+    /// Weights out of order, or named twice.
+    #[error("the weights `{0}` stand out of order or twice in the list of evicted ones")]
+    Weights(Digest),
     /// It cannot be restored.
     #[error("entry {0} is not in quarantine for this incident")]
     NotQuarantined(Seq),
@@ -149,6 +155,9 @@ impl Applied {
         for list in self.lists() {
             ascending(list)?;
         }
+        if let Some(weights) = out_of_order(&self.evicted) {
+            return Err(ListError::Weights(weights));
+        }
         let [flagged, quarantined, purged] = self.lists();
         let is_in = |list: &[Seq], entry: &Seq| list.binary_search(entry).is_ok();
         let twice = |entry: &&Seq| is_in(purged, entry) || is_in(quarantined, entry);
@@ -169,11 +178,14 @@ impl Applied {
 
 /// Checks that `list` is ascending and names nothing twice.
 pub(crate) fn ascending(list: &[Seq]) -> Result<(), ListError> {
-    let wrong = list.windows(2).find_map(|pair| match pair {
+    out_of_order(list).map_or(Ok(()), |entry| Err(ListError::Order(entry)))
+}
+
+fn out_of_order<T: PartialOrd + Copy>(list: &[T]) -> Option<T> {
+    list.windows(2).find_map(|pair| match pair {
         [one, next] if one >= next => Some(*next),
         _ => None,
-    });
-    wrong.map_or(Ok(()), |entry| Err(ListError::Order(entry)))
+    })
 }
 
 #[cfg(test)]
@@ -188,6 +200,7 @@ mod tests {
             purged: purged.iter().copied().map(Seq).collect(),
             quarantined: quarantined.iter().copied().map(Seq).collect(),
             flagged: Vec::new(),
+            evicted: Vec::new(),
             plan: Digest([0; 32]),
             text: Value::New(Digest([0; 32])),
         };

@@ -94,7 +94,8 @@ impl State {
         if !ascending || record.parents.last().is_some_and(|parent| *parent >= seq) {
             return Err(ApplyError::Parent(seq));
         }
-        if !self.can_have_been_answered(record) {
+        let weights = self.weights_of(&record.by, &record.request, &record.answer);
+        if !self.can_have_been_answered(record) || record.weights != weights {
             return Err(ApplyError::Answer(seq));
         }
         let asker = match &record.by {
@@ -189,6 +190,9 @@ impl State {
                     self.pending.contains_key(proposal) || self.asked_calls.contains_key(proposal);
                 !in_session && (refused || (done && is_waiting))
             }
+            Request::Adapt(adapt) => {
+                !in_session && (refused || (done && self.changed(adapt).is_ok()))
+            }
             Request::SetMode { .. }
             | Request::AdoptFile { .. }
             | Request::AddPrincipal(_)
@@ -265,9 +269,10 @@ impl State {
                 self.limits = genesis.limits;
                 self.principals.insert(genesis.owner.id, genesis.owner.clone());
             }
-            Request::OpenSession { session, alias } => {
-                let opened = Session::opened(who.clone(), alias.clone());
+            Request::OpenSession { session, alias, host } => {
+                let opened = Session::opened(who.clone(), alias.clone(), host.clone());
                 self.sessions.insert(*session, opened);
+                self.carry_into(*session);
             }
             Request::Approve { proposal, .. } => {
                 self.answer_call(*proposal, Standing::Approved);
@@ -297,6 +302,7 @@ impl State {
             Request::SetPolicy { version, text } => {
                 self.policy = Some(SignedPolicy { version: *version, text: text.content(entry) });
             }
+            Request::Adapt(adapt) => self.apply_adapt(adapt, record),
             Request::Recover(recover) => self.apply_recover(recover, record),
             Request::RotateLogKey(key) => self.log_key = Some(key.clone()),
             Request::AdoptLedger { .. } => self.breaks.push(entry),

@@ -1,10 +1,12 @@
 //! What is asked: who asks, for what, when, and what cannot be asked at all.
 
+use crate::digest::Digest;
 use crate::id::{IncidentId, PrincipalId, Seq, SessionId, Timestamp};
 use crate::key::Key;
 use crate::label::Channel;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Authority, Role};
+use crate::provenance::carried::NotLoaded;
 use crate::record::{EntryKind, Request};
 use crate::recovery::step::ListError;
 use crate::route::ReplayError;
@@ -92,6 +94,15 @@ pub enum AskError {
     /// Acts as a principal that is not registered, or no longer, or in another role or tenant.
     #[error("nobody registered proved to be {0} of tenant `{1}`; see `custody principal list`")]
     Unproven(Role, Tenant),
+    /// An adapter is taken away that is not there.
+    #[error(transparent)]
+    NotLoaded(#[from] NotLoaded),
+    /// A model that was fused before, and whose base is not named.
+    #[error("the model was fused before; name its base `{0}` among what is fused")]
+    BaseNotNamed(Digest),
+    /// Nothing to fuse.
+    #[error("no adapter is named; name those that are fused")]
+    NothingToFuse,
     /// No such incident.
     #[error("there is no incident `{0}`; see `custody incident list`")]
     UnknownIncident(IncidentId),

@@ -36,6 +36,7 @@ pub struct Decided {
     parents: Vec<Seq>,
     after: Option<Seq>,
     content: Option<ContentRef>,
+    weights: Vec<Digest>,
     allowed: Option<AllowedCall>,
 }
 
@@ -85,6 +86,7 @@ impl Decided {
             parents: self.parents,
             after: self.after,
             content: self.content,
+            weights: self.weights,
             advice,
         }
     }
@@ -154,9 +156,22 @@ impl State {
         };
         let Verdict { answer, label, parents, after, content, allowed } = verdict;
         let (seq, request) = (Seq(self.len()), asked.request);
+        let weights = self.weights_of(&by, &request, &answer);
         let after = after.filter(|_| answer == Answer::Done);
         let content = content.filter(|_| matches!(answer, Answer::Done | Answer::Pending { .. }));
-        Ok(Decided { seq, at, by, request, answer, label, parents, after, content, allowed })
+        Ok(Decided {
+            seq,
+            at,
+            by,
+            request,
+            answer,
+            label,
+            parents,
+            after,
+            content,
+            weights,
+            allowed,
+        })
     }
 
     /// The item that `request` changes when it is done.
@@ -193,6 +208,7 @@ impl State {
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
             | Request::SetPolicy { .. }
+            | Request::Adapt(_)
             | Request::Recover(_)
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => None,
@@ -276,6 +292,7 @@ impl State {
                 let item = self.items.get(&Namespace::shared(tenant.clone()), key);
                 Ok(Verdict { after: item.and_then(|item| item.last_change), ..verdict })
             }
+            Request::Adapt(adapt) => self.adapt(authority, adapt),
             Request::Recover(recover) => self.recover(authority, recover),
             Request::AddPrincipal(_)
             | Request::RevokePrincipal { .. }

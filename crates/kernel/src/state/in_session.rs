@@ -84,6 +84,7 @@ impl State {
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
             | Request::SetPolicy { .. }
+            | Request::Adapt(_)
             | Request::Recover(_)
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => Err(AskError::NeedsPrincipal),

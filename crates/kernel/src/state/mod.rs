@@ -3,6 +3,7 @@
 //! [`State::decide`] judges and changes nothing; [`State::commit`] takes the witness it returned and
 //! makes the record; [`State::apply`] folds a record in. Whoever holds the log can repeat all three.
 
+mod adapted;
 mod apply;
 mod asked;
 mod called;
@@ -15,6 +16,8 @@ mod routed;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use adapted::Adapted;
+pub use adapted::{Adapter, Eviction, Host};
 pub use apply::ApplyError;
 pub use asked::{Actor, AskError, Asked};
 pub use decide::Decided;
@@ -22,6 +25,7 @@ use items::Items;
 use recovered::Recovered;
 pub use recovered::{AppliedPlan, IncidentState, Mark, Standing};
 
+use crate::adapter::Name;
 use crate::context::Context;
 use crate::digest::Digest;
 use crate::id::{EntryId, PrincipalId, Seq, SessionId, StoreId, Timestamp};
@@ -42,6 +46,8 @@ pub struct Session {
     pub who: Who,
     /// The caller's own name for it.
     pub alias: Option<String>,
+    /// The host of its model, where adapters may be loaded into that.
+    pub host: Option<Name>,
     /// What its model has read.
     pub context: Context,
     /// The calls of whose output the policy lets fields be taken out, with those fields.
@@ -53,10 +59,10 @@ pub struct Session {
 }
 
 impl Session {
-    fn opened(who: Who, alias: Option<String>) -> Self {
+    fn opened(who: Who, alias: Option<String>, host: Option<Name>) -> Self {
         let context = Context::default();
         let (extractable, withheld) = (HashMap::new(), HashMap::new());
-        Self { who, alias, context, extractable, withheld, extracted_bits: 0 }
+        Self { who, alias, host, context, extractable, withheld, extracted_bits: 0 }
     }
 
     /// Bits that were taken out of outputs it did not read.
@@ -120,6 +126,7 @@ pub struct State {
     watched: BTreeMap<(Namespace, Key), Watched>,
     breaks: Vec<Seq>,
     recovered: Recovered,
+    adapted: Adapted,
 }
 
 impl State {

@@ -283,6 +283,7 @@ impl State {
                 incident.applied = Some(AppliedPlan { record: entry, plan: applied.plan });
                 incident.holds = false;
                 self.mark_applied(id, applied);
+                self.evict(id, entry, &applied.evicted);
                 self.follow_marks();
             }
             Step::Restore { entries } => {
@@ -340,9 +341,10 @@ impl State {
     /// Puts a record in quarantine that was made from a member of an incident which holds its descendants. `changed`
     /// is the item that it changed.
     pub(super) fn hold(&mut self, record: &Record, changed: Option<(Namespace, Key)>) {
+        let brought: Vec<Seq> = self.brought_to(record).collect();
         let Recovered { incidents, marks, .. } = &mut self.recovered;
         let holds = |id: &IncidentId| incidents.get(id).is_some_and(IncidentState::holds);
-        let above = record.parents.iter().filter_map(|parent| marks.get(parent));
+        let above = record.parents.iter().chain(&brought).filter_map(|parent| marks.get(parent));
         let out = above.flat_map(Standing::marks).filter(|(_, mark)| *mark >= Mark::Quarantined);
         let mut holders: Vec<IncidentId> = out.map(|(id, _)| id).filter(holds).collect();
         holders.sort_unstable();

@@ -146,7 +146,7 @@ impl Store {
 
     pub fn open(&mut self, authority: Authority, id: u8) -> SessionId {
         let session = SessionId::from_random([id; 16]);
-        let request = Request::OpenSession { session, alias: None };
+        let request = Request::OpenSession { session, alias: None, host: None };
         assert_eq!(self.ask(Actor::Principal(authority), request), Answer::Done);
         session
     }

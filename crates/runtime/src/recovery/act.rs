@@ -307,6 +307,7 @@ fn as_step(plan: &Plan, digest: Digest, text: Value) -> step::Applied {
         flagged: plan.with_action(Action::Flag),
         quarantined: plan.with_action(Action::Quarantine),
         purged,
+        evicted: plan.evicted(),
     }
 }
 

@@ -4,7 +4,6 @@
 //! looked up on the record at the moment of signing.
 
 use custody_kernel::audit::{Checkpoint, consistency_proof, inclusion_proof};
-use custody_kernel::certificate::adapters::AdapterAttestation;
 use custody_kernel::certificate::entries::{
     Action, Closure, ClosureMode, Effect, Kind, ManifestEntry, Residual, RuntimeRecovery, Spared,
     Unfinished,
@@ -38,8 +37,10 @@ use serde::{Deserialize, Serialize};
 use super::RecoveryError;
 use super::act::{recorded_plan, unreadable};
 use super::at_rest::AtRest;
+use super::attest::{attest, left_loaded};
 use super::gather::known;
 use super::search::{arrival, readable};
+use crate::adapters::adapters_of;
 use crate::clock::random;
 use crate::keys::HumanKey;
 use crate::store::{
@@ -123,8 +124,12 @@ impl Certifying<'_> {
         let mut residual = Residual::default();
         for planned in &plan.entries {
             let record = read_record(self.connection, self.ledger, planned.entry)?;
-            let left = self.left_to_do(planned, &residue);
-            let row = manifest_row(planned, &record, left.is_none());
+            let adapters = adapters_of(&record);
+            let left = self.left_to_do(planned, &residue).or_else(|| {
+                let is_evicted = planned.action == Action::Evict;
+                is_evicted.then(|| left_loaded(state, &adapters)).flatten()
+            });
+            let row = manifest_row(planned, &record, adapters, left.is_none());
             if row.done && row.action == Action::Quarantine {
                 residual.quarantined.push(row.entry);
             }
@@ -140,6 +145,7 @@ impl Certifying<'_> {
         }
         let store = state.store().ok_or(Tampering::LogKey)?;
         let policy = state.policy().map(|policy| policy.version);
+        let scores = plan.entries.iter().map(|planned| score(planned.score));
         Ok(Recovery {
             id: CertificateId::from_random(random()),
             time: now.max(state.now()),
@@ -148,8 +154,8 @@ impl Certifying<'_> {
             program: program.to_owned(),
             policy_digest: policy.unwrap_or_else(|| Policy::standard().version()),
             plan_digest: applied.plan,
+            adapter_attestation: attest(state, &rows, scores),
             runtime_recovery: RuntimeRecovery::new(closure(&plan), rows),
-            adapter_attestation: AdapterAttestation::default(),
             membership_probe: membership(report),
             risk_scores: risk_scores(&plan),
             spared: plan.spared.iter().map(spared_row).collect(),
@@ -269,10 +275,15 @@ fn closure(plan: &Plan) -> Closure {
     }
 }
 
-fn manifest_row(planned: &Planned, record: &Record, done: bool) -> ManifestEntry {
+fn manifest_row(
+    planned: &Planned,
+    record: &Record,
+    adapters: Vec<Digest>,
+    done: bool,
+) -> ManifestEntry {
     ManifestEntry {
         action: planned.action,
-        adapters: Vec::new(),
+        adapters,
         commitment: content_of(record).map(|content| content.commitment),
         done,
         entry: planned.entry,

@@ -9,6 +9,7 @@
 
 pub mod act;
 pub mod at_rest;
+mod attest;
 pub mod certify;
 mod error;
 mod gather;

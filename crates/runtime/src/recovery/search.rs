@@ -156,6 +156,9 @@ impl Searched<'_> {
             }
             Indicator::Hash(hash) => {
                 let entries = index::with_hash(self.connection, *hash)?;
+                let adapter = self.ledger.state().adapter(*hash);
+                let loads = adapter.map(|adapter| adapter.brought_by.clone()).unwrap_or_default();
+                findings.extend(loads.into_iter().map(found(Evidence::Hash)));
                 findings.extend(entries.into_iter().map(found(Evidence::Hash)));
             }
             Indicator::Text(text) => {

@@ -8,13 +8,14 @@ use std::collections::HashSet;
 
 use custody_kernel::audit::{Checkpoint, Frontier, Hash, LogName, leaf_hash, root_of};
 use custody_kernel::id::{EntryId, Seq, StoreId};
-use custody_kernel::provenance::graph::{Graph, GraphBuilder, Node};
+use custody_kernel::provenance::graph::{Graph, GraphBuilder};
 use custody_kernel::record::{Answer, LogKey, Record, Request};
 use custody_kernel::recovery::step::{Recover, Step};
 use custody_kernel::state::{Decided, State};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 
 use super::{StoreError, Tampering};
+use crate::provenance::node_of;
 
 /// The name under which log keys sign checkpoints.
 pub(crate) const LOG_KEY_NAME: &str = "custody-log";
@@ -137,7 +138,7 @@ impl Ledger {
         self.frontier.push(leaf);
         self.children.push(0);
         self.ids.insert(record.id);
-        self.graph.push(Node { parents: &record.parents, ..Node::default() })?;
+        self.graph.push(node_of(record))?;
         if let (Request::Recover(recover), Answer::Done) = (&record.request, &record.answer) {
             self.note_purged(recover);
         }

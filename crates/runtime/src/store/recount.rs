@@ -27,6 +27,7 @@ use rusqlite::Connection;
 use super::ledger::Ledger;
 use super::verify::content_of;
 use super::{Store, StoreError, Tampering, read};
+use crate::adapters::{Became, adapters_of};
 
 /// What the store says of one claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,9 +53,7 @@ pub struct Recount<'a> {
 
 const OTHER_LOG: &str = "the store's log is not the one that the certificate saw";
 const NO_CLOSURE: &str = "the closure could not be taken again";
-const NO_ADAPTERS: &str = "the record does not hold adapter loads yet";
-const NO_EVIDENCE: &str =
-    "its share of the store holds; the record does not hold its evidence or its adapters";
+const NO_EVIDENCE: &str = "its share of the store holds; the record does not hold its evidence";
 const UNRECORDED: &str = "the record does not name this certificate";
 const NO_TEXT: &str = "a text that it rests on is not kept";
 const ELSEWHERE: &str = "its content arrived with another entry";
@@ -200,8 +199,12 @@ impl Recounting<'_, '_> {
             Claim::Spared(row) => self.spared(row),
             Claim::Effect(effect) => self.effect(effect),
             Claim::Quarantined(entry) => Ok(self.marked(*entry, Mark::Quarantined)),
-            Claim::Evicted(_) | Claim::Fused(_) | Claim::StillLoaded(_) => {
-                Ok(Found::CannotTell(NO_ADAPTERS))
+            Claim::Evicted(evicted) => {
+                Ok(self.became(evicted.weights, Became::Gone(evicted.loads)))
+            }
+            Claim::Fused(fused) => Ok(self.became(fused.weights, Became::PartOf(fused.base))),
+            Claim::StillLoaded(left) => {
+                Ok(self.became(left.weights, Became::Loaded(left.loads_left)))
             }
         }
     }
@@ -277,8 +280,8 @@ impl Recounting<'_, '_> {
         if content.map(|content| content.commitment) != row.commitment {
             return Ok(Found::Fails("its content has another commitment".into()));
         }
-        if !row.adapters.is_empty() {
-            return Ok(Found::CannotTell(NO_ADAPTERS));
+        if row.adapters != adapters_of(&record) {
+            return Ok(Found::Fails("it was made under other adapters".into()));
         }
         match (row.action, row.done, content) {
             (Action::None, _, _) | (_, false, _) => Ok(Found::Holds),
@@ -293,6 +296,17 @@ impl Recounting<'_, '_> {
                 Ok(holds_if(!is_kept, || "its content is still stored".into()))
             }
         }
+    }
+
+    /// Whether weights are where the certificate says.
+    fn became(&self, weights: Digest, stated: Became) -> Found {
+        let found = Became::of(self.ledger.state(), weights);
+        holds_if(found == stated, || match found {
+            Became::Kept => "no incident evicted it".into(),
+            Became::Gone(loads) => format!("{loads} loads were unloaded and none is left"),
+            Became::PartOf(base) => format!("it is part of the base {base}"),
+            Became::Loaded(left) => format!("{left} loads are in force"),
+        })
     }
 
     /// Whether the incident's mark on an entry is still there, or one that does more.
@@ -331,7 +345,7 @@ impl Recounting<'_, '_> {
     fn contamination(&self, row: &Risk) -> Found {
         let recovery = &self.verified.certificate().recovery;
         let incident = self.ledger.state().incident(recovery.incident);
-        let Some(incident) = incident.filter(|_| row.influence.is_none()) else {
+        let Some(incident) = incident else {
             return Found::CannotTell(NO_EVIDENCE);
         };
         let of_entry = incident.findings.iter().filter(|finding| finding.entry == row.entry);

@@ -14,6 +14,7 @@ use custody_runtime::recovery::Settings;
 use serde_json::json;
 
 use super::Which;
+use super::hosts::{self, AdapterHosts};
 use super::look::{self, count_entries};
 use super::open::unlocked;
 use super::pipeline;
@@ -45,6 +46,8 @@ pub(crate) struct Apply {
     /// The digest of the plan, as `custody incident plan` printed it
     #[arg(long, value_name = "DIGEST", value_parser = digest)]
     plan: Digest,
+    #[command(flatten)]
+    hosts: AdapterHosts,
     #[command(flatten)]
     who: As,
 }
@@ -140,6 +143,7 @@ pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> 
         }
         return Ok(Outcome::Found);
     }
+    let evictions = args.hosts.evict(&store, &owner, id)?;
     let report = pipeline::finish(&store, &owner, id, &applied)?;
     if context.json {
         json_line(&json!({
@@ -148,6 +152,7 @@ pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> 
             "again": applied.again,
             "decision": applied.decision,
             "counts": applied.plan.counts,
+            "evictions": evictions,
             "report": report,
         }))?;
         return Ok(Outcome::Fine);
@@ -156,6 +161,7 @@ pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> 
         line(paint(DIM, "It was applied before; nothing was left to do but look."));
     }
     look::tell(&store, id, &applied.plan, false)?;
+    hosts::tell(&evictions);
     if let Some(report) = &report {
         pipeline::tell(report);
     }

@@ -2,6 +2,7 @@
 
 mod act;
 mod drill;
+mod hosts;
 mod look;
 mod open;
 mod pipeline;

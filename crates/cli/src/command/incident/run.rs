@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::Indicators;
 use super::act::{self, PROGRAM};
+use super::hosts::{self, AdapterHosts};
 use super::open::{self, unlocked};
 use super::{look, pipeline};
 use crate::command::memory::As;
@@ -31,6 +32,8 @@ pub(crate) struct Args {
     /// List every entry of the plan
     #[arg(long)]
     details: bool,
+    #[command(flatten)]
+    hosts: AdapterHosts,
     #[command(flatten)]
     who: As,
 }
@@ -66,6 +69,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Found);
     }
     let applied = store.apply_plan(&owner, id, digest, &Settings::default())?;
+    let evictions = args.hosts.evict(&store, &owner, id)?;
     let report = pipeline::finish(&store, &owner, id, &applied)?;
     let (file, _) = store.certify(&owner, &key, id, PROGRAM)?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.cert.json")));
@@ -78,11 +82,13 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
             "incident": id,
             "counts": plan.counts,
             "plan": digest,
+            "evictions": evictions,
             "report": report,
             "certificate": { "file": out, "digest": verified.digest() },
             "outcome": outcome,
         }))?;
     } else {
+        hosts::tell(&evictions);
         if let Some(report) = &report {
             pipeline::tell(report);
         }

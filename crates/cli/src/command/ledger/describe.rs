@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use clap::ValueEnum;
+use custody_kernel::adapter::{Adapt, Change};
 use custody_kernel::digest::Digest;
 use custody_kernel::id::{PrincipalId, SessionId};
 use custody_kernel::namespace::{Scope, Tenant};
@@ -11,7 +12,7 @@ use custody_kernel::record::{Answer, By, EntryKind, Record, Request};
 use custody_runtime::store::content_of;
 use custody_runtime::{Store, StoreError};
 
-use crate::output::excerpt;
+use crate::output::{count, excerpt};
 
 /// How many records are read at once when the log is searched.
 pub(super) const CHUNK: u64 = 512;
@@ -39,6 +40,8 @@ pub(super) enum Kind {
     Review,
     /// A session opened or closed
     Session,
+    /// An adapter loaded, unloaded or fused
+    Adapter,
     /// A step of an incident
     Recovery,
     /// Principals, limits, keys and the store itself
@@ -68,6 +71,7 @@ impl Kind {
             | Request::SetMode { .. }
             | Request::AdoptFile { .. } => Self::Review,
             Request::OpenSession { .. } | Request::CloseSession => Self::Session,
+            Request::Adapt(_) => Self::Adapter,
             Request::Recover(_) => Self::Recovery,
             Request::Found(_)
             | Request::AddPrincipal(_)
@@ -235,6 +239,7 @@ impl<'a> Names<'a> {
             | Request::RevokePrincipal { .. }
             | Request::SetLimits(_)
             | Request::SetPolicy { .. }
+            | Request::Adapt(_)
             | Request::Recover(_)
             | Request::RotateLogKey(_)
             | Request::AdoptLedger { .. } => None,
@@ -290,8 +295,9 @@ impl<'a> Names<'a> {
             }
             Request::SetLimits(_) => "set the limits".into(),
             Request::SetPolicy { version, .. } => {
-                format!("set the policy {}", policy_name(version))
+                format!("set the policy {}", beginning(version))
             }
+            Request::Adapt(adapt) => adapted(adapt),
             Request::Recover(recover) => {
                 format!("{} {}", recover.step.word(), short(&recover.incident))
             }
@@ -303,9 +309,20 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The beginning of a policy's hash.
-fn policy_name(version: &Digest) -> String {
-    version.to_string().chars().take(8).collect::<String>() + "…"
+fn adapted(adapt: &Adapt) -> String {
+    let host = excerpt(adapt.host.as_str(), 40);
+    match &adapt.change {
+        Change::Load { name, .. } => format!("load {} into {host}", excerpt(name.as_str(), 40)),
+        Change::Unload { weights } => format!("unload {} from {host}", beginning(weights)),
+        Change::Fuse { weights } => {
+            format!("fuse {} into {host}", count(weights.len() as u64, "adapter"))
+        }
+    }
+}
+
+/// The beginning of a hash.
+fn beginning(digest: &Digest) -> String {
+    digest.to_string().chars().take(8).collect::<String>() + "…"
 }
 
 /// How somebody proved who they are.

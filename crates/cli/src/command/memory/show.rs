@@ -237,6 +237,7 @@ const fn verb(request: &Request) -> &'static str {
         | Request::RevokePrincipal { .. }
         | Request::SetLimits(_)
         | Request::SetPolicy { .. }
+        | Request::Adapt(_)
         | Request::Recover(_)
         | Request::RotateLogKey(_)
         | Request::AdoptLedger { .. } => "no change",

@@ -1,0 +1,249 @@
+//! Adapters on the record: what is produced under which weights, and what an eviction means for a host.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail it")]
+
+mod common;
+
+use common::{Store, produced, write};
+use custody_kernel::adapter::{Adapt, Change, Name};
+use custody_kernel::certificate::entries::Kind;
+use custody_kernel::digest::Digest;
+use custody_kernel::id::{IncidentId, Seq, SessionId};
+use custody_kernel::label::Channel;
+use custody_kernel::memory::refusal::Refusal;
+use custody_kernel::namespace::Scope;
+use custody_kernel::principal::Authority;
+use custody_kernel::record::{Answer, EntryKind, Record, Request, Value};
+use custody_kernel::recovery::evidence::{Evidence, Finding};
+use custody_kernel::recovery::step::{Applied, Indicated, Recover, Step};
+use custody_kernel::state::{Actor, AskError, State};
+
+const A: Digest = Digest([0xa; 32]);
+const B: Digest = Digest([0xb; 32]);
+
+fn host() -> Name {
+    "vllm-1".parse().unwrap()
+}
+
+fn adapt(change: Change) -> Request {
+    Request::Adapt(Box::new(Adapt { host: host(), change }))
+}
+
+fn load(weights: Digest, made_from: Vec<Seq>) -> Request {
+    adapt(Change::Load { weights, name: "finance".parse().unwrap(), made_from })
+}
+
+fn unload(weights: Digest) -> Request {
+    adapt(Change::Unload { weights })
+}
+
+fn fuse(weights: &[Digest]) -> Request {
+    adapt(Change::Fuse { weights: weights.to_vec() })
+}
+
+/// A session on the host.
+fn open(store: &mut Store, authority: Authority, id: u8) -> SessionId {
+    let session = SessionId::from_random([id; 16]);
+    let request = Request::OpenSession { session, alias: None, host: Some(host()) };
+    assert_eq!(store.ask(Actor::Principal(authority), request), Answer::Done);
+    store.hears(session, Channel::User);
+    session
+}
+
+fn last(store: &Store) -> &Record {
+    store.log.last().unwrap()
+}
+
+/// What the model says next is recorded with these weights.
+fn speaks_under(store: &mut Store, session: SessionId) -> Vec<Digest> {
+    store.completes(session);
+    last(store).weights.clone()
+}
+
+fn writes(store: &mut Store, session: SessionId, key: &str) -> Answer {
+    let value = Value::New(Digest::of(key.as_bytes()));
+    store.ask(Actor::Session(session), write(Scope::Shared, key, value))
+}
+
+/// An incident whose plan evicts `weights`.
+fn evict(store: &mut Store, weights: &[Digest]) -> IncidentId {
+    let id = IncidentId::from_random([3; 16]);
+    let mut take = |step| {
+        let request = Request::Recover(Box::new(Recover { incident: id, step }));
+        assert_eq!(store.by_owner(request), Answer::Done);
+    };
+    let finding = Finding { entry: Seq(1), indicator: 0, by: Evidence::Hash };
+    let indicators = Value::New(Digest([1; 32]));
+    take(Step::Open(Indicated { indicators, findings: vec![finding] }));
+    take(Step::Apply(Applied {
+        plan: Digest([2; 32]),
+        text: Value::New(Digest([4; 32])),
+        flagged: vec![],
+        quarantined: vec![],
+        purged: vec![Seq(1)],
+        evicted: weights.to_vec(),
+    }));
+    id
+}
+
+/// (R10, R11, R12, R13)
+#[test]
+fn what_a_model_says_is_recorded_with_the_weights_it_carries() {
+    let (mut store, ada, plain) = Store::with_ada();
+    let session = open(&mut store, ada.token(), 2);
+    assert_eq!(speaks_under(&mut store, session), []);
+    store.by_owner(load(B, vec![]));
+    store.by_owner(load(A, vec![]));
+    assert_eq!(last(&store).weights, [A, B]);
+    assert_eq!(speaks_under(&mut store, session), [A, B]);
+    assert_eq!(speaks_under(&mut store, plain), [], "its model runs somewhere else");
+    store.by_owner(fuse(&[A]));
+    let base = last(&store).weights[0];
+    assert_eq!(speaks_under(&mut store, session), [base, B]);
+    store.by_owner(unload(B));
+    assert_eq!(speaks_under(&mut store, session), [base]);
+    store.by_owner(load(B, vec![]));
+    assert_eq!(speaks_under(&mut store, session), [base, B]);
+    store.observes(session, produced(EntryKind::ToolCall));
+    assert_eq!(last(&store).weights, [base, B]);
+    assert_eq!(writes(&mut store, session, "note"), Answer::Done);
+    assert_eq!(last(&store).weights, [base, B]);
+    store.hears(session, Channel::User);
+    assert_eq!(last(&store).weights, [], "what was said to the model is not the model's");
+}
+
+#[test]
+fn what_is_not_there_can_neither_be_unloaded_nor_fused() {
+    let (mut store, _, _) = Store::with_ada();
+    let owner = Actor::Principal(store.owner.clone());
+    let mut ask = |request| store.try_ask(owner.clone(), request);
+    assert!(matches!(ask(unload(A)), Err(AskError::NotLoaded(_))));
+    assert!(matches!(ask(fuse(&[A])), Err(AskError::NotLoaded(_))));
+    assert_eq!(ask(fuse(&[])), Err(AskError::NothingToFuse));
+    assert_eq!(ask(load(A, vec![Seq(999)])), Err(AskError::UnknownEntry(Seq(999))));
+    assert_eq!(ask(load(A, vec![])), Ok(Answer::Done));
+    assert_eq!(ask(fuse(&[A])), Ok(Answer::Done));
+    let base = store.log.last().unwrap().weights[0];
+    let mut ask = |request| store.try_ask(owner.clone(), request);
+    assert_eq!(ask(load(B, vec![])), Ok(Answer::Done));
+    assert_eq!(ask(fuse(&[B])), Err(AskError::BaseNotNamed(base)));
+    assert_eq!(ask(fuse(&[base])), Err(AskError::NothingToFuse));
+    assert_eq!(ask(fuse(&[base, B])), Ok(Answer::Done));
+}
+
+#[test]
+fn only_the_owner_says_what_a_host_carries() {
+    let (mut store, ada, session) = Store::with_ada();
+    let answer = store.ask(Actor::Principal(ada.in_person()), load(A, vec![]));
+    assert!(matches!(answer, Answer::Refused(Refusal::NeedsOwner)), "{answer:?}");
+    assert_eq!(last(&store).weights, []);
+    assert_eq!(store.state.hosts().count(), 0);
+    let in_session = store.try_ask(Actor::Session(session), load(A, vec![]));
+    assert_eq!(in_session, Err(AskError::NeedsPrincipal));
+}
+
+#[test]
+fn an_adapter_trained_on_untrusted_text_taints_whatever_its_model_says() {
+    let (mut store, ada, _) = Store::with_ada();
+    let early = open(&mut store, ada.token(), 2);
+    let web = store.hears(early, Channel::Web);
+    let before = open(&mut store, ada.token(), 3);
+    assert_eq!(writes(&mut store, before, "before"), Answer::Done);
+
+    store.by_owner(load(A, vec![web]));
+    assert_eq!((last(&store).parents.clone(), last(&store).label.is_tainted()), (vec![web], true));
+    let after = open(&mut store, ada.token(), 4);
+    for session in [before, after] {
+        let answer = writes(&mut store, session, "after");
+        assert!(matches!(answer, Answer::Refused(Refusal::Tainted { .. })), "{answer:?}");
+        store.completes(session);
+        assert!(last(&store).label.is_tainted());
+    }
+    store.by_owner(unload(A));
+    let later = open(&mut store, ada.token(), 5);
+    assert_eq!(writes(&mut store, later, "later"), Answer::Done);
+
+    store.by_owner(load(A, vec![web]));
+    store.by_owner(fuse(&[A]));
+    let fused = open(&mut store, ada.token(), 6);
+    let answer = writes(&mut store, fused, "fused");
+    assert!(matches!(answer, Answer::Refused(Refusal::Tainted { .. })), "{answer:?}");
+}
+
+#[test]
+fn evicted_weights_are_loaded_nowhere_again_and_taint_the_host_until_they_are_gone() {
+    let (mut store, ada, _) = Store::with_ada();
+    store.by_owner(load(A, vec![]));
+    let session = open(&mut store, ada.token(), 2);
+    assert_eq!(writes(&mut store, session, "before"), Answer::Done);
+    let incident = evict(&mut store, &[A]);
+    assert_eq!(store.state.loads_left(A), 1, "a host unloads, not a plan");
+    let other = open(&mut store, ada.token(), 3);
+    for session in [session, other] {
+        let answer = writes(&mut store, session, "since");
+        assert!(matches!(answer, Answer::Refused(Refusal::Tainted { .. })), "{answer:?}");
+    }
+    store.by_owner(unload(A));
+    let eviction = store.state.eviction(A).unwrap();
+    assert_eq!((eviction.incident, eviction.unloaded), (incident, 1));
+    let answer = store.by_owner(load(A, vec![]));
+    assert_eq!(answer, Answer::Refused(Refusal::Evicted { weights: A, incident }));
+    let clean = open(&mut store, ada.token(), 4);
+    assert_eq!(writes(&mut store, clean, "clean"), Answer::Done);
+}
+
+#[test]
+fn what_a_held_adapter_produces_is_held_with_it() {
+    let (mut store, ada, _) = Store::with_ada();
+    store.by_owner(load(A, vec![]));
+    let loaded = store.last_seq();
+    let session = open(&mut store, ada.token(), 2);
+    let id = IncidentId::from_random([3; 16]);
+    let finding = Finding { entry: loaded, indicator: 0, by: Evidence::Hash };
+    let indicated = Indicated { indicators: Value::New(Digest([1; 32])), findings: vec![finding] };
+    for step in [Step::Open(indicated), Step::Contain { members: vec![loaded] }] {
+        let request = Request::Recover(Box::new(Recover { incident: id, step }));
+        assert_eq!(store.by_owner(request), Answer::Done);
+    }
+    let said = store.completes(session);
+    assert!(store.state.is_out(said));
+}
+
+#[test]
+fn a_log_with_adapters_folds_and_recounts_to_the_same_state() {
+    let (mut store, ada, _) = Store::with_ada();
+    store.by_owner(load(A, vec![]));
+    let session = open(&mut store, ada.token(), 2);
+    store.completes(session);
+    store.by_owner(fuse(&[A]));
+    store.completes(session);
+    evict(&mut store, &[A]);
+    store.completes(session);
+    let (mut folded, mut recounted) = (State::default(), State::default());
+    for record in &store.log {
+        let read = Record::from_bytes(&record.to_bytes().unwrap()).unwrap();
+        assert_eq!(read, *record);
+        folded.apply(&read).unwrap();
+        recounted.recount(&read).unwrap();
+    }
+    for state in [&folded, &recounted] {
+        assert_eq!(state.state_hash(), store.state.state_hash());
+        assert_eq!(state.eviction(A), store.state.eviction(A));
+    }
+    // A record that says of other weights what it was made under is no record of this log.
+    let at = store.log.iter().rposition(|record| !record.weights.is_empty()).unwrap();
+    let mut lie = store.log[at].clone();
+    lie.weights = vec![B];
+    let mut before = State::default();
+    for record in &store.log[..at] {
+        before.apply(record).unwrap();
+    }
+    assert!(before.apply(&lie).is_err());
+}
+
+#[test]
+fn certificates_tell_loads_unloads_and_fusions_apart() {
+    assert_eq!(Kind::of(&load(A, vec![])), Kind::AdapterLoad);
+    assert_eq!(Kind::of(&unload(A)), Kind::AdapterUnload);
+    assert_eq!(Kind::of(&fuse(&[A])), Kind::AdapterFuse);
+}
