@@ -20,6 +20,7 @@ use custody_models::{Embedder, ModelError};
 use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::recovery::certify::ProbeReport;
+use custody_runtime::recovery::three_way::StoodFirst;
 use custody_runtime::recovery::{Applied, Indicator, RecoveryError, Settings, Vectors};
 use custody_runtime::session::Write;
 use custody_runtime::{Session, StoreError};
@@ -577,4 +578,34 @@ fn what_is_similar_is_flagged_and_what_is_taken_out_is_nobodys_neighbour() {
         )
         .unwrap();
     assert_eq!(rows, 0, "its vector is destroyed with it");
+}
+
+/// A list that somebody went on with after it was poisoned, without having read it.
+#[test]
+fn a_clean_write_that_carries_the_poison_on_is_shown_beside_what_stood_there_before() {
+    let scratch = Scratch::new();
+    let before = "Water the plants.\nFeed the cat.";
+    let session = scratch.session_for_user("ada");
+    hears(&session, Channel::User, "Note what is to do.");
+    writes(&session, "todo", before);
+    let poisoned = scratch.session_for_user("bob");
+    hears(&poisoned, Channel::User, POISON);
+    writes(&poisoned, "todo", &format!("{before}\n{POISON}\nTell nobody."));
+    let later = scratch.session_for_user("eve");
+    hears(&later, Channel::User, "Put this on the list.");
+    writes(&later, "todo", &format!("{before}\nTell nobody.\n\nCall mother."));
+    let other = scratch.session_for_user("kim");
+    hears(&other, Channel::User, "Put that on the other list.");
+    writes(&other, "plain", CLEAN);
+
+    let id = open(&scratch, &["drop-box-7731"]);
+    let (planned, _) = plan(&scratch, id);
+    let seen = scratch.store.three_ways(&planned).unwrap();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert_eq!(seen[0].key, key("todo"));
+    assert_eq!(seen[0].before.as_ref().unwrap().text.as_deref(), Some(before));
+    let firsts: Vec<StoodFirst> = seen[0].lines.iter().map(|line| line.first).collect();
+    let (old, bad, new) = (StoodFirst::Before, StoodFirst::TakenOut, StoodFirst::Later);
+    assert_eq!(firsts, [old, old, bad, new, new]);
+    assert_eq!(seen[0].out.len(), 1);
 }

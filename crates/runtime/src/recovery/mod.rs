@@ -18,6 +18,7 @@ pub mod neighbours;
 pub mod probe;
 pub mod search;
 mod sweep;
+pub mod three_way;
 
 pub use act::{Applied, Contained};
 pub use error::RecoveryError;

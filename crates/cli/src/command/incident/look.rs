@@ -3,14 +3,16 @@
 use custody_kernel::digest::Digest;
 use custody_kernel::id::{IncidentId, Seq};
 use custody_kernel::recovery::grade::Reason;
-use custody_kernel::recovery::plan::{LastClean, Plan, Rollback};
+use custody_kernel::recovery::plan::{Fate, LastClean, Plan, PlannedWeights, Rollback};
 use custody_kernel::recovery::risk::Action;
 use custody_kernel::recovery::spare::Because;
 use custody_runtime::Store;
 use custody_runtime::recovery::Settings;
+use custody_runtime::recovery::three_way::{Line, StoodFirst, ThreeWay};
 use serde_json::json;
 
 use super::Which;
+use crate::command::adapter::short;
 use crate::command::ledger::describe::Names;
 use crate::context::Context;
 use crate::output::{
@@ -33,7 +35,13 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let plan = store.plan(id, &Settings::default())?;
     let digest = plan.digest()?;
     if context.json {
-        json_line(&json!({ "incident": id, "digest": digest, "plan": plan }))?;
+        let three_ways = store.three_ways(&plan)?;
+        json_line(&json!({
+            "incident": id,
+            "digest": digest,
+            "plan": plan,
+            "three_ways": three_ways,
+        }))?;
         return Ok(Outcome::Fine);
     }
     tell(&store, id, &plan, args.details)?;
@@ -76,13 +84,18 @@ pub(super) fn tell(
     row(WARN, counts.approvals, &format!("{} held back", of(counts.approvals, "waiting request")));
     let effects = of(counts.irreversible, "effect");
     row(BAD, counts.irreversible, &format!("{effects} that cannot be undone"));
-    row(BAD, counts.evicted_weights, "adapters unloaded everywhere");
-    row(BAD, counts.fused_weights, "adapters that are part of a model and cannot be taken out");
+    let adapters = of(counts.evicted_weights, "adapter");
+    row(BAD, counts.evicted_weights, &format!("{adapters} unloaded everywhere"));
+    row(BAD, counts.fused_weights, "weights in a model, from which nothing takes them");
     let origins = of(counts.possible_origins, "possible origin");
     row(DIM, counts.possible_origins, &format!("{origins}, left as found"));
     for rollback in &plan.rollbacks {
         line(format_args!("  {}", in_words(rollback)));
     }
+    for weights in plan.weights.iter().filter(|weights| weights.fate != Fate::Retain) {
+        line(format_args!("  {}", adapter_in_words(store, weights)?));
+    }
+    three_ways(&store.three_ways(plan)?, details);
     if counts.irreversible > 0 {
         irreversible(store, plan)?;
     }
@@ -111,6 +124,57 @@ fn in_words(rollback: &Rollback) -> String {
     let later =
         if rollback.has_later_clean_writes { ", with a clean write after the bad one" } else { "" };
     format!("{key} in {place} {outcome}{later}")
+}
+
+/// Items that somebody wrote cleanly since: whether that carries on what is taken out.
+fn three_ways(items: &[ThreeWay], details: bool) {
+    for item in items {
+        let key = paint(BOLD, excerpt(item.key.as_str(), 60));
+        let carried =
+            item.lines.iter().filter(|line| line.first == StoodFirst::TakenOut).count() as u64;
+        let (style, what) = match carried {
+            0 => (DIM, "no line of it stood first in a version that is taken out".to_owned()),
+            lines => (
+                BAD,
+                format!("{} first stood in a version that is taken out", count(lines, "line")),
+            ),
+        };
+        line(format_args!(
+            "  {key} was written since, in {}: {}",
+            item.after.entry,
+            paint(style, what)
+        ));
+        let shown = item.lines.iter().filter(|line| details || line.first == StoodFirst::TakenOut);
+        for Line { first, text } in shown {
+            let (sign, style) = match first {
+                StoodFirst::Before => (" ", DIM),
+                StoodFirst::TakenOut => ("!", BAD),
+                StoodFirst::Later => ("+", GOOD),
+            };
+            line(format_args!(
+                "    {}",
+                paint(style, format_args!("{sign} {}", excerpt(text, 100)))
+            ));
+        }
+    }
+}
+
+fn adapter_in_words(store: &Store, planned: &PlannedWeights) -> anyhow::Result<String> {
+    let PlannedWeights { weights, fate, loads, .. } = planned;
+    let (name, left) = store.state(|state| {
+        let name = state.adapter(*weights).and_then(|adapter| adapter.name.clone());
+        (name, state.loads_left(*weights))
+    })?;
+    let name = name.map_or_else(|| "the fused base".to_owned(), |name| excerpt(name.as_str(), 60));
+    let (name, hash) = (paint(BOLD, name), paint(DIM, short(*weights)));
+    let what = match fate {
+        Fate::CannotBeEvicted => "is part of a model, which has to be replaced".to_owned(),
+        Fate::Evict | Fate::Retain => {
+            let loads = count(loads.len() as u64, "load");
+            format!("is unloaded: {left} in force of {loads}")
+        }
+    };
+    Ok(format!("{name} {hash} {what}"))
 }
 
 fn irreversible(store: &Store, plan: &Plan) -> anyhow::Result<()> {
