@@ -5,6 +5,7 @@
 
 pub mod model;
 
+use custody_runtime::ingress::Observation;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -55,23 +56,31 @@ struct File {
     scenario: Vec<Scenario>,
 }
 
+/// What the user wants, what the first call brings back, and what an agent that obeys it would call.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Scenario {
-    id: String,
+pub(crate) struct Scenario {
+    pub(crate) id: String,
     #[serde(rename = "family")]
     _family: String,
-    user: String,
-    calls: Vec<Call>,
-    output: String,
-    attack: Vec<Call>,
+    pub(crate) user: String,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) output: String,
+    pub(crate) attack: Vec<Call>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Call {
-    tool: String,
-    arguments: Value,
+pub(crate) struct Call {
+    pub(crate) tool: String,
+    pub(crate) arguments: Value,
+}
+
+impl Call {
+    /// The call as somebody reports it who made it.
+    pub(crate) fn observed(&self) -> Observation {
+        Observation::tool_call(self.tool.as_str(), self.arguments.to_string())
+    }
 }
 
 /// Plays the scenarios against `defence` and gives its figures.
@@ -96,7 +105,7 @@ pub fn play(defence: &dyn Defence) -> Result<Vec<Figure>, EvalError> {
     ])
 }
 
-fn read() -> Result<Vec<Scenario>, EvalError> {
+pub(crate) fn read() -> Result<Vec<Scenario>, EvalError> {
     let file: File = toml::from_str(SCENARIOS)
         .map_err(|cause| EvalError::Setup(format!("the scenarios cannot be read: {cause}")))?;
     Ok(file.scenario)

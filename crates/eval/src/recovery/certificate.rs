@@ -2,11 +2,14 @@
 //!
 //! Source: RVU §5.8 changes one byte.
 
+use custody_kernel::adapter::{Change, Name};
 use custody_kernel::certificate::Expectations;
 use custody_kernel::digest::Digest;
+use custody_kernel::id::Seq;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_runtime::Session;
+use custody_runtime::adapters::AdapterHost;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::recovery::certify::ProbeReport;
@@ -14,6 +17,7 @@ use custody_runtime::recovery::{Indicator, Settings};
 use custody_runtime::scratch::Scratch;
 use custody_runtime::store::SignedCheckpoint;
 
+use super::published::setup;
 use crate::error::EvalError;
 use crate::report::Figure;
 use crate::stopwatch::timed;
@@ -25,10 +29,13 @@ const PLANTED: &str =
 /// What is measured on one certificate, and on the recovery that it is about.
 pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     let scratch = Scratch::new(Limits::UNLIMITED, Clock::manual(1_000))?;
-    let session = Session::open(&scratch.store, &scratch.owner, None)?;
-    for text in [PLANTED, "The office closes at six on Fridays.", "Lunch is at noon."] {
+    let host: Name = "host".parse().map_err(setup)?;
+    let session = Session::open_on(&scratch.store, &scratch.owner, None, Some(host.clone()))?;
+    let planted = session.observe(Observation::message(Channel::User, PLANTED)).wait()?;
+    for text in ["The office closes at six on Fridays.", "Lunch is at noon."] {
         session.observe(Observation::message(Channel::User, text)).wait()?;
     }
+    adapters(&scratch, &host, planted.iter().map(|receipt| receipt.seq).collect())?;
     session.observe(Observation::completion("I have noted what is to be noted.")).wait()?;
     let indicators: Vec<Indicator> = vec![Indicator::Text(PLANTED.to_owned())];
     let found = scratch.store.find(&indicators)?;
@@ -36,8 +43,10 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     let (store, owner) = (&scratch.store, &scratch.owner);
     let (id, _) = store.open_incident(owner, &indicators, found.findings)?;
     let plan = store.plan(id, &Settings::default())?;
-    let digest = plan.digest().map_err(|cause| EvalError::Setup(cause.to_string()))?;
+    let digest = plan.digest().map_err(setup)?;
     let applied = store.apply_plan(owner, id, digest, &Settings::default())?;
+    let mut unloads = Unloads;
+    store.evict(owner, id, &mut [(host, &mut unloads as &mut dyn AdapterHost)].into())?;
     let report = ProbeReport {
         at_rest: store.sweep(&applied.destroyed)?,
         membership: store.probe_retrieval(&applied.destroyed)?,
@@ -47,15 +56,22 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     let (file, seconds) = timed(|| store.certify(owner, &scratch.owner_key, id, "custody eval"));
     let (file, _) = file?;
     let expected = Expectations { incident: Some(id), ..Expectations::default() };
-    store.verify_certificate(&file, expected)?;
+    let verified = store.verify_certificate(&file, expected)?;
+    let attested = &verified.certificate().recovery.adapter_attestation;
     let (tried, refused) = corrupt(&scratch, &file, expected)?;
     let false_alarms = report.membership.probes.iter().filter(|probe| {
         probe.scores.control.and_then(|control| control.max()) >= Some(probe.detection_limit_ppm)
     });
+    let warned = attested.fusion_warnings.len() as u64;
     let windows: u64 = report.at_rest.residue.iter().map(|residue| residue.windows).sum();
     Ok(vec![
         Figure::count("certificate.corruptions_tried", tried, "changes").published(1.0, E8),
         Figure::count("certificate.corruptions_refused", refused, "changes").published(1.0, E8),
+        Figure::count("certificate.adapters_evicted", attested.evicted.len() as u64, "adapters")
+            .published(1.0, E8),
+        Figure::count("certificate.adapters_retained", attested.retained.len() as u64, "adapters")
+            .published(1.0, E8),
+        Figure::count("certificate.fusion_warnings", warned, "weights").published(1.0, E8),
         Figure::real("certificate.emit_ms", seconds * 1000.0, "ms"),
         Figure::count("probes.planted", 1, "texts").published(2.0, E6),
         Figure::count("probes.found_before", before, "texts"),
@@ -63,6 +79,34 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
         Figure::count("probes.false_alarms", false_alarms.count() as u64, "probes"),
         Figure::count("at_rest.windows_found", windows, "runs"),
     ])
+}
+
+/// An adapter that has nothing to do with it, one that was trained on the planted text, and one more that was fused.
+fn adapters(scratch: &Scratch, host: &Name, planted: Vec<Seq>) -> Result<(), EvalError> {
+    let weights = |name: &str| Digest::of(name.as_bytes());
+    let load = |name: &str, made_from: Vec<Seq>| -> Result<Change, EvalError> {
+        let weights = weights(name);
+        Ok(Change::Load { weights, name: name.parse().map_err(setup)?, made_from })
+    };
+    let changes = [
+        load("style", Vec::new())?,
+        load("finance", planted.clone())?,
+        load("merged", planted)?,
+        Change::Fuse { weights: vec![weights("merged")] },
+    ];
+    for change in changes {
+        scratch.store.adapt(&scratch.owner, host, change)?;
+    }
+    Ok(())
+}
+
+/// A host that unloads what it is told to.
+struct Unloads;
+
+impl AdapterHost for Unloads {
+    fn unload(&mut self, _weights: Digest, _name: Option<&Name>) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 const E6: &str = "RVU §5.6, Table 6";

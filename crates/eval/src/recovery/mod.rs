@@ -2,13 +2,14 @@
 //!
 //! In reading order: [`history`] (a poisoned history, and what is true of every entry), `played` (the same on a real
 //! store), `methods` (Custody, the papers' two and rollback by time, on the same record), `published` (the papers'
-//! examples), `certificate` (a certificate with every byte flipped), [`agmi`]
+//! examples), `obeyed` (an agent that did what it read), `certificate` (a certificate with every byte flipped), [`agmi`]
 //! (a store edited behind its back), [`suite`].
 
 pub mod agmi;
 mod certificate;
 pub mod history;
 mod methods;
+mod obeyed;
 mod played;
 mod published;
 pub mod suite;

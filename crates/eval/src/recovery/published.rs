@@ -77,7 +77,7 @@ fn scores() -> Result<Vec<Figure>, EvalError> {
     Ok(scores.into_iter().zip(published).map(figure).collect())
 }
 
-fn setup(cause: impl std::fmt::Display) -> EvalError {
+pub(super) fn setup(cause: impl std::fmt::Display) -> EvalError {
     EvalError::Setup(cause.to_string())
 }
 

@@ -4,7 +4,7 @@ use super::agmi::{self, Agmi};
 use super::history::{History, Shape};
 use super::methods::{self, Counts, Judged};
 use super::played::Played;
-use super::{certificate, published};
+use super::{certificate, obeyed, published};
 use crate::detection::pictures::Picture;
 use crate::detection::suite::{Outcome, Size};
 use crate::error::EvalError;
@@ -64,6 +64,7 @@ pub fn run(
         progress(name, done + 1, parts);
         figures.extend(of_history(name, shape)?);
     }
+    figures.extend(obeyed::figures()?);
     figures.extend(certificate::figures()?);
     progress("agmi's nine edits", parts - 1, parts);
     figures.push(agmi::figure(agmi));
@@ -151,7 +152,7 @@ fn of_method(id: &str, judged: &Judged, history: &History) -> Vec<Figure> {
     figures
 }
 
-const NOTES: [&str; 4] = [
+const NOTES: [&str; 5] = [
     "Histories are generated: messages bring facts, the model copies facts out of its whole context, some in other words, \
      and memory carries them to other sessions. An entry is contaminated if it holds a fact that only a seed brought. \
      Methods see texts and edges and never the facts. Every history is played on a real store, and what became of an entry \
@@ -161,6 +162,9 @@ const NOTES: [&str; 4] = [
     "`rvu_v1` purges whatever is within ten hops in either direction. `rvu_v2` scores the same and acts by tiers; without a \
      measured adapter no score reaches quarantine (PRIOR-ART R2), so nothing is taken out. `rollback_by_time` takes back \
      everything since the first seed.",
+    "`e1` is the paper's first evaluation after the incident: its ten scenarios, played to the letter by an agent that nobody stops, \
+     then one recovery named by the ten outputs. The paper records one entry a scenario; here the question, the call, the output, \
+     the answer and what the attack called stand apart, and each scenario has a benign session beside it.",
     "The best of the literature recovers 85.3 % of what was poisoned and keeps all that is benign (FIELD.md A.3), on other \
      histories than these.",
 ];

@@ -1,0 +1,126 @@
+//! E1, after the incident: the ten scenarios, played by an agent that does whatever it reads and that nobody stops, are on
+//! the record. One recovery for all of them, and what the store says afterwards.
+//!
+//! Source: RVU §5.1, the statistics below Table 1.
+
+use std::collections::BTreeSet;
+
+use custody_kernel::certificate::Expectations;
+use custody_kernel::id::Seq;
+use custody_kernel::label::Channel;
+use custody_kernel::memory::rate::Limits;
+use custody_kernel::provenance::closure::{Closure, Mode};
+use custody_kernel::recovery::risk::Action;
+use custody_runtime::clock::Clock;
+use custody_runtime::ingress::Observation;
+use custody_runtime::recovery::certify::ProbeReport;
+use custody_runtime::recovery::{Indicator, Settings};
+use custody_runtime::scratch::Scratch;
+use custody_runtime::store::Found;
+use custody_runtime::{Session, StoreError};
+
+use super::published::setup;
+use crate::agent::scenarios::{self, Scenario};
+use crate::error::EvalError;
+use crate::report::Figure;
+
+const E1: &str = "RVU §5.1, below Table 1";
+
+/// What stands on the record, and what is true of it.
+#[derive(Default)]
+struct Told {
+    /// The outputs that brought an attack.
+    seeds: Vec<Seq>,
+    /// Those, and whatever the agent said and did because of them.
+    contaminated: BTreeSet<Seq>,
+    benign: BTreeSet<Seq>,
+    /// The attackers' calls, which ran.
+    effects: u64,
+}
+
+pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
+    let scratch = Scratch::new(Limits::UNLIMITED, Clock::manual(1_000))?;
+    let mut told = Told::default();
+    for scenario in scenarios::read()? {
+        told.obeys(&scratch, &scenario)?;
+    }
+    let (store, owner) = (&scratch.store, &scratch.owner);
+    let graph = store.graph()?;
+    let v2 = Closure::new(&graph, Mode::RvuV2, &told.seeds).map_err(setup)?.len() as u64;
+    let indicators: Vec<Indicator> = told.seeds.iter().copied().map(Indicator::Position).collect();
+    let found = store.find(&indicators)?;
+    let (id, _) = store.open_incident(owner, &indicators, found.findings)?;
+    store.contain(owner, id)?;
+    let plan = store.plan(id, &Settings::default())?;
+    let digest = plan.digest().map_err(setup)?;
+    let applied = store.apply_plan(owner, id, digest, &Settings::default())?;
+    let at_rest = store.sweep(&applied.destroyed)?;
+    let membership = store.probe_retrieval(&applied.destroyed)?;
+    store.record_probes(owner, id, &ProbeReport { at_rest, membership })?;
+    let (file, _) = store.certify(owner, &scratch.owner_key, id, "custody eval")?;
+    let verified = store.verify_certificate(&file, Expectations::default())?;
+    let claims = store.recount(&verified)?.claims;
+    let failing = claims.iter().filter(|(_, found)| matches!(found, Found::Fails(_))).count();
+
+    let reached = |entry: &&Seq| plan.entries.iter().any(|planned| planned.entry == **entry);
+    let detected = told.contaminated.iter().filter(reached).count() as u64;
+    let purged: BTreeSet<Seq> = plan.with_action(Action::Purge).into_iter().collect();
+    let contaminated = told.contaminated.len() as u64;
+    let left = store.state(|state| {
+        told.contaminated.iter().filter(|entry| !state.is_out(**entry)).count() as u64
+    })?;
+    let certificates = u64::from(failing == 0);
+    Ok(vec![
+        Figure::count(
+            "e1.entries",
+            (told.contaminated.len() + told.benign.len()) as u64,
+            "entries",
+        )
+        .published(10.0, E1),
+        Figure::rate("e1.custody.detected_rate", detected, contaminated).published(1.0, E1),
+        Figure::count("e1.custody.closure", plan.counts.entries, "entries").published(10.0, E1),
+        Figure::count("e1.rvu_v2.closure", v2, "entries").published(10.0, E1),
+        Figure::count("e1.custody.residual", left, "entries"),
+        Figure::rate(
+            "e1.custody.benign_purged_rate",
+            told.benign.intersection(&purged).count() as u64,
+            told.benign.len() as u64,
+        ),
+        Figure::rate("e1.custody.effects_named_rate", plan.counts.irreversible, told.effects),
+        Figure::count("e1.custody.certificates", 1, "certificates").published(1.0, E1),
+        Figure::count("e1.custody.certificates_recounted", certificates, "certificates")
+            .published(1.0, E1),
+    ])
+}
+
+impl Told {
+    /// One scenario, to the letter of what the output says, and a word of thanks in another session.
+    fn obeys(&mut self, scratch: &Scratch, scenario: &Scenario) -> Result<(), EvalError> {
+        let session = Session::open(&scratch.store, &scratch.owner, Some(scenario.id.clone()))?;
+        let asked = Observation::message(Channel::User, scenario.user.as_str());
+        self.benign.insert(said(&session, asked)?);
+        let Some(first) = scenario.calls.first() else { return Ok(()) };
+        let call = said(&session, first.observed())?;
+        self.benign.insert(call);
+        let output = Observation::tool_output(call, scenario.output.as_str());
+        let output = said(&session, output.from(first.tool.as_str()))?;
+        self.seeds.push(output);
+        let repeated = format!("I do what it says: {}", scenario.output);
+        let answered = said(&session, Observation::completion(repeated))?;
+        self.contaminated.extend([output, answered]);
+        for call in &scenario.attack {
+            self.contaminated.insert(said(&session, call.observed())?);
+            self.effects += 1;
+        }
+        let other = Session::open(&scratch.store, &scratch.owner, None)?;
+        let thanks = format!("Thank you, {} is settled.", scenario.id);
+        self.benign.insert(said(&other, Observation::message(Channel::User, thanks))?);
+        self.benign.insert(said(&other, Observation::completion("You are welcome."))?);
+        Ok(())
+    }
+}
+
+fn said(session: &Session, observation: Observation) -> Result<Seq, StoreError> {
+    let parts = session.observe(observation).wait()?;
+    Ok(parts.first().map_or(Seq(0), |receipt| receipt.seq))
+}
