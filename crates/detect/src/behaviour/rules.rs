@@ -8,7 +8,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use base64ct::{Base64Unpadded, Base64UrlUnpadded, Encoding as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use crate::finding::{Finding, Severity, View};
 use crate::normalise::{Offsets, TextTooLong, encoded_parts, normalise, unescape};
@@ -174,8 +175,8 @@ fn leak(
     let bytes = needle.as_bytes();
     let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let forms = [
-        (Base64Unpadded::encode_string(bytes), View::Base64),
-        (Base64UrlUnpadded::encode_string(bytes), View::Base64),
+        (STANDARD_NO_PAD.encode(bytes), View::Base64),
+        (URL_SAFE_NO_PAD.encode(bytes), View::Base64),
         (hex, View::Hex),
     ];
     let lower = answer.to_ascii_lowercase();

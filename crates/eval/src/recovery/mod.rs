@@ -2,8 +2,8 @@
 //!
 //! In reading order: [`history`] (a poisoned history, and what is true of every entry), `played` (the same on a real
 //! store), `methods` (Custody, the papers' two and rollback by time, on the same record), `published` (the papers'
-//! examples), `obeyed` (an agent that did what it read), `certificate` (a certificate with every byte flipped), [`agmi`]
-//! (a store edited behind its back), [`suite`].
+//! examples), `obeyed` (an agent that did what it read), `certificate` (a certificate with every byte flipped),
+//! [`agmi`] (a store edited behind its back), [`suite`].
 
 pub mod agmi;
 mod certificate;

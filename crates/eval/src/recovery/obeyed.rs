@@ -1,5 +1,5 @@
-//! E1, after the incident: the ten scenarios, played by an agent that does whatever it reads and that nobody stops, are on
-//! the record. One recovery for all of them, and what the store says afterwards.
+//! E1, after the incident: the ten scenarios, played by an agent that does whatever it reads and that nobody stops,
+//! are on the record. One recovery for all of them, and what the store says afterwards.
 //!
 //! Source: RVU §5.1, the statistics below Table 1.
 

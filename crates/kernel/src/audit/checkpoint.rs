@@ -12,7 +12,8 @@
 
 use std::fmt;
 
-use base64ct::{Base64, Encoding};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use sha2::{Digest, Sha256};
 
@@ -132,7 +133,7 @@ impl Checkpoint {
     }
 
     fn text(&self) -> String {
-        format!("{}\n{}\n{}\n", self.origin, self.size, Base64::encode_string(&self.root))
+        format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(&self.root))
     }
 
     fn parse(text: &str) -> Result<Checkpoint, CheckpointError> {
@@ -140,7 +141,7 @@ impl Checkpoint {
         let [origin, size, root, ""] = text.split('\n').collect::<Vec<_>>()[..] else {
             return Err(malformed("text"));
         };
-        let decoded = Base64::decode_vec(root).ok().and_then(|bytes| bytes.try_into().ok());
+        let decoded = STANDARD.decode(root).ok().and_then(|bytes| bytes.try_into().ok());
         let checkpoint = Checkpoint {
             origin: LogName::new(origin)?,
             size: size.parse().map_err(|_| malformed("size"))?,
@@ -157,14 +158,14 @@ impl Checkpoint {
 pub fn vkey(key_name: &LogName, key: &VerifyingKey) -> String {
     let id = hex::encode(key_id(key_name, key));
     let typed_key = [&[ED25519], key.as_bytes().as_slice()].concat();
-    format!("{key_name}+{id}+{}", Base64::encode_string(&typed_key))
+    format!("{key_name}+{id}+{}", STANDARD.encode(&typed_key))
 }
 
 /// Signs a text that ends in a newline.
 fn sign_note(text: &str, signer: &SigningKey, key_name: &LogName) -> String {
     let id = key_id(key_name, &signer.verifying_key());
     let signature = signer.sign(text.as_bytes()).to_bytes();
-    let blob = Base64::encode_string(&[id.as_slice(), &signature].concat());
+    let blob = STANDARD.encode(&[id.as_slice(), &signature].concat());
     format!("{text}\n{SIGNATURE_LINE}{key_name} {blob}\n")
 }
 
@@ -203,7 +204,7 @@ fn open_note<'note>(
 /// The key name, key id and signature on one line: `— name base64(id ‖ signature)`.
 fn parse_signature(line: &str) -> Option<(&str, [u8; 4], Vec<u8>)> {
     let (name, blob) = line.strip_prefix(SIGNATURE_LINE)?.split_once(' ')?;
-    let blob = Base64::decode_vec(blob).ok()?;
+    let blob = STANDARD.decode(blob).ok()?;
     let (id, signature) = blob.split_first_chunk()?;
     (is_name(name) && !signature.is_empty()).then(|| (name, *id, signature.to_vec()))
 }
@@ -415,7 +416,7 @@ xcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcU=
              SNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n"
         );
         let published = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
-        let typed_key = Base64::decode_vec(published.rsplit_once('+').unwrap().1).unwrap();
+        let typed_key = STANDARD.decode(published.rsplit_once('+').unwrap().1).unwrap();
         let key = VerifyingKey::from_bytes(typed_key[1..].try_into().unwrap()).unwrap();
         assert_eq!(vkey(&name("PeterNeumann"), &key), published);
         assert_eq!(open_note(&note, &name("PeterNeumann"), &key), Ok(text));

@@ -4,7 +4,8 @@
 
 use std::borrow::Cow;
 
-use base64ct::{Base64, Encoding};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde::Deserialize;
 
@@ -52,8 +53,8 @@ pub fn signing_bytes(payload: &[u8]) -> Vec<u8> {
 /// Signs a payload. Returns the file.
 pub(super) fn seal(payload: &str, key: &SigningKey) -> Result<Vec<u8>, CertificateError> {
     let signature = key.sign(&signing_bytes(payload.as_bytes())).to_bytes();
-    let payload = Base64::encode_string(payload.as_bytes());
-    let file = render(&payload, &key_id(&key.verifying_key()), &Base64::encode_string(&signature));
+    let payload = STANDARD.encode(payload.as_bytes());
+    let file = render(&payload, &key_id(&key.verifying_key()), &STANDARD.encode(&signature));
     if file.len() > MAX_BYTES {
         return Err(CertificateError::TooLarge { bytes: file.len() });
     }
@@ -68,7 +69,8 @@ pub(super) fn open(file: &[u8], key: &VerifyingKey) -> Result<Vec<u8>, Certifica
         return Err(CertificateError::OtherKey { found: sealed.key_id().to_owned(), expected });
     }
     let payload = sealed.payload()?;
-    let signature = Base64::decode_vec(&sealed.signed.sig)
+    let signature = STANDARD
+        .decode(sealed.signed.sig.as_bytes())
         .ok()
         .and_then(|bytes| Signature::from_slice(&bytes).ok())
         .ok_or(CertificateError::Base64 { field: "sig" })?;
@@ -114,7 +116,9 @@ impl<'a> Sealed<'a> {
             return Err(CertificateError::NotCanonical { part: Part::Envelope });
         }
         // The decoder takes one spelling only: padding must be there and unused bits must be zero.
-        Base64::decode_vec(&self.payload).map_err(|_| CertificateError::Base64 { field: "payload" })
+        STANDARD
+            .decode(self.payload.as_bytes())
+            .map_err(|_| CertificateError::Base64 { field: "payload" })
     }
 }
 

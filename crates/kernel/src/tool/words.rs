@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use base64ct::{Base64Unpadded, Base64UrlUnpadded, Encoding as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
@@ -233,9 +234,9 @@ fn hex_decoded(run: &str) -> Option<String> {
 /// `run` has no padding left.
 fn base64_decoded(run: &str) -> Option<String> {
     let bytes = if run.contains(['-', '_']) {
-        Base64UrlUnpadded::decode_vec(run)
+        URL_SAFE_NO_PAD.decode(run)
     } else {
-        Base64Unpadded::decode_vec(run)
+        STANDARD_NO_PAD.decode(run)
     };
     bytes.ok().and_then(readable)
 }

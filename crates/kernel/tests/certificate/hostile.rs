@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use base64ct::{Base64, Encoding};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use custody_kernel::certificate::adapters::AdapterAttestation;
 use custody_kernel::certificate::entries::{Closure, Residual, RuntimeRecovery};
 use custody_kernel::certificate::probe::MembershipProbe;
@@ -178,8 +179,8 @@ fn nothing_that_the_owner_did_not_sign_is_read() {
     let text = String::from_utf8(signed).unwrap();
     for (label, mutant, _) in mutants(&statement) {
         let mutant = mutant.as_bytes();
-        let unsigned = text
-            .replace(&Base64::encode_string(statement.as_bytes()), &Base64::encode_string(mutant));
+        let unsigned =
+            text.replace(&STANDARD.encode(statement.as_bytes()), &STANDARD.encode(mutant));
         assert_refused(&label, unsigned.as_bytes(), &["Signature"]);
         assert_refused(&label, &envelope(mutant, &stranger(), &owner_key()), &["Signature"]);
         assert_refused(&label, &envelope(mutant, &stranger(), &stranger()), &["OtherKey"]);
@@ -323,7 +324,7 @@ fn every_change_of_the_envelope_has_its_reason() {
         ("an empty signature", replace(sig, ""), "Base64"),
         ("a signature cut short", replace(sig, &sig[..84]), "Base64"),
         ("a signature without padding", replace(sig, sig.trim_end_matches('=')), "Base64"),
-        ("a signature of zeros", replace(sig, &Base64::encode_string(&[0; 64])), "Signature"),
+        ("a signature of zeros", replace(sig, &STANDARD.encode(&[0; 64])), "Signature"),
         ("an empty payload", replace(payload, ""), "Signature"),
         ("a payload in the alphabet of addresses", replace(payload, "-_-_"), "Base64"),
         (
@@ -417,7 +418,7 @@ fn a_key_of_small_order_verifies_nothing() {
     let text = text.replace(&owner, &key_id(&key));
     let at = text.find("\"sig\":\"").unwrap() + 7;
     let zero = [point.as_slice(), &[0; 32]].concat();
-    let forged = format!("{}{}{}", &text[..at], Base64::encode_string(&zero), &text[at + 88..]);
+    let forged = format!("{}{}{}", &text[..at], STANDARD.encode(&zero), &text[at + 88..]);
     let signature = Signature::from_slice(&zero).unwrap();
     let signed = signing_bytes(statement.as_bytes());
     assert!(key.verify(&signed, &signature).is_ok(), "the trap is one");

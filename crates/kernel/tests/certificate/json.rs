@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use base64ct::{Base64, Encoding};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use custody_kernel::certificate::{PAYLOAD_TYPE, key_id, signing_bytes};
 use ed25519_dalek::{Signer, SigningKey};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -125,7 +126,7 @@ impl<'de> Visitor<'de> for Reader {
 pub(crate) fn payload(file: &[u8]) -> String {
     let envelope: Value = serde_json::from_slice(file).expect("an envelope");
     let payload = envelope["payload"].as_str().expect("a payload");
-    String::from_utf8(Base64::decode_vec(payload).expect("base64")).expect("text")
+    String::from_utf8(STANDARD.decode(payload).expect("base64")).expect("text")
 }
 
 /// A file with this payload, signed by `signer` under the name of `named`.
@@ -133,9 +134,9 @@ pub(crate) fn envelope(payload: &[u8], signer: &SigningKey, named: &SigningKey) 
     let signature = signer.sign(&signing_bytes(payload)).to_bytes();
     format!(
         r#"{{"payload":"{}","payloadType":"{PAYLOAD_TYPE}","signatures":[{{"keyid":"{}","sig":"{}"}}]}}"#,
-        Base64::encode_string(payload),
+        STANDARD.encode(payload),
         key_id(&named.verifying_key()),
-        Base64::encode_string(&signature),
+        STANDARD.encode(&signature),
     )
     .into_bytes()
 }

@@ -1,5 +1,5 @@
-//! Three-way views: items that were written cleanly after they were poisoned. A rollback keeps what was written since, so
-//! somebody has to look whether that carries on what is taken out.
+//! Three-way views: items that were written cleanly after they were poisoned. A rollback keeps what was written since,
+//! so somebody has to look whether that carries on what is taken out.
 
 use std::collections::HashSet;
 

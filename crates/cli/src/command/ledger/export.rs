@@ -4,7 +4,8 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
-use base64ct::{Base64, Encoding};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use custody_kernel::audit::{Frontier, leaf_hash};
 use custody_kernel::record::Record;
 use custody_runtime::Store;
@@ -113,7 +114,7 @@ fn write_with_content(
     if let Some(content) = kept_content(store, record)? {
         let content = match std::str::from_utf8(&content) {
             Ok(text) => json!({ "utf8": text }),
-            Err(_) => json!({ "base64": Base64::encode_string(&content) }),
+            Err(_) => json!({ "base64": STANDARD.encode(&content) }),
         };
         write!(out, ",\"content\":{content}")?;
     }
