@@ -219,6 +219,21 @@ fn evidence_that_comes_later_is_applied_on_top() {
     scratch.store.verify().unwrap();
 }
 
+/// The cause: the indicators of an incident are in no index, and were taken out of it all the same.
+#[test]
+fn an_incident_whose_indicators_are_older_than_the_last_search_is_applied() {
+    let scratch = Scratch::new();
+    let session = scratch.session_for_user("ada");
+    hears(&session, Channel::User, POISON);
+    let id = open(&scratch, &[POISON]);
+    assert_eq!(scratch.store.find(&[indicator(POISON)]).unwrap().findings.len(), 1);
+    apply(&scratch, id);
+    hears(&session, Channel::User, CLEAN);
+    assert_eq!(scratch.store.find(&[indicator(CLEAN)]).unwrap().findings.len(), 1);
+    let check = "INSERT INTO texts (texts) VALUES ('integrity-check')";
+    scratch.raw().execute(check, []).unwrap();
+}
+
 /// (R16)
 #[test]
 fn no_character_of_an_indicator_means_anything_but_itself() {
