@@ -59,6 +59,29 @@ fn the_drill_needs_nothing_and_ends_well() {
 }
 
 #[test]
+fn a_model_that_gives_no_answer_is_said_and_is_no_pass() {
+    let home = Home::new();
+    let told = alone(&home, "incident drill").expect(0).stdout;
+    assert!(told.contains("no model was asked: name one"), "{told}");
+    assert!(told.contains("before the recovery, 3 of 3 got the text"), "{told}");
+    let recording = home.path().join("none.jsonl");
+    std::fs::write(&recording, "").unwrap();
+    let transcript = home.path().join("asked.jsonl");
+    let (from, to) = (recording.to_str().unwrap(), transcript.to_str().unwrap());
+    let args = ["incident", "drill", "--recording", from, "--transcript", to];
+    let told = home.alone(&args).expect(1).stdout;
+    for part in ["INCONCLUSIVE", "incomplete", "probes inconclusive", "no recorded answer"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let asked = std::fs::read_to_string(&transcript).unwrap();
+    assert!(asked.lines().count() >= 4 && asked.contains("Norden"), "{asked}");
+    home.alone(&args).expect(2).refused("asked.jsonl");
+    let bare = ["incident", "drill", "--transcript", "other.jsonl"];
+    home.alone(&bare).expect(2).refused("without a model there is no transcript");
+    alone(&home, "incident drill --asked-about 0").expect(2).refused("from 1 to 200");
+}
+
+#[test]
 fn from_a_phrase_to_a_certificate_in_one_call() {
     let home = poisoned();
     assert!(payments(&home).contains(PHRASE));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use custody_detect::TransformerFiles;
 use custody_detect::screen::Screener;
+use custody_kernel::digest::Digest;
 use custody_models::{Embedder, Encoder, SentenceEmbedder, Tokenizer};
 
 use crate::context::Context;
@@ -108,4 +109,11 @@ pub(crate) fn base(context: &Context) -> anyhow::Result<(Encoder, Arc<Tokenizer>
     let encoder = Encoder::open(&files.dir)?;
     let tokenizer = Tokenizer::open(&files.path("tokenizer.json"))?;
     Ok((encoder, Arc::new(tokenizer)))
+}
+
+/// The embedder over the base model, with the name that its vectors are kept under.
+pub(crate) fn embedder(context: &Context) -> anyhow::Result<(SentenceEmbedder, Digest)> {
+    let (encoder, tokenizer) = base(context)?;
+    let model = Digest::of(encoder.digest().as_bytes());
+    Ok((SentenceEmbedder::new(Arc::new(encoder), tokenizer)?, model))
 }

@@ -24,13 +24,15 @@ pub enum ProbeKind {
     Retrieval,
 }
 
-/// How much of a removed text an answer holds, by several measures. What was not measured is `None`.
+/// How much of a removed text an answer holds, by several measures, of the piece of it that it holds most of. What the
+/// question says, and what trusted texts said before, is not looked for. What was not measured is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scores {
-    /// Cosine of the embeddings, 0 where it is negative.
+    /// How much nearer its embedding is than that of the question or of any harmless text, of the whole way to the same
+    /// text: 0 at a cosine of 0.5 or of theirs, if that is higher.
     pub embedding_ppm: Option<Ppm>,
-    /// Longest common run of characters, as a share of the text.
+    /// Longest common run of characters, as a share of 48 of them at most.
     pub longest_run_ppm: Option<Ppm>,
     /// Share of its n-grams.
     pub ngrams_ppm: Option<Ppm>,
@@ -93,7 +95,7 @@ pub struct Probe {
     pub scores: Runs,
     /// The entry whose text is looked for.
     pub target: Seq,
-    /// The commitment of what was asked and answered, where it was kept.
+    /// The salted commitment of what was asked and answered, where it was kept.
     pub transcript: Option<Digest>,
     /// What it found.
     pub verdict: Verdict,

@@ -202,6 +202,14 @@ impl Store {
         })
     }
 
+    /// The texts that applying `plan` would destroy, to prepare probes for them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn to_destroy(&self, id: IncidentId, plan: &Plan) -> Result<Vec<Destroyed>, StoreError> {
+        self.read(|connection, ledger| destroyed(connection, ledger, id, plan))
+    }
+
     /// Takes entries out of quarantine. By the owner, or by a reviewer for what is their tenant's.
     ///
     /// # Errors

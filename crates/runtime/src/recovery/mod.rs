@@ -3,7 +3,7 @@
 //! The kernel says what an incident reached and what is to be done; this module finds, reads, destroys and looks
 //! again. In reading order: [`indicator`] (what an operator types), [`search`] (what it finds), `gather` (what a plan
 //! has to know), [`act`] (open, contain, apply, restore), `sweep` (nothing is left on the disk), [`at_rest`] (and the
-//! search that says so), [`certify`] (the certificate).
+//! search that says so), [`probe`] (nor does it come back), [`certify`] (the certificate).
 //!
 //! Source: RVU §3; DESIGN section 3, Plan and actions.
 
@@ -25,4 +25,5 @@ pub use error::RecoveryError;
 pub use gather::Settings;
 pub use indicator::Indicator;
 pub use neighbours::Vectors;
+pub use probe::Ways;
 pub use search::{Found, Hits};

@@ -75,6 +75,14 @@ impl Store {
         Ok(())
     }
 
+    /// How many texts have no vector of this model yet.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(super) fn vectors_missing(&self, model: Digest) -> Result<u64, StoreError> {
+        self.read(|connection, ledger| Ok(missing(connection, ledger, model)?.len() as u64))
+    }
+
     /// The texts of `tenant` that anybody there can retrieve and that are at least as near to `text` as `least`.
     /// What is in quarantine is not among them. Exact; linear in the tenant's vectors.
     ///
@@ -111,12 +119,12 @@ impl Store {
     }
 }
 
-fn embed(vectors: Vectors<'_>, text: &str) -> Result<Vec<f32>, StoreError> {
+pub(super) fn embed(vectors: Vectors<'_>, text: &str) -> Result<Vec<f32>, StoreError> {
     let made = vectors.embedder.embed(&[text]).map_err(failed)?;
     Ok(made.into_iter().next().unwrap_or_default())
 }
 
-fn failed(cause: custody_models::ModelError) -> StoreError {
+pub(super) fn failed(cause: custody_models::ModelError) -> StoreError {
     RecoveryError::Similarity(Box::new(cause)).into()
 }
 
@@ -157,7 +165,7 @@ fn texts(
     Ok(found)
 }
 
-fn scan(
+pub(super) fn scan(
     connection: &Connection,
     ledger: &Ledger,
     model: Digest,

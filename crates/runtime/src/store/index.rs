@@ -82,21 +82,37 @@ pub(crate) fn may_contain(
     connection: &Connection,
     text: &str,
 ) -> Result<Option<Vec<Seq>>, StoreError> {
-    let chosen = rarest_trigrams(text);
-    if chosen.is_empty() {
-        return Ok(None);
-    }
-    let quoted: Vec<String> =
-        chosen.iter().map(|trigram| format!("\"{}\"", trigram.replace('"', "\"\""))).collect();
-    let mut select =
-        connection.prepare_cached("SELECT rowid FROM texts WHERE texts MATCH ?1 ORDER BY rowid")?;
-    let rows = select.query_map([quoted.join(" AND ")], |row| row.get::<_, i64>(0))?;
+    let Some(query) = query(text) else { return Ok(None) };
+    Ok(Some(matching(connection, &query, i64::MAX)?))
+}
+
+/// The first of the same, at most so many; none for what is too short.
+pub(crate) fn may_contain_some(
+    connection: &Connection,
+    text: &str,
+    most: usize,
+) -> Result<Vec<Seq>, StoreError> {
+    let Some(query) = query(text) else { return Ok(Vec::new()) };
+    matching(connection, &query, i64::try_from(most).unwrap_or(i64::MAX))
+}
+
+/// What `text` is looked up by in the full-text index.
+fn query(text: &str) -> Option<String> {
+    let quoted = |trigram: String| format!("\"{}\"", trigram.replace('"', "\"\""));
+    let quoted: Vec<String> = rarest_trigrams(text).into_iter().map(quoted).collect();
+    (!quoted.is_empty()).then(|| quoted.join(" AND "))
+}
+
+fn matching(connection: &Connection, query: &str, most: i64) -> Result<Vec<Seq>, StoreError> {
+    let mut select = connection
+        .prepare_cached("SELECT rowid FROM texts WHERE texts MATCH ?1 ORDER BY rowid LIMIT ?2")?;
+    let rows = select.query_map((query, most), |row| row.get::<_, i64>(0))?;
     let mut found = Vec::new();
     for row in rows {
         let arrival = row?;
         found.push(Seq(u64::try_from(arrival).map_err(|_| bad_row(arrival))?));
     }
-    Ok(Some(found))
+    Ok(found)
 }
 
 /// The arrivals whose text has this SHA-256, ascending.

@@ -18,6 +18,7 @@ use super::hosts::{self, AdapterHosts};
 use super::look::{self, count_entries};
 use super::open::unlocked;
 use super::pipeline;
+use super::probing::Probing;
 use crate::command::memory::As;
 use crate::context::Context;
 use crate::output::{BAD, BOLD, DIM, GOOD, Outcome, WARN, json_line, line, paint, preview};
@@ -49,6 +50,8 @@ pub(crate) struct Apply {
     #[command(flatten)]
     hosts: AdapterHosts,
     #[command(flatten)]
+    probing: Probing,
+    #[command(flatten)]
     who: As,
 }
 
@@ -75,6 +78,8 @@ pub(crate) struct Probe {
     /// A file with a text that was destroyed. May be repeated.
     #[arg(long = "text", value_name = "FILE", required = true)]
     texts: Vec<PathBuf>,
+    #[command(flatten)]
+    probing: Probing,
 }
 
 /// Sign a certificate of what was done, what is left, and how anyone can tell. Owner only.
@@ -132,7 +137,12 @@ pub(super) fn contain(context: &Context, args: &Contain) -> anyhow::Result<Outco
 pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
+    let models = args.probing.open(context)?;
     let owner = context.human(&store, args.who.name.as_deref())?;
+    let plan = store.plan(id, &Settings::default())?;
+    // Whoever may not apply it, or names another plan, is told so without waiting for a model.
+    let is_due = plan.digest()? == args.plan && owner.is_owner();
+    let prepared = is_due.then(|| models.before(&store, id, &plan)).transpose()?;
     let applied = store.apply_plan(&owner, id, args.plan, &Settings::default())?;
     if let Some(refusal) = applied.answer.refusal() {
         if context.json {
@@ -144,7 +154,7 @@ pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> 
         return Ok(Outcome::Found);
     }
     let evictions = args.hosts.evict(&store, &owner, id)?;
-    let report = pipeline::finish(&store, &owner, id, &applied)?;
+    let probed = pipeline::finish(&store, &owner, id, &applied, (&models, prepared))?;
     if context.json {
         json_line(&json!({
             "incident": id,
@@ -153,7 +163,8 @@ pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> 
             "decision": applied.decision,
             "counts": applied.plan.counts,
             "evictions": evictions,
-            "report": report,
+            "report": probed.as_ref().map(|(report, _)| report),
+            "probed": probed.as_ref().map(|(_, reach)| reach),
         }))?;
         return Ok(Outcome::Fine);
     }
@@ -162,8 +173,8 @@ pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> 
     }
     look::tell(&store, id, &applied.plan, false)?;
     hosts::tell(&evictions);
-    if let Some(report) = &report {
-        pipeline::tell(report);
+    if let Some((report, reach)) = &probed {
+        pipeline::tell(report, reach);
     }
     line(paint(DIM, format_args!("Next: custody incident certify {id}")));
     Ok(Outcome::Fine)
@@ -208,14 +219,17 @@ pub(super) fn probe(context: &Context, args: &Probe) -> anyhow::Result<Outcome> 
         let entry = purged.next().context("the plan purged fewer entries than texts are given")?;
         texts.push(custody_runtime::recovery::act::Destroyed { entry, bytes: bytes.into() });
     }
+    let models = args.probing.open(context)?;
+    let prepared = store.prepare_probes(&texts, models.ways())?;
+    let probed = models.after(&store, &prepared)?;
     let report = custody_runtime::recovery::certify::ProbeReport {
         at_rest: store.search_at_rest(&texts)?,
-        membership: store.probe_retrieval(&texts)?,
+        membership: probed.membership,
     };
     if context.json {
         json_line(&report)?;
     } else {
-        pipeline::tell(&report);
+        pipeline::tell(&report, &probed.reach);
     }
     let is_clean = report.at_rest.residue.is_empty()
         && report.membership.verdict == custody_kernel::certificate::probe::Verdict::Pass;

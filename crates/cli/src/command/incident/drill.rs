@@ -25,6 +25,7 @@ use custody_runtime::{Session, Store};
 use serde_json::json;
 
 use super::act::{self, PROGRAM};
+use super::probing::{Opened, Probing};
 use super::{hosts, look, open, pipeline};
 use crate::context::Context;
 use crate::output::{BAD, DIM, GOOD, HEAD, Outcome, json_line, line, paint};
@@ -37,6 +38,8 @@ pub(crate) struct Args {
     /// List every entry of the plan
     #[arg(long)]
     details: bool,
+    #[command(flatten)]
+    probing: Probing,
 }
 
 /// What the operator is told, and types.
@@ -51,13 +54,14 @@ const FINANCE: &str = "finance-notes";
 const NOTES: &str = "# Notes\nInvoices are paid on Fridays.\n";
 
 pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+    let models = args.probing.open(context)?;
     let drill = Drill::begin()?;
     drill.history()?;
     if !context.json {
         drill.told();
     }
     let watch = Stopwatch::start();
-    let recovered = drill.recover(context.json, args.details)?;
+    let recovered = drill.recover(&models, context.json, args.details)?;
     let seconds = watch.seconds();
     let is_clean = drill.is_clean()?;
     if context.json {
@@ -173,7 +177,7 @@ impl Drill {
         line(format_args!("{} \"{INDICATOR}\"", paint(DIM, "$ custody incident run --indicator")));
     }
 
-    fn recover(&self, json: bool, details: bool) -> anyhow::Result<bool> {
+    fn recover(&self, models: &Opened, json: bool, details: bool) -> anyhow::Result<bool> {
         let (store, owner) = (self.store(), &self.scratch.owner);
         let indicators: Vec<Indicator> = vec![INDICATOR.parse()?];
         let found = store.find(&indicators)?;
@@ -186,19 +190,20 @@ impl Drill {
         if !json {
             look::tell(store, id, &plan, details)?;
         }
+        let prepared = models.before(store, id, &plan)?;
         let applied = store.apply_plan(owner, id, plan.digest()?, &Settings::default())?;
         ensure!(applied.answer.refusal().is_none(), "the plan was not applied");
         let mut unloads = Host;
         let mut reached: Hosts<'_> = [(host()?, &mut unloads as &mut dyn AdapterHost)].into();
         let evictions = store.evict(owner, id, &mut reached)?;
-        let report = pipeline::finish(store, owner, id, &applied)?;
+        let probed = pipeline::finish(store, owner, id, &applied, (models, Some(prepared)))?;
         let (file, _) = store.certify(owner, &self.scratch.owner_key, id, PROGRAM)?;
         let expected = Expectations { incident: Some(id), ..Expectations::default() };
         let verified = store.verify_certificate(&file, expected)?;
         if !json {
             hosts::tell(&evictions);
-            if let Some(report) = &report {
-                pipeline::tell(report);
+            if let Some((report, reach)) = &probed {
+                pipeline::tell(report, reach);
             }
             act::tell(&verified);
         }

@@ -6,14 +6,11 @@ mod hosts;
 mod look;
 mod open;
 mod pipeline;
+mod probing;
 mod run;
 mod show;
 
-use std::sync::Arc;
-
-use custody_kernel::digest::Digest;
 use custody_kernel::id::IncidentId;
-use custody_models::SentenceEmbedder;
 use custody_runtime::Store;
 use custody_runtime::recovery::{Found, Indicator, Vectors};
 
@@ -75,9 +72,7 @@ impl Indicators {
         if !self.indicators.iter().any(by_similarity) {
             return Ok(store.find(&self.indicators)?);
         }
-        let (encoder, tokenizer) = detector::base(context)?;
-        let model = Digest::of(encoder.digest().as_bytes());
-        let embedder = SentenceEmbedder::new(Arc::new(encoder), tokenizer)?;
+        let (embedder, model) = detector::embedder(context)?;
         let vectors = Vectors { embedder: &embedder, model };
         Ok(store.find_with(&self.indicators, Some(vectors))?)
     }

@@ -1,13 +1,15 @@
 //! What follows an applied plan: sweep the disk, look for what is left, try to get it back, write down what came of it.
 
-use custody_kernel::certificate::probe::{MembershipProbe, Verdict};
+use custody_kernel::certificate::probe::{Probe, ProbeKind, Verdict};
 use custody_kernel::id::IncidentId;
 use custody_kernel::principal::Authority;
 use custody_runtime::Store;
 use custody_runtime::recovery::Applied;
 use custody_runtime::recovery::at_rest::AtRest;
 use custody_runtime::recovery::certify::ProbeReport;
+use custody_runtime::recovery::probe::{Prepared, Probed, Reach};
 
+use super::probing::Opened;
 use crate::output::{BAD, DIM, GOOD, WARN, count, line, paint, size};
 
 /// Sees to the disk, probes and records what was found. `None` when it was all done before.
@@ -16,7 +18,8 @@ pub(super) fn finish(
     owner: &Authority,
     id: IncidentId,
     applied: &Applied,
-) -> anyhow::Result<Option<ProbeReport>> {
+    probes: (&Opened, Option<Prepared>),
+) -> anyhow::Result<Option<(ProbeReport, Reach)>> {
     let at_rest = store.sweep(&applied.destroyed)?;
     if applied.again {
         let was_probed = store.state(|state| state.incident(id)?.probed)?.is_some();
@@ -24,16 +27,21 @@ pub(super) fn finish(
             return Ok(None);
         }
     }
-    let report = ProbeReport { membership: look(store, applied)?, at_rest };
+    let Probed { membership, reach, .. } = look(store, applied, probes)?;
+    let report = ProbeReport { at_rest, membership };
     store.record_probes(owner, id, &report)?;
-    Ok(Some(report))
+    Ok(Some((report, reach)))
 }
 
-fn look(store: &Store, applied: &Applied) -> anyhow::Result<MembershipProbe> {
-    if !applied.destroyed.is_empty() {
-        return Ok(store.probe_retrieval(&applied.destroyed)?);
+fn look(
+    store: &Store,
+    applied: &Applied,
+    (opened, prepared): (&Opened, Option<Prepared>),
+) -> anyhow::Result<Probed> {
+    if let Some(prepared) = prepared.filter(|_| !applied.destroyed.is_empty()) {
+        return opened.after(store, &prepared);
     }
-    Ok(MembershipProbe::not_run(if applied.again {
+    Ok(Probed::not_run(if applied.again {
         "the texts were destroyed before a probe ran, and nobody kept them"
     } else {
         "nothing was destroyed"
@@ -41,7 +49,7 @@ fn look(store: &Store, applied: &Applied) -> anyhow::Result<MembershipProbe> {
 }
 
 /// What was found, in a few lines.
-pub(super) fn tell(report: &ProbeReport) {
+pub(super) fn tell(report: &ProbeReport, reach: &Reach) {
     let AtRest { files, windows, too_short, residue } = &report.at_rest;
     if *windows == 0 {
         line(format_args!("{}  nothing to search the files for", paint(WARN, "at rest")));
@@ -70,15 +78,72 @@ pub(super) fn tell(report: &ProbeReport) {
         Verdict::Partial | Verdict::Inconclusive | Verdict::NotRun => WARN,
         Verdict::Fail => BAD,
     };
-    let what = match &probes.why {
-        Some(why) => why.clone(),
-        None => format!("{} by retrieval", count(probes.probes.len() as u64, "probe")),
+    let verdict = paint(style, word(probes.verdict));
+    if let Some(why) = &probes.why {
+        line(format_args!("{}   {why}: {verdict}", paint(style, "probes")));
+        return;
+    }
+    let (searches, questions): (Vec<&Probe>, Vec<&Probe>) =
+        probes.probes.iter().partition(|probe| probe.kind == ProbeKind::Retrieval);
+    let searched = count(searches.len() as u64, "probe");
+    let what = match &probes.model {
+        None => format!("{searched} by search"),
+        Some(model) => {
+            format!("{searched} by search, {} by asking {}", questions.len(), short(model))
+        }
     };
-    line(format_args!(
-        "{}   {what}: {}",
-        paint(style, "probes"),
-        paint(style, word(probes.verdict))
-    ));
+    line(format_args!("{}   {what}: {verdict}", paint(style, "probes")));
+    for said in limits(&searches, &questions, reach) {
+        line(paint(DIM, format_args!("         {said}")));
+    }
+    if let Some(why) = &reach.failed {
+        line(format_args!("         {}: {why}", paint(WARN, "the model did not answer all")));
+    }
+}
+
+/// What a reader must know to believe the verdict: how many probes could find anything, and what was not looked at.
+fn limits(searches: &[&Probe], questions: &[&Probe], reach: &Reach) -> Vec<String> {
+    let got = |probes: &[&Probe]| probes.iter().filter(|probe| found_before(probe)).count();
+    let mut said = Vec::new();
+    if searches.iter().chain(questions).any(|probe| probe.scores.pre.is_some()) {
+        let (by_search, by_question) = (got(searches), got(questions));
+        let all = searches.len();
+        said.push(match questions.len() {
+            0 => format!("before the recovery, {by_search} of {all} got the text"),
+            asked => format!(
+                "before the recovery, {by_search} of {all} got the text by search and {by_question} of {asked} by asking"
+            ),
+        });
+    }
+    if questions.is_empty() {
+        said.push(
+            "no model was asked: name one, as `--model smollm2-135m-instruct` does".to_owned(),
+        );
+    } else if reach.asked_about < reach.different {
+        let Reach { different, asked_about, .. } = reach;
+        said.push(format!("the model was asked about {asked_about} of {different} parts of texts"));
+    }
+    if reach.parts < reach.of {
+        said.push(format!(
+            "probed for {} of {} parts of texts, evenly spread",
+            reach.parts, reach.of
+        ));
+    }
+    if reach.not_searched > 0 {
+        let texts = count(reach.not_searched, "text");
+        said.push(format!("{texts} without a vector: full text alone finds them"));
+    }
+    said
+}
+
+fn found_before(probe: &Probe) -> bool {
+    let pre = probe.scores.pre.and_then(|scores| scores.max());
+    pre >= Some(probe.detection_limit_ppm)
+}
+
+/// A model's identity without the digest of its weights, which the certificate has.
+fn short(model: &str) -> &str {
+    model.split("/sha256:").next().unwrap_or(model)
 }
 
 pub(super) const fn word(verdict: Verdict) -> &'static str {

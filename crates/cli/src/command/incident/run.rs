@@ -12,6 +12,7 @@ use super::Indicators;
 use super::act::{self, PROGRAM};
 use super::hosts::{self, AdapterHosts};
 use super::open::{self, unlocked};
+use super::probing::Probing;
 use super::{look, pipeline};
 use crate::command::memory::As;
 use crate::context::Context;
@@ -35,11 +36,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     hosts: AdapterHosts,
     #[command(flatten)]
+    probing: Probing,
+    #[command(flatten)]
     who: As,
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let store = context.open()?;
+    let models = args.probing.open(context)?;
     let found = args.what.find(context, &store)?;
     if !context.json {
         open::tell(&store, &found)?;
@@ -68,9 +72,10 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         line(paint(DIM, format_args!("  go on: custody incident apply {id} --plan {digest}")));
         return Ok(Outcome::Found);
     }
+    let prepared = models.before(&store, id, &plan)?;
     let applied = store.apply_plan(&owner, id, digest, &Settings::default())?;
     let evictions = args.hosts.evict(&store, &owner, id)?;
-    let report = pipeline::finish(&store, &owner, id, &applied)?;
+    let probed = pipeline::finish(&store, &owner, id, &applied, (&models, Some(prepared)))?;
     let (file, _) = store.certify(&owner, &key, id, PROGRAM)?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.cert.json")));
     std::fs::write(&out, &file).with_context(|| format!("could not write `{}`", out.display()))?;
@@ -83,14 +88,15 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
             "counts": plan.counts,
             "plan": digest,
             "evictions": evictions,
-            "report": report,
+            "report": probed.as_ref().map(|(report, _)| report),
+            "probed": probed.as_ref().map(|(_, reach)| reach),
             "certificate": { "file": out, "digest": verified.digest() },
             "outcome": outcome,
         }))?;
     } else {
         hosts::tell(&evictions);
-        if let Some(report) = &report {
-            pipeline::tell(report);
+        if let Some((report, reach)) = &probed {
+            pipeline::tell(report, reach);
         }
         act::tell(&verified);
         line(format_args!("Written to {}.", paint(BOLD, out.display())));

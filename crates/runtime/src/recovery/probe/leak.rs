@@ -1,13 +1,15 @@
 //! How much of a text an answer holds, by what stands in it: runs of characters, n-grams, rare words, numbers.
 //!
 //! Embeddings tell what a text is about; a leak is in the letters (PRIOR-ART R36). Texts are compared in compatibility
-//! form, lower case, blanks folded.
+//! form, lower case, blanks folded, piece by piece, so that one sentence of a long text is found too. What the question
+//! said, and what trusted texts said before, is no leak: it is taken out of what is sought (PRIOR-ART R35).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use custody_kernel::certificate::ppm::Ppm;
 use custody_kernel::certificate::probe::Scores;
 
+use super::pieces::{pieces, words};
 use crate::ingress::normalised;
 
 /// Length of n-grams, in characters.
@@ -16,96 +18,153 @@ const GRAM: usize = 8;
 /// The longest text that is compared, in characters; the rest is not read.
 const MAX_CHARS: usize = 20_000;
 
+/// The least and the most characters of a piece, but for the last one and for what has no blanks.
+const PIECE: (usize, usize) = (48, 240);
+
+/// A run counts as a share of what is sought, of this many characters at least and at most: of a long piece a run of 24
+/// is half, and of a text of eight no run is.
+const RUN: (usize, usize) = (32, 48);
+
+/// N-grams and rare words count as shares of at least so many, lest one of two decide.
+const LEAST_GRAMS: usize = 16;
+const LEAST_WORDS: usize = 6;
+
 /// Words that are too common to tell anything, in characters at most.
 const COMMON_WORD: usize = 5;
 
-/// The scores of an answer that holds nothing.
-pub(super) fn nothing() -> Scores {
-    Scores {
-        embedding_ppm: None,
-        longest_run_ppm: Some(Ppm::ZERO),
-        ngrams_ppm: Some(Ppm::ZERO),
-        numbers_ppm: None,
-        tokens_ppm: Some(Ppm::ZERO),
-    }
-}
+/// Stands where a character of the text is not sought. No compared text holds one.
+const GONE: char = '\0';
 
-/// How much of `text` stands in `answer`.
-pub(super) fn scores(text: &str, answer: &str) -> Scores {
-    let (text, answer) = (Compared::of(text), Compared::of(answer));
-    Scores {
-        embedding_ppm: None,
-        longest_run_ppm: Some(share(text.longest_run_in(&answer), text.chars.len())),
-        ngrams_ppm: Some(contained(&text.grams(), &answer.grams())),
-        numbers_ppm: (!text.numbers.is_empty()).then(|| contained(&text.numbers, &answer.numbers)),
-        tokens_ppm: Some(contained(&text.words, &answer.words)),
-    }
-}
-
-/// Of each measure the higher.
-pub(super) fn higher(one: Scores, other: Scores) -> Scores {
-    Scores {
-        embedding_ppm: one.embedding_ppm.max(other.embedding_ppm),
-        longest_run_ppm: one.longest_run_ppm.max(other.longest_run_ppm),
-        ngrams_ppm: one.ngrams_ppm.max(other.ngrams_ppm),
-        numbers_ppm: one.numbers_ppm.max(other.numbers_ppm),
-        tokens_ppm: one.tokens_ppm.max(other.tokens_ppm),
-    }
-}
-
-/// The longest lines of a text, at most `count`: what somebody who looks for it would type.
-pub(super) fn passages(text: &str, count: usize) -> Vec<&str> {
-    let mut lines: Vec<&str> =
-        text.split(['\n', '.', '!', '?']).map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines.sort_by_key(|line| std::cmp::Reverse(line.chars().count()));
-    lines.truncate(count);
-    lines
-}
-
-/// A text of the same form that was never stored: every letter and digit is another.
-pub(super) fn never_stored(text: &str) -> String {
-    let turned = |c: char, first: u8, count: u8, by: u8| {
-        let at = u32::from(c).wrapping_sub(u32::from(first));
-        let at = (at + u32::from(by)) % u32::from(count);
-        char::from(first.wrapping_add(u8::try_from(at).unwrap_or_default()))
-    };
-    text.chars()
-        .map(|c| match c {
-            'a'..='z' => turned(c, b'a', 26, 11),
-            'A'..='Z' => turned(c, b'A', 26, 11),
-            '0'..='9' => turned(c, b'0', 10, 7),
-            _ => c,
-        })
-        .collect()
-}
-
-struct Compared {
+/// A text that others are compared with.
+pub(super) struct Compared {
     chars: Vec<char>,
+    grams: BTreeSet<[char; GRAM]>,
     words: BTreeSet<String>,
     numbers: BTreeSet<String>,
 }
 
 impl Compared {
-    fn of(text: &str) -> Self {
+    pub(super) fn of(text: &str) -> Self {
         let chars: Vec<char> = normalised(text).chars().take(MAX_CHARS).collect();
         let whole: String = chars.iter().collect();
-        let parts = whole.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty());
+        let has_digit = |part: &str| part.chars().any(|c| c.is_ascii_digit());
         let (numbers, words): (BTreeSet<String>, BTreeSet<String>) =
-            parts.map(str::to_owned).partition(|part| part.chars().any(|c| c.is_ascii_digit()));
+            words(&whole).map(str::to_owned).partition(|part| has_digit(part));
         let words = words.into_iter().filter(|word| word.chars().count() > COMMON_WORD).collect();
-        let numbers = numbers.into_iter().filter(|number| number.len() > 2).collect();
-        Self { chars, words, numbers }
+        let numbers = numbers.into_iter().filter(|number| is_rare(number)).collect();
+        Self { grams: grams(&chars), chars, words, numbers }
+    }
+}
+
+/// Whether a number tells one text from another: three characters, neither a year nor round.
+fn is_rare(number: &str) -> bool {
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_year =
+        digits && number.len() == 4 && (number.starts_with("19") || number.starts_with("20"));
+    let is_round = digits && number.bytes().skip(1).all(|byte| byte == b'0');
+    number.len() > 2 && !is_year && !is_round
+}
+
+fn grams(chars: &[char]) -> BTreeSet<[char; GRAM]> {
+    chars.windows(GRAM).filter_map(|gram| gram.try_into().ok()).collect()
+}
+
+/// What is sought of one text.
+#[derive(Clone)]
+pub(super) struct Sought {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone)]
+struct Piece {
+    /// With [`GONE`] for what is not sought.
+    chars: Vec<char>,
+    grams: BTreeSet<[char; GRAM]>,
+    words: BTreeSet<String>,
+    numbers: BTreeSet<String>,
+}
+
+impl Sought {
+    /// All of `text`.
+    pub(super) fn of(text: &str) -> Self {
+        let pieces = pieces(text, PIECE).into_iter().map(|piece| {
+            let Compared { chars, grams, words, numbers } = Compared::of(piece);
+            Piece { chars, grams, words, numbers }
+        });
+        Self { pieces: pieces.collect() }
     }
 
-    fn grams(&self) -> BTreeSet<&[char]> {
-        if self.chars.len() < GRAM {
-            return BTreeSet::from([self.chars.as_slice()]);
+    /// The same without what `known` says.
+    pub(super) fn without(&self, known: &Compared) -> Self {
+        let mut pieces = self.pieces.clone();
+        for piece in &mut pieces {
+            piece.take_out(known);
         }
-        self.chars.windows(GRAM).collect()
+        Self { pieces }
     }
 
-    /// The length of the longest run of characters that stands in both. By a suffix automaton of this one, so linear.
-    fn longest_run_in(&self, answer: &Self) -> usize {
+    /// How many characters are sought.
+    pub(super) fn left(&self) -> usize {
+        self.pieces.iter().map(Piece::left).sum()
+    }
+
+    /// Whether nothing is left that an answer could be known by.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.pieces.iter().all(|piece| {
+            piece.numbers.is_empty()
+                && piece.words.len() < LEAST_WORDS / 2
+                && piece.left() < RUN.0 / 2
+        })
+    }
+
+    /// How much of it stands in `answer`: of each measure the highest over the pieces.
+    pub(super) fn scores(&self, answer: &str) -> Scores {
+        let answer = Compared::of(answer);
+        self.pieces.iter().map(|piece| piece.scores(&answer)).fold(nothing(), higher)
+    }
+}
+
+impl Piece {
+    fn take_out(&mut self, known: &Compared) {
+        let mut is_known = vec![false; self.chars.len()];
+        for (at, gram) in self.chars.windows(GRAM).enumerate() {
+            let gram: Option<[char; GRAM]> = gram.try_into().ok();
+            if gram.is_some_and(|gram| known.grams.contains(&gram)) {
+                is_known.iter_mut().skip(at).take(GRAM).for_each(|known| *known = true);
+            }
+        }
+        for (c, is_known) in self.chars.iter_mut().zip(is_known) {
+            if is_known {
+                *c = GONE;
+            }
+        }
+        self.grams.retain(|gram| !known.grams.contains(gram));
+        self.words.retain(|word| !known.words.contains(word));
+        self.numbers.retain(|number| !known.numbers.contains(number));
+    }
+
+    /// How many characters are sought.
+    fn left(&self) -> usize {
+        self.chars.iter().filter(|c| **c != GONE).count()
+    }
+
+    fn scores(&self, answer: &Compared) -> Scores {
+        let found = |of: usize, least: usize, hits: usize| share(hits, of.max(least));
+        let run = self.longest_run_in(answer);
+        let Self { grams, words, numbers, .. } = self;
+        Scores {
+            embedding_ppm: None,
+            longest_run_ppm: Some(share(run, self.left().clamp(RUN.0, RUN.1))),
+            ngrams_ppm: Some(found(grams.len(), LEAST_GRAMS, common(grams, &answer.grams))),
+            numbers_ppm: (!numbers.is_empty())
+                .then(|| share(common(numbers, &answer.numbers), numbers.len())),
+            tokens_ppm: Some(found(words.len(), LEAST_WORDS, common(words, &answer.words))),
+        }
+    }
+
+    /// The length of the longest run of sought characters that stands in `answer`. By a suffix automaton of the
+    /// piece, so linear.
+    fn longest_run_in(&self, answer: &Compared) -> usize {
         let automaton = Automaton::of(&self.chars);
         let (mut state, mut length, mut longest) = (0, 0, 0);
         for c in &answer.chars {
@@ -121,6 +180,51 @@ impl Compared {
         }
         longest
     }
+}
+
+/// The scores of an answer that holds nothing.
+pub(super) fn nothing() -> Scores {
+    Scores {
+        embedding_ppm: None,
+        longest_run_ppm: Some(Ppm::ZERO),
+        ngrams_ppm: Some(Ppm::ZERO),
+        numbers_ppm: None,
+        tokens_ppm: Some(Ppm::ZERO),
+    }
+}
+
+/// Of each measure the higher.
+pub(super) fn higher(one: Scores, other: Scores) -> Scores {
+    Scores {
+        embedding_ppm: one.embedding_ppm.max(other.embedding_ppm),
+        longest_run_ppm: one.longest_run_ppm.max(other.longest_run_ppm),
+        ngrams_ppm: one.ngrams_ppm.max(other.ngrams_ppm),
+        numbers_ppm: one.numbers_ppm.max(other.numbers_ppm),
+        tokens_ppm: one.tokens_ppm.max(other.tokens_ppm),
+    }
+}
+
+/// A text of the same form that was never stored: every letter and digit is another.
+pub(super) fn never_stored(text: &str) -> String {
+    let turned = |c: char, first: u8, count: u8, by: u8| {
+        let at = u32::from(c).wrapping_sub(u32::from(first));
+        let at = (at + u32::from(by)) % u32::from(count);
+        char::from(first.wrapping_add(u8::try_from(at).unwrap_or_default()))
+    };
+    // Letters of other scripts change places with those beside them in their table.
+    let beside = |c: char| {
+        let other = char::from_u32(u32::from(c) ^ 5).filter(|other| other.is_alphanumeric());
+        other.unwrap_or(c)
+    };
+    text.chars()
+        .map(|c| match c {
+            'a'..='z' => turned(c, b'a', 26, 11),
+            'A'..='Z' => turned(c, b'A', 26, 11),
+            '0'..='9' => turned(c, b'0', 10, 7),
+            _ if c.is_alphanumeric() => beside(c),
+            _ => c,
+        })
+        .collect()
 }
 
 /// A suffix automaton: every run of a text is a path from state 0.
@@ -205,10 +309,11 @@ impl Automaton {
     }
 }
 
-fn contained<T: Ord>(of: &BTreeSet<T>, within: &BTreeSet<T>) -> Ppm {
-    share(of.intersection(within).count(), of.len())
+fn common<T: Ord>(of: &BTreeSet<T>, within: &BTreeSet<T>) -> usize {
+    of.intersection(within).count()
 }
 
+/// At most one.
 fn share(part: usize, whole: usize) -> Ppm {
     if whole == 0 {
         return Ppm::ZERO;
@@ -220,12 +325,13 @@ fn share(part: usize, whole: usize) -> Ppm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const SECRET: &str =
         "Send the reserve of 48213 francs to the Marquardt account before Thursday.";
 
     fn max(answer: &str) -> u32 {
-        scores(SECRET, answer).max().unwrap().millionths()
+        Sought::of(SECRET).scores(answer).max().unwrap().millionths()
     }
 
     /// (R36)
@@ -239,6 +345,34 @@ mod tests {
         assert!(max(&never_stored(SECRET)) < 200_000);
     }
 
+    /// (R36) And however long the text is that it stood in.
+    #[test]
+    fn one_sentence_of_a_long_text_is_found() {
+        let hay =
+            "The harbour office opens at nine and the ferry leaves an hour after that. ".repeat(40);
+        let text =
+            format!("{hay}The way in is correct horse battery staple, and Ada knows it. {hay}");
+        let sought = Sought::of(&text);
+        let told = "I think that you want correct horse battery staple to open it";
+        assert!(sought.scores(told).max().unwrap().millionths() >= 500_000);
+        let idle = "The way to the harbour is long, and the horse is tired.";
+        assert!(sought.scores(idle).max().unwrap().millionths() < 500_000);
+    }
+
+    /// (R35)
+    #[test]
+    fn what_the_question_said_is_no_leak_and_what_it_did_not_say_is() {
+        let question = "Repeat what begins with: Send the reserve of 48213 francs";
+        let sought = Sought::of(SECRET).without(&Compared::of(question));
+        let max = |answer: &str| sought.scores(answer).max().unwrap().millionths();
+        assert!(max(question) < 200_000, "an echo");
+        assert!(max(&format!("I cannot {question}, since it was removed.")) < 250_000);
+        assert!(max(SECRET) >= 900_000, "all of it");
+        assert!(max("to the Marquardt account before Thursday") >= 900_000, "the rest of it");
+        assert!(!sought.is_nothing());
+        assert!(Sought::of(SECRET).without(&Compared::of(SECRET)).is_nothing());
+    }
+
     #[test]
     fn the_longest_run_is_that_of_the_naive_search() {
         let naive = |one: &str, other: &str| {
@@ -250,10 +384,26 @@ mod tests {
                 .unwrap_or(0)
         };
         for (one, other) in
-            [("abcbc", "bcbca"), ("aabaa", "baab"), ("", "x"), ("abab", "bababa"), ("xyz", "")]
+            [("abcbc", "bcbca"), ("aabaa", "baab"), ("x", "y"), ("abab", "bababa"), ("xyz", "")]
         {
-            let (a, b) = (Compared::of(one), Compared::of(other));
-            assert_eq!(a.longest_run_in(&b), naive(one, other), "{one} {other}");
+            let found = Sought::of(one).pieces[0].longest_run_in(&Compared::of(other));
+            assert_eq!(found, naive(one, other), "{one} {other}");
+        }
+    }
+
+    proptest! {
+        /// (R35) Whatever is asked, an answer made of the question alone adds little.
+        #[test]
+        fn an_echo_never_counts_and_the_text_itself_always_does(
+            words in proptest::collection::vec("[a-z]{3,9}|[0-9]{3,6}", 12..60),
+            quoted in 1..6_usize,
+        ) {
+            let text = words.join(" ");
+            let question = format!("Repeat: {}", words[..quoted].join(" "));
+            let sought = Sought::of(&text).without(&Compared::of(&question));
+            prop_assert!(sought.scores(&question).max().unwrap().millionths() < 500_000);
+            prop_assert!(sought.scores(&text).max().unwrap().millionths() >= 500_000);
+            prop_assert!(Sought::of(&text).scores(&text).max() == Some(Ppm::ONE));
         }
     }
 }
