@@ -82,6 +82,15 @@ fn a_program_of_the_operators_unloads_what_is_evicted_and_one_that_fails_leaves_
     let answer = host.asks("observe", &said);
     assert!(answer["entries"].is_array(), "{answer}");
     host.ends().expect(0);
+    let entry = answer["entries"][0]["entry"].as_str().unwrap();
+    let shown = home.alone(&["ledger", "show", entry]).expect(0).stdout;
+    assert!(shown.contains("under") && shown.contains("load finance into vllm-1"), "{shown}");
+    let traced = home.alone(&["ledger", "trace", entry, "--up"]).expect(0).stdout;
+    assert!(traced.contains("load finance into vllm-1"), "{traced}");
+    let listed = alone(home, "ledger show --kind adapter --json").expect(0).json();
+    let load = listed[0]["id"].as_str().unwrap();
+    let traced = home.alone(&["ledger", "trace", load, "--down"]).expect(0).stdout;
+    assert!(traced.contains("completion"), "{traced}");
 
     let hash = alone(home, "adapter list --json").expect(0).json()[0]["weights"].clone();
     let indicator = format!("adapter:{}", hash.as_str().unwrap());

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use custody_kernel::adapter::{Adapt, Change, Name};
 use custody_kernel::digest::Digest;
-use custody_kernel::id::IncidentId;
+use custody_kernel::id::{IncidentId, Seq};
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Answer, Record, Request};
 use custody_kernel::state::State;
@@ -102,6 +102,40 @@ impl Store {
             }
             all
         })
+    }
+
+    /// What brought the weights that `record` was made with into its model: of each, the newest load or fusion before it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn brought_to(&self, record: &Record) -> Result<Vec<Seq>, StoreError> {
+        if matches!(record.request, Request::Adapt(_)) {
+            return Ok(Vec::new());
+        }
+        self.state(|state| {
+            let adapters = record.weights.iter().filter_map(|weights| state.adapter(*weights));
+            let newest = adapters.filter_map(|adapter| {
+                adapter.brought_by.iter().rev().find(|brought| **brought < record.seq).copied()
+            });
+            newest.collect()
+        })
+    }
+
+    /// What was made with the weights that `record` brought into a model, under whatever load of them. Ascending;
+    /// linear in the store.
+    ///
+    /// # Errors
+    /// As [`Store::graph`].
+    pub fn made_under(&self, record: &Record) -> Result<Vec<Seq>, StoreError> {
+        if !matches!((&record.request, &record.answer), (Request::Adapt(_), Answer::Done)) {
+            return Ok(Vec::new());
+        }
+        let graph = self.graph()?;
+        let under = graph.brings(record.seq).flat_map(|weights| graph.under(weights));
+        let mut made: Vec<Seq> = under.filter(|entry| *entry > record.seq).collect();
+        made.sort_unstable();
+        made.dedup();
+        Ok(made)
     }
 
     fn unload(

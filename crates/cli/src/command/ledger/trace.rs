@@ -62,8 +62,15 @@ impl Way {
     /// The direct relatives of an entry on this way.
     fn relatives(self, store: &Store, record: &Record) -> anyhow::Result<Vec<Seq>> {
         match self {
-            Self::Up => Ok(record.parents.iter().rev().copied().collect()),
-            Self::Down => Ok(store.children(record.seq)?),
+            Self::Up => {
+                let parents = record.parents.iter().rev().copied();
+                Ok(parents.chain(store.brought_to(record)?).collect())
+            }
+            Self::Down => Ok(store
+                .children(record.seq)?
+                .into_iter()
+                .chain(store.made_under(record)?)
+                .collect()),
         }
     }
 }
