@@ -408,6 +408,8 @@ impl Shows {
         let written = |value: f64| {
             if figure.unit == "rate" {
                 format!("{:.1} %", value * 100.0)
+            } else if figure.unit == "cosine" {
+                format!("{value:.2}")
             } else if is_whole(value) {
                 format!("{value:.0}")
             } else {

@@ -104,7 +104,8 @@ impl Store {
         })
     }
 
-    /// What brought the weights that `record` was made with into its model: of each, the newest load or fusion before it.
+    /// What brought the weights that `record` was made with into its model: of each, the newest load or fusion
+    /// before it.
     ///
     /// # Errors
     /// When the store cannot be read.

@@ -145,6 +145,14 @@ impl Choice {
     }
 }
 
+/// A model of the registry, on the built-in engine.
+///
+/// # Errors
+/// When it is not here or cannot be used.
+pub(crate) fn built_in(context: &Context, name: &str) -> anyhow::Result<Arc<dyn ChatModel>> {
+    embedded(context, name, Engine::BuiltIn)
+}
+
 /// A model of the registry, every byte verified, or a GGUF file.
 fn embedded(context: &Context, name: &str, engine: Engine) -> anyhow::Result<Arc<dyn ChatModel>> {
     let path = Path::new(name);

@@ -3,13 +3,15 @@
 use super::agmi::{self, Agmi};
 use super::history::{History, Shape};
 use super::methods::{self, Counts, Judged};
+use super::overhead::{self, Measured, Models};
 use super::played::Played;
-use super::{certificate, obeyed, published};
+use super::{certificate, obeyed, probes, published};
 use crate::detection::pictures::Picture;
 use crate::detection::suite::{Outcome, Size};
 use crate::error::EvalError;
 use crate::plot::points::{Axes, Mark, Point, picture};
-use crate::report::{Figure, Report, Shows, Table, TableColumn, TableRow};
+use crate::report::{Figure, Report, Run, Shows, Table, TableColumn, TableRow};
+use crate::stopwatch::Stopwatch;
 
 /// What every draw of the standard run comes from.
 pub const SEED: u64 = 20_261_122;
@@ -39,7 +41,8 @@ fn scaled(count: usize, halves: u64) -> usize {
     count * usize::try_from(halves).unwrap_or(2) / 2
 }
 
-/// Measures; `agmi` says how agmi's edits can be tried, if they can. Smoke is one history of a tenth of the size;
+/// Measures; `agmi` says how agmi's edits can be tried, if they can, and `models` how the models are opened that are
+/// asked for destroyed texts. Smoke is one history of a tenth of the size;
 /// full is the standard history and its twelve variations.
 /// `progress` hears of each part before it begins: its name, how many are done, and of how many.
 ///
@@ -48,8 +51,10 @@ fn scaled(count: usize, halves: u64) -> usize {
 pub fn run(
     size: Size,
     agmi: Option<&Agmi>,
+    models: Models<'_>,
     progress: &mut dyn FnMut(&str, usize, usize),
 ) -> Result<Outcome, EvalError> {
+    let watch = Stopwatch::start();
     let mut histories = vec![("histories".to_owned(), base(size))];
     if size == Size::Full {
         for (name, vary) in VARIED {
@@ -57,7 +62,7 @@ pub fn run(
             histories.push((format!("doubled.{name}"), vary(Shape::STANDARD, 4)));
         }
     }
-    let parts = histories.len() + 2;
+    let parts = histories.len() + 3;
     progress("published examples", 0, parts);
     let mut figures = published::figures()?;
     for (done, (name, shape)) in histories.iter().enumerate() {
@@ -66,15 +71,32 @@ pub fn run(
     }
     figures.extend(obeyed::figures()?);
     figures.extend(certificate::figures()?);
+    progress("asking a language model", parts - 2, parts);
+    let Measured { figures: asked, model } = overhead::figures(models)?;
+    figures.extend(asked);
     progress("agmi's nine edits", parts - 1, parts);
     figures.push(agmi::figure(agmi));
+    figures.push(overhead::figure("total", Some(watch.seconds()), ""));
     progress("done", parts, parts);
     let mut report = Report::of("recovery", SEED, figures);
     report.command = Some(format!("custody eval recovery --size {}", size.id()));
     report.notes = NOTES.map(str::to_owned).to_vec();
     report.tables = histories.iter().map(|(name, shape)| table(name, shape)).collect();
+    report.tables.extend([probes::table(), overhead::table()]);
+    report.runs = model.map(|model| asked_by(&report, model)).into_iter().collect();
     let pictures = vec![drawn(&report)];
     Ok(Outcome { report, pictures })
+}
+
+/// Which model was asked, and for which figures.
+fn asked_by(report: &Report, model: String) -> Run {
+    Run {
+        parts: vec!["probes".to_owned(), "overhead".to_owned()],
+        command: report.command.clone(),
+        machine: report.machine.clone(),
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        model: Some(model),
+    }
 }
 
 /// What each method takes out, against what it leaves of the rest.
@@ -152,7 +174,7 @@ fn of_method(id: &str, judged: &Judged, history: &History) -> Vec<Figure> {
     figures
 }
 
-const NOTES: [&str; 5] = [
+const NOTES: [&str; 6] = [
     "Histories are generated: messages bring facts, the model copies facts out of its whole context, some in other words, \
      and memory carries them to other sessions. An entry is contaminated if it holds a fact that only a seed brought. \
      Methods see texts and edges and never the facts. Every history is played on a real store, and what became of an entry \
@@ -167,6 +189,10 @@ const NOTES: [&str; 5] = [
      the answer and what the attack called stand apart, and each scenario has a benign session beside it.",
     "The best of the literature recovers 85.3 % of what was poisoned and keeps all that is benign (FIELD.md A.3), on other \
      histories than these.",
+    "Two texts of the paper's kinds are planted and a language model is asked for them. `probes.rvu_v2` are the paper's eight \
+     questions a text and its score, cosine from 0.7 on: with the text in the model's context, as in the paper, and with it \
+     taken out, which the paper did not measure; `echo` says whatever it is asked. `probes.custody` are Custody's questions \
+     after a whole recovery, on what retrieval gives then.",
 ];
 
 fn table(name: &str, shape: &Shape) -> Table {

@@ -1,16 +1,21 @@
 //! `custody eval recovery`: what is found, taken out and left, on histories with a known truth.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use custody_eval::detection::suite::Size;
 use custody_eval::recovery::agmi::Agmi;
+use custody_eval::recovery::overhead::Models;
 use custody_eval::recovery::suite;
 use custody_eval::report::Report;
+use custody_models::Embedder;
+use custody_models::chat::ChatModel;
 
 use super::output::{prepare, print, write};
 use super::parse_size;
 use super::progress::Progress;
+use crate::command::{detector, language_model};
 use crate::context::Context;
 use crate::output::{Outcome, note};
 
@@ -19,7 +24,9 @@ const COMMITTED: &str = include_str!("../../../../../docs/reports/recovery.json"
 
 /// Measure recovery on generated histories whose truth is known, beside the papers' two methods and rollback by time.
 ///
-/// Needs no data. agmi's nine edits are tried if CUSTODY_PYTHON names an interpreter that has its package.
+/// Needs no data. agmi's nine edits are tried if CUSTODY_PYTHON names an interpreter that has its package. A language
+/// model is asked for what was destroyed, if one is named; with --size full else smollm2-135m-instruct, if it is
+/// installed, and all-minilm-l6-v2 beside it.
 /// Without --size, prints the report that was measured for this version.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Recovery {
@@ -29,7 +36,12 @@ pub(crate) struct Recovery {
     /// Write the report as JSON and Markdown into this folder
     #[arg(long, value_name = "DIR", requires = "size")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    model: language_model::Choice,
 }
+
+/// The model that is asked when none is named.
+const MODEL: &str = "smollm2-135m-instruct";
 
 pub(super) fn run(context: &Context, args: &Recovery) -> anyhow::Result<Outcome> {
     let Some(size) = args.size else {
@@ -41,7 +53,12 @@ pub(super) fn run(context: &Context, args: &Recovery) -> anyhow::Result<Outcome>
     };
     prepare(args.out.as_deref())?;
     let mut progress = Progress::new();
-    let measured = suite::run(size, Some(&agmi()?), &mut |part, done, total| {
+    let is_named = args.model.open(context)?.is_some();
+    let opens = Models {
+        language: &|| language(context, args, size),
+        embedder: &|| embedder(context, is_named, size),
+    };
+    let measured = suite::run(size, Some(&agmi()?), opens, &mut |part, done, total| {
         progress.show(part, done, total, None);
     })?;
     progress.end();
@@ -49,6 +66,28 @@ pub(super) fn run(context: &Context, args: &Recovery) -> anyhow::Result<Outcome>
     print(context, &measured.report);
     Ok(Outcome::Fine)
 }
+
+/// Opened here, where it is timed.
+fn language(context: &Context, args: &Recovery, size: Size) -> Result<Arc<dyn ChatModel>, String> {
+    let named = args.model.open(context).map_err(|error| error.to_string())?;
+    match (named, size) {
+        (Some(model), _) => Ok(model),
+        (None, Size::Full) => {
+            language_model::built_in(context, MODEL).map_err(|error| error.to_string())
+        }
+        (None, Size::Smoke) => Err(NOT_ASKED.to_owned()),
+    }
+}
+
+fn embedder(context: &Context, is_named: bool, size: Size) -> Result<Arc<dyn Embedder>, String> {
+    if size == Size::Smoke && !is_named {
+        return Err(NOT_ASKED.to_owned());
+    }
+    let (embedder, _) = detector::embedder(context).map_err(|error| error.to_string())?;
+    Ok(Arc::new(embedder))
+}
+
+const NOT_ASKED: &str = "the small run asks no model that is not named; add --model or --size full";
 
 /// The interpreter that is named, the adapter that is here, and this very program.
 fn agmi() -> anyhow::Result<Agmi> {
