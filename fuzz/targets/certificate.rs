@@ -1,7 +1,8 @@
 //! Any bytes as a certificate, and as a statement that the owner signed: whatever verifies has exactly one spelling.
 #![no_main]
 
-use base64ct::{Base64, Encoding};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use custody_kernel::certificate::{
     Certificate, Expectations, PAYLOAD_TYPE, certify, key_id, signing_bytes,
 };
@@ -37,8 +38,8 @@ fn check(file: &[u8], owner: &SigningKey) {
 }
 
 fn sealed(payload: &[u8], owner: &SigningKey) -> Vec<u8> {
-    let signature = Base64::encode_string(&owner.sign(&signing_bytes(payload)).to_bytes());
-    let (payload, key_id) = (Base64::encode_string(payload), key_id(&owner.verifying_key()));
+    let signature = STANDARD.encode(owner.sign(&signing_bytes(payload)).to_bytes());
+    let (payload, key_id) = (STANDARD.encode(payload), key_id(&owner.verifying_key()));
     format!(
         r#"{{"payload":"{payload}","payloadType":"{PAYLOAD_TYPE}","signatures":[{{"keyid":"{key_id}","sig":"{signature}"}}]}}"#
     )
