@@ -13,7 +13,7 @@ use custody_runtime::Store;
 use custody_runtime::adapters::{AdapterHost, Eviction, Hosts};
 
 use crate::command::adapter::short;
-use crate::output::{GOOD, WARN, count, excerpt, line, paint};
+use crate::output::{DIM, GOOD, WARN, count, excerpt, line, paint};
 
 /// How to reach model hosts.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -105,5 +105,12 @@ pub(super) fn tell(evictions: &[Eviction]) {
                 line(format_args!("{word}   {adapter} on {host} ({left} left): {why}"));
             }
         }
+    }
+    if evictions.iter().any(|eviction| eviction.left > 0) {
+        let again = "apply the plan again with --adapter-host HOST=PROGRAM";
+        line(paint(
+            DIM,
+            format_args!("Unload it: {again}, or by hand and `custody adapter unload`"),
+        ));
     }
 }
