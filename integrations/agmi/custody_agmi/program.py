@@ -10,7 +10,7 @@ import subprocess
 import termios
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,9 @@ class Program:
             try:
                 yield Session(process)
             finally:
-                process.stdin.close()
+                # What a program that has ended did not read is of no use to it any more.
+                with suppress(BrokenPipeError):
+                    process.stdin.close()
 
     def _command(self, arguments: Sequence[str]) -> list[str]:
         folders = ["--store", str(self.database), "--keys", str(self.root / "keys")]

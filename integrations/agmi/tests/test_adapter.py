@@ -104,5 +104,16 @@ class TheSuite(unittest.TestCase):
             Program(Path(folder), shutil.which("false") or "false").found({})
 
 
+class ProgramThatEndsAtOnce(unittest.TestCase):
+    def test_its_last_words_are_heard_whether_or_not_it_read_what_it_was_told(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "custody"
+            program.write_text("#!/bin/sh\nexec 0<&-\necho 'error: the store was tampered with' >&2\nexit 2\n")
+            program.chmod(0o700)
+            for _ in range(50):
+                with self.assertRaises(Tampered), Program(Path(folder), str(program)).session("alice"):
+                    pass
+
+
 if __name__ == "__main__":
     unittest.main()
