@@ -359,7 +359,7 @@ fn nothing_that_acted_or_cannot_be_read_is_spared() {
 }
 
 #[test]
-fn only_trusted_clean_texts_older_than_every_seed_and_outside_the_closure_vouch() {
+fn only_trusted_clean_texts_older_than_the_seed_and_outside_the_closure_vouch() {
     let tombstone = Node { is_purged: true, ..plain() };
     let graph = graph(&[plain(), tombstone, plain(), after(&[Seq(2)]), plain()]);
     let says = "You are a helpful assistant.";
@@ -375,6 +375,18 @@ fn only_trusted_clean_texts_older_than_every_seed_and_outside_the_closure_vouch(
     assert_eq!(judge_with(&[2], 4, trusted()), (false, false), "younger than the seed");
     assert_eq!(judge_with(&[2], 2, trusted()), (false, false), "the seed itself");
     assert_eq!(judge_with(&[0, 2], 0, trusted()), (false, false), "a seed was added");
+}
+
+#[test]
+fn a_text_vouches_for_what_only_later_seeds_reach_and_for_nothing_that_an_earlier_one_does() {
+    let both = [Seq(0), Seq(2)];
+    let graph = graph(&[plain(), plain(), plain(), after(&[Seq(2)]), after(&both)]);
+    let says = "You are a helpful assistant.";
+    let incident = Incident::trace(&graph, &text_in(&[0, 2])).unwrap();
+    let mut sparing = Sparing::new(&incident);
+    assert!(sparing.show(Seq(1), trusted(), says));
+    assert_eq!(sparing.judge(Seq(3), Deed::Said, Some(says)), Ok(()));
+    assert_eq!(sparing.judge(Seq(4), Deed::Said, Some(says)), Err(NotSpared::SaysMore(0)));
 }
 
 #[test]
@@ -707,6 +719,30 @@ proptest! {
         prop_assert_eq!(sum, plan.entries.len() as u64);
         let read: Plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
         prop_assert_eq!(read, plan);
+    }
+
+    #[test]
+    fn a_text_vouches_exactly_for_what_no_older_seed_reaches((entries, findings) in any_record()) {
+        let graph = built(&entries);
+        let incident = Incident::trace(&graph, &findings).unwrap();
+        let seeds = incident.closure().seeds();
+        let alone: Vec<Closure<'_>> =
+            seeds.iter().map(|seed| Closure::new(&graph, Mode::Causal, &[*seed]).unwrap()).collect();
+        let says = "You are a helpful assistant.";
+        for shown in (0..graph.len()).map(Seq) {
+            let mut sparing = Sparing::new(&incident);
+            let is_shown = sparing.show(shown, trusted(), says);
+            for member in incident.closure().members() {
+                let spared = sparing.judge(member.entry, Deed::Said, Some(says));
+                let reaching = seeds.iter().zip(&alone).filter(|(_, own)| own.contains(member.entry));
+                let is_older = reaching.clone().all(|(seed, _)| shown < *seed);
+                match spared {
+                    Ok(()) => prop_assert!(is_shown && is_older, "{shown} for {}", member.entry),
+                    Err(NotSpared::SaysMore(_)) => prop_assert!(!is_shown || !is_older),
+                    Err(_) => {}
+                }
+            }
+        }
     }
 
     #[test]

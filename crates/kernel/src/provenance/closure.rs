@@ -214,6 +214,30 @@ impl<'g> Closure<'g> {
         self.truncated
     }
 
+    /// The earliest seed that reaches each member, in the order of the members.
+    pub(crate) fn earliest_seeds(&self) -> Vec<Seq> {
+        let mut walk = Walk::new(self.graph, self.mode);
+        let mut earliest = vec![Seq(0); self.len()];
+        // Seeds ascend, so whichever reaches a member first is the earliest that does.
+        for seed in &self.seeds {
+            let known = walk.reached.len();
+            walk.go(self.graph.position(*seed).as_slice(), None);
+            for (position, _) in walk.reached.get(known..).unwrap_or_default() {
+                let place = self.places.of(*position).map(|place| place as usize);
+                if let Some(found) = place.and_then(|place| earliest.get_mut(place)) {
+                    *found = *seed;
+                }
+            }
+        }
+        earliest
+    }
+
+    /// Where `entry` stands among the members.
+    pub(crate) fn place(&self, entry: Seq) -> Option<usize> {
+        let place = self.places.of(self.graph.position(entry)?)?;
+        Some(place as usize)
+    }
+
     /// Positions of the members, ascending.
     pub(crate) fn positions(&self) -> &[u32] {
         &self.members
@@ -314,16 +338,15 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// Takes `hops` hops from `seeds`, or as many as there are.
+    /// Takes `hops` hops from `seeds`, or as many as there are, on from what was reached before.
     ///
     /// Each depth is gone through in the order of the record: an entry that can be reached from several is reached from
     /// the oldest, and memory is read in one direction, which on a large graph is most of the time.
     fn go(&mut self, seeds: &[u32], hops: Option<u32>) {
+        let (mut depth, mut done) = (0, self.reached.len());
         for seed in seeds {
             self.reach(*seed, Hop { depth: 0, from: *seed });
         }
-        let mut depth = 0;
-        let mut done = 0;
         while done < self.reached.len() && hops.is_none_or(|hops| depth < hops) {
             depth += 1;
             let level = done..self.reached.len();

@@ -2,9 +2,10 @@
 //!
 //! An agent that read a bad page goes on quoting its user, its system prompt and its clean memory. All of that is in
 //! the closure, and little of it is bad. An entry is spared if every sentence of it stands, as a whole sentence, in a
-//! trusted clean text that is older than the first seed and outside the closure. Whole sentences hold whatever
-//! numbers, addresses and identifiers they hold, so none of these can be put together from parts. Sentences under
-//! [`MIN_ALONE`] characters vouch for nothing alone: a list of words, one per line, would else vouch for any text.
+//! trusted clean text outside the closure that is older than every seed which reaches the entry: nothing that speaks
+//! against the entry can have led to that text, on the record or past it. Whole sentences hold whatever numbers,
+//! addresses and identifiers they hold, so none of these can be put together from parts. Sentences under [`MIN_ALONE`]
+//! characters vouch for nothing alone: a list of words, one per line, would else vouch for any text.
 //!
 //! Spared entries stay tainted. They are found anew whenever seeds are added, since both conditions look at the seeds.
 //!
@@ -75,6 +76,10 @@ pub enum NotSpared {
 #[derive(Debug)]
 pub struct Sparing<'i, 'g> {
     incident: &'i Incident<'g>,
+    /// The earliest seed that reaches each member, in their order.
+    reached_by: Vec<Seq>,
+    /// The latest of these. What is not older vouches for nobody.
+    until: Seq,
     /// Hashes of sentences, and of each with the one after it, with the entry that said it first.
     held: HashMap<Digest, Seq>,
     spared: BTreeMap<Seq, Vouched>,
@@ -83,16 +88,23 @@ pub struct Sparing<'i, 'g> {
 impl<'i, 'g> Sparing<'i, 'g> {
     /// With no trusted text yet.
     pub fn new(incident: &'i Incident<'g>) -> Self {
-        Self { incident, held: HashMap::new(), spared: BTreeMap::new() }
+        let reached_by = incident.closure().earliest_seeds();
+        let until = reached_by.iter().copied().max().unwrap_or(Seq(0));
+        Self { incident, reached_by, until, held: HashMap::new(), spared: BTreeMap::new() }
     }
 
-    /// Takes in the text of `entry`, if its label is trusted and clean, it is older than every seed, no member and no
-    /// tombstone. Returns whether it did. Linear in the text.
+    /// Before which entry a text must stand to vouch for any member.
+    pub const fn until(&self) -> Seq {
+        self.until
+    }
+
+    /// Takes in the text of `entry`, if its label is trusted and clean, it may vouch for any member by its age, and it
+    /// is no member and no tombstone. Returns whether it did. Linear in the text.
     ///
     /// What an earlier incident quarantined must not be shown: its label says nothing of that.
     pub fn show(&mut self, entry: Seq, label: Label, text: &str) -> bool {
         let closure = self.incident.closure();
-        let is_older = closure.seeds().first().is_some_and(|first| entry < *first);
+        let is_older = entry < self.until;
         let is_good = label.trust() == Trust::Trusted && !label.is_tainted();
         let is_admitted =
             is_older && is_good && !closure.contains(entry) && !closure.graph().is_purged(entry);
@@ -100,7 +112,8 @@ impl<'i, 'g> Sparing<'i, 'g> {
             let sentences = sentences(text);
             let alone = sentences.iter().map(|one| Digest::of(one.as_bytes()));
             for said in alone.chain(sentences.windows(2).map(together)) {
-                self.held.entry(said).or_insert(entry);
+                let first = self.held.entry(said).or_insert(entry);
+                *first = entry.min(*first);
             }
         }
         is_admitted
@@ -124,7 +137,9 @@ impl<'i, 'g> Sparing<'i, 'g> {
             return Err(NotSpared::Acted);
         }
         let readable = text.filter(|_| !closure.graph().is_purged(entry));
-        let vouched = self.vouch_for(readable.ok_or(NotSpared::Unreadable)?)?;
+        let place = closure.place(entry).and_then(|place| self.reached_by.get(place)).copied();
+        let before = place.ok_or(NotSpared::NoMember)?;
+        let vouched = self.vouch_for(readable.ok_or(NotSpared::Unreadable)?, before)?;
         self.spared.insert(entry, vouched);
         Ok(())
     }
@@ -134,7 +149,9 @@ impl<'i, 'g> Sparing<'i, 'g> {
         Spared { seeds: self.incident.closure().seeds().to_vec(), entries: self.spared }
     }
 
-    fn vouch_for(&self, text: &str) -> Result<Vouched, NotSpared> {
+    /// The entries before `before` that say what `text` says.
+    fn vouch_for(&self, text: &str, before: Seq) -> Result<Vouched, NotSpared> {
+        let said = |said: &Digest| self.held.get(said).filter(|by| **by < before);
         let sentences = sentences(text);
         if sentences.is_empty() {
             // A text of marks alone has no sentence, and still says something.
@@ -144,7 +161,7 @@ impl<'i, 'g> Sparing<'i, 'g> {
         }
         // Each pair of neighbours that stands together in a trusted text.
         let pairs: Vec<bool> =
-            sentences.windows(2).map(|pair| self.held.contains_key(&together(pair))).collect();
+            sentences.windows(2).map(|pair| said(&together(pair)).is_some()).collect();
         let mut by = BTreeSet::new();
         for (at, sentence) in sentences.iter().enumerate() {
             let has_neighbour = |pair: Option<usize>| {
@@ -154,7 +171,7 @@ impl<'i, 'g> Sparing<'i, 'g> {
                 || sentence.chars().count() >= MIN_ALONE
                 || has_neighbour(at.checked_sub(1))
                 || has_neighbour(Some(at));
-            match self.held.get(&Digest::of(sentence.as_bytes())) {
+            match said(&Digest::of(sentence.as_bytes())) {
                 Some(entry) if is_enough => by.insert(*entry),
                 _ => return Err(NotSpared::SaysMore(at)),
             };

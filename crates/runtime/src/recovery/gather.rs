@@ -94,9 +94,8 @@ impl Gathering<'_> {
 
     /// Shows every text that may vouch for a member.
     fn show_trusted(&self, sparing: &mut Sparing<'_, '_>) -> Result<(), StoreError> {
-        let first = self.incident.closure().seeds().first().copied().unwrap_or(Seq(0));
         let state = self.ledger.state();
-        for seq in (0..first.0).map(Seq) {
+        for seq in (0..sparing.until().0).map(Seq) {
             let Some(label) = state.label(seq).filter(is_good) else { continue };
             // What an earlier incident took out vouches for nothing.
             if self.incident.closure().contains(seq) || state.is_out(seq) {
