@@ -133,7 +133,7 @@ impl Checkpoint {
     }
 
     fn text(&self) -> String {
-        format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(&self.root))
+        format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(self.root))
     }
 
     fn parse(text: &str) -> Result<Checkpoint, CheckpointError> {
@@ -165,7 +165,7 @@ pub fn vkey(key_name: &LogName, key: &VerifyingKey) -> String {
 fn sign_note(text: &str, signer: &SigningKey, key_name: &LogName) -> String {
     let id = key_id(key_name, &signer.verifying_key());
     let signature = signer.sign(text.as_bytes()).to_bytes();
-    let blob = STANDARD.encode(&[id.as_slice(), &signature].concat());
+    let blob = STANDARD.encode([id.as_slice(), &signature].concat());
     format!("{text}\n{SIGNATURE_LINE}{key_name} {blob}\n")
 }
 

@@ -54,7 +54,7 @@ pub fn signing_bytes(payload: &[u8]) -> Vec<u8> {
 pub(super) fn seal(payload: &str, key: &SigningKey) -> Result<Vec<u8>, CertificateError> {
     let signature = key.sign(&signing_bytes(payload.as_bytes())).to_bytes();
     let payload = STANDARD.encode(payload.as_bytes());
-    let file = render(&payload, &key_id(&key.verifying_key()), &STANDARD.encode(&signature));
+    let file = render(&payload, &key_id(&key.verifying_key()), &STANDARD.encode(signature));
     if file.len() > MAX_BYTES {
         return Err(CertificateError::TooLarge { bytes: file.len() });
     }

@@ -324,7 +324,7 @@ fn every_change_of_the_envelope_has_its_reason() {
         ("an empty signature", replace(sig, ""), "Base64"),
         ("a signature cut short", replace(sig, &sig[..84]), "Base64"),
         ("a signature without padding", replace(sig, sig.trim_end_matches('=')), "Base64"),
-        ("a signature of zeros", replace(sig, &STANDARD.encode(&[0; 64])), "Signature"),
+        ("a signature of zeros", replace(sig, &STANDARD.encode([0; 64])), "Signature"),
         ("an empty payload", replace(payload, ""), "Signature"),
         ("a payload in the alphabet of addresses", replace(payload, "-_-_"), "Base64"),
         (

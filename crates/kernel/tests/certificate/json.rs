@@ -136,7 +136,7 @@ pub(crate) fn envelope(payload: &[u8], signer: &SigningKey, named: &SigningKey) 
         r#"{{"payload":"{}","payloadType":"{PAYLOAD_TYPE}","signatures":[{{"keyid":"{}","sig":"{}"}}]}}"#,
         STANDARD.encode(payload),
         key_id(&named.verifying_key()),
-        STANDARD.encode(&signature),
+        STANDARD.encode(signature),
     )
     .into_bytes()
 }
