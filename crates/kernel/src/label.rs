@@ -198,6 +198,11 @@ impl Label {
     pub const fn is_tainted(self) -> bool {
         matches!(self.taint, Taint::Tainted)
     }
+
+    /// Whether it is trusted and clean, as what vouches for others has to be.
+    pub const fn is_good(self) -> bool {
+        matches!(self.trust, Trust::Trusted) && !self.is_tainted()
+    }
 }
 
 impl fmt::Display for Label {

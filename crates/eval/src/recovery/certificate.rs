@@ -9,7 +9,7 @@ use custody_kernel::id::Seq;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_runtime::Session;
-use custody_runtime::adapters::AdapterHost;
+use custody_runtime::adapters::{AdapterHost, Obliging};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::recovery::certify::ProbeReport;
@@ -45,8 +45,7 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     let plan = store.plan(id, &Settings::default())?;
     let digest = plan.digest().map_err(setup)?;
     let applied = store.apply_plan(owner, id, digest, &Settings::default())?;
-    let mut unloads = Unloads;
-    store.evict(owner, id, &mut [(host, &mut unloads as &mut dyn AdapterHost)].into())?;
+    store.evict(owner, id, &mut [(host, &mut Obliging as &mut dyn AdapterHost)].into())?;
     let report = ProbeReport {
         at_rest: store.sweep(&applied.destroyed)?,
         membership: store.probe_retrieval(&applied.destroyed)?,
@@ -98,15 +97,6 @@ fn adapters(scratch: &Scratch, host: &Name, planted: Vec<Seq>) -> Result<(), Eva
         scratch.store.adapt(&scratch.owner, host, change)?;
     }
     Ok(())
-}
-
-/// A host that unloads what it is told to.
-struct Unloads;
-
-impl AdapterHost for Unloads {
-    fn unload(&mut self, _weights: Digest, _name: Option<&Name>) -> Result<(), String> {
-        Ok(())
-    }
 }
 
 const E6: &str = "RVU §5.6, Table 6";

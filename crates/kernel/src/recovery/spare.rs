@@ -19,7 +19,7 @@ use super::incident::Incident;
 use super::sentences::sentences;
 use crate::digest::Digest;
 use crate::id::Seq;
-use crate::label::{Label, Trust};
+use crate::label::Label;
 
 /// The shortest sentence that is held without a neighbour, in characters. A shorter one must stand in the trusted
 /// text beside the same sentence as here, unless it is all that the entry says.
@@ -105,9 +105,10 @@ impl<'i, 'g> Sparing<'i, 'g> {
     pub fn show(&mut self, entry: Seq, label: Label, text: &str) -> bool {
         let closure = self.incident.closure();
         let is_older = entry < self.until;
-        let is_good = label.trust() == Trust::Trusted && !label.is_tainted();
-        let is_admitted =
-            is_older && is_good && !closure.contains(entry) && !closure.graph().is_purged(entry);
+        let is_admitted = is_older
+            && label.is_good()
+            && !closure.contains(entry)
+            && !closure.graph().is_purged(entry);
         if is_admitted {
             let sentences = sentences(text);
             let alone = sentences.iter().map(|one| Digest::of(one.as_bytes()));

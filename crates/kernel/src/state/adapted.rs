@@ -159,7 +159,7 @@ impl State {
         host.carried = carried;
         match &adapt.change {
             Change::Load { weights, name, .. } => {
-                if !is_good(record.label) {
+                if !record.label.is_good() {
                     let (weights, load, label) = (*weights, record.seq, record.label);
                     host.tainting.push(Tainting { weights, load, label, is_fused: false });
                 }
@@ -244,8 +244,4 @@ impl Adapted {
             }
         }
     }
-}
-
-fn is_good(label: Label) -> bool {
-    label.trust() == Trust::Trusted && !label.is_tainted()
 }

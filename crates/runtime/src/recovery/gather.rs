@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashSet};
 use custody_kernel::certificate::entries::Kind;
 use custody_kernel::digest::Digest;
 use custody_kernel::id::{IncidentId, Seq};
-use custody_kernel::label::{Label, Trust};
 use custody_kernel::provenance::closure::Closure;
 use custody_kernel::record::{Answer, EntryKind, Record, Request};
 use custody_kernel::recovery::facts::{Basis, Effect, Facts, History, Version, Waiting};
@@ -96,7 +95,7 @@ impl Gathering<'_> {
     fn show_trusted(&self, sparing: &mut Sparing<'_, '_>) -> Result<(), StoreError> {
         let state = self.ledger.state();
         for seq in (0..sparing.until().0).map(Seq) {
-            let Some(label) = state.label(seq).filter(is_good) else { continue };
+            let Some(label) = state.label(seq).filter(|label| label.is_good()) else { continue };
             // What an earlier incident took out vouches for nothing.
             if self.incident.closure().contains(seq) || state.is_out(seq) {
                 continue;
@@ -133,10 +132,6 @@ impl Gathering<'_> {
         let bytes = readable(self.connection, self.ledger, content)?;
         Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
     }
-}
-
-fn is_good(label: &Label) -> bool {
-    label.trust() == Trust::Trusted && !label.is_tainted()
 }
 
 /// A call that ran and changed something outside. Of one that somebody else ran nothing is known, so it did.

@@ -14,7 +14,7 @@ use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Role;
 use custody_kernel::record::Request;
-use custody_runtime::adapters::{AdapterHost, Hosts};
+use custody_runtime::adapters::{AdapterHost, Hosts, Obliging};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
@@ -193,8 +193,8 @@ impl Drill {
         let prepared = models.before(store, id, &plan)?;
         let applied = store.apply_plan(owner, id, plan.digest()?, &Settings::default())?;
         ensure!(applied.answer.refusal().is_none(), "the plan was not applied");
-        let mut unloads = Host;
-        let mut reached: Hosts<'_> = [(host()?, &mut unloads as &mut dyn AdapterHost)].into();
+        let mut host_of_drill = Obliging;
+        let mut reached: Hosts<'_> = [(host()?, &mut host_of_drill as &mut dyn AdapterHost)].into();
         let evictions = store.evict(owner, id, &mut reached)?;
         let probed = pipeline::finish(store, owner, id, &applied, (models, Some(prepared)))?;
         let (file, _) = store.certify(owner, &self.scratch.owner_key, id, PROGRAM)?;
@@ -240,13 +240,4 @@ fn write(session: &Session, name: &str, text: &str) -> anyhow::Result<Seq> {
 
 fn host() -> anyhow::Result<Name> {
     Ok("vllm-1".parse()?)
-}
-
-/// The drill's model host, which unloads what it is told to.
-struct Host;
-
-impl AdapterHost for Host {
-    fn unload(&mut self, _weights: Digest, _name: Option<&Name>) -> Result<(), String> {
-        Ok(())
-    }
 }

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use custody_kernel::id::{IncidentId, Seq};
-use custody_kernel::label::{Label, Trust};
+use custody_kernel::label::Label;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::state::{Mark, State};
 use rusqlite::Connection;
@@ -115,8 +115,7 @@ impl Store {
 
 /// Whether an entry is trusted and clean, and not taken out.
 fn vouches(state: &State, entry: Seq) -> bool {
-    let is_good = |label: Label| label.trust() == Trust::Trusted && !label.is_tainted();
-    state.label(entry).is_some_and(is_good) && !state.is_out(entry)
+    state.label(entry).is_some_and(Label::is_good) && !state.is_out(entry)
 }
 
 /// One moment of a store.
