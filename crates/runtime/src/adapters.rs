@@ -39,7 +39,7 @@ pub type Hosts<'a> = BTreeMap<Name, &'a mut dyn AdapterHost>;
 
 /// What became of evicted weights on one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Eviction {
+pub struct Unloading {
     /// The host.
     pub host: Name,
     /// The weights.
@@ -78,7 +78,7 @@ impl Store {
         owner: &Authority,
         incident: IncidentId,
         hosts: &mut Hosts<'_>,
-    ) -> Result<Vec<Eviction>, StoreError> {
+    ) -> Result<Vec<Unloading>, StoreError> {
         let mut evictions = self.to_evict(incident)?;
         for eviction in &mut evictions {
             let Some(host) = hosts.get_mut(&eviction.host) else {
@@ -94,14 +94,14 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn to_evict(&self, incident: IncidentId) -> Result<Vec<Eviction>, StoreError> {
+    pub fn to_evict(&self, incident: IncidentId) -> Result<Vec<Unloading>, StoreError> {
         self.state(|state| {
             let is_evicted =
                 |weights| state.eviction(weights).is_some_and(|by| by.incident == incident);
             let mut all = Vec::new();
             for (host, carries) in state.hosts() {
                 let bad = carries.carried.active().filter(|(weights, _)| is_evicted(*weights));
-                all.extend(bad.map(|(weights, left)| Eviction {
+                all.extend(bad.map(|(weights, left)| Unloading {
                     host: host.clone(),
                     weights,
                     name: state.adapter(weights).and_then(|adapter| adapter.name.clone()),
@@ -152,7 +152,7 @@ impl Store {
     fn unload(
         &self,
         owner: &Authority,
-        eviction: &mut Eviction,
+        eviction: &mut Unloading,
         host: &mut dyn AdapterHost,
     ) -> Result<(), StoreError> {
         while eviction.left > 0 {

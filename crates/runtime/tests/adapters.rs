@@ -18,7 +18,7 @@ use custody_kernel::record::{Answer, EntryKind};
 use custody_kernel::recovery::plan::Fate;
 use custody_kernel::recovery::risk::Action;
 use custody_runtime::Session;
-use custody_runtime::adapters::{AdapterHost, Eviction, Hosts};
+use custody_runtime::adapters::{AdapterHost, Hosts, Unloading};
 use custody_runtime::ingress::Observation;
 use custody_runtime::recovery::certify::ProbeReport;
 use custody_runtime::recovery::{Indicator, Settings};
@@ -99,7 +99,7 @@ impl Case {
         id
     }
 
-    fn evict(&self, id: IncidentId, host: &mut dyn AdapterHost) -> Vec<Eviction> {
+    fn evict(&self, id: IncidentId, host: &mut dyn AdapterHost) -> Vec<Unloading> {
         let mut hosts: Hosts<'_> = [(self.host.clone(), host)].into();
         self.scratch.store.evict(&self.scratch.owner, id, &mut hosts).unwrap()
     }

@@ -133,8 +133,8 @@ impl State {
 
     /// What the host carries once it is changed so.
     pub(super) fn changed(&self, adapt: &Adapt) -> Result<Carried, AskError> {
-        let mut carried = self.host(&adapt.host).map(|host| host.carried.clone());
-        let carried = carried.get_or_insert_default();
+        let host = self.host(&adapt.host);
+        let mut carried = host.map(|host| host.carried.clone()).unwrap_or_default();
         match &adapt.change {
             Change::Load { weights, .. } => carried.load(*weights),
             Change::Unload { weights } => carried.unload(*weights)?,
@@ -149,7 +149,7 @@ impl State {
                 carried.fuse(weights)?;
             }
         }
-        Ok(carried.clone())
+        Ok(carried)
     }
 
     pub(super) fn apply_adapt(&mut self, adapt: &Adapt, record: &Record) {
@@ -187,6 +187,9 @@ impl State {
 
     /// Takes over what a plan evicts.
     pub(super) fn evict(&mut self, incident: IncidentId, by: Seq, weights: &[Digest]) {
+        if weights.is_empty() {
+            return;
+        }
         for one in weights {
             let eviction = Eviction { incident, by, unloaded: 0 };
             self.adapted.evicted.entry(*one).or_insert(eviction);

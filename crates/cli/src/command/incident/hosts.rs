@@ -10,7 +10,7 @@ use custody_kernel::digest::Digest;
 use custody_kernel::id::IncidentId;
 use custody_kernel::principal::Authority;
 use custody_runtime::Store;
-use custody_runtime::adapters::{AdapterHost, Eviction, Hosts};
+use custody_runtime::adapters::{AdapterHost, Hosts, Unloading};
 
 use crate::command::adapter::short;
 use crate::output::{DIM, GOOD, WARN, count, excerpt, line, paint};
@@ -55,7 +55,7 @@ impl AdapterHosts {
         store: &Store,
         owner: &Authority,
         id: IncidentId,
-    ) -> anyhow::Result<Vec<Eviction>> {
+    ) -> anyhow::Result<Vec<Unloading>> {
         let mut programs: BTreeMap<Name, Program> = BTreeMap::new();
         for Reached { host, program } in &self.adapter_hosts {
             programs.insert(host.clone(), Program(program.clone()));
@@ -89,8 +89,8 @@ impl AdapterHost for Program {
 }
 
 /// What was unloaded and what was not, in a line for each.
-pub(super) fn tell(evictions: &[Eviction]) {
-    for Eviction { host, weights, name, unloaded, left, why } in evictions {
+pub(super) fn tell(evictions: &[Unloading]) {
+    for Unloading { host, weights, name, unloaded, left, why } in evictions {
         let adapter = name.as_ref().map_or_else(|| short(*weights), ToString::to_string);
         let (adapter, host) = (excerpt(&adapter, 48), excerpt(host.as_str(), 48));
         let loads = count(*unloaded, "load");
