@@ -44,8 +44,7 @@ impl<'a> ByKind<'a> {
 pub struct Task<'a> {
     /// The data set's name: options may differ by it, as in the papers.
     pub data_set: &'a str,
-    /// The only rows it may learn from, choose thresholds on, and stop by
-    /// (see [`validation`](super::sets::parts::validation)).
+    /// The only rows it may learn from and choose thresholds on.
     pub train: &'a [Labelled],
     /// What it must not learn from either, if it learns from more than `train`.
     pub held: &'a Held,
