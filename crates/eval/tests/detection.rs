@@ -6,7 +6,8 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use custody_eval::detection::detector::{Detector, Failure, Method, Mixture, Recipe, Task, Varies};
+use custody_eval::detection::detector::{Detector, Failure, Method, Recipe, Task, Varies};
+use custody_eval::detection::mixture::Mixture;
 use custody_eval::detection::suite::{DATA_SETS, Options, Outcome, Size, run};
 use custody_eval::report::Report;
 
@@ -97,9 +98,13 @@ fn methods<'a>(plain: &'a Words, seeded: &'a Words) -> Vec<Method<'a>> {
     ]
 }
 
+fn options(data: &Path, folder: Option<&Path>, size: Size) -> Options {
+    let (data, run) = (data.to_owned(), folder.map(Path::to_owned));
+    Options { data, seed: 1, size, run, finished: false }
+}
+
 fn measure(data: &Path, folder: Option<&Path>, size: Size, methods: &[Method<'_>]) -> Outcome {
-    let options = Options { data: data.to_owned(), seed: 1, size, run: folder.map(Path::to_owned) };
-    run(&options, methods, &mut |_| {}).unwrap()
+    run(&options(data, folder, size), methods, &mut |_| {}).unwrap()
 }
 
 #[test]
@@ -186,6 +191,44 @@ fn a_run_is_taken_up_where_it_stopped_and_a_damaged_unit_is_measured_again() {
 }
 
 #[test]
+fn what_is_finished_is_reported_and_a_series_with_a_gap_is_left_out() {
+    let (data, folder) = (data_folder(), tempfile::tempdir().unwrap());
+    let (plain, seeded) =
+        (Words::new("d2", Varies::WithData), Words::new("d4", Varies::WithDataAndSeed));
+    let methods = methods(&plain, &seeded);
+    let whole = measure(data.path(), Some(folder.path()), Size::Full, &methods).report;
+    for gap in ["detection.combined.d4.fold-2.", "detection.jackhhao.d4.fixed.3-"] {
+        let files = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap());
+        let hit = |file: &fs::DirEntry| file.file_name().to_string_lossy().starts_with(gap);
+        fs::remove_file(files.into_iter().find(hit).unwrap().path()).unwrap();
+    }
+    let options =
+        Options { finished: true, ..options(data.path(), Some(folder.path()), Size::Full) };
+    let report = run(&options, &methods, &mut |_| {}).unwrap().report;
+    assert_eq!((plain.trained.get(), seeded.trained.get()), (18, 30), "nothing is measured");
+    let same = ["deepset.d4.cv.f1", "combined.d4.f1", "combined.d5.auroc", "combined.d2.cv.f1"];
+    for id in same {
+        assert!(report.value(id).is_some() && report.value(id) == whole.value(id), "{id}");
+    }
+    for id in ["combined.d4.cv.f1", "combined.d5.cv.f1"] {
+        assert!(report.figure(id).is_none() && whole.value(id).is_some(), "{id}");
+    }
+    for id in ["jackhhao.d4.f1", "jackhhao.d5.f1"] {
+        let figure = report.figure(id).unwrap();
+        assert!(figure.value.is_none() && figure.why.is_some(), "{id}");
+    }
+    let said = report.notes.last().unwrap();
+    assert!(said.contains("combined d4 across folds (4 of 5 trainings finished)"), "{said}");
+    assert!(said.contains("jackhhao d4 on the fixed split (4 of 5"), "{said}");
+    assert!(report.command.unwrap().ends_with(" --finished"));
+
+    let nowhere = folder.path().join("nowhere");
+    let options = Options { run: Some(nowhere.clone()), ..options };
+    let error = run(&options, &methods, &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("nowhere") && !nowhere.exists(), "{error}");
+}
+
+#[test]
 fn other_rows_are_another_unit() {
     let (data, folder) = (data_folder(), tempfile::tempdir().unwrap());
     let plain = Words::new("d2", Varies::WithData);
@@ -202,7 +245,7 @@ fn other_rows_are_another_unit() {
 #[test]
 fn a_detector_that_leaves_a_row_out_stops_the_suite() {
     let data = data_folder();
-    let options = Options { data: data.path().to_owned(), seed: 1, size: Size::Smoke, run: None };
+    let options = options(data.path(), None, Size::Smoke);
     let error = run(&options, &[Method::Recipe(&Short)], &mut |_| {}).unwrap_err();
     assert_eq!(error.to_string(), "the detector `short` failed on `deepset`");
     let cause = std::error::Error::source(&error).unwrap().to_string();
@@ -221,7 +264,7 @@ fn a_detector_that_leaves_a_row_out_stops_the_suite() {
 fn progress_names_every_unit_and_estimates_what_is_left() {
     let data = data_folder();
     let plain = Words::new("d2", Varies::WithData);
-    let options = Options { data: data.path().to_owned(), seed: 1, size: Size::Smoke, run: None };
+    let options = options(data.path(), None, Size::Smoke);
     let mut heard = Vec::new();
     run(&options, &[Method::Recipe(&plain)], &mut |progress| heard.push(progress.clone())).unwrap();
     let parts: Vec<&str> = heard.iter().map(|progress| progress.part.as_str()).collect();

@@ -1,5 +1,6 @@
 //! What is measured: detectors, and recipes that make them from labelled rows.
 
+use super::mixture::Mixture;
 use super::sets::Labelled;
 use crate::recipe::corpus::Held;
 
@@ -95,7 +96,7 @@ pub trait Recipe {
 pub enum Method<'a> {
     /// Scores of its own.
     Recipe(&'a dyn Recipe),
-    /// The weighted sum of the scores of other methods that are measured before it.
+    /// The pooled scores of other methods that are measured before it.
     Mixture(Mixture),
     /// Cannot be measured here.
     Absent {
@@ -106,19 +107,6 @@ pub enum Method<'a> {
         /// Why it cannot.
         why: String,
     },
-}
-
-/// A weighted sum of scores.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Mixture {
-    /// As [`Recipe::id`].
-    pub id: String,
-    /// As [`Recipe::title`].
-    pub title: String,
-    /// Ids of methods with their weights.
-    pub parts: Vec<(String, f64)>,
-    /// A text is flagged from this sum on.
-    pub threshold: f64,
 }
 
 impl Method<'_> {

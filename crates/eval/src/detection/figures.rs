@@ -73,7 +73,8 @@ fn method_figures(set: &DataSet, method: &Method<'_>, resamples: usize, seed: u6
     let Some(runs) = set.runs.get(method.id()) else {
         let why = match method {
             Method::Absent { why, .. } => why.as_str(),
-            Method::Mixture(_) | Method::Recipe(_) => "a method it is made of was not measured",
+            Method::Recipe(_) => "not all of its seeds are finished",
+            Method::Mixture(_) => "a method it is made of was not measured",
         };
         let absent = |(name, unit): (&str, &str)| Figure::unmeasured(&id(name), unit, why);
         return FIGURES.into_iter().map(absent).collect();

@@ -2,7 +2,7 @@
 //!
 //! - [`sets`]: the texts, and how they are parted.
 //! - [`metrics`], [`bootstrap`]: figures over scores and labels, and their intervals.
-//! - [`detector`]: what is measured. [`mod@unit`]: one piece of work, kept when it is done.
+//! - [`detector`]: what is measured. [`mixture`]: methods pooled. [`mod@unit`]: one piece of work, kept when done.
 //! - [`methods`]: the detectors and recipes that are measured.
 //! - [`suite`]: `custody eval detection`, with [`published`] figures and [`pictures`].
 //! - [`overdefence`], [`buried`], [`prefilter`], [`behaviour`]: the suites of those names.
@@ -16,6 +16,8 @@ pub mod metrics;
 pub mod bootstrap;
 
 pub mod detector;
+
+pub mod mixture;
 
 pub mod unit;
 

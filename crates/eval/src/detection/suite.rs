@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::detector::{Method, Mixture, Recipe, Varies};
+use super::detector::{Method, Recipe, Varies};
 use super::figures::{DataSet, Runs, figures, tables};
+use super::mixture::mixed;
 use super::pictures::{Picture, pictures};
 use super::sets::parts::{Leaks, leaks, stratified_folds};
 use super::sets::rows::split;
 use super::sets::{Labelled, Split};
-use super::unit::{LengthTime, Measured, Unit};
+use super::unit::{Measured, Unit};
 use crate::error::EvalError;
 use crate::recipe::corpus::Held;
 use crate::report::Report;
@@ -83,6 +84,8 @@ pub struct Options {
     pub size: Size,
     /// Where finished units are kept and taken up again.
     pub run: Option<PathBuf>,
+    /// Measure no more units: report those that are in `run`.
+    pub finished: bool,
 }
 
 /// How far a suite is.
@@ -118,25 +121,26 @@ pub fn run(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Outcome, EvalError> {
     check(methods)?;
-    let folder = RunFolder::open(options.run.as_deref())?;
+    let folder = run_folder(options)?;
     let splits: Result<Vec<Split>, EvalError> =
         DATA_SETS.iter().map(|name| split(&options.data, name)).collect();
     let splits = splits?;
     let plan = plan(options, methods, &splits);
-    let measured = measure_all(options.size, &plan, &folder, progress)?;
+    let Finished { units, left_out } = measure_all(options, &plan, &folder, progress)?;
     let sets: Vec<DataSet> =
-        splits.iter().map(|split| data_set(split, &splits, methods, &measured)).collect();
+        splits.iter().map(|split| data_set(split, &splits, methods, &units)).collect();
     let mut report = Report::of(
         "detection",
         options.seed,
         figures(&sets, methods, options.size.resamples(), options.seed),
     );
     report.tables = tables(&sets, methods);
-    report.notes = notes(options, &sets);
+    report.notes = notes(options, &sets, &left_out);
     report.command = Some(format!(
-        "custody eval detection --size {} --seed {}",
+        "custody eval detection --size {} --seed {}{}",
         options.size.id(),
-        options.seed
+        options.seed,
+        if options.finished { " --finished" } else { "" }
     ));
     for file in splits.into_iter().flat_map(|split| split.files) {
         if !report.data.contains(&file) {
@@ -144,6 +148,19 @@ pub fn run(
         }
     }
     Ok(Outcome { pictures: pictures(&sets, methods), report })
+}
+
+/// Where units are kept. What is finished can only be in a folder that is there.
+fn run_folder(options: &Options) -> Result<RunFolder, EvalError> {
+    match &options.run {
+        Some(folder) if options.finished && !folder.is_dir() => {
+            Err(EvalError::Setup(format!("there is no folder `{}`", folder.display())))
+        }
+        None if options.finished => {
+            Err(EvalError::Setup("what is finished is in no folder without `--run`".to_owned()))
+        }
+        folder => RunFolder::open(folder.as_deref()),
+    }
 }
 
 /// Refuses two methods of one id, and mixtures of what is not measured before them.
@@ -167,6 +184,9 @@ fn check(methods: &[Method<'_>]) -> Result<(), EvalError> {
     Ok(())
 }
 
+/// The part of a unit on the fixed split.
+const FIXED: &str = "fixed";
+
 /// One unit to come, with the rows it needs.
 struct Planned<'a> {
     recipe: &'a dyn Recipe,
@@ -178,8 +198,34 @@ struct Planned<'a> {
     by_length: bool,
 }
 
+impl Planned<'_> {
+    fn is_fixed(&self) -> bool {
+        self.part == FIXED
+    }
+
+    fn key(&self) -> Key {
+        let (set, method) = (self.data_set.to_owned(), self.recipe.id().to_owned());
+        (set, method, self.part.clone(), self.seed)
+    }
+
+    fn series(&self) -> Series {
+        (self.data_set.to_owned(), self.recipe.id().to_owned(), self.is_fixed())
+    }
+}
+
 /// What a unit is found by: data set, method, part, seed.
 type Key = (String, String, String, u64);
+
+/// All seeds of a method on the fixed split of a data set, or all its folds: data set, method, whether the split is
+/// fixed. A mean over some of them would pass for a mean over all.
+type Series = (String, String, bool);
+
+/// The units of all series that are whole, with the labels of their test rows.
+struct Finished {
+    units: BTreeMap<Key, (Measured, Vec<bool>)>,
+    /// The other series: how many of their units are finished, and how many there are.
+    left_out: BTreeMap<Series, (usize, usize)>,
+}
 
 /// Method by method on the fixed splits, then the folds, which take longest and are needed last.
 fn plan<'a>(options: &Options, methods: &'a [Method<'a>], splits: &'a [Split]) -> Vec<Planned<'a>> {
@@ -197,7 +243,7 @@ fn plan<'a>(options: &Options, methods: &'a [Method<'a>], splits: &'a [Split]) -
                 fixed.push(Planned {
                     recipe,
                     data_set: &split.name,
-                    part: "fixed".to_owned(),
+                    part: FIXED.to_owned(),
                     seed: options.seed.wrapping_add(offset),
                     train: split.train.iter().collect(),
                     test: split.test.iter().collect(),
@@ -232,53 +278,65 @@ fn plan<'a>(options: &Options, methods: &'a [Method<'a>], splits: &'a [Split]) -
 }
 
 fn measure_all(
-    size: Size,
+    options: &Options,
     plan: &[Planned<'_>],
     folder: &RunFolder,
     progress: &mut dyn FnMut(&Progress),
-) -> Result<BTreeMap<Key, (Measured, Vec<bool>)>, EvalError> {
-    let nothing_held = Held::default();
-    let mut finished = BTreeMap::new();
+) -> Result<Finished, EvalError> {
+    let mut units = BTreeMap::new();
+    let mut series: BTreeMap<Series, (usize, usize)> = BTreeMap::new();
     let mut seconds: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
     for (done, planned) in plan.iter().enumerate() {
         let part = format!("{} {} {}", planned.data_set, planned.recipe.id(), planned.part);
         let remaining_seconds = estimate(&seconds, plan.get(done..).unwrap_or_default());
         progress(&Progress { part, done, total: plan.len(), remaining_seconds });
-        let own = |rows: &[&Labelled]| -> Vec<Labelled> {
-            rows.iter().map(|row| (*row).clone()).collect()
-        };
-        let (train, test) = (own(&planned.train), own(&planned.test));
-        let is_fixed = planned.part == "fixed";
-        let unit = Unit {
-            suite: "detection",
-            recipe: planned.recipe,
-            data_set: planned.data_set,
-            part: &planned.part,
-            seed: planned.seed,
-            held: &nothing_held,
-            train: &train,
-            test: &test,
-            timed_calls: if is_fixed { size.timed_calls() } else { 0 },
-            calls_by_length: if planned.by_length { size.calls_by_length() } else { 0 },
-        };
-        let measured = match unit.finished(folder) {
-            Some(measured) => measured,
-            None => unit.measure(folder)?,
-        };
+        let (finished, all) = series.entry(planned.series()).or_default();
+        *all += 1;
+        let Some((measured, labels)) = measure(options, planned, folder)? else { continue };
+        *finished += 1;
         let (sum, count) = seconds.entry(planned.recipe.id()).or_default();
         *sum += measured.unit_seconds;
         *count += 1;
-        let key = (
-            planned.data_set.to_owned(),
-            planned.recipe.id().to_owned(),
-            planned.part.clone(),
-            planned.seed,
-        );
-        finished.insert(key, (measured, test.iter().map(|row| row.label).collect()));
+        units.insert(planned.key(), (measured, labels));
     }
     let (part, done, total) = ("done".to_owned(), plan.len(), plan.len());
     progress(&Progress { part, done, total, remaining_seconds: Some(0.0) });
-    Ok(finished)
+    let left_out: BTreeMap<Series, (usize, usize)> =
+        series.into_iter().filter(|(_, (finished, all))| finished < all).collect();
+    units.retain(|(set, method, part, _), _| {
+        !left_out.contains_key(&(set.clone(), method.clone(), part == FIXED))
+    });
+    Ok(Finished { units, left_out })
+}
+
+/// A unit from the folder, or measured unless only finished ones are wanted, with the labels of its test rows.
+fn measure(
+    options: &Options,
+    planned: &Planned<'_>,
+    folder: &RunFolder,
+) -> Result<Option<(Measured, Vec<bool>)>, EvalError> {
+    let own =
+        |rows: &[&Labelled]| -> Vec<Labelled> { rows.iter().map(|row| (*row).clone()).collect() };
+    let (train, test) = (own(&planned.train), own(&planned.test));
+    let size = options.size;
+    let unit = Unit {
+        suite: "detection",
+        recipe: planned.recipe,
+        data_set: planned.data_set,
+        part: &planned.part,
+        seed: planned.seed,
+        held: &Held::default(),
+        train: &train,
+        test: &test,
+        timed_calls: if planned.is_fixed() { size.timed_calls() } else { 0 },
+        calls_by_length: if planned.by_length { size.calls_by_length() } else { 0 },
+    };
+    let measured = match unit.finished(folder) {
+        Some(measured) => measured,
+        None if options.finished => return Ok(None),
+        None => unit.measure(folder)?,
+    };
+    Ok(Some((measured, test.iter().map(|row| row.label).collect())))
 }
 
 /// Seconds for `left`: each unit as long as those of its method on average, or as all when it has none yet.
@@ -313,13 +371,13 @@ fn data_set(
                     .filter(|((set, id, ..), _)| *set == split.name && id == recipe.id());
                 let (mut fixed, mut folds) = (Vec::new(), Vec::new());
                 for ((_, _, part, _), (unit, labels)) in own {
-                    if part == "fixed" {
+                    if part == FIXED {
                         fixed.push(unit.clone());
                     } else {
                         folds.push((unit.clone(), labels.clone()));
                     }
                 }
-                Some(Runs { fixed, folds })
+                (!fixed.is_empty()).then_some(Runs { fixed, folds })
             }
         };
         if let Some(found) = found {
@@ -347,54 +405,6 @@ fn seen(split: &Split, all: &[Split], methods: &[Method<'_>]) -> BTreeMap<String
     found
 }
 
-/// The runs of a mixture: as many seeds as the part with the most; a part with one run joins all of them.
-fn mixed(mixture: &Mixture, runs: &BTreeMap<String, Runs>) -> Option<Runs> {
-    let parts: Option<Vec<(&Runs, f64)>> =
-        mixture.parts.iter().map(|(id, weight)| Some((runs.get(id)?, *weight))).collect();
-    let parts = parts?;
-    let seeds = parts.iter().map(|(runs, _)| runs.fixed.len()).max()?;
-    let fixed = (0..seeds).map(|seed| {
-        let part = |(runs, weight): &(&Runs, f64)| {
-            Some((runs.fixed.get(seed).or_else(|| runs.fixed.first())?.clone(), *weight))
-        };
-        Some(sum(&parts.iter().map(part).collect::<Option<Vec<_>>>()?, mixture.threshold))
-    });
-    let folds = parts.iter().map(|(runs, _)| runs.folds.len()).min()?;
-    let folds = (0..folds).map(|fold| {
-        let part = |(runs, weight): &(&Runs, f64)| Some((runs.folds.get(fold)?.0.clone(), *weight));
-        let units = parts.iter().map(part).collect::<Option<Vec<_>>>()?;
-        let labels = parts.first()?.0.folds.get(fold)?.1.clone();
-        Some((sum(&units, mixture.threshold), labels))
-    });
-    Some(Runs { fixed: fixed.collect::<Option<_>>()?, folds: folds.collect::<Option<_>>()? })
-}
-
-/// The weighted sum of scores, and the sum of times: one part is asked after the other.
-fn sum(parts: &[(Measured, f64)], threshold: f64) -> Measured {
-    let mut total = Measured { threshold, ..Measured::default() };
-    for (at, (part, weight)) in parts.iter().enumerate() {
-        if at == 0 {
-            total.scores = vec![0.0; part.scores.len()];
-            total.latencies_us = vec![0.0; part.latencies_us.len()];
-            let none = |time: &LengthTime| LengthTime { median_us: 0.0, p95_us: 0.0, ..*time };
-            total.by_length = part.by_length.iter().map(none).collect();
-        }
-        total.training_seconds += part.training_seconds;
-        total.unit_seconds += part.unit_seconds;
-        for (sum, score) in total.scores.iter_mut().zip(&part.scores) {
-            *sum += weight * score;
-        }
-        for (sum, time) in total.latencies_us.iter_mut().zip(&part.latencies_us) {
-            *sum += time;
-        }
-        for (sum, time) in total.by_length.iter_mut().zip(&part.by_length) {
-            sum.median_us += time.median_us;
-            sum.p95_us += time.p95_us;
-        }
-    }
-    total
-}
-
 /// How many test rows of each set the shipped detectors have seen.
 fn seen_rows(sets: &[DataSet]) -> String {
     let of = |set: &DataSet| {
@@ -405,13 +415,17 @@ fn seen_rows(sets: &[DataSet]) -> String {
     if found.is_empty() { "not measured here".to_owned() } else { found.join(", ") }
 }
 
-fn notes(options: &Options, sets: &[DataSet]) -> Vec<String> {
+fn notes(
+    options: &Options,
+    sets: &[DataSet],
+    left_out: &BTreeMap<Series, (usize, usize)>,
+) -> Vec<String> {
     let leaked = sets.iter().map(|set| {
         let (name, found) = (&set.name, &set.leaks);
         format!("{name} {} of {}", found.rows.len(), set.labels.len())
     });
     let leaked: Vec<String> = leaked.collect();
-    vec![
+    let mut notes = vec![
         format!(
             "Leaks: test rows that also stand in training, compared without case and punctuation: {}. \
              Columns that say so leave them out.",
@@ -437,5 +451,19 @@ fn notes(options: &Options, sets: &[DataSet]) -> Vec<String> {
         "Latency is the median of single calls, one text each, after three that warm up. That of a mixture \
          is the sum of its parts'."
             .to_owned(),
-    ]
+    ];
+    notes.extend(unfinished(left_out));
+    notes
+}
+
+/// Which figures are left out, because not all units they are means of are finished.
+fn unfinished(left_out: &BTreeMap<Series, (usize, usize)>) -> Option<String> {
+    let one = |((set, method, is_fixed), (finished, all)): (&Series, &(usize, usize))| {
+        let over = if *is_fixed { "on the fixed split" } else { "across folds" };
+        format!("{set} {method} {over} ({finished} of {all} trainings finished)")
+    };
+    let all: Vec<String> = left_out.iter().map(one).collect();
+    (!all.is_empty()).then(|| {
+        format!("Not finished and therefore left out, with what is made of it: {}.", all.join(", "))
+    })
 }

@@ -37,6 +37,9 @@ pub(crate) struct Detection {
     /// Keep what is finished in this folder, and take it up again from there
     #[arg(long, value_name = "DIR", requires = "size")]
     run: Option<PathBuf>,
+    /// Measure no more: report what is finished in the folder of --run, and say what is not
+    #[arg(long, requires = "run")]
+    finished: bool,
     /// Only these detectors [default: all]
     #[arg(
         long,
@@ -59,7 +62,8 @@ pub(super) fn run(context: &Context, args: &Detection) -> anyhow::Result<Outcome
     let methods = Methods::open(&models, &wanted)?;
     let data = context.data_folder(args.data.clone());
     prepare(args.out.as_deref())?;
-    let options = Options { data, seed: args.seed, size, run: args.run.clone() };
+    let (seed, run, finished) = (args.seed, args.run.clone(), args.finished);
+    let options = Options { data, seed, size, run, finished };
     let mut progress = Progress::new();
     let mut measured = suite::run(&options, &methods.list(), &mut |now| {
         progress.show(&now.part, now.done, now.total, now.remaining_seconds);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use custody_detect::exact_math::sigmoid;
 use custody_models::train::{Options, Progress, Sample, fine_tune};
 use custody_models::{Classifier, Encoder, EncoderClassifier, ModelError, Tokenizer};
 
@@ -124,10 +125,6 @@ fn ends<'a>(tokenizer: &Tokenizer, text: &'a str) -> Result<Cow<'a, str>, ModelE
     };
     let (head, tail) = (&text[..spans[HEAD - 1].end], &text[spans[HEAD + middle].start..]);
     Ok(Cow::Owned(format!("{head} {tail}")))
-}
-
-fn sigmoid(logit: f64) -> f64 {
-    1.0 / (1.0 + (-logit).exp())
 }
 
 #[cfg(test)]
