@@ -57,9 +57,10 @@ pub fn picture(title: &str, series: &[Series]) -> String {
         name: one.name.clone(),
         note: format!("calibration error {:.3}", one.found.expected_calibration_error),
     };
-    legend(&mut svg, [544.0, 76.0], Mark::Line, &series.iter().map(entry).collect::<Vec<_>>());
-    svg.text("note", [544.0, 350.0], Anchor::Start, "dashed: a score that is a");
-    svg.text("note", [544.0, 366.0], Anchor::Start, "probability");
+    let entries: Vec<Entry> = series.iter().map(entry).collect();
+    let below = legend(&mut svg, [544.0, 76.0], Mark::Line, &entries);
+    svg.text("note", [544.0, below], Anchor::Start, "dashed: a score that is a");
+    svg.text("note", [544.0, below + 16.0], Anchor::Start, "probability");
     svg.finish()
 }
 

@@ -31,7 +31,7 @@ pub struct OperatingPoint {
 
 /// The picture: every curve from 0 to 1, and beside it the corner of few false positives.
 pub fn picture(title: &str, curves: &[Curve]) -> String {
-    let mut svg = Svg::new(title, 1040.0, 470.0);
+    let mut svg = Svg::new(title, 1072.0, 470.0);
     let side = [330.0, 330.0];
     let false_positives = "false positives, % of ordinary texts";
     let recall = "recall, % of injections";
@@ -74,9 +74,9 @@ pub fn picture(title: &str, curves: &[Curve]) -> String {
     }
     let entry = |curve: &Curve| Entry { name: curve.name.clone(), note: curve.note.clone() };
     let entries: Vec<Entry> = curves.iter().map(entry).collect();
-    legend(&mut svg, [848.0, 78.0], Mark::Line, &entries);
-    svg.text("note", [848.0, 400.0], Anchor::Start, "dots: operating points,");
-    svg.text("note", [848.0, 416.0], Anchor::Start, "bars: 95 % intervals");
+    let below = legend(&mut svg, [848.0, 78.0], Mark::Line, &entries);
+    svg.text("note", [848.0, below], Anchor::Start, "dots: operating points,");
+    svg.text("note", [848.0, below + 16.0], Anchor::Start, "bars: 95 % intervals");
     svg.finish()
 }
 
