@@ -220,7 +220,8 @@ fn what_is_finished_is_reported_and_a_series_with_a_gap_is_left_out() {
     let said = report.notes.last().unwrap();
     assert!(said.contains("combined d4 across folds (4 of 5 trainings finished)"), "{said}");
     assert!(said.contains("jackhhao d4 on the fixed split (4 of 5"), "{said}");
-    assert!(report.command.unwrap().ends_with(" --finished"));
+    let command = report.command.unwrap();
+    assert!(command.ends_with(&format!(" --run {} --finished", folder.path().display())));
 
     let nowhere = folder.path().join("nowhere");
     let options = Options { run: Some(nowhere.clone()), ..options };

@@ -136,18 +136,25 @@ pub fn run(
     );
     report.tables = tables(&sets, methods);
     report.notes = notes(options, &sets, &left_out);
-    report.command = Some(format!(
-        "custody eval detection --size {} --seed {}{}",
-        options.size.id(),
-        options.seed,
-        if options.finished { " --finished" } else { "" }
-    ));
+    report.command = Some(command(options));
     for file in splits.into_iter().flat_map(|split| split.files) {
         if !report.data.contains(&file) {
             report.data.push(file);
         }
     }
     Ok(Outcome { pictures: pictures(&sets, methods), report })
+}
+
+/// What a reader types to get the same report. Where units are kept matters only if no others are measured.
+fn command(options: &Options) -> String {
+    let measured =
+        format!("custody eval detection --size {} --seed {}", options.size.id(), options.seed);
+    match &options.run {
+        Some(folder) if options.finished => {
+            format!("{measured} --run {} --finished", folder.display())
+        }
+        _ => measured,
+    }
 }
 
 /// Where units are kept. What is finished can only be in a folder that is there.
