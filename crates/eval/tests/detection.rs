@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use custody_eval::detection::detector::{Detector, Failure, Method, Recipe, Task, Varies};
-use custody_eval::detection::mixture::Mixture;
+use custody_eval::detection::mixture::{Mixture, Part};
 use custody_eval::detection::suite::{DATA_SETS, Options, Outcome, Size, run};
 use custody_eval::report::Report;
 
@@ -84,6 +84,10 @@ fn data_folder() -> tempfile::TempDir {
     folder
 }
 
+fn part(id: &str, weight: f64, trainings: usize) -> Part {
+    Part { id: id.to_owned(), weight, trainings }
+}
+
 fn methods<'a>(plain: &'a Words, seeded: &'a Words) -> Vec<Method<'a>> {
     vec![
         Method::Recipe(plain),
@@ -92,7 +96,7 @@ fn methods<'a>(plain: &'a Words, seeded: &'a Words) -> Vec<Method<'a>> {
         Method::Mixture(Mixture {
             id: "d5".into(),
             title: "D5".into(),
-            parts: vec![("d2".into(), 0.4), ("d4".into(), 0.6)],
+            parts: vec![part("d2", 0.4, 1), part("d4", 0.6, 2)],
             threshold: 0.5,
         }),
     ]
@@ -163,15 +167,15 @@ fn a_run_is_taken_up_where_it_stopped_and_a_damaged_unit_is_measured_again() {
     let methods = methods(&plain, &seeded);
     let go = || measure(data.path(), Some(folder.path()), Size::Full, &methods).report;
     let first = go();
-    // Three data sets, five folds each: one unit on the fixed split for d2, five for d4.
-    assert_eq!((plain.trained.get(), seeded.trained.get()), (18, 30));
+    // Three data sets, five folds each: one unit of d2 everywhere, of d4 five on the fixed split and two a fold.
+    assert_eq!((plain.trained.get(), seeded.trained.get()), (18, 45));
     assert_eq!(go(), first, "nothing is measured again, not even times");
-    assert_eq!((plain.trained.get(), seeded.trained.get()), (18, 30));
+    assert_eq!((plain.trained.get(), seeded.trained.get()), (18, 45));
 
     let mut files: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
-    assert_eq!(files.len(), 48);
+    assert_eq!(files.len(), 63);
     let cut = fs::read(&files[0]).unwrap();
     fs::write(&files[0], &cut[..cut.len() / 2]).unwrap();
     let text = fs::read_to_string(&files[1]).unwrap();
@@ -180,14 +184,14 @@ fn a_run_is_taken_up_where_it_stopped_and_a_damaged_unit_is_measured_again() {
     fs::write(&files[1], changed).unwrap();
     fs::write(&files[2], "").unwrap();
     let again = go();
-    assert_eq!(plain.trained.get() + seeded.trained.get(), 48 + 3);
+    assert_eq!(plain.trained.get() + seeded.trained.get(), 63 + 3);
     let scores = |report: &Report| -> Vec<(String, Option<f64>)> {
         let kept =
             report.figures.iter().filter(|figure| !matches!(figure.unit.as_str(), "us" | "s"));
         kept.map(|figure| (figure.id.clone(), figure.value)).collect()
     };
     assert_eq!(scores(&again), scores(&first));
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 48, "no rest of a write");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 63, "no rest of a write");
 }
 
 #[test]
@@ -205,7 +209,7 @@ fn what_is_finished_is_reported_and_a_series_with_a_gap_is_left_out() {
     let options =
         Options { finished: true, ..options(data.path(), Some(folder.path()), Size::Full) };
     let report = run(&options, &methods, &mut |_| {}).unwrap().report;
-    assert_eq!((plain.trained.get(), seeded.trained.get()), (18, 30), "nothing is measured");
+    assert_eq!((plain.trained.get(), seeded.trained.get()), (18, 45), "nothing is measured");
     let same = ["deepset.d4.cv.f1", "combined.d4.f1", "combined.d5.auroc", "combined.d2.cv.f1"];
     for id in same {
         assert!(report.value(id).is_some() && report.value(id) == whole.value(id), "{id}");
@@ -217,8 +221,9 @@ fn what_is_finished_is_reported_and_a_series_with_a_gap_is_left_out() {
         let figure = report.figure(id).unwrap();
         assert!(figure.value.is_none() && figure.why.is_some(), "{id}");
     }
+    assert!(report.notes.iter().any(|note| note.starts_with("D5 pools 2 trainings of `d4`")));
     let said = report.notes.last().unwrap();
-    assert!(said.contains("combined d4 across folds (4 of 5 trainings finished)"), "{said}");
+    assert!(said.contains("combined d4 across folds (9 of 10 trainings finished)"), "{said}");
     assert!(said.contains("jackhhao d4 on the fixed split (4 of 5"), "{said}");
     let command = report.command.unwrap();
     assert!(command.ends_with(&format!(" --run {} --finished", folder.path().display())));
@@ -227,6 +232,40 @@ fn what_is_finished_is_reported_and_a_series_with_a_gap_is_left_out() {
     let options = Options { run: Some(nowhere.clone()), ..options };
     let error = run(&options, &methods, &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("nowhere") && !nowhere.exists(), "{error}");
+}
+
+#[test]
+fn a_mixture_pools_as_many_trainings_as_it_names() {
+    let data = data_folder();
+    let seeded = Words::new("d4", Varies::WithDataAndSeed);
+    let figures = |trainings: usize, size: Size| {
+        let mixture = Mixture {
+            id: "d5".into(),
+            title: "D5".into(),
+            parts: vec![part("d4", 1.0, trainings)],
+            threshold: 0.5,
+        };
+        let methods = [Method::Recipe(&seeded), Method::Mixture(mixture)];
+        let before = seeded.trained.get();
+        let report = measure(data.path(), None, size, &methods).report;
+        (report, seeded.trained.get() - before)
+    };
+    let (alone, trained) = figures(1, Size::Smoke);
+    assert_eq!(trained, 3);
+    let auroc = |report: &Report, method: &str| report.value(&format!("combined.{method}.auroc"));
+    assert_eq!(auroc(&alone, "d5"), auroc(&alone, "d4"), "one training is itself");
+    let (pair, trained) = figures(2, Size::Smoke);
+    assert_eq!(trained, 6, "a pair needs two, however few seeds are asked for");
+    assert_eq!(
+        (pair.value("combined.d4.seeds"), pair.value("combined.d5.seeds")),
+        (Some(2.0), None)
+    );
+    let (pairs, trained) = figures(2, Size::Full);
+    assert_eq!(trained, 3 * (5 + 5 * 2));
+    let seeds = ["d4", "d5"].map(|method| pairs.value(&format!("combined.{method}.seeds")));
+    assert_eq!(seeds, [Some(5.0), Some(5.0)]);
+    let (all, _) = figures(5, Size::Full);
+    assert_eq!(all.value("combined.d5.seeds"), None, "a pool of all is one");
 }
 
 #[test]
@@ -254,7 +293,7 @@ fn a_detector_that_leaves_a_row_out_stops_the_suite() {
     let mixed = Mixture {
         id: "m".into(),
         title: "m".into(),
-        parts: vec![("x".into(), 1.0)],
+        parts: vec![part("x", 1.0, 1)],
         threshold: 0.5,
     };
     let error = run(&options, &[Method::Mixture(mixed)], &mut |_| {}).unwrap_err();

@@ -28,8 +28,17 @@ pub(super) struct DataSet {
 pub(super) struct Runs {
     /// On the fixed split, one a seed.
     pub(super) fixed: Vec<Measured>,
-    /// Across folds, each with the labels of its test rows.
-    pub(super) folds: Vec<(Measured, Vec<bool>)>,
+    /// Across folds.
+    pub(super) folds: Vec<Fold>,
+}
+
+/// One fold of a cross-validation.
+#[derive(Debug, Clone)]
+pub(super) struct Fold {
+    /// Of its test rows.
+    pub(super) labels: Vec<bool>,
+    /// One a seed.
+    pub(super) trainings: Vec<Measured>,
 }
 
 /// The figures that every method has, with their units.
@@ -182,13 +191,13 @@ fn calibration(unit: &Measured, set: &DataSet) -> Option<f64> {
     Some(reliability(&unit.scores, &set.labels, 10)?.expected_calibration_error)
 }
 
-/// Mean and standard deviation over the folds.
+/// Mean and standard deviation over the folds and their trainings.
 fn across_folds(runs: &Runs, id: &str) -> Vec<Figure> {
-    let measures: Vec<Measures> = runs
-        .folds
-        .iter()
-        .filter_map(|(unit, labels)| Some(scored(unit, labels)?.measures()))
-        .collect();
+    let in_fold = |fold: &Fold| -> Vec<Measures> {
+        let units = fold.trainings.iter().filter_map(|unit| scored(unit, &fold.labels));
+        units.map(|scored| scored.measures()).collect()
+    };
+    let measures: Vec<Measures> = runs.folds.iter().flat_map(in_fold).collect();
     let mut found = Vec::new();
     for name in ["accuracy", "f1", "auroc"] {
         let values: Vec<f64> =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use custody_detect::exact_math::{logit, sigmoid};
 
-use super::figures::Runs;
+use super::figures::{Fold, Runs};
 use super::unit::{LengthTime, Measured};
 
 /// No part is surer of a text than this, so that none outvotes all others for ever.
@@ -22,36 +22,65 @@ pub struct Mixture {
     pub id: String,
     /// As [`Recipe::title`](super::detector::Recipe::title).
     pub title: String,
-    /// Ids of methods whose scores are probabilities, with their weights, which add up to one.
-    pub parts: Vec<(String, f64)>,
+    /// What is pooled. The weights add up to one.
+    pub parts: Vec<Part>,
     /// A text is flagged from this probability on.
     pub threshold: f64,
 }
 
-/// The runs of a mixture: as many seeds as the part with the most; a part with one run joins all of them.
+/// A method in a mixture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// The id of a method whose scores are probabilities.
+    pub id: String,
+    /// What it counts beside the others.
+    pub weight: f64,
+    /// How many of its trainings share that weight. They differ by their seed; a method without a seed has one.
+    ///
+    /// Source: Lakshminarayanan et al. 2017, "Simple and scalable predictive uncertainty estimation using deep
+    /// ensembles".
+    pub trainings: usize,
+}
+
+/// The runs of a mixture, one for every pool of trainings that its parts have.
 pub(super) fn mixed(mixture: &Mixture, runs: &BTreeMap<String, Runs>) -> Option<Runs> {
-    let parts: Option<Vec<(&Runs, f64)>> =
-        mixture.parts.iter().map(|(id, weight)| Some((runs.get(id)?, *weight))).collect();
+    let parts: Option<Vec<(&Runs, &Part)>> =
+        mixture.parts.iter().map(|part| Some((runs.get(&part.id)?, part))).collect();
     let parts = parts?;
-    let seeds = parts.iter().map(|(runs, _)| runs.fixed.len()).max()?;
-    let fixed = (0..seeds).map(|seed| {
-        let part = |(runs, weight): &(&Runs, f64)| {
-            Some((runs.fixed.get(seed).or_else(|| runs.fixed.first())?.clone(), *weight))
-        };
-        Some(pooled(&parts.iter().map(part).collect::<Option<Vec<_>>>()?, mixture.threshold))
+    let pools = parts.iter().map(|(runs, part)| pools(runs.fixed.len(), part)).max()?;
+    let fixed = (0..pools).map(|first| {
+        let members = parts.iter().flat_map(|(runs, part)| members(&runs.fixed, part, first));
+        pooled(&members.collect::<Vec<_>>(), mixture.threshold)
     });
     let folds = parts.iter().map(|(runs, _)| runs.folds.len()).min()?;
     let folds = (0..folds).map(|fold| {
-        let part = |(runs, weight): &(&Runs, f64)| Some((runs.folds.get(fold)?.0.clone(), *weight));
-        let units = parts.iter().map(part).collect::<Option<Vec<_>>>()?;
-        let labels = parts.first()?.0.folds.get(fold)?.1.clone();
-        Some((pooled(&units, mixture.threshold), labels))
+        let members =
+            parts.iter().flat_map(|(runs, part)| members(&runs.folds[fold].trainings, part, 0));
+        let trainings = vec![pooled(&members.collect::<Vec<_>>(), mixture.threshold)];
+        Some(Fold { labels: parts.first()?.0.folds[fold].labels.clone(), trainings })
     });
-    Some(Runs { fixed: fixed.collect::<Option<_>>()?, folds: folds.collect::<Option<_>>()? })
+    Some(Runs { fixed: fixed.collect(), folds: folds.collect::<Option<_>>()? })
+}
+
+/// How many pools of neighbours there are among `trainings` that stand in a circle. One of all is the same from
+/// wherever it begins.
+fn pools(trainings: usize, part: &Part) -> usize {
+    if trainings > part.trainings { trainings } else { 1 }
+}
+
+/// The pool that begins at `first`, with the weight of each training.
+fn members<'a>(
+    trainings: &'a [Measured],
+    part: &Part,
+    first: usize,
+) -> impl Iterator<Item = (&'a Measured, f64)> {
+    let pooled = part.trainings.min(trainings.len());
+    let weight = part.weight / pooled as f64;
+    trainings.iter().cycle().skip(first).take(pooled).map(move |training| (training, weight))
 }
 
 /// The pooled scores, and the sum of times: one part is asked after the other.
-fn pooled(parts: &[(Measured, f64)], threshold: f64) -> Measured {
+fn pooled(parts: &[(&Measured, f64)], threshold: f64) -> Measured {
     let mut pool = Measured { threshold, ..Measured::default() };
     for (at, (part, weight)) in parts.iter().enumerate() {
         if at == 0 {
@@ -82,10 +111,48 @@ mod tests {
     use super::*;
 
     fn scores(of: &[(&[f64], f64)]) -> Vec<f64> {
-        let part = |(scores, weight): &(&[f64], f64)| {
-            (Measured { scores: scores.to_vec(), ..Measured::default() }, *weight)
+        let parts: Vec<(Measured, f64)> =
+            of.iter().map(|(scores, weight)| (measured(scores), *weight)).collect();
+        pooled(&parts.iter().map(|(part, weight)| (part, *weight)).collect::<Vec<_>>(), 0.5).scores
+    }
+
+    fn measured(scores: &[f64]) -> Measured {
+        Measured { scores: scores.to_vec(), training_seconds: 10.0, ..Measured::default() }
+    }
+
+    #[test]
+    fn trainings_of_one_part_share_its_weight_and_each_is_in_as_many_pools() {
+        let runs = |of: &[&[f64]]| Runs {
+            fixed: of.iter().map(|scores| measured(scores)).collect(),
+            folds: vec![Fold {
+                labels: vec![true],
+                trainings: of.iter().map(|scores| measured(scores)).collect(),
+            }],
         };
-        pooled(&of.iter().map(part).collect::<Vec<_>>(), 0.5).scores
+        let part =
+            |id: &str, weight: f64, trainings: usize| Part { id: id.to_owned(), weight, trainings };
+        let mixture = Mixture {
+            id: "m".to_owned(),
+            title: "m".to_owned(),
+            parts: vec![part("a", 0.5, 1), part("b", 0.5, 2)],
+            threshold: 0.5,
+        };
+        let all = BTreeMap::from([
+            ("a".to_owned(), runs(&[&[0.2]])),
+            ("b".to_owned(), runs(&[&[0.6], &[0.7], &[0.8]])),
+        ]);
+        let mixed = mixed(&mixture, &all).unwrap();
+        let expected = |pair: [f64; 2]| {
+            sigmoid(0.5 * logit(0.2) + 0.25 * logit(pair[0]) + 0.25 * logit(pair[1]))
+        };
+        let close = |run: &Measured, pair: [f64; 2]| (run.scores[0] - expected(pair)).abs() < 1e-12;
+        assert_eq!(mixed.fixed.len(), 3);
+        for (run, pair) in mixed.fixed.iter().zip([[0.6, 0.7], [0.7, 0.8], [0.8, 0.6]]) {
+            assert!(close(run, pair), "{run:?}");
+            assert_eq!(run.training_seconds, 30.0, "all three are trained");
+        }
+        assert!(close(&mixed.folds[0].trainings[0], [0.6, 0.7]));
+        assert_eq!((mixed.folds.len(), mixed.folds[0].trainings.len()), (1, 1));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::detector::{Method, Recipe, Varies};
-use super::figures::{DataSet, Runs, figures, tables};
-use super::mixture::mixed;
+use super::figures::{DataSet, Fold, Runs, figures, tables};
+use super::mixture::{Mixture, Part, mixed};
 use super::pictures::{Picture, pictures};
 use super::sets::parts::{Leaks, leaks, stratified_folds};
 use super::sets::rows::split;
@@ -135,7 +135,7 @@ pub fn run(
         figures(&sets, methods, options.size.resamples(), options.seed),
     );
     report.tables = tables(&sets, methods);
-    report.notes = notes(options, &sets, &left_out);
+    report.notes = notes(options, &sets, methods, &left_out);
     report.command = Some(command(options));
     for file in splits.into_iter().flat_map(|split| split.files) {
         if !report.data.contains(&file) {
@@ -179,8 +179,8 @@ fn check(methods: &[Method<'_>]) -> Result<(), EvalError> {
             return Err(EvalError::Setup(format!("two methods are called `{id}`")));
         }
         if let Method::Mixture(mixture) = method {
-            let unknown = mixture.parts.iter().find(|(part, _)| !before.contains(&part.as_str()));
-            if let Some((part, _)) = unknown {
+            let unknown = mixture.parts.iter().find(|part| !before.contains(&part.id.as_str()));
+            if let Some(Part { id: part, .. }) = unknown {
                 return Err(EvalError::Setup(format!(
                     "`{id}` mixes `{part}`, which is not before it"
                 )));
@@ -241,9 +241,10 @@ fn plan<'a>(options: &Options, methods: &'a [Method<'a>], splits: &'a [Split]) -
     for method in methods {
         let Method::Recipe(recipe) = method else { continue };
         let recipe: &dyn Recipe = *recipe;
+        let pooled = pooled(methods, recipe);
         let seeds = match recipe.varies() {
             Varies::No | Varies::WithData => 1,
-            Varies::WithDataAndSeed => options.size.seeds(),
+            Varies::WithDataAndSeed => options.size.seeds().max(pooled),
         };
         for split in splits {
             for offset in 0..seeds {
@@ -254,7 +255,7 @@ fn plan<'a>(options: &Options, methods: &'a [Method<'a>], splits: &'a [Split]) -
                     seed: options.seed.wrapping_add(offset),
                     train: split.train.iter().collect(),
                     test: split.test.iter().collect(),
-                    by_length: split.name == DATA_SETS[0] && offset == 0,
+                    by_length: split.name == DATA_SETS[0] && offset < pooled,
                 });
             }
             let rows: Vec<&Labelled> = split.train.iter().chain(&split.test).collect();
@@ -262,7 +263,8 @@ fn plan<'a>(options: &Options, methods: &'a [Method<'a>], splits: &'a [Split]) -
             // What was learned before the task holds rows of every fold: nothing would be held back.
             let folds = if recipe.has_learned().is_empty() { options.size.folds() } else { 0 };
             let fold_of = stratified_folds(&owned, folds, options.seed);
-            for fold in 0..folds {
+            for (fold, offset) in (0..folds).flat_map(|fold| (0..pooled).map(move |at| (fold, at)))
+            {
                 let pick = |inside: bool| -> Vec<&Labelled> {
                     let chosen =
                         rows.iter().zip(&fold_of).filter(|(_, of)| (**of == fold) == inside);
@@ -272,7 +274,7 @@ fn plan<'a>(options: &Options, methods: &'a [Method<'a>], splits: &'a [Split]) -
                     recipe,
                     data_set: &split.name,
                     part: format!("fold-{}", fold + 1),
-                    seed: options.seed,
+                    seed: options.seed.wrapping_add(offset),
                     train: pick(false),
                     test: pick(true),
                     by_length: false,
@@ -282,6 +284,16 @@ fn plan<'a>(options: &Options, methods: &'a [Method<'a>], splits: &'a [Split]) -
     }
     fixed.extend(crossed);
     fixed
+}
+
+/// How many trainings of `recipe` the largest pool takes.
+fn pooled(methods: &[Method<'_>], recipe: &dyn Recipe) -> u64 {
+    let parts = methods.iter().filter_map(|method| match method {
+        Method::Mixture(mixture) => Some(&mixture.parts),
+        Method::Recipe(_) | Method::Absent { .. } => None,
+    });
+    let own = parts.flatten().filter(|part| part.id == recipe.id());
+    own.map(|part| part.trainings as u64).max().unwrap_or(1)
 }
 
 fn measure_all(
@@ -376,14 +388,16 @@ fn data_set(
                 let own = measured
                     .iter()
                     .filter(|((set, id, ..), _)| *set == split.name && id == recipe.id());
-                let (mut fixed, mut folds) = (Vec::new(), Vec::new());
+                let (mut fixed, mut folds) = (Vec::new(), BTreeMap::<&str, Fold>::new());
                 for ((_, _, part, _), (unit, labels)) in own {
                     if part == FIXED {
                         fixed.push(unit.clone());
-                    } else {
-                        folds.push((unit.clone(), labels.clone()));
+                        continue;
                     }
+                    let new = || Fold { labels: labels.clone(), trainings: Vec::new() };
+                    folds.entry(part).or_insert_with(new).trainings.push(unit.clone());
                 }
+                let folds = folds.into_values().collect();
                 (!fixed.is_empty()).then_some(Runs { fixed, folds })
             }
         };
@@ -425,6 +439,7 @@ fn seen_rows(sets: &[DataSet]) -> String {
 fn notes(
     options: &Options,
     sets: &[DataSet],
+    methods: &[Method<'_>],
     left_out: &BTreeMap<Series, (usize, usize)>,
 ) -> Vec<String> {
     let leaked = sets.iter().map(|set| {
@@ -432,6 +447,7 @@ fn notes(
         format!("{name} {} of {}", found.rows.len(), set.labels.len())
     });
     let leaked: Vec<String> = leaked.collect();
+    let runs = sets.iter().flat_map(|set| set.runs.values());
     let mut notes = vec![
         format!(
             "Leaks: test rows that also stand in training, compared without case and punctuation: {}. \
@@ -450,7 +466,7 @@ fn notes(
              bootstrap 95 % intervals of {} resamples within each class, on the test rows of the fixed split. \
              Cross-validation has {} folds over training and test rows together, stratified, with repeated \
              texts in one fold; the shipped detectors have none, for they have learned from rows of each.",
-            options.size.seeds(),
+            runs.map(|runs| runs.fixed.len()).max().unwrap_or_default(),
             options.seed,
             options.size.resamples(),
             options.size.folds()
@@ -459,8 +475,20 @@ fn notes(
          is the sum of its parts'."
             .to_owned(),
     ];
+    notes.extend(methods.iter().filter_map(pools));
     notes.extend(unfinished(left_out));
     notes
+}
+
+/// What the runs of a mixture have in common that pools several trainings of a part.
+fn pools(method: &Method<'_>) -> Option<String> {
+    let Method::Mixture(Mixture { title, parts, .. }) = method else { return None };
+    let part = parts.iter().find(|part| part.trainings > 1)?;
+    Some(format!(
+        "{title} pools {} trainings of `{}`, of neighbouring seeds. Each training is in as many pools, so that \
+         their spread is smaller than that of pools which share none.",
+        part.trainings, part.id
+    ))
 }
 
 /// Which figures are left out, because not all units they are means of are finished.

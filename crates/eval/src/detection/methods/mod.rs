@@ -23,15 +23,15 @@ use custody_models::ModelError;
 use custody_models::registry::{ModelFiles, Models, ModelsError};
 
 use super::detector::{Method, Recipe};
-use super::mixture::Mixture;
+use super::mixture::{Mixture, Part};
 use shipped::{Base, ShippedRecipe};
 
 /// The ids of all methods, in the order of the report.
 pub const METHODS: [&str; 7] = ["d1", "d2", "d3", "d4", "d5", "default", "full"];
 
-/// D5's weights: n-grams and transformer, chosen on training rows
+/// What D5 pools, with weights and how many trainings of each: n-grams and transformer, chosen on training rows
 /// (`docs/decisions/0012-how-the-fine-tuned-transformer-is-trained.md`).
-const MIXTURE: [(&str, f64); 2] = [("d2", 0.2), ("d4", 0.8)];
+const MIXTURE: [(&str, f64, usize); 2] = [("d2", 0.2, 1), ("d4", 0.8, 2)];
 
 /// Weights that are on this machine and cannot be used. Weights that are not here are no error.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +74,7 @@ impl Methods {
     pub fn open(models: &Models, wanted: &[String]) -> Result<Self, MethodError> {
         let is_wanted = |id: &str| {
             let asked = |id: &str| wanted.iter().any(|wanted| wanted == id);
-            asked(id) || asked("d5") && MIXTURE.iter().any(|(part, _)| *part == id)
+            asked(id) || asked("d5") && MIXTURE.iter().any(|(part, ..)| *part == id)
         };
         let base = if is_wanted("d4") || is_wanted("full") {
             shipped::base(models)?
@@ -149,7 +149,9 @@ fn mixture() -> Mixture {
     Mixture {
         id: "d5".to_owned(),
         title: "D5: D2 and D4".to_owned(),
-        parts: MIXTURE.map(|(id, weight)| (id.to_owned(), weight)).to_vec(),
+        parts: MIXTURE
+            .map(|(id, weight, trainings)| Part { id: id.to_owned(), weight, trainings })
+            .to_vec(),
         threshold: 0.5,
     }
 }
