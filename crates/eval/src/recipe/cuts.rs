@@ -12,13 +12,9 @@ use custody_detect::transformer::{Blend, Blends, Pair};
 use super::corpus::{Corpus, Document, Prompt};
 use super::error::RecipeError;
 
-/// Of ordinary prompts two in a hundred may be flagged; of attacks two in a hundred may be called clean
-/// without asking further.
-const PROMPTS: Limits = Limits { pooled: Rates { false_positive: 0.02, miss: 0.02 }, group: 0.04 };
-/// The same of both models together, half as often: a transformer's mistakes on prompts unlike ours are confident.
-/// With the rates above it flagged 8.8 % of NotInject, of which 5 % may be.
-const PROMPTS_READ_TWICE: Limits =
-    Limits { pooled: Rates { false_positive: 0.01, miss: 0.02 }, group: 0.02 };
+/// Of ordinary prompts one in a hundred may be flagged; of attacks two in a hundred may be called clean
+/// without asking further. With twice as many, the detectors flagged 6.6 and 8.8 % of NotInject, of which 5 % may be.
+const PROMPTS: Limits = Limits { pooled: Rates { false_positive: 0.01, miss: 0.02 }, group: 0.02 };
 /// Documents are read by the thousand, and mostly nobody planted anything in them.
 const CONTENTS: Limits =
     Limits { pooled: Rates { false_positive: 0.005, miss: 0.05 }, group: 0.01 };
@@ -71,7 +67,7 @@ where
 {
     let prompts = rows_of_prompts(corpus, &mut pairs)?;
     let contents = rows_of_contents(corpus, &mut pairs)?;
-    Ok(Blends { prompt: PROMPTS_READ_TWICE.blend(&prompts)?, content: CONTENTS.blend(&contents)? })
+    Ok(Blends { prompt: PROMPTS.blend(&prompts)?, content: CONTENTS.blend(&contents)? })
 }
 
 fn rows_of_prompts<'a, T, E>(
