@@ -221,7 +221,7 @@ fn what_is_finished_is_reported_and_a_series_with_a_gap_is_left_out() {
         let figure = report.figure(id).unwrap();
         assert!(figure.value.is_none() && figure.why.is_some(), "{id}");
     }
-    assert!(report.notes.iter().any(|note| note.starts_with("D5 pools 2 trainings of `d4`")));
+    assert!(report.notes.iter().any(|note| note.starts_with("`d5` pools 2 trainings of `d4`")));
     let said = report.notes.last().unwrap();
     assert!(said.contains("combined d4 across folds (9 of 10 trainings finished)"), "{said}");
     assert!(said.contains("jackhhao d4 on the fixed split (4 of 5"), "{said}");

@@ -482,10 +482,10 @@ fn notes(
 
 /// What the runs of a mixture have in common that pools several trainings of a part.
 fn pools(method: &Method<'_>) -> Option<String> {
-    let Method::Mixture(Mixture { title, parts, .. }) = method else { return None };
+    let Method::Mixture(Mixture { id, parts, .. }) = method else { return None };
     let part = parts.iter().find(|part| part.trainings > 1)?;
     Some(format!(
-        "{title} pools {} trainings of `{}`, of neighbouring seeds. Each training is in as many pools, so that \
+        "`{id}` pools {} trainings of `{}`, of neighbouring seeds. Each training is in as many pools, so that \
          their spread is smaller than that of pools which share none.",
         part.trainings, part.id
     ))
