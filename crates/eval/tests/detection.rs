@@ -290,14 +290,13 @@ fn a_detector_that_leaves_a_row_out_stops_the_suite() {
     assert_eq!(error.to_string(), "the detector `short` failed on `deepset`");
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(cause, "it gave 19 scores for 20 texts");
-    let mixed = Mixture {
-        id: "m".into(),
-        title: "m".into(),
-        parts: vec![part("x", 1.0, 1)],
-        threshold: 0.5,
+    let refused = |parts: Vec<Part>| {
+        let mixed = Mixture { id: "m".into(), title: "m".into(), parts, threshold: 0.5 };
+        let methods = [Method::Recipe(&Short), Method::Mixture(mixed)];
+        run(&options, &methods, &mut |_| {}).unwrap_err().to_string()
     };
-    let error = run(&options, &[Method::Mixture(mixed)], &mut |_| {}).unwrap_err();
-    assert!(error.to_string().contains("`m` mixes `x`"), "{error}");
+    assert!(refused(vec![part("x", 1.0, 1)]).contains("`m` mixes `x`, which is not before it"));
+    assert!(refused(vec![part("short", 1.0, 0)]).contains("`m` mixes `short`, but none"));
 }
 
 #[test]

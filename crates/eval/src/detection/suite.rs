@@ -170,7 +170,7 @@ fn run_folder(options: &Options) -> Result<RunFolder, EvalError> {
     }
 }
 
-/// Refuses two methods of one id, and mixtures of what is not measured before them.
+/// Refuses two methods of one id, and mixtures of what is not measured before them or not at all.
 fn check(methods: &[Method<'_>]) -> Result<(), EvalError> {
     let mut before: Vec<&str> = Vec::new();
     for method in methods {
@@ -179,11 +179,13 @@ fn check(methods: &[Method<'_>]) -> Result<(), EvalError> {
             return Err(EvalError::Setup(format!("two methods are called `{id}`")));
         }
         if let Method::Mixture(mixture) = method {
-            let unknown = mixture.parts.iter().find(|part| !before.contains(&part.id.as_str()));
-            if let Some(Part { id: part, .. }) = unknown {
-                return Err(EvalError::Setup(format!(
-                    "`{id}` mixes `{part}`, which is not before it"
-                )));
+            for Part { id: part, trainings, .. } in &mixture.parts {
+                let why = match trainings {
+                    _ if !before.contains(&part.as_str()) => "which is not before it",
+                    0 => "but none of its trainings",
+                    _ => continue,
+                };
+                return Err(EvalError::Setup(format!("`{id}` mixes `{part}`, {why}")));
             }
         }
         before.push(id);
