@@ -21,6 +21,9 @@ const MAX_DEPTH: usize = 3;
 const MAX_DECODED: usize = 4;
 /// Decoded bytes that are read even for a short text.
 const MIN_DECODED: usize = 1 << 12;
+/// Findings that begin at most so many bytes apart add up; those twice as far apart do not. Somebody who wants
+/// something says so in a few sentences, while a long document comes to hold a little of everything.
+const NEAR: usize = 1 << 10;
 /// How sure it is that something found in a comment was meant to be hidden.
 const IN_COMMENT: f64 = 0.45;
 
@@ -29,9 +32,9 @@ const IN_COMMENT: f64 = 0.45;
 pub struct Scan {
     /// In the order in which they stand in the text.
     pub findings: Vec<Finding>,
-    /// `1 - Π (1 - c)` over the families found, `c` being the highest confidence in a family. In
-    /// `[0, 1]`. One weak rule decides nothing, however often it fires; weak rules of several
-    /// families do. A rule with confidence 0 is a remark and changes nothing: what a text says
+    /// `1 - Π (1 - c)` over the families found near one another, `c` being the highest confidence in a family; of all
+    /// such places the highest. In `[0, 1]`. One weak rule decides nothing, however often it fires; weak rules of
+    /// several families do. A rule with confidence 0 is a remark and changes nothing: what a text says
     /// about itself ("for a security course") takes nothing away.
     pub score: f64,
     /// Bytes that were read by an automaton, a measure of work that needs no clock.
@@ -80,14 +83,38 @@ pub(super) fn decisive_spans(rules: &Rules, text: &str) -> Result<Vec<Range<usiz
     Ok(apart)
 }
 
+/// The highest confidence in each family.
+type Families<'f> = BTreeMap<&'f str, f64>;
+
 /// Source: memory integrity paper §5.2 takes the highest weight; there, any match decides.
 fn score(findings: &[Finding]) -> f64 {
-    let mut families: BTreeMap<&str, f64> = BTreeMap::new();
+    let mut everywhere = Families::new();
+    let mut cells: BTreeMap<usize, Families<'_>> = BTreeMap::new();
     for finding in findings {
+        let families = if finding.span.len() > NEAR {
+            &mut everywhere
+        } else {
+            cells.entry(finding.span.start / NEAR).or_default()
+        };
         let highest = families.entry(&finding.family).or_default();
         *highest = highest.max(finding.confidence);
     }
-    1.0 - families.values().map(|confidence| 1.0 - confidence).product::<f64>()
+    let none = Families::new();
+    let from = |cell: &usize| {
+        let next = cells.get(&(cell + 1)).unwrap_or(&none);
+        together([&everywhere, cells.get(cell).unwrap_or(&none), next])
+    };
+    cells.keys().map(from).fold(together([&everywhere, &none, &none]), f64::max)
+}
+
+/// How likely one of them is right, were they independent.
+fn together(parts: [&Families<'_>; 3]) -> f64 {
+    let mut all = Families::new();
+    for (family, confidence) in parts.into_iter().flatten() {
+        let highest = all.entry(family).or_default();
+        *highest = highest.max(*confidence);
+    }
+    1.0 - all.values().map(|confidence| 1.0 - confidence).product::<f64>()
 }
 
 /// Goes through the readings of a text.
@@ -296,4 +323,49 @@ fn comments(text: &str) -> impl Iterator<Item = Range<usize>> {
             return Some(start..end);
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A finding of `family` with a confidence of 0.4.
+    fn found(family: &str, span: Range<usize>) -> Finding {
+        Finding {
+            rule: family.to_owned(),
+            family: family.to_owned(),
+            severity: Severity::Medium,
+            confidence: 0.4,
+            span,
+            view: View::Plain,
+            explanation: String::new(),
+        }
+    }
+
+    fn score_at(starts: [usize; 2]) -> f64 {
+        score(&[found("a", starts[0]..starts[0] + 9), found("b", starts[1]..starts[1] + 9)])
+    }
+
+    #[test]
+    fn weak_signs_add_up_near_one_another_only() {
+        for start in [0, 1, NEAR - 1, NEAR, 7 * NEAR + 5] {
+            assert!((score_at([start, start + NEAR]) - 0.64).abs() < 1e-12, "{start}");
+            assert!((score_at([start, start + 2 * NEAR]) - 0.4).abs() < 1e-12, "{start}");
+        }
+        assert_eq!(score(&[]), 0.0);
+    }
+
+    #[test]
+    fn what_spans_much_is_near_everything() {
+        let comment = found("comment", 0..9 * NEAR);
+        let inside = found("a", 5 * NEAR..5 * NEAR + 9);
+        assert!((score(&[comment.clone(), inside]) - 0.64).abs() < 1e-12);
+        assert!((score(&[comment]) - 0.4).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_family_counts_once() {
+        let findings: Vec<Finding> = (0..500).map(|place| found("a", place..place + 3)).collect();
+        assert!((score(&findings) - 0.4).abs() < 1e-12);
+    }
 }
