@@ -42,7 +42,8 @@ pub enum Form {
 }
 
 /// The kinds of written text that are documents.
-const DOCUMENT_KINDS: [&str; 5] = ["code_answer", "code_file", "email", "table", "tool_output"];
+const DOCUMENT_KINDS: [&str; 6] =
+    ["code_answer", "code_file", "email", "table", "technical", "tool_output"];
 
 /// Whether an ordinary text is one that an assistant reads for somebody.
 pub fn is_document(row: &Written) -> bool {
