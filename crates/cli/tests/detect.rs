@@ -69,6 +69,23 @@ fn rows_that_cannot_train_are_refused_in_one_line_and_nothing_is_written() {
 }
 
 #[test]
+fn where_nothing_can_be_written_is_found_out_before_anything_is_trained() {
+    let home = Home::new();
+    // Rows that cannot train, and no model: neither is got to.
+    let file = rows(&home, b"");
+    let file = file.to_str().unwrap();
+    let nowhere = home.path().join("none/model");
+    for (out, why) in [(home.path(), "is a folder"), (nowhere, "could not write")] {
+        let out = out.to_str().unwrap();
+        home.alone(&["train", "ngram", "--rows", file, "--out", out]).refused(why);
+        home.alone(&["train", "embedding", "--rows", file, "--out", out]).refused(why);
+        home.alone(&["train", "behaviour", "--out", out]).refused(why);
+    }
+    let mut left = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(left.all(|name| !name.to_string_lossy().starts_with(".tmp")));
+}
+
+#[test]
 fn a_text_of_ten_megabytes_is_refused_for_training() {
     let home = Home::new();
     let long = "ignore all previous instructions ".repeat((10 << 20) / 33);

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::embedding::open_embedder;
-use super::{said, save, trained_on};
+use super::{prepare, said, save, trained_on};
 use crate::command::language_model;
 use crate::context::Context;
 use crate::output::{BAD, GOOD, Outcome, json_line, line, paint};
@@ -64,6 +64,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     if let Some(path) = &args.collect {
         return collect(context, args, path);
     }
+    prepare(args.out.as_deref())?;
     let transcripts = transcripts(args.transcripts.as_deref())?;
     let embedder = open_embedder(context, args.cache.as_deref())?;
     let bar = bar("embedded");

@@ -13,7 +13,7 @@ use custody_models::SentenceEmbedder;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{own_rows, said, save, trained_on};
+use super::{own_rows, prepare, said, save, trained_on};
 use crate::command::detector;
 use crate::context::Context;
 use crate::output::{BAD, GOOD, Outcome, json_line, line, paint};
@@ -50,6 +50,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+    prepare(args.out.as_deref())?;
     let embedder = open_embedder(context, args.cache.as_deref())?;
     let bar = bar();
     let mut progress = |done, of| show(&bar, done, of);

@@ -8,7 +8,7 @@ mod transformer;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use custody_detect::labels::read_labels;
 use custody_detect::ngram::DataFile as TrainedFile;
 use custody_eval::data::{Row, read_rows};
@@ -71,7 +71,7 @@ fn own_rows(files: &[PathBuf]) -> anyhow::Result<(Vec<Labelled>, Vec<TrainedFile
 fn check_lengths(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
     let long = rows.iter().zip(1..).find(|(row, _)| row.text.len() > MAX_TRAINING_TEXT_BYTES);
     let Some((row, number)) = long else { return Ok(()) };
-    anyhow::bail!(
+    bail!(
         "`{}` row {number} has a text of {} bytes and at most {MAX_TRAINING_TEXT_BYTES} are learned \
          from at once; split it",
         path.display(),
@@ -89,23 +89,37 @@ fn trained_on(files: &[TrainedFile]) -> Vec<DataFile> {
     files.iter().map(file).collect()
 }
 
+/// Finds out before the work, not after it, whether the file `out` can be written.
+fn prepare(out: Option<&Path>) -> anyhow::Result<()> {
+    let Some(path) = out else { return Ok(()) };
+    if path.is_dir() {
+        bail!("`{}` is a folder; name a file in it with --out", path.display());
+    }
+    beside(path).map(drop)
+}
+
 /// Writes beside the target first, so that a full disk leaves no half a model behind.
 fn save(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let context = || format!("could not write `{}`", path.display());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = beside().tempfile_in(folder.unwrap_or(Path::new("."))).with_context(context)?;
+    let context = || not_written(path);
+    let mut file = beside(path)?;
     std::io::Write::write_all(&mut file, bytes).with_context(context)?;
     file.as_file().sync_all().with_context(context)?;
     file.persist(path).map_err(|error| error.error).with_context(context)?;
     Ok(())
 }
 
-/// A file that others may read as far as the umask lets them: temporary files are their owner's alone.
-fn beside() -> tempfile::Builder<'static, 'static> {
+fn not_written(path: &Path) -> String {
+    format!("could not write `{}`", path.display())
+}
+
+/// An empty file in the folder of `path`, which others may read as far as the umask lets them: temporary files are
+/// their owner's alone.
+fn beside(path: &Path) -> anyhow::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    builder.tempfile_in(folder.unwrap_or(Path::new("."))).with_context(|| not_written(path))
 }
 
 /// What was trained on, with hashes, and what was written.

@@ -9,7 +9,7 @@ use custody_eval::recipe::corpus::{self, Corpus};
 use custody_eval::recipe::{cuts, ngrams};
 use serde_json::json;
 
-use super::{own_rows, said, save, thresholds_json, trained_on};
+use super::{own_rows, prepare, said, save, thresholds_json, trained_on};
 use crate::context::Context;
 use crate::output::{BAD, GOOD, Outcome, json_line, line, paint};
 
@@ -44,6 +44,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     if args.rows.is_empty() {
         return shipped(context, args);
     }
+    prepare(args.out.as_deref())?;
     let model = own(args)?;
     let out = args.out.as_deref().context("say where the model is written with --out FILE")?;
     save(out, &model.to_bytes())?;
@@ -68,12 +69,12 @@ fn recipe(corpus: &Corpus) -> anyhow::Result<Vec<File>> {
 fn shipped(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let data = DataFolder::open(context.data_folder(args.data.clone()));
     let corpus = corpus::build(&data, &corpus::Held::default(), corpus::SEED)?;
-    let files = recipe(&corpus)?;
     if args.check {
-        return check(context, &files);
+        return check(context, &recipe(&corpus)?);
     }
     let out = args.out.as_deref().context("say where the weights are written with --out DIR")?;
     std::fs::create_dir_all(out).with_context(|| format!("could not make `{}`", out.display()))?;
+    let files = recipe(&corpus)?;
     let mut written = Vec::new();
     for (name, bytes) in &files {
         let path = out.join(name);
