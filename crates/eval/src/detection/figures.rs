@@ -210,102 +210,106 @@ fn across_folds(runs: &Runs, id: &str) -> Vec<Figure> {
     found
 }
 
-/// One table a data set, methods as rows, then one of the folds where there are any.
+/// One table a data set, methods as rows, then those of the seeds and of the folds where there are any.
 pub(super) fn tables(sets: &[DataSet], methods: &[Method<'_>]) -> Vec<Table> {
-    let column = |title: &str, suffix: &str, shows: Shows| TableColumn {
-        title: title.to_owned(),
-        suffix: suffix.to_owned(),
-        shows,
+    let fixed = sets.iter().map(|set| of_fixed_split(set, methods));
+    let seeds = sets.iter().map(|set| of_seeds(set, methods));
+    let folds = sets.iter().map(|set| of_folds(set, methods));
+    let all = fixed.chain(seeds).chain(folds);
+    all.filter(|table| !table.rows.is_empty()).collect()
+}
+
+fn of_fixed_split(set: &DataSet, methods: &[Method<'_>]) -> Table {
+    let positives = set.labels.iter().filter(|label| **label).count();
+    Table {
+        title: set.name.clone(),
+        note: format!(
+            "{} test rows, {positives} injections; {} of the rows also stand in training, {} of them \
+             with the other label only.",
+            set.labels.len(),
+            set.leaks.rows.len(),
+            set.leaks.contradicted
+        ),
+        rows_are: "detector".to_owned(),
+        rows: rows(set, methods, |_| true),
+        columns: vec![
+            ours("TP", "tp"),
+            ours("TN", "tn"),
+            ours("FP", "fp"),
+            ours("FN", "fn"),
+            ours("precision", "precision"),
+            ours("recall", "recall"),
+            ours("F1", "f1"),
+            theirs("F1 published", "f1"),
+            ours("F1 without leaks", "f1_without_leaked_rows"),
+            ours("AUROC", "auroc"),
+            theirs("AUROC published", "auroc"),
+            ours("median µs", "latency_us_p50"),
+            theirs("µs published", "latency_us_p50"),
+            ours("training s", "training_seconds"),
+        ],
+    }
+}
+
+fn of_seeds(set: &DataSet, methods: &[Method<'_>]) -> Table {
+    Table {
+        title: format!("{}: spread over seeds", set.name),
+        note: "Only methods that depend on a seed.".to_owned(),
+        rows_are: "detector".to_owned(),
+        rows: rows(set, methods, |runs| runs.is_some_and(|runs| runs.fixed.len() > 1)),
+        columns: vec![
+            ours("seeds", "seeds"),
+            ours("F1 mean", "f1"),
+            ours("sd", "f1_sd"),
+            ours("least", "f1_min"),
+            ours("most", "f1_max"),
+            ours("AUROC mean", "auroc"),
+            ours("sd", "auroc_sd"),
+            ours("least", "auroc_min"),
+            ours("most", "auroc_max"),
+        ],
+    }
+}
+
+fn of_folds(set: &DataSet, methods: &[Method<'_>]) -> Table {
+    Table {
+        title: format!("{}: across folds", set.name),
+        note: "Mean and standard deviation.".to_owned(),
+        rows_are: "detector".to_owned(),
+        rows: rows(set, methods, |runs| runs.is_some_and(|runs| !runs.folds.is_empty())),
+        columns: vec![
+            ours("F1", "cv.f1"),
+            ours("sd", "cv.f1_sd"),
+            ours("AUROC", "cv.auroc"),
+            ours("sd", "cv.auroc_sd"),
+            ours("accuracy", "cv.accuracy"),
+            ours("sd", "cv.accuracy_sd"),
+        ],
+    }
+}
+
+/// The methods of which `is_shown` says so, told what was run of them on `set`.
+fn rows(
+    set: &DataSet,
+    methods: &[Method<'_>],
+    is_shown: fn(Option<&Runs>) -> bool,
+) -> Vec<TableRow> {
+    let shown = methods.iter().filter(|method| is_shown(set.runs.get(method.id())));
+    let row = |method: &Method<'_>| TableRow {
+        name: method.title().to_owned(),
+        prefix: format!("{}.{}", set.name, method.id()),
     };
-    let ours = |title: &str, suffix: &str| column(title, suffix, Shows::Measured);
-    let theirs = |title: &str, suffix: &str| column(title, suffix, Shows::Published);
-    let rows = |set: &DataSet| -> Vec<TableRow> {
-        let row = |method: &Method<'_>| TableRow {
-            name: method.title().to_owned(),
-            prefix: format!("{}.{}", set.name, method.id()),
-        };
-        methods.iter().map(row).collect()
-    };
-    let mut tables = Vec::new();
-    for set in sets {
-        let positives = set.labels.iter().filter(|label| **label).count();
-        tables.push(Table {
-            title: set.name.clone(),
-            note: format!(
-                "{} test rows, {positives} injections; {} of the rows also stand in training, {} of them \
-                 with the other label only.",
-                set.labels.len(),
-                set.leaks.rows.len(),
-                set.leaks.contradicted
-            ),
-            rows_are: "detector".to_owned(),
-            rows: rows(set),
-            columns: vec![
-                ours("TP", "tp"),
-                ours("TN", "tn"),
-                ours("FP", "fp"),
-                ours("FN", "fn"),
-                ours("precision", "precision"),
-                ours("recall", "recall"),
-                ours("F1", "f1"),
-                theirs("F1 published", "f1"),
-                ours("F1 without leaks", "f1_without_leaked_rows"),
-                ours("AUROC", "auroc"),
-                theirs("AUROC published", "auroc"),
-                ours("median µs", "latency_us_p50"),
-                theirs("µs published", "latency_us_p50"),
-                ours("training s", "training_seconds"),
-            ],
-        });
-    }
-    for set in sets.iter().filter(|set| set.runs.values().any(|runs| runs.fixed.len() > 1)) {
-        tables.push(Table {
-            title: format!("{}: spread over seeds", set.name),
-            note: "Only methods that depend on a seed.".to_owned(),
-            rows_are: "detector".to_owned(),
-            rows: rows(set)
-                .into_iter()
-                .zip(methods)
-                .filter(|(_, method)| {
-                    set.runs.get(method.id()).is_some_and(|runs| runs.fixed.len() > 1)
-                })
-                .map(|(row, _)| row)
-                .collect(),
-            columns: vec![
-                ours("seeds", "seeds"),
-                ours("F1 mean", "f1"),
-                ours("sd", "f1_sd"),
-                ours("least", "f1_min"),
-                ours("most", "f1_max"),
-                ours("AUROC mean", "auroc"),
-                ours("sd", "auroc_sd"),
-                ours("least", "auroc_min"),
-                ours("most", "auroc_max"),
-            ],
-        });
-    }
-    for set in sets.iter().filter(|set| set.runs.values().any(|runs| !runs.folds.is_empty())) {
-        tables.push(Table {
-            title: format!("{}: across folds", set.name),
-            note: "Mean and standard deviation.".to_owned(),
-            rows_are: "detector".to_owned(),
-            rows: rows(set)
-                .into_iter()
-                .zip(methods)
-                .filter(|(_, method)| {
-                    set.runs.get(method.id()).is_some_and(|runs| !runs.folds.is_empty())
-                })
-                .map(|(row, _)| row)
-                .collect(),
-            columns: vec![
-                ours("F1", "cv.f1"),
-                ours("sd", "cv.f1_sd"),
-                ours("AUROC", "cv.auroc"),
-                ours("sd", "cv.auroc_sd"),
-                ours("accuracy", "cv.accuracy"),
-                ours("sd", "cv.accuracy_sd"),
-            ],
-        });
-    }
-    tables
+    shown.map(row).collect()
+}
+
+fn ours(title: &str, suffix: &str) -> TableColumn {
+    column(title, suffix, Shows::Measured)
+}
+
+fn theirs(title: &str, suffix: &str) -> TableColumn {
+    column(title, suffix, Shows::Published)
+}
+
+fn column(title: &str, suffix: &str, shows: Shows) -> TableColumn {
+    TableColumn { title: title.to_owned(), suffix: suffix.to_owned(), shows }
 }

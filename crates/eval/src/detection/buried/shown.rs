@@ -152,63 +152,62 @@ pub(super) fn tables(benchmarks: &[Benchmark], methods: &[Method]) -> Vec<Table>
     benchmarks.iter().map(table).collect()
 }
 
+/// A curve and the recall by attacks, of each benchmark.
 pub(super) fn pictures(benchmarks: &[Benchmark], methods: &[Method]) -> Vec<Picture> {
-    let mut pictures = Vec::new();
-    for (at, benchmark) in benchmarks.iter().enumerate() {
-        let of = |scores: &Result<Vec<Scores>, String>| -> Option<roc::Curve> {
-            let scores = scores.as_ref().ok()?.get(at)?;
-            let (margins, labels) = in_one_order(scores);
-            let scored = Scored::new(&margins, &labels, 0.0).ok()?;
-            let measures = scored.measures();
-            let counts = measures.confusion;
-            Some(roc::Curve {
-                name: String::new(),
-                note: format!("AUROC {:.3}", measures.auroc?),
-                points: scored
-                    .roc()?
-                    .iter()
-                    .map(|point| [point.false_positive_rate, point.recall])
-                    .collect(),
-                operating_point: Some(roc::OperatingPoint {
-                    false_positive_rate: counts.false_positive_rate(),
-                    false_positive_rate_ci95: scores.false_positives().1,
-                    recall: counts.recall(),
-                    recall_ci95: wilson(counts.true_positives, counts.positives()),
-                }),
-            })
-        };
-        let curves: Vec<roc::Curve> = methods
-            .iter()
-            .filter_map(|Method { title, scores, .. }| {
-                Some(roc::Curve { name: title.clone(), ..of(scores)? })
-            })
-            .collect();
-        pictures.push(Picture {
-            file: format!("buried-{}-roc.svg", benchmark.id),
-            svg: roc::picture(&format!("{}: attacks in tool output", benchmark.title), &curves),
-        });
-        let group = |subset: &Subset| {
-            let bar = |Method { scores, .. }: &Method| {
-                let (hits, cases) =
-                    scores.as_ref().ok()?.get(at)?.recall(benchmark, &subset.counts);
-                let figure = Figure::rate("bar", hits, cases);
-                Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
-            };
-            bars::Group {
-                label: subset.name.clone(),
-                bars: methods.iter().map(bar).collect(),
-                limit: None,
-            }
-        };
-        let groups: Vec<bars::Group> = subsets(benchmark).iter().map(group).collect();
-        let series: Vec<String> = methods.iter().map(|method| method.title.clone()).collect();
-        let title = format!("{}: found at 1 % false positives", benchmark.title);
-        pictures.push(Picture {
-            file: format!("buried-{}-recall.svg", benchmark.id),
-            svg: bars::picture(&title, "recall, % of attacks", &series, &groups),
-        });
+    let of = |(at, benchmark)| [curves(benchmark, at, methods), recalls(benchmark, at, methods)];
+    benchmarks.iter().enumerate().flat_map(of).collect()
+}
+
+/// The picture of the curves; `at` is the place of the benchmark.
+fn curves(benchmark: &Benchmark, at: usize, methods: &[Method]) -> Picture {
+    let drawn = methods
+        .iter()
+        .filter_map(|Method { title, scores, .. }| curve(title, scores.as_ref().ok()?.get(at)?));
+    let title = format!("{}: attacks in tool output", benchmark.title);
+    Picture {
+        file: format!("buried-{}-roc.svg", benchmark.id),
+        svg: roc::picture(&title, &drawn.collect::<Vec<_>>()),
     }
-    pictures
+}
+
+fn curve(name: &str, scores: &Scores) -> Option<roc::Curve> {
+    let (margins, labels) = in_one_order(scores);
+    let scored = Scored::new(&margins, &labels, 0.0).ok()?;
+    let measures = scored.measures();
+    let counts = measures.confusion;
+    let points = scored.roc()?;
+    Some(roc::Curve {
+        name: name.to_owned(),
+        note: format!("AUROC {:.3}", measures.auroc?),
+        points: points.iter().map(|point| [point.false_positive_rate, point.recall]).collect(),
+        operating_point: Some(roc::OperatingPoint {
+            false_positive_rate: counts.false_positive_rate(),
+            false_positive_rate_ci95: scores.false_positives().1,
+            recall: counts.recall(),
+            recall_ci95: wilson(counts.true_positives, counts.positives()),
+        }),
+    })
+}
+
+/// The picture of what is found of each kind of attack; `at` is the place of the benchmark.
+fn recalls(benchmark: &Benchmark, at: usize, methods: &[Method]) -> Picture {
+    let bar = |subset: &Subset, method: &Method| {
+        let (hits, cases) = method.scores.as_ref().ok()?.get(at)?.recall(benchmark, &subset.counts);
+        let figure = Figure::rate("bar", hits, cases);
+        Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
+    };
+    let group = |subset: &Subset| bars::Group {
+        label: subset.name.clone(),
+        bars: methods.iter().map(|method| bar(subset, method)).collect(),
+        limit: None,
+    };
+    let groups: Vec<bars::Group> = subsets(benchmark).iter().map(group).collect();
+    let series: Vec<String> = methods.iter().map(|method| method.title.clone()).collect();
+    let title = format!("{}: found at 1 % false positives", benchmark.title);
+    Picture {
+        file: format!("buried-{}-recall.svg", benchmark.id),
+        svg: bars::picture(&title, "recall, % of attacks", &series, &groups),
+    }
 }
 
 pub(super) fn notes() -> Vec<String> {
