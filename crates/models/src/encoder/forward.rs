@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::encoder::batch::Batch;
 use crate::encoder::config::Config;
-use crate::encoder::parameters::{EmbeddingRanges, LayerRanges};
+use crate::encoder::parameters::{EmbeddingRanges, LayerRanges, Linear};
 use crate::gemm::{Epilogue, Packed, Right, View, multiply};
 use crate::vector;
 
@@ -25,12 +25,12 @@ pub(crate) struct Layer {
 impl Layer {
     pub(crate) fn new(config: &Config, block: Vec<f32>) -> Self {
         let at = LayerRanges::new(config);
-        let (width, inner) = (config.width, config.inner);
-        let pack = |range: &Range<usize>, inputs: usize| {
-            Packed::new(View::rows_of(&block[range.clone()], inputs).transposed())
+        let pack = |map: &Linear| {
+            let weight = View::rows_of(&block[map.weight.clone()], map.inputs());
+            Packed::new(weight.transposed())
         };
-        let (mix, output) = (pack(&at.mix, width), pack(&at.output, width));
-        let (expand, contract) = (pack(&at.expand, width), pack(&at.contract, inner));
+        let (mix, output) = (pack(&at.mix), pack(&at.output));
+        let (expand, contract) = (pack(&at.expand), pack(&at.contract));
         Self { block, mix, output, expand, contract }
     }
 }
@@ -50,7 +50,7 @@ struct Scratch {
 /// The ids were checked by [`crate::encoder::batch::check`].
 pub(crate) fn embed(config: &Config, block: &[f32], batch: &Batch) -> Vec<f32> {
     let mut hidden = sum_embeddings(config, block, batch);
-    let at = EmbeddingRanges::new(config);
+    let at = EmbeddingRanges::new(config).norm;
     vector::norm_rows(&mut hidden, &block[at.gain], &block[at.bias], config.norm_epsilon);
     hidden
 }
@@ -107,17 +107,17 @@ fn run_layer(
         multiply(out, input, Right::Packed(weights), epilogue);
     };
 
-    linear(&mut scratch.mix, View::rows_of(hidden, width), &layer.mix, &at.mix_bias, false);
+    linear(&mut scratch.mix, View::rows_of(hidden, width), &layer.mix, &at.mix.bias, false);
     for text in &batch.texts {
         attend(config, text.clone(), scratch);
     }
-    linear(hidden, View::rows_of(&scratch.context, width), &layer.output, &at.output_bias, true);
-    vector::norm_rows(hidden, &block[at.first_gain], &block[at.first_bias], epsilon);
+    linear(hidden, View::rows_of(&scratch.context, width), &layer.output, &at.output.bias, true);
+    vector::norm_rows(hidden, &block[at.first.gain], &block[at.first.bias], epsilon);
 
-    linear(&mut scratch.inner, View::rows_of(hidden, width), &layer.expand, &at.expand_bias, false);
+    linear(&mut scratch.inner, View::rows_of(hidden, width), &layer.expand, &at.expand.bias, false);
     vector::gelu(&mut scratch.inner);
-    linear(hidden, View::rows_of(&scratch.inner, inner), &layer.contract, &at.contract_bias, true);
-    vector::norm_rows(hidden, &block[at.second_gain], &block[at.second_bias], epsilon);
+    linear(hidden, View::rows_of(&scratch.inner, inner), &layer.contract, &at.contract.bias, true);
+    vector::norm_rows(hidden, &block[at.second.gain], &block[at.second.bias], epsilon);
 }
 
 /// Scaled dot-product attention within one text, from `mix` into `context`.

@@ -78,6 +78,30 @@ pub(crate) fn read_block(
     Ok(block)
 }
 
+/// A linear map in a block.
+#[derive(Debug, Clone)]
+pub(crate) struct Linear {
+    /// `[outputs, inputs]`.
+    pub(crate) weight: Range<usize>,
+    /// `[outputs]`.
+    pub(crate) bias: Range<usize>,
+}
+
+impl Linear {
+    pub(crate) fn inputs(&self) -> usize {
+        self.weight.len() / self.bias.len()
+    }
+}
+
+/// A layer normalisation in a block.
+#[derive(Debug, Clone)]
+pub(crate) struct Norm {
+    /// `[width]`.
+    pub(crate) gain: Range<usize>,
+    /// `[width]`.
+    pub(crate) bias: Range<usize>,
+}
+
 /// Hands out consecutive ranges.
 struct Cursor(usize);
 
@@ -87,6 +111,14 @@ impl Cursor {
         self.0 += count;
         start..self.0
     }
+
+    fn linear(&mut self, outputs: usize, inputs: usize) -> Linear {
+        Linear { weight: self.take(outputs * inputs), bias: self.take(outputs) }
+    }
+
+    fn norm(&mut self, width: usize) -> Norm {
+        Norm { gain: self.take(width), bias: self.take(width) }
+    }
 }
 
 /// Where the tensors of [`embedding_fields`] stand in their block.
@@ -95,8 +127,7 @@ pub(crate) struct EmbeddingRanges {
     pub(crate) words: Range<usize>,
     pub(crate) positions: Range<usize>,
     pub(crate) kinds: Range<usize>,
-    pub(crate) gain: Range<usize>,
-    pub(crate) bias: Range<usize>,
+    pub(crate) norm: Norm,
 }
 
 impl EmbeddingRanges {
@@ -106,49 +137,38 @@ impl EmbeddingRanges {
             words: cursor.take(config.vocabulary * width),
             positions: cursor.take(config.positions * width),
             kinds: cursor.take(config.kinds * width),
-            gain: cursor.take(width),
-            bias: cursor.take(width),
+            norm: cursor.norm(width),
         }
     }
 }
 
-/// Where the tensors of [`layer_fields`] stand in their block. A matrix is `[outputs, inputs]`.
+/// Where the tensors of [`layer_fields`] stand in their block.
 #[derive(Debug, Clone)]
 pub(crate) struct LayerRanges {
-    /// Query, key and value: `[3 · width, width]`.
-    pub(crate) mix: Range<usize>,
-    pub(crate) mix_bias: Range<usize>,
-    /// `[width, width]`.
-    pub(crate) output: Range<usize>,
-    pub(crate) output_bias: Range<usize>,
-    pub(crate) first_gain: Range<usize>,
-    pub(crate) first_bias: Range<usize>,
-    /// `[inner, width]`.
-    pub(crate) expand: Range<usize>,
-    pub(crate) expand_bias: Range<usize>,
-    /// `[width, inner]`.
-    pub(crate) contract: Range<usize>,
-    pub(crate) contract_bias: Range<usize>,
-    pub(crate) second_gain: Range<usize>,
-    pub(crate) second_bias: Range<usize>,
+    /// To query, key and value: `width` to `3 · width`.
+    pub(crate) mix: Linear,
+    /// `width` to `width`.
+    pub(crate) output: Linear,
+    /// After attention.
+    pub(crate) first: Norm,
+    /// `width` to `inner`.
+    pub(crate) expand: Linear,
+    /// `inner` to `width`.
+    pub(crate) contract: Linear,
+    /// After the feed-forward part.
+    pub(crate) second: Norm,
 }
 
 impl LayerRanges {
     pub(crate) fn new(config: &Config) -> Self {
         let (mut cursor, width, inner) = (Cursor(0), config.width, config.inner);
         Self {
-            mix: cursor.take(3 * width * width),
-            mix_bias: cursor.take(3 * width),
-            output: cursor.take(width * width),
-            output_bias: cursor.take(width),
-            first_gain: cursor.take(width),
-            first_bias: cursor.take(width),
-            expand: cursor.take(inner * width),
-            expand_bias: cursor.take(inner),
-            contract: cursor.take(width * inner),
-            contract_bias: cursor.take(width),
-            second_gain: cursor.take(width),
-            second_bias: cursor.take(width),
+            mix: cursor.linear(3 * width, width),
+            output: cursor.linear(width, width),
+            first: cursor.norm(width),
+            expand: cursor.linear(inner, width),
+            contract: cursor.linear(width, inner),
+            second: cursor.norm(width),
         }
     }
 }

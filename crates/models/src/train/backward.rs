@@ -5,17 +5,20 @@
 //!
 //! Names: `d_x` is the gradient of the loss with respect to `x`.
 
-use crate::encoder::batch::Batch;
+use std::ops::Range;
+
 use crate::encoder::config::Config;
 use crate::encoder::forward::{attention_scale, mixed_heads};
-use crate::encoder::parameters::{EmbeddingRanges, LayerRanges};
+use crate::encoder::parameters::{EmbeddingRanges, Linear, Norm};
 use crate::gemm::{Epilogue, Right, View, multiply};
 use crate::train::derivative;
-use crate::train::random::Dropout;
-use crate::train::tape::{
-    ATTENDED, Blocks, CONTRACTED, EMBEDDED, LayerTape, NormTape, PROBABILITIES, Tape, scatter_head,
-};
+use crate::train::random::Mask;
+use crate::train::run::{ATTENDED, Blocks, CONTRACTED, Layer, PROBABILITIES, Run};
+use crate::train::tape::{LayerTape, NormTape, Tape, scatter_head};
 use crate::vector;
+
+/// The product, added to what is there.
+const ADD: Epilogue<'static> = Epilogue { add: true, ..Epilogue::REPLACE };
 
 /// Buffers that one backward pass reuses from layer to layer.
 #[derive(Default)]
@@ -33,85 +36,53 @@ pub(crate) struct Scratch {
 /// Adds the gradients of one run to `gradients`, whose frozen blocks are empty.
 ///
 /// `d_logits` is `[texts][heads]`; `means` are the texts' mean vectors of the same run.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the run's inputs, its record, and where the result goes"
-)]
 pub(crate) fn backward(
-    config: &Config,
-    blocks: &Blocks,
-    batch: &Batch,
-    dropout: Dropout,
+    run: Run<'_>,
     tape: &mut Tape,
     means: &[Vec<f32>],
     d_logits: &[Vec<f32>],
     gradients: &mut Blocks,
     scratch: &mut Scratch,
 ) {
+    let layers = run.config.layers;
     let mut d_hidden = std::mem::take(&mut scratch.hidden);
-    head_backward(
-        config,
-        &blocks[config.layers + 1],
-        batch,
-        means,
-        d_logits,
-        &mut gradients[config.layers + 1],
-        &mut d_hidden,
-    );
-    for index in (0..config.layers).rev() {
+    head_backward(run, means, d_logits, &mut gradients[layers + 1], &mut d_hidden);
+    for index in (0..layers).rev() {
         let block = index + 1;
         if gradients[..=block].iter().all(Vec::is_empty) {
             break;
         }
         let (before, rest) = tape.layers.split_at_mut(index);
         let input = before.last().map_or(&tape.start, |layer| &layer.output);
-        layer_backward(
-            config,
-            index,
-            &blocks[block],
-            input,
-            batch,
-            dropout,
-            &mut rest[0],
-            &mut gradients[block],
-            &mut d_hidden,
-            scratch,
-        );
+        let (layer, gradient) = (run.layer(index), &mut gradients[block]);
+        fed_forward_backward(&layer, &mut rest[0], gradient, &mut d_hidden, scratch);
+        attended_backward(&layer, input, &rest[0], gradient, &mut d_hidden, scratch);
     }
     if !gradients[0].is_empty() {
-        dropout.at(0, EMBEDDED).apply(&mut d_hidden);
-        embedding_backward(
-            config,
-            &blocks[0],
-            batch,
-            &tape.embedded,
-            &mut gradients[0],
-            &mut d_hidden,
-        );
+        run.embedded_masks().apply(&mut d_hidden);
+        embedding_backward(run, &tape.embedded, &mut gradients[0], &mut d_hidden);
     }
     scratch.hidden = d_hidden;
 }
 
 /// Logits back to the rows of the last layer's output, through the mean.
 fn head_backward(
-    config: &Config,
-    block: &[f32],
-    batch: &Batch,
+    run: Run<'_>,
     means: &[Vec<f32>],
     d_logits: &[Vec<f32>],
     gradient: &mut [f32],
     d_hidden: &mut Vec<f32>,
 ) {
-    let width = config.width;
-    let heads = block.len() / (width + 1);
-    d_hidden.resize(batch.tokens() * width, 0.0);
-    for ((text, mean), d_logits) in batch.texts.iter().zip(means).zip(d_logits) {
+    let (width, (weight, _)) = (run.config.width, run.head());
+    let (d_weight, d_bias) = gradient.split_at_mut(weight.len());
+    d_hidden.resize(run.batch.tokens() * width, 0.0);
+    for ((text, mean), d_logits) in run.batch.texts.iter().zip(means).zip(d_logits) {
         let mut d_mean = vec![0.0; width];
         for (head, d_logit) in d_logits.iter().enumerate() {
             let row = head * width..(head + 1) * width;
-            derivative::add_scaled(&mut d_mean, &block[row.clone()], *d_logit);
-            derivative::add_scaled(&mut gradient[row], mean, *d_logit);
-            gradient[heads * width + head] += d_logit;
+            derivative::add_scaled(&mut d_mean, &weight[row.clone()], *d_logit);
+            derivative::add_scaled(&mut d_weight[row], mean, *d_logit);
+            d_bias[head] += d_logit;
         }
         let count = text.len() as f32;
         d_mean.iter_mut().for_each(|number| *number /= count);
@@ -121,188 +92,117 @@ fn head_backward(
     }
 }
 
-/// From `d_hidden` at a layer's output to `d_hidden` at its input.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the layer's inputs, its record, and where the result goes"
-)]
-fn layer_backward(
-    config: &Config,
-    index: usize,
-    block: &[f32],
-    input: &[f32],
-    batch: &Batch,
-    dropout: Dropout,
+/// The second half of a layer: from `d_hidden` at its output to `d_hidden` after its first normalisation.
+fn fed_forward_backward(
+    layer: &Layer<'_>,
     tape: &mut LayerTape,
     gradient: &mut [f32],
     d_hidden: &mut [f32],
     scratch: &mut Scratch,
 ) {
-    let at = LayerRanges::new(config);
-    let (width, inner, tokens) = (config.width, config.inner, batch.tokens());
-    // A frozen layer between trained ones passes the gradient through and keeps none.
-    let trained = !gradient.is_empty();
+    let (at, block) = (&layer.at, layer.block);
+    let Scratch { residual, inner, .. } = scratch;
+    norm_backward(d_hidden, &tape.second, block, &at.second, gradient);
+    copy(residual, d_hidden);
+    layer.masks(CONTRACTED).apply(residual);
+    inner.resize(layer.run.batch.tokens() * layer.run.config.inner, 0.0);
+    weight_gradient(gradient, &at.contract, residual, &tape.active);
+    input_gradient(inner, block, &at.contract, residual, Epilogue::REPLACE);
+    derivative::gelu_backward(inner, &mut tape.inner);
+    weight_gradient(gradient, &at.expand, inner, &tape.middle);
+    input_gradient(d_hidden, block, &at.expand, inner, ADD);
+}
 
-    norm_backward(
-        d_hidden,
-        &tape.second,
-        &block[at.second_gain.clone()],
-        gradient,
-        &at.second_gain,
-        &at.second_bias,
-    );
+/// The first half of a layer: from `d_hidden` after its first normalisation to `d_hidden` at its input.
+fn attended_backward(
+    layer: &Layer<'_>,
+    input: &[f32],
+    tape: &LayerTape,
+    gradient: &mut [f32],
+    d_hidden: &mut [f32],
+    scratch: &mut Scratch,
+) {
+    let (at, block) = (&layer.at, layer.block);
+    norm_backward(d_hidden, &tape.first, block, &at.first, gradient);
     copy(&mut scratch.residual, d_hidden);
-    dropout.at(index, CONTRACTED).apply(&mut scratch.residual);
-    let d_contracted = &scratch.residual;
-    if trained {
-        weight_gradient(
-            &mut gradient[at.contract.clone()],
-            d_contracted,
-            width,
-            &tape.active,
-            inner,
-        );
-        column_sums(&mut gradient[at.contract_bias.clone()], d_contracted);
-    }
-    scratch.inner.resize(tokens * inner, 0.0);
-    input_gradient(
-        &mut scratch.inner,
-        d_contracted,
-        width,
-        &block[at.contract.clone()],
-        inner,
-        false,
-    );
-    derivative::gelu_backward(&mut scratch.inner, &mut tape.inner);
-    if trained {
-        weight_gradient(
-            &mut gradient[at.expand.clone()],
-            &scratch.inner,
-            inner,
-            &tape.middle,
-            width,
-        );
-        column_sums(&mut gradient[at.expand_bias.clone()], &scratch.inner);
-    }
-    input_gradient(d_hidden, &scratch.inner, inner, &block[at.expand.clone()], width, true);
-
-    norm_backward(
-        d_hidden,
-        &tape.first,
-        &block[at.first_gain.clone()],
-        gradient,
-        &at.first_gain,
-        &at.first_bias,
-    );
-    copy(&mut scratch.residual, d_hidden);
-    dropout.at(index, ATTENDED).apply(&mut scratch.residual);
-    if trained {
-        weight_gradient(
-            &mut gradient[at.output.clone()],
-            &scratch.residual,
-            width,
-            &tape.context,
-            width,
-        );
-        column_sums(&mut gradient[at.output_bias.clone()], &scratch.residual);
-    }
-    scratch.context.resize(tokens * width, 0.0);
-    input_gradient(
-        &mut scratch.context,
-        &scratch.residual,
-        width,
-        &block[at.output.clone()],
-        width,
-        false,
-    );
-    attention_backward(config, index, batch, dropout, tape, scratch);
-    if trained {
-        weight_gradient(&mut gradient[at.mix.clone()], &scratch.mix, 3 * width, input, width);
-        column_sums(&mut gradient[at.mix_bias.clone()], &scratch.mix);
-    }
-    input_gradient(d_hidden, &scratch.mix, 3 * width, &block[at.mix], width, true);
+    layer.masks(ATTENDED).apply(&mut scratch.residual);
+    scratch.context.resize(layer.run.batch.tokens() * layer.run.config.width, 0.0);
+    weight_gradient(gradient, &at.output, &scratch.residual, &tape.context);
+    input_gradient(&mut scratch.context, block, &at.output, &scratch.residual, Epilogue::REPLACE);
+    attention_backward(layer, tape, scratch);
+    weight_gradient(gradient, &at.mix, &scratch.mix, input);
+    input_gradient(d_hidden, block, &at.mix, &scratch.mix, ADD);
 }
 
 /// From `scratch.context` to `scratch.mix`, both gradients.
-fn attention_backward(
-    config: &Config,
-    index: usize,
-    batch: &Batch,
-    dropout: Dropout,
-    tape: &LayerTape,
-    scratch: &mut Scratch,
-) {
-    let (width, each) = (config.width, config.head_width());
-    scratch.mix.resize(batch.tokens() * 3 * width, 0.0);
+fn attention_backward(layer: &Layer<'_>, tape: &LayerTape, scratch: &mut Scratch) {
+    let Run { config, batch, .. } = layer.run;
+    scratch.mix.resize(batch.tokens() * 3 * config.width, 0.0);
     // Two equal streams: one repeats the masks of the forward pass, the other applies them to its gradient.
-    let (mut mask, mut d_mask) =
-        (dropout.at(index, PROBABILITIES), dropout.at(index, PROBABILITIES));
+    let mut masks = [layer.masks(PROBABILITIES), layer.masks(PROBABILITIES)];
     let mut rest = tape.probabilities.as_slice();
     for text in &batch.texts {
-        let count = text.len();
-        scratch.scores.resize(count * count, 0.0);
-        scratch.head.resize(count * each, 0.0);
-        let d_mix = &mut scratch.mix[text.start * 3 * width..text.end * 3 * width];
         for number in 0..config.heads {
-            let [query, key, value] = mixed_heads(config, &tape.mix, text.clone(), number);
-            let (probabilities, after) = rest.split_at(count * count);
+            let (probabilities, after) = rest.split_at(text.len() * text.len());
             rest = after;
-            copy(&mut scratch.kept, probabilities);
-            mask.apply(&mut scratch.kept);
-            let start = text.start * width + number * each;
-            let d_context = View::strided(
-                &scratch.context[start..start + (count - 1) * width + each],
-                count,
-                each,
-                width,
-            );
-
-            let kept = View::rows_of(&scratch.kept, count).transposed();
-            multiply(&mut scratch.head, kept, Right::View(d_context), Epilogue::REPLACE);
-            scatter_head(config, &scratch.head, d_mix, 3 * width, 2 * config.heads + number);
-
-            multiply(
-                &mut scratch.scores,
-                d_context,
-                Right::View(value.transposed()),
-                Epilogue::REPLACE,
-            );
-            d_mask.apply(&mut scratch.scores);
-            derivative::softmax_backward(
-                &mut scratch.scores,
-                probabilities,
-                count,
-                attention_scale(config),
-            );
-
-            let d_scores = View::rows_of(&scratch.scores, count);
-            multiply(&mut scratch.head, d_scores, Right::View(key), Epilogue::REPLACE);
-            scatter_head(config, &scratch.head, d_mix, 3 * width, number);
-            multiply(
-                &mut scratch.head,
-                d_scores.transposed(),
-                Right::View(query),
-                Epilogue::REPLACE,
-            );
-            scatter_head(config, &scratch.head, d_mix, 3 * width, config.heads + number);
+            let mixed = mixed_heads(config, &tape.mix, text.clone(), number);
+            let head = Head { text: text.clone(), number, mixed, probabilities };
+            head_attention_backward(config, &head, &mut masks, scratch);
         }
     }
 }
 
-/// The gradient of word, position and kind embeddings and of their normalisation.
-fn embedding_backward(
+/// What one head computed over one text.
+struct Head<'a> {
+    text: Range<usize>,
+    number: usize,
+    /// Query, key and value.
+    mixed: [View<'a>; 3],
+    /// Before dropout, `[count, count]`.
+    probabilities: &'a [f32],
+}
+
+fn head_attention_backward(
     config: &Config,
-    block: &[f32],
-    batch: &Batch,
-    tape: &NormTape,
-    gradient: &mut [f32],
-    d_hidden: &mut [f32],
+    head: &Head<'_>,
+    [mask, d_mask]: &mut [Mask; 2],
+    scratch: &mut Scratch,
 ) {
-    let (at, width) = (EmbeddingRanges::new(config), config.width);
-    norm_backward(d_hidden, tape, &block[at.gain.clone()], gradient, &at.gain, &at.bias);
+    let Scratch { mix, context, scores, kept, head: d_head, .. } = scratch;
+    let (width, each, count) = (config.width, config.head_width(), head.text.len());
+    let [query, key, value] = head.mixed;
+    let start = head.text.start * width + head.number * each;
+    let length = (count - 1) * width + each;
+    let d_context = View::strided(&context[start..start + length], count, each, width);
+    let d_mix = &mut mix[head.text.start * 3 * width..head.text.end * 3 * width];
+    d_head.resize(count * each, 0.0);
+    // Part 0 is the query, 1 the key and 2 the value.
+    let mut put = |part: usize, left: View<'_>, right: View<'_>| {
+        multiply(d_head, left, Right::View(right), Epilogue::REPLACE);
+        scatter_head(config, d_head, d_mix, 3 * width, part * config.heads + head.number);
+    };
+
+    copy(kept, head.probabilities);
+    mask.apply(kept);
+    put(2, View::rows_of(kept, count).transposed(), d_context);
+
+    scores.resize(count * count, 0.0);
+    multiply(scores, d_context, Right::View(value.transposed()), Epilogue::REPLACE);
+    d_mask.apply(scores);
+    derivative::softmax_backward(scores, head.probabilities, count, attention_scale(config));
+    let d_scores = View::rows_of(scores, count);
+    put(0, d_scores, key);
+    put(1, d_scores.transposed(), query);
+}
+
+/// The gradient of word, position and kind embeddings and of their normalisation.
+fn embedding_backward(run: Run<'_>, tape: &NormTape, gradient: &mut [f32], d_hidden: &mut [f32]) {
+    let (at, width) = (EmbeddingRanges::new(run.config), run.config.width);
+    norm_backward(d_hidden, tape, run.embeddings(), &at.norm, gradient);
     let mut rows = d_hidden.chunks_exact(width);
-    for text in &batch.texts {
-        for ((position, id), row) in batch.ids[text.clone()].iter().enumerate().zip(&mut rows) {
+    for text in &run.batch.texts {
+        let ids = &run.batch.ids[text.clone()];
+        for ((position, id), row) in ids.iter().enumerate().zip(&mut rows) {
             let word = usize::try_from(*id).expect("ids are checked against the vocabulary");
             for start in [
                 at.words.start + word * width,
@@ -315,19 +215,13 @@ fn embedding_backward(
     }
 }
 
-/// Layer normalisation: `d` goes from output to input in place; gain and bias get theirs if trained.
-fn norm_backward(
-    d: &mut [f32],
-    tape: &NormTape,
-    gain: &[f32],
-    gradient: &mut [f32],
-    gain_at: &std::ops::Range<usize>,
-    bias_at: &std::ops::Range<usize>,
-) {
+/// Layer normalisation: `d` goes from output to input in place; gain and bias get theirs unless frozen.
+fn norm_backward(d: &mut [f32], tape: &NormTape, block: &[f32], at: &Norm, gradient: &mut [f32]) {
+    let gain = &block[at.gain.clone()];
     let width = gain.len();
     if !gradient.is_empty() {
-        column_sums(&mut gradient[bias_at.clone()], d);
-        let d_gain = &mut gradient[gain_at.clone()];
+        column_sums(&mut gradient[at.bias.clone()], d);
+        let d_gain = &mut gradient[at.gain.clone()];
         for (d, normal) in d.chunks_exact(width).zip(tape.normal.chunks_exact(width)) {
             derivative::add_product(d_gain, d, normal);
         }
@@ -338,35 +232,29 @@ fn norm_backward(
     }
 }
 
-/// `d_weight += d_out^T × input`, for a weight stored `[outputs, inputs]`.
-fn weight_gradient(
-    d_weight: &mut [f32],
-    d_out: &[f32],
-    outputs: usize,
-    input: &[f32],
-    inputs: usize,
-) {
-    let d_out = View::rows_of(d_out, outputs).transposed();
-    let add = Epilogue { add: true, ..Epilogue::REPLACE };
-    multiply(d_weight, d_out, Right::View(View::rows_of(input, inputs)), add);
+/// `d_weight += d_out^T × input` and the sums of `d_out` for the bias, unless the layer is frozen.
+fn weight_gradient(gradient: &mut [f32], map: &Linear, d_out: &[f32], input: &[f32]) {
+    // A frozen layer between trained ones passes the gradient through and keeps none.
+    if gradient.is_empty() {
+        return;
+    }
+    let d_out_t = View::rows_of(d_out, map.bias.len()).transposed();
+    let input = View::rows_of(input, map.inputs());
+    multiply(&mut gradient[map.weight.clone()], d_out_t, Right::View(input), ADD);
+    column_sums(&mut gradient[map.bias.clone()], d_out);
 }
 
-/// `d_input (+)= d_out × weight`, for a weight stored `[outputs, inputs]`.
+/// `d_input (+)= d_out × weight`.
 fn input_gradient(
     d_input: &mut [f32],
+    block: &[f32],
+    map: &Linear,
     d_out: &[f32],
-    outputs: usize,
-    weight: &[f32],
-    inputs: usize,
-    add: bool,
+    epilogue: Epilogue<'_>,
 ) {
-    let weight = View::rows_of(weight, inputs);
-    multiply(
-        d_input,
-        View::rows_of(d_out, outputs),
-        Right::View(weight),
-        Epilogue { add, ..Epilogue::REPLACE },
-    );
+    let weight = View::rows_of(&block[map.weight.clone()], map.inputs());
+    let d_out = View::rows_of(d_out, map.bias.len());
+    multiply(d_input, d_out, Right::View(weight), epilogue);
 }
 
 fn column_sums(to: &mut [f32], rows: &[f32]) {

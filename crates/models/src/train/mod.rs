@@ -17,6 +17,7 @@ mod error;
 mod optimizer;
 mod options;
 mod random;
+mod run;
 mod session;
 mod tape;
 

@@ -95,10 +95,6 @@ pub(crate) struct Mask {
 }
 
 impl Mask {
-    pub(crate) fn is_off(&self) -> bool {
-        self.random.is_none()
-    }
-
     /// Drops from `data` and scales what is left, so that the expected value stays.
     pub(crate) fn apply(&mut self, data: &mut [f32]) {
         let Some(random) = &mut self.random else { return };

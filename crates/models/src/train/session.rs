@@ -15,7 +15,8 @@ use crate::train::error::TrainError;
 use crate::train::optimizer::AdamW;
 use crate::train::options::{Options, Sample, check_samples};
 use crate::train::random::{Dropout, Random};
-use crate::train::tape::{Blocks, Tape, record};
+use crate::train::run::{Blocks, Run};
+use crate::train::tape::{Tape, record};
 use crate::vector;
 
 /// A shard is run in parts of about this many tokens, so that what one part remembers stays small.
@@ -192,10 +193,10 @@ fn run_part(
     dropout: Dropout,
     workspace: &mut Workspace,
 ) {
-    let config = base.config();
     let Workspace { tape, scratch, gradients, loss } = workspace;
     let batch = Batch::new(samples.iter().map(|index| examples[*index].ids.as_slice()));
-    let (mut logits, means) = record(config, blocks, &batch, dropout, tape);
+    let run = Run { config: base.config(), blocks, batch: &batch, dropout };
+    let (mut logits, means) = record(run, tape);
     for (index, logits) in samples.iter().zip(&mut logits) {
         let example = &examples[*index];
         for (logit, target) in logits.iter_mut().zip(&example.targets) {
@@ -208,7 +209,7 @@ fn run_part(
             *logit = factor * (sigmoid(*logit) - target);
         }
     }
-    backward(config, blocks, &batch, dropout, tape, &means, &logits, gradients, scratch);
+    backward(run, tape, &means, &logits, gradients, scratch);
 }
 
 /// `-t ln σ(z) - (1 - t) ln(1 - σ(z))`, without overflow.

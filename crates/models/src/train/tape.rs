@@ -1,23 +1,11 @@
 //! The forward pass that remembers what the backward pass needs.
 
-use std::ops::Range;
-
-use crate::encoder::batch::Batch;
 use crate::encoder::config::Config;
 use crate::encoder::forward::{attention_scale, mean_pool, mixed_heads, sum_embeddings};
-use crate::encoder::parameters::{EmbeddingRanges, LayerRanges};
+use crate::encoder::parameters::{EmbeddingRanges, Linear, Norm};
 use crate::gemm::{Epilogue, Right, View, multiply};
-use crate::train::random::Dropout;
+use crate::train::run::{ATTENDED, CONTRACTED, Layer, PROBABILITIES, Run};
 use crate::vector;
-
-/// The places of a layer where numbers are dropped.
-pub(crate) const EMBEDDED: u64 = 0;
-pub(crate) const PROBABILITIES: u64 = 1;
-pub(crate) const ATTENDED: u64 = 2;
-pub(crate) const CONTRACTED: u64 = 3;
-
-/// The weights being trained, one block each: embeddings, layers, head (`[heads, width]`, then `[heads]`).
-pub(crate) type Blocks = Vec<Vec<f32>>;
 
 /// A layer normalisation as it happened.
 #[derive(Default)]
@@ -56,50 +44,34 @@ pub(crate) struct Tape {
     /// What the first layer read: `[tokens, width]`.
     pub(crate) start: Vec<f32>,
     pub(crate) layers: Vec<LayerTape>,
-    scores: Vec<f32>,
+    scratch: Scratch,
+}
+
+/// Buffers of one head over one text.
+#[derive(Default)]
+struct Scratch {
+    /// Probabilities after dropout.
+    kept: Vec<f32>,
+    /// What the head found.
     head: Vec<f32>,
 }
 
-/// Runs `batch` through `blocks`; returns each text's logits, `[texts][heads]`, and its mean vector.
-pub(crate) fn record(
-    config: &Config,
-    blocks: &Blocks,
-    batch: &Batch,
-    dropout: Dropout,
-    tape: &mut Tape,
-) -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
-    let at = EmbeddingRanges::new(config);
-    let embeddings = &blocks[0];
-    tape.start = sum_embeddings(config, embeddings, batch);
-    norm(
-        &mut tape.start,
-        &embeddings[at.gain],
-        &embeddings[at.bias],
-        config.norm_epsilon,
-        &mut tape.embedded,
-    );
-    dropout.at(0, EMBEDDED).apply(&mut tape.start);
+/// Runs the network; returns each text's logits, `[texts][heads]`, and its mean vector.
+pub(crate) fn record(run: Run<'_>, tape: &mut Tape) -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
+    let (config, embeddings) = (run.config, run.embeddings());
+    let at = EmbeddingRanges::new(config).norm;
+    tape.start = sum_embeddings(config, embeddings, run.batch);
+    norm(&mut tape.start, embeddings, &at, config.norm_epsilon, &mut tape.embedded);
+    run.embedded_masks().apply(&mut tape.start);
     tape.layers.resize_with(config.layers, LayerTape::default);
     for index in 0..config.layers {
         let (before, rest) = tape.layers.split_at_mut(index);
         let input = before.last().map_or(&tape.start, |layer| &layer.output);
-        let scratch = (&mut tape.scores, &mut tape.head);
-        record_layer(
-            config,
-            index,
-            &blocks[index + 1],
-            input,
-            batch,
-            dropout,
-            &mut rest[0],
-            scratch,
-        );
+        record_layer(&run.layer(index), input, &mut rest[0], &mut tape.scratch);
     }
     let output = tape.layers.last().map_or(&tape.start, |layer| &layer.output);
-    let means = mean_pool(config, output, batch);
-    let head = &blocks[config.layers + 1];
-    let heads = head.len() / (config.width + 1);
-    let (weight, bias) = head.split_at(heads * config.width);
+    let means = mean_pool(config, output, run.batch);
+    let (weight, bias) = run.head();
     let logits = |mean: &Vec<f32>| {
         let dot = |row: &[f32]| row.iter().zip(mean).map(|(a, b)| a * b).sum::<f32>();
         weight.chunks_exact(config.width).zip(bias).map(|(row, bias)| dot(row) + bias).collect()
@@ -107,84 +79,63 @@ pub(crate) fn record(
     (means.iter().map(logits).collect(), means)
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call; the buffers belong to the tape")]
-fn record_layer(
-    config: &Config,
-    index: usize,
-    block: &[f32],
-    input: &[f32],
-    batch: &Batch,
-    dropout: Dropout,
-    tape: &mut LayerTape,
-    (scores, head): (&mut Vec<f32>, &mut Vec<f32>),
-) {
-    let at = LayerRanges::new(config);
-    let (width, inner, epsilon) = (config.width, config.inner, config.norm_epsilon);
-    let linear = |out: &mut Vec<f32>,
-                  input: &[f32],
-                  inputs: usize,
-                  weight: &Range<usize>,
-                  bias: &Range<usize>| {
-        let weight = View::rows_of(&block[weight.clone()], inputs).transposed();
-        out.resize(batch.tokens() * bias.len(), 0.0);
-        let epilogue = Epilogue { bias: Some(&block[bias.clone()]), ..Epilogue::REPLACE };
-        multiply(out, View::rows_of(input, inputs), Right::View(weight), epilogue);
-    };
+fn record_layer(layer: &Layer<'_>, input: &[f32], tape: &mut LayerTape, scratch: &mut Scratch) {
+    let (at, block, epsilon) = (&layer.at, layer.block, layer.run.config.norm_epsilon);
+    linear(&mut tape.mix, block, &at.mix, input);
+    attend(layer, tape, scratch);
 
-    linear(&mut tape.mix, input, width, &at.mix, &at.mix_bias);
-    tape.context.resize(batch.tokens() * width, 0.0);
+    linear(&mut tape.middle, block, &at.output, &tape.context);
+    layer.masks(ATTENDED).apply(&mut tape.middle);
+    vector::add(&mut tape.middle, input);
+    norm(&mut tape.middle, block, &at.first, epsilon, &mut tape.first);
+
+    linear(&mut tape.inner, block, &at.expand, &tape.middle);
+    tape.active.clear();
+    tape.active.extend_from_slice(&tape.inner);
+    vector::gelu(&mut tape.active);
+    linear(&mut tape.output, block, &at.contract, &tape.active);
+    layer.masks(CONTRACTED).apply(&mut tape.output);
+    vector::add(&mut tape.output, &tape.middle);
+    norm(&mut tape.output, block, &at.second, epsilon, &mut tape.second);
+}
+
+/// Scaled dot-product attention within every text, from `tape.mix` into `tape.context`.
+fn attend(layer: &Layer<'_>, tape: &mut LayerTape, scratch: &mut Scratch) {
+    let Run { config, batch, .. } = layer.run;
+    let LayerTape { mix, probabilities, context, .. } = tape;
+    let Scratch { kept, head } = scratch;
+    let width = config.width;
+    context.resize(batch.tokens() * width, 0.0);
     let pairs: usize = batch.texts.iter().map(|text| text.len() * text.len()).sum();
-    tape.probabilities.resize(pairs * config.heads, 0.0);
-    let mut mask = dropout.at(index, PROBABILITIES);
-    let mut free = tape.probabilities.as_mut_slice();
+    probabilities.resize(pairs * config.heads, 0.0);
+    let mut mask = layer.masks(PROBABILITIES);
+    let mut free = probabilities.as_mut_slice();
     for text in &batch.texts {
         let count = text.len();
         head.resize(count * config.head_width(), 0.0);
         for number in 0..config.heads {
-            let [query, key, value] = mixed_heads(config, &tape.mix, text.clone(), number);
+            let [query, key, value] = mixed_heads(config, mix, text.clone(), number);
             let (probabilities, rest) = free.split_at_mut(count * count);
             free = rest;
             let scale = Epilogue { scale: attention_scale(config), ..Epilogue::REPLACE };
             multiply(probabilities, query, Right::View(key.transposed()), scale);
             vector::softmax_rows(probabilities, count);
-            let kept = if mask.is_off() {
-                &*probabilities
-            } else {
-                scores.clear();
-                scores.extend_from_slice(probabilities);
-                mask.apply(scores);
-                &*scores
-            };
+            kept.clear();
+            kept.extend_from_slice(probabilities);
+            mask.apply(kept);
             multiply(head, View::rows_of(kept, count), Right::View(value), Epilogue::REPLACE);
-            scatter_head(
-                config,
-                head,
-                &mut tape.context[text.start * width..text.end * width],
-                width,
-                number,
-            );
+            let rows = &mut context[text.start * width..text.end * width];
+            scatter_head(config, head, rows, width, number);
         }
     }
+}
 
-    linear(&mut tape.middle, &tape.context, width, &at.output, &at.output_bias);
-    dropout.at(index, ATTENDED).apply(&mut tape.middle);
-    vector::add(&mut tape.middle, input);
-    norm(&mut tape.middle, &block[at.first_gain], &block[at.first_bias], epsilon, &mut tape.first);
-
-    linear(&mut tape.inner, &tape.middle, width, &at.expand, &at.expand_bias);
-    tape.active.clear();
-    tape.active.extend_from_slice(&tape.inner);
-    vector::gelu(&mut tape.active);
-    linear(&mut tape.output, &tape.active, inner, &at.contract, &at.contract_bias);
-    dropout.at(index, CONTRACTED).apply(&mut tape.output);
-    vector::add(&mut tape.output, &tape.middle);
-    norm(
-        &mut tape.output,
-        &block[at.second_gain],
-        &block[at.second_bias],
-        epsilon,
-        &mut tape.second,
-    );
+/// `out = input × weight^T + bias`, row by row.
+fn linear(out: &mut Vec<f32>, block: &[f32], map: &Linear, input: &[f32]) {
+    let weight = View::rows_of(&block[map.weight.clone()], map.inputs()).transposed();
+    out.resize(input.len() / map.inputs() * map.bias.len(), 0.0);
+    let epilogue = Epilogue { bias: Some(&block[map.bias.clone()]), ..Epilogue::REPLACE };
+    multiply(out, View::rows_of(input, map.inputs()), Right::View(weight), epilogue);
 }
 
 /// Copies one head's rows, `[count, head width]`, to their columns in rows of `stride` numbers.
@@ -202,7 +153,8 @@ pub(crate) fn scatter_head(
 }
 
 /// Layer normalisation in place, remembered.
-fn norm(data: &mut [f32], gain: &[f32], bias: &[f32], epsilon: f32, tape: &mut NormTape) {
+fn norm(data: &mut [f32], block: &[f32], at: &Norm, epsilon: f32, tape: &mut NormTape) {
+    let (gain, bias) = (&block[at.gain.clone()], &block[at.bias.clone()]);
     tape.scale.clear();
     for row in data.chunks_exact_mut(gain.len()) {
         let (mean, scale) = vector::moments(row, epsilon);

@@ -124,8 +124,9 @@ fn the_recorded_forward_pass_is_the_one_that_classifies() {
         [1, 2, 12, 80].map(|count| (0..count).map(|id| (id * 5 + count) % 23).collect());
     let ids: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
     let batch = Batch::new(ids.iter().copied());
-    let mut tape = Tape::default();
-    let (_, means) = record(base.config(), &blocks, &batch, Dropout::new(0.0, 1), &mut tape);
+    let dropout = Dropout::new(0.0, 1);
+    let run = Run { config: base.config(), blocks: &blocks, batch: &batch, dropout };
+    let (_, means) = record(run, &mut Tape::default());
     let vectors = base.mean_vectors(&ids).unwrap();
     for (one, other) in means.concat().iter().zip(&vectors.concat()) {
         assert!((one - other).abs() < 1e-5, "{one} {other}");
