@@ -83,90 +83,88 @@ pub(crate) struct Hidden {
 impl Hidden {
     /// What is suspicious about them.
     pub(crate) fn findings(&self) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        let messages = [
-            (
-                "hidden.tag_characters",
-                &self.tags,
-                "text written in invisible Unicode tag characters",
-            ),
-            (
-                "hidden.variation_selectors",
-                &self.selectors,
-                "bytes written in invisible variation selectors",
-            ),
-        ];
-        for (rule, message, explanation) in messages {
-            if message.is_worth_a_finding() {
-                findings.push(hidden(rule, Severity::High, 0.9, &message.span, explanation));
-            }
-        }
+        let messages = [(TAG_CHARACTERS, &self.tags), (VARIATION_SELECTORS, &self.selectors)];
         let tallies = [
-            (
-                &self.long_runs,
-                1,
-                "hidden.zero_width_run",
-                Severity::High,
-                0.6,
-                "a long run of zero-width characters, which can carry a message",
-            ),
-            (
-                &self.inside_words,
-                MANY,
-                "hidden.zero_width_in_words",
-                Severity::Medium,
-                0.4,
-                "zero-width characters inside words, which hide them from filters",
-            ),
-            (
-                &self.overrides,
-                1,
-                "hidden.direction_override",
-                Severity::Medium,
-                0.4,
-                "characters that make text read in another direction than it is stored",
-            ),
-            (
-                &self.stacked_marks,
-                MANY,
-                "hidden.stacked_marks",
-                Severity::Low,
-                0.2,
-                "letters under stacks of marks, which hide them from filters",
-            ),
-            (
-                &self.mixed_words,
-                2,
-                "hidden.mixed_scripts",
-                Severity::Medium,
-                0.3,
-                "words that mix letters of two scripts which look the same",
-            ),
+            (ZERO_WIDTH_RUN, &self.long_runs, 1),
+            (ZERO_WIDTH_IN_WORDS, &self.inside_words, MANY),
+            (DIRECTION_OVERRIDE, &self.overrides, 1),
+            (STACKED_MARKS, &self.stacked_marks, MANY),
+            (MIXED_SCRIPTS, &self.mixed_words, 2),
         ];
-        for (tally, at_least, rule, severity, confidence, explanation) in tallies {
-            if tally.count >= at_least {
-                findings.push(hidden(rule, severity, confidence, &tally.span, explanation));
-            }
-        }
-        findings
+        let said = messages
+            .into_iter()
+            .filter(|(_, message)| message.is_worth_a_finding())
+            .map(|(sign, message)| sign.finding(&message.span));
+        let seen = tallies
+            .into_iter()
+            .filter(|(_, tally, at_least)| tally.count >= *at_least)
+            .map(|(sign, tally, _)| sign.finding(&tally.span));
+        said.chain(seen).collect()
     }
 }
 
-fn hidden(
-    rule: &str,
+/// What is reported of one kind of hidden characters.
+struct Sign {
+    rule: &'static str,
     severity: Severity,
     confidence: f64,
-    span: &Range<usize>,
-    explanation: &str,
-) -> Finding {
-    Finding {
-        rule: rule.to_owned(),
-        family: "hidden_text".to_owned(),
-        severity,
-        confidence,
-        span: span.clone(),
-        view: View::Hidden,
-        explanation: explanation.to_owned(),
+    explanation: &'static str,
+}
+
+const TAG_CHARACTERS: Sign = Sign {
+    rule: "hidden.tag_characters",
+    severity: Severity::High,
+    confidence: 0.9,
+    explanation: "text written in invisible Unicode tag characters",
+};
+const VARIATION_SELECTORS: Sign = Sign {
+    rule: "hidden.variation_selectors",
+    severity: Severity::High,
+    confidence: 0.9,
+    explanation: "bytes written in invisible variation selectors",
+};
+const ZERO_WIDTH_RUN: Sign = Sign {
+    rule: "hidden.zero_width_run",
+    severity: Severity::High,
+    confidence: 0.6,
+    explanation: "a long run of zero-width characters, which can carry a message",
+};
+const ZERO_WIDTH_IN_WORDS: Sign = Sign {
+    rule: "hidden.zero_width_in_words",
+    severity: Severity::Medium,
+    confidence: 0.4,
+    explanation: "zero-width characters inside words, which hide them from filters",
+};
+const DIRECTION_OVERRIDE: Sign = Sign {
+    rule: "hidden.direction_override",
+    severity: Severity::Medium,
+    confidence: 0.4,
+    explanation: "characters that make text read in another direction than it is stored",
+};
+const STACKED_MARKS: Sign = Sign {
+    rule: "hidden.stacked_marks",
+    severity: Severity::Low,
+    confidence: 0.2,
+    explanation: "letters under stacks of marks, which hide them from filters",
+};
+const MIXED_SCRIPTS: Sign = Sign {
+    rule: "hidden.mixed_scripts",
+    severity: Severity::Medium,
+    confidence: 0.3,
+    explanation: "words that mix letters of two scripts which look the same",
+};
+
+impl Sign {
+    fn finding(&self, span: &Range<usize>) -> Finding {
+        Finding {
+            rule: self.rule.to_owned(),
+            family: "hidden_text".to_owned(),
+            severity: self.severity,
+            confidence: self.confidence,
+            span: span.clone(),
+            view: View::Hidden,
+            explanation: self.explanation.to_owned(),
+        }
     }
 }
 
