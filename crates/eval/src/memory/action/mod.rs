@@ -4,6 +4,10 @@
 
 use std::fmt;
 
+pub use self::decode::decode;
+
+mod decode;
+
 /// Where something entered, or that the model made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
@@ -193,119 +197,6 @@ pub struct Known<'a> {
     pub now_ms: u64,
     /// The next fresh text.
     pub fresh: usize,
-}
-
-/// Reads one action from the front of `bytes`; `None` at their end.
-pub fn decode(bytes: &mut &[u8], vocabulary: Vocabulary, known: &Known<'_>) -> Option<Action> {
-    let mut draw = || {
-        let (first, rest) = bytes.split_first()?;
-        *bytes = rest;
-        Some(usize::from(*first))
-    };
-    let kinds = match vocabulary {
-        Vocabulary::Mon => 16,
-        Vocabulary::Extended => 28,
-    };
-    let kind = draw()? % kinds;
-    let session = draw()? % known.sessions;
-    let argument = draw()?;
-    let key = known.keys.get(argument % known.keys.len())?.to_string();
-    // Mostly one's own and the shared namespace, now and then another session's.
-    let place = match argument / 16 {
-        0..=6 => Place::Shared,
-        7..=13 => Place::Session(session),
-        _ => Place::Session(argument % known.sessions),
-    };
-    let judge = Judge::ALL[argument / 3 % Judge::ALL.len()];
-    let entry = |at: usize| (!known.entries.is_empty()).then(|| at % known.entries.len());
-    let act = match kind {
-        0..=3 => {
-            const CHANNELS: [Channel; 16] = [
-                Channel::User,
-                Channel::System,
-                Channel::User,
-                Channel::Completion,
-                Channel::Completion,
-                Channel::ToolCall,
-                Channel::User,
-                Channel::Web,
-                Channel::System,
-                Channel::Tool,
-                Channel::User,
-                Channel::Skill,
-                Channel::Completion,
-                Channel::Retrieval,
-                Channel::File,
-                Channel::PeerAgent,
-            ];
-            // Untrusted channels are rarer than in that list, or soon no context is clean.
-            let listed = CHANNELS[argument % CHANNELS.len()];
-            let produced = matches!(listed, Channel::Completion | Channel::ToolCall);
-            let channel = match argument {
-                0..96 => listed,
-                _ if produced => Channel::Completion,
-                _ => Channel::User,
-            };
-            let parents =
-                if argument % 5 == 4 { entry(draw()?).into_iter().collect() } else { vec![] };
-            Act::Internal { channel, parents }
-        }
-        4..=7 => Act::Read { place, key },
-        8..=13 => {
-            let detail = draw()?;
-            let queue = vocabulary == Vocabulary::Extended && detail & 1 == 1;
-            let missing = detail % 23 == 22;
-            let depends_on =
-                if detail % 4 == 2 { entry(draw()?).into_iter().collect() } else { vec![] };
-            let fresh = Text::New(format!("value {}", known.fresh));
-            let text = if vocabulary == Vocabulary::Extended && detail % 7 == 6 {
-                let spoken = entry(draw()?).and_then(|entry| {
-                    let (by, text) = &known.entries[entry];
-                    let text = text.clone().filter(|_| *by == session)?;
-                    Some(Text::Of { entry, text })
-                });
-                spoken.unwrap_or(fresh)
-            } else {
-                fresh
-            };
-            Act::Write { place, key, text, depends_on, missing, queue }
-        }
-        14 | 15 => {
-            let from = if argument < 128 { session } else { argument / 8 % known.sessions };
-            Act::Promote { from, key }
-        }
-        16..=18 => Act::Delete { place, key },
-        19..=22 => {
-            let detail = draw()?;
-            let proposal = match known.proposals.len() {
-                0 => entry(detail)?,
-                _ if detail % 16 == 15 => entry(detail)?,
-                count => known.proposals[count - 1 - detail % count.min(6)],
-            };
-            if kind == 22 {
-                Act::Deny { judge, proposal }
-            } else {
-                Act::Approve { judge, proposal, saw_it: detail % 9 != 8 }
-            }
-        }
-        23..=25 => {
-            let mode = ["open", "reviewed", "immutable", "open"][draw()? % 4];
-            Act::SetMode {
-                judge: if argument % 2 == 0 { Judge::Owner } else { judge },
-                place,
-                key,
-                mode,
-            }
-        }
-        _ => {
-            let step = draw()? as u64;
-            // Now and then back, which must not help anybody.
-            let back = step % 8 == 7;
-            let ms = if back { known.now_ms.saturating_sub(step * 3) } else { known.now_ms + step };
-            Act::SetClock { ms }
-        }
-    };
-    Some(Action { session, act })
 }
 
 impl fmt::Display for Action {
