@@ -2,7 +2,7 @@
 
 use super::detector::Method;
 use super::figures::{DataSet, scored};
-use super::metrics::reliability;
+use super::metrics::{Scored, reliability};
 use super::unit::Measured;
 use crate::plot::{latency, reliability as reliability_plot, roc};
 use crate::report::wilson;
@@ -18,53 +18,54 @@ pub struct Picture {
     pub svg: String,
 }
 
+/// A method's title and what it measured.
+type Unit<'a> = (&'a str, &'a Measured);
+
 /// ROC and reliability of every data set, and latency by length.
 pub(super) fn pictures(sets: &[DataSet], methods: &[Method<'_>]) -> Vec<Picture> {
-    let mut pictures = Vec::new();
-    for set in sets {
-        let units = || {
-            let unit = |method: &Method<'_>| {
-                let unit = set.runs.get(method.id())?.fixed.first()?.clone();
-                Some((method.title().to_owned(), unit))
-            };
-            methods.iter().filter_map(unit).collect::<Vec<(String, Measured)>>()
-        };
-        let (rows, positives) =
-            (set.labels.len(), set.labels.iter().filter(|label| **label).count());
-        let title =
-            |what: &str| format!("{}: {what} ({rows} rows, {positives} injections)", set.name);
-        let curves: Vec<roc::Curve> =
-            units().iter().filter_map(|(name, unit)| curve(name, unit, &set.labels)).collect();
-        pictures.push(Picture {
+    sets.iter().flat_map(|set| pictures_of(set, methods)).collect()
+}
+
+fn pictures_of(set: &DataSet, methods: &[Method<'_>]) -> Vec<Picture> {
+    let first = |method: &Method<'_>| set.runs.get(method.id())?.fixed.first();
+    let units: Vec<Unit<'_>> =
+        methods.iter().filter_map(|method| Some((method.title(), first(method)?))).collect();
+    let (rows, positives) = (set.labels.len(), set.labels.iter().filter(|label| **label).count());
+    let title = |what: &str| format!("{}: {what} ({rows} rows, {positives} injections)", set.name);
+    let curves = units.iter().filter_map(|(name, unit)| curve(name, &scored(unit, &set.labels)?));
+    let series = units.iter().filter_map(|unit| probabilities(*unit, &set.labels));
+    let times: Vec<latency::Series> = units.iter().copied().filter_map(times).collect();
+    let mut pictures = vec![
+        Picture {
             file: format!("detection-{}-roc.svg", set.name),
-            svg: roc::picture(&title("what is found"), &curves),
-        });
-        // A detector with fewer distinct scores than bins gives no probabilities, only clutter.
-        let series: Vec<reliability_plot::Series> = units()
-            .into_iter()
-            .filter_map(|(name, unit)| {
-                let distinct = scored(&unit, &set.labels)?.roc()?.len() - 1;
-                let found = reliability(&unit.scores, &set.labels, BINS)?;
-                (distinct > BINS).then_some(reliability_plot::Series { name, found })
-            })
-            .collect();
-        pictures.push(Picture {
+            svg: roc::picture(&title("what is found"), &curves.collect::<Vec<_>>()),
+        },
+        Picture {
             file: format!("detection-{}-reliability.svg", set.name),
-            svg: reliability_plot::picture(&title("scores as probabilities"), &series),
+            svg: reliability_plot::picture(
+                &title("scores as probabilities"),
+                &series.collect::<Vec<_>>(),
+            ),
+        },
+    ];
+    if !times.is_empty() {
+        pictures.push(Picture {
+            file: "detection-latency.svg".to_owned(),
+            svg: latency::picture("Time for one text, by its length", &times),
         });
-        let times: Vec<latency::Series> = units().into_iter().filter_map(times).collect();
-        if !times.is_empty() {
-            pictures.push(Picture {
-                file: "detection-latency.svg".to_owned(),
-                svg: latency::picture("Time for one text, by its length", &times),
-            });
-        }
     }
     pictures
 }
 
-fn curve(name: &str, unit: &Measured, labels: &[bool]) -> Option<roc::Curve> {
-    let scored = scored(unit, labels)?;
+/// A detector with fewer distinct scores than bins gives no probabilities, only clutter.
+fn probabilities((name, unit): Unit<'_>, labels: &[bool]) -> Option<reliability_plot::Series> {
+    let distinct = scored(unit, labels)?.roc()?.len() - 1;
+    let found = reliability(&unit.scores, labels, BINS)?;
+    (distinct > BINS).then(|| reliability_plot::Series { name: name.to_owned(), found })
+}
+
+/// The curve of `scored` with its operating point; `None` with one class only.
+pub(super) fn curve(name: &str, scored: &Scored<'_>) -> Option<roc::Curve> {
     let measures = scored.measures();
     let counts = measures.confusion;
     let points = scored.roc()?;
@@ -81,12 +82,12 @@ fn curve(name: &str, unit: &Measured, labels: &[bool]) -> Option<roc::Curve> {
     })
 }
 
-fn times((name, unit): (String, Measured)) -> Option<latency::Series> {
+fn times((name, unit): Unit<'_>) -> Option<latency::Series> {
     let point = |time: &super::unit::LengthTime| latency::Point {
         characters: time.characters as f64,
         median_us: time.median_us,
         p95_us: time.p95_us,
     };
     let points: Vec<latency::Point> = unit.by_length.iter().map(point).collect();
-    (!points.is_empty()).then_some(latency::Series { name, points })
+    (!points.is_empty()).then(|| latency::Series { name: name.to_owned(), points })
 }

@@ -6,11 +6,11 @@ use super::{Benchmark, Method, Scores};
 use crate::detection::bootstrap::{RESAMPLES, intervals};
 use crate::detection::metrics::Scored;
 use crate::detection::overdefence::id_part;
-use crate::detection::pictures::Picture;
+use crate::detection::pictures::{self, Picture};
 use crate::detection::sets::Part;
 use crate::detection::sets::buried::{Case, Position, clean_documents};
 use crate::plot::{bars, roc};
-use crate::report::{Figure, Shows, Table, TableColumn, TableRow, wilson};
+use crate::report::{Figure, Shows, Table, TableColumn, TableRow};
 
 /// Benchmark by benchmark, in the order of the methods.
 pub(super) fn figures(benchmarks: &[Benchmark], methods: &[Method], seed: u64) -> Vec<Figure> {
@@ -173,20 +173,11 @@ fn curves(benchmark: &Benchmark, at: usize, methods: &[Method]) -> Picture {
 fn curve(name: &str, scores: &Scores) -> Option<roc::Curve> {
     let (margins, labels) = in_one_order(scores);
     let scored = Scored::new(&margins, &labels, 0.0).ok()?;
-    let measures = scored.measures();
-    let counts = measures.confusion;
-    let points = scored.roc()?;
-    Some(roc::Curve {
-        name: name.to_owned(),
-        note: format!("AUROC {:.3}", measures.auroc?),
-        points: points.iter().map(|point| [point.false_positive_rate, point.recall]).collect(),
-        operating_point: Some(roc::OperatingPoint {
-            false_positive_rate: counts.false_positive_rate(),
-            false_positive_rate_ci95: scores.false_positives().1,
-            recall: counts.recall(),
-            recall_ci95: wilson(counts.true_positives, counts.positives()),
-        }),
-    })
+    let mut curve = pictures::curve(name, &scored)?;
+    if let Some(point) = &mut curve.operating_point {
+        point.false_positive_rate_ci95 = scores.false_positives().1;
+    }
+    Some(curve)
 }
 
 /// The picture of what is found of each kind of attack; `at` is the place of the benchmark.
