@@ -212,14 +212,19 @@ impl Figure {
 ///
 /// Source: Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
 pub fn wilson(hits: u64, trials: u64) -> [f64; 2] {
+    wilson_of_rate(hits as f64 / trials as f64, trials as f64)
+}
+
+/// [`wilson`] of a rate in so many trials, which need not be whole numbers of them.
+pub fn wilson_of_rate(rate: f64, trials: f64) -> [f64; 2] {
     const Z: f64 = 1.959_963_984_540_054;
-    let (n, rate) = (trials as f64, hits as f64 / trials as f64);
+    let n = trials;
     let scale = 1.0 + Z * Z / n;
     let centre = (rate + Z * Z / (2.0 * n)) / scale;
     let half = Z * (rate * (1.0 - rate) / n + Z * Z / (4.0 * n * n)).sqrt() / scale;
     // At the ends the interval is exact in real numbers and off by a rounding error in these.
-    let low = if hits == 0 { 0.0 } else { (centre - half).max(0.0) };
-    let high = if hits == trials { 1.0 } else { (centre + half).min(1.0) };
+    let low = if rate <= 0.0 { 0.0 } else { (centre - half).max(0.0) };
+    let high = if rate >= 1.0 { 1.0 } else { (centre + half).min(1.0) };
     [low, high]
 }
 

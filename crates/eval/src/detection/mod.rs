@@ -1,7 +1,7 @@
 //! Detectors measured: how much they find, how much they flag wrongly, how sure and how fast they are.
 //!
 //! - [`sets`]: the texts, and how they are parted.
-//! - [`metrics`], [`bootstrap`]: figures over scores and labels, and their intervals.
+//! - [`metrics`], [`bootstrap`], `clusters`: figures over scores and labels, and their intervals.
 //! - [`detector`]: what is measured. [`mixture`]: methods pooled. [`mod@unit`]: one piece of work, kept when done.
 //! - [`methods`]: the detectors and recipes that are measured.
 //! - [`suite`]: `custody eval detection`, with [`published`] figures and [`pictures`].
@@ -14,6 +14,8 @@ pub mod sets;
 pub mod metrics;
 
 pub mod bootstrap;
+
+mod clusters;
 
 pub mod detector;
 

@@ -10,10 +10,11 @@ mod shown;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::detection::clusters::Clusters;
 use crate::detection::detector::{Detector, Failure, Recipe};
 use crate::detection::metrics::threshold_at_false_positive_rate;
 use crate::detection::overdefence::Shipped;
-use crate::detection::sets::buried::{Case, bipia, injecagent};
+use crate::detection::sets::buried::{Case, bipia, clean_documents, injecagent};
 use crate::detection::sets::parts::named_folds;
 use crate::detection::sets::{Labelled, Part};
 use crate::detection::suite::{Outcome, Size};
@@ -56,8 +57,10 @@ struct Benchmark {
 struct Scores {
     /// Attacks that are measured: case, score, fold.
     attacks: Vec<(usize, f64, usize)>,
-    /// Clean test documents: score, fold. Every fold has all of them.
+    /// Clean test cases: score, fold. Every fold has all of them.
     clean: Vec<(f64, usize)>,
+    /// How many distinct documents these hold.
+    documents: u64,
     /// By fold.
     thresholds: Vec<f64>,
 }
@@ -168,7 +171,7 @@ impl Benchmark {
 
     /// Divides the scores of `places` into attacks and clean documents, with the threshold between them.
     fn divide(&self, fold: usize, places: &[usize], scores: &[f64]) -> Scores {
-        let mut found = Scores { attacks: vec![], clean: vec![], thresholds: vec![] };
+        let mut found = Scores::of(self);
         let mut calibration = Vec::new();
         for (place, score) in places.iter().zip(scores) {
             let case = &self.cases[*place];
@@ -238,7 +241,7 @@ fn measure_fold(
 
 /// The scores of one benchmark over all folds.
 fn gather(benchmark: &Benchmark, folds: &[&[f64]]) -> Scores {
-    let mut all = Scores { attacks: vec![], clean: vec![], thresholds: vec![] };
+    let mut all = Scores::of(benchmark);
     for (fold, scores) in folds.iter().enumerate() {
         let found = benchmark.divide(fold, &benchmark.scored(fold), scores);
         all.attacks.extend(found.attacks);
@@ -268,6 +271,12 @@ fn measure_shipped(
 }
 
 impl Scores {
+    /// None yet.
+    fn of(benchmark: &Benchmark) -> Self {
+        let documents = clean_documents(&benchmark.cases, Part::Test) as u64;
+        Self { attacks: vec![], clean: vec![], documents, thresholds: vec![] }
+    }
+
     /// The threshold of a fold; of the only one where all folds share it.
     fn threshold(&self, fold: usize) -> f64 {
         self.thresholds
@@ -283,19 +292,45 @@ impl Scores {
         if threshold.is_finite() { score - threshold } else { -1.0 }
     }
 
-    /// The rate over all folds, with an interval that counts every clean document once.
+    /// The rate over all folds, with the interval of that rate over distinct documents: more cases of one document, in
+    /// other folds or in the answers of other tools, tell no more.
     fn false_positives(&self) -> (f64, [f64; 2]) {
         let wrong = self.clean.iter().filter(|(score, fold)| self.margin(*score, *fold) >= 0.0);
-        let (wrong, all) = (wrong.count() as u64, self.clean.len() as u64);
-        let folds = self.thresholds.len().max(1) as u64;
-        (wrong as f64 / all.max(1) as f64, wilson(wrong.div_ceil(folds), (all / folds).max(1)))
+        let (wrong, all) = (wrong.count() as u64, (self.clean.len() as u64).max(1));
+        let documents = self.documents.max(1);
+        (wrong as f64 / all as f64, wilson((wrong * documents).div_ceil(all), documents))
     }
 
-    /// Hits and cases of what `counts` picks.
-    fn recall(&self, benchmark: &Benchmark, counts: impl Fn(&Case) -> bool) -> (u64, u64) {
-        let picked = self.attacks.iter().filter(|(at, ..)| counts(&benchmark.cases[*at]));
-        picked.fold((0, 0), |(hits, cases), (_, score, fold)| {
-            (hits + u64::from(self.margin(*score, *fold) >= 0.0), cases + 1)
-        })
+    /// What was found of the cases that `counts` picks, by attack.
+    fn found<'a>(&self, benchmark: &'a Benchmark, counts: impl Fn(&Case) -> bool) -> Clusters<'a> {
+        let mut found = Clusters::default();
+        for (at, score, fold) in &self.attacks {
+            let case = &benchmark.cases[*at];
+            if counts(case) {
+                found.add(&case.attack, self.margin(*score, *fold) >= 0.0);
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_cases_of_a_document_make_no_narrower_interval() {
+        let scores = |clean: Vec<(f64, usize)>| Scores {
+            attacks: vec![],
+            clean,
+            documents: 4,
+            thresholds: vec![0.5; 2],
+        };
+        let once = vec![(0.9, 0), (0.1, 0), (0.1, 0), (0.1, 0)];
+        let again: Vec<(f64, usize)> =
+            (0..6).flat_map(|fold| once.iter().map(move |(score, _)| (*score, fold % 2))).collect();
+        let (rate, between) = scores(once).false_positives();
+        assert_eq!((rate, between), (0.25, wilson(1, 4)));
+        assert_eq!(scores(again).false_positives(), (rate, between));
     }
 }

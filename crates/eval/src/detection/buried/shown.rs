@@ -90,15 +90,15 @@ fn benchmark_figures(
             return figures;
         }
     };
-    let (hits, cases) = scores.recall(benchmark, |_| true);
-    figures.push(Figure::rate(&name("recall_at_1pct_fpr"), hits, cases));
+    let found = scores.found(benchmark, |_| true);
+    let correlation = found.correlation();
+    figures.push(found.figure(&name("recall_at_1pct_fpr"), correlation));
     let (rate, ci95) = scores.false_positives();
     figures.push(Figure { ci95: Some(ci95), ..Figure::real(&name("fpr"), rate, "rate") });
     figures.push(area(&name("auroc"), scores, seed));
     for Subset { part, counts, .. } in subsets(benchmark) {
-        let (hits, cases) = scores.recall(benchmark, counts);
         let id = format!("{}.{part}.{method}.recall_at_1pct_fpr", benchmark.id);
-        figures.push(Figure::rate(&id, hits, cases));
+        figures.push(scores.found(benchmark, counts).figure(&id, correlation));
     }
     figures
 }
@@ -183,8 +183,9 @@ fn curve(name: &str, scores: &Scores) -> Option<roc::Curve> {
 /// The picture of what is found of each kind of attack; `at` is the place of the benchmark.
 fn recalls(benchmark: &Benchmark, at: usize, methods: &[Method]) -> Picture {
     let bar = |subset: &Subset, method: &Method| {
-        let (hits, cases) = method.scores.as_ref().ok()?.get(at)?.recall(benchmark, &subset.counts);
-        let figure = Figure::rate("bar", hits, cases);
+        let scores = method.scores.as_ref().ok()?.get(at)?;
+        let correlation = scores.found(benchmark, |_| true).correlation();
+        let figure = scores.found(benchmark, &subset.counts).figure("bar", correlation);
         Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
     };
     let group = |subset: &Subset| bars::Group {
@@ -212,8 +213,11 @@ pub(super) fn notes() -> Vec<String> {
          this project in the field where the attack stands, requests and imperatives among them. They share \
          the answer around the field with the attacks, so only the field can tell them apart."
             .to_owned(),
-        "A false-positive rate is the mean over the folds; its interval counts each clean test document once. \
-         The areas and curves put all folds in one order by the distance to their own threshold."
+        "A false-positive rate is the mean over the folds and the clean test cases; its interval counts each distinct \
+         document once, for one innocuous text stands in the answers of several of InjecAgent's tools. Of an attack that \
+         stands in several documents the intervals of recall count each case by as much as it tells beside the others \
+         (the design effect; the correlation within attacks is taken from all cases of the detector). The intervals of \
+         the areas count every case. Areas and curves put all folds in one order by the distance to their own threshold."
             .to_owned(),
     ]
 }

@@ -83,6 +83,8 @@ pub struct Case {
     pub text: String,
     /// Whether an attack is in it.
     pub label: bool,
+    /// The attack itself, which may stand in several documents. Empty without one.
+    pub attack: String,
     /// What is kept in one fold: the attacker's instruction, or BIPIA's category. Empty without an attack.
     pub group: String,
     /// Where the attack stands.
@@ -116,6 +118,7 @@ pub fn injecagent(folder: &Path) -> Result<(Vec<Case>, DataFile), EvalError> {
         };
         answers.entry(tool.clone()).or_insert_with(|| (before.to_owned(), after.to_owned()));
         cases.push(Case {
+            attack: attack.to_owned(),
             group: attack.to_owned(),
             category: row.field("attack_type").unwrap_or_default().to_owned(),
             label: true,
@@ -134,6 +137,7 @@ pub fn injecagent(folder: &Path) -> Result<(Vec<Case>, DataFile), EvalError> {
                 id: format!("{tool}-clean-{at}"),
                 text: format!("{before}{text}{after}"),
                 label: false,
+                attack: String::new(),
                 group: String::new(),
                 position: Position::Clean,
                 category: (*kind).to_owned(),
@@ -184,6 +188,7 @@ fn clean_case(document: &Document) -> Case {
         id: document.id.clone(),
         text: document.text.clone(),
         label: false,
+        attack: String::new(),
         group: String::new(),
         position: Position::Clean,
         category: document.category.clone(),
@@ -207,6 +212,7 @@ fn attack_cases(attack: &Row, hosts: &[&Document], contexts: usize) -> Vec<Case>
                 id: format!("{}-{}-{}", attack.id, position.id(), host.id),
                 text: insert(&host.text, &attack.text, position),
                 label: true,
+                attack: attack.id.clone(),
                 group: attack.field("category").unwrap_or_default().to_owned(),
                 position,
                 category: attack.field("category").unwrap_or_default().to_owned(),
