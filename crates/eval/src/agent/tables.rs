@@ -29,7 +29,8 @@ fn notes(report: &Report) -> Vec<String> {
          documentation alone. For InjecAgent and BIPIA nobody described any tool: each writes, and every argument is \
          a sink. AgentDojo's travel injection 6 wants words and no call; its 20 pairs are not among the 929."
             .to_owned(),
-        "`classifier` is the cascade of `custody screen`: what it flags is not read. `tool_filter` is a perfect one: \
+        "`classifier` is the cascade of `custody screen`: what it flags is not read; two of its rules were written with \
+         AgentDojo's one template in view (decision 0017), so its row there says nothing of other words. `tool_filter` is a perfect one: \
          it knows which tools the user's task needs, which no product does. `rvg` is the papers' flat allowlist of \
          tools, asked before the call instead of after it."
             .to_owned(),

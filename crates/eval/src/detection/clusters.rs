@@ -88,7 +88,7 @@ mod tests {
         let found = clusters(&[("a", 6, 6), ("b", 6, 0), ("c", 6, 6), ("d", 6, 0)]);
         assert_eq!(found.correlation(), 1.0);
         assert_eq!(found.figure("x", 1.0).ci95, Some(wilson(2, 4)));
-        // Nothing says that five clusters found whole are more than five.
+        // Nothing says that two clusters found whole are more than two.
         let whole = clusters(&[("a", 3, 3), ("b", 3, 3)]);
         assert_eq!(whole.figure("x", whole.correlation()).ci95, Some(wilson(2, 2)));
     }

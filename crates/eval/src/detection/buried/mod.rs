@@ -21,7 +21,7 @@ use crate::detection::suite::{Outcome, Size};
 use crate::detection::unit::Unit;
 use crate::error::EvalError;
 use crate::recipe::corpus::Held;
-use crate::report::{DataFile, Report, wilson};
+use crate::report::{DataFile, Figure, Report, wilson};
 use crate::run_folder::RunFolder;
 
 /// The false positives that the threshold may cost on the calibration documents.
@@ -299,6 +299,13 @@ impl Scores {
         let (wrong, all) = (wrong.count() as u64, (self.clean.len() as u64).max(1));
         let documents = self.documents.max(1);
         (wrong as f64 / all as f64, wilson((wrong * documents).div_ceil(all), documents))
+    }
+
+    /// How many of the cases that `counts` picks were found; how alike those of one attack fare is taken from
+    /// all cases.
+    fn recall(&self, benchmark: &Benchmark, id: &str, counts: impl Fn(&Case) -> bool) -> Figure {
+        let correlation = self.found(benchmark, |_| true).correlation();
+        self.found(benchmark, counts).figure(id, correlation)
     }
 
     /// What was found of the cases that `counts` picks, by attack.

@@ -90,15 +90,13 @@ fn benchmark_figures(
             return figures;
         }
     };
-    let found = scores.found(benchmark, |_| true);
-    let correlation = found.correlation();
-    figures.push(found.figure(&name("recall_at_1pct_fpr"), correlation));
+    figures.push(scores.recall(benchmark, &name("recall_at_1pct_fpr"), |_| true));
     let (rate, ci95) = scores.false_positives();
     figures.push(Figure { ci95: Some(ci95), ..Figure::real(&name("fpr"), rate, "rate") });
     figures.push(area(&name("auroc"), scores, seed));
     for Subset { part, counts, .. } in subsets(benchmark) {
         let id = format!("{}.{part}.{method}.recall_at_1pct_fpr", benchmark.id);
-        figures.push(scores.found(benchmark, counts).figure(&id, correlation));
+        figures.push(scores.recall(benchmark, &id, counts));
     }
     figures
 }
@@ -184,8 +182,7 @@ fn curve(name: &str, scores: &Scores) -> Option<roc::Curve> {
 fn recalls(benchmark: &Benchmark, at: usize, methods: &[Method]) -> Picture {
     let bar = |subset: &Subset, method: &Method| {
         let scores = method.scores.as_ref().ok()?.get(at)?;
-        let correlation = scores.found(benchmark, |_| true).correlation();
-        let figure = scores.found(benchmark, &subset.counts).figure("bar", correlation);
+        let figure = scores.recall(benchmark, "bar", &subset.counts);
         Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
     };
     let group = |subset: &Subset| bars::Group {
