@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use custody_kernel::id::Seq;
+use custody_log::Seq;
 use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::heard::Heard;
 use custody_kernel::tool::leaves::{Origin, leaves};

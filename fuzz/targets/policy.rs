@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use custody_kernel::id::Seq;
+use custody_log::Seq;
 use custody_kernel::label::{Channel, Taint};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;

@@ -14,7 +14,7 @@ use std::fs;
 
 use common::{Home, OWNER_PASSPHRASE, Ran};
 use custody_kernel::certificate::{Recovery, certify};
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 use custody_runtime::clock::Clock;
 use custody_runtime::keys::KeyFolder;
 use custody_runtime::{Paths, Store, public_key};
@@ -371,7 +371,7 @@ fn hostile() -> Recovery {
     recovery.residual.unfinished[0].why = EVIL.into();
     recovery.audit.breaks[0].reason = EVIL.into();
     recovery.residual.effects = fixture::recovered().residual.effects;
-    recovery.residual.effects[0].entry = custody_kernel::id::Seq(4);
+    recovery.residual.effects[0].entry = custody_log::Seq(4);
     recovery.residual.effects[0].tool = EVIL.into();
     recovery.residual.effects[0].summary = EVIL.into();
     recovery

@@ -7,8 +7,6 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
 use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::record::Value;
 use custody_kernel::tool::arguments::Arguments;
@@ -16,6 +14,7 @@ use custody_kernel::tool::call::{Around, Call, Permission, PolicyAnswer, decide_
 use custody_kernel::tool::heard::Heard;
 use custody_kernel::tool::leaves::leaves;
 use custody_kernel::tool::manifest::Tool;
+use custody_log::{Digest, Seq};
 
 /// Prose of about `bytes` bytes, in which no two sentences are alike.
 fn prose(bytes: usize) -> String {

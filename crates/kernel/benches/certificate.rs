@@ -11,7 +11,7 @@ use custody_kernel::certificate::log::Step;
 use custody_kernel::certificate::ppm::Ppm;
 use custody_kernel::certificate::risk::{Evidence, Influence};
 use custody_kernel::certificate::{Certificate, Expectations, Recovery, certify};
-use custody_kernel::id::Seq;
+use custody_log::Seq;
 
 #[path = "../tests/certificate/fixture.rs"]
 mod fixture;

@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
 use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::provenance::closure::{Closure, Mode};
 use custody_kernel::provenance::graph::{AdapterEvent, Graph, GraphBuilder, Node};
@@ -19,6 +17,7 @@ use custody_kernel::recovery::plan::plan_recovery;
 use custody_kernel::recovery::risk::RiskConfig;
 use custody_kernel::recovery::share::reach;
 use custody_kernel::recovery::spare::{Deed, Sparing};
+use custody_log::{Digest, Seq};
 
 /// How entries hang together.
 #[derive(Clone, Copy)]

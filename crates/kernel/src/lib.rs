@@ -15,15 +15,11 @@
 //! - [`adapter`]: what is loaded into which model.
 //! - [`provenance`]: what depends on what, and what a contaminated entry reached.
 //! - [`recovery`]: what to do about it.
-//! - [`audit`]: the Merkle tree over the records, and signed checkpoints.
 //! - [`certificate`]: what a recovery did, signed so that a stranger can verify it.
 
 pub mod adapter;
-pub mod audit;
 pub mod certificate;
 pub mod context;
-pub mod digest;
-pub mod id;
 pub mod key;
 pub mod label;
 pub mod memory;

@@ -4,12 +4,10 @@
 //! the provenance graph; everything else, items, sessions, principals, pending proposals, is a
 //! fold over the log ([`State`](crate::state::State)) that anybody can repeat.
 
-use ed25519_dalek::{Signature, VerifyingKey};
+use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::adapter::{Adapt, Name};
-use crate::digest::Digest;
-use crate::id::{EntryId, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use crate::key::Key;
 use crate::label::{Channel, Label};
 use crate::memory::item::{ContentRef, Mode};
@@ -102,33 +100,6 @@ pub struct Genesis {
     pub log_key: LogKey,
     /// The limits to begin with.
     pub limits: Limits,
-}
-
-/// The key that signs checkpoints and nothing else, certified by the owner.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogKey {
-    /// Ed25519 public key.
-    pub public_key: Digest,
-    /// The owner's signature over [`LogKey::certified_bytes`], hexadecimal.
-    pub certificate: String,
-}
-
-impl LogKey {
-    /// The bytes that the owner signs to certify a log key for one store.
-    pub fn certified_bytes(store: StoreId, public_key: &Digest) -> Vec<u8> {
-        [b"custody: certify log key\n".as_slice(), store.as_bytes(), &public_key.0].concat()
-    }
-
-    /// Whether `owner` certified this key for `store`.
-    pub fn is_certified_by(&self, owner: &Principal, store: StoreId) -> bool {
-        let mut signature = [0; 64];
-        let Some(Ok(key)) = owner.public_key.map(|key| VerifyingKey::from_bytes(&key.0)) else {
-            return false;
-        };
-        let bytes = Self::certified_bytes(store, &self.public_key);
-        hex::decode_to_slice(&self.certificate, &mut signature).is_ok()
-            && key.verify_strict(&bytes, &Signature::from_bytes(&signature)).is_ok()
-    }
 }
 
 /// A route that was run over a text.

@@ -7,8 +7,6 @@ mod common;
 use common::{Store, produced, write};
 use custody_kernel::adapter::{Adapt, Change, Name};
 use custody_kernel::certificate::entries::Kind;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{IncidentId, Seq, SessionId};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::Scope;
@@ -17,6 +15,7 @@ use custody_kernel::record::{Answer, EntryKind, Record, Request, Value};
 use custody_kernel::recovery::evidence::{Evidence, Finding};
 use custody_kernel::recovery::step::{Applied, Indicated, Recover, Step};
 use custody_kernel::state::{Actor, AskError, State};
+use custody_log::{Digest, IncidentId, Seq, SessionId};
 
 const A: Digest = Digest([0xa; 32]);
 const B: Digest = Digest([0xb; 32]);

@@ -3,8 +3,6 @@
 mod common;
 
 use common::{Person, Store, digest};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq, SessionId};
 use custody_kernel::label::{Channel, Taint};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::{Refusal, Rule};
@@ -16,6 +14,7 @@ use custody_kernel::state::{Actor, AskError, State};
 use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
 use custody_kernel::tool::leaves::{Leaf, Origin};
 use custody_kernel::tool::manifest::{Effect, Sink};
+use custody_log::{Digest, EntryId, Seq, SessionId};
 
 const ARGUMENTS: &str = r#"{"to":"ann@example.com"}"#;
 

@@ -4,11 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
 use custody_kernel::provenance::carried::Carried;
 use custody_kernel::provenance::closure::{Closure, ClosureError, Mode, Reached, Truncated};
 use custody_kernel::provenance::graph::{AdapterEvent, Graph, GraphBuilder, Node};
+use custody_log::{Digest, Seq};
 use proptest::prelude::*;
 
 const ALL_MODES: [Mode; 3] = [Mode::Causal, Mode::RvuV1, Mode::RvuV2];

@@ -3,8 +3,6 @@
 mod common;
 
 use common::{Person, Store, digest, message, write};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{Seq, SessionId};
 use custody_kernel::label::{Channel, Taint};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::Refusal;
@@ -16,6 +14,7 @@ use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
 use custody_kernel::tool::extract::Extract;
 use custody_kernel::tool::manifest::Effect;
 use custody_kernel::tool::shape::Shape;
+use custody_log::{Digest, Seq, SessionId};
 
 const POLICY: &str = "the policy's text";
 

@@ -5,8 +5,6 @@
 mod common;
 
 use common::{Person, Store, digest, message, produced, set_mode, verdict, write};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq, SessionId, StoreId, Timestamp};
 use custody_kernel::label::{Channel, Taint, Trust};
 use custody_kernel::memory::item::{Item, Mode};
 use custody_kernel::memory::rate::Limits;
@@ -15,6 +13,7 @@ use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
 use custody_kernel::record::{Answer, EntryKind, Named, Record, Request, Value};
 use custody_kernel::state::{Actor, ApplyError, AskError, Asked, State};
+use custody_log::{Digest, EntryId, Seq, SessionId, StoreId, Timestamp};
 
 fn refused(answer: &Answer) -> Option<Rule> {
     answer.refusal().map(Refusal::rule)

@@ -4,8 +4,6 @@ mod common;
 
 use common::digest;
 use common::disguise::{DISGUISES, disguised, naively_said};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
 use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::record::Value as Recorded;
 use custody_kernel::tool::arguments::Arguments;
@@ -13,6 +11,7 @@ use custody_kernel::tool::call::{Around, Call, Permission, PolicyAnswer, decide_
 use custody_kernel::tool::heard::Heard;
 use custody_kernel::tool::leaves::{Leaf, Origin, leaves};
 use custody_kernel::tool::manifest::{Effect, Parameter, Sink, Tool};
+use custody_log::{Digest, Seq};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};

@@ -3,11 +3,11 @@
 mod common;
 
 use common::disguise::{DISGUISES, disguised, naively_said};
-use custody_kernel::id::Seq;
 use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::heard::Heard;
 use custody_kernel::tool::leaves::{Leaf, Origin, leaves};
 use custody_kernel::tool::manifest::{Effect, Parameter, Sink, Tool};
+use custody_log::Seq;
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -4,8 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::namespace::{Namespace, Tenant};
 use custody_kernel::provenance::closure::{Closure, Mode, Reached};
@@ -20,6 +18,7 @@ use custody_kernel::recovery::rvu::{MAX_SCORED, TooMany, rvu_v2_scores};
 use custody_kernel::recovery::score::Score;
 use custody_kernel::recovery::share::{Counting, RELATIVE_ERROR, reach};
 use custody_kernel::recovery::spare::{Because, Deed, NotSpared, Spared, Sparing};
+use custody_log::{Digest, EntryId, Seq};
 use proptest::prelude::*;
 
 const EVIL: Digest = Digest([6; 32]);

@@ -12,7 +12,6 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Person, Store, digest, message, produced};
-use custody_kernel::id::{EntryId, Seq, SessionId};
 use custody_kernel::key::Key;
 use custody_kernel::label::{Channel, Label, Taint, Trust};
 use custody_kernel::memory::item::{ContentRef, Item, Mode};
@@ -23,6 +22,7 @@ use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Credential, Role, Who};
 use custody_kernel::record::{Answer, By, EntryKind, Named, Record, Request, Value};
 use custody_kernel::state::{Actor, State};
+use custody_log::{EntryId, Seq, SessionId};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
@@ -775,7 +775,7 @@ fn refuses_every_alteration(state: &mut State, record: &Record) {
         assert!(state.recount(record).is_err(), "recounted: {record:?}");
     }
     if let Some(earlier) = state.now().0.checked_sub(1) {
-        let early = Record { at: custody_kernel::id::Timestamp(earlier), ..record.clone() };
+        let early = Record { at: custody_log::Timestamp(earlier), ..record.clone() };
         assert!(state.apply(&early).is_err() && state.recount(&early).is_err());
     }
     assert_eq!(format!("{state:?}"), before);

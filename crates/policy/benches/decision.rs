@@ -9,8 +9,6 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
 use custody_kernel::label::{Channel, Label, Taint, Trust};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
@@ -19,6 +17,7 @@ use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::call::{Around, Call, decide_call};
 use custody_kernel::tool::heard::Heard;
 use custody_kernel::tool::leaves::leaves;
+use custody_log::{Digest, Seq};
 use custody_policy::{Caller, Manifests, Policy, Question};
 
 const RUNS: usize = 20_000;

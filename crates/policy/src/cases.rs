@@ -17,8 +17,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
 use custody_kernel::label::{Channel, Label, Taint};
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Tenant, TenantError};
@@ -29,6 +27,7 @@ use custody_kernel::tool::call::{Around, Call, CallRefusal, Permission, decide_c
 use custody_kernel::tool::heard::Heard;
 use custody_kernel::tool::leaves::leaves;
 use custody_kernel::tool::manifest::Tool;
+use custody_log::{Digest, Seq};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toml::Spanned;

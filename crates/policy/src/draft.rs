@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use custody_kernel::digest::Digest;
 use custody_kernel::tool::manifest::{Effect, Sink};
+use custody_log::Digest;
 use serde::Serialize;
 use serde_json::{Value, json};
 

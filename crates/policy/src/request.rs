@@ -210,7 +210,7 @@ mod tests {
         let channels = Channel::ALL.into_iter().collect();
         let mut heard = Heard::default();
         heard.user("Take 7.");
-        heard.untrusted(custody_kernel::id::Seq(1), "https://a.example");
+        heard.untrusted(custody_log::Seq(1), "https://a.example");
         let tenant = Tenant::main();
         for role in [Role::Owner, Role::Reviewer, Role::User, Role::Agent, Role::Service] {
             for (tool, arguments) in [("t", &arguments), ("u", &arguments), ("r", &none)] {

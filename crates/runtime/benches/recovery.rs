@@ -7,12 +7,12 @@
 
 use std::time::Instant;
 
-use custody_kernel::id::Seq;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::provenance::closure::{Closure, Mode};
 use custody_kernel::record::{EntryKind, Request, Value};
 use custody_kernel::state::Actor;
+use custody_log::Seq;
 use custody_runtime::clock::Clock;
 use custody_runtime::keys::Existing;
 use custody_runtime::recovery::{Indicator, Settings};

@@ -13,11 +13,11 @@ use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 use std::ops::Range;
 
-use custody_kernel::id::{Seq, SessionId};
 use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::record::{EntryKind, Request, Value};
 use custody_kernel::state::{Actor, AskError};
+use custody_log::{Seq, SessionId};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::evidence::Evidence;

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use custody_kernel::adapter::Change;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
 use custody_kernel::provenance::graph::{AdapterEvent, Graph, GraphBuilder, Node};
 use custody_kernel::record::{Answer, Record, RecordError, Request};
+use custody_log::{Digest, Seq};
 use serde::Deserialize;
 
 use crate::store::{Store, StoreError, Tampering};

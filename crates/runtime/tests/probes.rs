@@ -9,11 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Scratch, hears, writes};
 use custody_kernel::certificate::probe::{MembershipProbe, Probe, ProbeKind, Verdict};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::IncidentId;
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
+use custody_log::{Digest, IncidentId};
 use custody_models::chat::{
     Answer, ChatError, ChatModel, Finish, Recorder, Request, ScriptedModel, Usage,
 };

@@ -10,13 +10,11 @@ use common::Scratch;
 use common::certified::{Poisoned, poison, recovery};
 use custody_kernel::certificate::entries::{Kind, Spared, Totals};
 use custody_kernel::certificate::{Certificate, Expectations, Recovery, Verified};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
+use custody_log::{Digest, Seq};
 use custody_policy::Policy;
-use custody_runtime::Session;
 use custody_runtime::ingress::Observation;
-use custody_runtime::public_key;
 use custody_runtime::store::Found;
+use custody_runtime::{Session, public_key};
 
 struct Case {
     scratch: Scratch,

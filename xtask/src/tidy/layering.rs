@@ -7,14 +7,15 @@ use super::finding::Finding;
 /// Which of our crates each crate may use. A boundary is a promise the compiler then keeps: with
 /// no path from `kernel` to `detect`, no score can be an input to a write decision.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("kernel", &[]),
-    ("policy", &["kernel"]),
+    ("log", &[]),
+    ("kernel", &["log"]),
+    ("policy", &["kernel", "log"]),
     ("models", &[]),
     ("detect", &["models"]),
-    ("runtime", &["kernel", "policy", "models", "detect"]),
-    ("gateway", &["kernel", "runtime"]),
-    ("eval", &["kernel", "policy", "models", "detect", "runtime"]),
-    ("cli", &["kernel", "policy", "models", "detect", "runtime", "gateway", "eval"]),
+    ("runtime", &["kernel", "policy", "models", "detect", "log"]),
+    ("gateway", &["kernel", "runtime", "log"]),
+    ("eval", &["kernel", "policy", "models", "detect", "runtime", "log"]),
+    ("cli", &["kernel", "policy", "models", "detect", "runtime", "gateway", "eval", "log"]),
 ];
 
 /// The chores, which use nothing of ours and are used by nothing.

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_kernel::id::Seq;
 use custody_kernel::provenance::closure::{Closure, Mode};
 use custody_kernel::provenance::graph::Graph;
 use custody_kernel::recovery::evidence::Finding;
 use custody_kernel::recovery::risk::{Action, RiskConfig};
 use custody_kernel::recovery::rvu::{MAX_SCORED, rvu_v2_scores};
 use custody_kernel::state::Standing;
+use custody_log::Seq;
 use custody_runtime::StoreError;
 use custody_runtime::recovery::{RecoveryError, Settings};
 use custody_runtime::store::content_of;

@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 
 use custody_kernel::certificate::Expectations;
-use custody_kernel::id::Seq;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::provenance::closure::{Closure, Mode};
 use custody_kernel::recovery::risk::Action;
+use custody_log::Seq;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::recovery::certify::ProbeReport;

@@ -4,12 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
 use custody_kernel::provenance::closure::{Closure, Mode};
 use custody_kernel::provenance::graph::{AdapterEvent, Graph, Node};
 use custody_kernel::recovery::risk::RiskConfig;
 use custody_kernel::recovery::rvu::rvu_v2_scores;
+use custody_log::{Digest, Seq};
 
 use crate::error::EvalError;
 use crate::report::Figure;

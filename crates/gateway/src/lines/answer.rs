@@ -1,9 +1,9 @@
 //! Answers. Every refusal speaks in three voices under one decision id: short and neutral to the model, helpful to
 //! the user, complete to the auditor.
 
-use custody_kernel::id::{EntryId, Seq, SessionId};
 use custody_kernel::record::{Answer, Record, Request as Asked};
 use custody_kernel::tool::leaves::{Leaf, Origin};
+use custody_log::{EntryId, Seq, SessionId};
 use custody_runtime::StoreError;
 use custody_runtime::store::Receipt;
 use custody_runtime::tools::Decision;

@@ -2,12 +2,12 @@
 //! differently are errors.
 
 use custody_kernel::adapter::Name;
-use custody_kernel::id::{EntryId, SessionId};
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::Scope;
 use custody_kernel::record::EntryKind;
 use custody_kernel::tool::arguments::{Arguments, ArgumentsError};
+use custody_log::{EntryId, SessionId};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;

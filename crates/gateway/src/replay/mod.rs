@@ -8,7 +8,6 @@ mod edit;
 
 use std::collections::{BTreeMap, HashMap};
 
-use custody_kernel::id::{EntryId, Seq, SessionId};
 use custody_kernel::key::{Key, KeyError};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
@@ -17,6 +16,7 @@ use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Answer, EntryKind, Request, Value};
 use custody_kernel::state::Actor;
+use custody_log::{EntryId, Seq, SessionId};
 use custody_runtime::anomaly::anomalies;
 use custody_runtime::clock::random;
 use custody_runtime::ingress::Observation;

@@ -2,10 +2,10 @@
 //!
 //! Fields are declared in the order of RFC 8785.
 
+use custody_log::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::ppm::Ppm;
-use crate::digest::Digest;
 
 /// How an adapter left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

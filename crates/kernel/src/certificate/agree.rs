@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use custody_log::{Digest, Seq};
+
 use super::adapters::EvictionMethod;
 use super::entries::{Action, Totals};
 use super::{MAX_INTEGER, Recovery};
-use crate::digest::Digest;
-use crate::id::Seq;
 
 /// Which parts do not agree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

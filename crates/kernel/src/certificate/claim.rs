@@ -3,14 +3,13 @@
 
 use std::fmt;
 
+use custody_log::{Checkpoint, Digest, Seq};
+
 use super::Verified;
 use super::adapters::{Evicted, EvictionMethod, Fused, StillLoaded};
 use super::entries::{Action, ClosureMode, Effect, ManifestEntry, Spared};
 use super::log::{Break, Included};
 use super::risk::Risk;
-use crate::audit::Checkpoint;
-use crate::digest::Digest;
-use crate::id::Seq;
 
 /// One thing that the store can confirm or deny. Probes are none: they are run again, not recounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,11 +3,10 @@
 //! Fields are declared in the order of RFC 8785, which is that of the alphabet: a section's derived JSON is then its
 //! canonical form.
 
+use custody_log::{Digest, Seq};
 use serde::{Deserialize, Serialize};
 
 use crate::adapter::Change;
-use crate::digest::Digest;
-use crate::id::Seq;
 use crate::record::{EntryKind, Request};
 use crate::recovery::spare::Deed;
 

@@ -6,12 +6,12 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use custody_log::Digest;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde::Deserialize;
 
 use super::MAX_BYTES;
 use super::error::{CertificateError, Part};
-use crate::digest::Digest;
 
 /// The type of an in-toto Statement.
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";

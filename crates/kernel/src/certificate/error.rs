@@ -2,11 +2,10 @@
 
 use std::fmt;
 
+use custody_log::{CheckpointError, Digest, IncidentId, LogName, ProofError, Seq, StoreId};
+
 use super::agree::Disagreement;
 use super::{MAX_BYTES, PAYLOAD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE};
-use crate::audit::{CheckpointError, LogName, ProofError};
-use crate::digest::Digest;
-use crate::id::{IncidentId, Seq, StoreId};
 
 /// A layer of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

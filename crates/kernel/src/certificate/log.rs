@@ -5,46 +5,22 @@
 //!
 //! Source: DESIGN section 3, Certificate and Audit; RFC 9162 §2.1.3 and §2.1.4.
 
-use ed25519_dalek::{Signature, VerifyingKey};
+use custody_log::{
+    Checkpoint, Digest, Hash, LogKey, Seq, StoreId, Timestamp, key_name, origin,
+    verify_consistency, verify_inclusion,
+};
+use ed25519_dalek::VerifyingKey;
 use serde::{Deserialize, Serialize};
 
 use super::error::{CertificateError, Which};
 use super::{Disagreement, MAX_INTEGER, Recovery};
-use crate::audit::{Checkpoint, Hash, LogName, verify_consistency, verify_inclusion};
-use crate::digest::Digest;
-use crate::id::{Seq, StoreId, Timestamp};
-use crate::record::LogKey;
-
-/// The name under which a store's log key signs.
-pub const LOG_KEY_NAME: &str = "custody-log";
-
-/// The origin line of a store's checkpoints.
-pub fn origin(store: StoreId) -> String {
-    format!("custody.log/{store}")
-}
-
-/// The key that signed a checkpoint, with the owner's word that it is the store's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CertifiedLogKey {
-    /// The owner's signature over [`LogKey::certified_bytes`], lower-case hexadecimal.
-    pub certificate: String,
-    /// Ed25519 public key.
-    pub public_key: Digest,
-}
-
-impl From<LogKey> for CertifiedLogKey {
-    fn from(LogKey { public_key, certificate }: LogKey) -> Self {
-        Self { certificate, public_key }
-    }
-}
 
 /// A checkpoint of the store's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignedCheckpoint {
     /// Who signed it.
-    pub log_key: CertifiedLogKey,
+    pub log_key: LogKey,
     /// The signed note, as C2SP writes it.
     pub note: String,
 }
@@ -141,11 +117,11 @@ impl SignedCheckpoint {
         store: StoreId,
         owner: &VerifyingKey,
     ) -> Result<Checkpoint, CertificateError> {
-        let key = self.log_key.key(store, owner).ok_or(CertificateError::LogKey { which })?;
-        let name = LogName::new(LOG_KEY_NAME).expect("a fixed log name");
-        let checkpoint = Checkpoint::verify(&self.note, &name, &key)
+        let key = self.log_key.certified_key(store, owner);
+        let key = key.ok_or(CertificateError::LogKey { which })?;
+        let checkpoint = Checkpoint::verify(&self.note, &key_name(), &key)
             .map_err(|cause| CertificateError::Checkpoint { which, cause })?;
-        if checkpoint.origin.as_str() != origin(store) {
+        if checkpoint.origin != origin(store) {
             let found = checkpoint.origin;
             return Err(CertificateError::ForeignCheckpoint { which, found });
         }
@@ -153,19 +129,6 @@ impl SignedCheckpoint {
             return Err(Disagreement::Number { field: "size" }.into());
         }
         Ok(checkpoint)
-    }
-}
-
-impl CertifiedLogKey {
-    /// The key, if the owner certified it for this store.
-    fn key(&self, store: StoreId, owner: &VerifyingKey) -> Option<VerifyingKey> {
-        let mut signature = [0; 64];
-        hex::decode_to_slice(&self.certificate, &mut signature).ok()?;
-        // Upper-case digits would be a second file of the same certificate.
-        let is_canonical = hex::encode(signature) == self.certificate;
-        let certified = LogKey::certified_bytes(store, &self.public_key);
-        owner.verify_strict(&certified, &Signature::from_bytes(&signature)).ok()?;
-        VerifyingKey::from_bytes(&self.public_key.0).ok().filter(|_| is_canonical)
     }
 }
 

@@ -11,8 +11,9 @@
 
 use std::ops::Range;
 
+use custody_log::Digest;
+
 use super::STATEMENT_TYPE;
-use crate::digest::Digest;
 
 const MEMBER: &str = r#""manifest_digest":""#;
 const HEX_DIGITS: usize = 64;

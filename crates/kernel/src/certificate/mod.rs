@@ -36,6 +36,7 @@ mod envelope;
 
 mod error;
 
+use custody_log::{CertificateId, Checkpoint, Digest, IncidentId, StoreId, Timestamp};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 
 use self::adapters::AdapterAttestation;
@@ -45,9 +46,6 @@ use self::log::Audit;
 use self::outcome::Outcome;
 use self::probe::MembershipProbe;
 use self::risk::RiskScores;
-use crate::audit::Checkpoint;
-use crate::digest::Digest;
-use crate::id::{CertificateId, IncidentId, StoreId, Timestamp};
 
 pub use self::agree::Disagreement;
 pub use self::envelope::{PAYLOAD_TYPE, key_id, signing_bytes};

@@ -4,11 +4,10 @@
 //!
 //! Source: RVU §3.7, Theorem 5; PRIOR-ART 4, decision 9.
 
+use custody_log::{Digest, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::ppm::Ppm;
-use crate::digest::Digest;
-use crate::id::Seq;
 
 /// What a probe asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

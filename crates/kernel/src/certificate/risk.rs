@@ -4,11 +4,11 @@
 //!
 //! Source: RVU §3.4, Theorem 3; DESIGN section 3, Risk.
 
+use custody_log::Seq;
 use serde::{Deserialize, Serialize};
 
 use super::entries::Action;
 use super::ppm::Ppm;
-use crate::id::Seq;
 
 /// How scores are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use custody_log::{CertificateId, Digest, IncidentId, StoreId, Timestamp};
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +17,6 @@ use super::outcome::Outcome;
 use super::probe::MembershipProbe;
 use super::risk::RiskScores;
 use super::{Certificate, Disagreement, Recovery, manifest};
-use crate::digest::Digest;
-use crate::id::{CertificateId, IncidentId, StoreId, Timestamp};
 
 /// What every in-toto Statement calls itself.
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";

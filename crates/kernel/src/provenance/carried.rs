@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use custody_log::Digest;
 use sha2::{Digest as _, Sha256};
-
-use crate::digest::Digest;
 
 /// What one model host carries at a moment.
 ///

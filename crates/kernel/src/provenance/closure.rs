@@ -3,12 +3,11 @@
 //! One walk, breadth first, without recursion, over whatever edges the [`Mode`] follows. It reads the graph and
 //! changes nothing (PRIOR-ART R9). Time and memory are linear in the graph.
 
+use custody_log::{Digest, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::bits::{Bits, Places};
 use super::graph::{Graph, named};
-use crate::digest::Digest;
-use crate::id::Seq;
 
 /// How many hops the published walk takes.
 pub const RVU_DEPTH: u32 = 10;

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use custody_log::{Digest, Seq};
+
 use super::rows::{Full, Rows};
-use crate::digest::Digest;
-use crate::id::Seq;
 
 /// What an entry did to the weights of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

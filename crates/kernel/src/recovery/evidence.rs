@@ -2,10 +2,10 @@
 //!
 //! Written down before anything is scored, so that what was found is also what is scored (PRIOR-ART R1).
 
+use custody_log::Seq;
 use serde::{Deserialize, Serialize};
 
 use super::score::Score;
-use crate::id::Seq;
 
 /// In which way an indicator pointed to an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -1,9 +1,8 @@
 //! Facts: what a plan has to know of a store besides its graph. The caller reads them; the plan draws the conclusions.
 
+use custody_log::{Digest, EntryId, Seq};
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
-use crate::id::{EntryId, Seq};
 use crate::key::Key;
 use crate::namespace::Namespace;
 

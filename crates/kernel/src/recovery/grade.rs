@@ -3,12 +3,12 @@
 //! Floors make the outcome depend on evidence and provenance first (PRIOR-ART R1, R2): a score can ask for more, not
 //! for less.
 
+use custody_log::Seq;
 use serde::{Deserialize, Serialize};
 
 use super::incident::Incident;
 use super::risk::Action;
 use super::spare::Spared;
-use crate::id::Seq;
 
 /// Why an entry gets the action it gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,8 +1,9 @@
 //! An incident: the evidence, and everything it reached.
 
+use custody_log::Seq;
+
 use super::evidence::{Evidence, Finding};
 use super::score::Score;
-use crate::id::Seq;
 use crate::provenance::closure::{Closure, ClosureError, Mode};
 use crate::provenance::graph::Graph;
 

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use custody_log::{Digest, EntryId, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::evidence::Finding;
@@ -15,8 +16,6 @@ use super::risk::{Action, Influence, RiskConfig, Terms};
 use super::score::Score;
 use super::share::{self, Counting, reach};
 use super::spare::{Because, Spared};
-use crate::digest::Digest;
-use crate::id::{EntryId, Seq};
 use crate::key::Key;
 use crate::namespace::Namespace;
 use crate::provenance::closure::Reached;

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use custody_log::{Digest, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::score::Score;
-use crate::digest::Digest;
-use crate::id::Seq;
 use crate::provenance::graph::Graph;
 
 /// What is done to an entry. Ordered: each does what those before it do, and more.

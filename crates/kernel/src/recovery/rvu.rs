@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use custody_log::{Digest, Seq};
+
 use super::risk::{Influence, RiskConfig, Terms};
 use super::score::Score;
-use crate::digest::Digest;
-use crate::id::Seq;
 use crate::provenance::closure::{Mode, Walk};
 use crate::provenance::graph::Graph;
 

@@ -263,9 +263,9 @@ fn mixed(position: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use custody_log::{Digest, Seq};
+
     use super::*;
-    use crate::digest::Digest;
-    use crate::id::Seq;
     use crate::provenance::closure::Mode;
     use crate::provenance::graph::{AdapterEvent, Graph, GraphBuilder, Node};
 

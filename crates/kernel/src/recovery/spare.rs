@@ -13,12 +13,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use custody_log::{Digest, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::incident::Incident;
 use super::sentences::sentences;
-use crate::digest::Digest;
-use crate::id::Seq;
 use crate::label::Label;
 
 /// The shortest sentence that is held without a neighbour, in characters. A shorter one must stand in the trusted

@@ -3,11 +3,10 @@
 //! A step names entries by position and texts by commitment, so that a record of it quotes nothing of what is to be
 //! destroyed.
 
+use custody_log::{Digest, IncidentId, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::evidence::Finding;
-use crate::digest::Digest;
-use crate::id::{IncidentId, Seq};
 use crate::record::Value;
 
 /// One step of one incident.

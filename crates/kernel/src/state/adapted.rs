@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use custody_log::{Digest, IncidentId, Seq, SessionId};
+
 use super::decide::Verdict;
 use super::{AskError, Session, State};
 use crate::adapter::{Adapt, Change, Name};
 use crate::certificate::entries::Kind;
-use crate::digest::Digest;
-use crate::id::{IncidentId, Seq, SessionId};
 use crate::label::{Channel, Label, Trust};
 use crate::memory::refusal::Refusal;
 use crate::memory::review::needs_owner;

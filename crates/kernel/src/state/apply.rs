@@ -1,8 +1,9 @@
 //! Committing and folding: what a record changes.
 
+use custody_log::{EntryId, Seq, SessionId};
+
 use super::items::Items;
 use super::{Decided, Entry, Session, SignedPolicy, State, Watched};
-use crate::id::{EntryId, Seq, SessionId};
 use crate::key::Key;
 use crate::label::{Label, Taint, Trust};
 use crate::memory::item::{ContentRef, Mode, Version};

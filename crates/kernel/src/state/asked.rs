@@ -1,7 +1,7 @@
 //! What is asked: who asks, for what, when, and what cannot be asked at all.
 
-use crate::digest::Digest;
-use crate::id::{IncidentId, PrincipalId, Seq, SessionId, Timestamp};
+use custody_log::{Digest, IncidentId, PrincipalId, Seq, SessionId, Timestamp};
+
 use crate::key::Key;
 use crate::label::Channel;
 use crate::namespace::{Namespace, Tenant};

@@ -2,10 +2,11 @@
 //!
 //! Gathers what the store holds and calls the pure functions of [`crate::memory::monitor`].
 
+use custody_log::{Seq, SessionId, Timestamp};
+
 use super::decide::Verdict;
 use super::{AskError, Session, State};
 use crate::context::Added;
-use crate::id::{Seq, SessionId, Timestamp};
 use crate::key::Key;
 use crate::label::{Channel, Label, Trust};
 use crate::memory::item::{ContentRef, Mode};

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use custody_log::{Digest, IncidentId, Seq, Timestamp};
+
 use super::decide::Verdict;
 use super::{AskError, State};
-use crate::digest::Digest;
-use crate::id::{IncidentId, Seq, Timestamp};
 use crate::key::Key;
 use crate::memory::item::Version;
 use crate::memory::refusal::Refusal;

@@ -1,11 +1,10 @@
 //! Deciding a call: the floor, then the policy; the stricter of both wins.
 
+use custody_log::{Digest, EntryId, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::leaves::{Leaf, Origin};
 use super::manifest::Effect;
-use crate::digest::Digest;
-use crate::id::{EntryId, Seq};
 use crate::label::Label;
 use crate::memory::refusal::Refusal;
 use crate::record::Value;

@@ -7,10 +7,10 @@
 //!
 //! Source: DESIGN section 3, Memory.
 
+use custody_log::Seq;
 use serde::{Deserialize, Serialize};
 
 use super::shape::Shape;
-use crate::id::Seq;
 use crate::memory::refusal::Refusal;
 use crate::record::Value;
 

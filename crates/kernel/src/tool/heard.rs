@@ -11,9 +11,10 @@ use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use custody_log::Seq;
+
 use super::spelling::{self, Spelled};
 use super::words::{compatible, encoded_copies, folded_words, stands_whole, tidy};
-use crate::id::Seq;
 
 /// How many places of a word are tried. A user who repeats a word more often is asked.
 const MAX_PLACES: usize = 4_096;

@@ -2,6 +2,7 @@
 
 use std::cell::LazyCell;
 
+use custody_log::Seq;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,7 +10,6 @@ use super::arguments::Arguments;
 use super::heard::{Heard, Nouns};
 use super::manifest::{Parameter, Sink, Tool};
 use super::spelling::{address, date, looks_like_host, words};
-use crate::id::Seq;
 
 /// The fewest digits of a number in free text that could be an account, a telephone or a code.
 const LONG_NUMBER: usize = 6;

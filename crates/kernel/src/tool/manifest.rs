@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use custody_log::Digest;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::shape::Shape;
-use crate::digest::Digest;
 
 /// What a call does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,12 +1,12 @@
 //! A certificate that contradicts itself is refused, whoever signed it: each case is one statement changed by its own
 //! owner, canonical, with its digests made anew.
 
-use custody_kernel::audit::{Checkpoint, LogName, root_of};
 use custody_kernel::certificate::entries::Action;
-use custody_kernel::certificate::log::{LOG_KEY_NAME, Step, origin};
+use custody_kernel::certificate::log::Step;
 use custody_kernel::certificate::{Certificate, Disagreement, Expectations, Recovery, certify};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{Seq, StoreId, Timestamp};
+use custody_log::{
+    Checkpoint, Digest, LogName, Seq, StoreId, Timestamp, key_name, origin, root_of,
+};
 use ed25519_dalek::SigningKey;
 use serde_json::{Value, json};
 
@@ -237,12 +237,12 @@ fn nothing_is_signed_that_would_be_refused() {
 #[test]
 fn a_checkpoint_or_proof_that_does_not_hold_is_refused() {
     let other_store = StoreId::from_random([7; 16]);
-    let name = |text: &str| LogName::new(text).unwrap();
-    let note = |origin: &str, size: u64, key_name: &str, key: &SigningKey| {
+    let note = |origin: &LogName, size: u64, key_name: &LogName, key: &SigningKey| {
         let root = root_of(&leaves(size));
-        Checkpoint { origin: name(origin), size, root }.sign(key, &name(key_name))
+        Checkpoint { origin: origin.clone(), size, root }.sign(key, key_name)
     };
     let ours = origin(store());
+    let other_name = LogName::new("other").unwrap();
     let stranger = SigningKey::from_bytes(&[9; 32]);
     let cases: Vec<(&str, Change<'_>, &str)> = vec![
         (
@@ -253,29 +253,29 @@ fn a_checkpoint_or_proof_that_does_not_hold_is_refused() {
         ("no note", Box::new(|r| r.audit.before.note = String::new()), "Checkpoint"),
         (
             "another signer",
-            Box::new(|r| r.audit.after.note = note(&ours, 31, LOG_KEY_NAME, &stranger)),
+            Box::new(|r| r.audit.after.note = note(&ours, 31, &key_name(), &stranger)),
             "Checkpoint",
         ),
         (
             "another key name",
-            Box::new(|r| r.audit.after.note = note(&ours, 31, "other", &log_key())),
+            Box::new(|r| r.audit.after.note = note(&ours, 31, &other_name, &log_key())),
             "Checkpoint",
         ),
         (
             "another store's log, by the same log key",
             Box::new(|r| {
-                r.audit.after.note = note(&origin(other_store), 31, LOG_KEY_NAME, &log_key());
+                r.audit.after.note = note(&origin(other_store), 31, &key_name(), &log_key());
             }),
             "ForeignCheckpoint",
         ),
         (
             "a log key certified for another store",
-            Box::new(|r| r.audit.before.log_key = certified(&owner_key(), other_store).into()),
+            Box::new(|r| r.audit.before.log_key = certified(&owner_key(), other_store)),
             "LogKey",
         ),
         (
             "a log key certified by another owner",
-            Box::new(|r| r.audit.before.log_key = certified(&stranger, store()).into()),
+            Box::new(|r| r.audit.before.log_key = certified(&stranger, store())),
             "LogKey",
         ),
         (
@@ -346,16 +346,14 @@ fn a_reader_checks_the_log_too() {
 #[test]
 fn the_log_key_may_change_between_the_checkpoints() {
     let next_key = SigningKey::from_bytes(&[4; 32]);
-    let name = |text: &str| LogName::new(text).unwrap();
     let public_key = Digest(next_key.verifying_key().to_bytes());
-    let certified = custody_kernel::record::LogKey::certified_bytes(store(), &public_key);
+    let certified = custody_log::LogKey::certified_bytes(store(), &public_key);
     let signature = ed25519_dalek::Signer::sign(&owner_key(), &certified).to_bytes();
-    let stated =
-        Checkpoint { origin: name(&origin(store())), size: 31, root: root_of(&leaves(31)) };
+    let stated = Checkpoint { origin: origin(store()), size: 31, root: root_of(&leaves(31)) };
     let rotated = signing(|r| {
         r.audit.after.log_key.public_key = public_key;
         r.audit.after.log_key.certificate = hex::encode(signature);
-        r.audit.after.note = stated.sign(&next_key, &name(LOG_KEY_NAME));
+        r.audit.after.note = stated.sign(&next_key, &key_name());
     });
     assert_eq!(rotated, "accepted");
 }

@@ -3,8 +3,7 @@
 use custody_kernel::certificate::claim::Claim;
 use custody_kernel::certificate::entries::{Action, Kind};
 use custody_kernel::certificate::{Certificate, Expectations, Verified, certify};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
+use custody_log::{Digest, Seq};
 
 use crate::fixture::{incomplete, owner_key, recovered};
 

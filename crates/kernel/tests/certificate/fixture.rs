@@ -3,9 +3,6 @@
 
 #![allow(dead_code, unreachable_pub, reason = "the bench uses a part")]
 
-use custody_kernel::audit::{
-    Checkpoint, Hash, LogName, consistency_proof, inclusion_proof, leaf_hash, root_of,
-};
 use custody_kernel::certificate::Recovery;
 use custody_kernel::certificate::adapters::{
     AdapterAttestation, Evicted, EvictionMethod, Fused, Retained, StillLoaded,
@@ -14,17 +11,16 @@ use custody_kernel::certificate::entries::{
     Action, Closure, ClosureMode, Effect, Kind, ManifestEntry, Residual, RuntimeRecovery, Spared,
     Unfinished,
 };
-use custody_kernel::certificate::log::{
-    Audit, Break, Included, LOG_KEY_NAME, SignedCheckpoint, Step, origin,
-};
+use custody_kernel::certificate::log::{Audit, Break, Included, SignedCheckpoint, Step};
 use custody_kernel::certificate::ppm::Ppm;
 use custody_kernel::certificate::probe::{MembershipProbe, Probe, ProbeKind, Runs, Scores};
 use custody_kernel::certificate::risk::{
     Evidence, Influence, Risk, RiskMode, RiskScores, Tiers, Weights,
 };
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{CertificateId, IncidentId, Seq, StoreId, Timestamp};
-use custody_kernel::record::LogKey;
+use custody_log::{
+    CertificateId, Checkpoint, Digest, Hash, IncidentId, LogKey, Seq, StoreId, Timestamp,
+    consistency_proof, inclusion_proof, key_name, leaf_hash, origin, root_of,
+};
 use ed25519_dalek::{Signer, SigningKey};
 
 /// The log before the first recovery, after it, and after the second.
@@ -73,11 +69,10 @@ pub fn certified(owner: &SigningKey, store: StoreId) -> LogKey {
 
 /// What the log key signed when the log had `size` records.
 pub fn checkpoint(size: u64) -> SignedCheckpoint {
-    let name = |text: &str| LogName::new(text).expect("a log name");
-    let stated = Checkpoint { origin: name(&origin(store())), size, root: root_of(&leaves(size)) };
+    let stated = Checkpoint { origin: origin(store()), size, root: root_of(&leaves(size)) };
     SignedCheckpoint {
-        log_key: certified(&owner_key(), store()).into(),
-        note: stated.sign(&log_key(), &name(LOG_KEY_NAME)),
+        log_key: certified(&owner_key(), store()),
+        note: stated.sign(&log_key(), &key_name()),
     }
 }
 

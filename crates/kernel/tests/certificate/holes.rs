@@ -6,8 +6,7 @@ use custody_kernel::certificate::probe::{MembershipProbe, ProbeKind, Verdict};
 use custody_kernel::certificate::{
     Certificate, CertificateError, Expectations, Recovery, Verified, certify,
 };
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{Seq, StoreId};
+use custody_log::{Digest, Seq, StoreId};
 use ed25519_dalek::SigningKey;
 
 use crate::fixture::{incident, incomplete, measured, owner_key, probe, recovered, store};

@@ -10,8 +10,7 @@ use custody_kernel::certificate::probe::MembershipProbe;
 use custody_kernel::certificate::{
     Certificate, CertificateError, Expectations, MAX_BYTES, certify, key_id, signing_bytes,
 };
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
+use custody_log::{Digest, Seq};
 use ed25519_dalek::{Signature, SigningKey, Verifier, VerifyingKey};
 use proptest::prelude::*;
 

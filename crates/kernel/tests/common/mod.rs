@@ -4,15 +4,14 @@
 
 pub mod disguise;
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::{ContentRef, Mode, Version};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
-use custody_kernel::record::{Answer, EntryKind, Genesis, LogKey, Record, Request, Value};
+use custody_kernel::record::{Answer, EntryKind, Genesis, Record, Request, Value};
 use custody_kernel::state::{Actor, AskError, Asked, State};
+use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use ed25519_dalek::{Signer, SigningKey};
 
 pub struct Store {

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use custody_kernel::id::Seq;
 use custody_kernel::label::{Channel, Label, Taint};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
@@ -11,6 +10,7 @@ use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::call::{Permission, PolicyAnswer};
 use custody_kernel::tool::heard::Heard;
 use custody_kernel::tool::leaves::{Leaf, leaves};
+use custody_log::Seq;
 use custody_policy::{Caller, Explanation, Manifests, Policy, Question};
 
 /// A call of one tool.

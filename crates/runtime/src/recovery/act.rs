@@ -3,8 +3,6 @@
 
 use std::io::{BufReader, BufWriter, Read as _};
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, IncidentId, Seq};
 use custody_kernel::principal::Authority;
 use custody_kernel::provenance::closure::{Closure, Mode};
 use custody_kernel::record::{Answer, Request, Value};
@@ -13,6 +11,7 @@ use custody_kernel::recovery::plan::Plan;
 use custody_kernel::recovery::risk::Action;
 use custody_kernel::recovery::step::{self, Indicated, Recover, Step};
 use custody_kernel::state::Actor;
+use custody_log::{Digest, EntryId, IncidentId, Seq};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;

@@ -7,8 +7,8 @@ use custody_kernel::certificate::adapters::{
 };
 use custody_kernel::certificate::entries::ManifestEntry;
 use custody_kernel::certificate::ppm::Ppm;
-use custody_kernel::digest::Digest;
 use custody_kernel::state::State;
+use custody_log::Digest;
 
 use crate::adapters::Became;
 

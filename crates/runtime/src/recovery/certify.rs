@@ -3,22 +3,17 @@
 //! Nothing is copied from what the program believes it did: whether an entry is purged, in quarantine or flagged is
 //! looked up on the record at the moment of signing.
 
-use custody_kernel::audit::{Checkpoint, consistency_proof, inclusion_proof};
 use custody_kernel::certificate::entries::{
     Action, Closure, ClosureMode, Effect, Kind, ManifestEntry, Residual, RuntimeRecovery, Spared,
     Unfinished,
 };
-use custody_kernel::certificate::log::{
-    Audit, Break, CertifiedLogKey, Included, SignedCheckpoint, Step as LogStep,
-};
+use custody_kernel::certificate::log::{Audit, Break, Included, SignedCheckpoint, Step as LogStep};
 use custody_kernel::certificate::ppm::Ppm;
 use custody_kernel::certificate::probe::MembershipProbe;
 use custody_kernel::certificate::risk::{
     Evidence, Influence, Risk, RiskMode, RiskScores, Tiers, Weights,
 };
 use custody_kernel::certificate::{Certificate, Expectations, Recovery, Verified};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{CertificateId, IncidentId, Seq, Timestamp};
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Record, Request};
 use custody_kernel::recovery::evidence::{self, Finding};
@@ -29,6 +24,10 @@ use custody_kernel::recovery::score::Score;
 use custody_kernel::recovery::share::{Counting, RELATIVE_ERROR};
 use custody_kernel::recovery::step::Step;
 use custody_kernel::state::{IncidentState, Mark};
+use custody_log::{
+    CertificateId, Checkpoint, Digest, IncidentId, Seq, Timestamp, consistency_proof,
+    inclusion_proof, key_name, origin,
+};
 use custody_policy::policy::Policy;
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use rusqlite::Connection;
@@ -43,9 +42,7 @@ use super::search::{arrival, readable};
 use crate::adapters::adapters_of;
 use crate::clock::random;
 use crate::keys::HumanKey;
-use crate::store::{
-    Ledger, Receipt, Store, StoreError, Tampering, content_of, key_name, origin, read_record,
-};
+use crate::store::{Ledger, Receipt, Store, StoreError, Tampering, content_of, read_record};
 
 /// What was found after a plan was applied, as it is recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -228,7 +225,7 @@ impl Certifying<'_> {
     fn signed(&self, size: u64, signer: &SigningKey) -> Result<SignedCheckpoint, StoreError> {
         let unsigned = || StoreError::from(RecoveryError::NoCheckpoint(self.id));
         let state = self.ledger.state();
-        let log_key: CertifiedLogKey = state.log_key().cloned().ok_or_else(unsigned)?.into();
+        let log_key = state.log_key().cloned().ok_or_else(unsigned)?;
         let root = self.ledger.root_at(size).ok_or_else(unsigned)?;
         let origin = origin(state.store().ok_or_else(unsigned)?);
         let note = Checkpoint { origin, size, root }.sign(signer, &key_name());

@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, HashSet};
 
 use custody_kernel::certificate::entries::Kind;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{IncidentId, Seq};
 use custody_kernel::provenance::closure::Closure;
 use custody_kernel::record::{Answer, EntryKind, Record, Request};
 use custody_kernel::recovery::facts::{Basis, Effect, Facts, History, Version, Waiting};
@@ -15,6 +13,7 @@ use custody_kernel::recovery::spare::{Deed, Spared, Sparing};
 use custody_kernel::state::{IncidentState, State};
 use custody_kernel::tool::asked::Standing;
 use custody_kernel::tool::manifest;
+use custody_log::{Digest, IncidentId, Seq};
 use rusqlite::Connection;
 
 use super::RecoveryError;

@@ -23,10 +23,10 @@ use std::collections::BTreeSet;
 
 use custody_kernel::certificate::ppm::Ppm;
 use custody_kernel::certificate::probe::{MembershipProbe, Probe, ProbeKind, Runs, Scores};
-use custody_kernel::id::{IncidentId, Seq};
 use custody_kernel::principal::Authority;
 use custody_kernel::record::Value;
 use custody_kernel::recovery::step::Step;
+use custody_log::{IncidentId, Seq};
 use custody_models::chat::ChatModel;
 
 use self::ask::Asking;

@@ -2,10 +2,10 @@
 //! nothing.
 
 use custody_kernel::certificate::entries::Kind;
-use custody_kernel::id::Seq;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::record::{Answer, By, EntryKind, Record, Request};
 use custody_kernel::recovery::evidence::{Evidence, Finding};
+use custody_log::Seq;
 use memchr::memmem;
 use regex_automata::meta::Regex;
 use rusqlite::Connection;

@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 
-use custody_kernel::id::Seq;
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::Namespace;
 use custody_kernel::recovery::plan::{LastClean, Plan, Rollback};
 use custody_kernel::state::State;
+use custody_log::Seq;
 use rusqlite::Connection;
 use serde::Serialize;
 

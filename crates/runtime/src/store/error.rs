@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use custody_kernel::audit::CheckpointError;
-use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::namespace::Namespace;
 use custody_kernel::record::RecordError;
 use custody_kernel::state::{ApplyError, AskError};
+use custody_log::{CheckpointError, EntryId, Seq};
 
 /// A failure, never a refusal: refusals are answers.
 #[derive(Debug, thiserror::Error)]

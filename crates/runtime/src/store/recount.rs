@@ -11,8 +11,6 @@ use custody_kernel::certificate::log::{Break, Included, Step};
 use custody_kernel::certificate::ppm::Ppm;
 use custody_kernel::certificate::risk::{self, Risk};
 use custody_kernel::certificate::{Recovery, Verified};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
 use custody_kernel::provenance::closure::{Closure, Mode};
 use custody_kernel::record::{Answer, EntryKind, Record, Request};
 use custody_kernel::recovery::evidence::{Evidence, Finding};
@@ -21,6 +19,7 @@ use custody_kernel::recovery::score::Score;
 use custody_kernel::recovery::share::{Counting, reach};
 use custody_kernel::recovery::spare::Sparing;
 use custody_kernel::state::Mark;
+use custody_log::{Digest, Seq};
 use custody_policy::Policy;
 use rusqlite::Connection;
 

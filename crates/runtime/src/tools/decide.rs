@@ -5,8 +5,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq, SessionId};
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::record::{Answer, By, Request, Value};
 use custody_kernel::state::{Actor, AskError};
@@ -14,6 +12,7 @@ use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::asked::{AskedCall, Standing};
 use custody_kernel::tool::call::Call;
 use custody_kernel::tool::leaves::{Leaf, Origin, leaves};
+use custody_log::{Digest, EntryId, Seq, SessionId};
 use custody_policy::Described;
 
 use super::gate::{KnownTool, about_changed, question};

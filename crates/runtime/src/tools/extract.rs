@@ -2,11 +2,11 @@
 
 use std::sync::PoisonError;
 
-use custody_kernel::id::{EntryId, SessionId};
 use custody_kernel::record::{Answer, Request, Value as Recorded};
 use custody_kernel::state::{Actor, AskError};
 use custody_kernel::tool::extract::Extract;
 use custody_kernel::tool::shape::{Shape, Taken};
+use custody_log::{EntryId, SessionId};
 use serde_json::Value;
 
 use super::decide::allowed;

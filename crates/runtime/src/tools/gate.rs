@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use custody_kernel::digest::Digest;
 use custody_kernel::label::Taint;
 use custody_kernel::state::{ApplyError, Session, SignedPolicy, State};
 use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::call::{Permission, PolicyAnswer};
 use custody_kernel::tool::leaves::Leaf;
 use custody_kernel::tool::manifest::{Effect, Tool};
+use custody_log::Digest;
 use custody_policy::policy::CHANGED;
 use custody_policy::{Caller, Described, Manifests, Policy, PolicyError, Question, pin};
 

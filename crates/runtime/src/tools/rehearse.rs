@@ -1,6 +1,5 @@
 //! Recorded calls, put to a policy once more: before it is in force, or to hear why.
 
-use custody_kernel::id::{Seq, SessionId, Timestamp};
 use custody_kernel::record::{Answer, By, Record, Request, Value};
 use custody_kernel::state::State;
 use custody_kernel::tool::arguments::Arguments;
@@ -8,6 +7,7 @@ use custody_kernel::tool::call::{
     Around, Call, CallRefusal, Permission, PolicyAnswer, decide_call,
 };
 use custody_kernel::tool::manifest::Tool;
+use custody_log::{Seq, SessionId, Timestamp};
 use custody_policy::{Described, Explanation, Manifests, Policy, Question};
 
 use super::GateError;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use custody_kernel::id::EntryId;
 use custody_kernel::label::Channel;
 use custody_kernel::tool::heard::Heard;
+use custody_log::EntryId;
 use serde_json::Value;
 
 use crate::store::Receipt;

@@ -8,8 +8,7 @@ use custody_kernel::certificate::outcome::{Missing, State};
 use custody_kernel::certificate::ppm::Ppm;
 use custody_kernel::certificate::probe::{Probe, ProbeKind, Scores, Verdict};
 use custody_kernel::certificate::risk::{Evidence, Risk, RiskMode};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
+use custody_log::{Digest, Seq};
 
 use super::page::{Block, Figure, Page, Section, Table, Text, Tone};
 use crate::output::{count, moment};

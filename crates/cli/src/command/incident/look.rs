@@ -1,11 +1,10 @@
 //! `custody incident plan`: what recovery would do, before anything is done.
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{IncidentId, Seq};
 use custody_kernel::recovery::grade::Reason;
 use custody_kernel::recovery::plan::{Fate, LastClean, Plan, PlannedWeights, Rollback};
 use custody_kernel::recovery::risk::Action;
 use custody_kernel::recovery::spare::Because;
+use custody_log::{Digest, IncidentId, Seq};
 use custody_runtime::Store;
 use custody_runtime::recovery::Settings;
 use custody_runtime::recovery::three_way::{Line, StoodFirst, ThreeWay};

@@ -1,8 +1,8 @@
 //! What follows an applied plan: sweep the disk, look for what is left, try to get it back, write down what came of it.
 
 use custody_kernel::certificate::probe::{Probe, ProbeKind, Verdict};
-use custody_kernel::id::IncidentId;
 use custody_kernel::principal::Authority;
+use custody_log::IncidentId;
 use custody_runtime::Store;
 use custody_runtime::recovery::Applied;
 use custody_runtime::recovery::at_rest::AtRest;

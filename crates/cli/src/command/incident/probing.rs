@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::IncidentId;
 use custody_kernel::recovery::plan::Plan;
+use custody_log::{Digest, IncidentId};
 use custody_models::SentenceEmbedder;
 use custody_models::chat::ChatModel;
 use custody_models::registry::ModelsError;

@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use clap::ValueEnum;
 use custody_kernel::adapter::{Adapt, Change};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{PrincipalId, SessionId};
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Credential, Who};
 use custody_kernel::record::{Answer, By, EntryKind, Record, Request};
+use custody_log::{Digest, PrincipalId, SessionId};
 use custody_runtime::store::content_of;
 use custody_runtime::{Store, StoreError};
 

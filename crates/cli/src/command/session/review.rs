@@ -1,10 +1,10 @@
 //! What only a human may do: let a tool call run once, or turn it down.
 
-use custody_kernel::id::EntryId;
 use custody_kernel::record::{Record, Request};
 use custody_kernel::tool::asked::{AskedCall, Standing};
 use custody_kernel::tool::call::Call;
 use custody_kernel::tool::leaves::Origin;
+use custody_log::EntryId;
 use custody_runtime::Store;
 use custody_runtime::store::content_of;
 use serde_json::{Value, json};

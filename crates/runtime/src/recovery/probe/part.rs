@@ -3,7 +3,7 @@
 
 use custody_kernel::certificate::ppm::Ppm;
 use custody_kernel::certificate::probe::Scores;
-use custody_kernel::id::Seq;
+use custody_log::Seq;
 use custody_models::Embedder;
 use zeroize::Zeroizing;
 

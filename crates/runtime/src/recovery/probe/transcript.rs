@@ -2,8 +2,7 @@
 //! salted commitment, which says nothing to whoever has not got them.
 
 use custody_kernel::certificate::probe::ProbeKind;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
+use custody_log::{Digest, Seq};
 use serde::Serialize;
 
 use super::Heard;

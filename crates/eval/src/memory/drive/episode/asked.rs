@@ -2,12 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::EntryId;
 use custody_kernel::label;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::record::{EntryKind, Named, Request, Value};
 use custody_kernel::state::{Actor, AskError};
+use custody_log::{Digest, EntryId};
 use custody_runtime::StoreError;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;

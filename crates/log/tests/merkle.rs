@@ -4,7 +4,7 @@
 
 use ct_merkle::mem_backed_tree::MemoryBackedTree;
 use ct_merkle::{ConsistencyProof, InclusionProof, RootHash};
-use custody_kernel::audit::{
+use custody_log::{
     Frontier, Hash, consistency_proof, empty_root, inclusion_proof, leaf_hash, root_of,
     verify_consistency, verify_inclusion,
 };

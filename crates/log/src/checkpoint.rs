@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use sha2::{Digest, Sha256};
 
-use super::Hash;
+use crate::Hash;
 
 /// The longest signed note that is read. The format asks for at least sixteen signatures, whose
 /// post-quantum kind may have 5 KB.
