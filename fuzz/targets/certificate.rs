@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use custody_kernel::certificate::{Certificate, Expectations, PAYLOAD_TYPE, certify, key_id, signing_bytes};
+use custody_certificate::{Certificate, Expectations, PAYLOAD_TYPE, certify, key_id, signing_bytes};
 use custody_log::Digest;
 use ed25519_dalek::{Signer, SigningKey};
 use libfuzzer_sys::fuzz_target;

@@ -11,7 +11,7 @@ use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
-use custody_kernel::record::{EntryKind, Genesis, Request, Value};
+use custody_kernel::record::{Genesis, ObservationKind, Request, Value};
 use custody_kernel::state::{Actor, Asked, State};
 use custody_log::{Digest, EntryId, LogKey, PrincipalId, SessionId, StoreId, Timestamp};
 use ed25519_dalek::{Signer, SigningKey};
@@ -76,7 +76,7 @@ impl Filled {
     }
 
     fn hear(&mut self, session: SessionId, channel: Channel) {
-        let kind = EntryKind::Message;
+        let kind = ObservationKind::Message;
         let (content, origin, parents) = (None, None, vec![]);
         let request = Request::Observe { kind, channel, lowered: false, content, origin, parents };
         self.ask(Actor::Session(session), request);

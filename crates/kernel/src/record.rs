@@ -16,8 +16,8 @@ use crate::memory::refusal::Refusal;
 use crate::memory::review::Purpose;
 use crate::namespace::{Scope, Tenant};
 use crate::principal::{Principal, Who};
-use crate::recovery::step::Recover;
 use crate::route::{Heard, RoutePolicy};
+use crate::step::Recover;
 use crate::tool::call::Call;
 use crate::tool::extract::Extract;
 
@@ -37,7 +37,7 @@ pub enum By {
 /// What an observed entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum EntryKind {
+pub enum ObservationKind {
     /// Something said to the model.
     Message,
     /// Something the model said, out of its whole context.
@@ -52,7 +52,7 @@ pub enum EntryKind {
     FileChange,
 }
 
-impl EntryKind {
+impl ObservationKind {
     /// Whether the model produced it, so that it depends on the whole context.
     pub const fn is_produced(self) -> bool {
         matches!(self, Self::Completion | Self::ToolCall)
@@ -144,7 +144,7 @@ pub enum Request {
     /// Record what entered the context, or what the model produced out of it.
     Observe {
         /// What it is.
-        kind: EntryKind,
+        kind: ObservationKind,
         /// Where it entered.
         channel: Channel,
         /// The caller gives up its trust.

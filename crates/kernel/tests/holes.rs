@@ -11,7 +11,7 @@ use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::{Culprit, Refusal, Rule};
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
-use custody_kernel::record::{Answer, EntryKind, Named, Record, Request, Value};
+use custody_kernel::record::{Answer, Named, ObservationKind, Record, Request, Value};
 use custody_kernel::state::{Actor, ApplyError, AskError, Asked, State};
 use custody_log::{Digest, EntryId, Seq, SessionId, StoreId, Timestamp};
 
@@ -463,7 +463,7 @@ fn equal_aliases_do_not_meet_and_nobody_writes_into_another_session() {
 fn a_call_and_its_output_stand_below_the_page_that_led_to_them() {
     let (mut store, _, session) = Store::with_ada();
     let page = store.hears(session, Channel::Web);
-    let call = store.observes(session, produced(EntryKind::ToolCall));
+    let call = store.observes(session, produced(ObservationKind::ToolCall));
     let output = store.observes(session, message(Channel::System, None, vec![call]));
     for entry in [page, call, output] {
         assert!(store.state.label(entry).unwrap().is_tainted(), "{entry}");

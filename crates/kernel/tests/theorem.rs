@@ -20,7 +20,7 @@ use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::memory::review::Purpose;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Credential, Role, Who};
-use custody_kernel::record::{Answer, By, EntryKind, Named, Record, Request, Value};
+use custody_kernel::record::{Answer, By, Named, ObservationKind, Record, Request, Value};
 use custody_kernel::state::{Actor, State};
 use custody_log::{EntryId, Seq, SessionId};
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ enum Step {
     },
     Produce {
         session: usize,
-        kind: EntryKind,
+        kind: ObservationKind,
     },
     Read {
         session: usize,
@@ -123,7 +123,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Channel::Web),
         1 => Just(Channel::Tool),
     ];
-    let kind = prop_oneof![2 => Just(EntryKind::Completion), 1 => Just(EntryKind::ToolCall)];
+    let kind =
+        prop_oneof![2 => Just(ObservationKind::Completion), 1 => Just(ObservationKind::ToolCall)];
     let mode = select(&[Mode::Open, Mode::Reviewed, Mode::Immutable][..]);
     let observe = (who(), channel, prop::option::weighted(0.1, number()), content()).prop_map(
         |(session, channel, parent, content)| Step::Observe { session, channel, parent, content },
@@ -320,7 +321,7 @@ impl World {
                 (person(by), Request::AdoptFile { tenant, key: named(key), path, value })
             }
             Step::Close { session: by } => (session(by), Request::CloseSession),
-            Step::Wait => (session(0), produced(EntryKind::Completion)),
+            Step::Wait => (session(0), produced(ObservationKind::Completion)),
         }
     }
 

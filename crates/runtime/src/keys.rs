@@ -13,7 +13,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use custody_kernel::certificate::{self, CertificateError, Recovery};
+use custody_certificate::{CertificateError, Recovery};
 use custody_kernel::principal::{Authority, Principal, challenge_bytes};
 use custody_log::{Digest, LogKey, StoreId};
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
@@ -72,7 +72,7 @@ impl HumanKey {
     /// # Errors
     /// When a reader would refuse it.
     pub fn certify_recovery(&self, recovery: &Recovery) -> Result<Vec<u8>, CertificateError> {
-        certificate::certify(recovery, &self.0)
+        custody_certificate::certify(recovery, &self.0)
     }
 
     /// Certifies a log key for one store, as its owner.

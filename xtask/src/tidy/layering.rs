@@ -8,14 +8,48 @@ use super::finding::Finding;
 /// no path from `kernel` to `detect`, no score can be an input to a write decision.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("log", &[]),
-    ("kernel", &["log"]),
-    ("policy", &["kernel", "log"]),
+    ("arguments", &["log"]),
+    ("certificate", &["log"]),
+    ("kernel", &["log", "arguments"]),
+    ("planner", &["log", "kernel"]),
+    ("policy", &["log", "arguments", "kernel"]),
     ("models", &[]),
     ("detect", &["models"]),
-    ("runtime", &["kernel", "policy", "models", "detect", "log"]),
-    ("gateway", &["kernel", "runtime", "log"]),
-    ("eval", &["kernel", "policy", "models", "detect", "runtime", "log"]),
-    ("cli", &["kernel", "policy", "models", "detect", "runtime", "gateway", "eval", "log"]),
+    (
+        "runtime",
+        &["log", "arguments", "certificate", "kernel", "planner", "policy", "models", "detect"],
+    ),
+    ("gateway", &["log", "arguments", "kernel", "runtime"]),
+    (
+        "eval",
+        &[
+            "log",
+            "arguments",
+            "certificate",
+            "kernel",
+            "planner",
+            "policy",
+            "models",
+            "detect",
+            "runtime",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "log",
+            "arguments",
+            "certificate",
+            "kernel",
+            "planner",
+            "policy",
+            "models",
+            "detect",
+            "runtime",
+            "gateway",
+            "eval",
+        ],
+    ),
 ];
 
 /// The chores, which use nothing of ours and are used by nothing.

@@ -2,8 +2,8 @@
 //!
 //! Source: RVU §5.8 changes one byte.
 
+use custody_certificate::Expectations;
 use custody_kernel::adapter::{Change, Name};
-use custody_kernel::certificate::Expectations;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_log::{Digest, Seq};

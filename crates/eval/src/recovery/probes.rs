@@ -8,7 +8,7 @@
 
 use std::ops::ControlFlow;
 
-use custody_kernel::certificate::probe::{MembershipProbe, Probe, ProbeKind};
+use custody_certificate::{MembershipProbe, Probe, ProbeKind};
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;

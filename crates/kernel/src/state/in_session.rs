@@ -18,7 +18,7 @@ use crate::memory::refusal::{Culprit, Refusal};
 use crate::memory::review::Purpose;
 use crate::namespace::{Namespace, Scope};
 use crate::principal::Authority;
-use crate::record::{Answer, EntryKind, Named, Request, Value};
+use crate::record::{Answer, Named, ObservationKind, Request, Value};
 
 impl State {
     pub(super) fn in_session(
@@ -97,7 +97,7 @@ impl State {
     fn observe(
         &self,
         session: &Session,
-        kind: EntryKind,
+        kind: ObservationKind,
         channel: Channel,
         lowered: bool,
         mut parents: Vec<Seq>,

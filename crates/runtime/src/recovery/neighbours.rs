@@ -5,7 +5,7 @@
 //! another tenant (MON §8.3). A text that is not indexed yet is *not searched*, and the answer says so.
 
 use custody_kernel::namespace::Tenant;
-use custody_kernel::recovery::score::Score;
+use custody_kernel::score::Score;
 use custody_log::{Digest, Seq};
 use custody_models::Embedder;
 use rusqlite::Connection;

@@ -7,13 +7,13 @@
 use std::collections::HashSet;
 
 use custody_kernel::principal::Principal;
-use custody_kernel::provenance::graph::{Graph, GraphBuilder};
 use custody_kernel::record::{Answer, Record, Request};
-use custody_kernel::recovery::step::{Recover, Step};
 use custody_kernel::state::{Decided, State};
+use custody_kernel::step::{Recover, Step};
 use custody_log::{
     Checkpoint, EntryId, Frontier, Hash, LogKey, Seq, StoreId, key_name, leaf_hash, origin, root_of,
 };
+use custody_planner::{Graph, GraphBuilder};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 
 use super::{StoreError, Tampering};

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
 
-use custody_kernel::certificate::{Expectations, Recovery};
+use custody_certificate::{Expectations, Recovery};
 use custody_kernel::label::Channel;
 use custody_kernel::principal::Authority;
 use custody_log::Seq;

@@ -4,8 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
-use custody_kernel::certificate::Unverified;
-use custody_kernel::certificate::log::SignedCheckpoint;
+use custody_certificate::{SignedCheckpoint, Unverified};
 use custody_log::{key_name, vkey};
 use custody_runtime::public_key;
 use ed25519_dalek::VerifyingKey;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use custody_kernel::certificate::{Unverified, key_id};
+use custody_certificate::{Unverified, key_id};
 use custody_log::Digest;
 use serde_json::{Value, json};
 
