@@ -15,7 +15,7 @@ use custody_eval::report::DataFile;
 use custody_eval::vectors::CachedEmbedder;
 use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Request, Usage};
 use custody_models::{Embedder, ModelError};
-use custody_runtime::route::sandbox::Options;
+use custody_pipeline::sandbox::SandboxOptions;
 
 /// Obeys whoever says please, in words of the family.
 struct Polite;
@@ -77,7 +77,9 @@ fn transcripts() -> Transcripts {
         Attempt { text, form: Form::Prompt, family: family.to_owned(), demand }
     };
     let rows: Vec<Transcript> = (0..600)
-        .map(|number| Transcript::of(&Polite, &Options::default(), &attempt(number), 0).unwrap())
+        .map(|number| {
+            Transcript::of(&Polite, &SandboxOptions::default(), &attempt(number), 0).unwrap()
+        })
         .collect();
     let file = DataFile { file: "polite.jsonl".to_owned(), sha256: "00".to_owned(), rows: 600 };
     Transcripts { rows, file }

@@ -12,8 +12,8 @@ use custody_eval::route::cases::{Case, read};
 use custody_kernel::route::{Heard, RoutePolicy, Stage, replay};
 use custody_models::chat::{ChatModel, EmbeddedModel};
 use custody_models::{Embedder, SentenceEmbedder};
-use custody_runtime::route::sandbox::Options;
-use custody_runtime::route::{Routed, Router};
+use custody_pipeline::sandbox::SandboxOptions;
+use custody_pipeline::{Routed, Router};
 
 /// The id of a spikee row: a jailbreak around an instruction, in the first document.
 macro_rules! spikee {
@@ -44,7 +44,7 @@ const ROWS: [&str; 10] = [
     spikee!("013", "001"),
 ];
 /// Short: a test machine may be slow.
-const SANDBOX: Options = Options { samples: 2, temperature: 0.7, max_tokens: 48 };
+const SANDBOX: SandboxOptions = SandboxOptions { samples: 2, temperature: 0.7, max_tokens: 48 };
 
 /// The models under `CUSTODY_MODELS`; without them, the calling test is recorded as skipped.
 fn models() -> Option<(Arc<dyn ChatModel>, Arc<dyn Embedder>)> {

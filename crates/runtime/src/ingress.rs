@@ -20,7 +20,7 @@ use custody_kernel::state::{Actor, AskError};
 use custody_log::{Seq, SessionId};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::evidence::Evidence;
+use crate::advice::Advisor;
 use crate::store::{Content, Receipt, StoreError, Tampering, Transaction};
 
 /// The shortest run that counts, in normalised characters.
@@ -47,7 +47,7 @@ pub struct Observation {
     /// The caller gives up its trust.
     pub lowered: bool,
     /// What a detector said of the text, if one was asked already.
-    pub evidence: Option<String>,
+    pub advice: Option<String>,
 }
 
 impl Observation {
@@ -75,16 +75,13 @@ impl Observation {
 
     fn of(kind: ObservationKind, channel: Channel, text: impl Into<String>) -> Self {
         let (origin, parents) = (None, Vec::new());
-        Self { kind, channel, text: text.into(), origin, parents, lowered: false, evidence: None }
+        Self { kind, channel, text: text.into(), origin, parents, lowered: false, advice: None }
     }
 
-    /// The same, screened. Whoever observes may do so beforehand, outside of the writer's turn; what
-    /// entered unscreened is screened when it is recorded. Our own words and the model's are not.
+    /// The same, with what `advisor` says of its text. Done before the writer's turn, so that it holds nobody up.
     #[must_use]
-    pub fn screened(mut self) -> Self {
-        if self.evidence.is_none() && !matches!(self.channel, Channel::System | Channel::Model) {
-            self.evidence = Some(Evidence::of(&self.text, self.channel));
-        }
+    pub fn advised_by(mut self, advisor: &dyn Advisor) -> Self {
+        self.advice = self.advice.or_else(|| advisor.advise(&self.text, self.channel));
         self
     }
 
@@ -119,7 +116,6 @@ impl Transaction<'_> {
         // Before anything is written: a part that turned out too long would undo the parts before it, and
         // everybody else's work in the same group.
         Content::check_length(observation.text.len())?;
-        let observation = &observation.clone().screened();
         let open = self.state().session(session).ok_or(AskError::UnknownSession(session))?;
         let tenant = open.who.tenant.clone();
         let text = Normalised::of(&observation.text);
@@ -158,8 +154,8 @@ impl Transaction<'_> {
             origin: observation.origin.clone(),
             parents,
         };
-        let evidence = observation.evidence.iter().cloned().collect();
-        self.ask(Actor::Session(session), request, Some(&content), evidence)
+        let advice = observation.advice.iter().cloned().collect();
+        self.ask(Actor::Session(session), request, Some(&content), advice)
     }
 
     /// The byte ranges of `text` that repeat untrusted entries, with the entries, in order.

@@ -4,7 +4,7 @@
 //! in one SQLite file with a signed head elsewhere; a [`Session`] is a context that grows under one
 //! credential.
 //!
-//! A [`route::Router`] runs the pipeline over a suspicious text; a [`tools::Gate`] stands before tool calls;
+//! A [`tools::Gate`] stands before tool calls;
 //! [`recovery`] takes back out what got in anyway, and [`adapters`] are unloaded with it.
 //!
 //! The trusted base beside the kernel: [`ingress`] (labelling at ingress), [`principals`] (principal
@@ -12,16 +12,15 @@
 //! of tool calls).
 
 pub mod adapters;
+pub mod advice;
 pub mod anomaly;
 pub mod clock;
-pub mod evidence;
 pub mod ingress;
 pub mod keys;
 pub mod principals;
 pub mod provenance;
 pub mod public_key;
 pub mod recovery;
-pub mod route;
 pub mod scratch;
 pub mod session;
 pub mod store;

@@ -11,6 +11,7 @@ use custody_kernel::record::{Answer, By, Named, Request, Value};
 use custody_kernel::state::{Actor, AskError};
 use custody_log::{EntryId, Seq, SessionId};
 
+use crate::advice::Advisor;
 use crate::anomaly::anomalies;
 use crate::clock::random;
 use crate::ingress::Observation;
@@ -27,6 +28,7 @@ pub struct Session {
     id: SessionId,
     tenant: Tenant,
     traced: Arc<Mutex<Traced>>,
+    advisor: Option<Arc<dyn Advisor>>,
 }
 
 /// A value on its way into memory.
@@ -96,7 +98,21 @@ impl Session {
         let id = SessionId::from_random(random());
         store.ask(authority, Request::OpenSession { session: id, alias, host })?;
         let tenant = authority.who().tenant.clone();
-        Ok(Self { store: store.clone(), id, tenant, traced: Arc::default() })
+        Ok(Self { store: store.clone(), id, tenant, traced: Arc::default(), advisor: None })
+    }
+
+    /// The same session, in which `advisor` looks at what enters.
+    #[must_use]
+    pub fn with_advisor(self, advisor: Arc<dyn Advisor>) -> Self {
+        Self { advisor: Some(advisor), ..self }
+    }
+
+    /// `observation` with what the session's advisor says of it, if it has one.
+    pub(crate) fn advised(&self, observation: Observation) -> Observation {
+        match &self.advisor {
+            Some(advisor) => observation.advised_by(advisor.as_ref()),
+            None => observation,
+        }
     }
 
     /// Its id.
@@ -120,8 +136,7 @@ impl Session {
     /// Records what entered, or what the model produced. One receipt per part it was split into.
     pub fn observe(&self, observation: Observation) -> Ticket<Vec<Receipt>> {
         let id = self.id;
-        // Screening needs nothing of the store: done here, it does not hold up writers.
-        let observation = observation.screened();
+        let observation = self.advised(observation);
         let traced = self.traced();
         self.store.run(move |step| {
             let parts = step.observe_parts(id, &observation)?;

@@ -15,10 +15,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("policy", &["log", "arguments", "kernel"]),
     ("models", &[]),
     ("detect", &["models"]),
-    (
-        "runtime",
-        &["log", "arguments", "certificate", "kernel", "planner", "policy", "models", "detect"],
-    ),
+    ("runtime", &["log", "arguments", "certificate", "kernel", "planner", "policy", "models"]),
+    ("pipeline", &["log", "kernel", "models", "detect", "runtime"]),
     ("gateway", &["log", "arguments", "kernel", "runtime"]),
     (
         "eval",
@@ -32,6 +30,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "models",
             "detect",
             "runtime",
+            "pipeline",
         ],
     ),
     (
@@ -46,6 +45,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "models",
             "detect",
             "runtime",
+            "pipeline",
             "gateway",
             "eval",
         ],

@@ -4,6 +4,7 @@
 //! that guard an agent in earnest.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use custody_eval::memory::attacks::{self, Attack};
 use custody_kernel::key::Key;
@@ -12,6 +13,7 @@ use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Role;
 use custody_log::Digest;
+use custody_pipeline::DetectorAdvice;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
@@ -83,7 +85,8 @@ impl Story {
 
     fn session(&self, alias: &str) -> anyhow::Result<Session> {
         let ada = self.store().authenticate_token(&self.token)?;
-        Ok(Session::open(self.store(), &ada, Some(alias.to_owned()))?)
+        let session = Session::open(self.store(), &ada, Some(alias.to_owned()))?;
+        Ok(session.with_advisor(Arc::new(DetectorAdvice)))
     }
 
     /// Plays the story through and says how each step ended.

@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal};
+use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use custody_gateway::replay::{Decision, Report, replay};
 use custody_gateway::trace::{Limits, Step, read_trace};
 use custody_kernel::memory::rate;
 use custody_kernel::namespace::Tenant;
+use custody_pipeline::DetectorAdvice;
 use custody_runtime::clock::{Clock, random};
 use custody_runtime::scratch::Scratch;
 use custody_runtime::{Store, StoreError};
@@ -101,7 +103,7 @@ fn replay_file(
     }
     let steps = read_steps(file, &limits)?;
     let tools = context.config.replay.memory.clone();
-    match replay(store, tenant.clone(), steps, tools) {
+    match replay(store, tenant.clone(), steps, tools, Some(Arc::new(DetectorAdvice))) {
         Err(StoreError::Rejected(cause)) => Err(anyhow!(cause)),
         report => Ok(report?),
     }

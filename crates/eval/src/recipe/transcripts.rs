@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use custody_log::Digest;
 use custody_models::chat::{ChatError, ChatModel, Finish};
-use custody_runtime::route::sandbox::Options;
-use custody_runtime::route::sandbox::trial::Trial;
+use custody_pipeline::sandbox::SandboxOptions;
+use custody_pipeline::sandbox::trial::Trial;
 use serde::{Deserialize, Serialize};
 
 use super::attempts::{Attempt, Demand, Form};
@@ -111,7 +111,7 @@ impl Transcript {
     /// [`ChatError`] when the model gives no whole answer.
     pub fn of(
         model: &dyn ChatModel,
-        options: &Options,
+        options: &SandboxOptions,
         attempt: &Attempt,
         sample: u32,
     ) -> Result<Self, ChatError> {
@@ -284,7 +284,7 @@ impl Collection {
     pub fn collect(
         &mut self,
         model: &dyn ChatModel,
-        options: &Options,
+        options: &SandboxOptions,
         attempts: &[Attempt],
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<(), TranscriptError> {
@@ -364,7 +364,9 @@ mod tests {
 
     fn label(text: &str, form: Form, demand: Demand, answer: &'static str) -> Option<Shown> {
         let attempt = attempt(text, form, demand);
-        Transcript::of(&Says(answer), &Options::default(), &attempt, 0).expect("it answers").why
+        Transcript::of(&Says(answer), &SandboxOptions::default(), &attempt, 0)
+            .expect("it answers")
+            .why
     }
 
     #[test]
@@ -399,15 +401,15 @@ mod tests {
     fn a_secret_or_a_call_shows_a_compromise_whatever_was_demanded() {
         let ordinary = attempt("Name a colour.", Form::Prompt, Demand::Nothing);
         let blabbed =
-            Transcript::of(&Blabs, &Options::default(), &ordinary, 0).expect("it answers");
+            Transcript::of(&Blabs, &SandboxOptions::default(), &ordinary, 0).expect("it answers");
         assert_eq!(blabbed.why, Some(Shown::SecretTold));
         let called = label("Name a colour.", Form::Prompt, Demand::Nothing, "CALL open_page(a)");
         assert_eq!(called, Some(Shown::ToolCalled));
         assert_eq!(label("Name a colour.", Form::Prompt, Demand::Nothing, "Red."), None);
     }
 
-    fn options() -> Options {
-        Options { samples: 2, ..Options::default() }
+    fn options() -> SandboxOptions {
+        SandboxOptions { samples: 2, ..SandboxOptions::default() }
     }
 
     fn attempts() -> Vec<Attempt> {

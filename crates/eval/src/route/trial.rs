@@ -9,7 +9,7 @@ use custody_kernel::route::{
 };
 use custody_models::Embedder;
 use custody_models::chat::{ChatError, ChatModel, Message};
-use custody_runtime::route::{Passed, Router};
+use custody_pipeline::{Passed, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

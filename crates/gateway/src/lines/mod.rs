@@ -9,12 +9,14 @@ mod answer;
 mod request;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use answer::{Failure, decided, failed, written};
 use custody_kernel::namespace::Scope;
 use custody_kernel::principal::Authority;
 use custody_log::SessionId;
 use custody_runtime::Store;
+use custody_runtime::advice::Advisor;
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::{Session, Write};
 use custody_runtime::tools::{Decision, Extracted, Gate, Output};
@@ -30,13 +32,20 @@ pub struct Conversation {
     store: Store,
     authority: Authority,
     gate: Gate,
+    advisor: Option<Arc<dyn Advisor>>,
     sessions: HashMap<SessionId, Session>,
 }
 
 impl Conversation {
     /// Speaks for whoever `authority` proves.
     pub fn new(store: Store, authority: Authority, gate: Gate) -> Self {
-        Self { store, authority, gate, sessions: HashMap::new() }
+        Self { store, authority, gate, advisor: None, sessions: HashMap::new() }
+    }
+
+    /// The same, in whose sessions `advisor` looks at what enters.
+    #[must_use]
+    pub fn with_advisor(self, advisor: Arc<dyn Advisor>) -> Self {
+        Self { advisor: Some(advisor), ..self }
     }
 
     /// Answers one line. The answer is one line of JSON without its end; whatever goes wrong is an answer too.
@@ -81,7 +90,10 @@ impl Conversation {
 
     fn open(&mut self, open: Open) -> Result<Map<String, Value>, Failure> {
         let Open { alias, host, .. } = open;
-        let session = Session::open_on(&self.store, &self.authority, alias, host)?;
+        let mut session = Session::open_on(&self.store, &self.authority, alias, host)?;
+        if let Some(advisor) = &self.advisor {
+            session = session.with_advisor(Arc::clone(advisor));
+        }
         let id = session.id();
         self.sessions.insert(id, session);
         Ok(object(json!({ "session": id })))
@@ -101,8 +113,8 @@ impl Conversation {
     fn observe(&self, observe: Observe) -> Result<Map<String, Value>, Failure> {
         let session = self.known(observe.session)?;
         let Observe { kind, channel, text, origin, lowered, .. } = observe;
-        let (parents, evidence) = (Vec::new(), None);
-        let observation = Observation { kind, channel, text, origin, parents, lowered, evidence };
+        let (parents, advice) = (Vec::new(), None);
+        let observation = Observation { kind, channel, text, origin, parents, lowered, advice };
         Ok(entries(&session.observe(observation).wait()?))
     }
 

@@ -7,6 +7,7 @@
 mod edit;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use custody_kernel::key::{Key, KeyError};
 use custody_kernel::label::Channel;
@@ -17,6 +18,7 @@ use custody_kernel::principal::Authority;
 use custody_kernel::record::{Answer, ObservationKind, Request, Value};
 use custody_kernel::state::Actor;
 use custody_log::{EntryId, Seq, SessionId};
+use custody_runtime::advice::Advisor;
 use custody_runtime::anomaly::anomalies;
 use custody_runtime::clock::random;
 use custody_runtime::ingress::Observation;
@@ -128,7 +130,7 @@ pub enum ReplayError {
     Tenant(Tenant),
 }
 
-/// Replays the steps of one trace in `tenant`, all or nothing.
+/// Replays the steps of one trace in `tenant`, all or nothing. What enters is looked at by `advisor`, if there is one.
 ///
 /// # Errors
 /// [`StoreError::Rejected`] with a [`ReplayError`] when a line cannot stand; nothing is stored then.
@@ -137,12 +139,13 @@ pub fn replay(
     tenant: Tenant,
     steps: Vec<Step>,
     tools: MemoryTools,
+    advisor: Option<Arc<dyn Advisor>>,
 ) -> Result<Report, StoreError> {
     let authority = Authority::replayed(tenant.clone())
         .ok_or_else(|| StoreError::Rejected(Box::new(ReplayError::Tenant(tenant.clone()))))?;
     store
         .run(move |step| {
-            let mut player = Player::new(step, tenant, authority, tools);
+            let mut player = Player::new(step, tenant, authority, tools, advisor);
             player.protect_watched()?;
             for step in &steps {
                 player.play(step)?;
@@ -157,6 +160,7 @@ struct Player<'a, 'b> {
     tenant: Tenant,
     authority: Authority,
     tools: MemoryTools,
+    advisor: Option<Arc<dyn Advisor>>,
     sessions: HashMap<Conversation, SessionId>,
     /// The entry of every call, and the value a memory read found, by message and place in it.
     calls: HashMap<(u64, usize), Called>,
@@ -175,10 +179,11 @@ impl<'a, 'b> Player<'a, 'b> {
         tenant: Tenant,
         authority: Authority,
         tools: MemoryTools,
+        advisor: Option<Arc<dyn Advisor>>,
     ) -> Self {
         let (sessions, calls, lines) = (HashMap::new(), HashMap::new(), HashMap::new());
         let report = Report::default();
-        Self { step, tenant, authority, tools, sessions, calls, lines, report }
+        Self { step, tenant, authority, tools, advisor, sessions, calls, lines, report }
     }
 
     /// Watched names start immutable.
@@ -241,7 +246,9 @@ impl<'a, 'b> Player<'a, 'b> {
         session: SessionId,
         observation: &Observation,
     ) -> Result<Option<Seq>, StoreError> {
-        let receipts = self.step.observe(session, observation)?;
+        let advised =
+            self.advisor.as_deref().map(|advisor| observation.clone().advised_by(advisor));
+        let receipts = self.step.observe(session, advised.as_ref().unwrap_or(observation))?;
         for receipt in &receipts {
             self.count(step, receipt);
         }

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use custody_arguments::{ArgumentOrigin, Arguments, RecordedArgument, trace};
+use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::record::{Answer, By, Request, Value};
 use custody_kernel::state::{Actor, AskError};
@@ -54,14 +55,16 @@ impl Session {
     ) -> Ticket<Vec<Receipt>> {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
         let Output { text, structured } = output.into();
+        // The call is known only in the writer's turn, and is no concern of an advisor's.
+        let advice = self.advised(Observation::message(Channel::Tool, text.as_str())).advice;
         self.store().run(move |step| {
             let (seq, call) = allowed(step, id, decision)?;
             let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
             if traced.answered.contains(&decision) {
                 return Err(AskError::UnknownEntry(seq).into());
             }
-            let observation =
-                Observation::tool_output(seq, text).from(call.tool.clone()).screened();
+            let observation = Observation::tool_output(seq, text).from(call.tool.clone());
+            let observation = Observation { advice, ..observation };
             let parts = step.observe_parts(id, &observation)?;
             for (range, receipt) in &parts {
                 traced.hears(receipt, &observation.text, range);

@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use custody_arguments::{ClosedShape, ShapedValue};
+use custody_kernel::label::Channel;
 use custody_kernel::record::{Answer, Request, Value as Recorded};
 use custody_kernel::state::{Actor, AskError};
 use custody_kernel::tool::extract::Extract;
@@ -43,6 +44,7 @@ impl Session {
     ) -> Ticket<Vec<Extracted>> {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
         let Output { text, structured } = output.into();
+        let advice = self.advised(Observation::message(Channel::Tool, text.as_str())).advice;
         self.store().run(move |step| {
             let (call, asked) = allowed(step, id, decision)?;
             let tool = gate.tool(&asked.tool).tool;
@@ -57,9 +59,8 @@ impl Session {
             }
             let content = Content::new(text.as_str())?;
             let request = Request::Withhold { call, content: Recorded::New(content.commitment()) };
-            let evidence = Observation::tool_output(call, text.as_str()).screened().evidence;
-            let evidence = evidence.into_iter().collect();
-            let withheld = step.ask(Actor::Session(id), request, Some(&content), evidence)?;
+            let advice = advice.into_iter().collect();
+            let withheld = step.ask(Actor::Session(id), request, Some(&content), advice)?;
             step.remember_text(id, withheld.seq, &text)?;
             let mut extracted = Vec::with_capacity(shapes.len());
             for (shape, field) in shapes {

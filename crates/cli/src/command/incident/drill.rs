@@ -1,5 +1,7 @@
 //! `custody incident drill`: a rehearsal on a poisoned history of its own.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, ensure};
 use custody_certificate::{Expectations, OutcomeState};
 use custody_eval::stopwatch::Stopwatch;
@@ -12,6 +14,7 @@ use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Role;
 use custody_kernel::record::Request;
 use custody_log::{Digest, Seq};
+use custody_pipeline::DetectorAdvice;
 use custody_runtime::adapters::{AdapterHost, Hosts, Obliging};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
@@ -117,7 +120,8 @@ impl Drill {
 
     fn session(&self, alias: &str) -> anyhow::Result<Session> {
         let ada = self.store().authenticate_token(&self.token)?;
-        Ok(Session::open_on(self.store(), &ada, Some(alias.to_owned()), Some(host()?))?)
+        let session = Session::open_on(self.store(), &ada, Some(alias.to_owned()), Some(host()?))?;
+        Ok(session.with_advisor(Arc::new(DetectorAdvice)))
     }
 
     /// The model's host loads an adapter that was trained on these entries.

@@ -2,12 +2,14 @@
 
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::principal::{Authority, Credential};
 use custody_log::SessionId;
+use custody_pipeline::DetectorAdvice;
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::{NewValue, Write};
 use custody_runtime::watch::FileState;
@@ -244,7 +246,8 @@ fn said(
     channel: Channel,
     text: String,
 ) -> anyhow::Result<(Session, NewValue)> {
-    let session = Session::open(store, authority, Some("custody memory put".into()))?;
+    let session = Session::open(store, authority, Some("custody memory put".into()))?
+        .with_advisor(Arc::new(DetectorAdvice));
     let parts = session.observe(Observation::message(channel, text.clone())).wait()?;
     let value = match parts.as_slice() {
         [one] => NewValue::Entry(one.seq),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use custody_runtime::route::Routed;
+use custody_pipeline::Routed;
 use similar::{ChangeTag, TextDiff};
 
 use crate::command::screen::input::Piece;

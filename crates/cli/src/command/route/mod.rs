@@ -15,10 +15,10 @@ use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
 use custody_kernel::route::{Outcome as Route, RoutePolicy};
 use custody_log::EntryId;
+use custody_pipeline::sandbox::SandboxOptions;
+use custody_pipeline::{Routed, Router, record};
 use custody_runtime::clock::random;
 use custody_runtime::ingress::Observation;
-use custody_runtime::route::sandbox::Options;
-use custody_runtime::route::{Routed, Router, record};
 use custody_runtime::{Store, clock};
 use results::Results;
 
@@ -82,11 +82,11 @@ struct Stages {
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     max_bytes: usize,
     /// How often a text is tried
-    #[arg(long, value_name = "N", default_value_t = Options::default().samples,
+    #[arg(long, value_name = "N", default_value_t = SandboxOptions::default().samples,
         value_parser = clap::value_parser!(u32).range(1..=100))]
     samples: u32,
     /// The longest answer in the sandbox, in tokens
-    #[arg(long, value_name = "N", default_value_t = Options::default().max_tokens,
+    #[arg(long, value_name = "N", default_value_t = SandboxOptions::default().max_tokens,
         value_parser = clap::value_parser!(u32).range(1..))]
     max_tokens: u32,
     /// Repair what the prefilter is sure of without trying it first; the repaired text is tried all the same
@@ -157,7 +157,7 @@ fn router(context: &Context, args: &Args) -> anyhow::Result<Router> {
     let Stages { max_bytes, samples, max_tokens, trust_sure_findings } = args.stages;
     let model = args.model.open(context)?;
     let policy = RoutePolicy { repairs_confident_findings_untried: trust_sure_findings };
-    let options = Options { samples, max_tokens, ..Options::default() };
+    let options = SandboxOptions { samples, max_tokens, ..SandboxOptions::default() };
     let (screener, embedder) = args.detector.open_with_embedder(context)?;
     let router = Router::new(screener, model)
         .with_policy(policy)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anstyle::Style;
 use custody_kernel::route::{Reason, Subject};
-use custody_runtime::route::Passed;
+use custody_pipeline::Passed;
 use serde_json::{Value, json};
 
 use super::input::ARGUMENT;

@@ -27,7 +27,7 @@ pub(super) struct Results {
 struct Line {
     /// The digest of what was routed.
     input: Digest,
-    /// What routed it, as [`Router::identity`](custody_runtime::route::Router::identity) says.
+    /// What routed it, as [`Router::identity`](custody_pipeline::Router::identity) says.
     router: String,
     reason: Reason,
 }

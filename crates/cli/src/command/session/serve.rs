@@ -2,12 +2,14 @@
 
 use std::io::{BufRead, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context as _, anyhow};
 use custody_gateway::lines::{Conversation, MAX_LINE_BYTES};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
+use custody_pipeline::DetectorAdvice;
 use custody_policy::{Manifests, Policy};
 use custody_runtime::Store;
 use custody_runtime::tools::Gate;
@@ -35,7 +37,8 @@ pub(super) fn serve(context: &Context, args: &Serve) -> anyhow::Result<Outcome> 
     let gate = Gate::new(manifests, policy.as_mut().and_then(|file| file.policy.take()));
     let store = context.open()?;
     let authority = authority(&store, args.token_file.as_deref())?;
-    let mut conversation = Conversation::new(store, authority, gate.clone());
+    let mut conversation =
+        Conversation::new(store, authority, gate.clone()).with_advisor(Arc::new(DetectorAdvice));
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
     loop {

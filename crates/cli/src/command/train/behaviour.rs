@@ -7,7 +7,7 @@ use custody_detect::behaviour::Regression;
 use custody_eval::recipe::attempts;
 use custody_eval::recipe::behaviour::{Recipe, distance, examples};
 use custody_eval::recipe::transcripts::{Collection, Transcripts};
-use custody_runtime::route::sandbox::Options;
+use custody_pipeline::sandbox::SandboxOptions;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
@@ -110,8 +110,11 @@ fn collect(context: &Context, args: &Args, path: &Path) -> anyhow::Result<Outcom
     let model = args.model.open(context)?.context(
         "there is no language model to try texts on; name one with `--model`, such as smollm2-135m-instruct",
     )?;
-    let options =
-        Options { samples: args.samples, max_tokens: args.max_tokens, ..Options::default() };
+    let options = SandboxOptions {
+        samples: args.samples,
+        max_tokens: args.max_tokens,
+        ..SandboxOptions::default()
+    };
     let attempts = attempts::draw(args.rows, args.seed);
     let mut collection = Collection::open(path)?;
     let bar = bar("tried");

@@ -4,11 +4,12 @@ use custody_kernel::principal::Authority;
 use custody_kernel::record::{Request, Route};
 use custody_kernel::state::Actor;
 use custody_log::Seq;
+use custody_runtime::Session;
+use custody_runtime::ingress::Observation;
+use custody_runtime::store::{Receipt, Store, StoreError};
 
-use super::{Passed, Routed};
-use crate::Session;
-use crate::ingress::Observation;
-use crate::store::{Receipt, Store, StoreError};
+use crate::advice::DetectorAdvice;
+use crate::router::{Passed, Routed};
 
 /// The name of the sessions that routes are recorded in.
 const ALIAS: &str = "route";
@@ -30,8 +31,9 @@ pub fn record(
 ) -> Result<Receipt, StoreError> {
     let session = Session::open(store, authority, Some(ALIAS.to_owned()))?;
     let id = session.id();
-    let before: Vec<Observation> = before.into_iter().map(Observation::screened).collect();
-    let arrived = arrived.screened();
+    let screened = |said: Observation| said.advised_by(&DetectorAdvice);
+    let before: Vec<Observation> = before.into_iter().map(screened).collect();
+    let arrived = screened(arrived);
     let repaired = routed.repaired.clone().map(|repaired| Observation::completion(repaired.text));
     let costs = routed.passed.iter().map(cost).collect();
     let routed = Route {

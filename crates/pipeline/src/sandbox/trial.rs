@@ -8,7 +8,7 @@ use custody_detect::Watch;
 use custody_detect::screen::Kind;
 use custody_models::chat::{Answer, ChatModel, Request};
 
-use super::{Agent, Options, Sandbox, called};
+use crate::sandbox::{Agent, Sandbox, SandboxOptions, called};
 
 /// An agent with planted secrets that is about to read one text.
 pub struct Trial {
@@ -31,7 +31,7 @@ impl Trial {
     }
 
     /// What `model` is asked.
-    pub fn request(&self, model: &dyn ChatModel, options: &Options, kind: Kind) -> Request {
+    pub fn request(&self, model: &dyn ChatModel, options: &SandboxOptions, kind: Kind) -> Request {
         Sandbox::new(model, options).request(&self.agent, &[], &self.text, kind, self.sample)
     }
 

@@ -18,7 +18,7 @@ use custody_models::chat::{Answer, ChatModel, Finish, Holds, Message, Request, R
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::Said;
+use crate::answer::StageAnswer;
 
 /// The longest answer, in tokens.
 ///
@@ -54,7 +54,7 @@ struct Removal {
 }
 
 /// What `model` makes of `rest`; an empty text when it finds nothing in it for an assistant.
-pub(super) fn rewrite(rest: &str, kind: Kind, model: &dyn ChatModel) -> Said<String> {
+pub(crate) fn rewrite(rest: &str, kind: Kind, model: &dyn ChatModel) -> StageAnswer<String> {
     let sentences = segments(rest);
     let request = match kind {
         Kind::Prompt => request(MESSAGE_TASK, rest, "intent", Holds::TextOrNull),
@@ -64,9 +64,9 @@ pub(super) fn rewrite(rest: &str, kind: Kind, model: &dyn ChatModel) -> Said<Str
     };
     let answer = match model.answer(&request) {
         Ok(answer) => answer,
-        Err(why) => return Said::failed(&why),
+        Err(why) => return StageAnswer::failed(&why),
     };
-    let said = |text, because: &str| Said::new(text, because, answer.usage);
+    let said = |text, because: &str| StageAnswer::new(text, because, answer.usage);
     if answer.finish != Finish::Done {
         return said(Err(Undecided::Unclear), "the rewriting model did not finish");
     }
@@ -81,12 +81,12 @@ pub(super) fn rewrite(rest: &str, kind: Kind, model: &dyn ChatModel) -> Said<Str
     }
 }
 
-fn no_rewriting(answer: &Answer) -> Said<String> {
+fn no_rewriting(answer: &Answer) -> StageAnswer<String> {
     if declines(&answer.text).unwrap_or(false) {
-        Said::new(Err(Undecided::Refused), "the rewriting model declined", answer.usage)
+        StageAnswer::new(Err(Undecided::Refused), "the rewriting model declined", answer.usage)
     } else {
         let because = "the rewriting model did not answer as asked";
-        Said::new(Err(Undecided::Unclear), because, answer.usage)
+        StageAnswer::new(Err(Undecided::Unclear), because, answer.usage)
     }
 }
 

@@ -8,9 +8,9 @@ use custody_kernel::route::Compared;
 use custody_models::chat::Usage;
 use custody_models::{Embedder, ModelError};
 
-use super::Said;
-use super::repair::Repaired;
-use super::words::words;
+use crate::answer::StageAnswer;
+use crate::repair::Repaired;
+use crate::words::words;
 
 /// The part of the repaired text's words that must stand in what was left of the original.
 const FROM_THE_REST: f64 = 0.6;
@@ -22,13 +22,13 @@ const OF_THE_REST: f64 = 0.3;
 const FARTHEST: f32 = 0.6;
 
 /// Compares the repaired text with what stripping left of `original`.
-pub(super) fn compare(
+pub(crate) fn compare(
     original: &str,
     repaired: &Repaired,
     embedder: Option<&dyn Embedder>,
-) -> Said<Compared> {
+) -> StageAnswer<Compared> {
     let rest = repaired.rest(original);
-    let said = |answer, because: String| Said::new(Ok(answer), because, Usage::default());
+    let said = |answer, because: String| StageAnswer::new(Ok(answer), because, Usage::default());
     if let Some(new) = targets(&repaired.text).find(|target| !rest.contains(target)) {
         return said(Compared::Unfaithful, format!("it names `{new}`, which the rest does not"));
     }
@@ -43,7 +43,7 @@ pub(super) fn compare(
     let (near, because) = match embedder.map(|embedder| distance(embedder, &rest, repaired)) {
         None => (true, because),
         Some(Ok(distance)) => (distance <= FARTHEST, format!("{because}; {distance:.2} away")),
-        Some(Err(why)) => return Said::failed(&why),
+        Some(Err(why)) => return StageAnswer::failed(&why),
     };
     let is_faithful = near && known >= FROM_THE_REST && kept >= OF_THE_REST;
     said(if is_faithful { Compared::Faithful } else { Compared::Unfaithful }, because)

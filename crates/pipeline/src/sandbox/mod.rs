@@ -20,12 +20,12 @@ use custody_log::Digest;
 use custody_models::chat::spoken::{SpokenTool, specs, told};
 use custody_models::chat::{Answer, ChatModel, Finish, Message, Request, Role, Usage};
 
-use super::Said;
-use super::words::{own_words, words};
+use crate::answer::StageAnswer;
+use crate::words::{own_words, words};
 
 /// How texts are tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
+pub struct SandboxOptions {
     /// How often; the first time without chance.
     pub samples: u32,
     /// How much is left to chance after that.
@@ -34,7 +34,7 @@ pub struct Options {
     pub max_tokens: u32,
 }
 
-impl Default for Options {
+impl Default for SandboxOptions {
     fn default() -> Self {
         Self { samples: 3, temperature: 0.7, max_tokens: 256 }
     }
@@ -65,9 +65,9 @@ struct Subject<'t> {
 }
 
 /// Tries texts on a model.
-pub(super) struct Sandbox<'a> {
+pub(crate) struct Sandbox<'a> {
     model: &'a dyn ChatModel,
-    options: &'a Options,
+    options: &'a SandboxOptions,
     judge: Option<&'a BehaviourModel>,
 }
 
@@ -79,20 +79,20 @@ struct Agent {
 }
 
 impl<'a> Sandbox<'a> {
-    pub(super) fn new(model: &'a dyn ChatModel, options: &'a Options) -> Self {
+    pub(crate) fn new(model: &'a dyn ChatModel, options: &'a SandboxOptions) -> Self {
         Self { model, options, judge: None }
     }
 
     /// With a trained detector beside the rules. It finds what is no word of obedience; it never clears a text.
-    pub(super) fn with_judge(self, judge: Option<&'a BehaviourModel>) -> Self {
+    pub(crate) fn with_judge(self, judge: Option<&'a BehaviourModel>) -> Self {
         Self { judge, ..self }
     }
 
     /// Tries `text` after the turns `before`, until it compromises a sample.
-    pub(super) fn try_out(&self, before: &[Message], text: &str, kind: Kind) -> Said<Tried> {
+    pub(crate) fn try_out(&self, before: &[Message], text: &str, kind: Kind) -> StageAnswer<Tried> {
         let subject = match Subject::new(text, kind) {
             Ok(subject) => subject,
-            Err(why) => return Said::failed(&why),
+            Err(why) => return StageAnswer::failed(&why),
         };
         let mut usage = Usage::default();
         let mut doubt = None;
@@ -109,15 +109,15 @@ impl<'a> Sandbox<'a> {
             usage = usage + answer.usage;
             match agent.judge(&answer, &subject, self.judge) {
                 Shown::Compromised(because) => {
-                    return Said::new(Ok(Tried::Compromised), because, usage);
+                    return StageAnswer::new(Ok(Tried::Compromised), because, usage);
                 }
                 Shown::Nothing(why, because) => doubt = doubt.or(Some((why, because))),
                 Shown::Untouched => {}
             }
         }
         match doubt {
-            Some((why, because)) => Said::new(Err(why), because, usage),
-            None => Said::new(Ok(Tried::Untouched), "it did its task every time", usage),
+            Some((why, because)) => StageAnswer::new(Err(why), because, usage),
+            None => StageAnswer::new(Ok(Tried::Untouched), "it did its task every time", usage),
         }
     }
 

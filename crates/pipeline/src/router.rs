@@ -1,20 +1,6 @@
-//! The pipeline, run: texts and models on this side, the kernel's questions on the other.
+//! The router: asks the stages that the kernel's route names, and adds no decision of its own.
 //!
-//! In reading order: [`sandbox`] lets an agent read a text that has nothing to lose; [`repair`] takes an attack out, by
-//! rules and by `rewrite`, and `compare` looks at what that did; `verdicts` keeps what they said, `record` writes it
-//! down. [`Router`] asks them as [`custody_kernel::route`] says, and adds no decision of its own. Every error of a
-//! stage is an answer to the kernel, *undecided*, which never goes to production.
-//!
-//! Source: pipeline paper, stages 2 to 6.
-
-pub mod repair;
-pub mod sandbox;
-
-mod compare;
-mod record;
-mod rewrite;
-mod verdicts;
-mod words;
+//! Every error of a stage is an answer to the kernel, *undecided*, which never goes to production.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,13 +17,12 @@ use custody_kernel::route::{
 use custody_models::Embedder;
 use custody_models::chat::{ChatModel, Message, Usage, said_to_assistant};
 use custody_models::sha256::Sha256;
+use custody_runtime::clock;
 
-use crate::clock;
-use repair::{Repaired, repair};
-use sandbox::Sandbox;
-use verdicts::{Key, Verdicts};
-
-pub use record::record;
+use crate::answer::StageAnswer;
+use crate::repair::{Repaired, repair};
+use crate::sandbox::{Sandbox, SandboxOptions};
+use crate::verdicts::{Key, Verdicts};
 
 /// A prefilter is sure from this score on.
 ///
@@ -54,7 +39,7 @@ pub struct Router {
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
     judge: Option<BehaviourModel>,
-    sandbox: sandbox::Options,
+    sandbox: SandboxOptions,
     max_bytes: usize,
     verdicts: Arc<Verdicts>,
 }
@@ -91,13 +76,6 @@ pub struct Passed {
     pub usage: Usage,
 }
 
-/// An answer of a stage, with what it rests on and cost.
-pub(crate) struct Said<T> {
-    pub(crate) answer: Result<T, Undecided>,
-    pub(crate) because: String,
-    pub(crate) usage: Usage,
-}
-
 impl Router {
     /// Screens with `screener`; without a model, what it finds suspicious stays undecided.
     pub fn new(screener: Screener, model: Option<Arc<dyn ChatModel>>) -> Self {
@@ -109,7 +87,7 @@ impl Router {
             model,
             embedder: None,
             judge: None,
-            sandbox: sandbox::Options::default(),
+            sandbox: SandboxOptions::default(),
             max_bytes: MAX_TEXT_BYTES,
             verdicts: Arc::default(),
         }
@@ -146,7 +124,7 @@ impl Router {
 
     /// With another sandbox.
     #[must_use]
-    pub fn with_sandbox(self, sandbox: sandbox::Options) -> Self {
+    pub fn with_sandbox(self, sandbox: SandboxOptions) -> Self {
         Self { sandbox, ..self }
     }
 
@@ -216,10 +194,10 @@ impl Route<'_> {
         &mut self,
         subject: Subject,
         heard: fn(Result<T, Undecided>) -> Heard,
-        stage: fn(&mut Self, Subject) -> Said<T>,
+        stage: fn(&mut Self, Subject) -> StageAnswer<T>,
     ) -> Result<T, Undecided> {
         let began = clock::moment();
-        let Said { answer, because, usage } = stage(self, subject);
+        let StageAnswer { answer, because, usage } = stage(self, subject);
         self.passed.push(Passed {
             subject,
             heard: heard(answer),
@@ -237,12 +215,12 @@ impl Route<'_> {
         }
     }
 
-    fn prefilter(&mut self, subject: Subject) -> Said<Screened> {
+    fn prefilter(&mut self, subject: Subject) -> StageAnswer<Screened> {
         let turns = self.before.iter().map(|turn| turn.content.as_str());
         let bytes = turns.chain([self.text(subject)]).map(str::len).sum::<usize>();
         let limit = self.router.max_bytes;
         if bytes > limit {
-            return Said::failed(&format!("it has {bytes} bytes and the limit is {limit}"));
+            return StageAnswer::failed(&format!("it has {bytes} bytes and the limit is {limit}"));
         }
         let before = said_to_assistant(self.before);
         match self.router.screener.screen_after(&before, self.text(subject), self.kind) {
@@ -262,17 +240,17 @@ impl Route<'_> {
                 } else {
                     format!("{because}: {}", rules.join(", "))
                 };
-                Said { answer: Ok(answer), because, usage: Usage::default() }
+                StageAnswer { answer: Ok(answer), because, usage: Usage::default() }
             }
-            Err(why) => Said::failed(&why),
+            Err(why) => StageAnswer::failed(&why),
         }
     }
 
-    fn sandbox(&mut self, subject: Subject) -> Said<Tried> {
-        let Some(model) = &self.router.model else { return Said::no_model() };
+    fn sandbox(&mut self, subject: Subject) -> StageAnswer<Tried> {
+        let Some(model) = &self.router.model else { return StageAnswer::no_model() };
         let key = self.key(Stage::Sandbox, subject);
         if let Some(Heard::Sandbox(answer)) = self.router.verdicts.find(key) {
-            return Said::before(answer);
+            return StageAnswer::before(answer);
         }
         let sandbox = Sandbox::new(model.as_ref(), &self.router.sandbox)
             .with_judge(self.router.judge.as_ref());
@@ -281,10 +259,10 @@ impl Route<'_> {
         said
     }
 
-    fn repair(&mut self, _: Subject) -> Said<Mended> {
+    fn repair(&mut self, _: Subject) -> StageAnswer<Mended> {
         let key = self.key(Stage::Repair, Subject::Original);
         if let Some(Heard::Repair(answer)) = self.router.verdicts.find(key) {
-            return Said::before(answer);
+            return StageAnswer::before(answer);
         }
         let (said, repaired) = repair(self.original, self.kind, self.router.model.as_deref());
         self.router.verdicts.keep(key, Heard::Repair(said.answer));
@@ -304,12 +282,12 @@ impl Route<'_> {
         verdicts.key(&parts)
     }
 
-    fn compare(&mut self, _: Subject) -> Said<Compared> {
+    fn compare(&mut self, _: Subject) -> StageAnswer<Compared> {
         match &self.repaired {
             Some(repaired) => {
-                compare::compare(self.original, repaired, self.router.embedder.as_deref())
+                crate::compare::compare(self.original, repaired, self.router.embedder.as_deref())
             }
-            None => Said::failed(&"there is no repaired text"),
+            None => StageAnswer::failed(&"there is no repaired text"),
         }
     }
 }
@@ -357,28 +335,5 @@ impl Routed {
             ),
             Outcome::Production(_) | Outcome::Unrecoverable => None,
         }
-    }
-}
-
-impl<T> Said<T> {
-    pub(crate) fn new(
-        answer: Result<T, Undecided>,
-        because: impl Into<String>,
-        usage: Usage,
-    ) -> Self {
-        Self { answer, because: because.into(), usage }
-    }
-
-    /// An answer from the last time; what it rested on then is not kept.
-    fn before(answer: Result<T, Undecided>) -> Self {
-        Self::new(answer, "as when it was asked before", Usage::default())
-    }
-
-    pub(crate) fn no_model() -> Self {
-        Self::new(Err(Undecided::NoModel), "there is no model", Usage::default())
-    }
-
-    pub(crate) fn failed(why: &impl std::fmt::Display) -> Self {
-        Self::new(Err(Undecided::Failed), why.to_string(), Usage::default())
     }
 }

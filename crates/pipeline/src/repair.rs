@@ -12,8 +12,8 @@ use custody_detect::{Rules, TextTooLong};
 use custody_kernel::route::Mended;
 use custody_models::chat::{ChatModel, Usage};
 
-use super::Said;
-use super::rewrite::rewrite;
+use crate::answer::StageAnswer;
+use crate::rewrite::rewrite;
 
 /// A text without its attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,25 +33,26 @@ impl Repaired {
 
 /// What is left of `text`, and the text that was made of it. Without a model nothing is repaired; a text that is
 /// nothing but an attack is told all the same.
-pub(super) fn repair(
+pub(crate) fn repair(
     text: &str,
     kind: Kind,
     model: Option<&dyn ChatModel>,
-) -> (Said<Mended>, Option<Repaired>) {
+) -> (StageAnswer<Mended>, Option<Repaired>) {
     let stripped = match strip_to_fixed_point(text, Rules::builtin()) {
         Ok(stripped) => stripped,
-        Err(why) => return (Said::failed(&why), None),
+        Err(why) => return (StageAnswer::failed(&why), None),
     };
-    let nothing = |because| (Said::new(Ok(Mended::Nothing), because, Usage::default()), None);
+    let nothing =
+        |because| (StageAnswer::new(Ok(Mended::Nothing), because, Usage::default()), None);
     if !stripped.is_clean {
         return nothing("it puts itself together again however often it is stripped");
     }
     if !says_something(&stripped.text) {
         return nothing("nothing is left without the attack");
     }
-    let Some(model) = model else { return (Said::no_model(), None) };
-    let Said { answer, because, usage } = rewrite(&stripped.text, kind, model);
-    let said = |answer, because| Said::new(answer, because, usage);
+    let Some(model) = model else { return (StageAnswer::no_model(), None) };
+    let StageAnswer { answer, because, usage } = rewrite(&stripped.text, kind, model);
+    let said = |answer, because| StageAnswer::new(answer, because, usage);
     let rewritten = match answer {
         Ok(rewritten) => rewritten,
         Err(why) => return (said(Err(why), because), None),
@@ -67,7 +68,7 @@ pub(super) fn repair(
             let because = "what the model made of it is an attack".to_owned();
             (said(Ok(Mended::Nothing), because), None)
         }
-        Err(why) => (Said::failed(&why), None),
+        Err(why) => (StageAnswer::failed(&why), None),
     }
 }
 

@@ -1,6 +1,6 @@
-//! What a detector says of a text, as it stands beside the entry in the record.
+//! Screening as advice: what the built-in detector says of a text, as it stands beside the entry in the record.
 //!
-//! Evidence is advice: it is written with the entry and no decision reads it. An incident later looks for
+//! Screening is advice: it is written with the entry and no decision reads it. An incident later looks for
 //! it (PRIOR-ART 4, decision 6: evidence before score).
 
 use std::fmt;
@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use custody_detect::screen::{Kind, Screener};
 use custody_kernel::label::Channel;
+use custody_runtime::advice::Advisor;
 
 /// The word every piece of evidence begins with, among other advice.
 const WORD: &str = "screened";
@@ -17,7 +18,7 @@ const WORD: &str = "screened";
 /// Written as `screened by default: score 0.9731, flagged, by rules: override.ignore_prior`, and read back
 /// from that.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Evidence {
+pub struct Screening {
     /// Which configuration: `default` or `full`.
     pub detector: String,
     /// In `[0, 1]`, with four decimals.
@@ -30,7 +31,19 @@ pub struct Evidence {
     pub rules: Vec<String>,
 }
 
-impl Evidence {
+/// Screens what enters with the detector that is compiled in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DetectorAdvice;
+
+impl Advisor for DetectorAdvice {
+    /// Our own words and the model's are not screened.
+    fn advise(&self, text: &str, channel: Channel) -> Option<String> {
+        let is_screened = !matches!(channel, Channel::System | Channel::Model);
+        is_screened.then(|| Screening::of(text, channel))
+    }
+}
+
+impl Screening {
     /// What the compiled-in detector says of a text that entered on `channel`; none when the text is too
     /// long to be screened, which is said as advice too.
     pub fn of(text: &str, channel: Channel) -> String {
@@ -69,7 +82,7 @@ fn kind(channel: Channel) -> Kind {
     }
 }
 
-impl fmt::Display for Evidence {
+impl fmt::Display for Screening {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flagged = if self.flagged { "flagged" } else { "not flagged" };
         write!(
@@ -87,12 +100,12 @@ impl fmt::Display for Evidence {
 /// Advice that is no evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the screening of an entry")]
-pub struct NotEvidence;
+pub struct NotScreening;
 
-impl FromStr for Evidence {
-    type Err = NotEvidence;
+impl FromStr for Screening {
+    type Err = NotScreening;
 
-    fn from_str(advice: &str) -> Result<Self, NotEvidence> {
+    fn from_str(advice: &str) -> Result<Self, NotScreening> {
         let parse = || {
             let rest = advice.strip_prefix(WORD)?.strip_prefix(" by ")?;
             let (detector, rest) = rest.split_once(": score ")?;
@@ -115,7 +128,7 @@ impl FromStr for Evidence {
                     .collect(),
             })
         };
-        parse().ok_or(NotEvidence)
+        parse().ok_or(NotScreening)
     }
 }
 
@@ -128,7 +141,7 @@ mod tests {
         for (flagged, rules) in
             [(true, vec!["a.b".to_owned(), "c".to_owned()]), (false, Vec::new())]
         {
-            let evidence = Evidence {
+            let evidence = Screening {
                 detector: "default".to_owned(),
                 score: 0.9731,
                 flagged,
@@ -140,7 +153,7 @@ mod tests {
         for other in
             ["", "override phrase: `x`", "screened by x: score 2, flagged, by y", "screened by"]
         {
-            assert_eq!(other.parse::<Evidence>(), Err(NotEvidence), "{other}");
+            assert_eq!(other.parse::<Screening>(), Err(NotScreening), "{other}");
         }
     }
 }

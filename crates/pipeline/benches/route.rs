@@ -9,7 +9,7 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use custody_detect::screen::{Kind, Screener};
 use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Request, Usage};
-use custody_runtime::route::Router;
+use custody_pipeline::Router;
 
 /// Falls for everything at once, so that every text that is flagged is stripped, rewritten and compared.
 struct Instant;

@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 
 use custody_kernel::route::{Heard, Mended};
 use custody_log::Digest;
+use custody_runtime::clock::{moment, random};
 use lru::LruCache;
-
-use crate::clock::{moment, random};
 
 /// How many verdicts are kept.
 const CAPACITY: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
@@ -23,11 +22,11 @@ const MAX_AGE: Duration = Duration::from_secs(60 * 60);
 
 /// What a verdict is kept under. Digests of secret and question: not even a question's digest stands in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Key(Digest);
+pub(crate) struct Key(Digest);
 
 /// Verdicts of this process, the least recently used forgotten first.
 #[derive(Debug)]
-pub(super) struct Verdicts {
+pub(crate) struct Verdicts {
     secret: [u8; 32],
     kept: Mutex<LruCache<Key, (Heard, Instant)>>,
 }
@@ -40,7 +39,7 @@ impl Default for Verdicts {
 
 impl Verdicts {
     /// The key of a question, which is all of `parts` in their order.
-    pub(super) fn key(&self, parts: &[&str]) -> Key {
+    pub(crate) fn key(&self, parts: &[&str]) -> Key {
         let mut whole = self.secret.to_vec();
         for part in parts {
             whole.extend_from_slice(&Digest::of(part.as_bytes()).0);
@@ -49,14 +48,14 @@ impl Verdicts {
     }
 
     /// What was said to the question `key`, not long ago.
-    pub(super) fn find(&self, key: Key) -> Option<Heard> {
+    pub(crate) fn find(&self, key: Key) -> Option<Heard> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (heard, at) = *kept.get(&key)?;
         (moment().saturating_duration_since(at) < MAX_AGE).then_some(heard)
     }
 
     /// Keeps what was said, if it may be kept.
-    pub(super) fn keep(&self, key: Key, heard: Heard) {
+    pub(crate) fn keep(&self, key: Key, heard: Heard) {
         if may_be_kept(heard) {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.put(key, (heard, moment()));

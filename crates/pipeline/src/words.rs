@@ -8,12 +8,12 @@ const MIN_WORD: usize = 4;
 const MIN_COPY: usize = 6;
 
 /// Each once, in lower case.
-pub(super) fn words(text: &str) -> BTreeSet<String> {
+pub(crate) fn words(text: &str) -> BTreeSet<String> {
     carrying(in_order(text)).collect()
 }
 
 /// The same of an answer to `text`, without the stretches that it copies from there.
-pub(super) fn own_words(answer: &str, text: &str) -> BTreeSet<String> {
+pub(crate) fn own_words(answer: &str, text: &str) -> BTreeSet<String> {
     let (said, read) = (in_order(answer), in_order(text));
     let known: HashSet<&[String]> = read.windows(MIN_COPY).collect();
     let mut is_copied = vec![false; said.len()];

@@ -1,0 +1,20 @@
+//! Advice: what a detector says of a text, written beside the entry and read by no decision.
+//!
+//! The runtime knows no detector. Whoever has one hands it to a session as an [`Advisor`].
+
+use std::fmt;
+
+use custody_kernel::label::Channel;
+
+/// Says something about a text that enters, for whoever reads the record later.
+pub trait Advisor: Send + Sync {
+    /// Advice about `text`, which entered on `channel`; `None` when there is none to give. A text that could not be
+    /// looked at is said to be so: silence is no clearance.
+    fn advise(&self, text: &str, channel: Channel) -> Option<String>;
+}
+
+impl fmt::Debug for dyn Advisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Advisor")
+    }
+}
