@@ -25,7 +25,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Graph`] when the record is larger than a graph can be.
     pub fn graph(&self) -> Result<Graph, StoreError> {
-        self.read(|_, ledger| ledger.graph())
+        self.look(|view| view.graph())
     }
 
     /// The graph of the first `size` records, or of all if there are fewer: the record as it was then, before anything

@@ -11,13 +11,10 @@ use custody_kernel::memory::item::Mode;
 use custody_kernel::namespace::Namespace;
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Request, Value};
-use custody_kernel::state::{Actor, State, Watched};
-use rusqlite::Connection;
+use custody_kernel::state::{Actor, Watched};
 
 use crate::anomaly::anomalies;
-use crate::store::{
-    Content, MAX_CONTENT_BYTES, Receipt, Store, StoreError, read_content, sync_folder,
-};
+use crate::store::{Content, MAX_CONTENT_BYTES, Receipt, Store, StoreError, View, sync_folder};
 
 /// How a watched file stands to its item.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -135,16 +132,10 @@ impl Store {
 }
 
 /// Brings the file of an item up to its present value, after a change was committed.
-pub(crate) fn follow(
-    connection: &Connection,
-    state: &State,
-    namespace: &Namespace,
-    key: &Key,
-) -> Result<(), StoreError> {
-    let Some(watched) = state.watched_item(namespace, key) else { return Ok(()) };
-    let version = state.item(namespace, key).and_then(|item| item.current);
-    let value =
-        version.map(|version| read_content(connection, state, version.content)).transpose()?;
+pub(crate) fn follow(view: View<'_>, namespace: &Namespace, key: &Key) -> Result<(), StoreError> {
+    let Some(watched) = view.state().watched_item(namespace, key) else { return Ok(()) };
+    let version = view.state().item(namespace, key).and_then(|item| item.current);
+    let value = version.map(|version| view.content(version.content)).transpose()?;
     write_file(Path::new(&watched.path), value.as_deref())
 }
 

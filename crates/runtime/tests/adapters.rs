@@ -19,8 +19,8 @@ use custody_runtime::Session;
 use custody_runtime::adapters::{AdapterHost, Hosts, Unloading};
 use custody_runtime::ingress::Observation;
 use custody_runtime::recovery::certify::ProbeReport;
+use custody_runtime::recovery::recount::Found;
 use custody_runtime::recovery::{Indicator, Settings};
-use custody_runtime::store::Found;
 
 const BAD: Digest = Digest([0xbd; 32]);
 const GOOD: Digest = Digest([0x60; 32]);

@@ -14,7 +14,7 @@ use custody_certificate::{
 use custody_log::{Digest, Seq};
 use custody_policy::Policy;
 use custody_runtime::ingress::Observation;
-use custody_runtime::store::Found;
+use custody_runtime::recovery::recount::Found;
 use custody_runtime::{Session, public_key};
 
 struct Case {

@@ -13,9 +13,9 @@ use custody_planner::{Closure, RecoveryAction, WalkMode};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::recovery::certify::ProbeReport;
+use custody_runtime::recovery::recount::Found;
 use custody_runtime::recovery::{Indicator, Settings};
 use custody_runtime::scratch::Scratch;
-use custody_runtime::store::Found;
 use custody_runtime::{Session, StoreError};
 
 use super::published::setup;

@@ -13,15 +13,14 @@ use custody_planner::{Closure, Plan, RecoveryAction, WalkMode};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use rusqlite::Connection;
 use zeroize::Zeroizing;
 
 use super::RecoveryError;
 use super::gather::{self, Settings, known};
 use super::indicator::Indicator;
-use super::search::{arrival, readable};
+use super::search::arrival;
 use crate::clock::random;
-use crate::store::{Content, Ledger, Receipt, Store, StoreError, Transaction, index, read_record};
+use crate::store::{Content, Receipt, Store, StoreError, View};
 
 /// The largest plan that is read back, in bytes: one of ten million entries.
 const MAX_PLAN_BYTES: u64 = 2 << 30;
@@ -114,10 +113,10 @@ impl Store {
     pub fn contain(&self, owner: &Authority, id: IncidentId) -> Result<Contained, StoreError> {
         let by = Actor::Principal(owner.clone());
         self.run(move |transaction| {
-            let (_, ledger) = transaction.parts();
-            let incident = known(ledger.state(), id)?;
+            let view = transaction.view();
+            let incident = known(view.state(), id)?;
             let seeds: Vec<Seq> = incident.findings.iter().map(|found| found.entry).collect();
-            let graph = ledger.graph()?;
+            let graph = view.graph()?;
             let closure =
                 Closure::new(&graph, WalkMode::Causal, &seeds).map_err(RecoveryError::from)?;
             let members: Vec<Seq> = closure.members().map(|member| member.entry).collect();
@@ -147,13 +146,13 @@ impl Store {
         }
         let (by, settings) = (Actor::Principal(owner.clone()), settings.clone());
         self.run(move |transaction| {
-            let (connection, ledger) = transaction.parts();
-            let plan = gather::plan(connection, ledger, id, &settings)?;
+            let view = transaction.view();
+            let plan = gather::plan(view, id, &settings)?;
             let now = plan.digest().map_err(|cause| unreadable("plan", id, &cause))?;
             if now != digest {
                 return Err(RecoveryError::Moved { now }.into());
             }
-            let destroyed = destroyed(connection, ledger, id, &plan)?;
+            let destroyed = destroyed(view, id, &plan)?;
             let content = packed(&plan, id)?;
             let applied = as_step(&plan, digest, Value::New(content.commitment()));
             let recover = Recover { incident: id, step: Step::Apply(applied) };
@@ -161,7 +160,9 @@ impl Store {
             let receipt = transaction.ask(by, request, Some(&content), Vec::new())?;
             let is_done = receipt.answer == Answer::Done;
             if is_done {
-                destroy(transaction, &destroyed)?;
+                for text in &destroyed {
+                    transaction.destroy(text.entry, &text.bytes)?;
+                }
             }
             let Receipt { id: decision, answer, .. } = receipt;
             let destroyed = if is_done { destroyed } else { Vec::new() };
@@ -175,13 +176,13 @@ impl Store {
         id: IncidentId,
         digest: Digest,
     ) -> Result<Option<Applied>, StoreError> {
-        self.read(|connection, ledger| {
-            let incident = known(ledger.state(), id)?;
+        self.look(|view| {
+            let incident = known(view.state(), id)?;
             let Some(applied) = incident.applied.filter(|applied| applied.plan == digest) else {
                 return Ok(None);
             };
-            let plan = recorded_plan(connection, ledger, id, applied.record)?;
-            let decision = read_record(connection, ledger, applied.record)?.id;
+            let plan = recorded_plan(view, id, applied.record)?;
+            let decision = view.record(applied.record)?.id;
             let (answer, destroyed) = (Answer::Done, Vec::new());
             Ok(Some(Applied { decision, answer, plan, destroyed, again: true }))
         })
@@ -192,10 +193,10 @@ impl Store {
     /// # Errors
     /// [`RecoveryError::NotApplied`], or when it cannot be read.
     pub fn applied_plan(&self, id: IncidentId) -> Result<Plan, StoreError> {
-        self.read(|connection, ledger| {
-            let applied = known(ledger.state(), id)?.applied;
+        self.look(|view| {
+            let applied = known(view.state(), id)?.applied;
             let applied = applied.ok_or(RecoveryError::NotApplied(id))?;
-            recorded_plan(connection, ledger, id, applied.record)
+            recorded_plan(view, id, applied.record)
         })
     }
 
@@ -204,7 +205,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn to_destroy(&self, id: IncidentId, plan: &Plan) -> Result<Vec<Destroyed>, StoreError> {
-        self.read(|connection, ledger| destroyed(connection, ledger, id, plan))
+        self.look(|view| destroyed(view, id, plan))
     }
 
     /// Takes entries out of quarantine. By the owner, or by a reviewer for what is their tenant's.
@@ -227,11 +228,11 @@ impl Store {
     /// # Errors
     /// When they cannot be read.
     pub fn indicators_of(&self, id: IncidentId) -> Result<Option<Vec<Indicator>>, StoreError> {
-        self.read(|connection, ledger| {
+        self.look(|view| {
             let mut all = Vec::new();
-            for seq in &known(ledger.state(), id)?.indicated {
-                let record = read_record(connection, ledger, *seq)?;
-                let bytes = arrival(&record).map(|content| readable(connection, ledger, content));
+            for seq in &known(view.state(), id)?.indicated {
+                let record = view.record(*seq)?;
+                let bytes = arrival(&record).map(|content| view.any_content(content));
                 let Some(bytes) = bytes.transpose()?.flatten() else { return Ok(None) };
                 let read: Vec<Indicator> = serde_json::from_slice(&bytes)
                     .map_err(|cause| unreadable("indicators", id, &cause))?;
@@ -275,14 +276,13 @@ pub(super) fn unreadable(
 }
 
 pub(super) fn recorded_plan(
-    connection: &Connection,
-    ledger: &Ledger,
+    view: View<'_>,
     id: IncidentId,
     record: Seq,
 ) -> Result<Plan, StoreError> {
-    let record = read_record(connection, ledger, record)?;
+    let record = view.record(record)?;
     let content = arrival(&record).ok_or(StoreError::NoContent(record.seq))?;
-    let bytes = readable(connection, ledger, content)?.unwrap_or_default();
+    let bytes = view.any_content(content)?.unwrap_or_default();
     let unpacked = GzDecoder::new(bytes.as_slice()).take(MAX_PLAN_BYTES);
     serde_json::from_reader(BufReader::new(unpacked))
         .map_err(|cause| unreadable("plan", id, &cause))
@@ -317,39 +317,19 @@ fn as_step(plan: &Plan, digest: Digest, text: Value) -> step::Applied {
 }
 
 /// The texts that applying the plan destroys: those that arrived with what is purged, and the indicators.
-fn destroyed(
-    connection: &Connection,
-    ledger: &Ledger,
-    id: IncidentId,
-    plan: &Plan,
-) -> Result<Vec<Destroyed>, StoreError> {
+fn destroyed(view: View<'_>, id: IncidentId, plan: &Plan) -> Result<Vec<Destroyed>, StoreError> {
     let mut entries = plan.with_action(RecoveryAction::Purge);
     entries.extend(plan.with_action(RecoveryAction::Evict));
     if !entries.is_empty() {
-        entries.extend(&known(ledger.state(), id)?.indicated);
+        entries.extend(&known(view.state(), id)?.indicated);
     }
     let mut found = Vec::new();
     for entry in entries {
-        let record = read_record(connection, ledger, entry)?;
+        let record = view.record(entry)?;
         let Some(content) = arrival(&record) else { continue };
-        if let Some(bytes) = readable(connection, ledger, content)? {
+        if let Some(bytes) = view.any_content(content)? {
             found.push(Destroyed { entry, bytes: Zeroizing::new(bytes) });
         }
     }
     Ok(found)
-}
-
-/// Deletes the texts, and every row that was made from them.
-fn destroy(transaction: &Transaction<'_>, texts: &[Destroyed]) -> Result<(), StoreError> {
-    let (connection, ledger) = transaction.parts();
-    for text in texts {
-        // Recovery's own texts are in no index, and taking out what was never put in would damage it.
-        if !ledger.state().is_of_recovery(text.entry) {
-            index::forget(connection, text.entry, &text.bytes)?;
-        }
-        connection
-            .prepare_cached("DELETE FROM contents WHERE arrival = ?1")?
-            .execute([i64::try_from(text.entry.0).unwrap_or(i64::MAX)])?;
-    }
-    Ok(())
 }

@@ -10,11 +10,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use custody_log::Seq;
-use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::act::Destroyed;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, View};
 
 /// How long a run is, in bytes.
 pub const WINDOW: usize = 32;
@@ -70,7 +69,7 @@ impl Store {
             return Ok(report);
         }
         let all: HashSet<u64> = hits.iter().flat_map(|(_, found)| found).copied().collect();
-        let kept = self.read(|connection, _| sought.in_what_is_kept(connection, &all))?;
+        let kept = self.look(|view| sought.in_what_is_kept(view, &all))?;
         for (file, found) in hits {
             let left: Vec<u64> = found.difference(&kept).copied().collect();
             if !left.is_empty() {
@@ -177,19 +176,11 @@ impl<'a> Sought<'a> {
     /// Those of `hits` that a kept text holds too, or a record.
     fn in_what_is_kept(
         &self,
-        connection: &Connection,
+        view: View<'_>,
         hits: &HashSet<u64>,
     ) -> Result<HashSet<u64>, StoreError> {
         let mut kept = HashSet::new();
-        for query in ["SELECT bytes FROM contents", "SELECT record FROM log"] {
-            let mut select = connection.prepare(query)?;
-            let mut rows = select.query([])?;
-            while let Some(row) = rows.next()? {
-                if let Ok(bytes) = row.get_ref(0)?.as_blob() {
-                    self.find(bytes, &mut kept);
-                }
-            }
-        }
+        view.each_kept(|bytes| self.find(bytes, &mut kept))?;
         kept.retain(|hash| hits.contains(hash));
         Ok(kept)
     }

@@ -26,7 +26,6 @@ use custody_planner::{
 };
 use custody_policy::policy::Policy;
 use ed25519_dalek::{SigningKey, VerifyingKey};
-use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::RecoveryError;
@@ -35,11 +34,11 @@ use super::at_rest::AtRest;
 use super::attest::{attest, left_loaded};
 use super::certified::{member_action, member_kind};
 use super::gather::known;
-use super::search::{arrival, readable};
+use super::search::arrival;
 use crate::adapters::adapters_of;
 use crate::clock::random;
 use crate::keys::HumanKey;
-use crate::store::{Ledger, Receipt, Store, StoreError, Tampering, content_of, read_record};
+use crate::store::{Receipt, Store, StoreError, Tampering, View, content_of};
 
 /// What was found after a plan was applied, as it is recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -66,8 +65,8 @@ impl Store {
     ) -> Result<(Vec<u8>, Receipt), StoreError> {
         let signer = self.keys().log_key()?;
         let now = self.clock().now();
-        let recovery = self.read(|connection, ledger| {
-            let certifying = Certifying { connection, ledger, id };
+        let recovery = self.look(|view| {
+            let certifying = Certifying { view, id };
             certifying.recovery(program, &signer, now)
         })?;
         let file = key.certify_recovery(&recovery).map_err(RecoveryError::from)?;
@@ -96,8 +95,7 @@ impl Store {
 
 /// One moment of a store on which a recovery is certified.
 struct Certifying<'a> {
-    connection: &'a Connection,
-    ledger: &'a Ledger,
+    view: View<'a>,
     id: IncidentId,
 }
 
@@ -108,16 +106,16 @@ impl Certifying<'_> {
         signer: &SigningKey,
         now: Timestamp,
     ) -> Result<Recovery, StoreError> {
-        let state = self.ledger.state();
+        let state = self.view.state();
         let incident = known(state, self.id)?;
         let applied = incident.applied.ok_or(RecoveryError::NotApplied(self.id))?;
-        let plan = recorded_plan(self.connection, self.ledger, self.id, applied.record)?;
+        let plan = recorded_plan(self.view, self.id, applied.record)?;
         let report = self.report(incident)?;
         let residue = report.as_ref().map(|report| residue(&report.at_rest)).unwrap_or_default();
         let mut rows = Vec::with_capacity(plan.entries.len());
         let mut residual = Residual::default();
         for planned in &plan.entries {
-            let record = read_record(self.connection, self.ledger, planned.entry)?;
+            let record = self.view.record(planned.entry)?;
             let adapters = adapters_of(&record);
             let left = self.left_to_do(planned, &residue).or_else(|| {
                 let is_evicted = planned.action == RecoveryAction::Evict;
@@ -134,7 +132,7 @@ impl Certifying<'_> {
             rows.push(row);
         }
         for effect in &plan.irreversible {
-            let record = read_record(self.connection, self.ledger, effect.entry)?;
+            let record = self.view.record(effect.entry)?;
             residual.effects.push(effect_row(&effect.tool, &record));
         }
         let store = state.store().ok_or(Tampering::LogKey)?;
@@ -161,16 +159,16 @@ impl Certifying<'_> {
 
     fn report(&self, incident: &IncidentState) -> Result<Option<ProbeReport>, StoreError> {
         let Some(probed) = incident.probed else { return Ok(None) };
-        let record = read_record(self.connection, self.ledger, probed)?;
+        let record = self.view.record(probed)?;
         let content = arrival(&record).ok_or(StoreError::NoContent(probed))?;
-        let bytes = readable(self.connection, self.ledger, content)?.unwrap_or_default();
+        let bytes = self.view.any_content(content)?.unwrap_or_default();
         let report = serde_json::from_slice(&bytes);
         report.map(Some).map_err(|cause| unreadable("probe report", self.id, &cause))
     }
 
     /// Why what was planned for an entry is not done, if it is not.
     fn left_to_do(&self, planned: &PlannedEntry, residue: &[Seq]) -> Option<&'static str> {
-        let state = self.ledger.state();
+        let state = self.view.state();
         let mark = state.standing(planned.entry).and_then(|standing| standing.mark_of(self.id));
         match (planned.action, mark) {
             (RecoveryAction::None, _) => None,
@@ -187,7 +185,7 @@ impl Certifying<'_> {
     }
 
     fn audit(&self, incident: &IncidentState, signer: &SigningKey) -> Result<Audit, StoreError> {
-        let (state, leaves, size) = (self.ledger.state(), self.ledger.leaves(), self.ledger.len());
+        let (state, leaves, size) = (self.view.state(), self.view.leaves(), self.view.len());
         let opened = incident.opened.0;
         let unsigned = || RecoveryError::NoCheckpoint(self.id);
         let steps = [
@@ -220,9 +218,9 @@ impl Certifying<'_> {
     /// state again: the records are the same.
     fn signed(&self, size: u64, signer: &SigningKey) -> Result<SignedCheckpoint, StoreError> {
         let unsigned = || StoreError::from(RecoveryError::NoCheckpoint(self.id));
-        let state = self.ledger.state();
+        let state = self.view.state();
         let log_key = state.log_key().cloned().ok_or_else(unsigned)?;
-        let root = self.ledger.root_at(size).ok_or_else(unsigned)?;
+        let root = self.view.root_at(size).ok_or_else(unsigned)?;
         let origin = origin(state.store().ok_or_else(unsigned)?);
         let note = Checkpoint { origin, size, root }.sign(signer, &key_name());
         Ok(SignedCheckpoint { log_key, note })
@@ -231,7 +229,7 @@ impl Certifying<'_> {
     fn breaks(&self, breaks: &[Seq]) -> Result<Vec<LedgerBreak>, StoreError> {
         let mut found = Vec::new();
         for seq in breaks {
-            let record = read_record(self.connection, self.ledger, *seq)?;
+            let record = self.view.record(*seq)?;
             if let Request::AdoptLedger { reason, head_size } = record.request {
                 found.push(LedgerBreak { at_ms: record.at, head_size, reason, seq: *seq });
             }

@@ -12,11 +12,10 @@ use custody_planner::{
     Closure, EntryEffect, IncidentClosure, ItemChange, ItemHistory, OutsideEffect, Plan, PlanBasis,
     PlanFacts, RiskConfig, SparedEntries, Sparing, WaitingProposal, plan_recovery,
 };
-use rusqlite::Connection;
 
 use super::RecoveryError;
-use super::search::{arrival, readable};
-use crate::store::{Ledger, Store, StoreError, content_of, read_record};
+use super::search::arrival;
+use crate::store::{Store, StoreError, View, content_of};
 
 /// How a plan is made.
 #[derive(Debug, Clone, Default)]
@@ -33,27 +32,26 @@ impl Store {
     /// # Errors
     /// [`RecoveryError::UnknownIncident`], or when the store cannot be read.
     pub fn plan(&self, incident: IncidentId, settings: &Settings) -> Result<Plan, StoreError> {
-        self.read(|connection, ledger| plan(connection, ledger, incident, settings))
+        self.look(|view| plan(view, incident, settings))
     }
 }
 
 /// The same, on a moment that is being looked at.
 pub(super) fn plan(
-    connection: &Connection,
-    ledger: &Ledger,
+    view: View<'_>,
     incident: IncidentId,
     settings: &Settings,
 ) -> Result<Plan, StoreError> {
-    let state = ledger.state();
+    let state = view.state();
     let known = known(state, incident)?;
-    let graph = ledger.graph()?;
+    let graph = view.graph()?;
     let traced = IncidentClosure::trace(&graph, &known.findings).map_err(RecoveryError::from)?;
-    let gathering = Gathering { connection, ledger, incident: &traced };
+    let gathering = Gathering { view, incident: &traced };
     let (spared, effects) = gathering.members()?;
     let histories = histories(state, traced.closure());
     let waiting = waiting(state);
     let facts = PlanFacts {
-        basis: PlanBasis { size: ledger.len(), root: Digest(ledger.root()) },
+        basis: PlanBasis { size: view.len(), root: Digest(view.root()) },
         contained: known.contained,
         effects: &effects,
         histories: &histories,
@@ -69,8 +67,7 @@ pub(super) fn known(state: &State, id: IncidentId) -> Result<&IncidentState, Sto
 }
 
 struct Gathering<'a> {
-    connection: &'a Connection,
-    ledger: &'a Ledger,
+    view: View<'a>,
     incident: &'a IncidentClosure<'a>,
 }
 
@@ -81,7 +78,7 @@ impl Gathering<'_> {
         self.show_trusted(&mut sparing)?;
         let mut effects = Vec::new();
         for member in self.incident.closure().members() {
-            let record = read_record(self.connection, self.ledger, member.entry)?;
+            let record = self.view.record(member.entry)?;
             effects.extend(effect(&record));
             self.judge(&mut sparing, &record)?;
         }
@@ -90,14 +87,14 @@ impl Gathering<'_> {
 
     /// Shows every text that may vouch for a member.
     fn show_trusted(&self, sparing: &mut Sparing<'_, '_>) -> Result<(), StoreError> {
-        let state = self.ledger.state();
+        let state = self.view.state();
         for seq in (0..sparing.until().0).map(Seq) {
             let Some(label) = state.label(seq).filter(|label| label.is_good()) else { continue };
             // What an earlier incident took out vouches for nothing.
             if self.incident.closure().contains(seq) || state.is_out(seq) {
                 continue;
             }
-            let record = read_record(self.connection, self.ledger, seq)?;
+            let record = self.view.record(seq)?;
             if let Some(content) = arrival(&record)
                 && let Some(text) = self.text(content)?
             {
@@ -126,7 +123,7 @@ impl Gathering<'_> {
         &self,
         content: custody_kernel::memory::item::ContentRef,
     ) -> Result<Option<String>, StoreError> {
-        let bytes = readable(self.connection, self.ledger, content)?;
+        let bytes = self.view.any_content(content)?;
         Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
     }
 }

@@ -8,11 +8,10 @@ use custody_kernel::namespace::Tenant;
 use custody_kernel::score::Score;
 use custody_log::{Digest, Seq};
 use custody_models::Embedder;
-use rusqlite::Connection;
 
 use super::RecoveryError;
-use super::search::{arrival, readable};
-use crate::store::{Ledger, Store, StoreError, read_record};
+use super::search::arrival;
+use crate::store::{Store, StoreError, View};
 
 /// How many texts are embedded at once.
 const BATCH: usize = 64;
@@ -57,11 +56,11 @@ impl Store {
         vectors: Vectors<'_>,
         mut progress: impl FnMut(u64, u64),
     ) -> Result<(), StoreError> {
-        let missing = self.read(|connection, ledger| missing(connection, ledger, vectors.model))?;
+        let missing = self.look(|view| view.without_vector(vectors.model))?;
         let total = missing.len() as u64;
         let mut done = 0;
         for batch in missing.chunks(BATCH) {
-            let texts = self.read(|connection, ledger| texts(connection, ledger, batch))?;
+            let texts = self.look(|view| texts(view, batch))?;
             let said: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
             let made = vectors.embedder.embed(&said).map_err(failed)?;
             let rows: Vec<(Seq, Vec<u8>)> =
@@ -79,7 +78,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub(super) fn vectors_missing(&self, model: Digest) -> Result<u64, StoreError> {
-        self.read(|connection, ledger| Ok(missing(connection, ledger, model)?.len() as u64))
+        self.look(|view| Ok(view.without_vector(model)?.len() as u64))
     }
 
     /// The texts of `tenant` that anybody there can retrieve and that are at least as near to `text` as `least`.
@@ -95,11 +94,11 @@ impl Store {
         least: f64,
     ) -> Result<Neighbours, StoreError> {
         let sought = embed(vectors, text)?;
-        self.read(|connection, ledger| {
-            let state = ledger.state();
+        self.look(|view| {
+            let state = view.state();
             let is_theirs =
                 |entry: Seq| state.tenant_of(entry) == Some(tenant) && !state.is_out(entry);
-            scan(connection, ledger, vectors.model, &sought, least, is_theirs)
+            scan(view, vectors.model, &sought, least, is_theirs)
         })
     }
 
@@ -111,9 +110,9 @@ impl Store {
         least: f64,
     ) -> Result<Neighbours, StoreError> {
         let sought = embed(vectors, text)?;
-        self.read(|connection, ledger| {
-            let is_text = |entry: Seq| !ledger.state().is_of_recovery(entry);
-            scan(connection, ledger, vectors.model, &sought, least, is_text)
+        self.look(|view| {
+            let is_text = |entry: Seq| !view.state().is_of_recovery(entry);
+            scan(view, vectors.model, &sought, least, is_text)
         })
     }
 }
@@ -127,37 +126,12 @@ pub(super) fn failed(cause: custody_models::ModelError) -> StoreError {
     RecoveryError::Similarity(Box::new(cause)).into()
 }
 
-/// The arrivals of texts that have no vector of this model.
-fn missing(
-    connection: &Connection,
-    ledger: &Ledger,
-    model: Digest,
-) -> Result<Vec<Seq>, StoreError> {
-    let mut select = connection.prepare_cached(
-        "SELECT arrival FROM contents WHERE arrival NOT IN \
-         (SELECT arrival FROM vectors WHERE model = ?1) ORDER BY arrival",
-    )?;
-    let rows = select.query_map([model.0], |row| row.get::<_, i64>(0))?;
-    let mut found = Vec::new();
-    for row in rows {
-        let seq = Seq(u64::try_from(row?).unwrap_or(u64::MAX));
-        if seq.0 < ledger.len() && !ledger.state().is_of_recovery(seq) {
-            found.push(seq);
-        }
-    }
-    Ok(found)
-}
-
-fn texts(
-    connection: &Connection,
-    ledger: &Ledger,
-    entries: &[Seq],
-) -> Result<Vec<(Seq, String)>, StoreError> {
+fn texts(view: View<'_>, entries: &[Seq]) -> Result<Vec<(Seq, String)>, StoreError> {
     let mut found = Vec::new();
     for entry in entries {
-        let record = read_record(connection, ledger, *entry)?;
+        let record = view.record(*entry)?;
         let Some(content) = arrival(&record) else { continue };
-        if let Some(bytes) = readable(connection, ledger, content)? {
+        if let Some(bytes) = view.any_content(content)? {
             found.push((*entry, String::from_utf8_lossy(&bytes).into_owned()));
         }
     }
@@ -165,31 +139,22 @@ fn texts(
 }
 
 pub(super) fn scan(
-    connection: &Connection,
-    ledger: &Ledger,
+    view: View<'_>,
     model: Digest,
     sought: &[f32],
     least: f64,
     is_searched: impl Fn(Seq) -> bool,
 ) -> Result<Neighbours, StoreError> {
-    let mut select =
-        connection.prepare_cached("SELECT arrival, vector FROM vectors WHERE model = ?1")?;
-    let mut rows = select.query([model.0])?;
     let mut neighbours = Neighbours::default();
-    while let Some(row) = rows.next()? {
-        let entry = Seq(u64::try_from(row.get::<_, i64>(0)?).unwrap_or(u64::MAX));
-        if entry.0 >= ledger.len() || !is_searched(entry) {
-            continue;
-        }
-        let vector: Vec<u8> = row.get(1)?;
-        let cosine = cosine(sought, &vector);
-        if cosine >= least {
+    view.each_vector(model, |entry, vector| {
+        let cosine = cosine(sought, vector);
+        if cosine >= least && is_searched(entry) {
             let similarity = Score::at_most_one(cosine.max(0.0));
             neighbours.found.push(Neighbour { entry, similarity });
         }
-    }
+    })?;
     neighbours.found.sort_by_key(|near| (std::cmp::Reverse(near.similarity), near.entry));
-    let without = missing(connection, ledger, model)?;
+    let without = view.without_vector(model)?;
     neighbours.not_searched =
         without.into_iter().filter(|entry| is_searched(*entry)).count() as u64;
     Ok(neighbours)

@@ -8,14 +8,11 @@ use custody_kernel::record::{Answer, By, ObservationKind, Record, Request};
 use custody_log::Seq;
 use memchr::memmem;
 use regex_automata::meta::Regex;
-use rusqlite::Connection;
 
 use super::RecoveryError;
 use super::indicator::{Indicator, Origin};
 use super::neighbours::{SIMILAR, Vectors};
-use crate::store::{
-    Ledger, Store, StoreError, any_content, content_of, index, read_position, read_record,
-};
+use crate::store::{Store, StoreError, View, content_of};
 
 /// The largest automaton that a pattern may need, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 << 20;
@@ -71,8 +68,8 @@ impl Store {
 
     /// Everything but what is only similar.
     fn find_stated(&self, indicators: &[Indicator]) -> Result<Found, StoreError> {
-        self.read(|connection, ledger| {
-            let record = Searched { connection, ledger };
+        self.look(|view| {
+            let record = Searched { view };
             let mut found = Found::default();
             for (number, indicator) in (0_u32..).zip(indicators) {
                 let before = found.findings.len();
@@ -114,8 +111,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be written.
     pub fn index_texts(&self, mut progress: impl FnMut(u64)) -> Result<(), StoreError> {
-        let is_behind =
-            self.read(|connection, ledger| index::is_behind(connection, ledger.state()))?;
+        let is_behind = self.look(|view| view.is_index_behind())?;
         if !is_behind {
             return Ok(());
         }
@@ -132,8 +128,7 @@ impl Store {
 
 /// One moment of a store that is searched.
 struct Searched<'a> {
-    connection: &'a Connection,
-    ledger: &'a Ledger,
+    view: View<'a>,
 }
 
 impl Searched<'_> {
@@ -147,16 +142,16 @@ impl Searched<'_> {
         let found = |by| move |entry| Finding { entry, indicator: number, by };
         match indicator {
             Indicator::Entry(id) => {
-                let seq = read_position(self.connection, self.ledger, *id)?;
+                let seq = self.view.position(*id)?;
                 findings.push(found(Evidence::Id)(seq));
             }
             Indicator::Position(seq) => {
-                read_record(self.connection, self.ledger, *seq)?;
+                self.view.record(*seq)?;
                 findings.push(found(Evidence::Id)(*seq));
             }
             Indicator::Hash(hash) => {
-                let entries = index::with_hash(self.connection, *hash)?;
-                let adapter = self.ledger.state().adapter(*hash);
+                let entries = self.view.indexed_with_hash(*hash)?;
+                let adapter = self.view.state().adapter(*hash);
                 let loads = adapter.map(|adapter| adapter.brought_by.clone()).unwrap_or_default();
                 findings.extend(loads.into_iter().map(found(Evidence::Hash)));
                 findings.extend(entries.into_iter().map(found(Evidence::Hash)));
@@ -182,14 +177,14 @@ impl Searched<'_> {
 
     /// The arrivals whose content holds `text`, in any case of letters.
     fn containing(&self, text: &str) -> Result<Vec<Seq>, StoreError> {
-        let Some(candidates) = index::may_contain(self.connection, text)? else {
+        let Some(candidates) = self.view.may_contain(text)? else {
             return Ok(Vec::new());
         };
         let wanted = text.to_lowercase();
         let finder = memmem::Finder::new(&wanted);
         let mut found = Vec::new();
         for seq in candidates {
-            let record = read_record(self.connection, self.ledger, seq)?;
+            let record = self.view.record(seq)?;
             let Some(bytes) = self.arrived(&record)? else { continue };
             if finder.find(String::from_utf8_lossy(&bytes).to_lowercase().as_bytes()).is_some() {
                 found.push(seq);
@@ -216,8 +211,8 @@ impl Searched<'_> {
         mut wanted: impl FnMut(&Record) -> Result<bool, StoreError>,
     ) -> Result<Vec<Seq>, StoreError> {
         let mut found = Vec::new();
-        for seq in (0..self.ledger.len()).map(Seq) {
-            let record = read_record(self.connection, self.ledger, seq)?;
+        for seq in (0..self.view.len()).map(Seq) {
+            let record = self.view.record(seq)?;
             if !matches!(record.request, Request::Recover(_)) && wanted(&record)? {
                 found.push(seq);
             }
@@ -229,7 +224,7 @@ impl Searched<'_> {
     fn arrived(&self, record: &Record) -> Result<Option<Vec<u8>>, StoreError> {
         match arrival(record) {
             None => Ok(None),
-            Some(content) => readable(self.connection, self.ledger, content),
+            Some(content) => self.view.any_content(content),
         }
     }
 }
@@ -238,18 +233,6 @@ impl Searched<'_> {
 pub(super) fn arrival(record: &Record) -> Option<ContentRef> {
     let is_kept = !matches!(record.answer, Answer::Refused(_));
     content_of(record).filter(|content| is_kept && content.arrival == record.seq)
-}
-
-/// A content, in quarantine or not; `None` if it is destroyed.
-pub(super) fn readable(
-    connection: &Connection,
-    ledger: &Ledger,
-    content: ContentRef,
-) -> Result<Option<Vec<u8>>, StoreError> {
-    match any_content(connection, ledger.state(), content) {
-        Err(StoreError::Purged(_)) => Ok(None),
-        read => read.map(Some),
-    }
 }
 
 /// Whether an entry came from there. What governs the store itself came from nowhere.

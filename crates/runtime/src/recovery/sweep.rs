@@ -5,12 +5,10 @@
 //! page may have left a copy in the free space of the first. So the files are searched, and if anything is found the
 //! whole database is written anew.
 
-use rusqlite::{Connection, OpenFlags};
-
 use super::RecoveryError;
 use super::act::Destroyed;
 use super::at_rest::AtRest;
-use crate::store::{Store, StoreError, connect, index};
+use crate::store::{Store, StoreError};
 
 impl Store {
     /// Sees to it that what was destroyed is not on the disk any more, and says what is left of it. May be run again;
@@ -21,26 +19,16 @@ impl Store {
     /// # Errors
     /// [`RecoveryError::StillRead`] while somebody reads a moment before it.
     pub fn sweep(&self, destroyed: &[Destroyed]) -> Result<AtRest, StoreError> {
-        let connection = connect(self.path(), OpenFlags::empty())?;
-        cut_off(&connection)?;
-        index::compact(&connection)?;
-        cut_off(&connection)?;
+        still_read_unless(self.compact()?)?;
         let found = self.search_at_rest(destroyed)?;
         if !destroyed.is_empty() && found.residue.is_empty() {
             return Ok(found);
         }
-        connection.execute("VACUUM", [])?;
-        cut_off(&connection)?;
+        still_read_unless(self.rewrite()?)?;
         self.search_at_rest(destroyed)
     }
 }
 
-/// Writes the write-ahead log back and cuts it off.
-fn cut_off(connection: &Connection) -> Result<(), StoreError> {
-    let busy: i64 =
-        connection.pragma_update_and_check(None, "wal_checkpoint", "TRUNCATE", |row| row.get(0))?;
-    if busy != 0 {
-        return Err(RecoveryError::StillRead.into());
-    }
-    Ok(())
+fn still_read_unless(is_done: bool) -> Result<(), StoreError> {
+    if is_done { Ok(()) } else { Err(RecoveryError::StillRead.into()) }
 }

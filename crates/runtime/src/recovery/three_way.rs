@@ -9,11 +9,9 @@ use custody_kernel::namespace::Namespace;
 use custody_kernel::state::State;
 use custody_log::Seq;
 use custody_planner::{Plan, Rollback, RollbackTarget};
-use rusqlite::Connection;
 use serde::Serialize;
 
-use super::search::readable;
-use crate::store::{Ledger, Store, StoreError};
+use crate::store::{Store, StoreError, View};
 
 /// One item, seen three ways.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -68,8 +66,8 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn three_ways(&self, plan: &Plan) -> Result<Vec<ThreeWay>, StoreError> {
-        self.read(|connection, ledger| {
-            let looking = Looking { connection, ledger };
+        self.look(|view| {
+            let looking = Looking { view };
             let later = plan.rollbacks.iter().filter(|rollback| rollback.has_later_clean_writes);
             let seen = later.map(|rollback| looking.three_way(rollback));
             Ok(seen.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
@@ -78,8 +76,7 @@ impl Store {
 }
 
 struct Looking<'a> {
-    connection: &'a Connection,
-    ledger: &'a Ledger,
+    view: View<'a>,
 }
 
 impl Looking<'_> {
@@ -92,7 +89,7 @@ impl Looking<'_> {
             return Ok(None);
         };
         let first = out.first().copied().unwrap_or(after);
-        let changes = changes(self.ledger.state(), namespace, key);
+        let changes = changes(self.view.state(), namespace, key);
         let before = changes.iter().rev().find(|(entry, _)| *entry < first);
         let side = |entry: Seq| {
             let change = changes.iter().find(|(made, _)| *made == entry);
@@ -107,7 +104,7 @@ impl Looking<'_> {
     }
 
     fn side(&self, entry: Seq, content: Option<ContentRef>) -> Result<Side, StoreError> {
-        let bytes = content.map(|content| readable(self.connection, self.ledger, content));
+        let bytes = content.map(|content| self.view.any_content(content));
         let text = bytes.transpose()?.flatten().and_then(|bytes| String::from_utf8(bytes).ok());
         Ok(Side { entry, text })
     }

@@ -1,19 +1,20 @@
 //! The record on disk: one SQLite file whose log of records is the truth, and a signed head elsewhere.
 //!
 //! In reading order: `transaction` (load, decide, commit, audit in one step), `writer` (group commit),
-//! `open` (verification), `ledger` (what is held in memory), `view` and `read` (looking), `recount` (what is
-//! still true of a certificate), `head`, `schema`.
+//! `open` (verification), `ledger` (what is held in memory), `look`, `view` and `read` (looking), `head`, `schema`.
 
+mod compact;
 mod error;
 mod export;
 mod head;
-pub(crate) mod index;
+mod index;
 mod ledger;
+mod look;
 mod open;
 mod read;
-mod recount;
 mod schema;
 mod transaction;
+mod vectors;
 mod verify;
 mod view;
 mod writer;
@@ -41,13 +42,10 @@ pub use error::{StoreError, Tampering};
 pub use export::SignedCheckpoint;
 pub(crate) use head::sync_folder;
 pub(crate) use ledger::Ledger;
-pub(crate) use read::{
-    any_content, content as read_content, position as read_position, record as read_record,
-};
-pub use recount::{Found, Recount};
 pub use transaction::{Content, MAX_CONTENT_BYTES, Receipt, Transaction};
 pub use verify::VerifyReport;
 pub use verify::content_of;
+pub(crate) use view::View;
 pub use writer::Ticket;
 
 /// Where a store and its keys are.
@@ -355,7 +353,7 @@ fn signer_of(keys: &KeyFolder, ledger: &Ledger) -> Result<SigningKey, StoreError
     Ok(signer)
 }
 
-pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     if flags.contains(OpenFlags::SQLITE_OPEN_CREATE) {
         create_private(path).map_err(|cause| StoreError::File {
             doing: "create",

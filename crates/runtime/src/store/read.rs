@@ -11,7 +11,7 @@ use super::transaction::sql;
 use super::{StoreError, Tampering};
 
 /// A record, compared with the leaf that was signed.
-pub(crate) fn record(
+pub(super) fn record(
     connection: &Connection,
     ledger: &Ledger,
     seq: Seq,
@@ -49,7 +49,7 @@ pub(super) fn scan(
 }
 
 /// A content that can be retrieved, compared with its commitment.
-pub(crate) fn content(
+pub(super) fn content(
     connection: &Connection,
     state: &State,
     content: ContentRef,
@@ -61,7 +61,7 @@ pub(crate) fn content(
 }
 
 /// The same, whether it is in quarantine or not. For labelling and for recovery itself.
-pub(crate) fn any_content(
+pub(super) fn any_content(
     connection: &Connection,
     state: &State,
     content: ContentRef,
@@ -84,7 +84,7 @@ pub(crate) fn any_content(
 
 /// The position of an entry. Which ids there are is known from the records, so that a deleted index row
 /// shows instead of hiding an entry, and an id that nobody has costs no search.
-pub(crate) fn position(
+pub(super) fn position(
     connection: &Connection,
     ledger: &Ledger,
     id: EntryId,
@@ -126,4 +126,21 @@ pub(super) fn children(
         return Err(lies().into());
     }
     Ok(children)
+}
+
+/// Shows the bytes of every row that is kept to `look`: contents, and records.
+pub(super) fn each_kept(
+    connection: &Connection,
+    mut look: impl FnMut(&[u8]),
+) -> Result<(), StoreError> {
+    for query in ["SELECT bytes FROM contents", "SELECT record FROM log"] {
+        let mut select = connection.prepare(query)?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Ok(bytes) = row.get_ref(0)?.as_blob() {
+                look(bytes);
+            }
+        }
+    }
+    Ok(())
 }

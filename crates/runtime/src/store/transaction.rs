@@ -14,7 +14,7 @@ use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
 use super::ledger::Ledger;
-use super::{StoreError, Tampering, index, read};
+use super::{StoreError, Tampering, View, index, read};
 use crate::clock::{Clock, random};
 
 /// The longest text that is stored in one piece, in bytes.
@@ -204,9 +204,21 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// The record as recovery looks at it, and the database that it changes.
-    pub(crate) const fn parts(&self) -> (&Connection, &Ledger) {
-        (self.connection, self.ledger)
+    /// The store as it is within this step.
+    pub(crate) const fn view(&self) -> View<'_> {
+        View::new(self.connection, self.ledger)
+    }
+
+    /// Deletes the text that arrived with `entry`, and every row that was made from it.
+    pub(crate) fn destroy(&self, entry: Seq, text: &[u8]) -> Result<(), StoreError> {
+        // Recovery's own texts are in no index, and taking out what was never put in would damage it.
+        if !self.state().is_of_recovery(entry) {
+            index::forget(self.connection, entry, text)?;
+        }
+        self.connection
+            .prepare_cached("DELETE FROM contents WHERE arrival = ?1")?
+            .execute([sql(entry)])?;
+        Ok(())
     }
 
     /// Signs the checkpoint of this group, and all after it, with `signer`.

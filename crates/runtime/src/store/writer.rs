@@ -18,7 +18,7 @@ use rusqlite::Connection;
 use super::head::Head;
 use super::ledger::{Held, Ledger};
 use super::transaction::{Transaction, sql};
-use super::{Shared, StoreError, open, schema};
+use super::{Shared, StoreError, View, open, schema};
 use crate::watch;
 
 /// The most requests in one group.
@@ -198,7 +198,7 @@ impl Writer {
     /// whoever checks it next; the record is what counts.
     fn follow_files(&self, ledger: &Ledger, touched: &[(Namespace, Key)]) {
         for (namespace, key) in touched {
-            let followed = watch::follow(&self.connection, ledger.state(), namespace, key);
+            let followed = watch::follow(View::new(&self.connection, ledger), namespace, key);
             if let Err(error) = followed {
                 tracing::warn!(%namespace, %key, %error, "a watched file could not follow its item");
             }

@@ -10,7 +10,7 @@ use custody_certificate::{
 };
 use custody_log::{Digest, IncidentId};
 use custody_runtime::Store;
-use custody_runtime::store::{Found, Recount};
+use custody_runtime::recovery::recount::{Found, Recount};
 use serde_json::{Value, json};
 
 use super::checks::{Check, Ended};

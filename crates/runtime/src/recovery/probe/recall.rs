@@ -11,12 +11,11 @@ use custody_kernel::label::Label;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::state::{Mark, State};
 use custody_log::{IncidentId, Seq};
-use rusqlite::Connection;
 
 use super::pieces::{pieces, words};
 use crate::recovery::neighbours::{self, Vectors};
-use crate::recovery::search::{arrival, readable};
-use crate::store::{Ledger, Store, StoreError, index, read_record};
+use crate::recovery::search::arrival;
+use crate::store::{Store, StoreError, View};
 
 /// The most texts that an agent is shown, and how long one of them may be, in characters.
 const SHOWN: usize = 5;
@@ -65,8 +64,8 @@ impl Store {
         question: &str,
     ) -> Result<Vec<String>, StoreError> {
         let vector = sight.embed(question)?;
-        self.read(|connection, ledger| {
-            let looking = Looking { connection, ledger, sight };
+        self.look(|view| {
+            let looking = Looking { view, sight };
             let mut entries: Vec<Seq> = looking.by_words(question)?;
             let near = looking.by_vectors(vector.as_deref())?;
             entries.extend(near.iter().map(|(entry, _)| *entry));
@@ -93,11 +92,11 @@ impl Store {
         visit: &mut dyn FnMut(Recalled<'_>),
     ) -> Result<(), StoreError> {
         let vector = sight.embed(text)?;
-        self.read(|connection, ledger| {
-            let looking = Looking { connection, ledger, sight };
+        self.look(|view| {
+            let looking = Looking { view, sight };
             let mut found: BTreeMap<Seq, Option<f64>> = BTreeMap::new();
             for passage in longest_lines(text) {
-                let holding = index::may_contain(connection, passage)?.unwrap_or_default();
+                let holding = view.may_contain(passage)?.unwrap_or_default();
                 found.extend(holding.into_iter().map(|entry| (entry, None)));
             }
             found.extend(looking.by_words(text)?.into_iter().map(|entry| (entry, None)));
@@ -105,7 +104,7 @@ impl Store {
             found.extend(near.into_iter().map(|(entry, cosine)| (entry, Some(cosine))));
             for (entry, cosine) in found {
                 let Some(text) = looking.text(entry)? else { continue };
-                let is_known = entry < sight.first && vouches(ledger.state(), entry);
+                let is_known = entry < sight.first && vouches(view.state(), entry);
                 visit(Recalled { text: &text, cosine, is_known });
             }
             Ok(())
@@ -120,8 +119,7 @@ fn vouches(state: &State, entry: Seq) -> bool {
 
 /// One moment of a store.
 struct Looking<'a> {
-    connection: &'a Connection,
-    ledger: &'a Ledger,
+    view: View<'a>,
     sight: Sight<'a>,
 }
 
@@ -142,7 +140,7 @@ impl Sight<'_> {
 
 impl Looking<'_> {
     fn sees(&self, entry: Seq) -> bool {
-        self.sight.sees(self.ledger.state(), entry)
+        self.sight.sees(self.view.state(), entry)
     }
 
     /// The text that arrived with an entry, if anybody can get at it.
@@ -150,9 +148,9 @@ impl Looking<'_> {
         if !self.sees(entry) {
             return Ok(None);
         }
-        let record = read_record(self.connection, self.ledger, entry)?;
+        let record = self.view.record(entry)?;
         let Some(content) = arrival(&record) else { return Ok(None) };
-        let bytes = readable(self.connection, self.ledger, content)?;
+        let bytes = self.view.any_content(content)?;
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
@@ -160,7 +158,7 @@ impl Looking<'_> {
     fn by_words(&self, text: &str) -> Result<Vec<Seq>, StoreError> {
         let mut weights: BTreeMap<Seq, f64> = BTreeMap::new();
         for word in telling(text) {
-            let holding = index::may_contain_some(self.connection, &word, COMMON_FROM)?;
+            let holding = self.view.may_contain_some(&word, COMMON_FROM)?;
             if holding.len() >= COMMON_FROM {
                 continue;
             }
@@ -179,12 +177,11 @@ impl Looking<'_> {
         let (Some(vectors), Some(sought)) = (self.sight.vectors, sought) else {
             return Ok(Vec::new());
         };
-        let (connection, ledger) = (self.connection, self.ledger);
         let sees = |entry| self.sees(entry);
-        let near = neighbours::scan(connection, ledger, vectors.model, sought, NEAR, sees)?;
+        let near = neighbours::scan(self.view, vectors.model, sought, NEAR, sees)?;
         let mut taken: BTreeMap<Option<&Tenant>, usize> = BTreeMap::new();
         let mut is_among_first = |entry: Seq| {
-            let count = taken.entry(ledger.state().tenant_of(entry)).or_default();
+            let count = taken.entry(self.view.state().tenant_of(entry)).or_default();
             *count += 1;
             *count <= BY_VECTORS
         };
@@ -194,7 +191,7 @@ impl Looking<'_> {
 
     /// What the items of memory hold that changed last.
     fn in_memory(&self) -> Vec<Seq> {
-        let held = self.ledger.state().items().filter_map(|(_, _, item)| {
+        let held = self.view.state().items().filter_map(|(_, _, item)| {
             let newest = item.changes.iter().rev().find(|change| {
                 self.sees(change.entry)
                     && change.version.is_none_or(|version| self.sees(version.content.arrival))

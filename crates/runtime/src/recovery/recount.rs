@@ -18,13 +18,10 @@ use custody_planner::{
     Closure, Counting, EntryEffect, IncidentClosure, Sparing, WalkMode, count_reached,
 };
 use custody_policy::Policy;
-use rusqlite::Connection;
 
-use super::ledger::Ledger;
-use super::verify::content_of;
-use super::{Store, StoreError, Tampering, read};
+use super::certified::member_kind;
 use crate::adapters::{Became, adapters_of};
-use crate::recovery::certified::member_kind;
+use crate::store::{Store, StoreError, Tampering, View, content_of};
 
 /// What the store says of one claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,15 +74,14 @@ impl Store {
         let reached = |closure: &Option<Closure<'_>>| closure.as_ref().map_or(0, Closure::len);
         let reached_since = reached(&grown).saturating_sub(reached(&taken)) as u64;
         let policy = self.policy_at(verified.after().size)?;
-        self.read(|connection, ledger| {
-            let records = ledger.len();
+        self.look(|view| {
+            let records = view.len();
             let taken = taken.as_ref();
             let shares = shares(taken, mode);
-            let recounting =
-                Recounting { connection, ledger, verified, taken, incident, shares, policy };
+            let recounting = Recounting { view, verified, taken, incident, shares, policy };
             let is_carried = [verified.before(), verified.after()]
                 .into_iter()
-                .all(|log| ledger.root_at(log.size) == Some(log.root));
+                .all(|log| view.root_at(log.size) == Some(log.root));
             let judge = |claim: Claim<'a>| {
                 let is_told = is_carried || matches!(claim, Claim::Log(_));
                 let found =
@@ -168,8 +164,7 @@ fn shares(closure: Option<&Closure<'_>>, mode: WalkMode) -> Option<Vec<(Seq, Ppm
 
 /// One moment of a store, and what was found out about it before.
 struct Recounting<'s, 'g> {
-    connection: &'s Connection,
-    ledger: &'s Ledger,
+    view: View<'s>,
     verified: &'s Verified,
     /// The closure as it was when the plan was made.
     taken: Option<&'s Closure<'g>>,
@@ -207,8 +202,8 @@ impl Recounting<'_, '_> {
     }
 
     fn log(&self, size: u64, root: &Digest) -> Found {
-        match self.ledger.root_at(size) {
-            None => Found::Fails(format!("the store has only {} records", self.ledger.len())),
+        match self.view.root_at(size) {
+            None => Found::Fails(format!("the store has only {} records", self.view.len())),
             Some(found) if found != root.0 => {
                 Found::Fails(format!("they have the root {}", Digest(found)))
             }
@@ -218,7 +213,7 @@ impl Recounting<'_, '_> {
 
     fn included(&self, included: &IncludedRecord) -> Found {
         let at = usize::try_from(included.seq.0).ok();
-        let leaf = at.and_then(|at| self.ledger.leaves().get(at));
+        let leaf = at.and_then(|at| self.view.leaves().get(at));
         holds_if(leaf == Some(&included.leaf.0), || "another record stands there".into())
     }
 
@@ -235,14 +230,14 @@ impl Recounting<'_, '_> {
 
     fn only(&self, breaks: &[LedgerBreak]) -> Found {
         let size = self.verified.after().size;
-        let all = self.ledger.state().breaks().iter().filter(|seq| seq.0 < size);
+        let all = self.view.state().breaks().iter().filter(|seq| seq.0 < size);
         let missing =
             all.filter(|seq| !breaks.iter().any(|adoption| adoption.seq == **seq)).count();
         holds_if(missing == 0, || format!("{missing} more stand in the log"))
     }
 
     fn newest(&self, digest: Digest) -> Found {
-        let all = self.ledger.state().certificates();
+        let all = self.view.state().certificates();
         match all.iter().position(|known| *known == digest) {
             None => Found::CannotTell(UNRECORDED),
             Some(at) => {
@@ -301,7 +296,7 @@ impl Recounting<'_, '_> {
 
     /// Whether weights are where the certificate says.
     fn became(&self, weights: Digest, stated: Became) -> Found {
-        let found = Became::of(self.ledger.state(), weights);
+        let found = Became::of(self.view.state(), weights);
         holds_if(found == stated, || match found {
             Became::Kept => "no incident evicted it".into(),
             Became::Gone(loads) => format!("{loads} loads were unloaded and none is left"),
@@ -313,7 +308,7 @@ impl Recounting<'_, '_> {
     /// Whether the incident's mark on an entry is still there, or one that does more.
     fn marked(&self, entry: Seq, least: Mark) -> Found {
         let incident = self.verified.certificate().recovery.incident;
-        let standing = self.ledger.state().standing(entry);
+        let standing = self.view.state().standing(entry);
         let mark = standing.and_then(|standing| standing.mark_of(incident));
         holds_if(mark >= Some(least), || match mark {
             Some(_) => "it was restored".into(),
@@ -345,7 +340,7 @@ impl Recounting<'_, '_> {
     /// Whether the incident's evidence for an entry is as strong as its score says.
     fn contamination(&self, row: &MemberRisk) -> Found {
         let recovery = &self.verified.certificate().recovery;
-        let incident = self.ledger.state().incident(recovery.incident);
+        let incident = self.view.state().incident(recovery.incident);
         let Some(incident) = incident else {
             return Found::CannotTell(NO_EVIDENCE);
         };
@@ -391,17 +386,15 @@ impl Recounting<'_, '_> {
     }
 
     fn record(&self, seq: Seq) -> Result<Record, StoreError> {
-        read::record(self.connection, self.ledger, seq)
+        self.view.record(seq)
     }
 
     /// The text of a record, if it is kept and is text.
     fn text(&self, record: &Record) -> Result<Option<String>, StoreError> {
         let Some(content) = content_of(record) else { return Ok(None) };
-        match read::any_content(self.connection, self.ledger.state(), content) {
-            Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
-            Err(StoreError::Purged(_) | StoreError::Tampered(Tampering::MissingContent(_))) => {
-                Ok(None)
-            }
+        match self.view.any_content(content) {
+            Ok(bytes) => Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok())),
+            Err(StoreError::Tampered(Tampering::MissingContent(_))) => Ok(None),
             Err(error) => Err(error),
         }
     }

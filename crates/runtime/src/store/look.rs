@@ -1,0 +1,171 @@
+//! Looking at a store: the state, records, contents and histories, each checked before it is returned.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+use custody_kernel::key::Key;
+use custody_kernel::memory::item::ContentRef;
+use custody_kernel::namespace::Namespace;
+use custody_kernel::record::Record;
+use custody_kernel::state::State;
+use custody_log::{EntryId, Hash, Seq};
+use ed25519_dalek::SigningKey;
+use rusqlite::Connection;
+
+use super::ledger::Ledger;
+use super::verify::{self, VerifyReport};
+use super::{Store, StoreError, View, lock, open, read};
+
+impl Store {
+    /// Looks at the state, brought up to what other processes have written.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when the store was changed behind our back.
+    pub fn state<R>(&self, look: impl FnOnce(&State) -> R) -> Result<R, StoreError> {
+        self.read(|_, ledger| Ok(look(ledger.state())))
+    }
+
+    /// Whether `signer` is the log key that signs now.
+    pub(crate) fn is_signed_by(&self, signer: &SigningKey) -> Result<bool, StoreError> {
+        self.read(|_, ledger| Ok(ledger.is_signed_by(signer)))
+    }
+
+    /// The number of records and their root.
+    ///
+    /// # Errors
+    /// As [`Store::state`].
+    pub fn root(&self) -> Result<(u64, Hash), StoreError> {
+        self.read(|_, ledger| Ok((ledger.len(), ledger.root())))
+    }
+
+    /// One record, checked.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownEntry`], or [`StoreError::Tampered`].
+    pub fn record(&self, seq: Seq) -> Result<Record, StoreError> {
+        self.read(|connection, ledger| read::record(connection, ledger, seq))
+    }
+
+    /// The position of an entry, from its id.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownEntry`], or [`StoreError::Tampered`].
+    pub fn position(&self, id: EntryId) -> Result<Seq, StoreError> {
+        self.read(|connection, ledger| read::position(connection, ledger, id))
+    }
+
+    /// Looks at the bytes of the first `size` records, or of all if there are fewer, in order and each checked.
+    /// All are of one moment, and nobody else reads meanwhile: `look` is quick and asks the store for nothing.
+    pub(crate) fn scan(
+        &self,
+        size: u64,
+        look: impl FnMut(Seq, &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.read(|connection, ledger| read::scan(connection, ledger, size, look))
+    }
+
+    /// A content, checked against its commitment.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when it is missing or another.
+    pub fn content(&self, content: ContentRef) -> Result<Vec<u8>, StoreError> {
+        self.read(|connection, ledger| read::content(connection, ledger.state(), content))
+    }
+
+    /// The same; `None` when an incident took it out, into quarantine or for good.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when it is missing or not the one that was recorded.
+    pub fn retrieve(&self, content: ContentRef) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.content(content) {
+            Err(StoreError::Quarantined(_) | StoreError::Purged(_)) => Ok(None),
+            kept => kept.map(Some),
+        }
+    }
+
+    /// The entries made directly from `parent`.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when the index of edges does not agree with the records.
+    pub fn children(&self, parent: Seq) -> Result<Vec<Seq>, StoreError> {
+        self.read(|connection, ledger| read::children(connection, ledger, parent))
+    }
+
+    /// Every change of an item, the last first. Walks the chain that the changes themselves form.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when a record on the way is not the one that was signed.
+    pub fn history(&self, namespace: &Namespace, key: &Key) -> Result<Vec<Record>, StoreError> {
+        self.read(|connection, ledger| {
+            let mut next = ledger.state().item(namespace, key).and_then(|item| item.last_change);
+            let mut changes = Vec::new();
+            while let Some(seq) = next {
+                let change = read::record(connection, ledger, seq)?;
+                next = change.after;
+                changes.push(change);
+            }
+            Ok(changes)
+        })
+    }
+
+    /// Checks everything there is to check; see [`VerifyReport`].
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] with the first thing found wrong.
+    pub fn verify(&self) -> Result<VerifyReport, StoreError> {
+        self.read(verify::verify)
+    }
+
+    /// The present values of one namespace, by key, with their bytes checked.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when one of them is missing or another.
+    pub fn values(&self, namespace: &Namespace) -> Result<BTreeMap<Key, Vec<u8>>, StoreError> {
+        self.read(|connection, ledger| {
+            let mut values = BTreeMap::new();
+            for (key, item) in ledger.state().items_in(namespace) {
+                if let Some(version) = &item.current {
+                    values.insert(
+                        key.clone(),
+                        read::content(connection, ledger.state(), version.content)?,
+                    );
+                }
+            }
+            Ok(values)
+        })
+    }
+
+    /// Looks at one moment of the store, brought up to what other processes have written.
+    pub(crate) fn look<R>(
+        &self,
+        look: impl FnOnce(View<'_>) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        self.read(|connection, ledger| look(View::new(connection, ledger)))
+    }
+
+    /// The same, with the connection itself.
+    pub(super) fn read<R>(
+        &self,
+        look: impl FnOnce(&Connection, &Ledger) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        let mut reader = lock(&self.shared.reader);
+        let (connection, head) = &mut *reader;
+        self.shared.place.check()?;
+        {
+            let held = self.shared.ledger.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(ledger) = held.ledger() {
+                let slots = head.slots()?;
+                let snapshot = open::snapshot(connection)?;
+                if open::is_current(&snapshot, &slots, ledger)? {
+                    return look(&snapshot, ledger);
+                }
+            }
+        }
+        // Others wrote, or a commit failed. Looking happens under the same lock, so that however fast
+        // others write, one round is enough.
+        let mut held = self.shared.ledger.write().unwrap_or_else(PoisonError::into_inner);
+        let slots = head.slots()?;
+        let snapshot = open::snapshot(connection)?;
+        look(&snapshot, open::bring_up(&snapshot, Some(&slots), &mut held)?)
+    }
+}
