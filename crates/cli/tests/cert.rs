@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../runtime/tests/common/certified.rs"]
+#[path = "../../incident/tests/certified/mod.rs"]
 mod certified;
 mod common;
 #[path = "../../certificate/tests/certificate/fixture.rs"]
@@ -221,7 +221,7 @@ fn recovered_store(change: impl FnOnce(&mut Recovery)) -> Home {
     certified::poison(&store, &owner);
     let mut recovery = certified::recovery(&store, &owner, &owner_key);
     change(&mut recovery);
-    let file = owner_key.certify_recovery(&recovery).unwrap();
+    let file = certify(&recovery, owner_key.signing_key()).unwrap();
     fs::write(home.path().join("certificate.json"), file).unwrap();
     home
 }

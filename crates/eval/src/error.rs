@@ -16,6 +16,9 @@ pub enum EvalError {
     /// The store failed.
     #[error("the store under test failed")]
     Store(#[from] StoreError),
+    /// A step of an incident failed.
+    #[error("the incident under test failed")]
+    Incident(#[from] custody_incident::IncidentError),
     /// A file could not be used.
     #[error("could not use `{path}`")]
     File {

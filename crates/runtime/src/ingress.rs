@@ -226,7 +226,7 @@ fn split(length: usize, echoes: &[(Range<usize>, Seq)]) -> Vec<(Range<usize>, Op
 }
 
 /// `text` as it is compared: compatibility form, lower case, blanks folded, invisible characters gone.
-pub(crate) fn normalised(text: &str) -> NormalText {
+pub fn normalised(text: &str) -> NormalText {
     NormalText(Normalised::of(text).chars)
 }
 
@@ -237,10 +237,11 @@ pub(crate) fn fingerprints(text: &[u8]) -> impl Iterator<Item = (u64, usize)> {
 }
 
 /// Normalised characters.
-pub(crate) struct NormalText(Vec<char>);
+pub struct NormalText(Vec<char>);
 
 impl NormalText {
-    pub(crate) fn chars(&self) -> impl Iterator<Item = char> + '_ {
+    /// Its characters, in order.
+    pub fn chars(&self) -> impl Iterator<Item = char> + '_ {
         self.0.iter().copied()
     }
 }

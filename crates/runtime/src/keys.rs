@@ -13,7 +13,6 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use custody_certificate::{CertificateError, Recovery};
 use custody_kernel::principal::{Authority, Principal, challenge_bytes};
 use custody_log::{Digest, LogKey, StoreId};
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
@@ -67,12 +66,9 @@ impl HumanKey {
         Ok(Authority::by_signature(principal, &challenge, &signature)?)
     }
 
-    /// Signs the certificate of a recovery, as the store's owner. Returns the file.
-    ///
-    /// # Errors
-    /// When a reader would refuse it.
-    pub fn certify_recovery(&self, recovery: &Recovery) -> Result<Vec<u8>, CertificateError> {
-        custody_certificate::certify(recovery, &self.0)
+    /// The key itself, to sign what only its holder may: a certificate, as the store's owner.
+    pub const fn signing_key(&self) -> &SigningKey {
+        &self.0
     }
 
     /// Certifies a log key for one store, as its owner.
@@ -245,7 +241,11 @@ impl KeyFolder {
         }
     }
 
-    pub(crate) fn log_key(&self) -> Result<SigningKey, StoreError> {
+    /// The key that signs checkpoints.
+    ///
+    /// # Errors
+    /// [`StoreError::NoKeys`] when there is none, [`StoreError::Key`] when it cannot be read.
+    pub fn log_key(&self) -> Result<SigningKey, StoreError> {
         let path = self.log_key_path();
         if !path.exists() {
             return Err(StoreError::NoKeys(self.0.clone()));

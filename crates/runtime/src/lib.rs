@@ -4,23 +4,19 @@
 //! in one SQLite file with a signed head elsewhere; a [`Session`] is a context that grows under one
 //! credential.
 //!
-//! A [`tools::Gate`] stands before tool calls;
-//! [`recovery`] takes back out what got in anyway, and [`adapters`] are unloaded with it.
+//! A [`tools::Gate`] stands before tool calls.
 //!
 //! The trusted base beside the kernel: [`ingress`] (labelling at ingress), [`principals`] (principal
 //! authentication), `store/transaction.rs` (the decide-and-commit step of memory) and `tools/decide.rs` (the same
 //! of tool calls).
 
-pub mod adapters;
 pub mod advice;
 pub mod anomaly;
 pub mod clock;
 pub mod ingress;
 pub mod keys;
 pub mod principals;
-pub mod provenance;
 pub mod public_key;
-pub mod recovery;
 pub mod scratch;
 pub mod session;
 pub mod store;

@@ -15,8 +15,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("policy", &["log", "arguments", "kernel"]),
     ("models", &[]),
     ("detect", &["models"]),
-    ("runtime", &["log", "arguments", "certificate", "kernel", "planner", "policy", "models"]),
+    ("runtime", &["log", "arguments", "kernel", "planner", "policy"]),
     ("pipeline", &["log", "kernel", "models", "detect", "runtime"]),
+    (
+        "incident",
+        &["log", "arguments", "certificate", "kernel", "planner", "policy", "models", "runtime"],
+    ),
     ("gateway", &["log", "arguments", "kernel", "runtime"]),
     (
         "eval",
@@ -31,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "detect",
             "runtime",
             "pipeline",
+            "incident",
         ],
     ),
     (
@@ -46,6 +51,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "detect",
             "runtime",
             "pipeline",
+            "incident",
             "gateway",
             "eval",
         ],

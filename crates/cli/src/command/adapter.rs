@@ -6,6 +6,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
+use custody_incident::Incidents;
 use custody_kernel::adapter::{Change, Name};
 use custody_kernel::state::State;
 use custody_log::{Digest, EntryId, Seq};
@@ -174,8 +175,11 @@ fn load(context: &Context, args: Load) -> anyhow::Result<Outcome> {
     let made_from = made_from.collect::<Result<_, _>>()?;
     let owner = context.human(&store, args.who.name.as_deref())?;
     let done = format!("{} carries {name} ({})", args.host.host, short(weights));
-    let receipt =
-        store.adapt(&owner, &args.host.host, Change::Load { weights, name, made_from })?;
+    let receipt = Incidents::of(&store).adapt(
+        &owner,
+        &args.host.host,
+        Change::Load { weights, name, made_from },
+    )?;
     tell(context, &done, &receipt)
 }
 
@@ -183,7 +187,8 @@ fn unload(context: &Context, args: &Unload) -> anyhow::Result<Outcome> {
     let store = context.open()?;
     let weights = store.state(|state| known(state, &args.adapter))??;
     let owner = context.human(&store, args.who.name.as_deref())?;
-    let receipt = store.adapt(&owner, &args.host.host, Change::Unload { weights })?;
+    let receipt =
+        Incidents::of(&store).adapt(&owner, &args.host.host, Change::Unload { weights })?;
     let left = store.state(|state| {
         state.host(&args.host.host).map_or(0, |host| host.carried.loads_of(weights))
     })?;
@@ -206,7 +211,7 @@ fn fuse(context: &Context, args: &Fuse) -> anyhow::Result<Outcome> {
         anyhow::Ok(weights)
     })??;
     let owner = context.human(&store, args.who.name.as_deref())?;
-    let receipt = store.adapt(&owner, &args.host.host, Change::Fuse { weights })?;
+    let receipt = Incidents::of(&store).adapt(&owner, &args.host.host, Change::Fuse { weights })?;
     let base = store.state(|state| state.host(&args.host.host).and_then(|h| h.carried.base()))?;
     let base = base.map(short).unwrap_or_default();
     tell(context, &format!("{} carries the base {base}", args.host.host), &receipt)

@@ -3,16 +3,16 @@
 //! Source: RVU §5.8 changes one byte.
 
 use custody_certificate::Expectations;
+use custody_incident::adapters::{AdapterHost, Obliging};
+use custody_incident::certify::ProbeReport;
+use custody_incident::{Incidents, Indicator, Settings};
 use custody_kernel::adapter::{Change, Name};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_log::{Digest, Seq};
 use custody_runtime::Session;
-use custody_runtime::adapters::{AdapterHost, Obliging};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
-use custody_runtime::recovery::certify::ProbeReport;
-use custody_runtime::recovery::{Indicator, Settings};
 use custody_runtime::scratch::Scratch;
 use custody_runtime::store::SignedCheckpoint;
 
@@ -37,24 +37,29 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     adapters(&scratch, &host, planted.iter().map(|receipt| receipt.seq).collect())?;
     session.observe(Observation::completion("I have noted what is to be noted.")).wait()?;
     let indicators: Vec<Indicator> = vec![Indicator::Text(PLANTED.to_owned())];
-    let found = scratch.store.find(&indicators)?;
+    let found = Incidents::of(&scratch.store).find(&indicators)?;
     let before = found.findings.len() as u64;
     let (store, owner) = (&scratch.store, &scratch.owner);
-    let (id, _) = store.open_incident(owner, &indicators, found.findings)?;
-    let plan = store.plan(id, &Settings::default())?;
+    let (id, _) = Incidents::of(&store).open_incident(owner, &indicators, found.findings)?;
+    let plan = Incidents::of(&store).plan(id, &Settings::default())?;
     let digest = plan.digest().map_err(setup)?;
-    let applied = store.apply_plan(owner, id, digest, &Settings::default())?;
-    store.evict(owner, id, &mut [(host, &mut Obliging as &mut dyn AdapterHost)].into())?;
+    let applied = Incidents::of(&store).apply_plan(owner, id, digest, &Settings::default())?;
+    Incidents::of(&store).evict(
+        owner,
+        id,
+        &mut [(host, &mut Obliging as &mut dyn AdapterHost)].into(),
+    )?;
     let report = ProbeReport {
-        at_rest: store.sweep(&applied.destroyed)?,
-        membership: store.probe_retrieval(&applied.destroyed)?,
+        at_rest: Incidents::of(&store).sweep(&applied.destroyed)?,
+        membership: Incidents::of(&store).probe_retrieval(&applied.destroyed)?,
     };
-    store.record_probes(owner, id, &report)?;
-    let after = store.find(&indicators)?.findings.len() as u64;
-    let (file, seconds) = timed(|| store.certify(owner, &scratch.owner_key, id, "custody eval"));
+    Incidents::of(&store).record_probes(owner, id, &report)?;
+    let after = Incidents::of(&store).find(&indicators)?.findings.len() as u64;
+    let (file, seconds) =
+        timed(|| Incidents::of(&store).certify(owner, &scratch.owner_key, id, "custody eval"));
     let (file, _) = file?;
     let expected = Expectations { incident: Some(id), ..Expectations::default() };
-    let verified = store.verify_certificate(&file, expected)?;
+    let verified = Incidents::of(&store).verify_certificate(&file, expected)?;
     let attested = &verified.certificate().recovery.adapter_attestation;
     let (tried, refused) = corrupt(&scratch, &file, expected)?;
     let false_alarms = report.membership.probes.iter().filter(|probe| {
@@ -93,7 +98,7 @@ fn adapters(scratch: &Scratch, host: &Name, planted: Vec<Seq>) -> Result<(), Eva
         Change::Fuse { weights: vec![weights("merged")] },
     ];
     for change in changes {
-        scratch.store.adapt(&scratch.owner, host, change)?;
+        Incidents::of(&scratch.store).adapt(&scratch.owner, host, change)?;
     }
     Ok(())
 }
@@ -109,7 +114,7 @@ fn corrupt(
     expected: Expectations,
 ) -> Result<(u64, u64), EvalError> {
     let refuses = |bytes: &[u8], expected: Expectations| {
-        u64::from(scratch.store.verify_certificate(bytes, expected).is_err())
+        u64::from(Incidents::of(&scratch.store).verify_certificate(bytes, expected).is_err())
     };
     let (mut tried, mut refused) = (0, 0);
     let mut changed = file.to_vec();
@@ -134,8 +139,9 @@ fn corrupt(
     }
     let elsewhere = Scratch::new(Limits::UNLIMITED, Clock::manual(1_000))?;
     tried += 2;
-    refused +=
-        u64::from(elsewhere.store.verify_certificate(file, Expectations::default()).is_err());
+    refused += u64::from(
+        Incidents::of(&elsewhere.store).verify_certificate(file, Expectations::default()).is_err(),
+    );
     let SignedCheckpoint { note, .. } = elsewhere.store.checkpoint()?;
     let newer = Expectations { after: Some(Digest::of(note.as_bytes())), ..expected };
     refused += refuses(file, newer);

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use custody_incident::{IncidentError, Incidents, Settings};
 use custody_kernel::evidence::Finding;
 use custody_kernel::state::Standing;
 use custody_log::Seq;
 use custody_planner::{
     Closure, Graph, MAX_SCORED, RecoveryAction, RiskConfig, WalkMode, rvu_v2_scores,
 };
-use custody_runtime::StoreError;
-use custody_runtime::recovery::{RecoveryError, Settings};
 use custody_runtime::store::content_of;
 
 use super::history::History;
@@ -69,17 +68,17 @@ impl Judged {
 pub(super) fn custody(played: &Played, history: &History) -> Result<Judged, EvalError> {
     let (store, owner) = (&played.scratch.store, &played.scratch.owner);
     let indicators = played.indicators(history);
-    let (recovered, seconds) = timed(|| -> Result<_, StoreError> {
-        let found = store.find(&indicators)?;
-        let (id, _) = store.open_incident(owner, &indicators, found.findings)?;
-        store.contain(owner, id)?;
-        let plan = store.plan(id, &Settings::default())?;
+    let (recovered, seconds) = timed(|| -> Result<_, IncidentError> {
+        let found = Incidents::of(&store).find(&indicators)?;
+        let (id, _) = Incidents::of(&store).open_incident(owner, &indicators, found.findings)?;
+        Incidents::of(&store).contain(owner, id)?;
+        let plan = Incidents::of(&store).plan(id, &Settings::default())?;
         let digest = plan.digest().map_err(|cause| {
             let why = cause.to_string();
-            StoreError::from(RecoveryError::Unreadable { what: "plan", incident: id, why })
+            IncidentError::Unreadable { what: "plan", incident: id, why }
         })?;
-        let applied = store.apply_plan(owner, id, digest, &Settings::default())?;
-        let at_rest = store.sweep(&applied.destroyed)?;
+        let applied = Incidents::of(&store).apply_plan(owner, id, digest, &Settings::default())?;
+        let at_rest = Incidents::of(&store).sweep(&applied.destroyed)?;
         Ok((applied, at_rest))
     });
     let (applied, at_rest) = recovered?;
@@ -117,7 +116,7 @@ fn done_to(played: &Played, seq: Seq) -> Result<RecoveryAction, EvalError> {
 
 /// The papers' first: everything within ten hops, in both directions, is purged.
 pub(super) fn rvu_v1(played: &Played, found: &[Finding]) -> Result<Judged, EvalError> {
-    let graph = played.scratch.store.graph()?;
+    let graph = Incidents::of(&played.scratch.store).graph()?;
     let (members, seconds) = timed(|| members(&graph, WalkMode::RvuV1, found));
     let members = members?;
     Ok(judged(
@@ -129,7 +128,7 @@ pub(super) fn rvu_v1(played: &Played, found: &[Finding]) -> Result<Judged, EvalE
 
 /// The papers' second: the same across adapters, scored, and done by tiers.
 pub(super) fn rvu_v2(played: &Played, found: &[Finding]) -> Result<Judged, EvalError> {
-    let graph = played.scratch.store.graph()?;
+    let graph = Incidents::of(&played.scratch.store).graph()?;
     let config = RiskConfig::default();
     let (actions, seconds) = timed(|| -> Result<_, EvalError> {
         let members = members(&graph, WalkMode::RvuV2, found)?;
@@ -155,8 +154,7 @@ pub(super) fn rollback_by_time(played: &Played, found: &[Finding]) -> Judged {
 
 fn members(graph: &Graph, mode: WalkMode, found: &[Finding]) -> Result<Vec<Seq>, EvalError> {
     let seeds: Vec<Seq> = found.iter().map(|finding| finding.entry).collect();
-    let closure = Closure::new(graph, mode, &seeds)
-        .map_err(|cause| StoreError::from(RecoveryError::from(cause)))?;
+    let closure = Closure::new(graph, mode, &seeds).map_err(IncidentError::from)?;
     Ok(closure.members().map(|member| member.entry).collect())
 }
 

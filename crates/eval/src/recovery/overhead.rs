@@ -4,10 +4,7 @@
 
 use std::sync::Arc;
 
-use super::probes::{self, Asked};
-use crate::error::EvalError;
-use crate::report::{Figure, Shows, Table, TableColumn, TableRow};
-use crate::stopwatch::timed;
+use custody_incident::{Incidents, Indicator, Settings};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_models::Embedder;
@@ -15,8 +12,12 @@ use custody_models::chat::ChatModel;
 use custody_runtime::Session;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
-use custody_runtime::recovery::{Indicator, Settings};
 use custody_runtime::scratch::Scratch;
+
+use super::probes::{self, Asked};
+use crate::error::EvalError;
+use crate::report::{Figure, Shows, Table, TableColumn, TableRow};
+use crate::stopwatch::timed;
 
 /// Opens a model; says why where that cannot be done.
 pub type Open<'a, M> = &'a dyn Fn() -> Result<Arc<M>, String>;
@@ -111,12 +112,13 @@ fn of_the_store() -> Result<(f64, f64, f64), EvalError> {
     });
     written?;
     let indicators = [Indicator::Text(BAD.to_owned())];
-    let found = store.find(&indicators)?.findings;
-    let (id, _) = store.open_incident(owner, &indicators, found)?;
-    let (plan, planned) = timed(|| store.plan(id, &Settings::default()));
+    let found = Incidents::of(&store).find(&indicators)?.findings;
+    let (id, _) = Incidents::of(&store).open_incident(owner, &indicators, found)?;
+    let (plan, planned) = timed(|| Incidents::of(&store).plan(id, &Settings::default()));
     let digest = plan?.digest().map_err(|cause| EvalError::Setup(cause.to_string()))?;
-    store.apply_plan(owner, id, digest, &Settings::default())?;
-    let (file, certified) = timed(|| store.certify(owner, &scratch.owner_key, id, "custody eval"));
+    Incidents::of(&store).apply_plan(owner, id, digest, &Settings::default())?;
+    let (file, certified) =
+        timed(|| Incidents::of(&store).certify(owner, &scratch.owner_key, id, "custody eval"));
     file?;
     Ok((write / f64::from(REPEATED), planned, certified))
 }

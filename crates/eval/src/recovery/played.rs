@@ -1,5 +1,6 @@
 //! A history on a real store: every entry goes through a session and is decided like any other.
 
+use custody_incident::Indicator;
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
@@ -9,7 +10,6 @@ use custody_log::{EntryId, Seq};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
-use custody_runtime::recovery::Indicator;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::session::Write;
 use custody_runtime::store::{Receipt, Ticket};

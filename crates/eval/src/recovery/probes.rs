@@ -9,6 +9,7 @@
 use std::ops::ControlFlow;
 
 use custody_certificate::{MembershipProbe, Probe, ProbeKind};
+use custody_incident::{Incidents, Indicator, Settings, Vectors, Ways};
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
@@ -19,7 +20,6 @@ use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Message, Reques
 use custody_runtime::Session;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
-use custody_runtime::recovery::{Indicator, Settings, Vectors, Ways};
 use custody_runtime::scratch::Scratch;
 use custody_runtime::session::Write;
 
@@ -259,22 +259,23 @@ fn recovered(
         session.write(Write::new(Scope::Shared, key(id)?, *text)).wait()?;
     }
     let (id, ways) = (open(&scratch)?, ways(model, embedder));
-    let plan = store.plan(id, &Settings::default())?;
+    let plan = Incidents::of(&store).plan(id, &Settings::default())?;
     let digest = plan.digest().map_err(|cause| EvalError::Setup(cause.to_string()))?;
-    let mut prepared = store.prepare_probes(&store.to_destroy(id, &plan)?, ways)?;
-    store.probe_before(id, &mut prepared, ways, &mut |_, _| ())?;
-    let applied = store.apply_plan(owner, id, digest, &Settings::default())?;
-    store.sweep(&applied.destroyed)?;
-    Ok(store.probe_after(&prepared, ways, &mut |_, _| ())?.membership)
+    let mut prepared = Incidents::of(&store)
+        .prepare_probes(&Incidents::of(&store).to_destroy(id, &plan)?, ways)?;
+    Incidents::of(&store).probe_before(id, &mut prepared, ways, &mut |_, _| ())?;
+    let applied = Incidents::of(&store).apply_plan(owner, id, digest, &Settings::default())?;
+    Incidents::of(&store).sweep(&applied.destroyed)?;
+    Ok(Incidents::of(&store).probe_after(&prepared, ways, &mut |_, _| ())?.membership)
 }
 
 fn open(scratch: &Scratch) -> Result<IncidentId, EvalError> {
     let (store, owner) = (&scratch.store, &scratch.owner);
     let indicators: Vec<Indicator> =
         PLANTED.iter().map(|planted| Indicator::Text(planted.text.to_owned())).collect();
-    let found = store.find(&indicators)?.findings;
-    let (id, _) = store.open_incident(owner, &indicators, found)?;
-    store.contain(owner, id)?;
+    let found = Incidents::of(&store).find(&indicators)?.findings;
+    let (id, _) = Incidents::of(&store).open_incident(owner, &indicators, found)?;
+    Incidents::of(&store).contain(owner, id)?;
     Ok(id)
 }
 
@@ -322,7 +323,8 @@ pub(super) fn embed_and_index(embedder: &dyn Embedder) -> Result<f64, EvalError>
     let session = Session::open(&scratch.store, &scratch.owner, None)?;
     session.observe(Observation::message(Channel::User, CLEAN.concat())).wait()?;
     let vectors = Vectors { embedder, model: Digest([1; 32]) };
-    let (indexed, seconds) = timed(|| scratch.store.index_vectors(vectors, |_, _| ()));
+    let (indexed, seconds) =
+        timed(|| Incidents::of(&scratch.store).index_vectors(vectors, |_, _| ()));
     indexed?;
     Ok(seconds)
 }

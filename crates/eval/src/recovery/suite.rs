@@ -1,5 +1,7 @@
 //! `custody eval recovery`: the figures, their tables and their picture.
 
+use custody_incident::Incidents;
+
 use super::agmi::{self, Agmi};
 use super::history::{History, Shape};
 use super::methods::{self, Counts, Judged};
@@ -139,7 +141,7 @@ fn of_history(name: &str, shape: &Shape) -> Result<Vec<Figure>, EvalError> {
     let history = History::draw(shape, SEED);
     // Marks stay in a store, so what changes one comes last.
     let played = Played::play(&history)?;
-    let found = played.scratch.store.find(&played.indicators(&history))?.findings;
+    let found = Incidents::of(&played.scratch.store).find(&played.indicators(&history))?.findings;
     let judged = [
         ("rvu_v2", methods::rvu_v2(&played, &found)?),
         ("rvu_v1", methods::rvu_v1(&played, &found)?),

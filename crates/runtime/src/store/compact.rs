@@ -7,7 +7,7 @@ use super::{Store, StoreError, connect, index};
 impl Store {
     /// Rewrites the full-text index and cuts the write-ahead log off. Returns whether that could be done: not while
     /// somebody reads an older moment. Linear in the index.
-    pub(crate) fn compact(&self) -> Result<bool, StoreError> {
+    pub fn compact(&self) -> Result<bool, StoreError> {
         let connection = connect(self.path(), OpenFlags::empty())?;
         if !truncate_log(&connection)? {
             return Ok(false);
@@ -18,7 +18,7 @@ impl Store {
 
     /// Writes the whole database anew. Returns whether that could be done, as [`Store::compact`] does. Linear in the
     /// store.
-    pub(crate) fn rewrite(&self) -> Result<bool, StoreError> {
+    pub fn rewrite(&self) -> Result<bool, StoreError> {
         let connection = connect(self.path(), OpenFlags::empty())?;
         connection.execute("VACUUM", [])?;
         truncate_log(&connection)

@@ -102,9 +102,6 @@ pub enum StoreError {
     /// The content is in quarantine.
     #[error("entry {0} is in quarantine; see `custody incident list`")]
     Quarantined(Seq),
-    /// A step of an incident cannot be taken.
-    #[error(transparent)]
-    Recovery(#[from] crate::recovery::RecoveryError),
     /// The record cannot be held as a graph.
     #[error(transparent)]
     Graph(#[from] custody_planner::GraphError),

@@ -16,8 +16,8 @@ use custody_log::{
 use custody_planner::{Graph, GraphBuilder};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 
+use super::graph::node_of;
 use super::{StoreError, Tampering};
-use crate::provenance::node_of;
 
 /// What this process holds of the log.
 #[derive(Debug)]

@@ -56,7 +56,7 @@ impl Store {
 
     /// Looks at the bytes of the first `size` records, or of all if there are fewer, in order and each checked.
     /// All are of one moment, and nobody else reads meanwhile: `look` is quick and asks the store for nothing.
-    pub(crate) fn scan(
+    pub fn scan(
         &self,
         size: u64,
         look: impl FnMut(Seq, &[u8]) -> Result<(), StoreError>,
@@ -136,11 +136,11 @@ impl Store {
     }
 
     /// Looks at one moment of the store, brought up to what other processes have written.
-    pub(crate) fn look<R>(
+    pub fn look<R, E: From<StoreError>>(
         &self,
-        look: impl FnOnce(View<'_>) -> Result<R, StoreError>,
-    ) -> Result<R, StoreError> {
-        self.read(|connection, ledger| look(View::new(connection, ledger)))
+        look: impl FnOnce(View<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.read(|connection, ledger| Ok(look(View::new(connection, ledger))))?
     }
 
     /// The same, with the connection itself.

@@ -6,6 +6,7 @@
 mod compact;
 mod error;
 mod export;
+mod graph;
 mod head;
 mod index;
 mod ledger;
@@ -40,12 +41,13 @@ use crate::keys::{HumanKey, KeyFolder, fresh_key};
 
 pub use error::{StoreError, Tampering};
 pub use export::SignedCheckpoint;
+pub use graph::node_of;
 pub(crate) use head::sync_folder;
 pub(crate) use ledger::Ledger;
 pub use transaction::{Content, MAX_CONTENT_BYTES, Receipt, Transaction};
 pub use verify::VerifyReport;
 pub use verify::content_of;
-pub(crate) use view::View;
+pub use view::View;
 pub use writer::Ticket;
 
 /// Where a store and its keys are.

@@ -182,13 +182,13 @@ impl Transaction<'_> {
     }
 
     /// Brings the indexes of texts up to the record, one step. Returns whether more is left to do.
-    pub(crate) fn index_texts(&mut self) -> Result<bool, StoreError> {
+    pub fn index_texts(&mut self) -> Result<bool, StoreError> {
         *self.indexed = true;
         index::go_on(self.connection, self.ledger.state())
     }
 
     /// Keeps vectors that `model` made. Those of texts that were destroyed meanwhile are dropped.
-    pub(crate) fn keep_vectors(
+    pub fn keep_vectors(
         &mut self,
         model: Digest,
         rows: &[(Seq, Vec<u8>)],
@@ -205,12 +205,12 @@ impl Transaction<'_> {
     }
 
     /// The store as it is within this step.
-    pub(crate) const fn view(&self) -> View<'_> {
+    pub const fn view(&self) -> View<'_> {
         View::new(self.connection, self.ledger)
     }
 
     /// Deletes the text that arrived with `entry`, and every row that was made from it.
-    pub(crate) fn destroy(&self, entry: Seq, text: &[u8]) -> Result<(), StoreError> {
+    pub fn destroy(&self, entry: Seq, text: &[u8]) -> Result<(), StoreError> {
         // Recovery's own texts are in no index, and taking out what was never put in would damage it.
         if !self.state().is_of_recovery(entry) {
             index::forget(self.connection, entry, text)?;

@@ -12,7 +12,7 @@ use super::{StoreError, index, read, vectors};
 
 /// A moment of a store. Every row is checked against the signed log before anybody sees it.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
+pub struct View<'a> {
     connection: &'a Connection,
     ledger: &'a Ledger,
 }
@@ -23,52 +23,52 @@ impl<'a> View<'a> {
     }
 
     /// The state that the records fold to.
-    pub(crate) const fn state(self) -> &'a State {
+    pub const fn state(self) -> &'a State {
         self.ledger.state()
     }
 
     /// The number of records.
-    pub(crate) const fn len(self) -> u64 {
+    pub const fn len(self) -> u64 {
         self.ledger.len()
     }
 
     /// The root over all records.
-    pub(crate) fn root(self) -> Hash {
+    pub fn root(self) -> Hash {
         self.ledger.root()
     }
 
     /// The root over the first `size` records; `None` where there are fewer.
-    pub(crate) fn root_at(self, size: u64) -> Option<Hash> {
+    pub fn root_at(self, size: u64) -> Option<Hash> {
         self.ledger.root_at(size)
     }
 
     /// The leaf hash of every record.
-    pub(crate) fn leaves(self) -> &'a [Hash] {
+    pub fn leaves(self) -> &'a [Hash] {
         self.ledger.leaves()
     }
 
     /// What was made from what.
-    pub(crate) fn graph(self) -> Result<Graph, StoreError> {
+    pub fn graph(self) -> Result<Graph, StoreError> {
         self.ledger.graph()
     }
 
     /// One record.
-    pub(crate) fn record(self, seq: Seq) -> Result<Record, StoreError> {
+    pub fn record(self, seq: Seq) -> Result<Record, StoreError> {
         read::record(self.connection, self.ledger, seq)
     }
 
     /// The position of an entry.
-    pub(crate) fn position(self, id: EntryId) -> Result<Seq, StoreError> {
+    pub fn position(self, id: EntryId) -> Result<Seq, StoreError> {
         read::position(self.connection, self.ledger, id)
     }
 
     /// A content that can be retrieved.
-    pub(crate) fn content(self, content: ContentRef) -> Result<Vec<u8>, StoreError> {
+    pub fn content(self, content: ContentRef) -> Result<Vec<u8>, StoreError> {
         read::content(self.connection, self.ledger.state(), content)
     }
 
     /// A content, in quarantine or not; `None` if it was destroyed.
-    pub(crate) fn any_content(self, content: ContentRef) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn any_content(self, content: ContentRef) -> Result<Option<Vec<u8>>, StoreError> {
         match read::any_content(self.connection, self.ledger.state(), content) {
             Err(StoreError::Purged(_)) => Ok(None),
             read => read.map(Some),
@@ -76,32 +76,32 @@ impl<'a> View<'a> {
     }
 
     /// Whether texts arrived that are not indexed yet.
-    pub(crate) fn is_index_behind(self) -> Result<bool, StoreError> {
+    pub fn is_index_behind(self) -> Result<bool, StoreError> {
         index::is_behind(self.connection, self.state())
     }
 
     /// The arrivals whose text has this SHA-256, ascending, as the index has them.
-    pub(crate) fn indexed_with_hash(self, hash: Digest) -> Result<Vec<Seq>, StoreError> {
+    pub fn indexed_with_hash(self, hash: Digest) -> Result<Vec<Seq>, StoreError> {
         index::with_hash(self.connection, hash)
     }
 
     /// The arrivals whose text may contain `text`, ascending; `None` when it is too short to be looked up.
-    pub(crate) fn may_contain(self, text: &str) -> Result<Option<Vec<Seq>>, StoreError> {
+    pub fn may_contain(self, text: &str) -> Result<Option<Vec<Seq>>, StoreError> {
         index::may_contain(self.connection, text)
     }
 
     /// The first of the same, at most `most`; none for what is too short.
-    pub(crate) fn may_contain_some(self, text: &str, most: usize) -> Result<Vec<Seq>, StoreError> {
+    pub fn may_contain_some(self, text: &str, most: usize) -> Result<Vec<Seq>, StoreError> {
         index::may_contain_some(self.connection, text, most)
     }
 
     /// The arrivals that have no vector of `model`, ascending.
-    pub(crate) fn without_vector(self, model: Digest) -> Result<Vec<Seq>, StoreError> {
+    pub fn without_vector(self, model: Digest) -> Result<Vec<Seq>, StoreError> {
         vectors::missing(self.connection, self.ledger, model)
     }
 
     /// Shows every vector of `model` to `look`, with its arrival.
-    pub(crate) fn each_vector(
+    pub fn each_vector(
         self,
         model: Digest,
         look: impl FnMut(Seq, &[u8]),
@@ -110,7 +110,7 @@ impl<'a> View<'a> {
     }
 
     /// Shows the bytes of every row that is kept to `look`: contents and records.
-    pub(crate) fn each_kept(self, look: impl FnMut(&[u8])) -> Result<(), StoreError> {
+    pub fn each_kept(self, look: impl FnMut(&[u8])) -> Result<(), StoreError> {
         read::each_kept(self.connection, look)
     }
 }

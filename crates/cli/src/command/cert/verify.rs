@@ -8,9 +8,10 @@ use custody_certificate::{
     Certificate, CertificateError, CertificateOutcome as Recovered, Expectations, OutcomeState,
     Verified, key_id,
 };
+use custody_incident::Incidents;
+use custody_incident::recount::{Found, Recount};
 use custody_log::{Digest, IncidentId};
 use custody_runtime::Store;
-use custody_runtime::recovery::recount::{Found, Recount};
 use serde_json::{Value, json};
 
 use super::checks::{Check, Ended};
@@ -52,7 +53,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let file = super::read(&args.file)?;
     let verdict = Certificate::verify(&file, &trusted.key, expected);
     let recount = match (&verdict, &trusted.store) {
-        (Ok(verified), Some(store)) => Some(store.recount(verified)?),
+        (Ok(verified), Some(store)) => Some(Incidents::of(&store).recount(verified)?),
         _ => None,
     };
     let (trusted, outcome) = (&trusted, verdict.as_ref());

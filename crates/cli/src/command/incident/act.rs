@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use custody_certificate::{Expectations, OutcomeState, Verified};
+use custody_incident::{Incidents, Settings};
 use custody_kernel::state::Mark;
 use custody_log::{Digest, IncidentId, Seq};
 use custody_planner::RecoveryAction;
 use custody_runtime::Store;
-use custody_runtime::recovery::Settings;
 use serde_json::json;
 
 use super::hosts::{self, AdapterHosts};
@@ -107,12 +107,12 @@ pub(super) fn contain(context: &Context, args: &Contain) -> anyhow::Result<Outco
     let store = context.open()?;
     let id = args.which.of(&store)?;
     if !args.apply {
-        let plan = store.plan(id, &Settings::default())?;
+        let plan = Incidents::of(&store).plan(id, &Settings::default())?;
         let entries = count_entries(plan.counts.entries);
         return preview(context.json, &format!("put {entries} in quarantine for {id}"));
     }
     let owner = context.human(&store, args.who.name.as_deref())?;
-    let contained = store.contain(&owner, id)?;
+    let contained = Incidents::of(&store).contain(&owner, id)?;
     let refusal = contained.receipt.answer.refusal();
     if context.json {
         json_line(&json!({
@@ -136,11 +136,11 @@ pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> 
     let id = args.which.of(&store)?;
     let models = args.probing.open(context)?;
     let owner = context.human(&store, args.who.name.as_deref())?;
-    let plan = store.plan(id, &Settings::default())?;
+    let plan = Incidents::of(&store).plan(id, &Settings::default())?;
     // Whoever may not apply it, or names another plan, is told so without waiting for a model.
     let is_due = plan.digest()? == args.plan && owner.is_owner();
     let prepared = is_due.then(|| models.before(&store, id, &plan)).transpose()?;
-    let applied = store.apply_plan(&owner, id, args.plan, &Settings::default())?;
+    let applied = Incidents::of(&store).apply_plan(&owner, id, args.plan, &Settings::default())?;
     if let Some(refusal) = applied.answer.refusal() {
         if context.json {
             let refused = refusal.to_string();
@@ -190,7 +190,7 @@ pub(super) fn restore(context: &Context, args: &Restore) -> anyhow::Result<Outco
         return preview(context.json, &format!("take {number} out of quarantine"));
     }
     let by = context.human(&store, args.who.name.as_deref())?;
-    let receipt = store.restore(&by, args.incident, entries)?;
+    let receipt = Incidents::of(&store).restore(&by, args.incident, entries)?;
     crate::command::memory::tell(context, &format!("{number} out of quarantine"), &receipt)
 }
 
@@ -206,7 +206,7 @@ fn held(store: &Store, id: IncidentId) -> anyhow::Result<Vec<Seq>> {
 pub(super) fn probe(context: &Context, args: &Probe) -> anyhow::Result<Outcome> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
-    let plan = store.applied_plan(id)?;
+    let plan = Incidents::of(&store).applied_plan(id)?;
     let mut purged = plan.with_action(RecoveryAction::Purge).into_iter();
     let mut texts = Vec::new();
     for path in &args.texts {
@@ -214,13 +214,13 @@ pub(super) fn probe(context: &Context, args: &Probe) -> anyhow::Result<Outcome> 
             std::fs::read(path).with_context(|| format!("could not read `{}`", path.display()))?;
         // Which of the destroyed entries said it nobody can tell any more; one stands for it.
         let entry = purged.next().context("the plan purged fewer entries than texts are given")?;
-        texts.push(custody_runtime::recovery::act::Destroyed { entry, bytes: bytes.into() });
+        texts.push(custody_incident::act::Destroyed { entry, bytes: bytes.into() });
     }
     let models = args.probing.open(context)?;
-    let prepared = store.prepare_probes(&texts, models.ways())?;
+    let prepared = Incidents::of(&store).prepare_probes(&texts, models.ways())?;
     let probed = models.after(&store, &prepared)?;
-    let report = custody_runtime::recovery::certify::ProbeReport {
-        at_rest: store.search_at_rest(&texts)?,
+    let report = custody_incident::certify::ProbeReport {
+        at_rest: Incidents::of(&store).search_at_rest(&texts)?,
         membership: probed.membership,
     };
     if context.json {
@@ -237,17 +237,17 @@ pub(super) fn certify(context: &Context, args: &Certify) -> anyhow::Result<Outco
     let store = context.open()?;
     let id = args.which.of(&store)?;
     // Asked before the passphrase is.
-    store.applied_plan(id)?;
+    Incidents::of(&store).applied_plan(id)?;
     let (owner, key) = unlocked(context, &store, args.who.name.as_deref())?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.cert.json")));
-    let (file, receipt) = store.certify(&owner, &key, id, PROGRAM)?;
+    let (file, receipt) = Incidents::of(&store).certify(&owner, &key, id, PROGRAM)?;
     if let Some(refusal) = receipt.answer.refusal() {
         line(paint(BAD, refusal));
         return Ok(Outcome::Found);
     }
     std::fs::write(&out, &file).with_context(|| format!("could not write `{}`", out.display()))?;
     let expected = Expectations { incident: Some(id), ..Expectations::default() };
-    let verified = store.verify_certificate(&file, expected)?;
+    let verified = Incidents::of(&store).verify_certificate(&file, expected)?;
     if context.json {
         json_line(&json!({
             "incident": id,

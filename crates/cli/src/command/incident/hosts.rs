@@ -5,11 +5,12 @@ use std::ffi::OsString;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
+use custody_incident::Incidents;
+use custody_incident::adapters::{AdapterHost, Hosts, Unloading};
 use custody_kernel::adapter::Name;
 use custody_kernel::principal::Authority;
 use custody_log::{Digest, IncidentId};
 use custody_runtime::Store;
-use custody_runtime::adapters::{AdapterHost, Hosts, Unloading};
 
 use crate::command::adapter::short;
 use crate::output::{DIM, GOOD, WARN, count, excerpt, line, paint};
@@ -63,7 +64,7 @@ impl AdapterHosts {
         let mut hosts: Hosts<'_> = reached
             .map(|(host, program)| (host.clone(), program as &mut dyn AdapterHost))
             .collect();
-        Ok(store.evict(owner, id, &mut hosts)?)
+        Ok(Incidents::of(&store).evict(owner, id, &mut hosts)?)
     }
 }
 

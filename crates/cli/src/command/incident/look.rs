@@ -1,13 +1,13 @@
 //! `custody incident plan`: what recovery would do, before anything is done.
 
+use custody_incident::three_way::{Line, StoodFirst, ThreeWay};
+use custody_incident::{Incidents, Settings};
 use custody_log::{Digest, IncidentId, Seq};
 use custody_planner::{
     ActionReason, AdapterAction, Plan, PlannedWeights, RecoveryAction, Rollback, RollbackTarget,
     SparedReason,
 };
 use custody_runtime::Store;
-use custody_runtime::recovery::Settings;
-use custody_runtime::recovery::three_way::{Line, StoodFirst, ThreeWay};
 use serde_json::json;
 
 use super::Which;
@@ -31,10 +31,10 @@ pub(crate) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
-    let plan = store.plan(id, &Settings::default())?;
+    let plan = Incidents::of(&store).plan(id, &Settings::default())?;
     let digest = plan.digest()?;
     if context.json {
-        let three_ways = store.three_ways(&plan)?;
+        let three_ways = Incidents::of(&store).three_ways(&plan)?;
         json_line(&json!({
             "incident": id,
             "digest": digest,
@@ -94,7 +94,7 @@ pub(super) fn tell(
     for weights in plan.weights.iter().filter(|weights| weights.fate != AdapterAction::Retain) {
         line(format_args!("  {}", adapter_in_words(store, weights)?));
     }
-    three_ways(&store.three_ways(plan)?, details);
+    three_ways(&Incidents::of(&store).three_ways(plan)?, details);
     if counts.irreversible > 0 {
         irreversible(store, plan)?;
     }

@@ -1,10 +1,10 @@
 //! `custody incident open`: evidence, and nothing else.
 
 use anyhow::Context as _;
+use custody_incident::{Found, Incidents};
 use custody_kernel::evidence::{Evidence, Finding};
 use custody_log::IncidentId;
 use custody_runtime::Store;
-use custody_runtime::recovery::Found;
 use serde_json::{Value, json};
 
 use super::Indicators;
@@ -50,8 +50,11 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let owner = context.human(&store, args.who.name.as_deref())?;
     let indicators = &args.what.indicators;
     let (id, receipt) = match args.to {
-        None => store.open_incident(&owner, indicators, found.findings.clone())?,
-        Some(id) => (id, store.add_evidence(&owner, id, indicators, found.findings.clone())?),
+        None => Incidents::of(&store).open_incident(&owner, indicators, found.findings.clone())?,
+        Some(id) => (
+            id,
+            Incidents::of(&store).add_evidence(&owner, id, indicators, found.findings.clone())?,
+        ),
     };
     let refusal = receipt.answer.refusal();
     if context.json {

@@ -1,13 +1,13 @@
 //! What follows an applied plan: sweep the disk, look for what is left, try to get it back, write down what came of it.
 
 use custody_certificate::{Probe, ProbeKind, ProbeVerdict};
+use custody_incident::at_rest::AtRest;
+use custody_incident::certify::ProbeReport;
+use custody_incident::probe::{Prepared, Probed, Reach};
+use custody_incident::{Applied, Incidents};
 use custody_kernel::principal::Authority;
 use custody_log::IncidentId;
 use custody_runtime::Store;
-use custody_runtime::recovery::Applied;
-use custody_runtime::recovery::at_rest::AtRest;
-use custody_runtime::recovery::certify::ProbeReport;
-use custody_runtime::recovery::probe::{Prepared, Probed, Reach};
 
 use super::probing::Opened;
 use crate::output::{BAD, DIM, GOOD, WARN, count, line, paint, size};
@@ -20,7 +20,7 @@ pub(super) fn finish(
     applied: &Applied,
     probes: (&Opened, Option<Prepared>),
 ) -> anyhow::Result<Option<(ProbeReport, Reach)>> {
-    let at_rest = store.sweep(&applied.destroyed)?;
+    let at_rest = Incidents::of(&store).sweep(&applied.destroyed)?;
     if applied.again {
         let was_probed = store.state(|state| state.incident(id)?.probed)?.is_some();
         if was_probed {
@@ -29,7 +29,7 @@ pub(super) fn finish(
     }
     let Probed { membership, reach, .. } = look(store, applied, probes)?;
     let report = ProbeReport { at_rest, membership };
-    store.record_probes(owner, id, &report)?;
+    Incidents::of(&store).record_probes(owner, id, &report)?;
     Ok(Some((report, reach)))
 }
 

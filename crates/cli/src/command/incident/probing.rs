@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use custody_incident::probe::{ASKED_ABOUT, MAX_PARTS, Prepared, Probed};
+use custody_incident::{Incidents, Vectors, Ways};
 use custody_log::{Digest, IncidentId};
 use custody_models::SentenceEmbedder;
 use custody_models::chat::ChatModel;
 use custody_models::registry::ModelsError;
 use custody_planner::Plan;
 use custody_runtime::Store;
-use custody_runtime::recovery::probe::{ASKED_ABOUT, MAX_PARTS, Prepared, Probed};
-use custody_runtime::recovery::{Vectors, Ways};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::command::{detector, language_model};
@@ -90,10 +90,11 @@ impl Opened {
         id: IncidentId,
         plan: &Plan,
     ) -> anyhow::Result<Prepared> {
-        let texts = store.to_destroy(id, plan)?;
-        let mut prepared = store.prepare_probes(&texts, self.ways())?;
+        let texts = Incidents::of(&store).to_destroy(id, plan)?;
+        let mut prepared = Incidents::of(&store).prepare_probes(&texts, self.ways())?;
         let bar = bar("asking before the recovery");
-        store.probe_before(id, &mut prepared, self.ways(), &mut |done, of| show(&bar, done, of))?;
+        Incidents::of(&store)
+            .probe_before(id, &mut prepared, self.ways(), &mut |done, of| show(&bar, done, of))?;
         bar.finish_and_clear();
         Ok(prepared)
     }
@@ -102,7 +103,8 @@ impl Opened {
     pub(super) fn after(&self, store: &Store, prepared: &Prepared) -> anyhow::Result<Probed> {
         let bar = bar("asking after the recovery");
         let ways = self.ways();
-        let probed = store.probe_after(prepared, ways, &mut |done, of| show(&bar, done, of))?;
+        let probed = Incidents::of(&store)
+            .probe_after(prepared, ways, &mut |done, of| show(&bar, done, of))?;
         bar.finish_and_clear();
         if let Some((path, mut file)) = self.transcript.as_ref().map(|(path, file)| (path, file)) {
             for transcript in &probed.transcripts {

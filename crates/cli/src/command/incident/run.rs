@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use custody_certificate::{Expectations, OutcomeState};
-use custody_runtime::recovery::Settings;
+use custody_incident::{Incidents, Settings};
 use serde_json::json;
 
 use super::act::{self, PROGRAM};
@@ -53,13 +53,14 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Found);
     }
     let (owner, key) = unlocked(context, &store, args.who.name.as_deref())?;
-    let (id, receipt) = store.open_incident(&owner, &args.what.indicators, found.findings)?;
+    let (id, receipt) =
+        Incidents::of(&store).open_incident(&owner, &args.what.indicators, found.findings)?;
     if let Some(refusal) = receipt.answer.refusal() {
         line(paint(BAD, refusal));
         return Ok(Outcome::Found);
     }
-    store.contain(&owner, id)?;
-    let plan = store.plan(id, &Settings::default())?;
+    Incidents::of(&store).contain(&owner, id)?;
+    let plan = Incidents::of(&store).plan(id, &Settings::default())?;
     let digest = plan.digest()?;
     if !context.json {
         look::tell(&store, id, &plan, args.details)?;
@@ -71,14 +72,14 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Found);
     }
     let prepared = models.before(&store, id, &plan)?;
-    let applied = store.apply_plan(&owner, id, digest, &Settings::default())?;
+    let applied = Incidents::of(&store).apply_plan(&owner, id, digest, &Settings::default())?;
     let evictions = args.hosts.evict(&store, &owner, id)?;
     let probed = pipeline::finish(&store, &owner, id, &applied, (&models, Some(prepared)))?;
-    let (file, _) = store.certify(&owner, &key, id, PROGRAM)?;
+    let (file, _) = Incidents::of(&store).certify(&owner, &key, id, PROGRAM)?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.cert.json")));
     std::fs::write(&out, &file).with_context(|| format!("could not write `{}`", out.display()))?;
     let expected = Expectations { incident: Some(id), ..Expectations::default() };
-    let verified = store.verify_certificate(&file, expected)?;
+    let verified = Incidents::of(&store).verify_certificate(&file, expected)?;
     let outcome = &verified.certificate().outcome;
     if context.json {
         json_line(&json!({

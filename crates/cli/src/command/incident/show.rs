@@ -1,5 +1,6 @@
 //! `custody incident list` and `show`: how far each incident got.
 
+use custody_incident::Incidents;
 use custody_kernel::state::IncidentState;
 use custody_runtime::Store;
 use serde_json::{Value, json};
@@ -66,7 +67,7 @@ const fn stage(incident: &IncidentState) -> &'static str {
 }
 
 fn as_json(store: &Store, incident: &IncidentState) -> anyhow::Result<Value> {
-    let indicators = store.indicators_of(incident.id)?;
+    let indicators = Incidents::of(&store).indicators_of(incident.id)?;
     Ok(json!({
         "incident": incident.id,
         "opened": moment(incident.at),
@@ -94,7 +95,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     }
     line(format_args!("{} {}", paint(HEAD, id), paint(style(&incident), stage(&incident))));
     line(format_args!("opened     {} {}", moment(incident.at), paint(DIM, incident.opened)));
-    match store.indicators_of(id)? {
+    match Incidents::of(&store).indicators_of(id)? {
         Some(indicators) => {
             for indicator in indicators {
                 line(format_args!("indicator  {}", shown(&indicator.to_string())));

@@ -1,6 +1,7 @@
 //! `custody ledger show`: the record as a list, and all about one of its entries.
 
 use anyhow::Context as _;
+use custody_incident::Incidents;
 use custody_kernel::record::{Answer, By, Record};
 use custody_log::{Seq, SessionId, leaf_hash, verify_inclusion};
 use custody_runtime::Store;
@@ -170,7 +171,7 @@ fn one(context: &Context, store: &Store, seq: Seq) -> anyhow::Result<Outcome> {
     }
     heading(&mut names, &record, &who, &what, part.as_deref())?;
     relatives(store, &mut names, "made from", &record.parents)?;
-    relatives(store, &mut names, "under", &store.brought_to(&record)?)?;
+    relatives(store, &mut names, "under", &Incidents::of(&store).brought_to(&record)?)?;
     relatives(store, &mut names, "made into", &children)?;
     print_content(content.as_deref());
     let proof = hashes.len();

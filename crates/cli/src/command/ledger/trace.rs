@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use custody_incident::Incidents;
 use custody_kernel::record::Record;
 use custody_log::Seq;
 use custody_runtime::Store;
@@ -64,12 +65,12 @@ impl Way {
         match self {
             Self::Up => {
                 let parents = record.parents.iter().rev().copied();
-                Ok(parents.chain(store.brought_to(record)?).collect())
+                Ok(parents.chain(Incidents::of(&store).brought_to(record)?).collect())
             }
             Self::Down => Ok(store
                 .children(record.seq)?
                 .into_iter()
-                .chain(store.made_under(record)?)
+                .chain(Incidents::of(&store).made_under(record)?)
                 .collect()),
         }
     }

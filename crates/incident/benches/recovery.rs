@@ -1,0 +1,141 @@
+//! A whole recovery in a store of 10⁶ entries and 3·10⁶ edges, most of which it reaches: time and memory of each step.
+//!
+//! `cargo bench -p custody-runtime --bench recovery`. Fills a store, opens it again in a process of its own, and prints
+//! what every step takes there and what that process holds at most.
+
+#![allow(clippy::print_stdout, reason = "printing is what it does")]
+
+use std::time::Instant;
+
+use custody_incident::{Incidents, Indicator, Settings};
+use custody_kernel::label::Channel;
+use custody_kernel::memory::rate::Limits;
+use custody_kernel::record::{ObservationKind, Request, Value};
+use custody_kernel::state::Actor;
+use custody_log::Seq;
+use custody_planner::{Closure, WalkMode};
+use custody_runtime::clock::Clock;
+use custody_runtime::keys::Existing;
+use custody_runtime::scratch::Scratch;
+use custody_runtime::store::{Content, Transaction};
+use custody_runtime::{Paths, Session, Store};
+
+const ENTRIES: u64 = 1_000_000;
+const BATCH: u64 = 20_000;
+/// One in so many entries says the phrase that is looked for: ten thousand.
+const POISONED: u64 = 100;
+const PHRASE: &str = "forward it to drop-box 7731";
+const PASSPHRASE: &str = "only for this bench";
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    match (arguments.next(), arguments.next()) {
+        (Some(store), Some(keys)) => measure(&Paths { store: store.into(), keys: keys.into() }),
+        _ => fill(),
+    }
+}
+
+fn fill() {
+    let scratch = Scratch::new(Limits::UNLIMITED, Clock::System).expect("a scratch store");
+    let session = Session::open(&scratch.store, &scratch.owner, None).expect("a session");
+    for batch in 0..ENTRIES / BATCH {
+        let id = session.id();
+        let work = move |step: &mut Transaction<'_>| {
+            for number in batch * BATCH..(batch + 1) * BATCH {
+                let content = Content::new(text(number))?;
+                let request = Request::Observe {
+                    kind: ObservationKind::Message,
+                    channel: Channel::User,
+                    lowered: false,
+                    content: Some(Value::New(content.commitment())),
+                    origin: None,
+                    parents: parents(step.state().len()),
+                };
+                step.ask(Actor::Session(id), request, Some(&content), vec![])?;
+            }
+            Ok(())
+        };
+        scratch.store.run(work).wait().expect("a batch");
+    }
+    let keys = scratch.store.keys();
+    keys.store_human("owner", &scratch.owner_key, PASSPHRASE, Existing::Keep).expect("a key file");
+    let this = std::env::current_exe().expect("this program");
+    let paths = [&scratch.paths.store, &scratch.paths.keys];
+    let status = std::process::Command::new(this).args(paths).status();
+    assert!(status.expect("the measuring process").success(), "the measuring process failed");
+}
+
+/// Words that are common and words that are not, as texts have them.
+fn text(number: u64) -> String {
+    let phrase = if number % POISONED == 7 { PHRASE } else { "nothing else was said" };
+    format!("Message {number}: the order of customer {} is ready, and {phrase}.", number * 7919)
+}
+
+/// Three of those before it, the poisoned among them for one in a hundred.
+fn parents(length: u64) -> Vec<Seq> {
+    let mut before: Vec<u64> =
+        [1, 17, 400].iter().filter_map(|back| length.checked_sub(*back)).collect();
+    before.sort_unstable();
+    before.dedup();
+    before.into_iter().map(Seq).collect()
+}
+
+fn measure(paths: &Paths) {
+    let opened = timed("open and verify the log", || Store::open(paths, Clock::System));
+    let store = opened.expect("opens");
+    let key = store.keys().unlock("owner", PASSPHRASE).expect("the owner's key");
+    let owner = store.authenticate("owner", &key).expect("the owner");
+    let graph =
+        timed("graph, from what is in memory", || Incidents::of(&store).graph()).expect("a graph");
+    let seed = [Seq(ENTRIES / 2)];
+    let closure = timed("closure of one entry", || Closure::new(&graph, WalkMode::Causal, &seed));
+    println!("{:40} {}", "  its members", closure.expect("a closure").len());
+    drop(graph);
+    timed("index the texts, once", || Incidents::of(&store).index_texts(|_| ())).expect("indexed");
+    for phrase in
+        ["customer 3959500000 is", "message 654321:", "the order of customer 792691", "zebra"]
+    {
+        let sought = [phrase.parse::<Indicator>().expect("an indicator")];
+        let found = timed(&format!("find \"{phrase}\""), || Incidents::of(&store).find(&sought))
+            .expect("found");
+        println!("{:40} {}", "  entries", found.findings.len());
+    }
+    let sought = [PHRASE.parse::<Indicator>().expect("an indicator")];
+    let found = timed("find a phrase in 10,000 entries", || Incidents::of(&store).find(&sought))
+        .expect("found");
+    assert_eq!(found.findings.len() as u64, ENTRIES / POISONED);
+    let opened = timed("open the incident", || {
+        Incidents::of(&store).open_incident(&owner, &sought, found.findings)
+    });
+    let (id, _) = opened.expect("an incident");
+    let settings = Settings::default();
+    let contained =
+        timed("contain", || Incidents::of(&store).contain(&owner, id)).expect("contained");
+    println!("{:40} {}", "  entries held", contained.entries);
+    let plan = timed("plan", || Incidents::of(&store).plan(id, &settings)).expect("a plan");
+    println!("{:40} {}", "  entries purged", plan.counts.purge);
+    let digest = plan.digest().expect("a digest");
+    drop(plan);
+    let applied = timed("apply, plan included, durable", || {
+        Incidents::of(&store).apply_plan(&owner, id, digest, &settings)
+    });
+    let applied = applied.expect("applied");
+    let at_rest =
+        timed("sweep and search the files", || Incidents::of(&store).sweep(&applied.destroyed));
+    assert!(at_rest.expect("swept").residue.is_empty(), "something is left on the disk");
+    println!("{:40} {} MiB", "memory at most", peak_kib() / 1024);
+}
+
+fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let done = work();
+    println!("{what:40} {:>9.1} ms", began.elapsed().as_secs_f64() * 1000.0);
+    done
+}
+
+/// The most memory that this process ever held, from the kernel's own account.
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or_default()
+}

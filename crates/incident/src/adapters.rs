@@ -1,0 +1,217 @@
+//! Adapters: what hosts load, unload and fuse, as it is recorded; and unloading what an incident evicts.
+//!
+//! The store loads nothing itself. A host that can be spoken to is asked to unload what an incident evicted, and each
+//! unload is recorded once it happened; a host that cannot is left as *unfinished*.
+
+use std::collections::BTreeMap;
+
+use custody_kernel::adapter::{Adapt, Change, Name};
+use custody_kernel::principal::Authority;
+use custody_kernel::record::{Answer, Record, Request};
+use custody_kernel::state::State;
+use custody_log::{Digest, IncidentId, Seq};
+use custody_runtime::store::Receipt;
+use serde::Serialize;
+
+use crate::error::IncidentError;
+use crate::store::Incidents;
+
+/// A model host that can be asked to unload adapters.
+pub trait AdapterHost {
+    /// Takes one load of an adapter back. Returns once the model does not carry it any more.
+    ///
+    /// # Errors
+    /// Why it could not be unloaded, in one line for the reader.
+    fn unload(&mut self, weights: Digest, name: Option<&Name>) -> Result<(), String>;
+}
+
+/// A host that unloads whatever it is told to, for rehearsals.
+#[derive(Debug, Clone, Copy)]
+pub struct Obliging;
+
+impl AdapterHost for Obliging {
+    fn unload(&mut self, _weights: Digest, _name: Option<&Name>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// The hosts that can be spoken to, by name.
+pub type Hosts<'a> = BTreeMap<Name, &'a mut dyn AdapterHost>;
+
+/// What became of evicted weights on one host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unloading {
+    /// The host.
+    pub host: Name,
+    /// The weights.
+    pub weights: Digest,
+    /// What they call themselves.
+    pub name: Option<Name>,
+    /// How many loads were unloaded.
+    pub unloaded: u64,
+    /// How many are left.
+    pub left: u64,
+    /// Why some are left, if some are.
+    pub why: Option<String>,
+}
+
+impl Incidents<'_> {
+    /// Records a change of what a host carries.
+    ///
+    /// # Errors
+    /// [`StoreError::Ask`] when an adapter is taken away that is not loaded, or when it could not be recorded.
+    pub fn adapt(
+        &self,
+        owner: &Authority,
+        host: &Name,
+        change: Change,
+    ) -> Result<Receipt, IncidentError> {
+        let adapt = Adapt { host: host.clone(), change };
+        Ok(self.store.ask(owner, Request::Adapt(Box::new(adapt)))?)
+    }
+
+    /// Asks every host to unload what `incident` evicted, and records each unload. May be run again: what is unloaded
+    /// is not asked for twice.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written. That a host failed is no error: it is told in the result.
+    pub fn evict(
+        &self,
+        owner: &Authority,
+        incident: IncidentId,
+        hosts: &mut Hosts<'_>,
+    ) -> Result<Vec<Unloading>, IncidentError> {
+        let mut evictions = self.to_evict(incident)?;
+        for eviction in &mut evictions {
+            let Some(host) = hosts.get_mut(&eviction.host) else {
+                eviction.why = Some(format!("nobody told how to reach the host {}", eviction.host));
+                continue;
+            };
+            self.unload(owner, eviction, &mut **host)?;
+        }
+        Ok(evictions)
+    }
+
+    /// The loads that are still in force of what an incident evicted, by host.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn to_evict(&self, incident: IncidentId) -> Result<Vec<Unloading>, IncidentError> {
+        Ok(self.store.state(|state| {
+            let is_evicted =
+                |weights| state.eviction(weights).is_some_and(|by| by.incident == incident);
+            let mut all = Vec::new();
+            for (host, carries) in state.hosts() {
+                let bad = carries.carried.active().filter(|(weights, _)| is_evicted(*weights));
+                all.extend(bad.map(|(weights, left)| Unloading {
+                    host: host.clone(),
+                    weights,
+                    name: state.adapter(weights).and_then(|adapter| adapter.name.clone()),
+                    unloaded: 0,
+                    left,
+                    why: None,
+                }));
+            }
+            all
+        })?)
+    }
+
+    /// What brought the weights that `record` was made with into its model: of each, the newest load or fusion
+    /// before it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn brought_to(&self, record: &Record) -> Result<Vec<Seq>, IncidentError> {
+        if matches!(record.request, Request::Adapt(_)) {
+            return Ok(Vec::new());
+        }
+        Ok(self.store.state(|state| {
+            let adapters = record.weights.iter().filter_map(|weights| state.adapter(*weights));
+            let newest = adapters.filter_map(|adapter| {
+                adapter.brought_by.iter().rev().find(|brought| **brought < record.seq).copied()
+            });
+            newest.collect()
+        })?)
+    }
+
+    /// What was made with the weights that `record` brought into a model, under whatever load of them. Ascending;
+    /// linear in the store.
+    ///
+    /// # Errors
+    /// As [`Incidents::graph`].
+    pub fn made_under(&self, record: &Record) -> Result<Vec<Seq>, IncidentError> {
+        if !matches!((&record.request, &record.answer), (Request::Adapt(_), Answer::Done)) {
+            return Ok(Vec::new());
+        }
+        let graph = self.graph()?;
+        let under = graph.brings(record.seq).flat_map(|weights| graph.under(weights));
+        let mut made: Vec<Seq> = under.filter(|entry| *entry > record.seq).collect();
+        made.sort_unstable();
+        made.dedup();
+        Ok(made)
+    }
+
+    fn unload(
+        &self,
+        owner: &Authority,
+        eviction: &mut Unloading,
+        host: &mut dyn AdapterHost,
+    ) -> Result<(), IncidentError> {
+        while eviction.left > 0 {
+            if let Err(why) = host.unload(eviction.weights, eviction.name.as_ref()) {
+                eviction.why = Some(why);
+                return Ok(());
+            }
+            let change = Change::Unload { weights: eviction.weights };
+            let receipt = self.adapt(owner, &eviction.host, change)?;
+            if let Answer::Refused(refusal) = receipt.answer {
+                eviction.why = Some(refusal.to_string());
+                return Ok(());
+            }
+            eviction.unloaded = eviction.unloaded.saturating_add(1);
+            eviction.left = eviction.left.saturating_sub(1);
+        }
+        Ok(())
+    }
+}
+
+/// What became of weights, as the record has it now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Became {
+    /// No incident evicted them.
+    Kept,
+    /// So many loads were unloaded; none is left.
+    Gone(u64),
+    /// They are part of this base, or are it.
+    PartOf(Digest),
+    /// So many loads are in force.
+    Loaded(u64),
+}
+
+impl Became {
+    pub(crate) fn of(state: &State, weights: Digest) -> Self {
+        let Some(eviction) = state.eviction(weights) else { return Self::Kept };
+        let adapter = state.adapter(weights);
+        let is_base = adapter.is_some_and(|adapter| adapter.name.is_none());
+        let base = adapter.and_then(|adapter| adapter.fused_into).or(is_base.then_some(weights));
+        match (state.loads_left(weights), base) {
+            (0, None) => Self::Gone(eviction.unloaded),
+            (0, Some(base)) => Self::PartOf(base),
+            (left, _) => Self::Loaded(left),
+        }
+    }
+}
+
+/// The weights that an entry was made under, or which it brought into a model, ascending.
+pub(crate) fn adapters_of(record: &Record) -> Vec<Digest> {
+    let mut weights = match (&record.request, &record.answer) {
+        (Request::Adapt(adapt), Answer::Done) => match &adapt.change {
+            Change::Load { weights, .. } => vec![*weights],
+            Change::Unload { .. } => Vec::new(),
+            Change::Fuse { .. } => record.weights.first().copied().into_iter().collect(),
+        },
+        _ => record.weights.clone(),
+    };
+    weights.sort_unstable();
+    weights
+}

@@ -1,0 +1,375 @@
+//! Certifying: what was planned, what of it is done, and what is left, read from the store and signed by the owner.
+//!
+//! Nothing is copied from what the program believes it did: whether an entry is purged, in quarantine or flagged is
+//! looked up on the record at the moment of signing.
+
+use custody_certificate::{
+    Audit, Certificate, CertifiedClosure, ClosureMode, EvidenceKind, Expectations, IncludedRecord,
+    IrreversibleEffect, LedgerBreak, ManifestEntry, MeasuredInfluence, MemberAction, MemberRisk,
+    MembershipProbe, Ppm, Recovery, RecoveryStep as LogStep, Residual, RiskMode, RiskScores,
+    RiskTiers, RiskWeights, RuntimeRecovery, SignedCheckpoint, SparedMember, Unfinished, Verified,
+};
+use custody_kernel::evidence::{self, Finding};
+use custody_kernel::kind::EntryKind;
+use custody_kernel::principal::Authority;
+use custody_kernel::record::{Record, Request};
+use custody_kernel::score::Score;
+use custody_kernel::state::{IncidentState, Mark};
+use custody_kernel::step::Step;
+use custody_log::{
+    CertificateId, Checkpoint, Digest, IncidentId, Seq, Timestamp, consistency_proof,
+    inclusion_proof, key_name, origin,
+};
+use custody_planner::{
+    ActionReason, AdapterInfluence, Counting, Plan, PlannedEntry, RELATIVE_ERROR, RecoveryAction,
+    RiskSettings, SparedEntry,
+};
+use custody_policy::policy::Policy;
+use custody_runtime::clock::random;
+use custody_runtime::keys::HumanKey;
+use custody_runtime::store::{Receipt, StoreError, Tampering, View, content_of};
+use ed25519_dalek::{SigningKey, VerifyingKey};
+use serde::{Deserialize, Serialize};
+
+use crate::IncidentError;
+use crate::act::{recorded_plan, unreadable};
+use crate::adapters::adapters_of;
+use crate::at_rest::AtRest;
+use crate::attest::{attest, left_loaded};
+use crate::certified::{member_action, member_kind};
+use crate::gather::known;
+use crate::search::arrival;
+use crate::store::Incidents;
+
+/// What was found after a plan was applied, as it is recorded.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeReport {
+    /// What the files of the store still hold.
+    pub at_rest: AtRest,
+    /// What still comes back.
+    pub membership: MembershipProbe,
+}
+
+impl Incidents<'_> {
+    /// Signs a certificate of what was done about an incident, and records that it was signed. Returns the file.
+    ///
+    /// # Errors
+    /// [`IncidentError::NotApplied`], or [`IncidentError::Certificate`] when its parts do not agree; nothing is signed
+    /// then.
+    pub fn certify(
+        &self,
+        owner: &Authority,
+        key: &HumanKey,
+        id: IncidentId,
+        program: &str,
+    ) -> Result<(Vec<u8>, Receipt), IncidentError> {
+        let signer = self.store.keys().log_key()?;
+        let now = self.store.clock().now();
+        let recovery = self.store.look(|view| {
+            let certifying = Certifying { view, id };
+            certifying.recovery(program, &signer, now)
+        })?;
+        let file = custody_certificate::certify(&recovery, key.signing_key())?;
+        let certificate = Digest::of(&file);
+        let receipt = self.take(owner, id, Step::Certify { certificate }, None)?;
+        Ok((file, receipt))
+    }
+
+    /// Verifies a certificate with the key of this store's owner.
+    ///
+    /// # Errors
+    /// [`IncidentError::Certificate`] with the first thing that does not hold.
+    pub fn verify_certificate(
+        &self,
+        file: &[u8],
+        expected: Expectations,
+    ) -> Result<Verified, IncidentError> {
+        let (store, owner) = self
+            .store
+            .state(|state| (state.store(), state.owner().and_then(|owner| owner.public_key)))?;
+        let owner = owner.and_then(|key| VerifyingKey::from_bytes(&key.0).ok());
+        let owner = owner.ok_or(Tampering::LogKey)?;
+        let expected = Expectations { store: expected.store.or(store), ..expected };
+        Ok(Certificate::verify(file, &owner, expected)?)
+    }
+}
+
+/// One moment of a store on which a recovery is certified.
+struct Certifying<'a> {
+    view: View<'a>,
+    id: IncidentId,
+}
+
+impl Certifying<'_> {
+    fn recovery(
+        &self,
+        program: &str,
+        signer: &SigningKey,
+        now: Timestamp,
+    ) -> Result<Recovery, IncidentError> {
+        let state = self.view.state();
+        let incident = known(state, self.id)?;
+        let applied = incident.applied.ok_or(IncidentError::NotApplied(self.id))?;
+        let plan = recorded_plan(self.view, self.id, applied.record)?;
+        let report = self.report(incident)?;
+        let residue = report.as_ref().map(|report| residue(&report.at_rest)).unwrap_or_default();
+        let mut rows = Vec::with_capacity(plan.entries.len());
+        let mut residual = Residual::default();
+        for planned in &plan.entries {
+            let record = self.view.record(planned.entry)?;
+            let adapters = adapters_of(&record);
+            let left = self.left_to_do(planned, &residue).or_else(|| {
+                let is_evicted = planned.action == RecoveryAction::Evict;
+                is_evicted.then(|| left_loaded(state, &adapters)).flatten()
+            });
+            let row = manifest_row(planned, &record, adapters, left.is_none());
+            if row.done && row.action == MemberAction::Quarantine {
+                residual.quarantined.push(row.entry);
+            }
+            if let Some(why) = left {
+                let (action, entry) = (row.action, row.entry);
+                residual.unfinished.push(Unfinished { action, entry, why: why.to_owned() });
+            }
+            rows.push(row);
+        }
+        for effect in &plan.irreversible {
+            let record = self.view.record(effect.entry)?;
+            residual.effects.push(effect_row(&effect.tool, &record));
+        }
+        let store = state.store().ok_or(Tampering::LogKey)?;
+        let policy = state.policy().map(|policy| policy.version);
+        let scores = plan.entries.iter().map(|planned| score(planned.score));
+        Ok(Recovery {
+            id: CertificateId::from_random(random()),
+            time: now.max(state.now()),
+            incident: self.id,
+            store,
+            program: program.to_owned(),
+            policy_digest: policy.unwrap_or_else(|| Policy::standard().version()),
+            plan_digest: applied.plan,
+            adapter_attestation: attest(state, &rows, scores),
+            runtime_recovery: RuntimeRecovery::new(closure(&plan), rows),
+            membership_probe: membership(report),
+            risk_scores: risk_scores(&plan),
+            spared: plan.spared.iter().map(spared_row).collect(),
+            residual,
+            audit: self.audit(incident, signer)?,
+            previous: state.certificates().last().copied(),
+        })
+    }
+
+    fn report(&self, incident: &IncidentState) -> Result<Option<ProbeReport>, IncidentError> {
+        let Some(probed) = incident.probed else { return Ok(None) };
+        let record = self.view.record(probed)?;
+        let content = arrival(&record).ok_or(StoreError::NoContent(probed))?;
+        let bytes = self.view.any_content(content)?.unwrap_or_default();
+        let report = serde_json::from_slice(&bytes);
+        report.map(Some).map_err(|cause| unreadable("probe report", self.id, &cause))
+    }
+
+    /// Why what was planned for an entry is not done, if it is not.
+    fn left_to_do(&self, planned: &PlannedEntry, residue: &[Seq]) -> Option<&'static str> {
+        let state = self.view.state();
+        let mark = state.standing(planned.entry).and_then(|standing| standing.mark_of(self.id));
+        match (planned.action, mark) {
+            (RecoveryAction::None, _) => None,
+            (RecoveryAction::Purge | RecoveryAction::Evict, Some(Mark::Purged)) => residue
+                .binary_search(&planned.entry)
+                .is_ok()
+                .then_some("its bytes are still in a file of the store"),
+            (RecoveryAction::Quarantine, Some(Mark::Quarantined | Mark::Purged))
+            | (RecoveryAction::Flag, Some(_)) => None,
+            (RecoveryAction::Quarantine, Some(Mark::Flagged)) => Some("it was restored"),
+            (RecoveryAction::Flag | RecoveryAction::Quarantine, None)
+            | (RecoveryAction::Purge | RecoveryAction::Evict, _) => Some("it is not done"),
+        }
+    }
+
+    fn audit(&self, incident: &IncidentState, signer: &SigningKey) -> Result<Audit, IncidentError> {
+        let (state, leaves, size) = (self.view.state(), self.view.leaves(), self.view.len());
+        let opened = incident.opened.0;
+        let unsigned = || IncidentError::NoCheckpoint(self.id);
+        let steps = [
+            (LogStep::Opened, Some(incident.opened)),
+            (LogStep::Contained, incident.contained),
+            (LogStep::Applied, incident.applied.map(|applied| applied.record)),
+            (LogStep::Probed, incident.probed),
+        ];
+        let mut records = Vec::new();
+        for (step, seq) in steps {
+            let Some(seq) = seq else { continue };
+            let leaf = usize::try_from(seq.0).ok().and_then(|at| leaves.get(at));
+            let proof = inclusion_proof(leaves, seq.0, size);
+            let (leaf, proof) = leaf.zip(proof).ok_or_else(unsigned)?;
+            let inclusion = proof.into_iter().map(Digest).collect();
+            records.push(IncludedRecord { inclusion, leaf: Digest(*leaf), seq, step });
+        }
+        records.sort_by_key(|record| record.seq);
+        let consistency = consistency_proof(leaves, opened, size).ok_or_else(unsigned)?;
+        Ok(Audit {
+            after: self.signed(size, signer)?,
+            before: self.signed(opened, signer)?,
+            breaks: self.breaks(state.breaks())?,
+            consistency: consistency.into_iter().map(Digest).collect(),
+            records,
+        })
+    }
+
+    /// The log's first `size` records, as the log key states them now. What it states of an earlier size it can always
+    /// state again: the records are the same.
+    fn signed(&self, size: u64, signer: &SigningKey) -> Result<SignedCheckpoint, IncidentError> {
+        let unsigned = || IncidentError::NoCheckpoint(self.id);
+        let state = self.view.state();
+        let log_key = state.log_key().cloned().ok_or_else(unsigned)?;
+        let root = self.view.root_at(size).ok_or_else(unsigned)?;
+        let origin = origin(state.store().ok_or_else(unsigned)?);
+        let note = Checkpoint { origin, size, root }.sign(signer, &key_name());
+        Ok(SignedCheckpoint { log_key, note })
+    }
+
+    fn breaks(&self, breaks: &[Seq]) -> Result<Vec<LedgerBreak>, IncidentError> {
+        let mut found = Vec::new();
+        for seq in breaks {
+            let record = self.view.record(*seq)?;
+            if let Request::AdoptLedger { reason, head_size } = record.request {
+                found.push(LedgerBreak { at_ms: record.at, head_size, reason, seq: *seq });
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The entries of which a file still holds something, ascending.
+fn residue(at_rest: &AtRest) -> Vec<Seq> {
+    let mut entries: Vec<Seq> =
+        at_rest.residue.iter().flat_map(|residue| residue.entries.iter().copied()).collect();
+    entries.sort_unstable();
+    entries.dedup();
+    entries
+}
+
+fn membership(report: Option<ProbeReport>) -> MembershipProbe {
+    match report {
+        Some(report) => report.membership,
+        None => MembershipProbe::not_run("no probe was run after the plan was applied"),
+    }
+}
+
+fn closure(plan: &Plan) -> CertifiedClosure {
+    let mut seeds: Vec<Seq> = plan.findings.iter().map(|finding| finding.entry).collect();
+    seeds.dedup();
+    CertifiedClosure {
+        frontier: 0,
+        members: plan.entries.iter().map(|planned| planned.entry).collect(),
+        mode: ClosureMode::Causal,
+        possible_origins: plan.possible_origins.clone(),
+        seeds,
+    }
+}
+
+fn manifest_row(
+    planned: &PlannedEntry,
+    record: &Record,
+    adapters: Vec<Digest>,
+    done: bool,
+) -> ManifestEntry {
+    ManifestEntry {
+        action: member_action(planned.action),
+        adapters,
+        commitment: content_of(record).map(|content| content.commitment),
+        done,
+        entry: planned.entry,
+        kind: member_kind(EntryKind::of(&record.request)),
+    }
+}
+
+fn effect_row(tool: &str, record: &Record) -> IrreversibleEffect {
+    let arguments = content_of(record).map(|content| content.commitment);
+    let summary = "a call that changes something outside ran".to_owned();
+    IrreversibleEffect { arguments, entry: record.seq, summary, tool: tool.to_owned() }
+}
+
+fn spared_row(spared: &SparedEntry) -> SparedMember {
+    SparedMember { covered_by: spared.covered_by.clone(), entry: spared.entry }
+}
+
+fn risk_scores(plan: &Plan) -> RiskScores {
+    let share_error_ppm = match plan.shares {
+        Counting::Exact => Ppm::ZERO,
+        Counting::Estimated => ppm(RELATIVE_ERROR),
+    };
+    let RiskSettings { contaminated, influence, share, flag, quarantine, purge, evict } =
+        RiskSettings::from(plan.risk);
+    RiskScores {
+        entries: plan.entries.iter().map(|planned| risk_row(planned, &plan.findings)).collect(),
+        mode: RiskMode::Default,
+        share_error_ppm,
+        tiers: RiskTiers {
+            evict_ppm: ppm(evict),
+            flag_ppm: ppm(flag),
+            purge_ppm: ppm(purge),
+            quarantine_ppm: ppm(quarantine),
+        },
+        weights: RiskWeights {
+            contamination_ppm: ppm(contaminated),
+            influence_ppm: ppm(influence),
+            share_ppm: ppm(share),
+        },
+    }
+}
+
+fn risk_row(planned: &PlannedEntry, findings: &[Finding]) -> MemberRisk {
+    let influence = match planned.terms.influence {
+        AdapterInfluence::NoAdapter => None,
+        AdapterInfluence::Unknown => Some(MeasuredInfluence { measured: false, ppm: Ppm::ONE }),
+        AdapterInfluence::Measured(of) => {
+            Some(MeasuredInfluence { measured: true, ppm: score(of) })
+        }
+    };
+    MemberRisk {
+        contamination_ppm: score(planned.terms.contaminated),
+        entry: planned.entry,
+        evidence: strongest(planned.entry, findings),
+        floor: floor(planned.reason),
+        influence,
+        score_ppm: score(planned.score),
+        share_ppm: score(planned.terms.share),
+    }
+}
+
+/// The mildest action that the reason allows.
+const fn floor(reason: ActionReason) -> MemberAction {
+    match reason {
+        ActionReason::AlreadyPurged => MemberAction::None,
+        ActionReason::BadWeights => MemberAction::Evict,
+        ActionReason::DirectEvidence => MemberAction::Purge,
+        ActionReason::Derived | ActionReason::Held => MemberAction::Quarantine,
+        ActionReason::Spared | ActionReason::OnlySimilar | ActionReason::Score => {
+            MemberAction::Flag
+        }
+    }
+}
+
+/// The evidence that counts most: what a person stated before what a model guessed.
+fn strongest(entry: Seq, findings: &[Finding]) -> EvidenceKind {
+    let from = findings.partition_point(|finding| finding.entry < entry);
+    let of_entry = findings.iter().skip(from).take_while(|finding| finding.entry == entry);
+    match of_entry.map(|finding| finding.by).min() {
+        None => EvidenceKind::None,
+        Some(evidence::Evidence::Id) => EvidenceKind::Id,
+        Some(evidence::Evidence::Hash) => EvidenceKind::Hash,
+        Some(evidence::Evidence::Text) => EvidenceKind::Text,
+        Some(evidence::Evidence::Pattern) => EvidenceKind::Pattern,
+        Some(evidence::Evidence::Origin) => EvidenceKind::Origin,
+        Some(evidence::Evidence::Similarity(_)) => EvidenceKind::Similarity,
+    }
+}
+
+fn score(score: Score) -> Ppm {
+    ppm(score.value())
+}
+
+fn ppm(share: f64) -> Ppm {
+    Ppm::nearest(share).unwrap_or(Ppm::ONE)
+}

@@ -1,0 +1,198 @@
+//! Gathering: what a plan has to know of a store, read from one moment of it.
+
+use std::collections::{BTreeMap, HashSet};
+
+use custody_arguments;
+use custody_kernel::kind::EntryKind;
+use custody_kernel::record::{Answer, ObservationKind, Record, Request};
+use custody_kernel::state::{IncidentState, State};
+use custody_kernel::tool::asked::Standing;
+use custody_log::{Digest, IncidentId, Seq};
+use custody_planner::{
+    Closure, EntryEffect, IncidentClosure, ItemChange, ItemHistory, OutsideEffect, Plan, PlanBasis,
+    PlanFacts, RiskConfig, SparedEntries, Sparing, WaitingProposal, plan_recovery,
+};
+use custody_runtime::store::{View, content_of};
+
+use crate::IncidentError;
+use crate::search::arrival;
+use crate::store::Incidents;
+
+/// How a plan is made.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Weights and tiers of risk.
+    pub risk: RiskConfig,
+    /// The influence of adapters, by the hash of their weights. Those it does not name were never measured.
+    pub influence: BTreeMap<Digest, f64>,
+}
+
+impl Incidents<'_> {
+    /// What recovery from an incident would do now. Marks nothing.
+    ///
+    /// # Errors
+    /// [`IncidentError::UnknownIncident`], or when the store cannot be read.
+    pub fn plan(&self, incident: IncidentId, settings: &Settings) -> Result<Plan, IncidentError> {
+        self.store.look(|view| plan(view, incident, settings))
+    }
+}
+
+/// The same, on a moment that is being looked at.
+pub(crate) fn plan(
+    view: View<'_>,
+    incident: IncidentId,
+    settings: &Settings,
+) -> Result<Plan, IncidentError> {
+    let state = view.state();
+    let known = known(state, incident)?;
+    let graph = view.graph()?;
+    let traced = IncidentClosure::trace(&graph, &known.findings)?;
+    let gathering = Gathering { view, incident: &traced };
+    let (spared, effects) = gathering.members()?;
+    let histories = histories(state, traced.closure());
+    let waiting = waiting(state);
+    let facts = PlanFacts {
+        basis: PlanBasis { size: view.len(), root: Digest(view.root()) },
+        contained: known.contained,
+        effects: &effects,
+        histories: &histories,
+        waiting: &waiting,
+    };
+    let planned = plan_recovery(&traced, &spared, &settings.influence, &facts, &settings.risk);
+    Ok(planned?)
+}
+
+/// An incident of the store.
+pub(crate) fn known(state: &State, id: IncidentId) -> Result<&IncidentState, IncidentError> {
+    Ok(state.incident(id).ok_or(IncidentError::UnknownIncident(id))?)
+}
+
+struct Gathering<'a> {
+    view: View<'a>,
+    incident: &'a IncidentClosure<'a>,
+}
+
+impl Gathering<'_> {
+    /// What is spared, and what ran. One member at a time: a closure may be the whole record.
+    fn members(&self) -> Result<(SparedEntries, Vec<OutsideEffect>), IncidentError> {
+        let mut sparing = Sparing::new(self.incident);
+        self.show_trusted(&mut sparing)?;
+        let mut effects = Vec::new();
+        for member in self.incident.closure().members() {
+            let record = self.view.record(member.entry)?;
+            effects.extend(effect(&record));
+            self.judge(&mut sparing, &record)?;
+        }
+        Ok((sparing.finish(), effects))
+    }
+
+    /// Shows every text that may vouch for a member.
+    fn show_trusted(&self, sparing: &mut Sparing<'_, '_>) -> Result<(), IncidentError> {
+        let state = self.view.state();
+        for seq in (0..sparing.until().0).map(Seq) {
+            let Some(label) = state.label(seq).filter(|label| label.is_good()) else { continue };
+            // What an earlier incident took out vouches for nothing.
+            if self.incident.closure().contains(seq) || state.is_out(seq) {
+                continue;
+            }
+            let record = self.view.record(seq)?;
+            if let Some(content) = arrival(&record)
+                && let Some(text) = self.text(content)?
+            {
+                sparing.show(seq, label, &text);
+            }
+        }
+        Ok(())
+    }
+
+    fn judge(&self, sparing: &mut Sparing<'_, '_>, record: &Record) -> Result<(), IncidentError> {
+        let effect = EntryEffect::of(EntryKind::of(&record.request));
+        // Whatever acted, or is evidence itself, is not spared; its text need not be read for that.
+        let is_read = effect == EntryEffect::Said && !self.incident.has_direct_evidence(record.seq);
+        let content = content_of(record).filter(|content| {
+            let is_refused = matches!(record.answer, Answer::Refused(_));
+            is_read && !(is_refused && content.arrival == record.seq)
+        });
+        let text = content.map(|content| self.text(content)).transpose()?.flatten();
+        // Why one is not spared shows in what is done to it.
+        let _ = sparing.judge(record.seq, effect, text.as_deref());
+        Ok(())
+    }
+
+    /// A text; `None` if it is destroyed or no text.
+    fn text(
+        &self,
+        content: custody_kernel::memory::item::ContentRef,
+    ) -> Result<Option<String>, IncidentError> {
+        let bytes = self.view.any_content(content)?;
+        Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
+    }
+}
+
+/// A call that ran and changed something outside. Of one that somebody else ran nothing is known, so it did.
+fn effect(record: &Record) -> Option<OutsideEffect> {
+    let entry = record.seq;
+    if let Request::Call(call) = &record.request {
+        let ran =
+            record.answer == Answer::Done && call.effect == custody_arguments::ToolEffect::Writes;
+        return ran.then(|| OutsideEffect { entry, tool: call.tool.clone() });
+    }
+    if let Request::Observe { kind: ObservationKind::ToolCall, origin, .. } = &record.request {
+        let tool = origin.clone().unwrap_or_else(|| "unknown".to_owned());
+        return Some(OutsideEffect { entry, tool });
+    }
+    None
+}
+
+/// The items with a change in the closure.
+fn histories(state: &State, closure: &Closure<'_>) -> Vec<ItemHistory> {
+    let mut found = Vec::new();
+    for (namespace, key, item) in state.items() {
+        let versions: Vec<ItemChange> = item
+            .changes
+            .iter()
+            .map(|change| ItemChange {
+                entry: change.entry,
+                arrival: change.version.map(|version| version.content.arrival),
+            })
+            .collect();
+        let is_reached = |version: &ItemChange| {
+            closure.contains(version.entry)
+                || version.arrival.is_some_and(|arrival| closure.contains(arrival))
+        };
+        if versions.iter().any(is_reached) {
+            let file = state.watched_item(namespace, key).map(|watched| watched.path.clone());
+            found.push(ItemHistory {
+                namespace: namespace.clone(),
+                key: key.clone(),
+                file,
+                versions,
+            });
+        }
+    }
+    found
+}
+
+/// Everything that waits for a human.
+fn waiting(state: &State) -> Vec<WaitingProposal> {
+    let changes = state.pending().map(|pending| WaitingProposal {
+        proposal: pending.proposal,
+        entry: pending.entry,
+        depends_on: pending
+            .dependencies
+            .iter()
+            .copied()
+            .chain(pending.value.map(|value| value.arrival))
+            .collect(),
+    });
+    let calls = state
+        .asked_calls()
+        .filter(|asked| matches!(asked.standing, Standing::Waiting | Standing::Approved));
+    let calls = calls.map(|asked| WaitingProposal {
+        proposal: asked.proposal,
+        entry: asked.entry,
+        depends_on: Vec::new(),
+    });
+    let mut seen = HashSet::new();
+    changes.chain(calls).filter(|waiting| seen.insert(waiting.proposal)).collect()
+}

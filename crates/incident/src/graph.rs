@@ -1,0 +1,107 @@
+//! The record as a graph, for closures: built row by row, each row checked against its leaf.
+
+use std::sync::Arc;
+
+use custody_kernel::record::{Record, RecordError};
+use custody_log::{Digest, Seq};
+use custody_planner::{Graph, GraphBuilder, GraphNode};
+use custody_runtime::store::{Tampering, node_of};
+use serde::Deserialize;
+
+use crate::error::IncidentError;
+use crate::store::Incidents;
+
+/// So much of a record as the graph needs. The rest was read when the store was opened: a row that has the leaf hash
+/// of then is the record of then.
+#[derive(Deserialize)]
+struct Edges {
+    parents: Vec<Seq>,
+    #[serde(default)]
+    weights: Vec<Digest>,
+}
+
+impl Incidents<'_> {
+    /// What was made from what, as far as the record goes. Linear in its edges; reads nothing from the disk.
+    ///
+    /// # Errors
+    /// [`IncidentError::Store`] when the record is larger than a graph can be.
+    pub fn graph(&self) -> Result<Graph, IncidentError> {
+        self.store.look(|view| Ok(view.graph()?))
+    }
+
+    /// The graph of the first `size` records, or of all if there are fewer: the record as it was then, before anything
+    /// was purged. Row by row and each row checked, so that no record is held in memory.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when a row is missing or another, or as [`Incidents::graph`].
+    pub fn graph_at(&self, size: u64) -> Result<Graph, IncidentError> {
+        let mut builder = GraphBuilder::default();
+        self.store.scan(size, |seq, row| {
+            let Edges { parents, weights } = serde_json::from_slice(row).map_err(|cause| {
+                Tampering::Unreadable(seq.0, Arc::new(RecordError::Malformed(cause)))
+            })?;
+            if weights.is_empty() {
+                return Ok(builder.push(GraphNode { parents: &parents, ..GraphNode::default() })?);
+            }
+            let record = Record::from_bytes(row)
+                .map_err(|cause| Tampering::Unreadable(seq.0, Arc::new(cause)))?;
+            Ok(builder.push(node_of(&record))?)
+        })?;
+        Ok(builder.finish()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use custody_kernel::label::Channel;
+    use custody_kernel::memory::rate::Limits;
+    use custody_planner::{Closure, WalkMode};
+    use custody_runtime::clock::Clock;
+    use custody_runtime::ingress::Observation;
+    use custody_runtime::scratch::Scratch;
+    use custody_runtime::session::Session;
+
+    use super::*;
+
+    /// A page is read and answered, twice; the positions of all four.
+    fn conversation(scratch: &Scratch) -> Vec<Seq> {
+        let session = Session::open(&scratch.store, &scratch.owner, None).unwrap();
+        let observations = [
+            Observation::message(Channel::Web, "a page"),
+            Observation::completion("what the page says"),
+            Observation::message(Channel::User, "go on"),
+            Observation::completion("gone on"),
+        ];
+        let seq = |said| session.observe(said).wait().unwrap()[0].seq;
+        observations.into_iter().map(seq).collect()
+    }
+
+    #[test]
+    fn the_graph_has_the_edges_that_the_records_name() {
+        let scratch = Scratch::new(Limits::UNLIMITED, Clock::manual(1)).unwrap();
+        let said = conversation(&scratch);
+        let records = scratch.store.records(0..u64::MAX).unwrap();
+        let all = records.len() as u64;
+        let incidents = Incidents::of(&scratch.store);
+        for graph in [incidents.graph().unwrap(), incidents.graph_at(all).unwrap()] {
+            assert_eq!(graph.len(), all);
+            for record in &records {
+                assert_eq!(graph.parents(record.seq).collect::<Vec<_>>(), record.parents);
+            }
+            let closure = Closure::new(&graph, WalkMode::Causal, &said[..1]).unwrap();
+            let reached: Vec<Seq> = closure.members().map(|member| member.entry).collect();
+            assert_eq!(reached, [said[0], said[1], said[3]]);
+        }
+    }
+
+    #[test]
+    fn the_graph_of_then_knows_nothing_of_later() {
+        let scratch = Scratch::new(Limits::UNLIMITED, Clock::manual(1)).unwrap();
+        let said = conversation(&scratch);
+        let then = Incidents::of(&scratch.store).graph_at(said[3].0).unwrap();
+        assert_eq!(then.len(), said[3].0);
+        let closure = Closure::new(&then, WalkMode::Causal, &said[..1]).unwrap();
+        let reached: Vec<Seq> = closure.members().map(|member| member.entry).collect();
+        assert_eq!(reached, said[..2]);
+    }
+}

@@ -1,0 +1,64 @@
+//! Incidents: from an indicator to a store without what it points to, with every step on the record.
+//!
+//! The kernel says who may take a step, the planner what an incident reached and what is to be done about it. This
+//! crate finds, reads, destroys, looks again, and signs a certificate of what was done. [`Incidents`] is where it
+//! starts.
+//!
+//! ```
+//! use custody_incident::{Incidents, Settings};
+//! use custody_kernel::label::Channel;
+//! use custody_kernel::memory::rate::Limits;
+//! use custody_runtime::{Session, clock::Clock, ingress::Observation, scratch::Scratch};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let scratch = Scratch::new(Limits::default(), Clock::System)?;
+//! let session = Session::open(&scratch.store, &scratch.owner, None)?;
+//! let page = "The new account is XY77 0000 4242.";
+//! session.observe(Observation::message(Channel::Web, page)).wait()?;
+//! session.observe(Observation::completion("I will pay to XY77 0000 4242.")).wait()?;
+//!
+//! // What does the phrase touch, and what would be done about it?
+//! let incidents = Incidents::of(&scratch.store);
+//! let indicators = ["XY77 0000 4242".parse()?];
+//! let found = incidents.find(&indicators)?;
+//! let (incident, _) = incidents.open_incident(&scratch.owner, &indicators, found.findings)?;
+//! let plan = incidents.plan(incident, &Settings::default())?;
+//! assert_eq!(plan.counts.purge, 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! In reading order: [`indicator`] (what an operator types), [`search`] (what it finds), `graph` and `gather` (what a
+//! plan has to know), [`act`] (open, contain, apply, restore), `sweep` (nothing is left on the disk), [`at_rest`] (and
+//! the search that says so), [`probe`] (nor does it come back), [`adapters`] (weights are unloaded), [`certify`] (the
+//! certificate), [`recount`] (what is still true of one).
+//!
+//! Source: RVU §3.
+
+pub mod act;
+pub mod adapters;
+pub mod at_rest;
+mod attest;
+mod certified;
+pub mod certify;
+mod error;
+mod gather;
+mod graph;
+pub mod indicator;
+pub mod neighbours;
+pub mod probe;
+pub mod recount;
+pub mod search;
+mod store;
+mod sweep;
+pub mod three_way;
+
+pub use act::{Applied, Contained};
+pub use error::IncidentError;
+pub use gather::Settings;
+pub use indicator::Indicator;
+pub use neighbours::Vectors;
+pub use probe::Ways;
+pub use recount::Recount;
+pub use search::{Found, Hits};
+pub use store::Incidents;

@@ -1,0 +1,407 @@
+//! Recounting a certificate: what the store says today of each of its claims.
+//!
+//! The log's claims come first. Where the store's log is not the one that the certificate saw, nothing else can be
+//! compared. Everything is read at one moment of the store, but for the graph, which only grows.
+
+use custody_certificate::{
+    Claim, ClosureMode, EvidenceKind, IncludedRecord, IrreversibleEffect, LedgerBreak,
+    ManifestEntry, MemberAction, MemberRisk, Ppm, Recovery, RecoveryStep, RiskMode, SparedMember,
+    Verified,
+};
+use custody_kernel::evidence::{Evidence, Finding};
+use custody_kernel::kind::EntryKind;
+use custody_kernel::record::{Answer, ObservationKind, Record, Request};
+use custody_kernel::score::Score;
+use custody_kernel::state::Mark;
+use custody_log::{Digest, Seq};
+use custody_planner::{
+    Closure, Counting, EntryEffect, IncidentClosure, Sparing, WalkMode, count_reached,
+};
+use custody_policy::Policy;
+use custody_runtime::store::{StoreError, Tampering, View, content_of};
+
+use crate::adapters::{Became, adapters_of};
+use crate::certified::member_kind;
+use crate::error::IncidentError;
+use crate::store::Incidents;
+
+/// What the store says of one claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// The same.
+    Holds,
+    /// Something else.
+    Fails(String),
+    /// Nothing, or not all of it.
+    CannotTell(&'static str),
+}
+
+/// A certificate, recounted.
+#[derive(Debug)]
+pub struct Recount<'a> {
+    /// Every claim with what the store says of it.
+    pub claims: Vec<(Claim<'a>, Found)>,
+    /// How many records the store has.
+    pub records: u64,
+    /// How many entries the seeds reached since the plan was made. None of them is in the certificate.
+    pub reached_since: u64,
+}
+
+const OTHER_LOG: &str = "the store's log is not the one that the certificate saw";
+const NO_CLOSURE: &str = "the closure could not be taken again";
+const NO_EVIDENCE: &str = "its share of the store holds; the record does not hold its evidence";
+const UNRECORDED: &str = "the record does not name this certificate";
+const NO_TEXT: &str = "a text that it rests on is not kept";
+const ELSEWHERE: &str = "its content arrived with another entry";
+const RVU_SCORE: &str = "scores as the paper's program makes them are not recounted";
+
+impl Incidents<'_> {
+    /// Compares every claim of a certificate with what the store holds now.
+    ///
+    /// Linear in the record, and in the certificate.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or was tampered with. A claim that does not hold is no error.
+    pub fn recount<'a>(&self, verified: &'a Verified) -> Result<Recount<'a>, IncidentError> {
+        let recovery = &verified.certificate().recovery;
+        let closure = &recovery.runtime_recovery.closure;
+        let mode = mode_of(closure.mode);
+        let then = self.graph_at(planned_at(verified))?;
+        let now = self.graph()?;
+        // An entry that the store does not have is said so by the claim about the closure.
+        let taken = Closure::new(&then, mode, &closure.seeds).ok();
+        let grown = Closure::new(&now, mode, &closure.seeds).ok();
+        let incident = IncidentClosure::trace(&then, &findings(recovery)).ok();
+        let incident = incident.as_ref().filter(|_| mode == WalkMode::Causal);
+        let reached = |closure: &Option<Closure<'_>>| closure.as_ref().map_or(0, Closure::len);
+        let reached_since = reached(&grown).saturating_sub(reached(&taken)) as u64;
+        let policy = self.policy_at(verified.after().size)?;
+        self.store.look(|view| {
+            let records = view.len();
+            let taken = taken.as_ref();
+            let shares = shares(taken, mode);
+            let recounting = Recounting { view, verified, taken, incident, shares, policy };
+            let is_carried = [verified.before(), verified.after()]
+                .into_iter()
+                .all(|log| view.root_at(log.size) == Some(log.root));
+            let judge = |claim: Claim<'a>| {
+                let is_told = is_carried || matches!(claim, Claim::Log(_));
+                let found =
+                    if is_told { recounting.judge(&claim)? } else { Found::CannotTell(OTHER_LOG) };
+                Ok((claim, found))
+            };
+            let claims = verified.claims().map(judge).collect::<Result<_, IncidentError>>()?;
+            Ok(Recount {
+                claims,
+                records,
+                reached_since: if is_carried { reached_since } else { 0 },
+            })
+        })
+    }
+
+    /// The policy for tool calls that was in force when the store had `size` records.
+    fn policy_at(&self, size: u64) -> Result<Digest, IncidentError> {
+        let mut version = None;
+        self.store.scan(size, |seq, row| {
+            // Few records set a policy, and parsing all of them would take longest of all.
+            let may_set = std::str::from_utf8(row).is_ok_and(|row| row.contains("\"set_policy\""));
+            if may_set {
+                let record = Record::from_bytes(row)
+                    .map_err(|cause| Tampering::Unreadable(seq.0, cause.into()))?;
+                if let (Request::SetPolicy { version: set, .. }, Answer::Done) =
+                    (&record.request, &record.answer)
+                {
+                    version = Some(*set);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(version.unwrap_or_else(|| Policy::standard().version()))
+    }
+}
+
+/// How many records there were when the closure was taken: those before the plan, which is made when it is applied if
+/// no record of its own says otherwise.
+fn planned_at(verified: &Verified) -> u64 {
+    let records = &verified.certificate().recovery.audit.records;
+    let last = |step| records.iter().rev().find(|record| record.step == step);
+    let planned = last(RecoveryStep::Planned).or_else(|| last(RecoveryStep::Applied));
+    planned.map_or(verified.before().size, |record| record.seq.0)
+}
+
+const fn mode_of(mode: ClosureMode) -> WalkMode {
+    match mode {
+        ClosureMode::Causal => WalkMode::Causal,
+        ClosureMode::RvuV1 => WalkMode::RvuV1,
+        ClosureMode::RvuV2 => WalkMode::RvuV2,
+    }
+}
+
+/// The evidence, so far as the scores tell it.
+fn findings(recovery: &Recovery) -> Vec<Finding> {
+    let scores = &recovery.risk_scores.entries;
+    let finding = |seed: &Seq| {
+        let row = scores.binary_search_by_key(seed, |row| row.entry).ok();
+        let similarity = row
+            .and_then(|at| scores.get(at))
+            .filter(|row| row.evidence == EvidenceKind::Similarity)
+            .map(|row| Score::at_most_one(f64::from(row.contamination_ppm.millionths()) / 1e6));
+        let by = similarity.map_or(Evidence::Id, Evidence::Similarity);
+        Finding { entry: *seed, indicator: 0, by }
+    };
+    recovery.runtime_recovery.closure.seeds.iter().map(finding).collect()
+}
+
+/// The share of each member, in their order, where a plan would have counted them.
+fn shares(closure: Option<&Closure<'_>>, mode: WalkMode) -> Option<Vec<(Seq, Ppm, Counting)>> {
+    let closure = closure.filter(|_| mode == WalkMode::Causal)?;
+    let reached = count_reached(closure).ok()?;
+    let whole = closure.graph().len();
+    let share = |(entry, count): (Seq, &u32)| {
+        let share = Score::share(u64::from(*count), whole);
+        Some((entry, Ppm::nearest(share.value())?, reached.counting))
+    };
+    closure.members().map(|member| member.entry).zip(&reached.counts).map(share).collect()
+}
+
+/// One moment of a store, and what was found out about it before.
+struct Recounting<'s, 'g> {
+    view: View<'s>,
+    verified: &'s Verified,
+    /// The closure as it was when the plan was made.
+    taken: Option<&'s Closure<'g>>,
+    /// The same with its evidence, in the mode that spares.
+    incident: Option<&'s IncidentClosure<'g>>,
+    shares: Option<Vec<(Seq, Ppm, Counting)>>,
+    policy: Digest,
+}
+
+impl Recounting<'_, '_> {
+    fn judge(&self, claim: &Claim<'_>) -> Result<Found, IncidentError> {
+        match claim {
+            Claim::Log(log) => Ok(self.log(log.size, &Digest(log.root))),
+            Claim::Record(included) => Ok(self.included(included)),
+            Claim::Break(adoption) => self.adoption(adoption),
+            Claim::OnlyBreaks(breaks) => Ok(self.only(breaks)),
+            Claim::Newest(digest) => Ok(self.newest(*digest)),
+            Claim::Policy(digest) => Ok(holds_if(self.policy == *digest, || {
+                format!("the policy in force was {}", self.policy)
+            })),
+            Claim::Closure { members, .. } => Ok(self.closure(members)),
+            Claim::Entry(row) => self.entry(row),
+            Claim::Risk(row) => Ok(self.risk(row)),
+            Claim::Spared(row) => self.spared(row),
+            Claim::Effect(effect) => self.effect(effect),
+            Claim::Quarantined(entry) => Ok(self.marked(*entry, Mark::Quarantined)),
+            Claim::Evicted(evicted) => {
+                Ok(self.became(evicted.weights, Became::Gone(evicted.loads)))
+            }
+            Claim::Fused(fused) => Ok(self.became(fused.weights, Became::PartOf(fused.base))),
+            Claim::StillLoaded(left) => {
+                Ok(self.became(left.weights, Became::Loaded(left.loads_left)))
+            }
+        }
+    }
+
+    fn log(&self, size: u64, root: &Digest) -> Found {
+        match self.view.root_at(size) {
+            None => Found::Fails(format!("the store has only {} records", self.view.len())),
+            Some(found) if found != root.0 => {
+                Found::Fails(format!("they have the root {}", Digest(found)))
+            }
+            Some(_) => Found::Holds,
+        }
+    }
+
+    fn included(&self, included: &IncludedRecord) -> Found {
+        let at = usize::try_from(included.seq.0).ok();
+        let leaf = at.and_then(|at| self.view.leaves().get(at));
+        holds_if(leaf == Some(&included.leaf.0), || "another record stands there".into())
+    }
+
+    fn adoption(&self, adoption: &LedgerBreak) -> Result<Found, IncidentError> {
+        let record = self.record(adoption.seq)?;
+        let Request::AdoptLedger { reason, head_size } = &record.request else {
+            return Ok(Found::Fails("the record is no adoption".into()));
+        };
+        let is_same = *reason == adoption.reason
+            && *head_size == adoption.head_size
+            && record.at == adoption.at_ms;
+        Ok(holds_if(is_same, || "time, head or reason are others".into()))
+    }
+
+    fn only(&self, breaks: &[LedgerBreak]) -> Found {
+        let size = self.verified.after().size;
+        let all = self.view.state().breaks().iter().filter(|seq| seq.0 < size);
+        let missing =
+            all.filter(|seq| !breaks.iter().any(|adoption| adoption.seq == **seq)).count();
+        holds_if(missing == 0, || format!("{missing} more stand in the log"))
+    }
+
+    fn newest(&self, digest: Digest) -> Found {
+        let all = self.view.state().certificates();
+        match all.iter().position(|known| *known == digest) {
+            None => Found::CannotTell(UNRECORDED),
+            Some(at) => {
+                let newer = all.len() - at - 1;
+                holds_if(newer == 0, || format!("{newer} newer were signed since"))
+            }
+        }
+    }
+
+    fn closure(&self, members: &[Seq]) -> Found {
+        let Some(closure) = self.taken else {
+            return Found::Fails(
+                "a seed is no entry of the record that the plan was made on".into(),
+            );
+        };
+        let lacks =
+            closure.members().filter(|member| members.binary_search(&member.entry).is_err());
+        let (lacks, adds) =
+            (lacks.count(), members.iter().filter(|m| !closure.contains(**m)).count());
+        holds_if(lacks + adds == 0, || {
+            format!(
+                "it lacks {lacks} entries that they count_reached and has {adds} that they do not"
+            )
+        })
+    }
+
+    fn entry(&self, row: &ManifestEntry) -> Result<Found, IncidentError> {
+        let record = self.record(row.entry)?;
+        let kind = member_kind(EntryKind::of(&record.request));
+        if kind != row.kind {
+            return Ok(Found::Fails(format!("it is a {}", kind.as_str())));
+        }
+        let content = content_of(&record);
+        if content.map(|content| content.commitment) != row.commitment {
+            return Ok(Found::Fails("its content has another commitment".into()));
+        }
+        if row.adapters != adapters_of(&record) {
+            return Ok(Found::Fails("it was made under other adapters".into()));
+        }
+        match (row.action, row.done, content) {
+            (MemberAction::None, _, _) | (_, false, _) => Ok(Found::Holds),
+            (MemberAction::Flag, true, _) => Ok(self.marked(row.entry, Mark::Flagged)),
+            (MemberAction::Quarantine, true, _) => Ok(self.marked(row.entry, Mark::Quarantined)),
+            (MemberAction::Purge | MemberAction::Evict, true, None) => {
+                Ok(self.marked(row.entry, Mark::Purged))
+            }
+            (MemberAction::Purge | MemberAction::Evict, true, Some(content)) => {
+                if content.arrival != row.entry {
+                    return Ok(Found::CannotTell(ELSEWHERE));
+                }
+                let is_kept = self.text(&record)?.is_some();
+                Ok(holds_if(!is_kept, || "its content is still stored".into()))
+            }
+        }
+    }
+
+    /// Whether weights are where the certificate says.
+    fn became(&self, weights: Digest, stated: Became) -> Found {
+        let found = Became::of(self.view.state(), weights);
+        holds_if(found == stated, || match found {
+            Became::Kept => "no incident evicted it".into(),
+            Became::Gone(loads) => format!("{loads} loads were unloaded and none is left"),
+            Became::PartOf(base) => format!("it is part of the base {base}"),
+            Became::Loaded(left) => format!("{left} loads are in force"),
+        })
+    }
+
+    /// Whether the incident's mark on an entry is still there, or one that does more.
+    fn marked(&self, entry: Seq, least: Mark) -> Found {
+        let incident = self.verified.certificate().recovery.incident;
+        let standing = self.view.state().standing(entry);
+        let mark = standing.and_then(|standing| standing.mark_of(incident));
+        holds_if(mark >= Some(least), || match mark {
+            Some(_) => "it was restored".into(),
+            None => "the incident has no mark on it".into(),
+        })
+    }
+
+    fn risk(&self, row: &MemberRisk) -> Found {
+        let scores = &self.verified.certificate().recovery.risk_scores;
+        if scores.mode == RiskMode::RvuV2 {
+            return Found::CannotTell(RVU_SCORE);
+        }
+        let Some(shares) = &self.shares else { return Found::CannotTell(NO_CLOSURE) };
+        let found = shares.binary_search_by_key(&row.entry, |(entry, _, _)| *entry).ok();
+        let Some((_, share, counting)) = found.and_then(|at| shares.get(at)) else {
+            return Found::Fails("it is not in the closure".into());
+        };
+        let off = share.millionths().abs_diff(row.share_ppm.millionths());
+        let is_within = match counting {
+            Counting::Exact => off == 0,
+            Counting::Estimated => off <= scores.share_error_ppm.millionths(),
+        };
+        if !is_within {
+            return Found::Fails(format!("its share of the store is {share}"));
+        }
+        self.contamination(row)
+    }
+
+    /// Whether the incident's evidence for an entry is as strong as its score says.
+    fn contamination(&self, row: &MemberRisk) -> Found {
+        let recovery = &self.verified.certificate().recovery;
+        let incident = self.view.state().incident(recovery.incident);
+        let Some(incident) = incident else {
+            return Found::CannotTell(NO_EVIDENCE);
+        };
+        let of_entry = incident.findings.iter().filter(|finding| finding.entry == row.entry);
+        let strongest = of_entry.map(|finding| finding.by.strength()).max().unwrap_or_default();
+        let contamination = Ppm::nearest(strongest.value()).unwrap_or(Ppm::ONE);
+        holds_if(contamination == row.contamination_ppm, || {
+            format!("the evidence for it weighs {contamination}")
+        })
+    }
+
+    /// Whether exactly the entries that are named vouch for the one that was spared.
+    fn spared(&self, row: &SparedMember) -> Result<Found, IncidentError> {
+        let Some(incident) = self.incident else { return Ok(Found::CannotTell(NO_CLOSURE)) };
+        let mut sparing = Sparing::new(incident);
+        for entry in &row.covered_by {
+            let record = self.record(*entry)?;
+            let Some(text) = self.text(&record)? else { return Ok(Found::CannotTell(NO_TEXT)) };
+            if !sparing.show(*entry, record.label, &text) {
+                return Ok(Found::Fails(format!("{entry} is no trusted older text outside it")));
+            }
+        }
+        let record = self.record(row.entry)?;
+        let Some(text) = self.text(&record)? else { return Ok(Found::CannotTell(NO_TEXT)) };
+        let effect = EntryEffect::of(EntryKind::of(&record.request));
+        let judged = sparing.judge(row.entry, effect, Some(&text));
+        Ok(judged.map_or_else(|why| Found::Fails(why.to_string()), |()| Found::Holds))
+    }
+
+    fn effect(&self, effect: &IrreversibleEffect) -> Result<Found, IncidentError> {
+        let record = self.record(effect.entry)?;
+        let tool = match (&record.request, &record.answer) {
+            (Request::Call(call), Answer::Done) => Some(call.tool.as_str()),
+            (Request::Observe { kind: ObservationKind::ToolCall, origin, .. }, Answer::Done) => {
+                origin.as_deref()
+            }
+            _ => return Ok(Found::Fails("the record is no call that was made".into())),
+        };
+        let arguments = content_of(&record).map(|content| content.commitment);
+        let is_same = tool == Some(effect.tool.as_str())
+            && effect.arguments.is_none_or(|stated| arguments == Some(stated));
+        Ok(holds_if(is_same, || "it is a call of another tool or with other arguments".into()))
+    }
+
+    fn record(&self, seq: Seq) -> Result<Record, IncidentError> {
+        Ok(self.view.record(seq)?)
+    }
+
+    /// The text of a record, if it is kept and is text.
+    fn text(&self, record: &Record) -> Result<Option<String>, IncidentError> {
+        let Some(content) = content_of(record) else { return Ok(None) };
+        match self.view.any_content(content) {
+            Ok(bytes) => Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok())),
+            Err(StoreError::Tampered(Tampering::MissingContent(_))) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn holds_if(holds: bool, why: impl FnOnce() -> String) -> Found {
+    if holds { Found::Holds } else { Found::Fails(why()) }
+}
