@@ -3,7 +3,7 @@
 //!
 //! Fields are declared in the order of RFC 8785.
 //!
-//! Source: DESIGN section 3, Certificate and Audit; RFC 9162 §2.1.3 and §2.1.4.
+//! Source: docs/design.md §8 and §9.3; RFC 9162 §2.1.3 and §2.1.4.
 
 use ed25519_dalek::{Signature, VerifyingKey};
 use serde::{Deserialize, Serialize};

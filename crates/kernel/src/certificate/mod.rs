@@ -8,7 +8,7 @@
 //! In reading order: the parts ([`entries`], [`adapters`], [`probe`], [`risk`], [`log`]), the [`outcome`] derived from
 //! them, what a reader can recount ([`claim`]); then, private, what must agree, the statement and the envelope.
 //!
-//! Source: RVU §3.8 and Theorem 4; in-toto Attestation Framework v1; DSSE v1; RFC 8785; DESIGN section 3, Certificate.
+//! Source: RVU §3.8 and Theorem 4; in-toto Attestation Framework v1; DSSE v1; RFC 8785; docs/design.md §8.
 
 pub mod entries;
 
@@ -144,7 +144,7 @@ pub struct Unverified {
 /// # Errors
 /// [`CertificateError`] naming the first thing that does not hold.
 ///
-/// Source: RVU §3.8; DESIGN section 3, Certificate.
+/// Source: RVU §3.8; docs/design.md §8.
 pub fn certify(recovery: &Recovery, owner: &SigningKey) -> Result<Vec<u8>, CertificateError> {
     agree::check(recovery)?;
     log::verify(recovery, &owner.verifying_key())?;
@@ -160,7 +160,7 @@ impl Certificate {
     /// # Errors
     /// [`CertificateError`] naming the first thing that is wrong.
     ///
-    /// Source: DSSE protocol v1; RVU Theorem 4; DESIGN section 3, Certificate.
+    /// Source: DSSE protocol v1; RVU Theorem 4; docs/design.md §8.
     pub fn verify(
         file: &[u8],
         owner: &VerifyingKey,

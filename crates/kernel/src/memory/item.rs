@@ -8,7 +8,7 @@ use crate::digest::Digest;
 use crate::id::Seq;
 use crate::label::{Taint, Trust};
 
-/// How an item may change. Set by an owner only (closes PRIOR-ART M10).
+/// How an item may change. Set by an owner only (closes M10).
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

@@ -1,4 +1,4 @@
-//! Recovery: what to do about everything that a contaminated entry reached (RVU §3.3 and §3.4, DESIGN section 3).
+//! Recovery: what to do about everything that a contaminated entry reached (RVU §3.3 and §3.4, docs/design.md §6).
 //!
 //! Pure: nothing here changes a store. In reading order: [`evidence`] (why an entry is held for contaminated),
 //! [`incident`] (the evidence and what it reached), [`spare`] (what of that says nothing new), [`share`] (how much

@@ -110,7 +110,7 @@ impl Heard {
 
     /// Whether the user said `value`: whole, at one place; if it is short, beside one of `nouns`.
     ///
-    /// Source: DESIGN section 3, leaf provenance.
+    /// Source: docs/design.md §5.3.
     pub(super) fn user_said(&self, value: &str, nouns: &Nouns<'_>) -> bool {
         let value = tidy(value);
         // `true` stands in texts as a word like any other.

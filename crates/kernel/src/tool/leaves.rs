@@ -46,7 +46,7 @@ pub struct Leaf {
 ///
 /// Linear in the arguments; independent of how much was heard.
 ///
-/// Source: DESIGN section 3, Tool calls.
+/// Source: docs/design.md §5.3.
 pub fn leaves(tool: &Tool, arguments: &Arguments, heard: &Heard) -> Vec<Leaf> {
     let mut tracing = Tracing { heard, text_leaves: tool.text_leaves(), leaves: Vec::new() };
     for (name, value) in arguments.object() {

@@ -1,4 +1,4 @@
-//! Tool calls: what may run, decided before it runs (DESIGN section 3, Tool calls).
+//! Tool calls: what may run, decided before it runs (docs/design.md §5).
 //!
 //! In reading order: `manifest` (what a tool does), `arguments` (one canonical form), `heard` (what the
 //! session's texts say), `leaves` (where each value came from), `call` (the decision), `asked` (calls that

@@ -5,7 +5,7 @@
 //! has to know), [`act`] (open, contain, apply, restore), `sweep` (nothing is left on the disk), [`at_rest`] (and the
 //! search that says so), [`probe`] (nor does it come back), [`certify`] (the certificate).
 //!
-//! Source: RVU §3; DESIGN section 3, Plan and actions.
+//! Source: RVU §3; docs/design.md §6.6 and §6.7.
 
 pub mod act;
 pub mod at_rest;
