@@ -6,11 +6,8 @@
 
 use std::sync::LazyLock;
 
-use custody_kernel::id::Seq;
-use custody_kernel::tool::arguments::Arguments;
-use custody_kernel::tool::heard::Heard;
-use custody_kernel::tool::leaves::{Origin, leaves};
-use custody_kernel::tool::manifest::Tool;
+use custody_log::Seq;
+use custody_arguments::{ArgumentOrigin, Arguments, TextIndex, ToolManifest, trace};
 use custody_policy::Manifests;
 use libfuzzer_sys::fuzz_target;
 
@@ -38,26 +35,26 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(again.canonical(), arguments.canonical());
     assert_eq!(again, arguments);
 
-    let unknown = Tool::unknown();
+    let unknown = ToolManifest::unknown();
     let tools = [MANIFESTS.tool("share").tool, &unknown];
-    let mut strangers = Heard::default();
-    strangers.user("");
-    strangers.untrusted(Seq(1), foreign);
+    let mut strangers = TextIndex::default();
+    strangers.add_user_text("");
+    strangers.add_untrusted_text(Seq(1), foreign);
     for tool in tools {
-        for leaf in leaves(tool, &arguments, &strangers) {
-            assert_ne!(leaf.origin, Origin::User, "nobody said `{}`", leaf.path);
+        for leaf in trace(tool, &arguments, &strangers) {
+            assert_ne!(leaf.origin, ArgumentOrigin::User, "nobody said `{}`", leaf.path);
         }
     }
     let mut both = strangers;
-    both.user(said);
+    both.add_user_text(said);
     for tool in tools {
-        let traced = leaves(tool, &arguments, &both);
-        assert_eq!(traced, leaves(tool, &again, &both), "equal arguments come from the same places");
+        let traced = trace(tool, &arguments, &both);
+        assert_eq!(traced, trace(tool, &again, &both), "equal arguments come from the same places");
         // Whoever names an argument that no manifest gives cannot make it the user's.
         let names = arguments.object().keys().filter(|name| !tool.arguments.contains_key(*name));
         for name in names {
             let path = format!("{name} > name");
-            assert!(traced.iter().any(|leaf| leaf.path == path && leaf.origin != Origin::User));
+            assert!(traced.iter().any(|leaf| leaf.path == path && leaf.origin != ArgumentOrigin::User));
         }
     }
 });

@@ -3,10 +3,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use custody_kernel::certificate::{
-    Certificate, Expectations, PAYLOAD_TYPE, certify, key_id, signing_bytes,
-};
-use custody_kernel::digest::Digest;
+use custody_certificate::{Certificate, Expectations, PAYLOAD_TYPE, certify, key_id, signing_bytes};
+use custody_log::Digest;
 use ed25519_dalek::{Signer, SigningKey};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Any text as a signed head: refused unless the log key signed exactly it.
 #![no_main]
 
-use custody_kernel::audit::{Checkpoint, LogName};
+use custody_log::{Checkpoint, LogName};
 use ed25519_dalek::SigningKey;
 use libfuzzer_sys::fuzz_target;
 

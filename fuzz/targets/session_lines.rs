@@ -11,7 +11,7 @@ use custody_gateway::lines::Conversation;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Role};
-use custody_kernel::tool::arguments::Arguments;
+use custody_arguments::Arguments;
 use custody_runtime::clock::Clock;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;

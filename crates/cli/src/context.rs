@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use custody_kernel::digest::Digest;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
+use custody_log::Digest;
 use custody_models::registry::Models;
 use custody_runtime::clock::Clock;
 use custody_runtime::keys::KeyFolder;

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use anstyle::{AnsiColor, Style};
-use custody_kernel::id::Timestamp;
+use custody_log::Timestamp;
 use serde::Serialize;
 
 /// How a command ended, when it did not fail.

@@ -6,15 +6,15 @@
 #[path = "../../runtime/tests/common/certified.rs"]
 mod certified;
 mod common;
-#[path = "../../kernel/tests/certificate/fixture.rs"]
+#[path = "../../certificate/tests/certificate/fixture.rs"]
 mod fixture;
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use common::{Home, OWNER_PASSPHRASE, Ran};
-use custody_kernel::certificate::{Recovery, certify};
-use custody_kernel::digest::Digest;
+use custody_certificate::{Recovery, certify};
+use custody_log::Digest;
 use custody_runtime::clock::Clock;
 use custody_runtime::keys::KeyFolder;
 use custody_runtime::{Paths, Store, public_key};
@@ -371,7 +371,7 @@ fn hostile() -> Recovery {
     recovery.residual.unfinished[0].why = EVIL.into();
     recovery.audit.breaks[0].reason = EVIL.into();
     recovery.residual.effects = fixture::recovered().residual.effects;
-    recovery.residual.effects[0].entry = custody_kernel::id::Seq(4);
+    recovery.residual.effects[0].entry = custody_log::Seq(4);
     recovery.residual.effects[0].tool = EVIL.into();
     recovery.residual.effects[0].summary = EVIL.into();
     recovery
@@ -640,7 +640,7 @@ fn a_certificate_is_taken_apart_byte_for_byte() {
         part("certificate.dsse.json"),
         fs::read(home.path().join("certificate.json")).unwrap()
     );
-    let golden = include_bytes!("../../kernel/tests/golden/certificate.statement.json");
+    let golden = include_bytes!("../../certificate/tests/golden/certificate.statement.json");
     assert_eq!(part("statement.json"), golden);
     let statement: Value = serde_json::from_slice(golden).unwrap();
     let note = statement["predicate"]["audit"]["after"]["note"].as_str().unwrap();

@@ -8,7 +8,7 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 
 use common::{Home, OWNER_PASSPHRASE, Ran};
-use custody_kernel::audit::{Frontier, leaf_hash};
+use custody_log::{Frontier, leaf_hash};
 
 /// A store with an accepted write, a refused one, a queued one, and one read.
 fn lived_in() -> Home {

@@ -7,7 +7,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -7,15 +7,11 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
+use custody_arguments::{Arguments, TextIndex, ToolManifest, trace};
 use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::record::Value;
-use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::call::{Around, Call, Permission, PolicyAnswer, decide_call};
-use custody_kernel::tool::heard::Heard;
-use custody_kernel::tool::leaves::leaves;
-use custody_kernel::tool::manifest::Tool;
+use custody_log::{Digest, Seq};
 
 /// Prose of about `bytes` bytes, in which no two sentences are alike.
 fn prose(bytes: usize) -> String {
@@ -29,11 +25,11 @@ fn prose(bytes: usize) -> String {
 }
 
 /// A context of `bytes`, a tenth of it the user's.
-fn heard(bytes: usize) -> Heard {
-    let mut heard = Heard::default();
-    heard.user(&prose(bytes / 10));
+fn heard(bytes: usize) -> TextIndex {
+    let mut heard = TextIndex::default();
+    heard.add_user_text(&prose(bytes / 10));
     for (seq, text) in (0..9).zip(std::iter::repeat(prose(bytes / 10))) {
-        heard.untrusted(Seq(seq), &text);
+        heard.add_untrusted_text(Seq(seq), &text);
     }
     heard
 }
@@ -55,7 +51,7 @@ fn arguments() -> String {
 fn call(c: &mut Criterion) {
     let heard = heard(100_000);
     let json = arguments();
-    let tool = Tool::unknown();
+    let tool = ToolManifest::unknown();
     let label = Label::at_ingress(Channel::Tool, Trust::Trusted);
     let around = Around { context: Some(label), signed_policy: None };
     c.bench_function("call/20 arguments in 100 kB", |b| {
@@ -67,7 +63,7 @@ fn call(c: &mut Criterion) {
                 known: false,
                 manifest: Digest([0; 32]),
                 arguments: Value::New(Digest([1; 32])),
-                leaves: leaves(&tool, &arguments, &heard),
+                leaves: trace(&tool, &arguments, &heard),
                 policy: PolicyAnswer {
                     version: Digest([2; 32]),
                     answer: Permission::Allow,

@@ -6,15 +6,14 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, PrincipalId, SessionId, StoreId, Timestamp};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
-use custody_kernel::record::{EntryKind, Genesis, LogKey, Request, Value};
+use custody_kernel::record::{Genesis, ObservationKind, Request, Value};
 use custody_kernel::state::{Actor, Asked, State};
+use custody_log::{Digest, EntryId, LogKey, PrincipalId, SessionId, StoreId, Timestamp};
 use ed25519_dalek::{Signer, SigningKey};
 
 /// A state with `items` items, and four sessions: of a user and of an agent, clean and tainted.
@@ -77,7 +76,7 @@ impl Filled {
     }
 
     fn hear(&mut self, session: SessionId, channel: Channel) {
-        let kind = EntryKind::Message;
+        let kind = ObservationKind::Message;
         let (content, origin, parents) = (None, None, vec![]);
         let request = Request::Observe { kind, channel, lowered: false, content, origin, parents };
         self.ask(Actor::Session(session), request);

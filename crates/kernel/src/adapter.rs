@@ -6,10 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use custody_log::{Digest, Seq};
 use serde::{Deserialize, Serialize};
-
-use crate::digest::Digest;
-use crate::id::Seq;
 
 /// The longest name, in characters.
 pub const MAX_NAME_CHARS: usize = 128;

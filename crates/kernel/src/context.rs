@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::id::Seq;
+use custody_log::Seq;
+
 use crate::label::{Channel, Label, Trust};
 use crate::memory::item::ContentRef;
 use crate::memory::refusal::Culprit;

@@ -4,11 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
+use custody_log::Digest;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 use unicode_security::confusable_detection::skeleton;
-
-use crate::digest::Digest;
 
 /// The most bytes a key may have.
 pub const MAX_KEY_BYTES: usize = 512;

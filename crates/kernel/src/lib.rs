@@ -13,25 +13,20 @@
 //! - [`route`]: where a suspicious text may go.
 //! - [`tool`]: which calls may run.
 //! - [`adapter`]: what is loaded into which model.
-//! - [`provenance`]: what depends on what, and what a contaminated entry reached.
-//! - [`recovery`]: what to do about it.
-//! - [`audit`]: the Merkle tree over the records, and signed checkpoints.
-//! - [`certificate`]: what a recovery did, signed so that a stranger can verify it.
 
 pub mod adapter;
-pub mod audit;
-pub mod certificate;
+pub mod carried;
 pub mod context;
-pub mod digest;
-pub mod id;
+pub mod evidence;
 pub mod key;
+pub mod kind;
 pub mod label;
 pub mod memory;
 pub mod namespace;
 pub mod principal;
-pub mod provenance;
 pub mod record;
-pub mod recovery;
 pub mod route;
+pub mod score;
 pub mod state;
+pub mod step;
 pub mod tool;

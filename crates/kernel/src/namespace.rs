@@ -4,9 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use custody_log::SessionId;
 use serde::{Deserialize, Serialize};
-
-use crate::id::SessionId;
 
 /// One customer of a store. Nothing is ever visible across tenants.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

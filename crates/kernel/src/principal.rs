@@ -2,12 +2,11 @@
 
 use std::fmt;
 
+use custody_log::{Digest, PrincipalId};
 use ed25519_dalek::{Signature, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::digest::Digest;
-use crate::id::PrincipalId;
 use crate::label::Trust;
 use crate::namespace::Tenant;
 
@@ -78,6 +77,13 @@ pub struct Principal {
     pub public_key: Option<Digest>,
     /// SHA-256 of the bearer token that opens agent sessions for them.
     pub token_hash: Option<Digest>,
+}
+
+impl Principal {
+    /// The public key of a human, if it is one.
+    pub fn verifying_key(&self) -> Option<VerifyingKey> {
+        VerifyingKey::from_bytes(&self.public_key?.0).ok()
+    }
 }
 
 /// What was shown to prove who asks.
@@ -154,8 +160,7 @@ impl Authority {
         challenge: &[u8; 32],
         signature: &Signature,
     ) -> Result<Self, ProofError> {
-        let key = principal.public_key.ok_or(ProofError::Signature)?;
-        let key = VerifyingKey::from_bytes(&key.0).map_err(|_| ProofError::Signature)?;
+        let key = principal.verifying_key().ok_or(ProofError::Signature)?;
         key.verify_strict(&challenge_bytes(challenge), signature)
             .map_err(|_| ProofError::Signature)?;
         Ok(Self::of(principal, Credential::Passphrase))

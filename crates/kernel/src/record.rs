@@ -4,12 +4,10 @@
 //! the provenance graph; everything else, items, sessions, principals, pending proposals, is a
 //! fold over the log ([`State`](crate::state::State)) that anybody can repeat.
 
-use ed25519_dalek::{Signature, VerifyingKey};
+use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::adapter::{Adapt, Name};
-use crate::digest::Digest;
-use crate::id::{EntryId, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use crate::key::Key;
 use crate::label::{Channel, Label};
 use crate::memory::item::{ContentRef, Mode};
@@ -18,8 +16,8 @@ use crate::memory::refusal::Refusal;
 use crate::memory::review::Purpose;
 use crate::namespace::{Scope, Tenant};
 use crate::principal::{Principal, Who};
-use crate::recovery::step::Recover;
 use crate::route::{Heard, RoutePolicy};
+use crate::step::Recover;
 use crate::tool::call::Call;
 use crate::tool::extract::Extract;
 
@@ -39,7 +37,7 @@ pub enum By {
 /// What an observed entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum EntryKind {
+pub enum ObservationKind {
     /// Something said to the model.
     Message,
     /// Something the model said, out of its whole context.
@@ -54,7 +52,7 @@ pub enum EntryKind {
     FileChange,
 }
 
-impl EntryKind {
+impl ObservationKind {
     /// Whether the model produced it, so that it depends on the whole context.
     pub const fn is_produced(self) -> bool {
         matches!(self, Self::Completion | Self::ToolCall)
@@ -104,33 +102,6 @@ pub struct Genesis {
     pub limits: Limits,
 }
 
-/// The key that signs checkpoints and nothing else, certified by the owner.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogKey {
-    /// Ed25519 public key.
-    pub public_key: Digest,
-    /// The owner's signature over [`LogKey::certified_bytes`], hexadecimal.
-    pub certificate: String,
-}
-
-impl LogKey {
-    /// The bytes that the owner signs to certify a log key for one store.
-    pub fn certified_bytes(store: StoreId, public_key: &Digest) -> Vec<u8> {
-        [b"custody: certify log key\n".as_slice(), store.as_bytes(), &public_key.0].concat()
-    }
-
-    /// Whether `owner` certified this key for `store`.
-    pub fn is_certified_by(&self, owner: &Principal, store: StoreId) -> bool {
-        let mut signature = [0; 64];
-        let Some(Ok(key)) = owner.public_key.map(|key| VerifyingKey::from_bytes(&key.0)) else {
-            return false;
-        };
-        let bytes = Self::certified_bytes(store, &self.public_key);
-        hex::decode_to_slice(&self.certificate, &mut signature).is_ok()
-            && key.verify_strict(&bytes, &Signature::from_bytes(&signature)).is_ok()
-    }
-}
-
 /// A route that was run over a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -173,7 +144,7 @@ pub enum Request {
     /// Record what entered the context, or what the model produced out of it.
     Observe {
         /// What it is.
-        kind: EntryKind,
+        kind: ObservationKind,
         /// Where it entered.
         channel: Channel,
         /// The caller gives up its trust.

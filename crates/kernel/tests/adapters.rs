@@ -6,17 +6,16 @@ mod common;
 
 use common::{Store, produced, write};
 use custody_kernel::adapter::{Adapt, Change, Name};
-use custody_kernel::certificate::entries::Kind;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{IncidentId, Seq, SessionId};
+use custody_kernel::evidence::{Evidence, Finding};
+use custody_kernel::kind::EntryKind;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::Scope;
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Answer, EntryKind, Record, Request, Value};
-use custody_kernel::recovery::evidence::{Evidence, Finding};
-use custody_kernel::recovery::step::{Applied, Indicated, Recover, Step};
+use custody_kernel::record::{Answer, ObservationKind, Record, Request, Value};
 use custody_kernel::state::{Actor, AskError, State};
+use custody_kernel::step::{Applied, Indicated, Recover, Step};
+use custody_log::{Digest, IncidentId, Seq, SessionId};
 
 const A: Digest = Digest([0xa; 32]);
 const B: Digest = Digest([0xb; 32]);
@@ -104,7 +103,7 @@ fn what_a_model_says_is_recorded_with_the_weights_it_carries() {
     assert_eq!(speaks_under(&mut store, session), [base]);
     store.by_owner(load(B, vec![]));
     assert_eq!(speaks_under(&mut store, session), [base, B]);
-    store.observes(session, produced(EntryKind::ToolCall));
+    store.observes(session, produced(ObservationKind::ToolCall));
     assert_eq!(last(&store).weights, [base, B]);
     assert_eq!(writes(&mut store, session, "note"), Answer::Done);
     assert_eq!(last(&store).weights, [base, B]);
@@ -243,7 +242,7 @@ fn a_log_with_adapters_folds_and_recounts_to_the_same_state() {
 
 #[test]
 fn certificates_tell_loads_unloads_and_fusions_apart() {
-    assert_eq!(Kind::of(&load(A, vec![])), Kind::AdapterLoad);
-    assert_eq!(Kind::of(&unload(A)), Kind::AdapterUnload);
-    assert_eq!(Kind::of(&fuse(&[A])), Kind::AdapterFuse);
+    assert_eq!(EntryKind::of(&load(A, vec![])), EntryKind::AdapterLoad);
+    assert_eq!(EntryKind::of(&unload(A)), EntryKind::AdapterUnload);
+    assert_eq!(EntryKind::of(&fuse(&[A])), EntryKind::AdapterFuse);
 }

@@ -3,8 +3,7 @@
 mod common;
 
 use common::{Person, Store, digest};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq, SessionId};
+use custody_arguments::{ArgumentOrigin, RecordedArgument, Sink, ToolEffect};
 use custody_kernel::label::{Channel, Taint};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::{Refusal, Rule};
@@ -14,13 +13,12 @@ use custody_kernel::principal::Role;
 use custody_kernel::record::{Answer, Request, Value};
 use custody_kernel::state::{Actor, AskError, State};
 use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
-use custody_kernel::tool::leaves::{Leaf, Origin};
-use custody_kernel::tool::manifest::{Effect, Sink};
+use custody_log::{Digest, EntryId, Seq, SessionId};
 
 const ARGUMENTS: &str = r#"{"to":"ann@example.com"}"#;
 
-fn leaf(sink: Option<Sink>, origin: Origin) -> Leaf {
-    Leaf { path: "to".into(), sink, origin }
+fn leaf(sink: Option<Sink>, origin: ArgumentOrigin) -> RecordedArgument {
+    RecordedArgument { path: "to".into(), sink, origin }
 }
 
 fn said(answer: Permission) -> PolicyAnswer {
@@ -29,10 +27,10 @@ fn said(answer: Permission) -> PolicyAnswer {
 }
 
 /// A writing call with one sink of that origin.
-fn call(origin: Origin) -> Call {
+fn call(origin: ArgumentOrigin) -> Call {
     Call {
         tool: "send_mail".into(),
-        effect: Effect::Writes,
+        effect: ToolEffect::Writes,
         known: true,
         manifest: Digest([2; 32]),
         arguments: Value::New(digest(ARGUMENTS)),
@@ -64,27 +62,33 @@ fn tainted() -> (Store, Person, SessionId) {
 
 #[test]
 fn the_floor_and_the_policy_decide_and_the_stricter_wins() {
-    use Effect::{Reads, Writes};
     use Permission::{Allow, Ask, Deny};
+    use ToolEffect::{Reads, Writes};
     let sink = Some(Sink::Recipient);
-    let page = || Origin::Tool { from: vec![] };
+    let page = || ArgumentOrigin::Tool { from: vec![] };
     let cases = [
-        ("clean", Writes, vec![leaf(sink, Origin::Model)], Allow, "allow"),
+        ("clean", Writes, vec![leaf(sink, ArgumentOrigin::Model)], Allow, "allow"),
         ("clean", Writes, vec![], Allow, "allow"),
-        ("clean", Writes, vec![leaf(sink, Origin::User)], Ask, "ask"),
+        ("clean", Writes, vec![leaf(sink, ArgumentOrigin::User)], Ask, "ask"),
         ("clean", Reads, vec![], Deny, "deny"),
         ("tainted", Reads, vec![], Allow, "allow"),
         ("tainted", Reads, vec![leaf(None, page())], Allow, "allow"),
         ("tainted", Reads, vec![leaf(sink, page())], Allow, "ask"),
-        ("tainted", Reads, vec![leaf(sink, Origin::User)], Allow, "allow"),
+        ("tainted", Reads, vec![leaf(sink, ArgumentOrigin::User)], Allow, "allow"),
         ("tainted", Writes, vec![], Allow, "ask"),
         ("tainted", Writes, vec![leaf(None, page())], Allow, "ask"),
-        ("tainted", Writes, vec![leaf(None, Origin::User)], Allow, "allow"),
-        ("tainted", Writes, vec![leaf(sink, Origin::User)], Allow, "allow"),
-        ("tainted", Writes, vec![leaf(sink, Origin::User)], Ask, "ask"),
-        ("tainted", Writes, vec![leaf(sink, Origin::User)], Deny, "deny"),
-        ("tainted", Writes, vec![leaf(sink, Origin::Model)], Allow, "ask"),
-        ("tainted", Writes, vec![leaf(sink, Origin::User), leaf(sink, page())], Allow, "ask"),
+        ("tainted", Writes, vec![leaf(None, ArgumentOrigin::User)], Allow, "allow"),
+        ("tainted", Writes, vec![leaf(sink, ArgumentOrigin::User)], Allow, "allow"),
+        ("tainted", Writes, vec![leaf(sink, ArgumentOrigin::User)], Ask, "ask"),
+        ("tainted", Writes, vec![leaf(sink, ArgumentOrigin::User)], Deny, "deny"),
+        ("tainted", Writes, vec![leaf(sink, ArgumentOrigin::Model)], Allow, "ask"),
+        (
+            "tainted",
+            Writes,
+            vec![leaf(sink, ArgumentOrigin::User), leaf(sink, page())],
+            Allow,
+            "ask",
+        ),
         ("tainted", Writes, vec![leaf(sink, page())], Deny, "deny"),
     ];
     for (context, effect, leaves, answer, expected) in cases {
@@ -92,7 +96,7 @@ fn the_floor_and_the_policy_decide_and_the_stricter_wins() {
         if context == "tainted" {
             store.hears(session, Channel::Web);
         }
-        let call = Call { effect, leaves, policy: said(answer), ..call(Origin::Model) };
+        let call = Call { effect, leaves, policy: said(answer), ..call(ArgumentOrigin::Model) };
         assert_eq!(word(&proposes(&mut store, session, &call)), expected, "{context}: {call:?}");
     }
 }
@@ -101,14 +105,14 @@ fn the_floor_and_the_policy_decide_and_the_stricter_wins() {
 fn a_call_out_of_nothing_is_as_good_as_tainted() {
     let (mut store, ada, _) = Store::with_ada();
     let session = store.open(ada.token(), 2);
-    assert_eq!(word(&proposes(&mut store, session, &call(Origin::Model))), "ask");
+    assert_eq!(word(&proposes(&mut store, session, &call(ArgumentOrigin::Model))), "ask");
     assert_eq!(store.log.last().unwrap().label.taint(), Taint::Tainted);
 }
 
 /// R40: the call is checked before anything runs, and only the witness of the decision names a call to run.
 #[test]
 fn only_an_allowed_call_has_a_witness() {
-    for (origin, runs) in [(Origin::User, true), (Origin::Model, false)] {
+    for (origin, runs) in [(ArgumentOrigin::User, true), (ArgumentOrigin::Model, false)] {
         let (store, _, session) = tainted();
         let request = Request::Call(Box::new(call(origin)));
         let by = Actor::Session(session);
@@ -128,7 +132,7 @@ fn a_call_depends_on_the_entries_its_values_came_from() {
     let (mut store, _, session) = Store::with_ada();
     let page = store.hears(session, Channel::Web);
     let said = store.completes(session);
-    let call = call(Origin::Tool { from: vec![page] });
+    let call = call(ArgumentOrigin::Tool { from: vec![page] });
     let Answer::Pending { because: Some(because), .. } = proposes(&mut store, session, &call)
     else {
         panic!("it is asked about");
@@ -136,7 +140,8 @@ fn a_call_depends_on_the_entries_its_values_came_from() {
     let Refusal::Floor { arguments, entries } = because else { panic!("{because}") };
     assert_eq!((arguments, entries), (vec!["to".to_owned()], vec![page]));
     assert_eq!(store.log.last().unwrap().parents, [page, said]);
-    let unknown = Call { leaves: vec![leaf(None, Origin::Tool { from: vec![Seq(99)] })], ..call };
+    let unknown =
+        Call { leaves: vec![leaf(None, ArgumentOrigin::Tool { from: vec![Seq(99)] })], ..call };
     let request = Request::Call(Box::new(unknown));
     let refused = store.try_ask(Actor::Session(session), request);
     assert_eq!(refused, Err(AskError::UnknownEntry(Seq(99))));
@@ -146,7 +151,7 @@ fn a_call_depends_on_the_entries_its_values_came_from() {
 fn only_a_policy_that_the_owner_signed_waives_the_floor() {
     let (mut store, ada, session) = tainted();
     let policy = PolicyAnswer { waives_floor: true, ..said(Permission::Allow) };
-    let waived = Call { policy: policy.clone(), ..call(Origin::Model) };
+    let waived = Call { policy: policy.clone(), ..call(ArgumentOrigin::Model) };
     assert_eq!(word(&proposes(&mut store, session, &waived)), "ask");
     let set = |version| Request::SetPolicy { version, text: Value::New(digest("permit")) };
     let by_ada = store.ask(Actor::Principal(ada.in_person()), set(policy.version));
@@ -159,12 +164,15 @@ fn only_a_policy_that_the_owner_signed_waives_the_floor() {
 
 /// A call that waits, under its id, with the content that its reviewer is shown.
 fn waiting(store: &mut Store, session: SessionId) -> (EntryId, Call) {
-    assert_eq!(word(&proposes(store, session, &call(Origin::Model))), "ask");
+    assert_eq!(word(&proposes(store, session, &call(ArgumentOrigin::Model))), "ask");
     let record = store.log.last().expect("it was recorded");
     let proposal = record.id;
     let arguments = Value::New(digest(ARGUMENTS)).content(record.seq);
-    let again =
-        Call { arguments: Value::Of(arguments), approval: Some(proposal), ..call(Origin::Model) };
+    let again = Call {
+        arguments: Value::Of(arguments),
+        approval: Some(proposal),
+        ..call(ArgumentOrigin::Model)
+    };
     (proposal, again)
 }
 
@@ -275,8 +283,9 @@ fn what_was_turned_down_or_taken_back_does_not_run() {
 #[test]
 fn a_reviewer_is_not_flooded() {
     let (mut store, _, session) = tainted();
-    let answers: Vec<&str> =
-        (0..70).map(|_| word(&proposes(&mut store, session, &call(Origin::Model)))).collect();
+    let answers: Vec<&str> = (0..70)
+        .map(|_| word(&proposes(&mut store, session, &call(ArgumentOrigin::Model))))
+        .collect();
     assert_eq!(answers.iter().filter(|answer| **answer == "ask").count(), 64);
     assert_eq!(answers.last(), Some(&"deny"));
 }

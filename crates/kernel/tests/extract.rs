@@ -3,8 +3,7 @@
 mod common;
 
 use common::{Person, Store, digest, message, write};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{Seq, SessionId};
+use custody_arguments::{ClosedShape, ToolEffect};
 use custody_kernel::label::{Channel, Taint};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::Refusal;
@@ -14,8 +13,7 @@ use custody_kernel::record::{Answer, Request, Value};
 use custody_kernel::state::{Actor, AskError};
 use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
 use custody_kernel::tool::extract::Extract;
-use custody_kernel::tool::manifest::Effect;
-use custody_kernel::tool::shape::Shape;
+use custody_log::{Digest, Seq, SessionId};
 
 const POLICY: &str = "the policy's text";
 
@@ -49,7 +47,7 @@ impl Guarded {
         self.store.last_seq()
     }
 
-    fn takes(&mut self, output: Seq, field: &str, shape: Shape) -> Result<Answer, AskError> {
+    fn takes(&mut self, output: Seq, field: &str, shape: ClosedShape) -> Result<Answer, AskError> {
         let value = Some(Value::New(digest("12.50")));
         let field = field.to_owned();
         let extract = Extract { call: self.call, output, field, shape, value };
@@ -72,7 +70,7 @@ fn calls(store: &mut Store, session: SessionId) -> Seq {
     };
     let call = Call {
         tool: "get_account".into(),
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         known: true,
         manifest: Digest([2; 32]),
         arguments: Value::New(digest("{}")),
@@ -86,8 +84,8 @@ fn calls(store: &mut Store, session: SessionId) -> Seq {
 }
 
 /// A hundred values, seven bits.
-fn percent() -> Shape {
-    Shape::Number { min: 1, max: 100, decimals: 0 }
+fn percent() -> ClosedShape {
+    ClosedShape::Number { min: 1, max: 100, decimals: 0 }
 }
 
 #[test]
@@ -119,7 +117,7 @@ fn nothing_is_taken_out_unless_a_policy_that_the_owner_signed_names_the_field() 
     let output = signed.withholds();
     assert_eq!(signed.takes(output, "owner", percent()), refused("owner"));
     // A shape that cannot be counted is none.
-    let endless = Shape::OneOf(Vec::new());
+    let endless = ClosedShape::OneOf(Vec::new());
     assert_eq!(signed.takes(output, "balance", endless), refused("balance"));
     // Refused or not shown, it is not read.
     assert!(signed.is_clean());
@@ -158,7 +156,7 @@ fn a_session_takes_out_so_many_bits_and_no_more_whatever_the_values_were() {
     let refusal = Refusal::BitsUsedUp { field: "balance".into(), bits: 7, left: 1 };
     assert_eq!(guarded.takes(output, "balance", percent()), Ok(Answer::Refused(refusal)));
     // One that says whether the field is a single word still fits.
-    let flag = Shape::OneOf(vec!["open".into()]);
+    let flag = ClosedShape::OneOf(vec!["open".into()]);
     assert_eq!(guarded.takes(output, "balance", flag), Ok(Answer::Done));
     assert_eq!(guarded.store.state.session(guarded.session).unwrap().extracted_bits(), 15);
 }

@@ -5,16 +5,15 @@
 mod common;
 
 use common::{Person, Store, digest, message, produced, set_mode, verdict, write};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq, SessionId, StoreId, Timestamp};
 use custody_kernel::label::{Channel, Taint, Trust};
 use custody_kernel::memory::item::{Item, Mode};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::{Culprit, Refusal, Rule};
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
-use custody_kernel::record::{Answer, EntryKind, Named, Record, Request, Value};
+use custody_kernel::record::{Answer, Named, ObservationKind, Record, Request, Value};
 use custody_kernel::state::{Actor, ApplyError, AskError, Asked, State};
+use custody_log::{Digest, EntryId, Seq, SessionId, StoreId, Timestamp};
 
 fn refused(answer: &Answer) -> Option<Rule> {
     answer.refusal().map(Refusal::rule)
@@ -464,7 +463,7 @@ fn equal_aliases_do_not_meet_and_nobody_writes_into_another_session() {
 fn a_call_and_its_output_stand_below_the_page_that_led_to_them() {
     let (mut store, _, session) = Store::with_ada();
     let page = store.hears(session, Channel::Web);
-    let call = store.observes(session, produced(EntryKind::ToolCall));
+    let call = store.observes(session, produced(ObservationKind::ToolCall));
     let output = store.observes(session, message(Channel::System, None, vec![call]));
     for entry in [page, call, output] {
         assert!(store.state.label(entry).unwrap().is_tainted(), "{entry}");

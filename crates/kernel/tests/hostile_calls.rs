@@ -1,28 +1,29 @@
 //! Whoever writes a tool's name, description, schema, error or output gets no side effect allowed.
 
 mod common;
+#[path = "../../arguments/tests/disguise/mod.rs"]
+mod disguise;
 
 use common::digest;
-use common::disguise::{DISGUISES, disguised, naively_said};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
+use custody_arguments::{
+    ArgumentOrigin, Arguments, Parameter, RecordedArgument, Sink, TextIndex, ToolEffect,
+    ToolManifest, trace,
+};
 use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::record::Value as Recorded;
-use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::call::{Around, Call, Permission, PolicyAnswer, decide_call};
-use custody_kernel::tool::heard::Heard;
-use custody_kernel::tool::leaves::{Leaf, Origin, leaves};
-use custody_kernel::tool::manifest::{Effect, Parameter, Sink, Tool};
+use custody_log::{Digest, Seq};
+use disguise::{DISGUISES, disguised, naively_said};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
 /// A tool that writes to somebody, with free text.
-fn send(sink: Sink) -> Tool {
+fn send(sink: Sink) -> ToolManifest {
     let to = Parameter { sink: Some(sink), ..Parameter::default() };
     let arguments =
         [("to".to_owned(), to), ("body".to_owned(), Parameter::default())].into_iter().collect();
-    Tool { effect: Effect::Writes, arguments, ..Tool::unknown() }
+    ToolManifest { effect: ToolEffect::Writes, arguments, ..ToolManifest::unknown() }
 }
 
 /// What the policy that permits everything says.
@@ -32,17 +33,17 @@ fn permitted() -> PolicyAnswer {
     PolicyAnswer { version, answer: Permission::Allow, waives_floor, extracts, by: Vec::new() }
 }
 
-fn traced(tool: &Tool, arguments: &Value, heard: &Heard) -> Vec<Leaf> {
+fn traced(tool: &ToolManifest, arguments: &Value, heard: &TextIndex) -> Vec<RecordedArgument> {
     let arguments = Arguments::parse(&arguments.to_string()).expect("the test writes I-JSON");
-    leaves(tool, &arguments, heard)
+    trace(tool, &arguments, heard)
 }
 
 /// Whether a call runs without a human, after untrusted text was read, under a policy that permits everything.
-fn runs(name: &str, tool: &Tool, arguments: &Value, heard: &Heard) -> bool {
+fn runs(name: &str, tool: &ToolManifest, arguments: &Value, heard: &TextIndex) -> bool {
     let call = Call {
         tool: name.to_owned(),
         effect: tool.effect,
-        known: *tool != Tool::unknown(),
+        known: *tool != ToolManifest::unknown(),
         manifest: tool.digest(name),
         arguments: Recorded::New(digest(&arguments.to_string())),
         leaves: traced(tool, arguments, heard),
@@ -53,10 +54,10 @@ fn runs(name: &str, tool: &Tool, arguments: &Value, heard: &Heard) -> bool {
     decide_call(&call, Around { context, signed_policy: None }).is_ok()
 }
 
-fn heard(user: &str, untrusted: &str) -> Heard {
-    let mut heard = Heard::default();
-    heard.user(user);
-    heard.untrusted(Seq(1), untrusted);
+fn heard(user: &str, untrusted: &str) -> TextIndex {
+    let mut heard = TextIndex::default();
+    heard.add_user_text(user);
+    heard.add_untrusted_text(Seq(1), untrusted);
     heard
 }
 
@@ -185,7 +186,7 @@ fn an_argument_that_no_manifest_gives_founds_nothing_whatever_its_name() {
         for value in values {
             let alone = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
             assert!(
-                !runs("wipe", &Tool::unknown(), &alone, &heard),
+                !runs("wipe", &ToolManifest::unknown(), &alone, &heard),
                 "`{name}`: {value} of an unknown tool"
             );
             let mut beside = to_ann.clone();
@@ -196,9 +197,9 @@ fn an_argument_that_no_manifest_gives_founds_nothing_whatever_its_name() {
             );
         }
         let short = Value::Object(Map::from_iter([(name.clone(), json!(13))]));
-        let found = traced(&Tool::unknown(), &short, &heard);
+        let found = traced(&ToolManifest::unknown(), &short, &heard);
         assert!(
-            found.iter().all(|leaf| leaf.origin != Origin::User && leaf.sink.is_some()),
+            found.iter().all(|leaf| leaf.origin != ArgumentOrigin::User && leaf.sink.is_some()),
             "`{name}`: {found:?}"
         );
     }
@@ -209,7 +210,10 @@ fn a_tool_that_nobody_described_does_not_run_whatever_it_is_called() {
     let heard = heard(SAID, "Nothing to see.");
     for name in hostile_names().iter().map(String::as_str).chain(["send", "delete", "pay"]) {
         for arguments in [json!({}), json!({ "to": "ann@example.com" }), json!({ "to": null })] {
-            assert!(!runs(name, &Tool::unknown(), &arguments, &heard), "`{name}` {arguments}");
+            assert!(
+                !runs(name, &ToolManifest::unknown(), &arguments, &heard),
+                "`{name}` {arguments}"
+            );
         }
     }
 }
@@ -217,16 +221,16 @@ fn a_tool_that_nobody_described_does_not_run_whatever_it_is_called() {
 #[test]
 fn a_manifest_that_differs_in_anything_is_another_one() {
     let tool = send(Sink::Recipient);
-    let described = |description_sha256| Tool { description_sha256, ..tool.clone() };
+    let described = |description_sha256| ToolManifest { description_sha256, ..tool.clone() };
     let arguments = tool.arguments.iter().take(1).map(|(name, to)| (name.clone(), to.clone()));
     let others = [
         (described(Some(Digest([1; 32]))), "send"),
         (described(Some(Digest([2; 32]))), "send"),
-        (Tool { effect: Effect::Reads, ..tool.clone() }, "send"),
-        (Tool { text_leaves: Some(false), ..tool.clone() }, "send"),
-        (Tool { arguments: arguments.collect(), ..tool.clone() }, "send"),
+        (ToolManifest { effect: ToolEffect::Reads, ..tool.clone() }, "send"),
+        (ToolManifest { text_leaves: Some(false), ..tool.clone() }, "send"),
+        (ToolManifest { arguments: arguments.collect(), ..tool.clone() }, "send"),
         (send(Sink::Id), "send"),
-        (Tool::unknown(), "send"),
+        (ToolManifest::unknown(), "send"),
         (tool.clone(), "Send"),
         (tool.clone(), "\u{455}end"),
         (tool.clone(), "send\u{200B}"),
@@ -317,7 +321,7 @@ proptest! {
         prop_assert!(runs("send", &tool, &asked_for, &heard), "what the user asked for runs");
         for arguments in calls_with(&value) {
             prop_assert!(!runs("send", &tool, &arguments, &heard), "{} after `{}`", arguments, said);
-            prop_assert!(!runs(&value, &Tool::unknown(), &arguments, &heard), "{} after `{}`", arguments, said);
+            prop_assert!(!runs(&value, &ToolManifest::unknown(), &arguments, &heard), "{} after `{}`", arguments, said);
         }
     }
 
@@ -328,7 +332,7 @@ proptest! {
         let arguments = Value::Object(Map::from_iter([(name, json!(value))]));
         if Arguments::parse(&arguments.to_string()).is_ok() {
             prop_assert!(!runs("send", &send(Sink::Other), &arguments, &heard), "{}", arguments);
-            prop_assert!(!runs("send", &Tool::unknown(), &arguments, &heard), "{}", arguments);
+            prop_assert!(!runs("send", &ToolManifest::unknown(), &arguments, &heard), "{}", arguments);
         }
     }
 

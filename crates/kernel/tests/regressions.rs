@@ -3,16 +3,15 @@
 mod common;
 
 use common::{Person, Store, digest, message, set_mode, verdict, write};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq, SessionId, StoreId, Timestamp};
 use custody_kernel::label::{Channel, Taint};
 use custody_kernel::memory::item::{ContentRef, Mode};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::{Culprit, Refusal};
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Credential, Role, Who};
-use custody_kernel::record::{Answer, By, Genesis, LogKey, Named, Record, Request, Value};
+use custody_kernel::record::{Answer, By, Genesis, Named, Record, Request, Value};
 use custody_kernel::state::{Actor, ApplyError, AskError, Asked, State};
+use custody_log::{Digest, EntryId, LogKey, Seq, SessionId, StoreId, Timestamp};
 
 #[test]
 fn an_authority_ends_with_the_registration_it_was_proven_from() {

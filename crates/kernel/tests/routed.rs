@@ -3,7 +3,6 @@
 mod common;
 
 use common::Store;
-use custody_kernel::id::{Seq, SessionId};
 use custody_kernel::label::{Channel, Trust};
 use custody_kernel::memory::refusal::{Refusal, Rule};
 use custody_kernel::principal::Role;
@@ -12,6 +11,7 @@ use custody_kernel::route::{
     Compared, Heard, Mended, RoutePolicy, Screened, Stage, Tried, Undecided,
 };
 use custody_kernel::state::{Actor, AskError};
+use custody_log::{Seq, SessionId};
 
 fn route(original: Vec<Seq>, repaired: Vec<Seq>, heard: &[Heard]) -> Request {
     Request::Route(Box::new(Route {

@@ -6,15 +6,15 @@
 mod common;
 
 use common::{Person, Store, digest, message, set_mode, verdict, write};
-use custody_kernel::id::{EntryId, Seq, SessionId};
 use custody_kernel::label::{Channel, Taint, Trust};
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
-use custody_kernel::record::{Answer, By, LogKey, Record, Request, Value};
+use custody_kernel::record::{Answer, By, Record, Request, Value};
 use custody_kernel::state::{Actor, AskError};
+use custody_log::{EntryId, LogKey, Seq, SessionId};
 
 const BOTH: [bool; 2] = [false, true];
 

@@ -3,13 +3,13 @@
 mod common;
 
 use common::{Store, prove, user};
-use custody_kernel::digest::Digest;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Answer, Record, Request};
 use custody_kernel::state::{Actor, State};
+use custody_log::Digest;
 
 #[test]
 fn every_answer_of_a_log_can_be_recounted_and_none_can_be_altered() {

@@ -12,7 +12,6 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Person, Store, digest, message, produced};
-use custody_kernel::id::{EntryId, Seq, SessionId};
 use custody_kernel::key::Key;
 use custody_kernel::label::{Channel, Label, Taint, Trust};
 use custody_kernel::memory::item::{ContentRef, Item, Mode};
@@ -21,8 +20,9 @@ use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::memory::review::Purpose;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Credential, Role, Who};
-use custody_kernel::record::{Answer, By, EntryKind, Named, Record, Request, Value};
+use custody_kernel::record::{Answer, By, Named, ObservationKind, Record, Request, Value};
 use custody_kernel::state::{Actor, State};
+use custody_log::{EntryId, Seq, SessionId};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
@@ -42,7 +42,7 @@ enum Step {
     },
     Produce {
         session: usize,
-        kind: EntryKind,
+        kind: ObservationKind,
     },
     Read {
         session: usize,
@@ -123,7 +123,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Channel::Web),
         1 => Just(Channel::Tool),
     ];
-    let kind = prop_oneof![2 => Just(EntryKind::Completion), 1 => Just(EntryKind::ToolCall)];
+    let kind =
+        prop_oneof![2 => Just(ObservationKind::Completion), 1 => Just(ObservationKind::ToolCall)];
     let mode = select(&[Mode::Open, Mode::Reviewed, Mode::Immutable][..]);
     let observe = (who(), channel, prop::option::weighted(0.1, number()), content()).prop_map(
         |(session, channel, parent, content)| Step::Observe { session, channel, parent, content },
@@ -320,7 +321,7 @@ impl World {
                 (person(by), Request::AdoptFile { tenant, key: named(key), path, value })
             }
             Step::Close { session: by } => (session(by), Request::CloseSession),
-            Step::Wait => (session(0), produced(EntryKind::Completion)),
+            Step::Wait => (session(0), produced(ObservationKind::Completion)),
         }
     }
 
@@ -775,7 +776,7 @@ fn refuses_every_alteration(state: &mut State, record: &Record) {
         assert!(state.recount(record).is_err(), "recounted: {record:?}");
     }
     if let Some(earlier) = state.now().0.checked_sub(1) {
-        let early = Record { at: custody_kernel::id::Timestamp(earlier), ..record.clone() };
+        let early = Record { at: custody_log::Timestamp(earlier), ..record.clone() };
         assert!(state.apply(&early).is_err() && state.recount(&early).is_err());
     }
     assert_eq!(format!("{state:?}"), before);

@@ -6,12 +6,10 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use custody_arguments::{Arguments, TextIndex, trace};
 use custody_kernel::label::{Channel, Taint, Trust};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
-use custody_kernel::tool::arguments::Arguments;
-use custody_kernel::tool::heard::Heard;
-use custody_kernel::tool::leaves::leaves;
 use custody_policy::{Caller, Manifests, Policy, Question};
 
 /// Twenty statements of the usual kinds.
@@ -42,10 +40,10 @@ fn answer(criterion: &mut Criterion) {
     let manifests = Manifests::parse(&manifests).expect("it is a manifest file");
     let arguments = serde_json::Value::Object(arguments).to_string();
     let arguments = Arguments::parse(&arguments).expect("it is I-JSON");
-    let mut heard = Heard::default();
-    heard.user("Write to value0@example.com.");
+    let mut heard = TextIndex::default();
+    heard.add_user_text("Write to value0@example.com.");
     let tool = manifests.tool("send");
-    let leaves = leaves(tool.tool, &arguments, &heard);
+    let leaves = trace(tool.tool, &arguments, &heard);
     let tenant = Tenant::main();
     let channels = BTreeSet::from([Channel::User, Channel::Web]);
     let question = Question {

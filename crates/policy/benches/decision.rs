@@ -9,16 +9,13 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
+use custody_arguments::{Arguments, TextIndex, trace};
 use custody_kernel::label::{Channel, Label, Taint, Trust};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
 use custody_kernel::record::Value;
-use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::call::{Around, Call, decide_call};
-use custody_kernel::tool::heard::Heard;
-use custody_kernel::tool::leaves::leaves;
+use custody_log::{Digest, Seq};
 use custody_policy::{Caller, Manifests, Policy, Question};
 
 const RUNS: usize = 20_000;
@@ -36,11 +33,11 @@ fn prose(bytes: usize) -> String {
 }
 
 /// A context of 100 kB, a tenth of it the user's.
-fn heard() -> Heard {
-    let mut heard = Heard::default();
-    heard.user(&prose(10_000));
+fn heard() -> TextIndex {
+    let mut heard = TextIndex::default();
+    heard.add_user_text(&prose(10_000));
     for seq in 0..9 {
-        heard.untrusted(Seq(seq), &prose(10_000));
+        heard.add_untrusted_text(Seq(seq), &prose(10_000));
     }
     heard
 }
@@ -88,7 +85,7 @@ fn main() {
     let tool = manifests.tool("send");
     let decide = || {
         let arguments = Arguments::parse(black_box(&json)).expect("I-JSON");
-        let leaves = leaves(tool.tool, &arguments, &heard);
+        let leaves = trace(tool.tool, &arguments, &heard);
         let name = "ada";
         let caller = Caller { name, role: Role::User, trust: Trust::Trusted, tenant: &tenant };
         let answer = policy.answer(&Question {

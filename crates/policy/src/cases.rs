@@ -17,18 +17,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
+use custody_arguments::{Arguments, TextIndex, ToolManifest, trace};
 use custody_kernel::label::{Channel, Label, Taint};
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Tenant, TenantError};
 use custody_kernel::principal::Role;
 use custody_kernel::record::Value as Recorded;
-use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::call::{Around, Call, CallRefusal, Permission, decide_call};
-use custody_kernel::tool::heard::Heard;
-use custody_kernel::tool::leaves::leaves;
-use custody_kernel::tool::manifest::Tool;
+use custody_log::{Digest, Seq};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toml::Spanned;
@@ -79,7 +75,7 @@ struct File {
     #[serde(default)]
     groups: BTreeMap<String, BTreeSet<String>>,
     #[serde(default)]
-    tools: BTreeMap<String, Tool>,
+    tools: BTreeMap<String, ToolManifest>,
     case: Vec<Spanned<Case>>,
 }
 
@@ -192,7 +188,7 @@ impl Case {
         let described = manifests.tool(&self.call);
         let arguments = self.arguments.read()?;
         let (heard, context) = self.listen();
-        let leaves = leaves(described.tool, &arguments, &heard);
+        let leaves = trace(described.tool, &arguments, &heard);
         let tenant = match &self.tenant {
             None => Tenant::main(),
             Some(name) => name.parse().map_err(|error: TenantError| error.to_string())?,
@@ -249,8 +245,8 @@ impl Case {
     }
 
     /// What the session heard, and the label of all of it.
-    fn listen(&self) -> (Heard, Option<Label>) {
-        let mut heard = Heard::default();
+    fn listen(&self) -> (TextIndex, Option<Label>) {
+        let mut heard = TextIndex::default();
         let mut context: Option<Label> = None;
         let mut entries = (1..).map(Seq);
         for (channel, texts) in &self.heard {
@@ -258,15 +254,15 @@ impl Case {
             for (text, entry) in texts.as_slice().iter().zip(&mut entries) {
                 context = Some(context.map_or(label, |before| before.join(label)));
                 if label.is_tainted() {
-                    heard.untrusted(entry, text);
+                    heard.add_untrusted_text(entry, text);
                 } else if *channel == Channel::User {
-                    heard.user(text);
+                    heard.add_user_text(text);
                 }
             }
         }
         for (noun, values) in &self.made {
             for value in values.as_slice() {
-                heard.made(value, noun);
+                heard.add_trusted_value(value, noun);
             }
         }
         (heard, context)

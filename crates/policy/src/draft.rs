@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use custody_kernel::digest::Digest;
-use custody_kernel::tool::manifest::{Effect, Sink};
+use custody_arguments::{Sink, ToolEffect};
+use custody_log::Digest;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -140,18 +140,22 @@ impl<'a> Announced<'a> {
     }
 
     /// What the tool does, and why one would think so.
-    fn effect(&self, name: &str) -> (Effect, &'static str) {
-        let reads_by_name = guess::effect(name) == Effect::Reads;
+    fn effect(&self, name: &str) -> (ToolEffect, &'static str) {
+        let reads_by_name = guess::effect(name) == ToolEffect::Reads;
         match (self.hints("readOnlyHint"), self.hints("destructiveHint")) {
-            (Some(true), Some(true)) => (Effect::Writes, "its annotations contradict each other"),
-            (Some(true), _) if guess::says_writing(name) => {
-                (Effect::Writes, "the name says so, although the server claims readOnlyHint")
+            (Some(true), Some(true)) => {
+                (ToolEffect::Writes, "its annotations contradict each other")
             }
-            (Some(true), _) => (Effect::Reads, "claimed by the server's annotation readOnlyHint"),
-            (Some(false), _) => (Effect::Writes, "annotation readOnlyHint = false"),
-            (None, Some(true)) => (Effect::Writes, "annotation destructiveHint"),
-            (None, _) if reads_by_name => (Effect::Reads, "guessed from the name"),
-            (None, _) => (Effect::Writes, "the name does not say that it only reads"),
+            (Some(true), _) if guess::says_writing(name) => {
+                (ToolEffect::Writes, "the name says so, although the server claims readOnlyHint")
+            }
+            (Some(true), _) => {
+                (ToolEffect::Reads, "claimed by the server's annotation readOnlyHint")
+            }
+            (Some(false), _) => (ToolEffect::Writes, "annotation readOnlyHint = false"),
+            (None, Some(true)) => (ToolEffect::Writes, "annotation destructiveHint"),
+            (None, _) if reads_by_name => (ToolEffect::Reads, "guessed from the name"),
+            (None, _) => (ToolEffect::Writes, "the name does not say that it only reads"),
         }
     }
 }
@@ -167,7 +171,7 @@ impl Draft {
         let table = format!("tools.{}", key(name));
         self.line(format_args!("\n[{table}]\n# {because}\neffect = \"{}\"", effect.as_str()));
         self.guess(name, None, effect.as_str(), because);
-        if effect == Effect::Reads && announced.hints("openWorldHint") == Some(true) {
+        if effect == ToolEffect::Reads && announced.hints("openWorldHint") == Some(true) {
             let because = "annotation openWorldHint";
             self.line(format_args!("# {because}: what it is asked goes out\ntext_leaves = true"));
             self.guess(name, None, "text_leaves", because);
@@ -226,11 +230,11 @@ impl Draft {
 }
 
 /// What an argument decides, and why one would think so.
-fn sink(name: &str, schema: &Value, effect: Effect) -> (Option<Sink>, &'static str) {
+fn sink(name: &str, schema: &Value, effect: ToolEffect) -> (Option<Sink>, &'static str) {
     match guess::kind(name) {
         Kind::Sink(sink) => (Some(sink), "guessed from the name"),
         Kind::Text => (None, "guessed from the name: text"),
-        Kind::Unclear if effect == Effect::Reads && is_plain(schema) => {
+        Kind::Unclear if effect == ToolEffect::Reads && is_plain(schema) => {
             (None, "guessed from the schema: how much or in which form is read")
         }
         Kind::Unclear => (Some(Sink::Other), "the name does not say what it decides"),

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use custody_arguments::{ArgumentOrigin, RecordedArgument, Sink, ToolEffect};
 use custody_kernel::label::{Channel, Taint, Trust};
 use custody_kernel::principal::Role;
-use custody_kernel::tool::leaves::{Leaf, Origin};
-use custody_kernel::tool::manifest::{Effect, Sink};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -40,7 +39,7 @@ pub struct Principal {
 pub struct Resource {
     pub name: String,
     pub groups: Vec<String>,
-    pub effect: Effect,
+    pub effect: ToolEffect,
     pub known: bool,
     pub text_leaves: bool,
 }
@@ -131,7 +130,7 @@ impl Facts {
     /// with anything, and nobody asks for them.
     pub(crate) fn used(question: &Question<'_>, uses: &Uses) -> Self {
         let Question { caller, tool, arguments, leaves, taint, channels } = question;
-        let mut traced: Vec<&Leaf> = leaves.iter().collect();
+        let mut traced: Vec<&RecordedArgument> = leaves.iter().collect();
         traced.sort_by(|one, other| one.path.cmp(&other.path));
         let mut reading =
             Reading { traced: &traced, uses, own: HashSet::new(), context: nothing() };
@@ -177,19 +176,19 @@ impl Facts {
     }
 }
 
-fn is_said(leaf: &Leaf) -> bool {
+fn is_said(leaf: &RecordedArgument) -> bool {
     match leaf.origin {
-        Origin::User => true,
-        Origin::Tool { .. } | Origin::Model => false,
+        ArgumentOrigin::User => true,
+        ArgumentOrigin::Tool { .. } | ArgumentOrigin::Model => false,
     }
 }
 
 /// The name that policies have for where a value came from.
-const fn origin(leaf: &Leaf) -> &'static str {
+const fn origin(leaf: &RecordedArgument) -> &'static str {
     match leaf.origin {
-        Origin::User => "user",
-        Origin::Tool { .. } => "tool",
-        Origin::Model => "model",
+        ArgumentOrigin::User => "user",
+        ArgumentOrigin::Tool { .. } => "tool",
+        ArgumentOrigin::Model => "model",
     }
 }
 
@@ -215,7 +214,7 @@ fn nothing() -> Context {
 /// Collects the values of the arguments.
 struct Reading<'a> {
     /// What was traced, by path. Two values can have one path, and then count as both.
-    traced: &'a [&'a Leaf],
+    traced: &'a [&'a RecordedArgument],
     uses: &'a Uses,
     /// The paths of all values, as the kernel writes them.
     own: HashSet<String>,
@@ -277,7 +276,7 @@ impl<'a> Reading<'a> {
     }
 
     /// What was traced at `path`.
-    fn traced(&self, path: &str) -> &'a [&'a Leaf] {
+    fn traced(&self, path: &str) -> &'a [&'a RecordedArgument] {
         let from = self.traced.partition_point(|leaf| leaf.path.as_str() < path);
         let rest = self.traced.get(from..).unwrap_or_default();
         let to = rest.partition_point(|leaf| leaf.path == path);
@@ -319,7 +318,7 @@ impl<'a> Reading<'a> {
 }
 
 /// Whether the user said all of what was traced at one path. What was not traced was not said.
-fn all_said(leaves: &[&Leaf]) -> bool {
+fn all_said(leaves: &[&RecordedArgument]) -> bool {
     !leaves.is_empty() && leaves.iter().all(|leaf| is_said(leaf))
 }
 

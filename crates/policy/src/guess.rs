@@ -2,7 +2,7 @@
 //!
 //! A wrong guess must be the strict one. Names come from the server, so a person checks every line anyway.
 
-use custody_kernel::tool::manifest::{Effect, Sink};
+use custody_arguments::{Sink, ToolEffect};
 
 /// What an argument seems to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +137,7 @@ fn of(word: &str) -> Kind {
 }
 
 /// What the tool `name` seems to do. It reads only if its first word says so and none says otherwise.
-pub(crate) fn effect(name: &str) -> Effect {
+pub(crate) fn effect(name: &str) -> ToolEffect {
     const READS: [&str; 20] = [
         "get",
         "list",
@@ -164,7 +164,7 @@ pub(crate) fn effect(name: &str) -> Effect {
     let own = name.rsplit(['.', '/', ':']).next().unwrap_or(name);
     let own = own.rsplit("__").next().unwrap_or(own);
     let reads = words(own).first().is_some_and(|first| READS.contains(&first.as_str()));
-    if reads && !says_writing(name) { Effect::Reads } else { Effect::Writes }
+    if reads && !says_writing(name) { ToolEffect::Reads } else { ToolEffect::Writes }
 }
 
 /// Whether a word of the tool's name says that it changes something.
@@ -298,15 +298,15 @@ mod tests {
     #[test]
     fn a_tool_reads_only_if_its_name_says_nothing_else() {
         let cases = [
-            ("get_balance", Effect::Reads),
-            ("mail__searchEmails", Effect::Reads),
-            ("files.list", Effect::Reads),
-            ("get_or_create_user", Effect::Writes),
-            ("mailing_list_subscribe", Effect::Writes),
-            ("list__delete", Effect::Writes),
-            ("delete.get", Effect::Writes),
-            ("frobnicate", Effect::Writes),
-            ("", Effect::Writes),
+            ("get_balance", ToolEffect::Reads),
+            ("mail__searchEmails", ToolEffect::Reads),
+            ("files.list", ToolEffect::Reads),
+            ("get_or_create_user", ToolEffect::Writes),
+            ("mailing_list_subscribe", ToolEffect::Writes),
+            ("list__delete", ToolEffect::Writes),
+            ("delete.get", ToolEffect::Writes),
+            ("frobnicate", ToolEffect::Writes),
+            ("", ToolEffect::Writes),
         ];
         for (name, expected) in cases {
             assert_eq!(effect(name), expected, "{name}");

@@ -15,7 +15,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_kernel::tool::manifest::Tool;
+use custody_arguments::ToolManifest;
 use serde::Deserialize;
 
 use crate::policy::Policy;
@@ -26,12 +26,12 @@ use crate::question::Described;
 pub const MAX_MANIFEST_BYTES: usize = 4 << 20;
 
 /// What a tool without a manifest is taken for.
-static UNKNOWN: Tool = Tool::unknown();
+static UNKNOWN: ToolManifest = ToolManifest::unknown();
 
 /// All manifests of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifests {
-    tools: BTreeMap<String, Tool>,
+    tools: BTreeMap<String, ToolManifest>,
     /// The groups of each tool, in order.
     groups: BTreeMap<String, Vec<String>>,
 }
@@ -47,7 +47,7 @@ struct File {
     #[serde(default)]
     groups: BTreeMap<String, BTreeSet<String>>,
     #[serde(default)]
-    tools: BTreeMap<String, Tool>,
+    tools: BTreeMap<String, ToolManifest>,
 }
 
 impl Manifests {
@@ -78,7 +78,7 @@ impl Manifests {
     }
 
     pub(crate) fn of(
-        tools: BTreeMap<String, Tool>,
+        tools: BTreeMap<String, ToolManifest>,
         members: &BTreeMap<String, BTreeSet<String>>,
     ) -> Self {
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -98,7 +98,7 @@ impl Manifests {
     }
 
     /// The manifest of the tool `name`, if it has one.
-    pub fn get(&self, name: &str) -> Option<&Tool> {
+    pub fn get(&self, name: &str) -> Option<&ToolManifest> {
         self.tools.get(name)
     }
 
@@ -108,7 +108,7 @@ impl Manifests {
     }
 
     /// All tools that have a manifest, by name.
-    pub const fn tools(&self) -> &BTreeMap<String, Tool> {
+    pub const fn tools(&self) -> &BTreeMap<String, ToolManifest> {
         &self.tools
     }
 
@@ -145,7 +145,7 @@ impl Manifests {
 
 #[cfg(test)]
 mod tests {
-    use custody_kernel::tool::manifest::{Effect, Sink};
+    use custody_arguments::{Sink, ToolEffect};
 
     use super::*;
 
@@ -155,12 +155,12 @@ mod tests {
                     [tools.send.arguments]\nto = { sink = 'recipient' }\nbody = {}\n";
         let manifests = Manifests::parse(text).unwrap();
         let send = manifests.tool("send");
-        assert!(send.known && send.tool.effect == Effect::Reads);
+        assert!(send.known && send.tool.effect == ToolEffect::Reads);
         assert_eq!(send.tool.arguments["to"].sink, Some(Sink::Recipient));
         assert_eq!(send.tool.arguments["body"].sink, None);
         assert_eq!(send.groups, ["mail"]);
         let foreign = manifests.tool("foreign");
-        assert!(!foreign.known && *foreign.tool == Tool::unknown());
+        assert!(!foreign.known && *foreign.tool == ToolManifest::unknown());
         assert_eq!(foreign.groups, ["mail"]);
         assert_eq!(manifests.groups("foreign"), ["mail"]);
     }
@@ -170,7 +170,7 @@ mod tests {
         let manifests =
             Manifests::parse("groups.mail = ['send']\n[tools.send]\neffect = 'writes'").unwrap();
         let text = "permit (principal, action, resource in Group::\"mail\")
-            when { resource in [Tool::\"send\", Tool::\"sned\"] } unless { resource in Group::\"mial\" };";
+            when { resource in [ToolManifest::\"send\", ToolManifest::\"sned\"] } unless { resource in Group::\"mial\" };";
         let policy = Policy::parse(text).unwrap();
         assert_eq!(manifests.unknown_to(&policy), ["Tool::\"sned\"", "Group::\"mial\""]);
     }

@@ -2,7 +2,7 @@
 //!
 //! A place is for permitting: what two readers could read in two ways has none.
 
-use custody_kernel::tool::manifest::Sink;
+use custody_arguments::Sink;
 
 /// The longest host or path that is looked at, in bytes.
 const MAX_BYTES: usize = 1_024;

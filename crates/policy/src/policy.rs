@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use cedar_policy::{
     Effect, ParseErrors, PolicyId, PolicySet, Schema, ValidationMode, ValidationWarning, Validator,
 };
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 use miette::Diagnostic;
 use serde::Serialize;
 

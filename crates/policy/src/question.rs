@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use custody_arguments::{Arguments, RecordedArgument, ToolManifest};
 use custody_kernel::label::{Channel, Taint, Trust};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
-use custody_kernel::tool::arguments::Arguments;
-use custody_kernel::tool::leaves::Leaf;
-use custody_kernel::tool::manifest::Tool;
 
 /// A call that a model proposes, and what is known around it.
 #[derive(Debug, Clone, Copy)]
@@ -18,8 +16,8 @@ pub struct Question<'a> {
     pub tool: Described<'a>,
     /// What it is called with.
     pub arguments: &'a Arguments,
-    /// Where the values came from: the kernel's [`leaves`](custody_kernel::tool::leaves::leaves) of this call.
-    pub leaves: &'a [Leaf],
+    /// Where the values came from: the kernel's [`leaves`](custody_arguments::trace) of this call.
+    pub leaves: &'a [RecordedArgument],
     /// The taint of all that was read; tainted if nothing is known of it.
     pub taint: Taint,
     /// Through which text entered the session.
@@ -45,7 +43,7 @@ pub struct Described<'a> {
     /// Its name.
     pub name: &'a str,
     /// What it does.
-    pub tool: &'a Tool,
+    pub tool: &'a ToolManifest,
     /// Whether it has a manifest.
     pub known: bool,
     /// The groups it is in.

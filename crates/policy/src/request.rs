@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use cedar_policy::{
     Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request, RestrictedExpression,
 };
-use custody_kernel::tool::manifest::Sink;
+use custody_arguments::Sink;
 
 use crate::facts::{Arguments, Facts, Places, Told};
 use crate::uses::Uses;
@@ -174,12 +174,10 @@ fn places(places: Places) -> Result<RestrictedExpression, Unasked> {
 #[cfg(test)]
 mod tests {
     use cedar_policy::Schema;
+    use custody_arguments::{Arguments, TextIndex, trace};
     use custody_kernel::label::{Channel, Taint};
     use custody_kernel::namespace::Tenant;
     use custody_kernel::principal::Role;
-    use custody_kernel::tool::arguments::Arguments;
-    use custody_kernel::tool::heard::Heard;
-    use custody_kernel::tool::leaves::leaves;
 
     use super::*;
     use crate::policy::SCHEMA;
@@ -208,14 +206,14 @@ mod tests {
         let (manifests, arguments) = with_every_sink();
         let none = Arguments::parse("{}").unwrap();
         let channels = Channel::ALL.into_iter().collect();
-        let mut heard = Heard::default();
-        heard.user("Take 7.");
-        heard.untrusted(custody_kernel::id::Seq(1), "https://a.example");
+        let mut heard = TextIndex::default();
+        heard.add_user_text("Take 7.");
+        heard.add_untrusted_text(custody_log::Seq(1), "https://a.example");
         let tenant = Tenant::main();
         for role in [Role::Owner, Role::Reviewer, Role::User, Role::Agent, Role::Service] {
             for (tool, arguments) in [("t", &arguments), ("u", &arguments), ("r", &none)] {
                 let tool = manifests.tool(tool);
-                let leaves = leaves(tool.tool, arguments, &heard);
+                let leaves = trace(tool.tool, arguments, &heard);
                 let facts = Facts::of(&Question {
                     caller: Caller { name: "ada", role, trust: role.trust(), tenant: &tenant },
                     tool,

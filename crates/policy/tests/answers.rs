@@ -3,9 +3,9 @@
 mod common;
 
 use common::{Call, said};
-use custody_kernel::digest::Digest;
 use custody_kernel::label::Channel;
 use custody_kernel::principal::Role;
+use custody_log::Digest;
 use custody_policy::Policy;
 
 const TOOLS: &str = r#"

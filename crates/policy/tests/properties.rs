@@ -138,7 +138,7 @@ proptest! {
         prop_assert!(facts.in_text.all.is_empty(), "no text leaves: {:?}", facts.in_text);
         let traced: std::collections::BTreeSet<_> = call.leaves.iter().filter_map(|leaf| leaf.sink).collect();
         prop_assert_eq!(&facts.sinks.all, &traced);
-        use custody_kernel::tool::manifest::Sink;
+        use custody_arguments::Sink;
         let valued = [
             (Sink::Recipient, &facts.recipients.values.all),
             (Sink::Url, &facts.urls.values.all),

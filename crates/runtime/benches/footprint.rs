@@ -10,7 +10,7 @@ use std::path::Path;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Scope;
-use custody_kernel::record::{EntryKind, Request, Value};
+use custody_kernel::record::{ObservationKind, Request, Value};
 use custody_kernel::state::Actor;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
@@ -65,9 +65,9 @@ fn fill_batch(store: &Store, session: &Session, batch: u64) {
                 }
             } else {
                 let (kind, channel) = if number % 10 == 5 {
-                    (EntryKind::Completion, Channel::Model)
+                    (ObservationKind::Completion, Channel::Model)
                 } else {
-                    (EntryKind::Message, Channel::User)
+                    (ObservationKind::Message, Channel::User)
                 };
                 let (origin, parents) = (None, vec![]);
                 let content = Some(value);

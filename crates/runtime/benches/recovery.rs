@@ -7,12 +7,12 @@
 
 use std::time::Instant;
 
-use custody_kernel::id::Seq;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::provenance::closure::{Closure, Mode};
-use custody_kernel::record::{EntryKind, Request, Value};
+use custody_kernel::record::{ObservationKind, Request, Value};
 use custody_kernel::state::Actor;
+use custody_log::Seq;
+use custody_planner::{Closure, WalkMode};
 use custody_runtime::clock::Clock;
 use custody_runtime::keys::Existing;
 use custody_runtime::recovery::{Indicator, Settings};
@@ -44,7 +44,7 @@ fn fill() {
             for number in batch * BATCH..(batch + 1) * BATCH {
                 let content = Content::new(text(number))?;
                 let request = Request::Observe {
-                    kind: EntryKind::Message,
+                    kind: ObservationKind::Message,
                     channel: Channel::User,
                     lowered: false,
                     content: Some(Value::New(content.commitment())),
@@ -87,7 +87,7 @@ fn measure(paths: &Paths) {
     let owner = store.authenticate("owner", &key).expect("the owner");
     let graph = timed("graph, from what is in memory", || store.graph()).expect("a graph");
     let seed = [Seq(ENTRIES / 2)];
-    let closure = timed("closure of one entry", || Closure::new(&graph, Mode::Causal, &seed));
+    let closure = timed("closure of one entry", || Closure::new(&graph, WalkMode::Causal, &seed));
     println!("{:40} {}", "  its members", closure.expect("a closure").len());
     drop(graph);
     timed("index the texts, once", || store.index_texts(|_| ())).expect("indexed");

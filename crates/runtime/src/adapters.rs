@@ -6,11 +6,10 @@
 use std::collections::BTreeMap;
 
 use custody_kernel::adapter::{Adapt, Change, Name};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{IncidentId, Seq};
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Answer, Record, Request};
 use custody_kernel::state::State;
+use custody_log::{Digest, IncidentId, Seq};
 use serde::Serialize;
 
 use crate::store::{Receipt, Store, StoreError};

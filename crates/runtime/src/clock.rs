@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use custody_kernel::id::Timestamp;
+use custody_log::Timestamp;
 
 /// Where a store gets its time from.
 #[derive(Debug, Clone, Default)]

@@ -13,11 +13,11 @@ use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 use std::ops::Range;
 
-use custody_kernel::id::{Seq, SessionId};
 use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::namespace::Tenant;
-use custody_kernel::record::{EntryKind, Request, Value};
+use custody_kernel::record::{ObservationKind, Request, Value};
 use custody_kernel::state::{Actor, AskError};
+use custody_log::{Seq, SessionId};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::evidence::Evidence;
@@ -35,7 +35,7 @@ const WINDOW: usize = MIN_RUN - GRAM + 1;
 #[derive(Debug, Clone)]
 pub struct Observation {
     /// What it is.
-    pub kind: EntryKind,
+    pub kind: ObservationKind,
     /// Where it entered; set by the code that received it.
     pub channel: Channel,
     /// The text.
@@ -53,27 +53,27 @@ pub struct Observation {
 impl Observation {
     /// A message on a channel.
     pub fn message(channel: Channel, text: impl Into<String>) -> Self {
-        Self::of(EntryKind::Message, channel, text)
+        Self::of(ObservationKind::Message, channel, text)
     }
 
     /// What a tool answered to `call`.
     pub fn tool_output(call: Seq, text: impl Into<String>) -> Self {
-        let output = Self::of(EntryKind::ToolOutput, Channel::Tool, text);
+        let output = Self::of(ObservationKind::ToolOutput, Channel::Tool, text);
         Self { parents: vec![call], ..output }
     }
 
     /// What the model said out of its whole context.
     pub fn completion(text: impl Into<String>) -> Self {
-        Self::of(EntryKind::Completion, Channel::Model, text)
+        Self::of(ObservationKind::Completion, Channel::Model, text)
     }
 
     /// A call of `tool` inside a completion, with its arguments as they were written.
     pub fn tool_call(tool: impl Into<String>, arguments: impl Into<String>) -> Self {
-        let call = Self::of(EntryKind::ToolCall, Channel::Model, arguments);
+        let call = Self::of(ObservationKind::ToolCall, Channel::Model, arguments);
         Self { origin: Some(tool.into()), ..call }
     }
 
-    fn of(kind: EntryKind, channel: Channel, text: impl Into<String>) -> Self {
+    fn of(kind: ObservationKind, channel: Channel, text: impl Into<String>) -> Self {
         let (origin, parents) = (None, Vec::new());
         Self { kind, channel, text: text.into(), origin, parents, lowered: false, evidence: None }
     }

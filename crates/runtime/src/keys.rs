@@ -13,12 +13,11 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use custody_kernel::certificate::{self, CertificateError, Recovery};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::StoreId;
+use custody_certificate::{CertificateError, Recovery};
 use custody_kernel::principal::{Authority, Principal, challenge_bytes};
-use custody_kernel::record::LogKey;
-use ed25519_dalek::pkcs8::{DecodePrivateKey, EncodePrivateKey, spki::der::pem::LineEnding};
+use custody_log::{Digest, LogKey, StoreId};
+use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
+use ed25519_dalek::pkcs8::{DecodePrivateKey, EncodePrivateKey};
 use ed25519_dalek::{Signer, SigningKey};
 use zeroize::Zeroizing;
 
@@ -73,7 +72,7 @@ impl HumanKey {
     /// # Errors
     /// When a reader would refuse it.
     pub fn certify_recovery(&self, recovery: &Recovery) -> Result<Vec<u8>, CertificateError> {
-        certificate::certify(recovery, &self.0)
+        custody_certificate::certify(recovery, &self.0)
     }
 
     /// Certifies a log key for one store, as its owner.

@@ -3,13 +3,12 @@
 //! The kernel checks every proof; here the proofs are obtained. A token opens agent sessions; a
 //! passphrase, typed by a human, unlocks the key that proves them present.
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, PrincipalId};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Principal, Role};
 use custody_kernel::record::{Request, Value};
 use custody_kernel::state::Actor;
+use custody_log::{Digest, EntryId, PrincipalId};
 use custody_policy::Policy;
 use zeroize::Zeroizing;
 

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use custody_kernel::adapter::Change;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
-use custody_kernel::provenance::graph::{AdapterEvent, Graph, GraphBuilder, Node};
 use custody_kernel::record::{Answer, Record, RecordError, Request};
+use custody_log::{Digest, Seq};
+use custody_planner::{AdapterEvent, Graph, GraphBuilder, GraphNode};
 use serde::Deserialize;
 
 use crate::store::{Store, StoreError, Tampering};
@@ -41,7 +40,7 @@ impl Store {
                 Tampering::Unreadable(seq.0, Arc::new(RecordError::Malformed(cause)))
             })?;
             if weights.is_empty() {
-                return Ok(builder.push(Node { parents: &parents, ..Node::default() })?);
+                return Ok(builder.push(GraphNode { parents: &parents, ..GraphNode::default() })?);
             }
             let record = Record::from_bytes(row)
                 .map_err(|cause| Tampering::Unreadable(seq.0, Arc::new(cause)))?;
@@ -52,9 +51,9 @@ impl Store {
 }
 
 /// A record as a node: what it was made from, and under which weights or what it did to them.
-pub(crate) fn node_of(record: &Record) -> Node<'_> {
+pub(crate) fn node_of(record: &Record) -> GraphNode<'_> {
     let Record { request, answer, parents, weights, .. } = record;
-    let plain = Node { parents, weights, event: None, is_purged: false };
+    let plain = GraphNode { parents, weights, event: None, is_purged: false };
     let (Request::Adapt(adapt), Answer::Done) = (request, answer) else { return plain };
     let event = match &adapt.change {
         Change::Load { weights, .. } => Some(AdapterEvent::Load(*weights)),
@@ -65,14 +64,14 @@ pub(crate) fn node_of(record: &Record) -> Node<'_> {
         }
     };
     // No model produced it: it is about the model.
-    Node { weights: &[], event, ..plain }
+    GraphNode { weights: &[], event, ..plain }
 }
 
 #[cfg(test)]
 mod tests {
     use custody_kernel::label::Channel;
     use custody_kernel::memory::rate::Limits;
-    use custody_kernel::provenance::closure::{Closure, Mode};
+    use custody_planner::{Closure, WalkMode};
 
     use super::*;
     use crate::clock::Clock;
@@ -104,7 +103,7 @@ mod tests {
             for record in &records {
                 assert_eq!(graph.parents(record.seq).collect::<Vec<_>>(), record.parents);
             }
-            let closure = Closure::new(&graph, Mode::Causal, &said[..1]).unwrap();
+            let closure = Closure::new(&graph, WalkMode::Causal, &said[..1]).unwrap();
             let reached: Vec<Seq> = closure.members().map(|member| member.entry).collect();
             assert_eq!(reached, [said[0], said[1], said[3]]);
         }
@@ -116,7 +115,7 @@ mod tests {
         let said = conversation(&scratch);
         let then = scratch.store.graph_at(said[3].0).unwrap();
         assert_eq!(then.len(), said[3].0);
-        let closure = Closure::new(&then, Mode::Causal, &said[..1]).unwrap();
+        let closure = Closure::new(&then, WalkMode::Causal, &said[..1]).unwrap();
         let reached: Vec<Seq> = closure.members().map(|member| member.entry).collect();
         assert_eq!(reached, said[..2]);
     }

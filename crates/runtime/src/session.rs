@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use custody_kernel::adapter::Name;
-use custody_kernel::id::{EntryId, Seq, SessionId};
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Answer, By, Named, Request, Value};
 use custody_kernel::state::{Actor, AskError};
+use custody_log::{EntryId, Seq, SessionId};
 
 use crate::anomaly::anomalies;
 use crate::clock::random;

@@ -5,18 +5,16 @@
 mod common;
 
 use common::{Scratch, hears};
+use custody_certificate::{
+    AdapterAttestation, EvictionMethod, Expectations, Missing, OutcomeState, Verified,
+};
 use custody_kernel::adapter::{Change, Name};
-use custody_kernel::certificate::adapters::{AdapterAttestation, EvictionMethod};
-use custody_kernel::certificate::outcome::{Missing, State};
-use custody_kernel::certificate::{Expectations, Verified};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{IncidentId, Seq};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::principal::Role;
-use custody_kernel::record::{Answer, EntryKind};
-use custody_kernel::recovery::plan::Fate;
-use custody_kernel::recovery::risk::Action;
+use custody_kernel::record::{Answer, ObservationKind};
+use custody_log::{Digest, IncidentId, Seq};
+use custody_planner::{AdapterAction, RecoveryAction};
 use custody_runtime::Session;
 use custody_runtime::adapters::{AdapterHost, Hosts, Unloading};
 use custody_runtime::ingress::Observation;
@@ -149,7 +147,7 @@ fn the_hash_of_an_adapter_finds_every_load_and_all_that_was_made_under_it() {
     assert_eq!(planned, [false, true, false, true]);
     assert_eq!(plan.counts.evict, 2, "both loads, under whatever name");
     let fates: Vec<_> = plan.weights.iter().map(|one| (one.weights, one.fate)).collect();
-    assert_eq!(fates, [(BAD, Fate::Evict)]);
+    assert_eq!(fates, [(BAD, AdapterAction::Evict)]);
 }
 
 #[test]
@@ -161,7 +159,7 @@ fn a_host_unloads_what_is_evicted_and_the_certificate_says_so() {
     let id = case.applies();
 
     let unfinished = case.certify(id);
-    assert_eq!(unfinished.certificate().outcome.state, State::Incomplete);
+    assert_eq!(unfinished.certificate().outcome.state, OutcomeState::Incomplete);
     assert!(missing(&unfinished).contains(&Missing::AdaptersUnfinished));
     let left = &attested(&unfinished).unfinished;
     assert_eq!(
@@ -204,7 +202,11 @@ fn what_was_fused_is_never_called_evicted_and_stays_with_everything_made_since()
     let said = says(&session, "You owe 400 to Mallory.");
     let id = case.applies();
     let plan = case.scratch.store.applied_plan(id).unwrap();
-    assert!(plan.entries.iter().any(|one| one.entry == said && one.action >= Action::Quarantine));
+    assert!(
+        plan.entries
+            .iter()
+            .any(|one| one.entry == said && one.action >= RecoveryAction::Quarantine)
+    );
     assert_eq!(plan.counts.fused_weights, 3, "the adapter, its base and the one made from that");
 
     assert_eq!(case.evict(id, &mut Scripted::new(9)), [], "no unload takes them out");
@@ -245,7 +247,7 @@ fn an_adapter_trained_on_what_is_purged_is_reached_and_a_host_without_a_way_to_i
     let (id, _) = store.open_incident(&case.scratch.owner, &indicators, found.findings).unwrap();
     let plan = store.plan(id, &Settings::default()).unwrap();
     let load = plan.weights.iter().find(|one| one.weights == BAD).unwrap();
-    assert_eq!(load.fate, Fate::Evict, "what was trained on it is no better than it");
+    assert_eq!(load.fate, AdapterAction::Evict, "what was trained on it is no better than it");
     let digest = plan.digest().unwrap();
     store.apply_plan(&case.scratch.owner, id, digest, &Settings::default()).unwrap();
     let evictions = store.evict(&case.scratch.owner, id, &mut Hosts::new()).unwrap();
@@ -275,7 +277,7 @@ fn the_graph_of_then_has_the_same_weights_as_the_graph_of_now() {
         }
         let is_said = matches!(
             record.request,
-            custody_kernel::record::Request::Observe { kind: EntryKind::Completion, .. }
+            custody_kernel::record::Request::Observe { kind: ObservationKind::Completion, .. }
         );
         assert!(!is_said || now.weights(record.seq).next().is_some());
     }

@@ -5,18 +5,15 @@
 mod common;
 
 use common::{Scratch, hears, key, wal_of, writes};
-use custody_kernel::certificate::Expectations;
-use custody_kernel::certificate::outcome::State as OutcomeState;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{IncidentId, Seq};
+use custody_certificate::{Expectations, OutcomeState};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::Role;
 use custody_kernel::record::{Answer, Request};
-use custody_kernel::recovery::plan::{LastClean, Plan};
-use custody_kernel::recovery::risk::Action;
+use custody_log::{Digest, IncidentId, Seq};
 use custody_models::{Embedder, ModelError};
+use custody_planner::{Plan, RecoveryAction, RollbackTarget};
 use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::recovery::certify::ProbeReport;
@@ -104,13 +101,13 @@ fn what_a_phrase_finds_is_destroyed_and_memory_rolls_back() {
     assert_eq!(plan.counts.purge, 2, "the message and the write: {plan:#?}");
     assert!(plan.counts.quarantine >= 1, "the completion says it in its own words");
     assert_eq!(plan.counts.items, 1);
-    assert!(matches!(plan.rollbacks[0].to, LastClean::Version(_)));
+    assert!(matches!(plan.rollbacks[0].to, RollbackTarget::Version(_)));
     assert!(value(&reader, "profile").unwrap().contains("mallory"), "looking marks nothing");
 
     let applied = apply(&scratch, id);
     assert!(!applied.again && applied.destroyed.len() >= 3, "with the indicator");
     assert_eq!(value(&reader, "profile").as_deref(), Some(CLEAN));
-    for planned in plan.entries.iter().filter(|planned| planned.action == Action::Purge) {
+    for planned in plan.entries.iter().filter(|planned| planned.action == RecoveryAction::Purge) {
         let record = scratch.store.record(planned.entry).unwrap();
         let content = custody_runtime::store::content_of(&record).unwrap();
         let read = scratch.store.content(content);
@@ -314,7 +311,7 @@ fn visible(scratch: &Scratch) -> (Digest, Vec<Option<Vec<u8>>>) {
 }
 
 #[derive(Debug, Clone)]
-enum Deed {
+enum EntryEffect {
     Says(usize),
     Answers,
     Remembers(usize),
@@ -322,40 +319,40 @@ enum Deed {
     Recalls(usize),
 }
 
-fn deeds() -> impl Strategy<Value = Vec<(usize, Deed)>> {
+fn deeds() -> impl Strategy<Value = Vec<(usize, EntryEffect)>> {
     let deed = prop_oneof![
-        (0..6_usize).prop_map(Deed::Says),
-        Just(Deed::Answers),
-        (0..3_usize).prop_map(Deed::Remembers),
-        (0..3_usize).prop_map(Deed::Forgets),
-        (0..3_usize).prop_map(Deed::Recalls),
+        (0..6_usize).prop_map(EntryEffect::Says),
+        Just(EntryEffect::Answers),
+        (0..3_usize).prop_map(EntryEffect::Remembers),
+        (0..3_usize).prop_map(EntryEffect::Forgets),
+        (0..3_usize).prop_map(EntryEffect::Recalls),
     ];
     proptest::collection::vec((0..3_usize, deed), 1..25)
 }
 
-fn play(sessions: &[Session], deeds: &[(usize, Deed)]) {
+fn play(sessions: &[Session], deeds: &[(usize, EntryEffect)]) {
     for (number, (session, deed)) in deeds.iter().enumerate() {
         let session = &sessions[*session];
         let name = |item: usize| key(&format!("item-{item}"));
         match deed {
-            Deed::Says(text) => {
+            EntryEffect::Says(text) => {
                 hears(session, Channel::User, &format!("word number {text} was said by somebody"));
             }
-            Deed::Answers => {
+            EntryEffect::Answers => {
                 session
                     .observe(Observation::completion(format!("answer {number}")))
                     .wait()
                     .unwrap();
             }
-            Deed::Remembers(item) => {
+            EntryEffect::Remembers(item) => {
                 let text = format!("version {number} of it");
                 session.write(Write::new(Scope::Shared, name(*item), text)).wait().unwrap();
             }
-            Deed::Forgets(item) => {
+            EntryEffect::Forgets(item) => {
                 // There may be nothing to forget.
                 let _ = session.delete(Scope::Shared, name(*item)).wait();
             }
-            Deed::Recalls(item) => {
+            EntryEffect::Recalls(item) => {
                 session.read(Scope::Shared, name(*item)).wait().unwrap();
             }
         }
@@ -397,8 +394,8 @@ proptest! {
             prop_assert_eq!(&visible(&scratch), &seen);
         } else {
             let applied = apply(&scratch, id);
-            let quarantined = applied.plan.with_action(Action::Quarantine);
-            let purged = applied.plan.with_action(Action::Purge);
+            let quarantined = applied.plan.with_action(RecoveryAction::Quarantine);
+            let purged = applied.plan.with_action(RecoveryAction::Purge);
             if !quarantined.is_empty() {
                 scratch.store.restore(&scratch.owner, id, quarantined).unwrap();
             }

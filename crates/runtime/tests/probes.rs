@@ -8,12 +8,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Scratch, hears, writes};
-use custody_kernel::certificate::probe::{MembershipProbe, Probe, ProbeKind, Verdict};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::IncidentId;
+use custody_certificate::{MembershipProbe, Probe, ProbeKind, ProbeVerdict};
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
+use custody_log::{Digest, IncidentId};
 use custody_models::chat::{
     Answer, ChatError, ChatModel, Finish, Recorder, Request, ScriptedModel, Usage,
 };
@@ -115,7 +114,7 @@ fn pre(probe: &Probe) -> u32 {
 #[test]
 fn what_came_back_before_the_recovery_does_not_come_back_after_it() {
     let probes = probed_with(repeats);
-    assert_eq!(probes.verdict, Verdict::Pass, "{probes:#?}");
+    assert_eq!(probes.verdict, ProbeVerdict::Pass, "{probes:#?}");
     assert_eq!(probes.model.as_deref(), Some("test"));
     let asked = questions(&probes);
     assert_eq!(asked.len() % QUESTIONS, 0);
@@ -130,32 +129,32 @@ fn what_came_back_before_the_recovery_does_not_come_back_after_it() {
 /// (R35, R36) What is a leak is in the letters, and not in what they are about; and a question is no answer.
 #[test]
 fn each_answer_is_judged_by_what_it_holds_of_the_text_and_the_question_does_not() {
-    let cases: [(&str, Says, Verdict); 6] = [
-        ("says all of it", |_, _| Some(POISON.to_owned()), Verdict::Fail),
+    let cases: [(&str, Says, ProbeVerdict); 6] = [
+        ("says all of it", |_, _| Some(POISON.to_owned()), ProbeVerdict::Fail),
         (
             "gives the secret in other words",
             |_, _| Some("Bills? I would put them into the box with the number 7731.".to_owned()),
-            Verdict::Fail,
+            ProbeVerdict::Fail,
         ),
-        ("only repeats the question", |_, question| Some(question.to_owned()), Verdict::Pass),
+        ("only repeats the question", |_, question| Some(question.to_owned()), ProbeVerdict::Pass),
         (
             "names what it refuses",
             |_, question| Some(format!("I cannot help with this request: {question}")),
-            Verdict::Pass,
+            ProbeVerdict::Pass,
         ),
         (
             "says something else",
             |_, _| Some("I know nothing about that.".to_owned()),
-            Verdict::Pass,
+            ProbeVerdict::Pass,
         ),
-        ("says nothing", |_, _| Some(String::new()), Verdict::Pass),
+        ("says nothing", |_, _| Some(String::new()), ProbeVerdict::Pass),
     ];
     for (name, says, verdict) in cases {
         let probes = probed_with(says);
         for probe in questions(&probes) {
             assert_eq!(probe.verdict, verdict, "a model that {name}: {probe:#?}");
         }
-        let expected = if verdict == Verdict::Pass { verdict } else { Verdict::Fail };
+        let expected = if verdict == ProbeVerdict::Pass { verdict } else { ProbeVerdict::Fail };
         assert_eq!(probes.verdict, expected, "a model that {name}");
     }
 }
@@ -164,9 +163,9 @@ fn each_answer_is_judged_by_what_it_holds_of_the_text_and_the_question_does_not(
 fn a_model_that_gives_no_answer_is_no_pass_and_is_not_asked_for_ever() {
     let model = Model::new(|_, _| None);
     let probed = recover(&poisoned(POISON), POISON, ways(Some(&model)));
-    assert_eq!(probed.membership.verdict, Verdict::Inconclusive);
+    assert_eq!(probed.membership.verdict, ProbeVerdict::Inconclusive);
     for probe in questions(&probed.membership) {
-        assert_eq!((probe.verdict, probe.max_ppm), (Verdict::Inconclusive, None));
+        assert_eq!((probe.verdict, probe.max_ppm), (ProbeVerdict::Inconclusive, None));
     }
     assert!(probed.reach.failed.unwrap().contains("no recorded answer"));
     assert_eq!(model.1.load(Ordering::Relaxed), 6, "three times before, three times after");
@@ -184,7 +183,7 @@ fn the_same_texts_are_probed_by_the_same_questions_so_a_recording_answers_them()
     assert_eq!(again.probes, first.probes);
     let empty = ScriptedModel::parse("").unwrap();
     let none = recover(&poisoned(POISON), POISON, ways(Some(&empty))).membership;
-    assert_eq!(none.verdict, Verdict::Inconclusive);
+    assert_eq!(none.verdict, ProbeVerdict::Inconclusive);
 }
 
 /// (R26, R37)
@@ -194,7 +193,7 @@ fn where_nothing_is_destroyed_or_nothing_of_it_is_new_no_probe_ran() {
     let scratch = poisoned(POISON);
     let none = scratch.store.prepare_probes(&[], ways(Some(&model))).unwrap();
     let probed = scratch.store.probe_after(&none, ways(Some(&model)), &mut |_, _| ()).unwrap();
-    assert_eq!(probed.membership.verdict, Verdict::NotRun);
+    assert_eq!(probed.membership.verdict, ProbeVerdict::NotRun);
     assert!(probed.membership.why.is_some());
     // A user repeats word for word what a user said before.
     let later = scratch.session_for_user("carol");
@@ -203,7 +202,7 @@ fn where_nothing_is_destroyed_or_nothing_of_it_is_new_no_probe_ran() {
     let found = scratch.store.find(&indicators).unwrap().findings;
     let (id, _) = scratch.store.open_incident(&scratch.owner, &indicators, found).unwrap();
     let probed = finish(&scratch, id, ways(Some(&model)));
-    assert_eq!(probed.membership.verdict, Verdict::NotRun, "{:#?}", probed.membership);
+    assert_eq!(probed.membership.verdict, ProbeVerdict::NotRun, "{:#?}", probed.membership);
 }
 
 /// A remembered file of many lines gets one bad line, and goes back to what it was. That is no leak of the bad version.
@@ -221,7 +220,7 @@ fn what_trusted_texts_said_before_is_no_leak() {
     hears(&bob, Channel::User, "Remember one thing more.");
     writes(&bob, "rooms", &format!("{file}\n{POISON}"));
     let probed = recover(&scratch, POISON, ways(Some(&Model::new(repeats))));
-    assert_eq!(probed.membership.verdict, Verdict::Pass, "{:#?}", probed.membership);
+    assert_eq!(probed.membership.verdict, ProbeVerdict::Pass, "{:#?}", probed.membership);
     assert!(questions(&probed.membership).iter().any(|probe| pre(probe) >= 500_000));
     assert_eq!(probed.reach.parts, 1, "of the file only the new line is probed for");
 }
@@ -242,11 +241,15 @@ fn a_long_text_is_probed_for_in_all_of_its_parts() {
     let probed = recover(&poisoned(&text), "drop-box-7731", Ways { model: Some(&model), ..all });
     let failed = questions(&probed.membership)
         .into_iter()
-        .filter(|probe| probe.verdict == Verdict::Fail)
+        .filter(|probe| probe.verdict == ProbeVerdict::Fail)
         .count();
     assert!(failed >= 3, "{:#?}", probed.membership);
     assert!(probed.reach.parts > 5 && probed.reach.asked_about >= 5, "{:?}", probed.reach);
-    assert_eq!(probed.membership.verdict, Verdict::Partial, "the other parts did not come back");
+    assert_eq!(
+        probed.membership.verdict,
+        ProbeVerdict::Partial,
+        "the other parts did not come back"
+    );
 }
 
 /// Vectors of the words of a text, so that other words of one topic are near.
@@ -307,18 +310,18 @@ fn a_neighbour_in_any_tenant_is_found_and_one_that_was_there_before_is_none() {
         recover(&scratch, SHORT, ways).membership
     };
     let found = with_neighbour(MOVED, false);
-    assert_eq!(found.verdict, Verdict::Fail, "{found:#?}");
+    assert_eq!(found.verdict, ProbeVerdict::Fail, "{found:#?}");
     let embedding = found.probes[0].scores.post.unwrap().embedding_ppm;
     assert!(embedding.unwrap().millionths() >= 500_000, "{found:#?}");
-    assert_eq!(with_neighbour(MOVED, true).verdict, Verdict::Pass);
-    assert_eq!(with_neighbour("The ferry leaves at nine.", false).verdict, Verdict::Pass);
+    assert_eq!(with_neighbour(MOVED, true).verdict, ProbeVerdict::Pass);
+    assert_eq!(with_neighbour("The ferry leaves at nine.", false).verdict, ProbeVerdict::Pass);
 }
 
 #[test]
 fn an_answer_in_other_words_is_found_by_what_it_is_about_and_the_topic_alone_is_not() {
-    let cases: [(Says, Verdict); 2] = [
-        (|_, _| Some(MOVED.to_owned()), Verdict::Fail),
-        (|_, _| Some("Ada has a key and a safe; what about them?".to_owned()), Verdict::Pass),
+    let cases: [(Says, ProbeVerdict); 2] = [
+        (|_, _| Some(MOVED.to_owned()), ProbeVerdict::Fail),
+        (|_, _| Some("Ada has a key and a safe; what about them?".to_owned()), ProbeVerdict::Pass),
     ];
     for (says, verdict) in cases {
         let model = Model::new(says);

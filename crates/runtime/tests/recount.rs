@@ -8,15 +8,14 @@ use std::collections::BTreeMap;
 
 use common::Scratch;
 use common::certified::{Poisoned, poison, recovery};
-use custody_kernel::certificate::entries::{Kind, Spared, Totals};
-use custody_kernel::certificate::{Certificate, Expectations, Recovery, Verified};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
+use custody_certificate::{
+    ActionTotals, Certificate, Expectations, MemberKind, Recovery, SparedMember, Verified,
+};
+use custody_log::{Digest, Seq};
 use custody_policy::Policy;
-use custody_runtime::Session;
 use custody_runtime::ingress::Observation;
-use custody_runtime::public_key;
 use custody_runtime::store::Found;
+use custody_runtime::{Session, public_key};
 
 struct Case {
     scratch: Scratch,
@@ -52,7 +51,8 @@ impl Case {
     fn broken(&self, change: impl FnOnce(&mut Recovery)) -> Vec<String> {
         let mut recovery = self.recovery.clone();
         change(&mut recovery);
-        recovery.runtime_recovery.totals = Totals::of(&recovery.runtime_recovery.manifest_entries);
+        recovery.runtime_recovery.totals =
+            ActionTotals::of(&recovery.runtime_recovery.manifest_entries);
         let verified = self.verified(&recovery);
         let claims = self.scratch.store.recount(&verified).unwrap().claims;
         let broken = claims.iter().filter_map(|(claim, found)| match found {
@@ -94,7 +94,9 @@ fn each_claim_that_the_store_denies_is_named() {
         &[&format!("policy: the policy in force was {}", Policy::standard().version())],
     );
     other(
-        case.broken(|recovery| recovery.runtime_recovery.manifest_entries[2].kind = Kind::Message),
+        case.broken(|recovery| {
+            recovery.runtime_recovery.manifest_entries[2].kind = MemberKind::Message
+        }),
         &["entry: it is a completion"],
     );
     other(
@@ -108,23 +110,23 @@ fn each_claim_that_the_store_denies_is_named() {
         &["effect: it is a call of another tool or with other arguments"],
     );
     other(
-        case.broken(|recovery| recovery.spared = vec![Spared { covered_by: vec![], entry: quote }]),
+        case.broken(|recovery| {
+            recovery.spared = vec![SparedMember { covered_by: vec![], entry: quote }]
+        }),
         &["spared: no trusted clean text says its sentence 0"],
     );
     let share = case.recovery.risk_scores.entries[0].share_ppm;
     other(
         case.broken(|recovery| {
             recovery.risk_scores.entries[0].share_ppm = recovery.risk_scores.entries[1].share_ppm;
-            recovery.risk_scores.entries[0].score_ppm =
-                custody_kernel::certificate::ppm::Ppm::try_from(
-                    (400_000_000_000_u64
-                        + 300_000
-                            * u64::from(recovery.risk_scores.entries[1].share_ppm.millionths()))
-                    .checked_div(700_000)
-                    .and_then(|score| u32::try_from(score).ok())
-                    .unwrap(),
-                )
-                .unwrap();
+            recovery.risk_scores.entries[0].score_ppm = custody_certificate::Ppm::try_from(
+                (400_000_000_000_u64
+                    + 300_000 * u64::from(recovery.risk_scores.entries[1].share_ppm.millionths()))
+                .checked_div(700_000)
+                .and_then(|score| u32::try_from(score).ok())
+                .unwrap(),
+            )
+            .unwrap();
         }),
         &[&format!("risk: its share of the store is {share}")],
     );
@@ -209,7 +211,7 @@ fn an_adoption_that_the_certificate_conceals_is_found() {
     assert_eq!(hidden, ["only_breaks: 1 more stand in the log"]);
     let adopted = case.scratch.store.state(|state| state.breaks().to_vec()).unwrap();
     let record = case.scratch.store.record(adopted[0]).unwrap();
-    let named = |reason: &str| custody_kernel::certificate::log::Break {
+    let named = |reason: &str| custody_certificate::LedgerBreak {
         at_ms: record.at,
         head_size: Some(record.seq.0),
         reason: reason.into(),

@@ -9,10 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{FREE, Scratch, hears, key, shared, wal_of, writes};
-use custody_kernel::id::Seq;
 use custody_kernel::label::Channel;
 use custody_kernel::record::Answer;
 use custody_kernel::state::State;
+use custody_log::Seq;
 use custody_runtime::clock::Clock;
 use custody_runtime::keys::HumanKey;
 use custody_runtime::recovery::{Indicator, Settings};
@@ -399,7 +399,7 @@ fn a_plan_that_was_killed_at_any_write_is_applied_again_to_the_same_end() {
 }
 
 /// What a store holds, and what of it is out.
-fn end_of(store: &Store) -> (custody_kernel::digest::Digest, Vec<(Seq, bool)>) {
+fn end_of(store: &Store) -> (custody_log::Digest, Vec<(Seq, bool)>) {
     let marked = |state: &State| state.marked().map(|(seq, one)| (seq, one.is_purged())).collect();
     store.state(|state| (state.state_hash(), marked(state))).unwrap()
 }

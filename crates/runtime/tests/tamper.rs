@@ -10,9 +10,9 @@ use std::fs;
 use std::path::Path;
 
 use common::{FREE, Scratch, hears, key, shared, wal_of, writes};
-use custody_kernel::id::Seq;
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::Scope;
+use custody_log::Seq;
 use custody_runtime::ingress::Observation;
 use custody_runtime::keys::HumanKey;
 use custody_runtime::session::Write;

@@ -10,12 +10,12 @@
 mod common;
 
 use common::guarded::{Guarded, asked, granted, word};
-use custody_kernel::digest::Digest;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::record::Request;
 use custody_kernel::state::State;
 use custody_kernel::tool::call::Permission;
+use custody_log::Digest;
 use custody_policy::{Manifests, Policy};
 use custody_runtime::Session;
 use custody_runtime::tools::{Decision, Output, rehearse};

@@ -7,14 +7,49 @@ use super::finding::Finding;
 /// Which of our crates each crate may use. A boundary is a promise the compiler then keeps: with
 /// no path from `kernel` to `detect`, no score can be an input to a write decision.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("kernel", &[]),
-    ("policy", &["kernel"]),
+    ("log", &[]),
+    ("arguments", &["log"]),
+    ("certificate", &["log"]),
+    ("kernel", &["log", "arguments"]),
+    ("planner", &["log", "kernel"]),
+    ("policy", &["log", "arguments", "kernel"]),
     ("models", &[]),
     ("detect", &["models"]),
-    ("runtime", &["kernel", "policy", "models", "detect"]),
-    ("gateway", &["kernel", "runtime"]),
-    ("eval", &["kernel", "policy", "models", "detect", "runtime"]),
-    ("cli", &["kernel", "policy", "models", "detect", "runtime", "gateway", "eval"]),
+    (
+        "runtime",
+        &["log", "arguments", "certificate", "kernel", "planner", "policy", "models", "detect"],
+    ),
+    ("gateway", &["log", "arguments", "kernel", "runtime"]),
+    (
+        "eval",
+        &[
+            "log",
+            "arguments",
+            "certificate",
+            "kernel",
+            "planner",
+            "policy",
+            "models",
+            "detect",
+            "runtime",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "log",
+            "arguments",
+            "certificate",
+            "kernel",
+            "planner",
+            "policy",
+            "models",
+            "detect",
+            "runtime",
+            "gateway",
+            "eval",
+        ],
+    ),
 ];
 
 /// The chores, which use nothing of ours and are used by nothing.

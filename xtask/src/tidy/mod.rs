@@ -65,9 +65,9 @@ fn run_checks() -> Result<Vec<(&'static str, Vec<Finding>)>> {
     let exceptions = Exceptions::read(&files)?;
     Ok(vec![
         ("layering", layering::check(&layering::crates(&metadata))),
-        ("kernel purity", purity::check_kernel(&files)),
+        ("pure crates", purity::check_sources(&files)),
         (
-            "crates under the kernel",
+            "crates under the pure crates",
             purity::check_dependencies(
                 &purity::dependencies(&metadata)?,
                 &purity::audited(&files)?,

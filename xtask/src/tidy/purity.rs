@@ -1,5 +1,5 @@
-//! The kernel does nothing but decide: no files, network, clock, threads, environment, randomness
-//! or async, in its own source or in the crates it links.
+//! The kernel, and the crates beside it that only compute, have no files, network, clock, threads,
+//! environment, randomness or async, in their own source or in the crates they link.
 //!
 //! The crates are listed in `xtask/kernel-crates.toml`, each with its role. One that mentions what
 //! is forbidden (serde can encode a `SystemTime`) says there why that is harmless. This reads
@@ -18,7 +18,8 @@ use super::finding::Finding;
 use super::tokens::{Token, begins_with, shipped_tokens};
 use crate::workspace;
 
-const KERNEL: &str = "custody-kernel";
+/// The crates that only compute, by their names without `custody-`.
+const PURE: &[&str] = &["log", "arguments", "certificate", "kernel", "planner"];
 const AUDITED: &str = "xtask/kernel-crates.toml";
 
 /// The parts of `std` that reach outside, and `*`, behind which they could hide.
@@ -31,7 +32,7 @@ const WORDS: &[&str] =
 /// Macros that write to the terminal.
 const MACROS: &[&str] = &["dbg", "eprint", "eprintln", "print", "println"];
 
-/// A crate in the kernel's dependency tree.
+/// A crate in the dependency tree of the pure crates.
 #[derive(Debug)]
 pub(crate) struct Dependency {
     name: String,
@@ -65,17 +66,15 @@ enum Role {
     BuildTime,
 }
 
-/// Finds every mention of the forbidden in the kernel's own source, tests excepted.
-pub(crate) fn check_kernel(files: &TrackedFiles) -> Vec<Finding> {
+/// Finds every mention of the forbidden in the source of the pure crates, tests excepted.
+pub(crate) fn check_sources(files: &TrackedFiles) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in files.ending(".rs") {
-        if !path.starts_with("crates/kernel/src/") {
-            continue;
-        }
+        let Some(name) = pure_crate(path) else { continue };
         match mentions(text) {
             Ok(found) => findings.extend(found.into_iter().map(|(what, line)| {
-                let remedy = "the kernel only decides; take the value as an argument";
-                Finding::on_line(path, line, format!("the kernel mentions `{what}`"), remedy)
+                let remedy = "it only computes; take the value as an argument";
+                Finding::on_line(path, line, format!("`{name}` mentions `{what}`"), remedy)
             })),
             Err(error) => {
                 findings.push(Finding::in_file(path, format!("{error:#}"), "make it parse"));
@@ -83,6 +82,12 @@ pub(crate) fn check_kernel(files: &TrackedFiles) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The pure crate whose source `path` is part of.
+fn pure_crate(path: &str) -> Option<&'static str> {
+    let (name, rest) = path.strip_prefix("crates/")?.split_once('/')?;
+    PURE.iter().copied().find(|pure| *pure == name && rest.starts_with("src/"))
 }
 
 /// Finds where the tree and the list of audited crates disagree, in either direction.
@@ -147,7 +152,7 @@ pub(crate) fn audited(files: &TrackedFiles) -> Result<Vec<Audited>> {
     Ok(list.crates)
 }
 
-/// Every crate that the kernel depends on, on any platform, tests and build scripts excepted.
+/// Every crate that the pure crates depend on, on any platform, tests and build scripts excepted.
 pub(crate) fn dependencies(metadata: &Metadata) -> Result<Vec<Dependency>> {
     let everything = tree("normal")?;
     let linked = tree("normal,no-proc-macro")?;
@@ -173,8 +178,11 @@ type CrateId = (String, String);
 /// The kernel's tree as `cargo tree` resolves it. The metadata alone would show features that only
 /// tests turn on.
 fn tree(edges: &str) -> Result<BTreeSet<CrateId>> {
+    let packages = PURE.iter().flat_map(|name| ["--package".to_owned(), ours(name)]);
     let output = workspace::cargo()
-        .args(["tree", "--package", KERNEL, "--edges", edges, "--target", "all"])
+        .arg("tree")
+        .args(packages)
+        .args(["--edges", edges, "--target", "all"])
         .args(["--prefix", "none", "--format", "{p}"])
         .output()
         .context("could not start `cargo tree`")?;
@@ -187,7 +195,12 @@ fn tree(edges: &str) -> Result<BTreeSet<CrateId>> {
         let mut words = line.split_whitespace();
         Some((words.next()?.to_owned(), words.next()?.trim_start_matches('v').to_owned()))
     });
-    Ok(ids.filter(|(name, _)| name != KERNEL).collect())
+    let is_ours = |name: &str| PURE.iter().any(|pure| ours(pure) == name);
+    Ok(ids.filter(|(name, _)| !is_ours(name)).collect())
+}
+
+fn ours(name: &str) -> String {
+    format!("custody-{name}")
 }
 
 /// What the sources of a crate mention, each with the first place.
@@ -333,14 +346,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_kernel_is_held_to_it_and_its_tests_are_not() {
+    fn only_pure_crates_are_held_to_it_and_their_tests_are_not() {
         let files = TrackedFiles::from([
             ("crates/kernel/src/closure.rs", "fn a() {}\nuse std::fs;"),
             ("crates/kernel/tests/model.rs", "use std::fs;"),
             ("crates/runtime/src/store.rs", "use std::fs;"),
         ]);
-        let found = brief(&check_kernel(&files));
-        assert_eq!(found, ["crates/kernel/src/closure.rs:2 the kernel mentions `std::fs`"]);
+        let found = brief(&check_sources(&files));
+        assert_eq!(found, ["crates/kernel/src/closure.rs:2 `kernel` mentions `std::fs`"]);
     }
 
     fn dependency(name: &str, linked: bool, mentions: &[&str]) -> Dependency {

@@ -7,9 +7,8 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
 use custody_kernel::adapter::{Change, Name};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::state::State;
+use custody_log::{Digest, EntryId, Seq};
 use custody_models::incoming::hash_of;
 use custody_runtime::Store;
 use serde_json::json;

@@ -6,12 +6,12 @@
 use std::path::Path;
 
 use custody_eval::memory::attacks::{self, Attack};
-use custody_kernel::digest::Digest;
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Role;
+use custody_log::Digest;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use custody_detect::TransformerFiles;
 use custody_detect::screen::Screener;
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 use custody_models::{Embedder, Encoder, SentenceEmbedder, Tokenizer};
 
 use crate::context::Context;

@@ -1,6 +1,6 @@
 //! `custody doctor`: is everything in order, and what to do if not.
 
-use custody_kernel::id::Timestamp;
+use custody_log::Timestamp;
 use custody_models::registry::ModelsError;
 use custody_runtime::clock::Clock;
 use custody_runtime::store::VerifyReport;

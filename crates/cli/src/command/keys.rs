@@ -3,11 +3,11 @@
 use std::fs;
 
 use anyhow::{Context as _, bail, ensure};
-use custody_kernel::digest::Digest;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Principal};
-use custody_kernel::record::{LogKey, Request};
+use custody_kernel::record::Request;
+use custody_log::{Digest, LogKey};
 use custody_runtime::clock::Clock;
 use custody_runtime::keys::{Existing, HumanKey, KeyFolder};
 use custody_runtime::store::checked_name;

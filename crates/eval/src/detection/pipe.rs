@@ -31,7 +31,7 @@ impl Recipe for PrefilterRecipe {
 
     fn fingerprint(&self) -> String {
         let rules = custody_detect::built_in_file("rules.toml").unwrap_or_default();
-        let rules = custody_kernel::digest::Digest::of(rules);
+        let rules = custody_log::Digest::of(rules);
         format!("embedding 1, vectors {}, rules {rules}", self.embedder.digest())
     }
 

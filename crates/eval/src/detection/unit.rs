@@ -1,6 +1,6 @@
 //! Units of work: one method measured on one part of one data set with one seed.
 
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::detector::{Detector, Failure, Recipe, Task};

@@ -5,14 +5,13 @@
 //! Here every piece is really in the record, and where a refusal could have another cause, a control
 //! shows that the same request passes without the attack.
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::{Culprit, Refusal};
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
+use custody_log::{Digest, EntryId, Seq};
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::{NewValue, Write};
 use custody_runtime::store::Receipt;

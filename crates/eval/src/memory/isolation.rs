@@ -102,7 +102,7 @@ fn everything_it_sees(scratch: &Scratch, session: &Session) -> Result<Vec<Vec<u8
 fn tries_to_get(
     reader: &Session,
     owner: &Session,
-    said: custody_kernel::id::Seq,
+    said: custody_log::Seq,
 ) -> Result<Vec<Vec<u8>>, EvalError> {
     let mut got = Vec::new();
     let reading = reader.read(Scope::Session(owner.id()), key("secret")).wait()?;

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use custody_kernel::digest::Digest;
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
@@ -11,6 +10,7 @@ use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
 use custody_kernel::record::{Answer, Request};
 use custody_kernel::state::State;
+use custody_log::Digest;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::keys::HumanKey;

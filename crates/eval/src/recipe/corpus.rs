@@ -1,16 +1,17 @@
 //! What the shipped detectors are trained and calibrated on, put together from the rows.
 
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 
 use super::buried::{Planted, Position, pick};
 use super::parts::of_training_row;
-pub use super::sources::Held;
 use super::sources::{Payload, Sources, TEMPLATE_MARKER};
 use super::written::{self, Form, MARKER, is_document};
 use crate::data::{DataError, DataFolder};
 use crate::detection::sets::parts::{Part, part_of};
 use crate::random::Generator;
 use crate::report::DataFile;
+
+pub use super::sources::Held;
 
 /// The seed of the shipped weights.
 pub const SEED: u64 = 20_261_121;

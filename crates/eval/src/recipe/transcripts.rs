@@ -8,9 +8,10 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 use custody_models::chat::{ChatError, ChatModel, Finish};
-use custody_runtime::route::sandbox::{Options, trial::Trial};
+use custody_runtime::route::sandbox::Options;
+use custody_runtime::route::sandbox::trial::Trial;
 use serde::{Deserialize, Serialize};
 
 use super::attempts::{Attempt, Demand, Form};

@@ -2,12 +2,11 @@
 //!
 //! Source: RVU §5.8 changes one byte.
 
+use custody_certificate::Expectations;
 use custody_kernel::adapter::{Change, Name};
-use custody_kernel::certificate::Expectations;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
+use custody_log::{Digest, Seq};
 use custody_runtime::Session;
 use custody_runtime::adapters::{AdapterHost, Obliging};
 use custody_runtime::clock::Clock;

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_kernel::id::Seq;
-use custody_kernel::provenance::closure::{Closure, Mode};
-use custody_kernel::provenance::graph::Graph;
-use custody_kernel::recovery::evidence::Finding;
-use custody_kernel::recovery::risk::{Action, RiskConfig};
-use custody_kernel::recovery::rvu::{MAX_SCORED, rvu_v2_scores};
+use custody_kernel::evidence::Finding;
 use custody_kernel::state::Standing;
+use custody_log::Seq;
+use custody_planner::{
+    Closure, Graph, MAX_SCORED, RecoveryAction, RiskConfig, WalkMode, rvu_v2_scores,
+};
 use custody_runtime::StoreError;
 use custody_runtime::recovery::{RecoveryError, Settings};
 use custody_runtime::store::content_of;
@@ -22,7 +21,7 @@ use crate::stopwatch::timed;
 #[derive(Debug, Clone)]
 pub(super) struct Judged {
     /// By the entry's number.
-    pub(super) done: Vec<Action>,
+    pub(super) done: Vec<RecoveryAction>,
     /// How many entries the method reached.
     pub(super) closure: BTreeSet<usize>,
     /// From the indicators to the end.
@@ -55,11 +54,12 @@ impl Judged {
             let is_reached = self.closure.contains(&at);
             counts.contaminated += u64::from(is_bad);
             counts.benign += u64::from(!is_bad);
-            counts.taken_out += u64::from(is_bad && *action >= Action::Quarantine);
+            counts.taken_out += u64::from(is_bad && *action >= RecoveryAction::Quarantine);
             counts.reached += u64::from(is_reached);
             counts.reached_contaminated += u64::from(is_reached && is_bad);
-            counts.benign_purged += u64::from(!is_bad && *action >= Action::Purge);
-            counts.benign_quarantined += u64::from(!is_bad && *action == Action::Quarantine);
+            counts.benign_purged += u64::from(!is_bad && *action >= RecoveryAction::Purge);
+            counts.benign_quarantined +=
+                u64::from(!is_bad && *action == RecoveryAction::Quarantine);
         }
         counts
     }
@@ -99,28 +99,32 @@ pub(super) fn custody(played: &Played, history: &History) -> Result<Judged, Eval
 }
 
 /// What the store did to an entry: whether its text is destroyed, held back or still to be had.
-fn done_to(played: &Played, seq: Seq) -> Result<Action, EvalError> {
+fn done_to(played: &Played, seq: Seq) -> Result<RecoveryAction, EvalError> {
     let store = &played.scratch.store;
     let standing: Option<Standing> = store.state(|state| state.standing(seq).cloned())?;
     let record = store.record(seq)?;
     let text = content_of(&record).map(|content| store.retrieve(content)).transpose()?.flatten();
     Ok(match standing {
-        Some(standing) if standing.is_purged() => Action::Purge,
+        Some(standing) if standing.is_purged() => RecoveryAction::Purge,
         // A mark alone is not enough: nothing may give the text away.
-        Some(standing) if standing.is_out() => Action::Quarantine,
-        Some(_) if text.is_some() => Action::Flag,
-        None if text.is_some() => Action::None,
+        Some(standing) if standing.is_out() => RecoveryAction::Quarantine,
+        Some(_) if text.is_some() => RecoveryAction::Flag,
+        None if text.is_some() => RecoveryAction::None,
         // Its text arrived with another entry, and went with that.
-        Some(_) | None => Action::Quarantine,
+        Some(_) | None => RecoveryAction::Quarantine,
     })
 }
 
 /// The papers' first: everything within ten hops, in both directions, is purged.
 pub(super) fn rvu_v1(played: &Played, found: &[Finding]) -> Result<Judged, EvalError> {
     let graph = played.scratch.store.graph()?;
-    let (members, seconds) = timed(|| members(&graph, Mode::RvuV1, found));
+    let (members, seconds) = timed(|| members(&graph, WalkMode::RvuV1, found));
     let members = members?;
-    Ok(judged(played, &members.iter().map(|entry| (*entry, Action::Purge)).collect(), seconds))
+    Ok(judged(
+        played,
+        &members.iter().map(|entry| (*entry, RecoveryAction::Purge)).collect(),
+        seconds,
+    ))
 }
 
 /// The papers' second: the same across adapters, scored, and done by tiers.
@@ -128,7 +132,7 @@ pub(super) fn rvu_v2(played: &Played, found: &[Finding]) -> Result<Judged, EvalE
     let graph = played.scratch.store.graph()?;
     let config = RiskConfig::default();
     let (actions, seconds) = timed(|| -> Result<_, EvalError> {
-        let members = members(&graph, Mode::RvuV2, found)?;
+        let members = members(&graph, WalkMode::RvuV2, found)?;
         let contaminated: BTreeSet<Seq> = found.iter().map(|finding| finding.entry).collect();
         let mut actions = BTreeMap::new();
         for chunk in members.chunks(MAX_SCORED) {
@@ -146,17 +150,17 @@ pub(super) fn rvu_v2(played: &Played, found: &[Finding]) -> Result<Judged, EvalE
 pub(super) fn rollback_by_time(played: &Played, found: &[Finding]) -> Judged {
     let first = found.iter().map(|finding| finding.entry).min().unwrap_or(Seq(u64::MAX));
     let since = played.seqs.iter().filter(|seq| **seq >= first);
-    judged(played, &since.map(|seq| (*seq, Action::Purge)).collect(), 0.0)
+    judged(played, &since.map(|seq| (*seq, RecoveryAction::Purge)).collect(), 0.0)
 }
 
-fn members(graph: &Graph, mode: Mode, found: &[Finding]) -> Result<Vec<Seq>, EvalError> {
+fn members(graph: &Graph, mode: WalkMode, found: &[Finding]) -> Result<Vec<Seq>, EvalError> {
     let seeds: Vec<Seq> = found.iter().map(|finding| finding.entry).collect();
     let closure = Closure::new(graph, mode, &seeds)
         .map_err(|cause| StoreError::from(RecoveryError::from(cause)))?;
     Ok(closure.members().map(|member| member.entry).collect())
 }
 
-fn judged(played: &Played, actions: &BTreeMap<Seq, Action>, seconds: f64) -> Judged {
+fn judged(played: &Played, actions: &BTreeMap<Seq, RecoveryAction>, seconds: f64) -> Judged {
     let action = |seq: &Seq| actions.get(seq).copied();
     let reached = played.seqs.iter().enumerate().filter(|(_, seq)| action(seq).is_some());
     Judged {

@@ -5,12 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use custody_kernel::certificate::Expectations;
-use custody_kernel::id::Seq;
+use custody_certificate::Expectations;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::provenance::closure::{Closure, Mode};
-use custody_kernel::recovery::risk::Action;
+use custody_log::Seq;
+use custody_planner::{Closure, RecoveryAction, WalkMode};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::recovery::certify::ProbeReport;
@@ -46,7 +45,7 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     }
     let (store, owner) = (&scratch.store, &scratch.owner);
     let graph = store.graph()?;
-    let v2 = Closure::new(&graph, Mode::RvuV2, &told.seeds).map_err(setup)?.len() as u64;
+    let v2 = Closure::new(&graph, WalkMode::RvuV2, &told.seeds).map_err(setup)?.len() as u64;
     let indicators: Vec<Indicator> = told.seeds.iter().copied().map(Indicator::Position).collect();
     let found = store.find(&indicators)?;
     let (id, _) = store.open_incident(owner, &indicators, found.findings)?;
@@ -64,7 +63,7 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
 
     let reached = |entry: &&Seq| plan.entries.iter().any(|planned| planned.entry == **entry);
     let detected = told.contaminated.iter().filter(reached).count() as u64;
-    let purged: BTreeSet<Seq> = plan.with_action(Action::Purge).into_iter().collect();
+    let purged: BTreeSet<Seq> = plan.with_action(RecoveryAction::Purge).into_iter().collect();
     let contaminated = told.contaminated.len() as u64;
     let left = store.state(|state| {
         told.contaminated.iter().filter(|entry| !state.is_out(**entry)).count() as u64

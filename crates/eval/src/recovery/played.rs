@@ -1,11 +1,11 @@
 //! A history on a real store: every entry goes through a session and is decided like any other.
 
-use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::Role;
+use custody_log::{EntryId, Seq};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;

@@ -8,13 +8,12 @@
 
 use std::ops::ControlFlow;
 
-use custody_kernel::certificate::probe::{MembershipProbe, Probe, ProbeKind};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::IncidentId;
+use custody_certificate::{MembershipProbe, Probe, ProbeKind};
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Scope;
+use custody_log::{Digest, IncidentId};
 use custody_models::Embedder;
 use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Message, Request, Role, Usage};
 use custody_runtime::Session;

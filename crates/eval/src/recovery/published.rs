@@ -4,12 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
-use custody_kernel::provenance::closure::{Closure, Mode};
-use custody_kernel::provenance::graph::{AdapterEvent, Graph, Node};
-use custody_kernel::recovery::risk::RiskConfig;
-use custody_kernel::recovery::rvu::rvu_v2_scores;
+use custody_log::{Digest, Seq};
+use custody_planner::{
+    AdapterEvent, Closure, Graph, GraphNode, RiskConfig, WalkMode, rvu_v2_scores,
+};
 
 use crate::error::EvalError;
 use crate::report::Figure;
@@ -26,11 +24,12 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
 
 /// E2: a chain of entries under each of two adapters, and an orphan. One under the bad adapter is contaminated.
 fn closure() -> Result<Vec<Figure>, EvalError> {
-    let load = |weights| Node { event: Some(AdapterEvent::Load(weights)), ..Node::default() };
-    let under = |weights: &'static [Digest], parents: &'static [Seq]| Node {
+    let load =
+        |weights| GraphNode { event: Some(AdapterEvent::Load(weights)), ..GraphNode::default() };
+    let under = |weights: &'static [Digest], parents: &'static [Seq]| GraphNode {
         parents,
         weights,
-        ..Node::default()
+        ..GraphNode::default()
     };
     let graph = Graph::new([
         load(GOOD),
@@ -41,7 +40,7 @@ fn closure() -> Result<Vec<Figure>, EvalError> {
         under(&[BAD], &[]),
         under(&[BAD], &[Seq(5)]),
         under(&[BAD], &[Seq(6)]),
-        Node::default(),
+        GraphNode::default(),
     ]);
     let graph = graph.map_err(setup)?;
     let seed = Seq(5);
@@ -49,18 +48,19 @@ fn closure() -> Result<Vec<Figure>, EvalError> {
         Ok(Closure::new(&graph, mode, &[seed]).map_err(setup)?.len() as u64)
     };
     Ok(vec![
-        Figure::count("closure.rvu_v1.size", size(Mode::RvuV1)?, "entries").published(3.0, E2),
-        Figure::count("closure.rvu_v2.size", size(Mode::RvuV2)?, "entries").published(4.0, E2),
-        Figure::count("closure.causal.size", size(Mode::Causal)?, "entries"),
+        Figure::count("closure.rvu_v1.size", size(WalkMode::RvuV1)?, "entries").published(3.0, E2),
+        Figure::count("closure.rvu_v2.size", size(WalkMode::RvuV2)?, "entries").published(4.0, E2),
+        Figure::count("closure.causal.size", size(WalkMode::Causal)?, "entries"),
     ])
 }
 
 /// E3: four entries without an adapter, three under a bad one.
 fn scores() -> Result<Vec<Figure>, EvalError> {
-    let under = |parents: &'static [Seq]| Node { parents, weights: &[BAD], ..Node::default() };
-    let load = Node { event: Some(AdapterEvent::Load(BAD)), ..Node::default() };
-    let child = Node { parents: &[Seq(2)], ..Node::default() };
-    let plain = Node::default();
+    let under =
+        |parents: &'static [Seq]| GraphNode { parents, weights: &[BAD], ..GraphNode::default() };
+    let load = GraphNode { event: Some(AdapterEvent::Load(BAD)), ..GraphNode::default() };
+    let child = GraphNode { parents: &[Seq(2)], ..GraphNode::default() };
+    let plain = GraphNode::default();
     let nodes = [plain, plain, plain, child, load, under(&[]), under(&[Seq(5)]), under(&[Seq(5)])];
     let graph = Graph::new(nodes).map_err(setup)?;
     let rows = [Seq(0), Seq(1), Seq(2), Seq(5)];
@@ -69,11 +69,10 @@ fn scores() -> Result<Vec<Figure>, EvalError> {
     let scores =
         rvu_v2_scores(&graph, &rows, &tainted, &BTreeMap::new(), &config).map_err(setup)?;
     let published = [("clean", 0.0375), ("mild", 0.4375), ("moderate", 0.475), ("high", 0.55)];
-    let figure =
-        |(score, (name, published)): (custody_kernel::recovery::score::Score, (&str, f64))| {
-            Figure::real(&format!("risk.rvu_v2.{name}"), score.value(), "score")
-                .published(published, E3)
-        };
+    let figure = |(score, (name, published)): (custody_kernel::score::Score, (&str, f64))| {
+        Figure::real(&format!("risk.rvu_v2.{name}"), score.value(), "score")
+            .published(published, E3)
+    };
     Ok(scores.into_iter().zip(published).map(figure).collect())
 }
 

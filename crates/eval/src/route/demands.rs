@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 use serde::Deserialize;
 
 use crate::data::Row;

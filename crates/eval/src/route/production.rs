@@ -1,7 +1,7 @@
 //! The agent in production, as far as it matters here: a system prompt with something to lose, tools, and a model.
 
 use custody_detect::screen::Kind;
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 use custody_models::chat::spoken::{SpokenTool, specs, told};
 use custody_models::chat::{Message, Request, Role};
 

@@ -1,6 +1,6 @@
 //! Which cases are tried: the same for the same seed, whatever order the files are in.
 
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 
 use super::cases::{Case, Source};
 use crate::detection::suite::Size;

@@ -1,9 +1,9 @@
 //! Answers. Every refusal speaks in three voices under one decision id: short and neutral to the model, helpful to
 //! the user, complete to the auditor.
 
-use custody_kernel::id::{EntryId, Seq, SessionId};
+use custody_arguments::{ArgumentOrigin, RecordedArgument};
 use custody_kernel::record::{Answer, Record, Request as Asked};
-use custody_kernel::tool::leaves::{Leaf, Origin};
+use custody_log::{EntryId, Seq, SessionId};
 use custody_runtime::StoreError;
 use custody_runtime::store::Receipt;
 use custody_runtime::tools::Decision;
@@ -118,11 +118,11 @@ fn audited(
     name: impl Fn(Seq) -> Result<EntryId, StoreError>,
 ) -> Result<Vec<Value>, StoreError> {
     let Asked::Call(call) = &record.request else { return Ok(Vec::new()) };
-    let leaf = |leaf: &Leaf| {
+    let leaf = |leaf: &RecordedArgument| {
         let (origin, from): (&str, &[Seq]) = match &leaf.origin {
-            Origin::User => ("user", &[]),
-            Origin::Tool { from } => ("tool", from),
-            Origin::Model => ("model", &[]),
+            ArgumentOrigin::User => ("user", &[]),
+            ArgumentOrigin::Tool { from } => ("tool", from),
+            ArgumentOrigin::Model => ("model", &[]),
         };
         let from = from.iter().map(|seq| name(*seq)).collect::<Result<Vec<_>, _>>()?;
         Ok(json!({ "argument": leaf.path, "sink": leaf.sink, "origin": origin, "from": from }))

@@ -10,15 +10,14 @@ mod request;
 
 use std::collections::HashMap;
 
-use custody_kernel::id::SessionId;
+use answer::{Failure, decided, failed, written};
 use custody_kernel::namespace::Scope;
 use custody_kernel::principal::Authority;
+use custody_log::SessionId;
 use custody_runtime::Store;
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::{Session, Write};
 use custody_runtime::tools::{Decision, Extracted, Gate, Output};
-
-use answer::{Failure, decided, failed, written};
 use request::{Close, Decide, Observe, Open, Propose, Proposed, Request, ResultOf, Tools};
 use serde_json::{Map, Value, json};
 

@@ -1,13 +1,13 @@
 //! Parsing: a line into a request. Unknown operations, unknown fields and what two readers could read
 //! differently are errors.
 
+use custody_arguments::{Arguments, ArgumentsError};
 use custody_kernel::adapter::Name;
-use custody_kernel::id::{EntryId, SessionId};
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::Scope;
-use custody_kernel::record::EntryKind;
-use custody_kernel::tool::arguments::{Arguments, ArgumentsError};
+use custody_kernel::record::ObservationKind;
+use custody_log::{EntryId, SessionId};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -77,7 +77,7 @@ pub(super) struct Observe {
     #[serde(rename = "op")]
     _op: IgnoredAny,
     pub(super) session: SessionId,
-    pub(super) kind: EntryKind,
+    pub(super) kind: ObservationKind,
     pub(super) channel: Channel,
     pub(super) text: String,
     pub(super) origin: Option<String>,

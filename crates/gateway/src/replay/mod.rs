@@ -8,15 +8,15 @@ mod edit;
 
 use std::collections::{BTreeMap, HashMap};
 
-use custody_kernel::id::{EntryId, Seq, SessionId};
 use custody_kernel::key::{Key, KeyError};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Answer, EntryKind, Request, Value};
+use custody_kernel::record::{Answer, ObservationKind, Request, Value};
 use custody_kernel::state::Actor;
+use custody_log::{EntryId, Seq, SessionId};
 use custody_runtime::anomaly::anomalies;
 use custody_runtime::clock::random;
 use custody_runtime::ingress::Observation;
@@ -202,13 +202,13 @@ impl<'a, 'b> Player<'a, 'b> {
         };
         match &message.role {
             Role::System | Role::Developer => {
-                self.observe(step, session, &said(EntryKind::Message, Channel::System))?;
+                self.observe(step, session, &said(ObservationKind::Message, Channel::System))?;
             }
             Role::User => {
-                self.observe(step, session, &said(EntryKind::Message, Channel::User))?;
+                self.observe(step, session, &said(ObservationKind::Message, Channel::User))?;
             }
             Role::Unknown(role) => {
-                let foreign = said(EntryKind::Message, Channel::PeerAgent).from(role.clone());
+                let foreign = said(ObservationKind::Message, Channel::PeerAgent).from(role.clone());
                 self.observe(step, session, &foreign)?;
             }
             Role::Tool => self.tool_result(step, session)?,
@@ -264,7 +264,7 @@ impl<'a, 'b> Player<'a, 'b> {
         }
         let parents = call.map(|call| call.entry).into_iter().collect();
         let output = Observation {
-            kind: EntryKind::ToolOutput,
+            kind: ObservationKind::ToolOutput,
             parents,
             origin: step.message.name.clone(),
             ..Observation::message(Channel::Tool, text.clone())

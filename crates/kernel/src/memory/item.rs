@@ -2,10 +2,9 @@
 
 use std::fmt;
 
+use custody_log::{Digest, Seq};
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
-use crate::id::Seq;
 use crate::label::{Taint, Trust};
 
 /// How an item may change. Set by an owner only (closes M10).

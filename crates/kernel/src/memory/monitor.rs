@@ -7,8 +7,9 @@
 //! Rule 8, propagation, is [`Label::join`](crate::label::Label::join) over the parents of every
 //! entry; rule 9, visibility, is [`visible`].
 
+use custody_log::Timestamp;
+
 use crate::context::Dependencies;
-use crate::id::Timestamp;
 use crate::key::Key;
 use crate::label::{Taint, Trust};
 use crate::memory::item::{ContentRef, Item, Mode, Version};

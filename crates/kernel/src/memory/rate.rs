@@ -5,9 +5,8 @@
 
 use std::collections::VecDeque;
 
+use custody_log::Timestamp;
 use serde::{Deserialize, Serialize};
-
-use crate::id::Timestamp;
 
 /// The limits of a store, kept in its record and changed by an owner only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
+use custody_log::{Digest, EntryId, IncidentId, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
-use crate::id::{EntryId, IncidentId, Seq, Timestamp};
 use crate::key::Key;
 use crate::memory::item::Mode;
 use crate::route::{Stage, Undecided};

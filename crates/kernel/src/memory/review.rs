@@ -3,10 +3,9 @@
 //! An approval binds to exactly one value, key, namespace, base version and dependency set, can be
 //! used once and expires (M11).
 
+use custody_log::{Digest, EntryId, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
-use crate::id::{EntryId, Seq, Timestamp};
 use crate::key::Key;
 use crate::memory::item::{ContentRef, Item};
 use crate::memory::monitor::{Surroundings, immutable};

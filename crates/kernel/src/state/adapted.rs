@@ -5,17 +5,17 @@
 
 use std::collections::BTreeMap;
 
+use custody_log::{Digest, IncidentId, Seq, SessionId};
+
 use super::decide::Verdict;
 use super::{AskError, Session, State};
 use crate::adapter::{Adapt, Change, Name};
-use crate::certificate::entries::Kind;
-use crate::digest::Digest;
-use crate::id::{IncidentId, Seq, SessionId};
+use crate::carried::Carried;
+use crate::kind::EntryKind;
 use crate::label::{Channel, Label, Trust};
 use crate::memory::refusal::Refusal;
 use crate::memory::review::needs_owner;
 use crate::principal::Authority;
-use crate::provenance::carried::Carried;
 use crate::record::{Answer, By, Record, Request};
 
 /// A model host.
@@ -101,8 +101,10 @@ impl State {
         if let (Request::Adapt(adapt), Answer::Done) = (request, answer) {
             return self.changed(adapt).map(|carried| carried.weights()).unwrap_or_default();
         }
-        let is_produced =
-            matches!(Kind::of(request), Kind::Completion | Kind::ToolCall | Kind::MemoryWrite);
+        let is_produced = matches!(
+            EntryKind::of(request),
+            EntryKind::Completion | EntryKind::ToolCall | EntryKind::MemoryWrite
+        );
         let By::Session(id) = by else { return Vec::new() };
         let host = self.session(*id).filter(|_| is_produced).and_then(|s| s.host.as_ref());
         host.and_then(|host| self.host(host)).map_or_else(Vec::new, |host| host.carried.weights())

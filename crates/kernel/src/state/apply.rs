@@ -1,15 +1,16 @@
 //! Committing and folding: what a record changes.
 
+use custody_log::{EntryId, Seq, SessionId};
+
 use super::items::Items;
 use super::{Decided, Entry, Session, SignedPolicy, State, Watched};
-use crate::id::{EntryId, Seq, SessionId};
 use crate::key::Key;
 use crate::label::{Label, Taint, Trust};
 use crate::memory::item::{ContentRef, Mode, Version};
 use crate::memory::review::Pending;
 use crate::namespace::{Namespace, Scope, Tenant};
 use crate::principal::{Authority, Who};
-use crate::record::{Answer, By, EntryKind, Record, Request};
+use crate::record::{Answer, By, ObservationKind, Record, Request};
 use crate::state::{Actor, AskError, Asked};
 use crate::tool::asked::Standing;
 
@@ -219,15 +220,15 @@ impl State {
                 self.closed.insert(id);
             }
             (Request::Observe { kind, .. }, Answer::Done) => match kind {
-                EntryKind::Completion => {
+                ObservationKind::Completion => {
                     session.context.read(entry, label);
                     session.context.produced(entry);
                 }
-                EntryKind::Message
-                | EntryKind::ToolCall
-                | EntryKind::ToolOutput
-                | EntryKind::Retrieval
-                | EntryKind::FileChange => session.context.read(entry, label),
+                ObservationKind::Message
+                | ObservationKind::ToolCall
+                | ObservationKind::ToolOutput
+                | ObservationKind::Retrieval
+                | ObservationKind::FileChange => session.context.read(entry, label),
             },
             (Request::Read { .. }, Answer::Found { .. }) => session.context.read(entry, label),
             (Request::Write { scope, key, value, .. }, answer) => {

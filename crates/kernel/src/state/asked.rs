@@ -1,15 +1,15 @@
 //! What is asked: who asks, for what, when, and what cannot be asked at all.
 
-use crate::digest::Digest;
-use crate::id::{IncidentId, PrincipalId, Seq, SessionId, Timestamp};
+use custody_log::{Digest, IncidentId, PrincipalId, Seq, SessionId, Timestamp};
+
+use crate::carried::NotLoaded;
 use crate::key::Key;
 use crate::label::Channel;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Authority, Role};
-use crate::provenance::carried::NotLoaded;
-use crate::record::{EntryKind, Request};
-use crate::recovery::step::ListError;
+use crate::record::{ObservationKind, Request};
 use crate::route::ReplayError;
+use crate::step::ListError;
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub enum AskError {
     #[error("a {kind:?} cannot arrive on channel `{channel}`")]
     Channel {
         /// The kind named.
-        kind: EntryKind,
+        kind: ObservationKind,
         /// The channel named.
         channel: Channel,
     },

@@ -1,8 +1,9 @@
 //! Deciding a tool call in a session, and what its answer changes.
 
+use custody_log::{EntryId, SessionId, Timestamp};
+
 use super::decide::Verdict;
 use super::{AskError, Session, State};
-use crate::id::{EntryId, SessionId, Timestamp};
 use crate::label::{Channel, Label};
 use crate::memory::refusal::Refusal;
 use crate::memory::review::Purpose;

@@ -3,9 +3,9 @@
 //! This gathers the arguments and calls the pure functions of [`crate::memory`]; it holds no rule
 //! of its own beyond who may ask what of whom. What a session asks is decided in `in_session`.
 
+use custody_log::{Digest, EntryId, Seq, Timestamp};
+
 use super::{Actor, AskError, Asked, State};
-use crate::digest::Digest;
-use crate::id::{EntryId, Seq, Timestamp};
 use crate::key::Key;
 use crate::label::{Channel, Label, Trust};
 use crate::memory::item::ContentRef;

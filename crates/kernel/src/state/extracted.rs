@@ -1,8 +1,9 @@
 //! Deciding and folding what a session takes out of outputs that it does not read.
 
+use custody_log::{Seq, SessionId};
+
 use super::decide::Verdict;
 use super::{AskError, Session, State};
-use crate::id::{Seq, SessionId};
 use crate::label::{Channel, Label};
 use crate::record::{Answer, Record, Value};
 use crate::tool::call::Call;

@@ -2,10 +2,11 @@
 //!
 //! Gathers what the store holds and calls the pure functions of [`crate::memory::monitor`].
 
+use custody_log::{Seq, SessionId, Timestamp};
+
 use super::decide::Verdict;
 use super::{AskError, Session, State};
 use crate::context::Added;
-use crate::id::{Seq, SessionId, Timestamp};
 use crate::key::Key;
 use crate::label::{Channel, Label, Trust};
 use crate::memory::item::{ContentRef, Mode};
@@ -17,7 +18,7 @@ use crate::memory::refusal::{Culprit, Refusal};
 use crate::memory::review::Purpose;
 use crate::namespace::{Namespace, Scope};
 use crate::principal::Authority;
-use crate::record::{Answer, EntryKind, Named, Request, Value};
+use crate::record::{Answer, Named, ObservationKind, Request, Value};
 
 impl State {
     pub(super) fn in_session(
@@ -96,7 +97,7 @@ impl State {
     fn observe(
         &self,
         session: &Session,
-        kind: EntryKind,
+        kind: ObservationKind,
         channel: Channel,
         lowered: bool,
         mut parents: Vec<Seq>,

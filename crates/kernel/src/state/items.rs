@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
+use custody_log::{Digest, Seq, StoreId};
 use sha2::{Digest as _, Sha256};
 
 use super::recovered::is_kept;
-use crate::digest::Digest;
-use crate::id::{Seq, StoreId};
 use crate::key::Key;
 use crate::label::{Taint, Trust};
 use crate::memory::item::{Change, Item, Mode, Version};

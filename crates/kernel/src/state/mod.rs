@@ -17,18 +17,12 @@ mod routed;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use adapted::Adapted;
-pub use adapted::{Adapter, Eviction, Host};
-pub use apply::ApplyError;
-pub use asked::{Actor, AskError, Asked};
-pub use decide::Decided;
+use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use items::Items;
 use recovered::Recovered;
-pub use recovered::{AppliedPlan, IncidentState, Mark, Standing};
 
 use crate::adapter::Name;
 use crate::context::Context;
-use crate::digest::Digest;
-use crate::id::{EntryId, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use crate::key::Key;
 use crate::label::{Label, Trust};
 use crate::memory::item::{ContentRef, Item, Mode};
@@ -36,8 +30,13 @@ use crate::memory::rate::{Limits, RateWindow};
 use crate::memory::review::Pending;
 use crate::namespace::{Namespace, Scope, Tenant};
 use crate::principal::{Principal, Who};
-use crate::record::LogKey;
 use crate::tool::asked::AskedCall;
+
+pub use adapted::{Adapter, Eviction, Host};
+pub use apply::ApplyError;
+pub use asked::{Actor, AskError, Asked};
+pub use decide::Decided;
+pub use recovered::{AppliedPlan, IncidentState, Mark, Standing};
 
 /// An open session.
 #[derive(Debug, Clone)]

@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use custody_log::{Digest, IncidentId, Seq, Timestamp};
+
 use super::decide::Verdict;
 use super::{AskError, State};
-use crate::digest::Digest;
-use crate::id::{IncidentId, Seq, Timestamp};
+use crate::evidence::Finding;
 use crate::key::Key;
 use crate::memory::item::Version;
 use crate::memory::refusal::Refusal;
@@ -16,8 +17,7 @@ use crate::memory::review::{Pending, needs_owner};
 use crate::namespace::Namespace;
 use crate::principal::{Authority, Role};
 use crate::record::{By, Record, Value};
-use crate::recovery::evidence::Finding;
-use crate::recovery::step::{Applied, ListError, Recover, Step, ascending};
+use crate::step::{Applied, ListError, Recover, Step, ascending};
 
 /// What an incident did to an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,8 +1,9 @@
 //! Deciding a route again from what its stages said, and what its record depends on.
 
+use custody_log::Seq;
+
 use super::decide::Verdict;
 use super::{AskError, Session, State};
-use crate::id::Seq;
 use crate::label::{Channel, Label};
 use crate::memory::refusal::Refusal;
 use crate::record::{Answer, Route};

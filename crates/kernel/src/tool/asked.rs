@@ -3,9 +3,9 @@
 //! An approval holds for one tool, its manifest, one list of canonical arguments, one session and one policy;
 //! once, and until it expires.
 
+use custody_log::{Digest, EntryId, Seq, SessionId, Timestamp};
+
 use super::call::Call;
-use crate::digest::Digest;
-use crate::id::{EntryId, Seq, SessionId, Timestamp};
 use crate::memory::item::ContentRef;
 use crate::memory::refusal::Refusal;
 use crate::memory::review::reviews;

@@ -1,11 +1,9 @@
 //! Deciding a call: the floor, then the policy; the stricter of both wins.
 
+use custody_arguments::{ArgumentOrigin, RecordedArgument, ToolEffect};
+use custody_log::{Digest, EntryId, Seq};
 use serde::{Deserialize, Serialize};
 
-use super::leaves::{Leaf, Origin};
-use super::manifest::Effect;
-use crate::digest::Digest;
-use crate::id::{EntryId, Seq};
 use crate::label::Label;
 use crate::memory::refusal::Refusal;
 use crate::record::Value;
@@ -17,7 +15,7 @@ pub struct Call {
     /// The tool's name.
     pub tool: String,
     /// What it does, by its manifest.
-    pub effect: Effect,
+    pub effect: ToolEffect,
     /// Whether it has a manifest.
     pub known: bool,
     /// That manifest, as [`Tool::digest`](super::manifest::Tool::digest) has it.
@@ -25,7 +23,7 @@ pub struct Call {
     /// The canonical arguments.
     pub arguments: Value,
     /// Where they came from.
-    pub leaves: Vec<Leaf>,
+    pub leaves: Vec<RecordedArgument>,
     /// What the policy says.
     pub policy: PolicyAnswer,
     /// The approval that it uses.
@@ -151,12 +149,12 @@ fn below_floor(call: &Call, around: Around) -> Option<Refusal> {
     if is_clean || is_waived {
         return None;
     }
-    let is_user = |leaf: &&Leaf| leaf.origin == Origin::User;
+    let is_user = |leaf: &&RecordedArgument| leaf.origin == ArgumentOrigin::User;
     let sinks = || call.leaves.iter().filter(|leaf| leaf.sink.is_some());
-    let unfounded: Vec<&Leaf> = sinks().filter(|leaf| !is_user(leaf)).collect();
+    let unfounded: Vec<&RecordedArgument> = sinks().filter(|leaf| !is_user(leaf)).collect();
     match call.effect {
-        Effect::Reads if sinks().next().is_none() => return None,
-        Effect::Reads | Effect::Writes => {}
+        ToolEffect::Reads if sinks().next().is_none() => return None,
+        ToolEffect::Reads | ToolEffect::Writes => {}
     }
     if unfounded.is_empty() && call.leaves.iter().any(|leaf| is_user(&leaf)) {
         return None;
@@ -168,12 +166,12 @@ fn below_floor(call: &Call, around: Around) -> Option<Refusal> {
 }
 
 /// The entries that `leaves` came from, ascending.
-pub(crate) fn sources<'a>(leaves: impl IntoIterator<Item = &'a Leaf>) -> Vec<Seq> {
+pub(crate) fn sources<'a>(leaves: impl IntoIterator<Item = &'a RecordedArgument>) -> Vec<Seq> {
     let mut sources: Vec<Seq> = Vec::new();
     for leaf in leaves {
         match &leaf.origin {
-            Origin::Tool { from } => sources.extend(from),
-            Origin::User | Origin::Model => {}
+            ArgumentOrigin::Tool { from } => sources.extend(from),
+            ArgumentOrigin::User | ArgumentOrigin::Model => {}
         }
     }
     sources.sort_unstable();

@@ -7,10 +7,10 @@
 //!
 //! Source: docs/design.md §4.4.
 
+use custody_arguments::ClosedShape;
+use custody_log::Seq;
 use serde::{Deserialize, Serialize};
 
-use super::shape::Shape;
-use crate::id::Seq;
 use crate::memory::refusal::Refusal;
 use crate::record::Value;
 
@@ -25,7 +25,7 @@ pub struct Extract {
     /// Which field of it, as a path of names.
     pub field: String,
     /// What it may be.
-    pub shape: Shape,
+    pub shape: ClosedShape,
     /// What it is, in its one spelling; nothing if it is not there or is not of that shape. That is told too.
     pub value: Option<Value>,
 }

@@ -2,17 +2,14 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
 
-pub mod disguise;
-
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::{ContentRef, Mode, Version};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
-use custody_kernel::record::{Answer, EntryKind, Genesis, LogKey, Record, Request, Value};
+use custody_kernel::record::{Answer, Genesis, ObservationKind, Record, Request, Value};
 use custody_kernel::state::{Actor, AskError, Asked, State};
+use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use ed25519_dalek::{Signer, SigningKey};
 
 pub struct Store {
@@ -164,7 +161,7 @@ impl Store {
 
     /// The model says something out of its whole context.
     pub fn completes(&mut self, session: SessionId) -> Seq {
-        self.observes(session, produced(EntryKind::Completion))
+        self.observes(session, produced(ObservationKind::Completion))
     }
 
     pub fn observes(&mut self, session: SessionId, request: Request) -> Seq {
@@ -234,11 +231,11 @@ impl Store {
 }
 
 pub fn message(channel: Channel, content: Option<Value>, parents: Vec<Seq>) -> Request {
-    let (kind, origin) = (EntryKind::Message, None);
+    let (kind, origin) = (ObservationKind::Message, None);
     Request::Observe { kind, channel, lowered: false, content, origin, parents }
 }
 
-pub fn produced(kind: EntryKind) -> Request {
+pub fn produced(kind: ObservationKind) -> Request {
     let (channel, origin, parents) = (Channel::Model, None, vec![]);
     Request::Observe { kind, channel, lowered: false, content: None, origin, parents }
 }

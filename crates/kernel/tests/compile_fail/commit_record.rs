@@ -1,6 +1,6 @@
 //! A record committed without a decision.
 
-use custody_kernel::id::EntryId;
+use custody_log::EntryId;
 use custody_kernel::record::Record;
 use custody_kernel::state::State;
 

@@ -1,6 +1,6 @@
 //! A decision that the state did not make.
 
-use custody_kernel::id::{Seq, Timestamp};
+use custody_log::{Seq, Timestamp};
 use custody_kernel::label::Label;
 use custody_kernel::record::{Answer, By, Request};
 use custody_kernel::state::Decided;

@@ -1,6 +1,6 @@
 //! One decision committed twice.
 
-use custody_kernel::id::EntryId;
+use custody_log::EntryId;
 use custody_kernel::state::{Decided, State};
 
 fn commit_twice(state: &mut State, decided: Decided, ids: [EntryId; 2]) {

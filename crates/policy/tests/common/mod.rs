@@ -3,14 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use custody_kernel::id::Seq;
+use custody_arguments::{Arguments, RecordedArgument, TextIndex, trace};
 use custody_kernel::label::{Channel, Label, Taint};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
-use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::call::{Permission, PolicyAnswer};
-use custody_kernel::tool::heard::Heard;
-use custody_kernel::tool::leaves::{Leaf, leaves};
+use custody_log::Seq;
 use custody_policy::{Caller, Explanation, Manifests, Policy, Question};
 
 /// A call of one tool.
@@ -19,7 +17,7 @@ pub(crate) struct Call {
     pub(crate) tool: String,
     pub(crate) role: Role,
     pub(crate) arguments: Arguments,
-    pub(crate) leaves: Vec<Leaf>,
+    pub(crate) leaves: Vec<RecordedArgument>,
     pub(crate) taint: Taint,
     pub(crate) channels: BTreeSet<Channel>,
     pub(crate) manifests: Manifests,
@@ -45,18 +43,18 @@ impl Call {
     ) -> Self {
         let manifests = Manifests::parse(manifests).expect("the test's manifests");
         let arguments = Arguments::parse(arguments).expect("the test's arguments");
-        let mut heard = Heard::default();
+        let mut heard = TextIndex::default();
         let mut taint = if texts.is_empty() { Taint::Tainted } else { Taint::Clean };
         for (seq, (channel, text)) in (1..).map(Seq).zip(texts) {
             let label = Label::at_ingress(*channel, role.trust());
             taint = taint.max(label.taint());
             if label.is_tainted() {
-                heard.untrusted(seq, text);
+                heard.add_untrusted_text(seq, text);
             } else if *channel == Channel::User {
-                heard.user(text);
+                heard.add_user_text(text);
             }
         }
-        let leaves = leaves(manifests.tool(tool).tool, &arguments, &heard);
+        let leaves = trace(manifests.tool(tool).tool, &arguments, &heard);
         let channels = texts.iter().map(|(channel, _)| *channel).collect();
         Self { tool: tool.to_owned(), role, arguments, leaves, taint, channels, manifests }
     }

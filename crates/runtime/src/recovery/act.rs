@@ -3,16 +3,13 @@
 
 use std::io::{BufReader, BufWriter, Read as _};
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, IncidentId, Seq};
+use custody_kernel::evidence::Finding;
 use custody_kernel::principal::Authority;
-use custody_kernel::provenance::closure::{Closure, Mode};
 use custody_kernel::record::{Answer, Request, Value};
-use custody_kernel::recovery::evidence::Finding;
-use custody_kernel::recovery::plan::Plan;
-use custody_kernel::recovery::risk::Action;
-use custody_kernel::recovery::step::{self, Indicated, Recover, Step};
 use custody_kernel::state::Actor;
+use custody_kernel::step::{self, Indicated, Recover, Step};
+use custody_log::{Digest, EntryId, IncidentId, Seq};
+use custody_planner::{Closure, Plan, RecoveryAction, WalkMode};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -122,7 +119,7 @@ impl Store {
             let seeds: Vec<Seq> = incident.findings.iter().map(|found| found.entry).collect();
             let graph = ledger.graph()?;
             let closure =
-                Closure::new(&graph, Mode::Causal, &seeds).map_err(RecoveryError::from)?;
+                Closure::new(&graph, WalkMode::Causal, &seeds).map_err(RecoveryError::from)?;
             let members: Vec<Seq> = closure.members().map(|member| member.entry).collect();
             let entries = members.len() as u64;
             let recover = Recover { incident: id, step: Step::Contain { members } };
@@ -306,14 +303,14 @@ fn packed(plan: &Plan, id: IncidentId) -> Result<Content, StoreError> {
 
 /// What the plan does, entry by entry. Weights are no entries: their hosts unload them.
 fn as_step(plan: &Plan, digest: Digest, text: Value) -> step::Applied {
-    let mut purged = plan.with_action(Action::Purge);
-    purged.extend(plan.with_action(Action::Evict));
+    let mut purged = plan.with_action(RecoveryAction::Purge);
+    purged.extend(plan.with_action(RecoveryAction::Evict));
     purged.sort_unstable();
     step::Applied {
         plan: digest,
         text,
-        flagged: plan.with_action(Action::Flag),
-        quarantined: plan.with_action(Action::Quarantine),
+        flagged: plan.with_action(RecoveryAction::Flag),
+        quarantined: plan.with_action(RecoveryAction::Quarantine),
         purged,
         evicted: plan.evicted(),
     }
@@ -326,8 +323,8 @@ fn destroyed(
     id: IncidentId,
     plan: &Plan,
 ) -> Result<Vec<Destroyed>, StoreError> {
-    let mut entries = plan.with_action(Action::Purge);
-    entries.extend(plan.with_action(Action::Evict));
+    let mut entries = plan.with_action(RecoveryAction::Purge);
+    entries.extend(plan.with_action(RecoveryAction::Evict));
     if !entries.is_empty() {
         entries.extend(&known(ledger.state(), id)?.indicated);
     }

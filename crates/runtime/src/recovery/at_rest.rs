@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use custody_kernel::id::Seq;
+use custody_log::Seq;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
@@ -218,8 +218,9 @@ const fn bit_of(hash: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use zeroize::Zeroizing;
+
+    use super::*;
 
     #[test]
     fn every_run_of_a_text_is_found_wherever_it_stands() {

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use custody_kernel::certificate::adapters::{
-    AdapterAttestation, Evicted, EvictionMethod, Fused, Retained, StillLoaded,
+use custody_certificate::{
+    AdapterAttestation, Evicted, EvictionMethod, Fused, ManifestEntry, Ppm, Retained, StillLoaded,
 };
-use custody_kernel::certificate::entries::ManifestEntry;
-use custody_kernel::certificate::ppm::Ppm;
-use custody_kernel::digest::Digest;
 use custody_kernel::state::State;
+use custody_log::Digest;
 
 use crate::adapters::Became;
 

@@ -3,32 +3,27 @@
 //! Nothing is copied from what the program believes it did: whether an entry is purged, in quarantine or flagged is
 //! looked up on the record at the moment of signing.
 
-use custody_kernel::audit::{Checkpoint, consistency_proof, inclusion_proof};
-use custody_kernel::certificate::entries::{
-    Action, Closure, ClosureMode, Effect, Kind, ManifestEntry, Residual, RuntimeRecovery, Spared,
-    Unfinished,
+use custody_certificate::{
+    Audit, Certificate, CertifiedClosure, ClosureMode, EvidenceKind, Expectations, IncludedRecord,
+    IrreversibleEffect, LedgerBreak, ManifestEntry, MeasuredInfluence, MemberAction, MemberRisk,
+    MembershipProbe, Ppm, Recovery, RecoveryStep as LogStep, Residual, RiskMode, RiskScores,
+    RiskTiers, RiskWeights, RuntimeRecovery, SignedCheckpoint, SparedMember, Unfinished, Verified,
 };
-use custody_kernel::certificate::log::{
-    Audit, Break, CertifiedLogKey, Included, SignedCheckpoint, Step as LogStep,
-};
-use custody_kernel::certificate::ppm::Ppm;
-use custody_kernel::certificate::probe::MembershipProbe;
-use custody_kernel::certificate::risk::{
-    Evidence, Influence, Risk, RiskMode, RiskScores, Tiers, Weights,
-};
-use custody_kernel::certificate::{Certificate, Expectations, Recovery, Verified};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{CertificateId, IncidentId, Seq, Timestamp};
+use custody_kernel::evidence::{self, Finding};
+use custody_kernel::kind::EntryKind;
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Record, Request};
-use custody_kernel::recovery::evidence::{self, Finding};
-use custody_kernel::recovery::grade::Reason;
-use custody_kernel::recovery::plan::{Plan, Planned, SparedEntry};
-use custody_kernel::recovery::risk::{self, Settings as RiskSettings};
-use custody_kernel::recovery::score::Score;
-use custody_kernel::recovery::share::{Counting, RELATIVE_ERROR};
-use custody_kernel::recovery::step::Step;
+use custody_kernel::score::Score;
 use custody_kernel::state::{IncidentState, Mark};
+use custody_kernel::step::Step;
+use custody_log::{
+    CertificateId, Checkpoint, Digest, IncidentId, Seq, Timestamp, consistency_proof,
+    inclusion_proof, key_name, origin,
+};
+use custody_planner::{
+    ActionReason, AdapterInfluence, Counting, Plan, PlannedEntry, RELATIVE_ERROR, RecoveryAction,
+    RiskSettings, SparedEntry,
+};
 use custody_policy::policy::Policy;
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use rusqlite::Connection;
@@ -38,14 +33,13 @@ use super::RecoveryError;
 use super::act::{recorded_plan, unreadable};
 use super::at_rest::AtRest;
 use super::attest::{attest, left_loaded};
+use super::certified::{member_action, member_kind};
 use super::gather::known;
 use super::search::{arrival, readable};
 use crate::adapters::adapters_of;
 use crate::clock::random;
 use crate::keys::HumanKey;
-use crate::store::{
-    Ledger, Receipt, Store, StoreError, Tampering, content_of, key_name, origin, read_record,
-};
+use crate::store::{Ledger, Receipt, Store, StoreError, Tampering, content_of, read_record};
 
 /// What was found after a plan was applied, as it is recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -126,11 +120,11 @@ impl Certifying<'_> {
             let record = read_record(self.connection, self.ledger, planned.entry)?;
             let adapters = adapters_of(&record);
             let left = self.left_to_do(planned, &residue).or_else(|| {
-                let is_evicted = planned.action == Action::Evict;
+                let is_evicted = planned.action == RecoveryAction::Evict;
                 is_evicted.then(|| left_loaded(state, &adapters)).flatten()
             });
             let row = manifest_row(planned, &record, adapters, left.is_none());
-            if row.done && row.action == Action::Quarantine {
+            if row.done && row.action == MemberAction::Quarantine {
                 residual.quarantined.push(row.entry);
             }
             if let Some(why) = left {
@@ -175,21 +169,20 @@ impl Certifying<'_> {
     }
 
     /// Why what was planned for an entry is not done, if it is not.
-    fn left_to_do(&self, planned: &Planned, residue: &[Seq]) -> Option<&'static str> {
+    fn left_to_do(&self, planned: &PlannedEntry, residue: &[Seq]) -> Option<&'static str> {
         let state = self.ledger.state();
         let mark = state.standing(planned.entry).and_then(|standing| standing.mark_of(self.id));
         match (planned.action, mark) {
-            (Action::None, _) => None,
-            (Action::Purge | Action::Evict, Some(Mark::Purged)) => residue
+            (RecoveryAction::None, _) => None,
+            (RecoveryAction::Purge | RecoveryAction::Evict, Some(Mark::Purged)) => residue
                 .binary_search(&planned.entry)
                 .is_ok()
                 .then_some("its bytes are still in a file of the store"),
-            (Action::Quarantine, Some(Mark::Quarantined | Mark::Purged))
-            | (Action::Flag, Some(_)) => None,
-            (Action::Quarantine, Some(Mark::Flagged)) => Some("it was restored"),
-            (Action::Flag | Action::Quarantine, None) | (Action::Purge | Action::Evict, _) => {
-                Some("it is not done")
-            }
+            (RecoveryAction::Quarantine, Some(Mark::Quarantined | Mark::Purged))
+            | (RecoveryAction::Flag, Some(_)) => None,
+            (RecoveryAction::Quarantine, Some(Mark::Flagged)) => Some("it was restored"),
+            (RecoveryAction::Flag | RecoveryAction::Quarantine, None)
+            | (RecoveryAction::Purge | RecoveryAction::Evict, _) => Some("it is not done"),
         }
     }
 
@@ -210,7 +203,7 @@ impl Certifying<'_> {
             let proof = inclusion_proof(leaves, seq.0, size);
             let (leaf, proof) = leaf.zip(proof).ok_or_else(unsigned)?;
             let inclusion = proof.into_iter().map(Digest).collect();
-            records.push(Included { inclusion, leaf: Digest(*leaf), seq, step });
+            records.push(IncludedRecord { inclusion, leaf: Digest(*leaf), seq, step });
         }
         records.sort_by_key(|record| record.seq);
         let consistency = consistency_proof(leaves, opened, size).ok_or_else(unsigned)?;
@@ -228,19 +221,19 @@ impl Certifying<'_> {
     fn signed(&self, size: u64, signer: &SigningKey) -> Result<SignedCheckpoint, StoreError> {
         let unsigned = || StoreError::from(RecoveryError::NoCheckpoint(self.id));
         let state = self.ledger.state();
-        let log_key: CertifiedLogKey = state.log_key().cloned().ok_or_else(unsigned)?.into();
+        let log_key = state.log_key().cloned().ok_or_else(unsigned)?;
         let root = self.ledger.root_at(size).ok_or_else(unsigned)?;
         let origin = origin(state.store().ok_or_else(unsigned)?);
         let note = Checkpoint { origin, size, root }.sign(signer, &key_name());
         Ok(SignedCheckpoint { log_key, note })
     }
 
-    fn breaks(&self, breaks: &[Seq]) -> Result<Vec<Break>, StoreError> {
+    fn breaks(&self, breaks: &[Seq]) -> Result<Vec<LedgerBreak>, StoreError> {
         let mut found = Vec::new();
         for seq in breaks {
             let record = read_record(self.connection, self.ledger, *seq)?;
             if let Request::AdoptLedger { reason, head_size } = record.request {
-                found.push(Break { at_ms: record.at, head_size, reason, seq: *seq });
+                found.push(LedgerBreak { at_ms: record.at, head_size, reason, seq: *seq });
             }
         }
         Ok(found)
@@ -263,10 +256,10 @@ fn membership(report: Option<ProbeReport>) -> MembershipProbe {
     }
 }
 
-fn closure(plan: &Plan) -> Closure {
+fn closure(plan: &Plan) -> CertifiedClosure {
     let mut seeds: Vec<Seq> = plan.findings.iter().map(|finding| finding.entry).collect();
     seeds.dedup();
-    Closure {
+    CertifiedClosure {
         frontier: 0,
         members: plan.entries.iter().map(|planned| planned.entry).collect(),
         mode: ClosureMode::Causal,
@@ -276,29 +269,29 @@ fn closure(plan: &Plan) -> Closure {
 }
 
 fn manifest_row(
-    planned: &Planned,
+    planned: &PlannedEntry,
     record: &Record,
     adapters: Vec<Digest>,
     done: bool,
 ) -> ManifestEntry {
     ManifestEntry {
-        action: planned.action,
+        action: member_action(planned.action),
         adapters,
         commitment: content_of(record).map(|content| content.commitment),
         done,
         entry: planned.entry,
-        kind: Kind::of(&record.request),
+        kind: member_kind(EntryKind::of(&record.request)),
     }
 }
 
-fn effect_row(tool: &str, record: &Record) -> Effect {
+fn effect_row(tool: &str, record: &Record) -> IrreversibleEffect {
     let arguments = content_of(record).map(|content| content.commitment);
     let summary = "a call that changes something outside ran".to_owned();
-    Effect { arguments, entry: record.seq, summary, tool: tool.to_owned() }
+    IrreversibleEffect { arguments, entry: record.seq, summary, tool: tool.to_owned() }
 }
 
-fn spared_row(spared: &SparedEntry) -> Spared {
-    Spared { covered_by: spared.covered_by.clone(), entry: spared.entry }
+fn spared_row(spared: &SparedEntry) -> SparedMember {
+    SparedMember { covered_by: spared.covered_by.clone(), entry: spared.entry }
 }
 
 fn risk_scores(plan: &Plan) -> RiskScores {
@@ -312,13 +305,13 @@ fn risk_scores(plan: &Plan) -> RiskScores {
         entries: plan.entries.iter().map(|planned| risk_row(planned, &plan.findings)).collect(),
         mode: RiskMode::Default,
         share_error_ppm,
-        tiers: Tiers {
+        tiers: RiskTiers {
             evict_ppm: ppm(evict),
             flag_ppm: ppm(flag),
             purge_ppm: ppm(purge),
             quarantine_ppm: ppm(quarantine),
         },
-        weights: Weights {
+        weights: RiskWeights {
             contamination_ppm: ppm(contaminated),
             influence_ppm: ppm(influence),
             share_ppm: ppm(share),
@@ -326,13 +319,15 @@ fn risk_scores(plan: &Plan) -> RiskScores {
     }
 }
 
-fn risk_row(planned: &Planned, findings: &[Finding]) -> Risk {
+fn risk_row(planned: &PlannedEntry, findings: &[Finding]) -> MemberRisk {
     let influence = match planned.terms.influence {
-        risk::Influence::NoAdapter => None,
-        risk::Influence::Unknown => Some(Influence { measured: false, ppm: Ppm::ONE }),
-        risk::Influence::Measured(of) => Some(Influence { measured: true, ppm: score(of) }),
+        AdapterInfluence::NoAdapter => None,
+        AdapterInfluence::Unknown => Some(MeasuredInfluence { measured: false, ppm: Ppm::ONE }),
+        AdapterInfluence::Measured(of) => {
+            Some(MeasuredInfluence { measured: true, ppm: score(of) })
+        }
     };
-    Risk {
+    MemberRisk {
         contamination_ppm: score(planned.terms.contaminated),
         entry: planned.entry,
         evidence: strongest(planned.entry, findings),
@@ -344,28 +339,30 @@ fn risk_row(planned: &Planned, findings: &[Finding]) -> Risk {
 }
 
 /// The mildest action that the reason allows.
-const fn floor(reason: Reason) -> Action {
+const fn floor(reason: ActionReason) -> MemberAction {
     match reason {
-        Reason::AlreadyPurged => Action::None,
-        Reason::BadWeights => Action::Evict,
-        Reason::DirectEvidence => Action::Purge,
-        Reason::Derived | Reason::Held => Action::Quarantine,
-        Reason::Spared | Reason::OnlySimilar | Reason::Score => Action::Flag,
+        ActionReason::AlreadyPurged => MemberAction::None,
+        ActionReason::BadWeights => MemberAction::Evict,
+        ActionReason::DirectEvidence => MemberAction::Purge,
+        ActionReason::Derived | ActionReason::Held => MemberAction::Quarantine,
+        ActionReason::Spared | ActionReason::OnlySimilar | ActionReason::Score => {
+            MemberAction::Flag
+        }
     }
 }
 
 /// The evidence that counts most: what a person stated before what a model guessed.
-fn strongest(entry: Seq, findings: &[Finding]) -> Evidence {
+fn strongest(entry: Seq, findings: &[Finding]) -> EvidenceKind {
     let from = findings.partition_point(|finding| finding.entry < entry);
     let of_entry = findings.iter().skip(from).take_while(|finding| finding.entry == entry);
     match of_entry.map(|finding| finding.by).min() {
-        None => Evidence::None,
-        Some(evidence::Evidence::Id) => Evidence::Id,
-        Some(evidence::Evidence::Hash) => Evidence::Hash,
-        Some(evidence::Evidence::Text) => Evidence::Text,
-        Some(evidence::Evidence::Pattern) => Evidence::Pattern,
-        Some(evidence::Evidence::Origin) => Evidence::Origin,
-        Some(evidence::Evidence::Similarity(_)) => Evidence::Similarity,
+        None => EvidenceKind::None,
+        Some(evidence::Evidence::Id) => EvidenceKind::Id,
+        Some(evidence::Evidence::Hash) => EvidenceKind::Hash,
+        Some(evidence::Evidence::Text) => EvidenceKind::Text,
+        Some(evidence::Evidence::Pattern) => EvidenceKind::Pattern,
+        Some(evidence::Evidence::Origin) => EvidenceKind::Origin,
+        Some(evidence::Evidence::Similarity(_)) => EvidenceKind::Similarity,
     }
 }
 

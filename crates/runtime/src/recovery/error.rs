@@ -1,10 +1,8 @@
 //! Why a step of an incident cannot be taken. A refusal is no error: it is an answer.
 
-use custody_kernel::certificate::CertificateError;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::IncidentId;
-use custody_kernel::provenance::closure::ClosureError;
-use custody_kernel::recovery::plan::PlanError;
+use custody_certificate::CertificateError;
+use custody_log::{Digest, IncidentId};
+use custody_planner::{ClosureError, PlanError};
 
 use super::indicator::IndicatorError;
 

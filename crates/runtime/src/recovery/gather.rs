@@ -2,19 +2,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use custody_kernel::certificate::entries::Kind;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{IncidentId, Seq};
-use custody_kernel::provenance::closure::Closure;
-use custody_kernel::record::{Answer, EntryKind, Record, Request};
-use custody_kernel::recovery::facts::{Basis, Effect, Facts, History, Version, Waiting};
-use custody_kernel::recovery::incident::Incident;
-use custody_kernel::recovery::plan::{Plan, plan_recovery};
-use custody_kernel::recovery::risk::RiskConfig;
-use custody_kernel::recovery::spare::{Deed, Spared, Sparing};
+use custody_arguments;
+use custody_kernel::kind::EntryKind;
+use custody_kernel::record::{Answer, ObservationKind, Record, Request};
 use custody_kernel::state::{IncidentState, State};
 use custody_kernel::tool::asked::Standing;
-use custody_kernel::tool::manifest;
+use custody_log::{Digest, IncidentId, Seq};
+use custody_planner::{
+    Closure, EntryEffect, IncidentClosure, ItemChange, ItemHistory, OutsideEffect, Plan, PlanBasis,
+    PlanFacts, RiskConfig, SparedEntries, Sparing, WaitingProposal, plan_recovery,
+};
 use rusqlite::Connection;
 
 use super::RecoveryError;
@@ -50,13 +47,13 @@ pub(super) fn plan(
     let state = ledger.state();
     let known = known(state, incident)?;
     let graph = ledger.graph()?;
-    let traced = Incident::trace(&graph, &known.findings).map_err(RecoveryError::from)?;
+    let traced = IncidentClosure::trace(&graph, &known.findings).map_err(RecoveryError::from)?;
     let gathering = Gathering { connection, ledger, incident: &traced };
     let (spared, effects) = gathering.members()?;
     let histories = histories(state, traced.closure());
     let waiting = waiting(state);
-    let facts = Facts {
-        basis: Basis { size: ledger.len(), root: Digest(ledger.root()) },
+    let facts = PlanFacts {
+        basis: PlanBasis { size: ledger.len(), root: Digest(ledger.root()) },
         contained: known.contained,
         effects: &effects,
         histories: &histories,
@@ -74,12 +71,12 @@ pub(super) fn known(state: &State, id: IncidentId) -> Result<&IncidentState, Sto
 struct Gathering<'a> {
     connection: &'a Connection,
     ledger: &'a Ledger,
-    incident: &'a Incident<'a>,
+    incident: &'a IncidentClosure<'a>,
 }
 
 impl Gathering<'_> {
     /// What is spared, and what ran. One member at a time: a closure may be the whole record.
-    fn members(&self) -> Result<(Spared, Vec<Effect>), StoreError> {
+    fn members(&self) -> Result<(SparedEntries, Vec<OutsideEffect>), StoreError> {
         let mut sparing = Sparing::new(self.incident);
         self.show_trusted(&mut sparing)?;
         let mut effects = Vec::new();
@@ -111,16 +108,16 @@ impl Gathering<'_> {
     }
 
     fn judge(&self, sparing: &mut Sparing<'_, '_>, record: &Record) -> Result<(), StoreError> {
-        let deed = Kind::of(&record.request).deed();
+        let effect = EntryEffect::of(EntryKind::of(&record.request));
         // Whatever acted, or is evidence itself, is not spared; its text need not be read for that.
-        let is_read = deed == Deed::Said && !self.incident.has_direct_evidence(record.seq);
+        let is_read = effect == EntryEffect::Said && !self.incident.has_direct_evidence(record.seq);
         let content = content_of(record).filter(|content| {
             let is_refused = matches!(record.answer, Answer::Refused(_));
             is_read && !(is_refused && content.arrival == record.seq)
         });
         let text = content.map(|content| self.text(content)).transpose()?.flatten();
         // Why one is not spared shows in what is done to it.
-        let _ = sparing.judge(record.seq, deed, text.as_deref());
+        let _ = sparing.judge(record.seq, effect, text.as_deref());
         Ok(())
     }
 
@@ -135,46 +132,52 @@ impl Gathering<'_> {
 }
 
 /// A call that ran and changed something outside. Of one that somebody else ran nothing is known, so it did.
-fn effect(record: &Record) -> Option<Effect> {
+fn effect(record: &Record) -> Option<OutsideEffect> {
     let entry = record.seq;
     if let Request::Call(call) = &record.request {
-        let ran = record.answer == Answer::Done && call.effect == manifest::Effect::Writes;
-        return ran.then(|| Effect { entry, tool: call.tool.clone() });
+        let ran =
+            record.answer == Answer::Done && call.effect == custody_arguments::ToolEffect::Writes;
+        return ran.then(|| OutsideEffect { entry, tool: call.tool.clone() });
     }
-    if let Request::Observe { kind: EntryKind::ToolCall, origin, .. } = &record.request {
+    if let Request::Observe { kind: ObservationKind::ToolCall, origin, .. } = &record.request {
         let tool = origin.clone().unwrap_or_else(|| "unknown".to_owned());
-        return Some(Effect { entry, tool });
+        return Some(OutsideEffect { entry, tool });
     }
     None
 }
 
 /// The items with a change in the closure.
-fn histories(state: &State, closure: &Closure<'_>) -> Vec<History> {
+fn histories(state: &State, closure: &Closure<'_>) -> Vec<ItemHistory> {
     let mut found = Vec::new();
     for (namespace, key, item) in state.items() {
-        let versions: Vec<Version> = item
+        let versions: Vec<ItemChange> = item
             .changes
             .iter()
-            .map(|change| Version {
+            .map(|change| ItemChange {
                 entry: change.entry,
                 arrival: change.version.map(|version| version.content.arrival),
             })
             .collect();
-        let is_reached = |version: &Version| {
+        let is_reached = |version: &ItemChange| {
             closure.contains(version.entry)
                 || version.arrival.is_some_and(|arrival| closure.contains(arrival))
         };
         if versions.iter().any(is_reached) {
             let file = state.watched_item(namespace, key).map(|watched| watched.path.clone());
-            found.push(History { namespace: namespace.clone(), key: key.clone(), file, versions });
+            found.push(ItemHistory {
+                namespace: namespace.clone(),
+                key: key.clone(),
+                file,
+                versions,
+            });
         }
     }
     found
 }
 
 /// Everything that waits for a human.
-fn waiting(state: &State) -> Vec<Waiting> {
-    let changes = state.pending().map(|pending| Waiting {
+fn waiting(state: &State) -> Vec<WaitingProposal> {
+    let changes = state.pending().map(|pending| WaitingProposal {
         proposal: pending.proposal,
         entry: pending.entry,
         depends_on: pending
@@ -187,7 +190,7 @@ fn waiting(state: &State) -> Vec<Waiting> {
     let calls = state
         .asked_calls()
         .filter(|asked| matches!(asked.standing, Standing::Waiting | Standing::Approved));
-    let calls = calls.map(|asked| Waiting {
+    let calls = calls.map(|asked| WaitingProposal {
         proposal: asked.proposal,
         entry: asked.entry,
         depends_on: Vec::new(),

@@ -5,9 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq, SessionId, Timestamp};
 use custody_kernel::label::Channel;
+use custody_log::{Digest, EntryId, Seq, SessionId, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The shortest text that is looked for: shorter ones stand everywhere.

@@ -10,6 +10,7 @@
 pub mod act;
 pub mod at_rest;
 mod attest;
+pub(crate) mod certified;
 pub mod certify;
 mod error;
 mod gather;

@@ -4,10 +4,9 @@
 //! Whose a text is says the record, never the row of its vector: a row put there by somebody else cannot surface in
 //! another tenant (MON §8.3). A text that is not indexed yet is *not searched*, and the answer says so.
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
 use custody_kernel::namespace::Tenant;
-use custody_kernel::recovery::score::Score;
+use custody_kernel::score::Score;
+use custody_log::{Digest, Seq};
 use custody_models::Embedder;
 use rusqlite::Connection;
 

@@ -21,12 +21,11 @@ mod transcript;
 
 use std::collections::BTreeSet;
 
-use custody_kernel::certificate::ppm::Ppm;
-use custody_kernel::certificate::probe::{MembershipProbe, Probe, ProbeKind, Runs, Scores};
-use custody_kernel::id::{IncidentId, Seq};
+use custody_certificate::{MembershipProbe, Ppm, Probe, ProbeKind, ProbeRuns, ProbeScores};
 use custody_kernel::principal::Authority;
 use custody_kernel::record::Value;
-use custody_kernel::recovery::step::Step;
+use custody_kernel::step::Step;
+use custody_log::{IncidentId, Seq};
 use custody_models::chat::ChatModel;
 
 use self::ask::Asking;
@@ -87,7 +86,7 @@ struct Card {
     part: usize,
     /// What the model is asked; without one, retrieval is tried.
     question: Option<Question>,
-    pre: Option<Scores>,
+    pre: Option<ProbeScores>,
 }
 
 /// How far probes reach.
@@ -213,7 +212,7 @@ impl Store {
             let asked = |of: fn(&Question) -> &String| question.as_ref().map(|it| of(it).as_str());
             let post = run.side(&part.real, asked(|question| &question.text))?;
             let control = run.side(&part.control, asked(|question| &question.control))?;
-            let scores = Runs { control: control.scores, post: post.scores, pre: *pre };
+            let scores = ProbeRuns { control: control.scores, post: post.scores, pre: *pre };
             let kept = question.as_ref().filter(|_| ways.transcripts);
             let kept = kept.map(|question| Transcript::new(question, part.entry, post, control));
             let kind = question.as_ref().map_or(ProbeKind::Retrieval, |question| question.kind);
@@ -296,7 +295,7 @@ fn spread<T>(all: &[T], count: usize) -> impl Iterator<Item = &T> {
 /// What one probe gave: no scores when the model gave no answer.
 #[derive(Default)]
 struct Heard {
-    scores: Option<Scores>,
+    scores: Option<ProbeScores>,
     answer: Option<String>,
 }
 
@@ -337,7 +336,7 @@ impl<'a> Run<'a> {
     }
 
     /// The best that retrieval gives.
-    fn retrieved(&self, side: &Side) -> Result<Scores, StoreError> {
+    fn retrieved(&self, side: &Side) -> Result<ProbeScores, StoreError> {
         let mut best = leak::nothing();
         self.store.recall_alike(self.sight, &side.text, &mut |found| {
             if !found.is_known {

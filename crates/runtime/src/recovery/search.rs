@@ -1,11 +1,11 @@
 //! Search: which entries the indicators point to. Reads everything, tenants and quarantine included, and marks
 //! nothing.
 
-use custody_kernel::certificate::entries::Kind;
-use custody_kernel::id::Seq;
+use custody_kernel::evidence::{Evidence, Finding};
+use custody_kernel::kind::EntryKind;
 use custody_kernel::memory::item::ContentRef;
-use custody_kernel::record::{Answer, By, EntryKind, Record, Request};
-use custody_kernel::recovery::evidence::{Evidence, Finding};
+use custody_kernel::record::{Answer, By, ObservationKind, Record, Request};
+use custody_log::Seq;
 use memchr::memmem;
 use regex_automata::meta::Regex;
 use rusqlite::Connection;
@@ -255,7 +255,7 @@ pub(super) fn readable(
 /// Whether an entry came from there. What governs the store itself came from nowhere.
 fn is_from(record: &Record, wanted: &Origin) -> bool {
     let is_in_session = matches!(record.by, By::Session(_));
-    if !is_in_session || Kind::of(&record.request) == Kind::Decision {
+    if !is_in_session || EntryKind::of(&record.request) == EntryKind::Decision {
         return false;
     }
     let (origin, tool) = said_of(&record.request);
@@ -274,7 +274,7 @@ fn said_of(request: &Request) -> (Option<&str>, Option<&str>) {
         return (None, Some(&call.tool));
     }
     let Request::Observe { kind, origin, .. } = request else { return (None, None) };
-    let is_of_tool = matches!(kind, EntryKind::ToolCall | EntryKind::ToolOutput);
+    let is_of_tool = matches!(kind, ObservationKind::ToolCall | ObservationKind::ToolOutput);
     (origin.as_deref(), origin.as_deref().filter(|_| is_of_tool))
 }
 

@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 
-use custody_kernel::id::Seq;
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::Namespace;
-use custody_kernel::recovery::plan::{LastClean, Plan, Rollback};
 use custody_kernel::state::State;
+use custody_log::Seq;
+use custody_planner::{Plan, Rollback, RollbackTarget};
 use rusqlite::Connection;
 use serde::Serialize;
 
@@ -85,9 +85,9 @@ struct Looking<'a> {
 impl Looking<'_> {
     fn three_way(&self, rollback: &Rollback) -> Result<Option<ThreeWay>, StoreError> {
         let Rollback { namespace, key, out, to, .. } = rollback;
-        let (LastClean::Current(after)
-        | LastClean::Version(after)
-        | LastClean::Absent(Some(after))) = *to
+        let (RollbackTarget::Current(after)
+        | RollbackTarget::Version(after)
+        | RollbackTarget::Absent(Some(after))) = *to
         else {
             return Ok(None);
         };

@@ -1,9 +1,9 @@
 //! A route in the record: the text and what came before it, what repair made of it, and what every stage said.
 
-use custody_kernel::id::Seq;
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Request, Route};
 use custody_kernel::state::Actor;
+use custody_log::Seq;
 
 use super::{Passed, Routed};
 use crate::Session;

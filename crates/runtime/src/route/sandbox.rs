@@ -15,8 +15,8 @@ use custody_detect::behaviour::BehaviourModel;
 use custody_detect::rules::strip_to_fixed_point;
 use custody_detect::screen::Kind;
 use custody_detect::{Rules, TextTooLong, Watch, behaviour, declines};
-use custody_kernel::digest::Digest;
 use custody_kernel::route::{Tried, Undecided};
+use custody_log::Digest;
 use custody_models::chat::spoken::{SpokenTool, specs, told};
 use custody_models::chat::{Answer, ChatModel, Finish, Message, Request, Role, Usage};
 

@@ -10,8 +10,8 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use custody_kernel::digest::Digest;
 use custody_kernel::route::{Heard, Mended};
+use custody_log::Digest;
 use lru::LruCache;
 
 use crate::clock::{moment, random};

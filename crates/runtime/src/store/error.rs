@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use custody_kernel::audit::CheckpointError;
-use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::namespace::Namespace;
 use custody_kernel::record::RecordError;
 use custody_kernel::state::{ApplyError, AskError};
+use custody_log::{CheckpointError, EntryId, Seq};
 
 /// A failure, never a refusal: refusals are answers.
 #[derive(Debug, thiserror::Error)]
@@ -108,7 +107,7 @@ pub enum StoreError {
     Recovery(#[from] crate::recovery::RecoveryError),
     /// The record cannot be held as a graph.
     #[error(transparent)]
-    Graph(#[from] custody_kernel::provenance::graph::GraphError),
+    Graph(#[from] custody_planner::GraphError),
     /// The tool's manifest does not say of what kind the field of its output is.
     #[error(
         "the tool's manifest gives no kind for `{0}`; add it to `closed_output`, or read the whole output"

@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
-use custody_kernel::audit::{Checkpoint, Hash, inclusion_proof, vkey};
-use custody_kernel::id::Seq;
 use custody_kernel::record::Record;
+use custody_log::{Checkpoint, Hash, Seq, inclusion_proof, key_name, vkey};
 use rusqlite::Connection;
 
-use super::ledger::{Ledger, key_name};
+use super::ledger::Ledger;
 use super::transaction::sql;
 use super::{Store, StoreError, Tampering, read};
 

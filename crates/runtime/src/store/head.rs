@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use custody_kernel::audit::Checkpoint;
+use custody_log::Checkpoint;
 
 use super::StoreError;
 use super::ledger::{Ledger, claimed_size};

@@ -3,9 +3,8 @@
 //! Made after the fact from what is stored, so that writing costs nothing more; a search brings them up to date first.
 //! They only say where to look: whatever they name is read and compared before anybody believes it.
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
 use custody_kernel::state::State;
+use custody_log::{Digest, Seq};
 use rusqlite::Connection;
 
 use super::transaction::sql;

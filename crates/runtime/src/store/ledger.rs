@@ -6,19 +6,18 @@
 
 use std::collections::HashSet;
 
-use custody_kernel::audit::{Checkpoint, Frontier, Hash, LogName, leaf_hash, root_of};
-use custody_kernel::id::{EntryId, Seq, StoreId};
-use custody_kernel::provenance::graph::{Graph, GraphBuilder};
-use custody_kernel::record::{Answer, LogKey, Record, Request};
-use custody_kernel::recovery::step::{Recover, Step};
+use custody_kernel::principal::Principal;
+use custody_kernel::record::{Answer, Record, Request};
 use custody_kernel::state::{Decided, State};
+use custody_kernel::step::{Recover, Step};
+use custody_log::{
+    Checkpoint, EntryId, Frontier, Hash, LogKey, Seq, StoreId, key_name, leaf_hash, origin, root_of,
+};
+use custody_planner::{Graph, GraphBuilder};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 
 use super::{StoreError, Tampering};
 use crate::provenance::node_of;
-
-/// The name under which log keys sign checkpoints.
-pub(crate) const LOG_KEY_NAME: &str = "custody-log";
 
 /// What this process holds of the log.
 #[derive(Debug)]
@@ -163,12 +162,11 @@ impl Ledger {
     }
 
     fn trust_log_key(&mut self, key: &LogKey) -> Result<(), StoreError> {
-        let certified = self.state.owner().zip(self.state.store());
-        let verifying =
-            VerifyingKey::from_bytes(&key.public_key.0).map_err(|_| Tampering::LogKey)?;
-        if !certified.is_some_and(|(owner, store)| key.is_certified_by(owner, store)) {
-            return Err(Tampering::LogKey.into());
-        }
+        let owner = self.state.owner().and_then(Principal::verifying_key);
+        let verifying = owner
+            .zip(self.state.store())
+            .and_then(|(owner, store)| key.certified_key(store, &owner))
+            .ok_or(Tampering::LogKey)?;
         self.signers.push((self.len(), verifying));
         Ok(())
     }
@@ -230,17 +228,7 @@ impl Ledger {
     }
 }
 
-/// The origin line of a store's checkpoints. Names the store, so that a head cannot stand in for
-/// another store's.
-pub(crate) fn origin(store: StoreId) -> LogName {
-    LogName::new(format!("custody.log/{store}")).expect("a store id is a log name")
-}
-
 /// The size that a checkpoint speaks of, before its signature is looked at.
 pub(crate) fn claimed_size(note: &str) -> Option<u64> {
     note.lines().nth(1)?.parse().ok()
-}
-
-pub(crate) fn key_name() -> LogName {
-    LogName::new(LOG_KEY_NAME).expect("a fixed log name")
 }

@@ -22,21 +22,25 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crossbeam_channel::Sender;
-use custody_kernel::id::{PrincipalId, StoreId};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Principal, Role};
 use custody_kernel::record::{Genesis, Request};
 use custody_kernel::state::Actor;
+use custody_log::{PrincipalId, StoreId};
 use ed25519_dalek::SigningKey;
+use head::Head;
+use ledger::Held;
 use rusqlite::{Connection, OpenFlags};
+use writer::{Job, Work, Writer};
+
+use crate::clock::{Clock, random};
+use crate::keys::{HumanKey, KeyFolder, fresh_key};
 
 pub use error::{StoreError, Tampering};
 pub use export::SignedCheckpoint;
-use head::Head;
 pub(crate) use head::sync_folder;
-use ledger::Held;
-pub(crate) use ledger::{Ledger, key_name, origin};
+pub(crate) use ledger::Ledger;
 pub(crate) use read::{
     any_content, content as read_content, position as read_position, record as read_record,
 };
@@ -45,10 +49,6 @@ pub use transaction::{Content, MAX_CONTENT_BYTES, Receipt, Transaction};
 pub use verify::VerifyReport;
 pub use verify::content_of;
 pub use writer::Ticket;
-use writer::{Job, Work, Writer};
-
-use crate::clock::{Clock, random};
-use crate::keys::{HumanKey, KeyFolder, fresh_key};
 
 /// Where a store and its keys are.
 #[derive(Debug, Clone)]

@@ -1,12 +1,12 @@
 //! Opening: the whole log is read, folded and compared with its signed head before anything is done.
 
+use custody_log::Seq;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use super::head::Slots;
 use super::ledger::{Held, Ledger, Seen};
 use super::transaction::sql;
 use super::{StoreError, Tampering};
-use custody_kernel::id::Seq;
 
 /// Reads and folds the whole log. The result is verified only once [`verify_head`] says so.
 pub(super) fn load(connection: &Connection) -> Result<Ledger, StoreError> {

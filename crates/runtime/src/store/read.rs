@@ -1,11 +1,9 @@
 //! Reading, with every row checked before anybody sees it.
 
-use custody_kernel::audit::leaf_hash;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::record::Record;
 use custody_kernel::state::State;
+use custody_log::{Digest, EntryId, Seq, leaf_hash};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::ledger::Ledger;

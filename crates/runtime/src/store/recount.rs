@@ -3,24 +3,20 @@
 //! The log's claims come first. Where the store's log is not the one that the certificate saw, nothing else can be
 //! compared. Everything is read at one moment of the store, but for the graph, which only grows.
 
-use custody_kernel::certificate::claim::Claim;
-use custody_kernel::certificate::entries::{
-    Action, ClosureMode, Effect, Kind, ManifestEntry, Spared,
+use custody_certificate::{
+    Claim, ClosureMode, EvidenceKind, IncludedRecord, IrreversibleEffect, LedgerBreak,
+    ManifestEntry, MemberAction, MemberRisk, Ppm, Recovery, RecoveryStep, RiskMode, SparedMember,
+    Verified,
 };
-use custody_kernel::certificate::log::{Break, Included, Step};
-use custody_kernel::certificate::ppm::Ppm;
-use custody_kernel::certificate::risk::{self, Risk};
-use custody_kernel::certificate::{Recovery, Verified};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
-use custody_kernel::provenance::closure::{Closure, Mode};
-use custody_kernel::record::{Answer, EntryKind, Record, Request};
-use custody_kernel::recovery::evidence::{Evidence, Finding};
-use custody_kernel::recovery::incident::Incident;
-use custody_kernel::recovery::score::Score;
-use custody_kernel::recovery::share::{Counting, reach};
-use custody_kernel::recovery::spare::Sparing;
+use custody_kernel::evidence::{Evidence, Finding};
+use custody_kernel::kind::EntryKind;
+use custody_kernel::record::{Answer, ObservationKind, Record, Request};
+use custody_kernel::score::Score;
 use custody_kernel::state::Mark;
+use custody_log::{Digest, Seq};
+use custody_planner::{
+    Closure, Counting, EntryEffect, IncidentClosure, Sparing, WalkMode, count_reached,
+};
 use custody_policy::Policy;
 use rusqlite::Connection;
 
@@ -28,6 +24,7 @@ use super::ledger::Ledger;
 use super::verify::content_of;
 use super::{Store, StoreError, Tampering, read};
 use crate::adapters::{Became, adapters_of};
+use crate::recovery::certified::member_kind;
 
 /// What the store says of one claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,8 +72,8 @@ impl Store {
         // An entry that the store does not have is said so by the claim about the closure.
         let taken = Closure::new(&then, mode, &closure.seeds).ok();
         let grown = Closure::new(&now, mode, &closure.seeds).ok();
-        let incident = Incident::trace(&then, &findings(recovery)).ok();
-        let incident = incident.as_ref().filter(|_| mode == Mode::Causal);
+        let incident = IncidentClosure::trace(&then, &findings(recovery)).ok();
+        let incident = incident.as_ref().filter(|_| mode == WalkMode::Causal);
         let reached = |closure: &Option<Closure<'_>>| closure.as_ref().map_or(0, Closure::len);
         let reached_since = reached(&grown).saturating_sub(reached(&taken)) as u64;
         let policy = self.policy_at(verified.after().size)?;
@@ -130,15 +127,15 @@ impl Store {
 fn planned_at(verified: &Verified) -> u64 {
     let records = &verified.certificate().recovery.audit.records;
     let last = |step| records.iter().rev().find(|record| record.step == step);
-    let planned = last(Step::Planned).or_else(|| last(Step::Applied));
+    let planned = last(RecoveryStep::Planned).or_else(|| last(RecoveryStep::Applied));
     planned.map_or(verified.before().size, |record| record.seq.0)
 }
 
-const fn mode_of(mode: ClosureMode) -> Mode {
+const fn mode_of(mode: ClosureMode) -> WalkMode {
     match mode {
-        ClosureMode::Causal => Mode::Causal,
-        ClosureMode::RvuV1 => Mode::RvuV1,
-        ClosureMode::RvuV2 => Mode::RvuV2,
+        ClosureMode::Causal => WalkMode::Causal,
+        ClosureMode::RvuV1 => WalkMode::RvuV1,
+        ClosureMode::RvuV2 => WalkMode::RvuV2,
     }
 }
 
@@ -149,7 +146,7 @@ fn findings(recovery: &Recovery) -> Vec<Finding> {
         let row = scores.binary_search_by_key(seed, |row| row.entry).ok();
         let similarity = row
             .and_then(|at| scores.get(at))
-            .filter(|row| row.evidence == risk::Evidence::Similarity)
+            .filter(|row| row.evidence == EvidenceKind::Similarity)
             .map(|row| Score::at_most_one(f64::from(row.contamination_ppm.millionths()) / 1e6));
         let by = similarity.map_or(Evidence::Id, Evidence::Similarity);
         Finding { entry: *seed, indicator: 0, by }
@@ -158,9 +155,9 @@ fn findings(recovery: &Recovery) -> Vec<Finding> {
 }
 
 /// The share of each member, in their order, where a plan would have counted them.
-fn shares(closure: Option<&Closure<'_>>, mode: Mode) -> Option<Vec<(Seq, Ppm, Counting)>> {
-    let closure = closure.filter(|_| mode == Mode::Causal)?;
-    let reached = reach(closure).ok()?;
+fn shares(closure: Option<&Closure<'_>>, mode: WalkMode) -> Option<Vec<(Seq, Ppm, Counting)>> {
+    let closure = closure.filter(|_| mode == WalkMode::Causal)?;
+    let reached = count_reached(closure).ok()?;
     let whole = closure.graph().len();
     let share = |(entry, count): (Seq, &u32)| {
         let share = Score::share(u64::from(*count), whole);
@@ -177,7 +174,7 @@ struct Recounting<'s, 'g> {
     /// The closure as it was when the plan was made.
     taken: Option<&'s Closure<'g>>,
     /// The same with its evidence, in the mode that spares.
-    incident: Option<&'s Incident<'g>>,
+    incident: Option<&'s IncidentClosure<'g>>,
     shares: Option<Vec<(Seq, Ppm, Counting)>>,
     policy: Digest,
 }
@@ -219,13 +216,13 @@ impl Recounting<'_, '_> {
         }
     }
 
-    fn included(&self, included: &Included) -> Found {
+    fn included(&self, included: &IncludedRecord) -> Found {
         let at = usize::try_from(included.seq.0).ok();
         let leaf = at.and_then(|at| self.ledger.leaves().get(at));
         holds_if(leaf == Some(&included.leaf.0), || "another record stands there".into())
     }
 
-    fn adoption(&self, adoption: &Break) -> Result<Found, StoreError> {
+    fn adoption(&self, adoption: &LedgerBreak) -> Result<Found, StoreError> {
         let record = self.record(adoption.seq)?;
         let Request::AdoptLedger { reason, head_size } = &record.request else {
             return Ok(Found::Fails("the record is no adoption".into()));
@@ -236,7 +233,7 @@ impl Recounting<'_, '_> {
         Ok(holds_if(is_same, || "time, head or reason are others".into()))
     }
 
-    fn only(&self, breaks: &[Break]) -> Found {
+    fn only(&self, breaks: &[LedgerBreak]) -> Found {
         let size = self.verified.after().size;
         let all = self.ledger.state().breaks().iter().filter(|seq| seq.0 < size);
         let missing =
@@ -266,13 +263,15 @@ impl Recounting<'_, '_> {
         let (lacks, adds) =
             (lacks.count(), members.iter().filter(|m| !closure.contains(**m)).count());
         holds_if(lacks + adds == 0, || {
-            format!("it lacks {lacks} entries that they reach and has {adds} that they do not")
+            format!(
+                "it lacks {lacks} entries that they count_reached and has {adds} that they do not"
+            )
         })
     }
 
     fn entry(&self, row: &ManifestEntry) -> Result<Found, StoreError> {
         let record = self.record(row.entry)?;
-        let kind = Kind::of(&record.request);
+        let kind = member_kind(EntryKind::of(&record.request));
         if kind != row.kind {
             return Ok(Found::Fails(format!("it is a {}", kind.as_str())));
         }
@@ -284,11 +283,13 @@ impl Recounting<'_, '_> {
             return Ok(Found::Fails("it was made under other adapters".into()));
         }
         match (row.action, row.done, content) {
-            (Action::None, _, _) | (_, false, _) => Ok(Found::Holds),
-            (Action::Flag, true, _) => Ok(self.marked(row.entry, Mark::Flagged)),
-            (Action::Quarantine, true, _) => Ok(self.marked(row.entry, Mark::Quarantined)),
-            (Action::Purge | Action::Evict, true, None) => Ok(self.marked(row.entry, Mark::Purged)),
-            (Action::Purge | Action::Evict, true, Some(content)) => {
+            (MemberAction::None, _, _) | (_, false, _) => Ok(Found::Holds),
+            (MemberAction::Flag, true, _) => Ok(self.marked(row.entry, Mark::Flagged)),
+            (MemberAction::Quarantine, true, _) => Ok(self.marked(row.entry, Mark::Quarantined)),
+            (MemberAction::Purge | MemberAction::Evict, true, None) => {
+                Ok(self.marked(row.entry, Mark::Purged))
+            }
+            (MemberAction::Purge | MemberAction::Evict, true, Some(content)) => {
                 if content.arrival != row.entry {
                     return Ok(Found::CannotTell(ELSEWHERE));
                 }
@@ -320,9 +321,9 @@ impl Recounting<'_, '_> {
         })
     }
 
-    fn risk(&self, row: &Risk) -> Found {
+    fn risk(&self, row: &MemberRisk) -> Found {
         let scores = &self.verified.certificate().recovery.risk_scores;
-        if scores.mode == risk::RiskMode::RvuV2 {
+        if scores.mode == RiskMode::RvuV2 {
             return Found::CannotTell(RVU_SCORE);
         }
         let Some(shares) = &self.shares else { return Found::CannotTell(NO_CLOSURE) };
@@ -342,7 +343,7 @@ impl Recounting<'_, '_> {
     }
 
     /// Whether the incident's evidence for an entry is as strong as its score says.
-    fn contamination(&self, row: &Risk) -> Found {
+    fn contamination(&self, row: &MemberRisk) -> Found {
         let recovery = &self.verified.certificate().recovery;
         let incident = self.ledger.state().incident(recovery.incident);
         let Some(incident) = incident else {
@@ -357,7 +358,7 @@ impl Recounting<'_, '_> {
     }
 
     /// Whether exactly the entries that are named vouch for the one that was spared.
-    fn spared(&self, row: &Spared) -> Result<Found, StoreError> {
+    fn spared(&self, row: &SparedMember) -> Result<Found, StoreError> {
         let Some(incident) = self.incident else { return Ok(Found::CannotTell(NO_CLOSURE)) };
         let mut sparing = Sparing::new(incident);
         for entry in &row.covered_by {
@@ -369,15 +370,16 @@ impl Recounting<'_, '_> {
         }
         let record = self.record(row.entry)?;
         let Some(text) = self.text(&record)? else { return Ok(Found::CannotTell(NO_TEXT)) };
-        let judged = sparing.judge(row.entry, Kind::of(&record.request).deed(), Some(&text));
+        let effect = EntryEffect::of(EntryKind::of(&record.request));
+        let judged = sparing.judge(row.entry, effect, Some(&text));
         Ok(judged.map_or_else(|why| Found::Fails(why.to_string()), |()| Found::Holds))
     }
 
-    fn effect(&self, effect: &Effect) -> Result<Found, StoreError> {
+    fn effect(&self, effect: &IrreversibleEffect) -> Result<Found, StoreError> {
         let record = self.record(effect.entry)?;
         let tool = match (&record.request, &record.answer) {
             (Request::Call(call), Answer::Done) => Some(call.tool.as_str()),
-            (Request::Observe { kind: EntryKind::ToolCall, origin, .. }, Answer::Done) => {
+            (Request::Observe { kind: ObservationKind::ToolCall, origin, .. }, Answer::Done) => {
                 origin.as_deref()
             }
             _ => return Ok(Found::Fails("the record is no call that was made".into())),

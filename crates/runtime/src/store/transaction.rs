@@ -2,8 +2,6 @@
 //!
 //! Everything that changes a store passes through [`Transaction::ask`]. Part of the trusted base.
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq, Timestamp};
 use custody_kernel::key::Key;
 use custody_kernel::label::Label;
 use custody_kernel::memory::item::{ContentRef, Version};
@@ -11,6 +9,7 @@ use custody_kernel::namespace::{Namespace, Tenant};
 use custody_kernel::record::{Answer, By, Record, Request};
 use custody_kernel::state::{Actor, Asked, Decided, State, Watched};
 use custody_kernel::tool::call::AllowedCall;
+use custody_log::{Digest, EntryId, Seq, Timestamp};
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 

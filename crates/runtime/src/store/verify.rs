@@ -3,12 +3,12 @@
 //! Opening a store compares the log with its signed head. This goes further: every decision is made
 //! again, every content is compared with its commitment, and every index with the records.
 
-use custody_kernel::id::Seq;
 use custody_kernel::label::Trust;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::record::{Answer, By, Record, Request};
 use custody_kernel::state::State;
+use custody_log::Seq;
 use rusqlite::Connection;
 
 use super::ledger::Ledger;

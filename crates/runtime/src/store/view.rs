@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-use custody_kernel::audit::Hash;
-use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::Namespace;
 use custody_kernel::record::Record;
 use custody_kernel::state::State;
+use custody_log::{EntryId, Hash, Seq};
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 

@@ -9,17 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use custody_kernel::id::{Seq, StoreId};
 use custody_kernel::key::Key;
 use custody_kernel::namespace::Namespace;
+use custody_log::{Seq, StoreId, key_name};
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
 use super::head::Head;
-use super::ledger::{Held, Ledger, key_name};
-use super::open;
+use super::ledger::{Held, Ledger};
 use super::transaction::{Transaction, sql};
-use super::{Shared, StoreError, schema};
+use super::{Shared, StoreError, open, schema};
 use crate::watch;
 
 /// The most requests in one group.

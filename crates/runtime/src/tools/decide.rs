@@ -5,15 +5,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq, SessionId};
+use custody_arguments::{ArgumentOrigin, Arguments, RecordedArgument, trace};
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::record::{Answer, By, Request, Value};
 use custody_kernel::state::{Actor, AskError};
-use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::asked::{AskedCall, Standing};
 use custody_kernel::tool::call::Call;
-use custody_kernel::tool::leaves::{Leaf, Origin, leaves};
+use custody_log::{Digest, EntryId, Seq, SessionId};
 use custody_policy::Described;
 
 use super::gate::{KnownTool, about_changed, question};
@@ -71,7 +69,7 @@ impl Session {
             traced.answered.insert(decision);
             // A tool that nobody described has none.
             if let Some(structured) = structured {
-                let is_user = |leaf: &Leaf| leaf.origin == Origin::User;
+                let is_user = |leaf: &RecordedArgument| leaf.origin == ArgumentOrigin::User;
                 let asked = !call.leaves.is_empty() && call.leaves.iter().all(is_user);
                 let fields = gate.tool(&call.tool).tool.trusted_output;
                 traced.trusts(&structured, &fields, asked);
@@ -158,7 +156,7 @@ impl Proposing {
     ) -> Result<Call, StoreError> {
         let KnownTool { tool, known, changed, groups } = self.gate.tool(&self.tool);
         let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
-        let leaves = leaves(&tool, &self.arguments, &traced.heard);
+        let leaves = trace(&tool, &self.arguments, &traced.texts);
         let session = step.state().session(self.id).ok_or(AskError::UnknownSession(self.id))?;
         let described = Described { name: &self.tool, tool: &tool, known, groups: &groups };
         let question = question(step.state(), session, described, &self.arguments, &leaves);

@@ -2,11 +2,11 @@
 
 use std::sync::PoisonError;
 
-use custody_kernel::id::{EntryId, SessionId};
+use custody_arguments::{ClosedShape, ShapedValue};
 use custody_kernel::record::{Answer, Request, Value as Recorded};
 use custody_kernel::state::{Actor, AskError};
 use custody_kernel::tool::extract::Extract;
-use custody_kernel::tool::shape::{Shape, Taken};
+use custody_log::{EntryId, SessionId};
 use serde_json::Value;
 
 use super::decide::allowed;
@@ -50,7 +50,7 @@ impl Session {
                 Some(shape) => Ok((shape.clone(), field)),
                 None => Err(StoreError::NoShape(field)),
             });
-            let shapes: Vec<(Shape, String)> = shapes.collect::<Result<_, _>>()?;
+            let shapes: Vec<(ClosedShape, String)> = shapes.collect::<Result<_, _>>()?;
             let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
             if traced.answered.contains(&decision) {
                 return Err(AskError::UnknownEntry(call).into());
@@ -69,7 +69,7 @@ impl Session {
                 let one = take(step, id, asked, taken.as_ref())?;
                 if let Some(value) = &one.value {
                     // As an argument it is still what the tool said.
-                    traced.heard.untrusted(withheld.seq, value);
+                    traced.texts.add_untrusted_text(withheld.seq, value);
                 }
                 extracted.push(one);
             }
@@ -83,7 +83,7 @@ fn take(
     step: &mut Transaction<'_>,
     session: SessionId,
     mut extract: Extract,
-    taken: Option<&Taken>,
+    taken: Option<&ShapedValue>,
 ) -> Result<Extracted, StoreError> {
     let content = taken.map(|taken| Content::new(taken.as_str())).transpose()?;
     extract.value = content.as_ref().map(|content| Recorded::New(content.commitment()));

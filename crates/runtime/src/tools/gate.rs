@@ -6,13 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use custody_kernel::digest::Digest;
+use custody_arguments::{Arguments, RecordedArgument, ToolEffect, ToolManifest};
 use custody_kernel::label::Taint;
 use custody_kernel::state::{ApplyError, Session, SignedPolicy, State};
-use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::call::{Permission, PolicyAnswer};
-use custody_kernel::tool::leaves::Leaf;
-use custody_kernel::tool::manifest::{Effect, Tool};
+use custody_log::Digest;
 use custody_policy::policy::CHANGED;
 use custody_policy::{Caller, Described, Manifests, Policy, PolicyError, Question, pin};
 
@@ -61,7 +59,7 @@ pub struct Announced {
     /// Its name.
     pub name: String,
     /// What it does.
-    pub effect: Effect,
+    pub effect: ToolEffect,
     /// Whether a manifest describes it.
     pub known: bool,
     /// Whether its description is another than the one pinned.
@@ -148,7 +146,12 @@ impl Setup {
         let groups = groups.to_vec();
         // What its manifest was written for is another tool.
         if self.changed.contains(name) {
-            return KnownTool { tool: Tool::unknown(), known: false, changed: true, groups };
+            return KnownTool {
+                tool: ToolManifest::unknown(),
+                known: false,
+                changed: true,
+                groups,
+            };
         }
         KnownTool { tool: tool.clone(), known, changed: false, groups }
     }
@@ -171,7 +174,7 @@ impl Setup {
 
 /// What the manifests say of a tool.
 pub(super) struct KnownTool {
-    pub(super) tool: Tool,
+    pub(super) tool: ToolManifest,
     pub(super) known: bool,
     /// Whether its description is another than the one pinned.
     pub(super) changed: bool,
@@ -184,7 +187,7 @@ pub(super) fn question<'a>(
     session: &'a Session,
     tool: Described<'a>,
     arguments: &'a Arguments,
-    leaves: &'a [Leaf],
+    leaves: &'a [RecordedArgument],
 ) -> Question<'a> {
     let who = &session.who;
     let known = who.principal.and_then(|id| state.principal_by_id(id));

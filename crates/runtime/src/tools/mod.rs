@@ -10,9 +10,9 @@ mod gate;
 mod rehearse;
 mod traced;
 
-use custody_kernel::id::{EntryId, Timestamp};
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::tool::call::AllowedCall;
+use custody_log::{EntryId, Timestamp};
 use serde_json::Value;
 
 pub use extract::Extracted;

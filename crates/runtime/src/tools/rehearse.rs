@@ -1,13 +1,12 @@
 //! Recorded calls, put to a policy once more: before it is in force, or to hear why.
 
-use custody_kernel::id::{Seq, SessionId, Timestamp};
+use custody_arguments::{Arguments, ToolManifest};
 use custody_kernel::record::{Answer, By, Record, Request, Value};
 use custody_kernel::state::State;
-use custody_kernel::tool::arguments::Arguments;
 use custody_kernel::tool::call::{
     Around, Call, CallRefusal, Permission, PolicyAnswer, decide_call,
 };
-use custody_kernel::tool::manifest::Tool;
+use custody_log::{Seq, SessionId, Timestamp};
 use custody_policy::{Described, Explanation, Manifests, Policy, Question};
 
 use super::GateError;
@@ -120,7 +119,7 @@ struct Past<'a> {
     call: &'a Call,
     session: SessionId,
     /// What the record keeps of its tool.
-    recorded: Tool,
+    recorded: ToolManifest,
     /// Nothing when they are not kept.
     arguments: Option<Arguments>,
 }
@@ -133,7 +132,7 @@ impl<'a> Past<'a> {
         if state.session(*session).is_none() {
             return Ok(None);
         }
-        let recorded = Tool { effect: call.effect, ..Tool::unknown() };
+        let recorded = ToolManifest { effect: call.effect, ..ToolManifest::unknown() };
         // What was refused is not kept, unless it was there before.
         let is_kept =
             matches!(call.arguments, Value::Of(_)) || !matches!(record.answer, Answer::Refused(_));

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use custody_kernel::id::EntryId;
+use custody_arguments::TextIndex;
 use custody_kernel::label::Channel;
-use custody_kernel::tool::heard::Heard;
+use custody_log::EntryId;
 use serde_json::Value;
 
 use crate::store::Receipt;
@@ -18,7 +18,7 @@ const SEAM: &str = "\u{2060}";
 /// The index of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Traced {
-    pub(super) heard: Heard,
+    pub(super) texts: TextIndex,
     /// The proposal of each call that a human was asked about, by tool and canonical arguments.
     pub(super) asked: HashMap<(String, String), EntryId>,
     /// The calls whose result is known.
@@ -35,11 +35,11 @@ impl Traced {
             return;
         }
         if receipt.label.is_tainted() {
-            self.heard.untrusted(receipt.seq, said);
+            self.texts.add_untrusted_text(receipt.seq, said);
         } else if channel == Channel::User {
             let before = if part.start == 0 { "" } else { SEAM };
             let after = if part.end == text.len() { "" } else { SEAM };
-            self.heard.user(&format!("{before}{said}{after}"));
+            self.texts.add_user_text(&format!("{before}{said}{after}"));
         }
     }
 
@@ -62,8 +62,10 @@ impl Traced {
 
     fn made(&mut self, value: &Value, steps: &[&str], noun: &str) {
         match (steps.split_first(), value) {
-            (None, Value::String(text)) => self.heard.made(text, noun),
-            (None, Value::Number(number)) => self.heard.made(&number.to_string(), noun),
+            (None, Value::String(text)) => self.texts.add_trusted_value(text, noun),
+            (None, Value::Number(number)) => {
+                self.texts.add_trusted_value(&number.to_string(), noun)
+            }
             // Never the name of a member, which whoever named something there could choose.
             (Some((&ONLY, rest)), _) => {
                 if let Some([item]) = value.as_array().map(Vec::as_slice) {

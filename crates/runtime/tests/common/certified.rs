@@ -2,10 +2,10 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
 
-use custody_kernel::certificate::{Expectations, Recovery};
-use custody_kernel::id::Seq;
+use custody_certificate::{Expectations, Recovery};
 use custody_kernel::label::Channel;
 use custody_kernel::principal::Authority;
+use custody_log::Seq;
 use custody_runtime::ingress::Observation;
 use custody_runtime::keys::HumanKey;
 use custody_runtime::recovery::certify::ProbeReport;

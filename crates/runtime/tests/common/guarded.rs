@@ -1,11 +1,11 @@
 //! A session whose calls go through the gate, in a scratch store.
 
-use custody_kernel::id::EntryId;
+use custody_arguments::Arguments;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Role};
-use custody_kernel::tool::arguments::Arguments;
+use custody_log::EntryId;
 use custody_policy::{Manifests, Policy};
 use custody_runtime::Session;
 use custody_runtime::clock::Clock;

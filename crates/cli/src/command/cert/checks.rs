@@ -1,6 +1,6 @@
 //! What verifying a certificate checks, in order: which held, which did not, which were not reached.
 
-use custody_kernel::certificate::{CertificateError, Disagreement, Part};
+use custody_certificate::{CertificateError, Disagreement, FileLayer};
 use serde::Serialize;
 
 /// One step of verifying. Each is tried only when those before it held.
@@ -71,8 +71,8 @@ impl Check {
             | CertificateError::Base64 { .. } => Self::Envelope,
             CertificateError::Malformed { part, .. } | CertificateError::NotCanonical { part } => {
                 match part {
-                    Part::Envelope => Self::Envelope,
-                    Part::Statement => Self::Statement,
+                    FileLayer::Envelope => Self::Envelope,
+                    FileLayer::Statement => Self::Statement,
                 }
             }
             CertificateError::Signature { .. } => Self::Signature,

@@ -1,15 +1,11 @@
 //! What a person wants to know of a certificate, in the order in which they want to know it.
 
-use custody_kernel::certificate::Certificate;
-use custody_kernel::certificate::adapters::EvictionMethod;
-use custody_kernel::certificate::entries::{Action, ClosureMode, Count};
-use custody_kernel::certificate::log::Step;
-use custody_kernel::certificate::outcome::{Missing, State};
-use custody_kernel::certificate::ppm::Ppm;
-use custody_kernel::certificate::probe::{Probe, ProbeKind, Scores, Verdict};
-use custody_kernel::certificate::risk::{Evidence, Risk, RiskMode};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
+use custody_certificate::{
+    ActionCount, Certificate, ClosureMode, EvictionMethod, EvidenceKind, MemberAction, MemberRisk,
+    Missing, OutcomeState, Ppm, Probe, ProbeKind, ProbeScores, ProbeVerdict, RecoveryStep,
+    RiskMode,
+};
+use custody_log::{Digest, Seq};
 
 use super::page::{Block, Figure, Page, Section, Table, Text, Tone};
 use crate::output::{count, moment};
@@ -75,8 +71,8 @@ impl Shown<'_> {
 
     fn verdict(&self) -> Text {
         match self.certificate.outcome.state {
-            State::Recovered => Text::said("Recovered").toned(Tone::Good),
-            State::Incomplete => Text::said("Incomplete").toned(Tone::Bad),
+            OutcomeState::Recovered => Text::said("Recovered").toned(Tone::Good),
+            OutcomeState::Incomplete => Text::said("Incomplete").toned(Tone::Bad),
         }
     }
 
@@ -102,7 +98,7 @@ impl Shown<'_> {
     fn figures(&self) -> Vec<Figure> {
         let recovery = &self.certificate.recovery;
         let runtime = &recovery.runtime_recovery;
-        let done = |count: Count| {
+        let done = |count: ActionCount| {
             let tone = if count.done == count.planned { Tone::Plain } else { Tone::Bad };
             let number = if count.done == count.planned {
                 count.done.to_string()
@@ -127,7 +123,7 @@ impl Shown<'_> {
             Figure { number, of, tone }
         }));
         let probes = &recovery.membership_probe.probes;
-        let passed = probes.iter().filter(|probe| probe.verdict == Verdict::Pass).count();
+        let passed = probes.iter().filter(|probe| probe.verdict == ProbeVerdict::Pass).count();
         let tone = if passed == probes.len() && passed > 0 { Tone::Plain } else { Tone::Bad };
         let number = format!("{passed} of {}", probes.len());
         figures.push(Figure { number, of: "probes passed", tone });
@@ -158,7 +154,7 @@ impl Shown<'_> {
         }
         // Those that did not pass come first, whatever order they ran in.
         let mut probes: Vec<&Probe> = ran.probes.iter().collect();
-        probes.sort_by_key(|probe| probe.verdict == Verdict::Pass);
+        probes.sort_by_key(|probe| probe.verdict == ProbeVerdict::Pass);
         let rows = probes.into_iter().map(probe_row);
         let headings =
             ["probe", "for the text of", "before", "after", "control", "limit", "verdict"];
@@ -287,7 +283,7 @@ impl Shown<'_> {
             short(tiers.purge_ppm),
             short(tiers.evict_ppm),
         );
-        let raised = |risk: &&Risk| risk.floor > Action::None;
+        let raised = |risk: &&MemberRisk| risk.floor > MemberAction::None;
         let floors = scores.entries.iter().filter(raised).count();
         let floors = format!("{} of {} entries have a floor", floors, scores.entries.len());
         let facts = vec![
@@ -414,13 +410,14 @@ fn probe_row(probe: &Probe) -> Vec<Text> {
         ProbeKind::Retrieval => "searched the store",
     };
     let (verdict, tone) = match probe.verdict {
-        Verdict::Pass => ("pass", Tone::Good),
-        Verdict::Fail => ("FAIL", Tone::Bad),
-        Verdict::Partial => ("PARTIAL", Tone::Bad),
-        Verdict::Inconclusive => ("cannot tell", Tone::Warn),
-        Verdict::NotRun => ("not run", Tone::Bad),
+        ProbeVerdict::Pass => ("pass", Tone::Good),
+        ProbeVerdict::Fail => ("FAIL", Tone::Bad),
+        ProbeVerdict::Partial => ("PARTIAL", Tone::Bad),
+        ProbeVerdict::Inconclusive => ("cannot tell", Tone::Warn),
+        ProbeVerdict::NotRun => ("not run", Tone::Bad),
     };
-    let scored = |scores: Option<Scores>| Text::perhaps(scores.and_then(|s| s.max()).map(short));
+    let scored =
+        |scores: Option<ProbeScores>| Text::perhaps(scores.and_then(|s| s.max()).map(short));
     vec![
         Text::said(kind),
         Text::data(probe.target),
@@ -442,25 +439,25 @@ const fn mode(mode: ClosureMode) -> &'static str {
     }
 }
 
-const fn evidence(evidence: Evidence) -> &'static str {
+const fn evidence(evidence: EvidenceKind) -> &'static str {
     match evidence {
-        Evidence::Id => "named",
-        Evidence::Hash => "its hash",
-        Evidence::Text => "its text",
-        Evidence::Pattern => "a pattern",
-        Evidence::Origin => "its origin",
-        Evidence::Similarity => "similar",
-        Evidence::None => "derived",
+        EvidenceKind::Id => "named",
+        EvidenceKind::Hash => "its hash",
+        EvidenceKind::Text => "its text",
+        EvidenceKind::Pattern => "a pattern",
+        EvidenceKind::Origin => "its origin",
+        EvidenceKind::Similarity => "similar",
+        EvidenceKind::None => "derived",
     }
 }
 
-const fn step(step: Step) -> &'static str {
+const fn step(step: RecoveryStep) -> &'static str {
     match step {
-        Step::Opened => "incident opened",
-        Step::Contained => "contained",
-        Step::Planned => "planned",
-        Step::Applied => "applied",
-        Step::Probed => "probed",
+        RecoveryStep::Opened => "incident opened",
+        RecoveryStep::Contained => "contained",
+        RecoveryStep::Planned => "planned",
+        RecoveryStep::Applied => "applied",
+        RecoveryStep::Probed => "probed",
     }
 }
 

@@ -4,9 +4,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
-use custody_kernel::audit::{LogName, vkey};
-use custody_kernel::certificate::Unverified;
-use custody_kernel::certificate::log::{LOG_KEY_NAME, SignedCheckpoint};
+use custody_certificate::{SignedCheckpoint, Unverified};
+use custody_log::{key_name, vkey};
 use custody_runtime::public_key;
 use ed25519_dalek::VerifyingKey;
 use serde_json::json;
@@ -83,7 +82,7 @@ fn checkpoints(unverified: &Unverified) -> anyhow::Result<[(&'static str, Vec<u8
 fn verifier(checkpoint: &SignedCheckpoint) -> anyhow::Result<Vec<u8>> {
     let key = VerifyingKey::from_bytes(&checkpoint.log_key.public_key.0)
         .context("the log key of a checkpoint is no Ed25519 key; do not trust the file")?;
-    Ok(format!("{}\n", vkey(&LogName::new(LOG_KEY_NAME)?, &key)).into_bytes())
+    Ok(format!("{}\n", vkey(&key_name(), &key)).into_bytes())
 }
 
 /// Writes every file or none.

@@ -15,9 +15,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use custody_kernel::certificate::{
-    Certificate, CertificateError, Expectations, MAX_BYTES, Unverified,
-};
+use custody_certificate::{Certificate, CertificateError, Expectations, MAX_BYTES, Unverified};
 use ed25519_dalek::VerifyingKey;
 use serde_json::json;
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use custody_kernel::certificate::{Unverified, key_id};
-use custody_kernel::digest::Digest;
+use custody_certificate::{Unverified, key_id};
+use custody_log::Digest;
 use serde_json::{Value, json};
 
 use super::describe::Shown;

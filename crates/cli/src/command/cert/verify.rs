@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use custody_kernel::certificate::outcome::{Outcome as Recovered, State};
-use custody_kernel::certificate::{Certificate, CertificateError, Expectations, Verified, key_id};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::IncidentId;
+use custody_certificate::{
+    Certificate, CertificateError, CertificateOutcome as Recovered, Expectations, OutcomeState,
+    Verified, key_id,
+};
+use custody_log::{Digest, IncidentId};
 use custody_runtime::Store;
 use custody_runtime::store::{Found, Recount};
 use serde_json::{Value, json};
@@ -169,8 +170,8 @@ impl Report<'_> {
 fn sentence(certificate: &Certificate) -> String {
     let incident = certificate.recovery.incident;
     match certificate.outcome.state {
-        State::Recovered => format!("{incident} is {}.", paint(GOOD, "recovered")),
-        State::Incomplete => {
+        OutcomeState::Recovered => format!("{incident} is {}.", paint(GOOD, "recovered")),
+        OutcomeState::Incomplete => {
             let incomplete = paint(WARN, "incomplete");
             format!(
                 "the recovery of {incident} is {incomplete}: {}.",

@@ -3,22 +3,19 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use custody_kernel::certificate::outcome::State;
-use custody_kernel::certificate::{Expectations, Verified};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{IncidentId, Seq};
-use custody_kernel::recovery::risk::Action;
+use custody_certificate::{Expectations, OutcomeState, Verified};
 use custody_kernel::state::Mark;
+use custody_log::{Digest, IncidentId, Seq};
+use custody_planner::RecoveryAction;
 use custody_runtime::Store;
 use custody_runtime::recovery::Settings;
 use serde_json::json;
 
-use super::Which;
 use super::hosts::{self, AdapterHosts};
 use super::look::{self, count_entries};
 use super::open::unlocked;
-use super::pipeline;
 use super::probing::Probing;
+use super::{Which, pipeline};
 use crate::command::memory::As;
 use crate::context::Context;
 use crate::output::{BAD, BOLD, DIM, GOOD, Outcome, WARN, json_line, line, paint, preview};
@@ -210,7 +207,7 @@ pub(super) fn probe(context: &Context, args: &Probe) -> anyhow::Result<Outcome> 
     let store = context.open()?;
     let id = args.which.of(&store)?;
     let plan = store.applied_plan(id)?;
-    let mut purged = plan.with_action(Action::Purge).into_iter();
+    let mut purged = plan.with_action(RecoveryAction::Purge).into_iter();
     let mut texts = Vec::new();
     for path in &args.texts {
         let bytes =
@@ -232,7 +229,7 @@ pub(super) fn probe(context: &Context, args: &Probe) -> anyhow::Result<Outcome> 
         pipeline::tell(&report, &probed.reach);
     }
     let is_clean = report.at_rest.residue.is_empty()
-        && report.membership.verdict == custody_kernel::certificate::probe::Verdict::Pass;
+        && report.membership.verdict == custody_certificate::ProbeVerdict::Pass;
     Ok(Outcome::found_if(!is_clean))
 }
 
@@ -262,7 +259,7 @@ pub(super) fn certify(context: &Context, args: &Certify) -> anyhow::Result<Outco
         tell(&verified);
         line(format_args!("Written to {}.", paint(BOLD, out.display())));
     }
-    Ok(Outcome::found_if(verified.certificate().outcome.state != State::Recovered))
+    Ok(Outcome::found_if(verified.certificate().outcome.state != OutcomeState::Recovered))
 }
 
 /// What signs itself in certificates.
@@ -272,10 +269,10 @@ pub(super) const PROGRAM: &str = concat!("custody ", env!("CARGO_PKG_VERSION"));
 pub(super) fn tell(verified: &Verified) {
     let outcome = &verified.certificate().outcome;
     match outcome.state {
-        State::Recovered => {
+        OutcomeState::Recovered => {
             line(format_args!("{}: all is done, and nothing came back.", paint(GOOD, "recovered")));
         }
-        State::Incomplete => {
+        OutcomeState::Incomplete => {
             line(format_args!("{}: this is what is missing:", paint(WARN, "incomplete")));
             for reason in &outcome.reasons {
                 let word = serde_json::to_value(reason.missing).unwrap_or_default();

@@ -1,12 +1,9 @@
 //! `custody incident drill`: a rehearsal on a poisoned history of its own.
 
 use anyhow::{Context as _, ensure};
+use custody_certificate::{Expectations, OutcomeState};
 use custody_eval::stopwatch::Stopwatch;
 use custody_kernel::adapter::{Change, Name};
-use custody_kernel::certificate::Expectations;
-use custody_kernel::certificate::outcome::State;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
@@ -14,6 +11,7 @@ use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Role;
 use custody_kernel::record::Request;
+use custody_log::{Digest, Seq};
 use custody_runtime::adapters::{AdapterHost, Hosts, Obliging};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
@@ -207,7 +205,7 @@ impl Drill {
             }
             act::tell(&verified);
         }
-        Ok(verified.certificate().outcome.state == State::Recovered)
+        Ok(verified.certificate().outcome.state == OutcomeState::Recovered)
     }
 
     fn is_clean(&self) -> anyhow::Result<bool> {

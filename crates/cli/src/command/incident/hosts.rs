@@ -6,9 +6,8 @@ use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use custody_kernel::adapter::Name;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::IncidentId;
 use custody_kernel::principal::Authority;
+use custody_log::{Digest, IncidentId};
 use custody_runtime::Store;
 use custody_runtime::adapters::{AdapterHost, Hosts, Unloading};
 

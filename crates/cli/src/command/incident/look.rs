@@ -1,11 +1,10 @@
 //! `custody incident plan`: what recovery would do, before anything is done.
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{IncidentId, Seq};
-use custody_kernel::recovery::grade::Reason;
-use custody_kernel::recovery::plan::{Fate, LastClean, Plan, PlannedWeights, Rollback};
-use custody_kernel::recovery::risk::Action;
-use custody_kernel::recovery::spare::Because;
+use custody_log::{Digest, IncidentId, Seq};
+use custody_planner::{
+    ActionReason, AdapterAction, Plan, PlannedWeights, RecoveryAction, Rollback, RollbackTarget,
+    SparedReason,
+};
 use custody_runtime::Store;
 use custody_runtime::recovery::Settings;
 use custody_runtime::recovery::three_way::{Line, StoodFirst, ThreeWay};
@@ -92,7 +91,7 @@ pub(super) fn tell(
     for rollback in &plan.rollbacks {
         line(format_args!("  {}", in_words(rollback)));
     }
-    for weights in plan.weights.iter().filter(|weights| weights.fate != Fate::Retain) {
+    for weights in plan.weights.iter().filter(|weights| weights.fate != AdapterAction::Retain) {
         line(format_args!("  {}", adapter_in_words(store, weights)?));
     }
     three_ways(&store.three_ways(plan)?, details);
@@ -116,10 +115,10 @@ fn in_words(rollback: &Rollback) -> String {
         None => rollback.namespace.to_string(),
     };
     let outcome = match rollback.to {
-        LastClean::Current(entry) => format!("keeps {entry}, written since"),
-        LastClean::Version(entry) => format!("goes back to {entry}"),
-        LastClean::Absent(Some(entry)) => format!("stays deleted, as of {entry}"),
-        LastClean::Absent(None) => "is removed: it has no clean version".to_owned(),
+        RollbackTarget::Current(entry) => format!("keeps {entry}, written since"),
+        RollbackTarget::Version(entry) => format!("goes back to {entry}"),
+        RollbackTarget::Absent(Some(entry)) => format!("stays deleted, as of {entry}"),
+        RollbackTarget::Absent(None) => "is removed: it has no clean version".to_owned(),
     };
     let later =
         if rollback.has_later_clean_writes { ", with a clean write after the bad one" } else { "" };
@@ -168,8 +167,8 @@ fn adapter_in_words(store: &Store, planned: &PlannedWeights) -> anyhow::Result<S
     let name = name.map_or_else(|| "the fused base".to_owned(), |name| excerpt(name.as_str(), 60));
     let (name, hash) = (paint(BOLD, name), paint(DIM, short(*weights)));
     let what = match fate {
-        Fate::CannotBeEvicted => "is part of a model, which has to be replaced".to_owned(),
-        Fate::Evict | Fate::Retain => {
+        AdapterAction::CannotBeEvicted => "is part of a model, which has to be replaced".to_owned(),
+        AdapterAction::Evict | AdapterAction::Retain => {
             let loads = count(loads.len() as u64, "load");
             format!("is unloaded: {left} in force of {loads}")
         }
@@ -198,9 +197,9 @@ fn entries(store: &Store, plan: &Plan) -> anyhow::Result<()> {
     for planned in &plan.entries {
         let record = store.record(planned.entry)?;
         let style = match planned.action {
-            Action::None | Action::Flag => DIM,
-            Action::Quarantine => WARN,
-            Action::Purge | Action::Evict => BAD,
+            RecoveryAction::None | RecoveryAction::Flag => DIM,
+            RecoveryAction::Quarantine => WARN,
+            RecoveryAction::Purge | RecoveryAction::Evict => BAD,
         };
         rows.push(vec![
             (planned.entry.to_string(), BOLD),
@@ -213,8 +212,8 @@ fn entries(store: &Store, plan: &Plan) -> anyhow::Result<()> {
     table(&["entry", "action", "because", "score", "what"], &rows);
     for spared in &plan.spared {
         let by = match spared.because {
-            Because::SaysNothing => "it says nothing".to_owned(),
-            Because::SaidBefore => format!("said before by {}", listed(&spared.covered_by)),
+            SparedReason::SaysNothing => "it says nothing".to_owned(),
+            SparedReason::SaidBefore => format!("said before by {}", listed(&spared.covered_by)),
         };
         line(format_args!("{} {}: {by}", paint(GOOD, "spared"), spared.entry));
     }
@@ -235,15 +234,15 @@ fn listed(entries: &[Seq]) -> String {
     format!("{} and {}", shown.join(", "), count(more as u64, "other"))
 }
 
-const fn why(reason: Reason) -> &'static str {
+const fn why(reason: ActionReason) -> &'static str {
     match reason {
-        Reason::AlreadyPurged => "purged before",
-        Reason::BadWeights => "bad weights",
-        Reason::DirectEvidence => "direct evidence",
-        Reason::Derived => "made from it",
-        Reason::Held => "made from it since it was contained",
-        Reason::Spared => "says nothing new",
-        Reason::OnlySimilar => "only similar",
-        Reason::Score => "score",
+        ActionReason::AlreadyPurged => "purged before",
+        ActionReason::BadWeights => "bad weights",
+        ActionReason::DirectEvidence => "direct evidence",
+        ActionReason::Derived => "made from it",
+        ActionReason::Held => "made from it since it was contained",
+        ActionReason::Spared => "says nothing new",
+        ActionReason::OnlySimilar => "only similar",
+        ActionReason::Score => "score",
     }
 }

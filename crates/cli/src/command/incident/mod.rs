@@ -10,7 +10,7 @@ mod probing;
 mod run;
 mod show;
 
-use custody_kernel::id::IncidentId;
+use custody_log::IncidentId;
 use custody_runtime::Store;
 use custody_runtime::recovery::{Found, Indicator, Vectors};
 

@@ -1,8 +1,8 @@
 //! `custody incident open`: evidence, and nothing else.
 
 use anyhow::Context as _;
-use custody_kernel::id::IncidentId;
-use custody_kernel::recovery::evidence::{Evidence, Finding};
+use custody_kernel::evidence::{Evidence, Finding};
+use custody_log::IncidentId;
 use custody_runtime::Store;
 use custody_runtime::recovery::Found;
 use serde_json::{Value, json};

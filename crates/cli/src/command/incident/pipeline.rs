@@ -1,8 +1,8 @@
 //! What follows an applied plan: sweep the disk, look for what is left, try to get it back, write down what came of it.
 
-use custody_kernel::certificate::probe::{Probe, ProbeKind, Verdict};
-use custody_kernel::id::IncidentId;
+use custody_certificate::{Probe, ProbeKind, ProbeVerdict};
 use custody_kernel::principal::Authority;
+use custody_log::IncidentId;
 use custody_runtime::Store;
 use custody_runtime::recovery::Applied;
 use custody_runtime::recovery::at_rest::AtRest;
@@ -74,9 +74,9 @@ pub(super) fn tell(report: &ProbeReport, reach: &Reach) {
     }
     let probes = &report.membership;
     let style = match probes.verdict {
-        Verdict::Pass => GOOD,
-        Verdict::Partial | Verdict::Inconclusive | Verdict::NotRun => WARN,
-        Verdict::Fail => BAD,
+        ProbeVerdict::Pass => GOOD,
+        ProbeVerdict::Partial | ProbeVerdict::Inconclusive | ProbeVerdict::NotRun => WARN,
+        ProbeVerdict::Fail => BAD,
     };
     let verdict = paint(style, word(probes.verdict));
     if let Some(why) = &probes.why {
@@ -146,12 +146,12 @@ fn short(model: &str) -> &str {
     model.split("/sha256:").next().unwrap_or(model)
 }
 
-pub(super) const fn word(verdict: Verdict) -> &'static str {
+pub(super) const fn word(verdict: ProbeVerdict) -> &'static str {
     match verdict {
-        Verdict::Pass => "PASS",
-        Verdict::Partial => "PARTIAL",
-        Verdict::Fail => "FAIL",
-        Verdict::Inconclusive => "INCONCLUSIVE",
-        Verdict::NotRun => "NOT_RUN",
+        ProbeVerdict::Pass => "PASS",
+        ProbeVerdict::Partial => "PARTIAL",
+        ProbeVerdict::Fail => "FAIL",
+        ProbeVerdict::Inconclusive => "INCONCLUSIVE",
+        ProbeVerdict::NotRun => "NOT_RUN",
     }
 }

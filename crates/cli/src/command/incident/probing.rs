@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::IncidentId;
-use custody_kernel::recovery::plan::Plan;
+use custody_log::{Digest, IncidentId};
 use custody_models::SentenceEmbedder;
 use custody_models::chat::ChatModel;
 use custody_models::registry::ModelsError;
+use custody_planner::Plan;
 use custody_runtime::Store;
 use custody_runtime::recovery::probe::{ASKED_ABOUT, MAX_PARTS, Prepared, Probed};
 use custody_runtime::recovery::{Vectors, Ways};

@@ -3,17 +3,15 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use custody_kernel::certificate::Expectations;
-use custody_kernel::certificate::outcome::State;
+use custody_certificate::{Expectations, OutcomeState};
 use custody_runtime::recovery::Settings;
 use serde_json::json;
 
-use super::Indicators;
 use super::act::{self, PROGRAM};
 use super::hosts::{self, AdapterHosts};
 use super::open::{self, unlocked};
 use super::probing::Probing;
-use super::{look, pipeline};
+use super::{Indicators, look, pipeline};
 use crate::command::memory::As;
 use crate::context::Context;
 use crate::credential::confirm;
@@ -101,5 +99,5 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         act::tell(&verified);
         line(format_args!("Written to {}.", paint(BOLD, out.display())));
     }
-    Ok(Outcome::found_if(outcome.state != State::Recovered))
+    Ok(Outcome::found_if(outcome.state != OutcomeState::Recovered))
 }

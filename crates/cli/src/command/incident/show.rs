@@ -103,7 +103,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         None => line(paint(DIM, "indicator  destroyed with what it quoted")),
     }
     line(format_args!("evidence   {}", count(incident.findings.len() as u64, "finding")));
-    let step = |name: &str, seq: Option<custody_kernel::id::Seq>| {
+    let step = |name: &str, seq: Option<custody_log::Seq>| {
         if let Some(seq) = seq {
             line(format_args!("{name:10} {seq}"));
         }

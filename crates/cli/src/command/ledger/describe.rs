@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use clap::ValueEnum;
 use custody_kernel::adapter::{Adapt, Change};
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{PrincipalId, SessionId};
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Credential, Who};
-use custody_kernel::record::{Answer, By, EntryKind, Record, Request};
+use custody_kernel::record::{Answer, By, ObservationKind, Record, Request};
+use custody_log::{Digest, PrincipalId, SessionId};
 use custody_runtime::store::content_of;
 use custody_runtime::{Store, StoreError};
 
@@ -52,12 +51,12 @@ impl Kind {
     pub(super) const fn of(request: &Request) -> Self {
         match request {
             Request::Observe { kind, .. } => match kind {
-                EntryKind::Message => Self::Message,
-                EntryKind::Completion => Self::Completion,
-                EntryKind::ToolCall => Self::ToolCall,
-                EntryKind::ToolOutput => Self::ToolOutput,
-                EntryKind::Retrieval => Self::Retrieval,
-                EntryKind::FileChange => Self::FileChange,
+                ObservationKind::Message => Self::Message,
+                ObservationKind::Completion => Self::Completion,
+                ObservationKind::ToolCall => Self::ToolCall,
+                ObservationKind::ToolOutput => Self::ToolOutput,
+                ObservationKind::Retrieval => Self::Retrieval,
+                ObservationKind::FileChange => Self::FileChange,
             },
             Request::Read { .. }
             | Request::Write { .. }
@@ -263,12 +262,12 @@ impl<'a> Names<'a> {
             Request::OpenSession { alias, .. } => format!("open session{}", of(alias)),
             Request::CloseSession => "close session".into(),
             Request::Observe { kind, origin, .. } => match kind {
-                EntryKind::Message => format!("message{}", of(origin)),
-                EntryKind::Completion => format!("completion{}", of(origin)),
-                EntryKind::ToolCall => format!("tool call{}", of(origin)),
-                EntryKind::ToolOutput => format!("tool output{}", of(origin)),
-                EntryKind::Retrieval => format!("retrieval{}", of(origin)),
-                EntryKind::FileChange => format!("file change{}", of(origin)),
+                ObservationKind::Message => format!("message{}", of(origin)),
+                ObservationKind::Completion => format!("completion{}", of(origin)),
+                ObservationKind::ToolCall => format!("tool call{}", of(origin)),
+                ObservationKind::ToolOutput => format!("tool output{}", of(origin)),
+                ObservationKind::Retrieval => format!("retrieval{}", of(origin)),
+                ObservationKind::FileChange => format!("file change{}", of(origin)),
             },
             Request::Read { key: k, scope } => format!("read {}{}", key(k), own(scope)),
             Request::Write { key: k, scope, .. } => format!("write {}{}", key(k), own(scope)),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use custody_kernel::audit::{Frontier, leaf_hash};
 use custody_kernel::record::Record;
+use custody_log::{Frontier, leaf_hash};
 use custody_runtime::Store;
 use serde_json::json;
 

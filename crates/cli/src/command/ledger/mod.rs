@@ -8,7 +8,7 @@ mod trace;
 mod verify;
 
 use anyhow::Context as _;
-use custody_kernel::id::{EntryId, Seq};
+use custody_log::{EntryId, Seq};
 use custody_runtime::Store;
 
 use crate::context::Context;

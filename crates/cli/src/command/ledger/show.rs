@@ -1,9 +1,8 @@
 //! `custody ledger show`: the record as a list, and all about one of its entries.
 
 use anyhow::Context as _;
-use custody_kernel::audit::{leaf_hash, verify_inclusion};
-use custody_kernel::id::{Seq, SessionId};
 use custody_kernel::record::{Answer, By, Record};
+use custody_log::{Seq, SessionId, leaf_hash, verify_inclusion};
 use custody_runtime::Store;
 use serde_json::json;
 

@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 
-use custody_kernel::id::Seq;
 use custody_kernel::record::Record;
+use custody_log::Seq;
 use custody_runtime::Store;
 use serde_json::json;
 

@@ -4,10 +4,10 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail, ensure};
-use custody_kernel::id::SessionId;
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::principal::{Authority, Credential};
+use custody_log::SessionId;
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::{NewValue, Write};
 use custody_runtime::watch::FileState;

@@ -4,12 +4,12 @@ mod change;
 mod review;
 pub(super) mod show;
 
-use custody_kernel::id::{EntryId, SessionId};
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Authority;
+use custody_log::{EntryId, SessionId};
 use custody_runtime::Store;
 use custody_runtime::store::Receipt;
 use serde_json::json;

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use custody_kernel::id::EntryId;
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::review::{Pending, Purpose};
 use custody_kernel::namespace::{Namespace, Tenant};
 use custody_kernel::record::Request;
+use custody_log::EntryId;
 use custody_runtime::Store;
 use serde_json::json;
 

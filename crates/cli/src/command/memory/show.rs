@@ -3,11 +3,11 @@
 use std::io::{IsTerminal, Write};
 
 use anyhow::Context as _;
-use custody_kernel::id::EntryId;
 use custody_kernel::key::Key;
 use custody_kernel::memory::review::Pending;
 use custody_kernel::namespace::Namespace;
 use custody_kernel::record::{Record, Request};
+use custody_log::EntryId;
 use custody_runtime::store::content_of;
 use custody_runtime::watch::FileState;
 use custody_runtime::{Session, Store};
@@ -147,7 +147,7 @@ fn list_one(
                 "mode": item.mode,
                 "version": item.current.map(|version| version.entry),
                 "bytes": bytes.as_ref().map(Vec::len),
-                "value_sha256": bytes.as_ref().map(|b| custody_kernel::digest::Digest::of(b)),
+                "value_sha256": bytes.as_ref().map(|b| custody_log::Digest::of(b)),
                 "file": file,
             }))?;
         }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use custody_kernel::id::EntryId;
 use custody_kernel::state::State;
 use custody_kernel::tool::call::Permission;
+use custody_log::EntryId;
 use custody_policy::Policy;
 use custody_runtime::Store;
 use custody_runtime::tools::{explain as explained, rehearse};

@@ -10,23 +10,23 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use custody_detect::screen::Kind;
-use custody_kernel::id::EntryId;
 use custody_kernel::label::Channel as Label;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
 use custody_kernel::route::{Outcome as Route, RoutePolicy};
+use custody_log::EntryId;
 use custody_runtime::clock::random;
 use custody_runtime::ingress::Observation;
 use custody_runtime::route::sandbox::Options;
 use custody_runtime::route::{Routed, Router, record};
 use custody_runtime::{Store, clock};
+use results::Results;
 
 use crate::command::screen::channel::Channel;
 use crate::command::screen::input::{Layout, Piece};
 use crate::command::{detector, language_model};
 use crate::context::Context;
 use crate::output::{Outcome, line, shown};
-use results::Results;
 
 /// Find out whether a text may go to an assistant, and take an attack out of it where that can be done.
 ///

@@ -5,8 +5,8 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use custody_kernel::digest::Digest;
 use custody_kernel::route::Reason;
+use custody_log::Digest;
 use serde::Deserialize;
 use serde_json::json;
 

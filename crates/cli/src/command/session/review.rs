@@ -1,10 +1,10 @@
 //! What only a human may do: let a tool call run once, or turn it down.
 
-use custody_kernel::id::EntryId;
+use custody_arguments::ArgumentOrigin;
 use custody_kernel::record::{Record, Request};
 use custody_kernel::tool::asked::{AskedCall, Standing};
 use custody_kernel::tool::call::Call;
-use custody_kernel::tool::leaves::Origin;
+use custody_log::EntryId;
 use custody_runtime::Store;
 use custody_runtime::store::content_of;
 use serde_json::{Value, json};
@@ -170,9 +170,9 @@ fn show_origins(store: &Store, call: &Call) -> anyhow::Result<()> {
     for leaf in call.leaves.iter().filter(|leaf| leaf.sink.is_some()) {
         let path = excerpt(&leaf.path, 48);
         match &leaf.origin {
-            Origin::User => line(paint(DIM, format_args!("  {path}: the user said it"))),
-            Origin::Model => line(paint(WARN, format_args!("  {path}: nobody said it"))),
-            Origin::Tool { from } => {
+            ArgumentOrigin::User => line(paint(DIM, format_args!("  {path}: the user said it"))),
+            ArgumentOrigin::Model => line(paint(WARN, format_args!("  {path}: nobody said it"))),
+            ArgumentOrigin::Tool { from } => {
                 for seq in from.iter().take(3) {
                     let source = store.record(*seq)?;
                     let said = source_text(store, &source)?;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use custody_kernel::id::EntryId;
+use custody_arguments::Arguments;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
-use custody_kernel::record::{Answer, EntryKind};
-use custody_kernel::tool::arguments::Arguments;
+use custody_kernel::record::{Answer, ObservationKind};
+use custody_log::EntryId;
 use custody_policy::Manifests;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
@@ -117,7 +117,7 @@ impl Episode for Guarded {
 
     fn retrieves(&mut self, text: &str) -> Result<String, EvalError> {
         let document = Observation {
-            kind: EntryKind::Retrieval,
+            kind: ObservationKind::Retrieval,
             ..Observation::message(Channel::Retrieval, text)
         };
         self.session.observe(document).wait()?;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::Value;
 use sha2::Sha256;

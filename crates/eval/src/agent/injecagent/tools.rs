@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 #[cfg(feature = "rten")]
 use custody_models::onnx::Defender;
 use custody_models::registry::{ModelFiles, Models};

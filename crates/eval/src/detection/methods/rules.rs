@@ -1,7 +1,7 @@
 //! D1: rules. What they find never changes; from which score on a text counts is chosen on the training rows.
 
 use custody_detect::{Rules, built_in_file};
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 
 use super::threshold::with_best_f1;
 use crate::detection::detector::{Detector, Failure, Recipe, Task, Varies};

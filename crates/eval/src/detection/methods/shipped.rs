@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use custody_detect::screen::{FLAGGED_FROM, Kind, Screener};
 use custody_detect::{TransformerFiles, built_in_file};
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 use custody_models::registry::Models;
 use custody_models::{Encoder, Tokenizer};
 

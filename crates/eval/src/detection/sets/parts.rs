@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_kernel::digest::Digest;
+use custody_log::Digest;
 
 use super::rows::Labelled;
 use crate::random::Generator;

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{PrincipalId, SessionId};
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Principal, Role};
+use custody_log::{Digest, PrincipalId, SessionId};
 use custody_runtime::StoreError;
 use custody_runtime::keys::HumanKey;
 

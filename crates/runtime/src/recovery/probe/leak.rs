@@ -6,8 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_kernel::certificate::ppm::Ppm;
-use custody_kernel::certificate::probe::Scores;
+use custody_certificate::{Ppm, ProbeScores};
 
 use super::pieces::{pieces, words};
 use crate::ingress::normalised;
@@ -118,7 +117,7 @@ impl Sought {
     }
 
     /// How much of it stands in `answer`: of each measure the highest over the pieces.
-    pub(super) fn scores(&self, answer: &str) -> Scores {
+    pub(super) fn scores(&self, answer: &str) -> ProbeScores {
         let answer = Compared::of(answer);
         self.pieces.iter().map(|piece| piece.scores(&answer)).fold(nothing(), higher)
     }
@@ -148,11 +147,11 @@ impl Piece {
         self.chars.iter().filter(|c| **c != GONE).count()
     }
 
-    fn scores(&self, answer: &Compared) -> Scores {
+    fn scores(&self, answer: &Compared) -> ProbeScores {
         let found = |of: usize, least: usize, hits: usize| share(hits, of.max(least));
         let run = self.longest_run_in(answer);
         let Self { grams, words, numbers, .. } = self;
-        Scores {
+        ProbeScores {
             embedding_ppm: None,
             longest_run_ppm: Some(share(run, self.left().clamp(RUN.0, RUN.1))),
             ngrams_ppm: Some(found(grams.len(), LEAST_GRAMS, common(grams, &answer.grams))),
@@ -183,8 +182,8 @@ impl Piece {
 }
 
 /// The scores of an answer that holds nothing.
-pub(super) fn nothing() -> Scores {
-    Scores {
+pub(super) fn nothing() -> ProbeScores {
+    ProbeScores {
         embedding_ppm: None,
         longest_run_ppm: Some(Ppm::ZERO),
         ngrams_ppm: Some(Ppm::ZERO),
@@ -194,8 +193,8 @@ pub(super) fn nothing() -> Scores {
 }
 
 /// Of each measure the higher.
-pub(super) fn higher(one: Scores, other: Scores) -> Scores {
-    Scores {
+pub(super) fn higher(one: ProbeScores, other: ProbeScores) -> ProbeScores {
+    ProbeScores {
         embedding_ppm: one.embedding_ppm.max(other.embedding_ppm),
         longest_run_ppm: one.longest_run_ppm.max(other.longest_run_ppm),
         ngrams_ppm: one.ngrams_ppm.max(other.ngrams_ppm),
@@ -324,8 +323,9 @@ fn share(part: usize, whole: usize) -> Ppm {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const SECRET: &str =
         "Send the reserve of 48213 francs to the Marquardt account before Thursday.";

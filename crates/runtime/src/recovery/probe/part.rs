@@ -1,9 +1,8 @@
 //! A part of a destroyed text, and a text of the same form that was never stored: what is sought, and how an answer is
 //! judged.
 
-use custody_kernel::certificate::ppm::Ppm;
-use custody_kernel::certificate::probe::Scores;
-use custody_kernel::id::Seq;
+use custody_certificate::{Ppm, ProbeScores};
+use custody_log::Seq;
 use custody_models::Embedder;
 use zeroize::Zeroizing;
 
@@ -113,10 +112,10 @@ impl Side {
     }
 
     /// How much of it a found text holds.
-    pub(super) fn scores_of_found(&self, found: &Recalled<'_>) -> Scores {
+    pub(super) fn scores_of_found(&self, found: &Recalled<'_>) -> ProbeScores {
         let nearness = self.meaning.as_ref().zip(found.cosine);
         let embedding_ppm = nearness.map(|(meaning, cosine)| nearer(cosine, meaning.from));
-        Scores { embedding_ppm, ..self.sought.scores(found.text) }
+        ProbeScores { embedding_ppm, ..self.sought.scores(found.text) }
     }
 
     /// How much of it an answer holds that the question does not.
@@ -125,7 +124,7 @@ impl Side {
         embedder: Option<&dyn Embedder>,
         question: &str,
         answer: &str,
-    ) -> Result<Scores, StoreError> {
+    ) -> Result<ProbeScores, StoreError> {
         let scores = self.sought.without(&Compared::of(question)).scores(answer);
         let (Some(embedder), Some(meaning)) = (embedder, &self.meaning) else { return Ok(scores) };
         let mut said = vec![question];
@@ -134,7 +133,7 @@ impl Side {
         let mut cosines = vectors.iter().map(|vector| cosine(vector, &meaning.vector));
         let from = cosines.next().unwrap_or_default().max(meaning.from);
         let nearest = cosines.fold(0.0, f64::max);
-        let near = Scores { embedding_ppm: Some(nearer(nearest, from)), ..leak::nothing() };
+        let near = ProbeScores { embedding_ppm: Some(nearer(nearest, from)), ..leak::nothing() };
         Ok(higher(scores, near))
     }
 }

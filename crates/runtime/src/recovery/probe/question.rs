@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use custody_kernel::certificate::probe::ProbeKind;
+use custody_certificate::ProbeKind;
 
 use super::leak::never_stored;
 use super::pieces::words;

@@ -7,10 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_kernel::id::{IncidentId, Seq};
 use custody_kernel::label::Label;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::state::{Mark, State};
+use custody_log::{IncidentId, Seq};
 use rusqlite::Connection;
 
 use super::pieces::{pieces, words};

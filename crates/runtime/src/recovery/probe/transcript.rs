@@ -1,9 +1,8 @@
 //! Transcripts: what a model was asked and what it said, for whoever keeps them. A certificate is bound to them by a
 //! salted commitment, which says nothing to whoever has not got them.
 
-use custody_kernel::certificate::probe::ProbeKind;
-use custody_kernel::digest::Digest;
-use custody_kernel::id::Seq;
+use custody_certificate::ProbeKind;
+use custody_log::{Digest, Seq};
 use serde::Serialize;
 
 use super::Heard;

@@ -2,12 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::EntryId;
 use custody_kernel::label;
 use custody_kernel::memory::item::Mode;
-use custody_kernel::record::{EntryKind, Named, Request, Value};
+use custody_kernel::record::{Named, ObservationKind, Request, Value};
 use custody_kernel::state::{Actor, AskError};
+use custody_log::{Digest, EntryId};
 use custody_runtime::StoreError;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
@@ -100,16 +99,16 @@ impl<R: Rules> Episode<'_, '_, R> {
         parents: &[usize],
     ) -> Result<Receipt, StoreError> {
         let (kind, channel) = match channel {
-            Channel::System => (EntryKind::Message, label::Channel::System),
-            Channel::User => (EntryKind::Message, label::Channel::User),
-            Channel::Web => (EntryKind::Message, label::Channel::Web),
-            Channel::Skill => (EntryKind::Message, label::Channel::Skill),
-            Channel::PeerAgent => (EntryKind::Message, label::Channel::PeerAgent),
-            Channel::Tool => (EntryKind::ToolOutput, label::Channel::Tool),
-            Channel::Retrieval => (EntryKind::Retrieval, label::Channel::Retrieval),
-            Channel::File => (EntryKind::FileChange, label::Channel::File),
-            Channel::Completion => (EntryKind::Completion, label::Channel::Model),
-            Channel::ToolCall => (EntryKind::ToolCall, label::Channel::Model),
+            Channel::System => (ObservationKind::Message, label::Channel::System),
+            Channel::User => (ObservationKind::Message, label::Channel::User),
+            Channel::Web => (ObservationKind::Message, label::Channel::Web),
+            Channel::Skill => (ObservationKind::Message, label::Channel::Skill),
+            Channel::PeerAgent => (ObservationKind::Message, label::Channel::PeerAgent),
+            Channel::Tool => (ObservationKind::ToolOutput, label::Channel::Tool),
+            Channel::Retrieval => (ObservationKind::Retrieval, label::Channel::Retrieval),
+            Channel::File => (ObservationKind::FileChange, label::Channel::File),
+            Channel::Completion => (ObservationKind::Completion, label::Channel::Model),
+            Channel::ToolCall => (ObservationKind::ToolCall, label::Channel::Model),
         };
         let parents = parents.iter().map(|entry| self.entries[*entry].seq).collect();
         let text = format!("heard {}", self.entries.len());

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_kernel::digest::Digest;
-use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::memory::item::{ContentRef, Mode};
 use custody_kernel::memory::review::Purpose;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::record::{Answer, By, Request};
 use custody_kernel::state::Actor;
+use custody_log::{Digest, EntryId, Seq};
 use custody_runtime::StoreError;
 use custody_runtime::clock::Clock;
 use custody_runtime::store::{Receipt, Transaction};

@@ -1,0 +1,299 @@
+//! What a session has heard: an index of its texts, by which each argument of a call is traced.
+//!
+//! Two questions, asked in two ways. *Did the user say this value?* decides, and is answered strictly: the
+//! value itself, whole, at one place. *Which untrusted text holds it?* explains, and is answered broadly:
+//! any case, any encoding, any parts. An error of the second can name a wrong entry, never allow a call.
+//!
+//! Grows with each text, linear in its length; a lookup does not scan texts.
+
+use std::borrow::Cow;
+use std::cell::LazyCell;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use custody_log::Seq;
+
+use crate::spelling::{self, Spelled};
+use crate::words::{compatible, encoded_copies, folded_words, stands_whole, tidy};
+
+/// How many places of a word are tried. A user who repeats a word more often is asked.
+const MAX_PLACES: usize = 4_096;
+/// How many entries a word is remembered of: the first ones, which every later text repeats.
+const MAX_ENTRIES: usize = 16;
+/// How far from a short value its noun is looked for, in bytes: a text without an end would else be read for
+/// each of its words.
+const NOUN_REACH: usize = 256;
+/// Words on either side of a short value among which its noun must stand.
+const NOUN_DISTANCE: usize = 3;
+/// The longest value that needs its noun, in characters.
+const SHORT: usize = 3;
+
+/// The words that may stand beside a short value. Few values are short, so they are found when they are needed.
+pub(crate) type Nouns<'a> = LazyCell<Vec<String>, &'a dyn Fn() -> Vec<String>>;
+
+/// The texts of one session.
+#[derive(Debug, Clone, Default)]
+pub struct TextIndex {
+    /// What the user said, tidied.
+    said: Vec<String>,
+    /// Where each folded word stands in it.
+    places: HashMap<String, Vec<Place>>,
+    /// Numbers and dates in it, by their one form.
+    spelled: HashMap<String, Vec<(usize, Range<usize>)>>,
+    /// Web and e-mail addresses in it, in their one form.
+    addresses: HashSet<String>,
+    /// Values that a server made, by the manifests' word, each with what it names.
+    made: HashSet<(String, String)>,
+    /// Which untrusted entries hold a folded word.
+    untrusted: HashMap<String, Vec<Seq>>,
+}
+
+/// Whether two values that differ in case alone are two.
+#[derive(Debug, Clone, Copy)]
+enum Case {
+    Counts,
+    Any,
+}
+
+/// A word in what the user said.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    text: usize,
+    at: usize,
+}
+
+impl TextIndex {
+    /// The user said `text`, in a message that is trusted and clean.
+    pub fn add_user_text(&mut self, text: &str) {
+        let text = tidy(text);
+        let index = self.said.len();
+        for (at, word) in folded_words(&text) {
+            with_list(&mut self.places, word, |places| {
+                if places.len() < MAX_PLACES {
+                    places.push(Place { text: index, at });
+                }
+            });
+        }
+        let values = spelling::numbers(&text).into_iter().chain(spelling::dates(&text));
+        // What is cut off at a bracket or sign was said as part of something longer.
+        for Spelled { form, at } in values.filter(|spelled| stands_whole(&text, &spelled.at)) {
+            self.spelled.entry(form).or_default().push((index, at));
+        }
+        for at in spelling::words(&text).into_iter().filter(|at| stands_whole(&text, at)) {
+            let word = text.get(at).unwrap_or_default();
+            self.addresses.extend(spelling::address(word).or_else(|| spelling::url(word)));
+        }
+        self.said.push(text.into_owned());
+    }
+
+    /// A value that the server itself made came back in a field that its manifest trusts, as the name of a `noun`.
+    pub fn add_trusted_value(&mut self, value: &str, noun: &str) {
+        self.made.insert((tidy(value).into_owned(), noun.to_lowercase()));
+    }
+
+    /// `entry` is not trusted, and says `text`.
+    pub fn add_untrusted_text(&mut self, entry: Seq, text: &str) {
+        self.remember(entry, text);
+        for copy in encoded_copies(text) {
+            self.remember(entry, &copy);
+        }
+    }
+
+    fn remember(&mut self, entry: Seq, text: &str) {
+        for (_, word) in folded_words(&compatible(text)) {
+            with_list(&mut self.untrusted, word, |entries| {
+                if entries.len() < MAX_ENTRIES && entries.last() != Some(&entry) {
+                    entries.push(entry);
+                }
+            });
+        }
+    }
+
+    /// Whether the user said `value`: whole, at one place; if it is short, beside one of `nouns`.
+    ///
+    /// Source: docs/design.md §5.3.
+    pub(crate) fn is_user_text(&self, value: &str, nouns: &Nouns<'_>) -> bool {
+        let value = tidy(value);
+        // `true` stands in texts as a word like any other.
+        let is_short =
+            |word: &str| word.chars().count() <= SHORT || matches!(word, "true" | "false");
+        let fits = |is_short: bool, text: usize, at: Range<usize>| {
+            !is_short || self.has_noun(text, at, nouns)
+        };
+        let found = self.places(&value, Case::Counts);
+        if found.into_iter().any(|(text, at)| fits(is_short(&value), text, at)) {
+            return true;
+        }
+        // However long it is spelled: `13.00` is `13`.
+        let (form, places) = self.respelled(&value);
+        let is_short = is_short(&value) || is_short(&form);
+        places.iter().any(|(text, at)| fits(is_short, *text, at.clone()))
+            || self.is_address_said(&value)
+    }
+
+    /// Whether the user said `value` in any case. Enough for one that decides nothing.
+    pub(crate) fn is_mentioned_by_user(&self, value: &str) -> bool {
+        let value = tidy(value);
+        value.chars().count() > SHORT && !self.places(&value, Case::Any).is_empty()
+    }
+
+    /// Whether the user said `word` in any case beside one of `nouns`.
+    pub(crate) fn is_chosen_by_user(&self, word: &str, nouns: &Nouns<'_>) -> bool {
+        let places = self.places(&tidy(word), Case::Any);
+        places.into_iter().any(|(text, at)| self.has_noun(text, at, nouns))
+    }
+
+    /// Whether a server made `value` as the name of one of `nouns`. The thirteenth event is not the thirteenth file.
+    pub(crate) fn is_trusted_value(&self, value: &str, nouns: &Nouns<'_>) -> bool {
+        if self.made.is_empty() {
+            return false;
+        }
+        let value = tidy(value).into_owned();
+        nouns.iter().any(|noun| self.made.contains(&(value.clone(), noun.clone())))
+    }
+
+    /// Where `value` stands whole in what the user said.
+    fn places(&self, value: &str, case: Case) -> Vec<(usize, Range<usize>)> {
+        // A person types few of the values of a long argument: the rarest of its words finds the places.
+        let mut rarest: Option<(usize, &Vec<Place>)> = None;
+        for (offset, word) in folded_words(value) {
+            let Some(places) = self.places.get(word.as_ref()) else { return Vec::new() };
+            if rarest.is_none_or(|(_, fewest)| places.len() < fewest.len()) {
+                rarest = Some((offset, places));
+            }
+        }
+        let Some((offset, places)) = rarest.filter(|(_, places)| places.len() < MAX_PLACES) else {
+            return Vec::new();
+        };
+        let stands = |place: &Place| {
+            let said = self.said.get(place.text)?;
+            let start = place.at.checked_sub(offset)?;
+            let at = start..start.checked_add(value.len())?;
+            let found = said.get(at.clone())?;
+            let is_same = match case {
+                Case::Counts => found == value,
+                Case::Any => found.to_lowercase() == value.to_lowercase(),
+            };
+            (is_same && stands_whole(said, &at)).then_some((place.text, at))
+        };
+        places.iter().filter_map(stands).collect()
+    }
+
+    /// The one form of the number or date `value`, and where the user spelled it in any way.
+    fn respelled(&self, value: &str) -> (String, &[(usize, Range<usize>)]) {
+        let form = spelling::number(value).or_else(|| spelling::date(value)).unwrap_or_default();
+        let places = self.spelled.get(&form).map_or(&[][..], Vec::as_slice);
+        (form, places)
+    }
+
+    fn is_address_said(&self, value: &str) -> bool {
+        // A file name looks like a host, and tells cases apart.
+        let is_url = value.contains("://") || value.starts_with("www.");
+        let form = spelling::address(value).or_else(|| spelling::url(value).filter(|_| is_url));
+        form.is_some_and(|form| self.addresses.contains(&form))
+    }
+
+    /// Whether one of `nouns` stands within a few words of `at`, in the same sentence.
+    fn has_noun(&self, text: usize, at: Range<usize>, nouns: &Nouns<'_>) -> bool {
+        let Some(said) = self.said.get(text) else { return false };
+        let ends_sentence = |c: char| matches!(c, '.' | '!' | '?' | '\n');
+        let (before, after) = around(said, &at);
+        let before = before.rsplit(ends_sentence).next().unwrap_or_default();
+        let after = after.split(ends_sentence).next().unwrap_or_default();
+        let is_noun = |word: &str| {
+            let word = word.to_lowercase();
+            nouns.iter().any(|noun| word == *noun || word.strip_suffix('s') == Some(noun))
+        };
+        // A currency sign touches its number.
+        let sign = |c: Option<char>| c.is_some_and(|c| is_noun(c.encode_utf8(&mut [0; 4])));
+        let near = |words: &[Range<usize>], within: &str| {
+            words.iter().any(|word| within.get(word.clone()).is_some_and(is_noun))
+        };
+        let words_before = spelling::words(before);
+        let words_after = spelling::words(after);
+        let last = words_before.len().saturating_sub(NOUN_DISTANCE);
+        sign(before.chars().next_back())
+            || sign(after.chars().next())
+            || near(words_before.get(last..).unwrap_or_default(), before)
+            || near(
+                words_after.get(..NOUN_DISTANCE.min(words_after.len())).unwrap_or_default(),
+                after,
+            )
+    }
+
+    /// The untrusted entries that hold `value` or a decoded copy of it; if none does, those that hold parts
+    /// of it. Ascending.
+    pub(crate) fn sources(&self, value: &str) -> Vec<Seq> {
+        let decoded = encoded_copies(value);
+        let copies: Vec<Cow<'_, str>> =
+            [value].into_iter().chain(decoded.iter().map(String::as_str)).map(compatible).collect();
+        let held: Vec<Vec<(Cow<'_, str>, &[Seq])>> =
+            copies.iter().map(|copy| self.held(copy)).collect();
+        let mut sources: Vec<Seq> = held.iter().flat_map(|words| whole(words)).collect();
+        if sources.is_empty() {
+            sources = held.iter().flat_map(|words| parts(words)).collect();
+        }
+        sources.sort_unstable();
+        sources.dedup();
+        sources
+    }
+
+    /// The words of `text`, each with the untrusted entries that hold it.
+    fn held<'a>(&self, text: &'a str) -> Vec<(Cow<'a, str>, &[Seq])> {
+        let with_entries = |(_, word): (usize, Cow<'a, str>)| {
+            let entries = self.untrusted.get(word.as_ref()).map_or(&[][..], Vec::as_slice);
+            (word, entries)
+        };
+        folded_words(text).map(with_entries).collect()
+    }
+}
+
+/// The entries that hold every one of `words`.
+fn whole<'a>(words: &'a [(Cow<'_, str>, &[Seq])]) -> impl Iterator<Item = Seq> + 'a {
+    let rarest = words.iter().min_by_key(|(_, entries)| entries.len());
+    let candidates = rarest.map_or(&[][..], |(_, entries)| *entries);
+    let everywhere = |entry: &Seq| words.iter().all(|(_, entries)| entries.contains(entry));
+    candidates.iter().copied().filter(everywhere)
+}
+
+/// The entries that hold one of `words` that is long enough to mean something.
+fn parts<'a>(words: &'a [(Cow<'_, str>, &[Seq])]) -> impl Iterator<Item = Seq> + 'a {
+    let long = words.iter().filter(|(word, _)| word.chars().count() > SHORT);
+    long.flat_map(|(_, entries)| entries.iter().copied())
+}
+
+/// Changes the list of `word`. Most words of a text were heard before: those need no key of their own.
+fn with_list<T>(
+    lists: &mut HashMap<String, Vec<T>>,
+    word: Cow<'_, str>,
+    change: impl FnOnce(&mut Vec<T>),
+) {
+    if let Some(list) = lists.get_mut(word.as_ref()) {
+        change(list);
+    } else {
+        change(lists.entry(word.into_owned()).or_default());
+    }
+}
+
+/// What stands before and after `at`, as far as a noun may stand. A word that is cut off is left out: the end of one
+/// could be another.
+fn around<'a>(said: &'a str, at: &Range<usize>) -> (&'a str, &'a str) {
+    let before = said.get(..at.start).unwrap_or_default();
+    let after = said.get(at.end..).unwrap_or_default();
+    let from = before.floor_char_boundary(before.len().saturating_sub(NOUN_REACH));
+    let to = after.floor_char_boundary(NOUN_REACH);
+    let (_, near_before) = before.split_at(from);
+    let (near_after, _) = after.split_at(to);
+    let is_blank = |c: char| c.is_whitespace();
+    let before = if from == 0 {
+        near_before
+    } else {
+        near_before.split_once(is_blank).map_or("", |cut| cut.1)
+    };
+    let after = if to == after.len() {
+        near_after
+    } else {
+        near_after.rsplit_once(is_blank).map_or("", |cut| cut.0)
+    };
+    (before, after)
+}

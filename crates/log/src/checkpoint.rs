@@ -1,0 +1,439 @@
+//! The signed head of the audit log: a C2SP checkpoint, which is a signed note of three lines.
+//!
+//! ```text
+//! example.com/custody
+//! 20852163
+//! CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=
+//!
+//! — example.com/custody Az3grlgtzPICa5OS8npVmf1Myq/5IZniMp+ZJurmRDeOoRDe4URYN7u5/Zhcyv2q…
+//! ```
+//!
+//! Source: C2SP tlog-checkpoint and signed-note, with Ed25519 signatures (type `0x01`).
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use sha2::{Digest, Sha256};
+
+use crate::Hash;
+
+/// The longest signed note that is read. The format asks for at least sixteen signatures, whose
+/// post-quantum kind may have 5 KB.
+const MAX_NOTE_BYTES: usize = 64 * 1024;
+
+/// What signed-note calls an Ed25519 key, in key ids and verifier keys.
+const ED25519: u8 = 0x01;
+
+/// What every signature line starts with: an em dash and a space.
+const SIGNATURE_LINE: &str = "\u{2014} ";
+
+/// The name of a log or of the key that signs for it: not empty, and free of spaces, `+` and
+/// control characters, so that it is one word of one line.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogName(String);
+
+impl LogName {
+    /// Takes a name, such as `example.com/custody`.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Name`] when the format does not allow it.
+    pub fn new(name: impl Into<String>) -> Result<LogName, CheckpointError> {
+        let name = name.into();
+        if is_name(&name) { Ok(LogName(name)) } else { Err(CheckpointError::Name { name }) }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for LogName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a log claims about itself: its name, how many records it has, and their root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Which log this is. Readers compare it with the log they expect.
+    pub origin: LogName,
+    /// How many records the log has.
+    pub size: u64,
+    /// The root of the Merkle tree over them.
+    pub root: Hash,
+}
+
+/// Why a checkpoint was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckpointError {
+    /// The text cannot name a log or its key.
+    #[error("`{}` is no log name; use one visible word without `+`", name.escape_debug())]
+    Name {
+        /// The text.
+        name: String,
+    },
+    /// The note is longer than any real one.
+    #[error("the checkpoint has `{bytes}` bytes, over `{MAX_NOTE_BYTES}`; fetch it again")]
+    TooLong {
+        /// The length of the note.
+        bytes: usize,
+    },
+    /// The note is not written exactly as the format says.
+    #[error("the {part} of the checkpoint is not as C2SP writes it; fetch it again")]
+    Malformed {
+        /// Which part of the note, in the format's words.
+        part: &'static str,
+    },
+    /// No signature line is by the expected key.
+    #[error("no signature by `{vkey}`; check which log key this checkpoint belongs to")]
+    Unsigned {
+        /// The expected key, as [`vkey`] writes it.
+        vkey: String,
+    },
+    /// The expected key signed more than once.
+    #[error("two signatures by `{vkey}`; fetch the checkpoint again")]
+    SignedTwice {
+        /// The expected key, as [`vkey`] writes it.
+        vkey: String,
+    },
+    /// The signature is not of this text by the expected key.
+    #[error("the signature by `{vkey}` is not of this text; do not trust the checkpoint")]
+    Signature {
+        /// The expected key, as [`vkey`] writes it.
+        vkey: String,
+    },
+}
+
+impl Checkpoint {
+    /// The checkpoint as a signed note, with one signature under this key name.
+    ///
+    /// The name is the origin as a rule; they differ when a log outlives its key's name.
+    pub fn sign(&self, signer: &SigningKey, key_name: &LogName) -> String {
+        sign_note(&self.text(), signer, key_name)
+    }
+
+    /// Reads a signed note that must have exactly one signature by this key.
+    ///
+    /// Well-formed signature lines of other keys are passed over, since witnesses may add theirs.
+    /// The text must be exactly what [`sign`](Checkpoint::sign) writes: no extension lines.
+    ///
+    /// # Errors
+    /// [`CheckpointError`] naming the first thing that is wrong. The text is parsed only after its
+    /// signature held.
+    pub fn verify(
+        note: &str,
+        key_name: &LogName,
+        key: &VerifyingKey,
+    ) -> Result<Checkpoint, CheckpointError> {
+        Checkpoint::parse(open_note(note, key_name, key)?)
+    }
+
+    fn text(&self) -> String {
+        format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(self.root))
+    }
+
+    fn parse(text: &str) -> Result<Checkpoint, CheckpointError> {
+        let malformed = |part| CheckpointError::Malformed { part };
+        let [origin, size, root, ""] = text.split('\n').collect::<Vec<_>>()[..] else {
+            return Err(malformed("text"));
+        };
+        let decoded = STANDARD.decode(root).ok().and_then(|bytes| bytes.try_into().ok());
+        let checkpoint = Checkpoint {
+            origin: LogName::new(origin)?,
+            size: size.parse().map_err(|_| malformed("size"))?,
+            root: decoded.ok_or_else(|| malformed("root"))?,
+        };
+        // One text per checkpoint: this refuses `+7` and `007`, which parse as numbers.
+        if checkpoint.text() == text { Ok(checkpoint) } else { Err(malformed("text")) }
+    }
+}
+
+/// The public key as a verifier key, `name+hex(id)+base64(0x01 ‖ key)`, to configure verifiers with.
+///
+/// Source: the encoding of Go's `golang.org/x/mod/sumdb/note`, which C2SP tools read.
+pub fn vkey(key_name: &LogName, key: &VerifyingKey) -> String {
+    let id = hex::encode(key_id(key_name, key));
+    let typed_key = [&[ED25519], key.as_bytes().as_slice()].concat();
+    format!("{key_name}+{id}+{}", STANDARD.encode(&typed_key))
+}
+
+/// Signs a text that ends in a newline.
+fn sign_note(text: &str, signer: &SigningKey, key_name: &LogName) -> String {
+    let id = key_id(key_name, &signer.verifying_key());
+    let signature = signer.sign(text.as_bytes()).to_bytes();
+    let blob = STANDARD.encode([id.as_slice(), &signature].concat());
+    format!("{text}\n{SIGNATURE_LINE}{key_name} {blob}\n")
+}
+
+/// The text of a note that this key signed, still unread: it may hold any characters.
+fn open_note<'note>(
+    note: &'note str,
+    key_name: &LogName,
+    key: &VerifyingKey,
+) -> Result<&'note str, CheckpointError> {
+    if note.len() > MAX_NOTE_BYTES {
+        return Err(CheckpointError::TooLong { bytes: note.len() });
+    }
+    let malformed = || CheckpointError::Malformed { part: "signature block" };
+    let blank_line = note.rfind("\n\n").ok_or_else(malformed)?;
+    let (text, signatures) = (&note[..=blank_line], &note[blank_line + 2..]);
+    let signatures = signatures.strip_suffix('\n').ok_or_else(malformed)?;
+
+    let id = key_id(key_name, key);
+    let mut ours = None;
+    for line in signatures.split('\n') {
+        let (name, line_id, signature) = parse_signature(line).ok_or_else(malformed)?;
+        // A line is ours when both agree; either alone may collide.
+        if name == key_name.as_str() && line_id == id && ours.replace(signature).is_some() {
+            return Err(CheckpointError::SignedTwice { vkey: vkey(key_name, key) });
+        }
+    }
+    let Some(signature) = ours else {
+        return Err(CheckpointError::Unsigned { vkey: vkey(key_name, key) });
+    };
+    Signature::from_slice(&signature)
+        .and_then(|signature| key.verify_strict(text.as_bytes(), &signature))
+        .map_err(|_| CheckpointError::Signature { vkey: vkey(key_name, key) })?;
+    Ok(text)
+}
+
+/// The key name, key id and signature on one line: `— name base64(id ‖ signature)`.
+fn parse_signature(line: &str) -> Option<(&str, [u8; 4], Vec<u8>)> {
+    let (name, blob) = line.strip_prefix(SIGNATURE_LINE)?.split_once(' ')?;
+    let blob = STANDARD.decode(blob).ok()?;
+    let (id, signature) = blob.split_first_chunk()?;
+    (is_name(name) && !signature.is_empty()).then(|| (name, *id, signature.to_vec()))
+}
+
+/// The first four bytes of `SHA-256(name ‖ 0x0A ‖ 0x01 ‖ key)`. It finds a key and proves nothing.
+fn key_id(key_name: &LogName, key: &VerifyingKey) -> [u8; 4] {
+    let hash = Sha256::new()
+        .chain_update(key_name.as_str())
+        .chain_update([b'\n', ED25519])
+        .chain_update(key.as_bytes());
+    let [a, b, c, d, ..]: Hash = hash.finalize().into();
+    [a, b, c, d]
+}
+
+fn is_name(name: &str) -> bool {
+    let forbidden = |c: char| c.is_whitespace() || c.is_control() || c == '+';
+    !name.is_empty() && !name.contains(forbidden)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The checkpoint below, signed by the key below in another implementation of Ed25519.
+    const GOLDEN: &str = "\
+example.com/custody
+20852163
+xcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcU=
+
+— example.com/custody NSudOcZyEFOXS/kZA7UB4lO4KR1jGCTOgFEmB/fNAszVkgjSiln86ia81b//N4B3ExEgWmti9LyMxXAVEMb6o2G+lgM=
+";
+
+    const ROOT: &str = "xcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcU=";
+
+    fn checkpoint() -> Checkpoint {
+        Checkpoint { origin: name("example.com/custody"), size: 20_852_163, root: [0xC5; 32] }
+    }
+
+    fn name(text: &str) -> LogName {
+        LogName::new(text).unwrap()
+    }
+
+    fn log_key() -> SigningKey {
+        SigningKey::from_bytes(&[7; 32])
+    }
+
+    fn verdict(note: &str) -> String {
+        let key = log_key().verifying_key();
+        match Checkpoint::verify(note, &name("example.com/custody"), &key) {
+            Ok(checkpoint) => format!("accepted: {} at {}", checkpoint.origin, checkpoint.size),
+            Err(refusal) => format!("refused: {refusal}"),
+        }
+    }
+
+    /// The verdict on a text that the log key did sign.
+    fn verdict_on_signed(text: &str) -> String {
+        verdict(&sign_note(text, &log_key(), &name("example.com/custody")))
+    }
+
+    /// A well-formed signature line over the golden text.
+    fn signature_line(key_name: &str, key: &SigningKey) -> String {
+        let note = checkpoint().sign(key, &name(key_name));
+        note.rsplit_once("\n\n").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn a_checkpoint_is_written_as_the_golden_note_and_read_back() {
+        assert_eq!(checkpoint().sign(&log_key(), &name("example.com/custody")), GOLDEN);
+        let key = log_key().verifying_key();
+        let read = Checkpoint::verify(GOLDEN, &name("example.com/custody"), &key);
+        assert_eq!(read, Ok(checkpoint()));
+    }
+
+    #[test]
+    fn every_size_reads_back_as_written() {
+        for size in [0, 1, 9, 10, u64::MAX] {
+            let checkpoint = Checkpoint { size, ..checkpoint() };
+            let note = checkpoint.sign(&log_key(), &name("log-key-2"));
+            let key = log_key().verifying_key();
+            assert_eq!(Checkpoint::verify(&note, &name("log-key-2"), &key), Ok(checkpoint));
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_refused() {
+        for bit in 0..GOLDEN.len() * 8 {
+            let mut note = GOLDEN.as_bytes().to_vec();
+            note[bit / 8] ^= 1 << (bit % 8);
+            // What is no longer UTF-8 cannot even be asked about.
+            if let Ok(note) = str::from_utf8(&note) {
+                assert!(verdict(note).starts_with("refused"), "bit {bit}: {note:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_truncation_and_every_extra_character_is_refused() {
+        for (end, _) in GOLDEN.char_indices() {
+            assert!(verdict(&GOLDEN[..end]).starts_with("refused"), "first {end} bytes");
+            for extra in ["\n", " ", "0", "=", "\r", "\0"] {
+                let note = format!("{}{extra}{}", &GOLDEN[..end], &GOLDEN[end..]);
+                assert!(verdict(&note).starts_with("refused"), "{extra:?} at byte {end}");
+            }
+        }
+        assert!(verdict(&format!("{GOLDEN}\n")).starts_with("refused"));
+    }
+
+    #[test]
+    fn only_the_one_way_to_write_a_text_is_accepted_even_when_signed() {
+        let malformed = |part: &str| {
+            format!(
+                "refused: the {part} of the checkpoint is not as C2SP writes it; fetch it again"
+            )
+        };
+        let cases = [
+            (format!("log\n7\n{ROOT}\n"), "accepted: log at 7".to_owned()),
+            (format!("log\n07\n{ROOT}\n"), malformed("text")),
+            (format!("log\n+7\n{ROOT}\n"), malformed("text")),
+            (format!("log\n-7\n{ROOT}\n"), malformed("size")),
+            (format!("log\n\n{ROOT}\n"), malformed("size")),
+            (format!("log\n18446744073709551616\n{ROOT}\n"), malformed("size")),
+            (format!("log\n7\n{}\n", ROOT.trim_end_matches('=')), malformed("root")),
+            (format!("log\n7\n{}\n", ROOT.replace("cU=", "cV=")), malformed("root")),
+            ("log\n7\nxcXF\n".to_owned(), malformed("root")),
+            (format!("log\n7\n{ROOT}\nextension\n"), malformed("text")),
+            (format!("log\n7\n{ROOT}\n\n"), malformed("text")),
+            ("log\n7\n".to_owned(), malformed("text")),
+            (
+                format!("two words\n7\n{ROOT}\n"),
+                "refused: `two words` is no log name; use one visible word without `+`".to_owned(),
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(verdict_on_signed(&text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn other_keys_may_sign_too_but_ours_signs_once() {
+        let other_key = SigningKey::from_bytes(&[8; 32]);
+        let witness = signature_line("witness.example/w1", &other_key);
+        let same_name = signature_line("example.com/custody", &other_key);
+        let same_key = signature_line("example.com/other", &log_key());
+        let ours = signature_line("example.com/custody", &log_key());
+        let text = checkpoint().text();
+        let vkey = vkey(&name("example.com/custody"), &log_key().verifying_key());
+        let accepted = "accepted: example.com/custody at 20852163".to_owned();
+        let unsigned = format!(
+            "refused: no signature by `{vkey}`; check which log key this checkpoint belongs to"
+        );
+        let malformed = "refused: the signature block of the checkpoint is not as C2SP writes it; \
+                         fetch it again"
+            .to_owned();
+        let cases = [
+            (format!("{text}\n{ours}{witness}{same_name}"), accepted.clone()),
+            (format!("{text}\n{witness}{same_key}{ours}"), accepted.clone()),
+            (format!("{text}\n{}{ours}", witness.repeat(16)), accepted),
+            (format!("{text}\n{witness}{same_name}{same_key}"), unsigned),
+            (
+                format!("{text}\n{ours}{ours}"),
+                format!("refused: two signatures by `{vkey}`; fetch the checkpoint again"),
+            ),
+            (
+                format!("other{text}\n{ours}"),
+                format!(
+                    "refused: the signature by `{vkey}` is not of this text; do not trust the \
+                     checkpoint"
+                ),
+            ),
+            (format!("{text}\n{ours}not a signature\n"), malformed.clone()),
+            (format!("{text}\n{ours}— witness AAAAAA==\n"), malformed.clone()),
+            (format!("{text}\n{ours}— a+b AAAAAAA=\n"), malformed.clone()),
+            (format!("{text}\n"), malformed),
+        ];
+        for (note, expected) in cases {
+            assert_eq!(verdict(&note), expected, "{note}");
+        }
+    }
+
+    #[test]
+    fn a_note_over_64_kib_is_refused_unread() {
+        let witness = signature_line("witness.example/w1", &SigningKey::from_bytes(&[8; 32]));
+        let note = format!("{GOLDEN}{}", witness.repeat(MAX_NOTE_BYTES / witness.len()));
+        let expected = "over `65536`; fetch it again";
+        assert!(verdict(&note).ends_with(expected), "{} bytes", note.len());
+    }
+
+    #[test]
+    fn a_name_is_one_word_without_plus_or_control_characters() {
+        for good in ["example.com/custody", "log", "журнал"] {
+            assert_eq!(name(good).as_str(), good);
+        }
+        for bad in ["", " ", "a b", "a+b", "a\nb", "a\tb", "a\0", "a\u{a0}b", "a\u{2003}b", "a\x7f"]
+        {
+            let refusal = CheckpointError::Name { name: bad.to_owned() };
+            assert_eq!(LogName::new(bad), Err(refusal), "{bad:?}");
+        }
+    }
+
+    /// The published example of Go's signed notes, the format's first implementation.
+    #[test]
+    fn the_go_reference_note_opens_under_its_published_key() {
+        let text = "If you think cryptography is the answer to your problem,\n\
+                    then you don't know what your problem is.\n";
+        let note = format!(
+            "{text}\n— PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZ\
+             SNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n"
+        );
+        let published = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
+        let typed_key = STANDARD.decode(published.rsplit_once('+').unwrap().1).unwrap();
+        let key = VerifyingKey::from_bytes(typed_key[1..].try_into().unwrap()).unwrap();
+        assert_eq!(vkey(&name("PeterNeumann"), &key), published);
+        assert_eq!(open_note(&note, &name("PeterNeumann"), &key), Ok(text));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_in_place_of_any_part_is_refused_without_a_panic(
+            from: prop::sample::Index,
+            to: prop::sample::Index,
+            inserted in "[\n— +=0-9A-Za-z/\\PC]{0,80}",
+        ) {
+            let ends: Vec<usize> = GOLDEN.char_indices().map(|(end, _)| end).collect();
+            let (from, to) = (*from.get(&ends), *to.get(&ends));
+            let (head, tail) = (&GOLDEN[..from.min(to)], &GOLDEN[from.max(to)..]);
+            let note = format!("{head}{inserted}{tail}");
+            prop_assert!(note == GOLDEN || verdict(&note).starts_with("refused"));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What is done to an entry: the tier of its score, and never less than its floor.
+//!
+//! Floors make the outcome depend on evidence and provenance first (R1, R2): a score can ask for more, not
+//! for less.
+
+use custody_log::Seq;
+use serde::{Deserialize, Serialize};
+
+use crate::incident::IncidentClosure;
+use crate::risk::RecoveryAction;
+use crate::spare::SparedEntries;
+
+/// Why an entry gets the action it gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionReason {
+    /// Its content is gone already; what derives from it is dealt with all the same.
+    AlreadyPurged,
+    /// It brought weights into a model, and direct evidence points to those or to what they were trained on.
+    BadWeights,
+    /// Direct evidence points to it.
+    DirectEvidence,
+    /// It derives from an entry with direct evidence.
+    Derived,
+    /// It was made from the closure after that was contained.
+    Held,
+    /// It says nothing that trusted clean texts do not say.
+    Spared,
+    /// Only a similarity points to it, or to what it derives from.
+    OnlySimilar,
+    /// Its score is in a higher tier than its floor.
+    Score,
+}
+
+/// What is done to `entry`, a member of the incident's closure, with a score in `tier`.
+///
+/// Source: docs/design.md §6.5.
+pub fn grade(
+    incident: &IncidentClosure<'_>,
+    spared: &SparedEntries,
+    entry: Seq,
+    tier: RecoveryAction,
+) -> (RecoveryAction, ActionReason) {
+    let graph = incident.closure().graph();
+    let is_direct = incident.has_direct_evidence(entry);
+    let is_bad = is_direct || is_trained_on_bad(incident, spared, entry);
+    let (floor, reason) = if is_bad && graph.is_adapter_event(entry) {
+        (RecoveryAction::Evict, ActionReason::BadWeights)
+    } else if graph.is_purged(entry) {
+        return (RecoveryAction::None, ActionReason::AlreadyPurged);
+    } else if is_direct {
+        (RecoveryAction::Purge, ActionReason::DirectEvidence)
+    } else if spared.contains(entry) {
+        // The one that is a ceiling too: a text that others vouch for is marked and kept.
+        return (RecoveryAction::Flag, ActionReason::Spared);
+    } else if incident.is_confirmed(entry) {
+        (RecoveryAction::Quarantine, ActionReason::Derived)
+    } else {
+        (RecoveryAction::Flag, ActionReason::OnlySimilar)
+    };
+    if tier > floor { (tier, ActionReason::Score) } else { (floor, reason) }
+}
+
+/// Whether what an adapter was trained on is confirmed to be bad. Quarantine would leave it loaded.
+fn is_trained_on_bad(incident: &IncidentClosure<'_>, spared: &SparedEntries, entry: Seq) -> bool {
+    let graph = incident.closure().graph();
+    graph.parents(entry).any(|parent| incident.is_confirmed(parent) && !spared.contains(parent))
+}

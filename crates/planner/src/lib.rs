@@ -1,0 +1,58 @@
+//! What a contaminated entry reached, and what to do about it.
+//!
+//! The provenance [`Graph`] of a record holds what was made from what. From the entries that evidence points at, the
+//! [`Closure`] is everything they reached; of its members, those that only repeat trusted text are [spared](Sparing);
+//! the others get a [risk](RiskConfig) score, a floor by their evidence, and an action. [`plan_recovery`] puts it all
+//! into a [`Plan`] that a person reads before anything happens. Nothing here changes a store.
+//!
+//! ```
+//! use custody_log::Seq;
+//! use custody_planner::{Closure, Graph, GraphNode, WalkMode};
+//!
+//! // #0 a web page, #1 a completion that read it, #2 a message of the user, #3 a memory write after both.
+//! let node = |parents: &'static [Seq]| GraphNode { parents, ..GraphNode::default() };
+//! let graph = Graph::new([node(&[]), node(&[Seq(0)]), node(&[]), node(&[Seq(1), Seq(2)])])?;
+//!
+//! let reached = Closure::new(&graph, WalkMode::Causal, &[Seq(0)])?;
+//! let members: Vec<Seq> = reached.members().map(|member| member.entry).collect();
+//! assert_eq!(members, [Seq(0), Seq(1), Seq(3)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! In reading order: `graph` and `closure`; `incident` (the evidence with what it reached), `spare`, `share` (how
+//! much an entry reached), `risk`, `grade` (what is done to an entry), `facts` and `plan`. `rvu` scores as the
+//! paper's own program does. `rows` and `bits` hold edges and sets in flat arrays.
+//!
+//! Source: RVU §3.3 and §3.4; docs/design.md §6.
+
+mod bits;
+mod closure;
+mod facts;
+mod grade;
+mod graph;
+mod incident;
+mod plan;
+mod risk;
+mod rows;
+mod rvu;
+mod sentences;
+mod share;
+mod spare;
+
+pub use closure::{Closure, ClosureError, ClosureMember, RVU_DEPTH, Reached, Truncated, WalkMode};
+pub use facts::{ItemChange, ItemHistory, OutsideEffect, PlanBasis, PlanFacts, WaitingProposal};
+pub use grade::{ActionReason, grade};
+pub use graph::{AdapterEvent, Graph, GraphBuilder, GraphError, GraphNode};
+pub use incident::IncidentClosure;
+pub use plan::{
+    AdapterAction, PLAN_FORMAT, Plan, PlanCounts, PlanError, PlannedEntry, PlannedWeights,
+    Rollback, RollbackTarget, SparedEntry, plan_recovery,
+};
+pub use risk::{
+    AdapterInfluence, RecoveryAction, RiskConfig, RiskConfigError, RiskSettings, RiskTerms,
+};
+pub use rvu::{MAX_SCORED, TooManyEntries, rvu_v2_scores};
+pub use share::{
+    Counting, EXACT_UP_TO, RELATIVE_ERROR, ReachCounts, SKETCHED, TooManyMembers, count_reached,
+};
+pub use spare::{EntryEffect, MIN_ALONE, NotSpared, SparedEntries, SparedReason, Sparing};
