@@ -41,7 +41,7 @@ impl Arguments {
     /// # Errors
     /// [`ArgumentsError`] when they are too long, no object, or not I-JSON.
     ///
-    /// Source: RFC 7493 section 2, RFC 8785; DESIGN section 3, Tool calls.
+    /// Source: RFC 7493 section 2, RFC 8785; docs/design.md §5.1.
     pub fn parse(json: &str) -> Result<Self, ArgumentsError> {
         if json.len() > MAX_ARGUMENT_BYTES {
             return Err(ArgumentsError::TooLong(json.len()));

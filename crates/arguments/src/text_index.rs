@@ -111,7 +111,7 @@ impl TextIndex {
 
     /// Whether the user said `value`: whole, at one place; if it is short, beside one of `nouns`.
     ///
-    /// Source: DESIGN section 3, leaf provenance.
+    /// Source: docs/design.md §5.3.
     pub(crate) fn is_user_text(&self, value: &str, nouns: &Nouns<'_>) -> bool {
         let value = tidy(value);
         // `true` stands in texts as a word like any other.

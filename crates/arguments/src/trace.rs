@@ -46,7 +46,7 @@ pub struct RecordedArgument {
 ///
 /// Linear in the arguments; independent of how much text there is.
 ///
-/// Source: DESIGN section 3, Tool calls.
+/// Source: docs/design.md §5.3.
 pub fn trace(
     tool: &ToolManifest,
     arguments: &Arguments,

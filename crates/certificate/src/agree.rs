@@ -119,7 +119,7 @@ pub enum Disagreement {
 
 /// Checks that the parts agree; the outcome is compared where it was read.
 ///
-/// Source: closes R23, R24, R25 and R37 of PRIOR-ART.
+/// Source: docs/threats.md R23, R24, R25 and R37.
 pub(crate) fn check(recovery: &Recovery) -> Result<(), Disagreement> {
     numbers(recovery)?;
     closure(recovery)?;

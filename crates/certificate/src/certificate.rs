@@ -45,7 +45,7 @@ pub struct Unverified {
 /// # Errors
 /// [`CertificateError`] naming the first thing that does not hold.
 ///
-/// Source: RVU §3.8; DESIGN section 3, Certificate.
+/// Source: RVU §3.8; docs/design.md §8.
 pub fn certify(recovery: &Recovery, owner: &SigningKey) -> Result<Vec<u8>, CertificateError> {
     agree::check(recovery)?;
     proof::verify(recovery, &owner.verifying_key())?;
@@ -61,7 +61,7 @@ impl Certificate {
     /// # Errors
     /// [`CertificateError`] naming the first thing that is wrong.
     ///
-    /// Source: DSSE protocol v1; RVU Theorem 4; DESIGN section 3, Certificate.
+    /// Source: DSSE protocol v1; RVU Theorem 4; docs/design.md §8.
     pub fn verify(
         file: &[u8],
         owner: &VerifyingKey,

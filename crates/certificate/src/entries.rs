@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// What an entry is.
 ///
-/// Source: DESIGN section 1, entry.
+/// Source: docs/design.md §2.1, entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberKind {
@@ -213,7 +213,7 @@ impl RuntimeRecovery {
 
 /// A member that says nothing which trusted entries had not said before.
 ///
-/// Source: DESIGN section 3, Closure.
+/// Source: docs/design.md §6.4.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SparedMember {

@@ -28,7 +28,7 @@
 //! derived from them, what must `agree`, the `proof` that the log holds it, the `statement`, the `envelope`, and
 //! [`Certificate::verify`].
 //!
-//! Source: RVU §3.8 and Theorem 4; in-toto Attestation Framework v1; DSSE v1; RFC 8785; DESIGN section 3, Certificate.
+//! Source: RVU §3.8 and Theorem 4; in-toto Attestation Framework v1; DSSE v1; RFC 8785; docs/design.md §8.
 
 mod adapters;
 mod agree;

@@ -7,7 +7,7 @@
 //! hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 //! ```
 //!
-//! Source: RVU §3.8, "signature"; PRIOR-ART 1.2, Certificate v2.
+//! Source: RVU §3.8, "signature"; docs/papers.md §3.5.
 
 use std::ops::Range;
 

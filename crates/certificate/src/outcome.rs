@@ -63,7 +63,7 @@ impl CertificateOutcome {
     /// Derives the outcome. Effects that cannot be undone and entries left in quarantine stand in the residual list;
     /// they are results of a finished plan and no reasons.
     ///
-    /// Source: PRIOR-ART 4, decision 8.
+    /// Source: docs/design.md §8.
     pub fn of(recovery: &Recovery) -> Self {
         let probes = &recovery.membership_probe;
         let manifest = &recovery.runtime_recovery.manifest_entries;

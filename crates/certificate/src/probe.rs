@@ -2,7 +2,7 @@
 //!
 //! Fields are declared in the order of RFC 8785.
 //!
-//! Source: RVU §3.7, Theorem 5; PRIOR-ART 4, decision 9.
+//! Source: RVU §3.7, Theorem 5; docs/design.md §6.8.
 
 use custody_log::{Digest, Seq};
 use serde::{Deserialize, Serialize};
@@ -179,7 +179,7 @@ impl MembershipProbe {
 /// The paper's verdict by the share of probes that got something back; one that cannot tell keeps the rest from
 /// passing.
 ///
-/// Source: PRIOR-ART 1.2, Probes.
+/// Source: docs/papers.md §3.4.
 fn verdict_of(probes: &[Probe]) -> ProbeVerdict {
     let count = |verdict| probes.iter().filter(|probe| probe.verdict == verdict).count();
     match (count(ProbeVerdict::Fail), count(ProbeVerdict::Pass)) {

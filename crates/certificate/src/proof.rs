@@ -1,6 +1,6 @@
 //! Checking what a certificate says of the log: both checkpoints, and every proof between them.
 //!
-//! Source: DESIGN section 3, Certificate and Audit; RFC 9162 §2.1.3 and §2.1.4.
+//! Source: docs/design.md §8 and §9.3; RFC 9162 §2.1.3 and §2.1.4.
 
 use custody_log::{
     Checkpoint, Digest, Hash, Seq, StoreId, key_name, origin, verify_consistency, verify_inclusion,

@@ -2,7 +2,7 @@
 //!
 //! Fields are declared in the order of RFC 8785.
 //!
-//! Source: RVU §3.4, Theorem 3; DESIGN section 3, Risk.
+//! Source: RVU §3.4, Theorem 3; docs/design.md §6.5.
 
 use custody_log::Seq;
 use serde::{Deserialize, Serialize};

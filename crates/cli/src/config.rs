@@ -1,4 +1,4 @@
-//! `custody.toml`: the one configuration file. Unknown keys are errors (PRIOR-ART R31).
+//! `custody.toml`: the one configuration file. Unknown keys are errors (R31).
 //!
 //! It is looked for in the user's configuration folder or where `--config` says, never in the working
 //! folder: an agent's workspace is not a place to take orders from.

@@ -90,14 +90,9 @@ impl Context {
         Models::open(&self.models)
     }
 
-    /// The folder of the benchmark data: the one named, else configured, else beside a checkout of the
-    /// project, else the user's own.
+    /// The folder of the benchmark data: the one named, else configured, else the user's own.
     pub(crate) fn data_folder(&self, named: Option<PathBuf>) -> PathBuf {
-        let beside = || Some(PathBuf::from("../shared/data")).filter(|folder| folder.is_dir());
-        named
-            .or_else(|| self.config.data.dir.clone())
-            .or_else(beside)
-            .unwrap_or_else(|| self.own_data.join("data"))
+        named.or_else(|| self.config.data.dir.clone()).unwrap_or_else(|| self.own_data.join("data"))
     }
 
     /// The folder of the keys.

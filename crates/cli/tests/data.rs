@@ -83,9 +83,8 @@ fn an_original_that_is_the_data_file_itself_makes_it() {
 
 /// The folder of the benchmark data; without it the calling test is skipped.
 fn data() -> Option<PathBuf> {
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = std::env::var_os("CUSTODY_DATA").map_or_else(beside, PathBuf::from);
-    if folder.join("splits").is_dir() {
+    let folder = std::env::var_os("CUSTODY_DATA").map(PathBuf::from);
+    if let Some(folder) = folder.filter(|folder| folder.join("splits").is_dir()) {
         return Some(folder.canonicalize().unwrap());
     }
     common::skipped("the benchmark data is not here; name its folder in `CUSTODY_DATA`");

@@ -212,14 +212,13 @@ fn a_missing_file_a_folder_and_unknown_settings_are_one_line_and_exit_code_2() {
 
 #[test]
 fn injecagent_cases_are_a_trace_format() {
-    let data = std::env::var_os("CUSTODY_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let cases = data.join("injecagent/cases_base.jsonl");
-    if !cases.exists() {
-        return skipped("injecagent_cases_are_a_trace_format", "the benchmark data is not here");
-    }
+    let cases = std::env::var_os("CUSTODY_DATA")
+        .map(|data| Path::new(&data).join("injecagent/cases_base.jsonl"))
+        .filter(|cases| cases.exists());
+    let Some(cases) = cases else {
+        let why = "the benchmark data is not here; name its folder in `CUSTODY_DATA`";
+        return skipped("injecagent_cases_are_a_trace_format", why);
+    };
     let home = Home::new();
     let output = home.replay(&cases, &["--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -4,7 +4,7 @@
 //! *Full* adds a transformer that reads what the n-grams could not decide. Both give advice; what a text
 //! may do is decided by where it came from.
 //!
-//! Source: DESIGN section 6; MON §5.2 (D1, D2, D5), §7.4 (ensemble).
+//! Source: docs/design.md §11.2; MON §5.2 (D1, D2, D5), §7.4 (ensemble).
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};

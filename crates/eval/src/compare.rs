@@ -15,7 +15,7 @@ pub enum Tolerances {
     /// Those of the published harness: utility ±0.05 and security ±0.03 absolute; time, tokens, steps
     /// and certificates ±50 %; everything else ±0.05 or ±50 %.
     ///
-    /// Source: PRIOR-ART 1.2, harnesses.
+    /// Source: docs/papers.md §3.6.
     Compatible,
 }
 

@@ -7,16 +7,16 @@ use std::path::PathBuf;
 
 use custody_gateway::trace::{CallRef, Conversation, Limits, Role, read_trace};
 
-/// The folder of shared data. Without it, notes that `test` was skipped.
-fn shared_data(test: &str) -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    let folder = env::var_os("CUSTODY_DATA").map_or_else(|| PathBuf::from(beside), PathBuf::from);
-    if folder.is_dir() {
+/// The folder of the benchmark data. Without it, notes that `test` was skipped.
+fn benchmark_data(test: &str) -> Option<PathBuf> {
+    let folder = env::var_os("CUSTODY_DATA").map(PathBuf::from);
+    if let Some(folder) = folder.filter(|folder| folder.is_dir()) {
         return Some(folder);
     }
     if let Some(list) = env::var_os("CUSTODY_SKIPPED_TESTS") {
         let mut list = OpenOptions::new().create(true).append(true).open(list).ok()?;
-        writeln!(list, "{test}: no shared data; set CUSTODY_DATA to its folder").ok()?;
+        writeln!(list, "SKIPPED: {test}: no benchmark data; name its folder in `CUSTODY_DATA`")
+            .ok()?;
     }
     None
 }
@@ -24,7 +24,7 @@ fn shared_data(test: &str) -> Option<PathBuf> {
 #[test]
 fn every_published_case_is_a_conversation_of_three_messages() {
     let test = "every_published_case_is_a_conversation_of_three_messages";
-    let Some(data) = shared_data(test) else { return };
+    let Some(data) = benchmark_data(test) else { return };
     for name in ["cases_base.jsonl", "cases_enhanced.jsonl"] {
         let file = BufReader::new(File::open(data.join("injecagent").join(name)).unwrap());
         let steps: Vec<_> = read_trace(file, &Limits::default()).collect::<Result<_, _>>().unwrap();

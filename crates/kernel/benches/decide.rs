@@ -1,7 +1,7 @@
 //! One decision alone: nothing is written, nothing is read from disk.
 //!
 //! `cargo bench -p custody-kernel`. For scale: the original's bare check, four dictionary look-ups in
-//! Python, takes 0.5 to 1.4 µs (PRIOR-ART 6.1).
+//! Python, takes 0.5 to 1.4 µs (docs/papers.md §2.5).
 
 use std::hint::black_box;
 

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 /// What one model host carries at a moment.
 ///
-/// Closes PRIOR-ART R10 (a set, not one column), R11 (keyed by weights, not by load), R12 (a fused base stays) and
+/// Closes R10 (a set, not one column), R11 (keyed by weights, not by load), R12 (a fused base stays) and
 /// R13 (a load after an unload counts).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Carried {

@@ -1,6 +1,6 @@
 //! Evidence: why an entry is held for contaminated.
 //!
-//! Written down before anything is scored, so that what was found is also what is scored (PRIOR-ART R1).
+//! Written down before anything is scored, so that what was found is also what is scored (R1).
 
 use custody_log::Seq;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ impl Evidence {
     /// 1 for everything but vectors: an operator who writes down a pattern or an origin states what is bad, and the
     /// entry either is of that kind or is not. A similarity is a model's guess and counts as much as it is strong.
     ///
-    /// Source: PRIOR-ART 1.3.
+    /// Source: docs/design.md §6.2.
     pub const fn strength(self) -> Score {
         match self {
             Self::Id | Self::Hash | Self::Text | Self::Pattern | Self::Origin => Score::ONE,

@@ -15,7 +15,7 @@ pub const MAX_KEY_BYTES: usize = 512;
 /// The name of a memory item: 1 to 512 bytes of NFC text, `/` separating segments, no empty,
 /// `.` or `..` segment, no control or invisible character.
 ///
-/// Source: DESIGN section 1.
+/// Source: docs/design.md §2.2.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Key(Arc<Named>);

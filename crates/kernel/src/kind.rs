@@ -5,7 +5,7 @@ use crate::record::{ObservationKind, Request};
 
 /// What an entry is.
 ///
-/// Source: DESIGN section 1, entry.
+/// Source: docs/design.md §2.1, entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntryKind {
     /// Something said to the model.

@@ -1,4 +1,4 @@
-//! Labels: what is known of an entry (DESIGN section 1, MON §3.2 and §3.4).
+//! Labels: what is known of an entry (docs/design.md §2.3, MON §3.2 and §3.4).
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Principals: who asks, and how they proved it (DESIGN section 5, "Who is asking").
+//! Principals: who asks, and how they proved it (docs/design.md §10).
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl Role {
     /// π of a session that runs for this role: owner, reviewer and user are trusted, an agent or
     /// service alone is not.
     ///
-    /// Source: DESIGN section 3, labels and context.
+    /// Source: docs/design.md §3.3.
     pub const fn trust(self) -> Trust {
         match self {
             Self::Owner | Self::Reviewer | Self::User => Trust::Trusted,

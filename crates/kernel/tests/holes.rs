@@ -1,4 +1,4 @@
-//! The holes of the published code (PRIOR-ART section 3.4) that the kernel closes, one test each.
+//! The holes of the published code (docs/threats.md §4.3) that the kernel closes, one test each.
 //!
 //! M14, M15 and M18–M20 concern experiments, detectors and persistence and are shown elsewhere.
 

@@ -159,12 +159,12 @@ fn a_file_adopted_from_an_untrusted_content_keeps_its_origin_in_the_graph() {
     let (mut store, _, session) = Store::with_ada();
     let page = store.hears_text(session, Channel::Web, "a style guide");
     let (tenant, path) = (Tenant::main(), String::new());
-    let key = "STYLE.md".parse().unwrap();
+    let key = "TONE.md".parse().unwrap();
     store.by_owner(Request::AdoptFile { tenant, key, path, value: Value::Of(page) });
     let adopted = store.log.last().unwrap();
     assert!(adopted.label.is_tainted());
     assert_eq!(adopted.parents, [page.arrival]);
-    assert_eq!(store.shared("STYLE.md").unwrap().taint, Taint::Clean, "the owner's word");
+    assert_eq!(store.shared("TONE.md").unwrap().taint, Taint::Clean, "the owner's word");
 }
 
 #[test]

@@ -17,7 +17,7 @@ impl Digest {
 
     /// `SHA-256(salt ‖ bytes)`: what the record keeps of a content. The salt and the bytes
     /// stand in one place only, so purging that place leaves a commitment nobody can guess
-    /// the text from (DESIGN section 4).
+    /// the text from (docs/design.md §9.2).
     pub fn commit(salt: &[u8; 16], bytes: &[u8]) -> Self {
         Self(Sha256::new().chain_update(salt).chain_update(bytes).finalize().into())
     }

@@ -2,7 +2,7 @@
 //!
 //! A caller's own name for a thing is an alias inside its credential; two callers
 //! can therefore never meet in one id (closes the guessable, 32-bit session ids of
-//! PRIOR-ART M17).
+//! M17).
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
 //! Screening as advice: what the built-in detector says of a text, as it stands beside the entry in the record.
 //!
 //! Screening is advice: it is written with the entry and no decision reads it. An incident later looks for
-//! it (PRIOR-ART 4, decision 6: evidence before score).
+//! it (docs/design.md §6.2: evidence before score).
 
 use std::fmt;
 use std::str::FromStr;

@@ -2,7 +2,7 @@
 //!
 //! Words decide, not a model: whoever wrote the attack may have had a hand in what a rewriting model says.
 //!
-//! Source: PIPE step 5; PRIOR-ART 2.4, P17: how much repair kept is computed and decides.
+//! Source: PIPE step 5; docs/threats.md P17: how much repair kept is computed and decides.
 
 use custody_kernel::route::Compared;
 use custody_models::chat::Usage;

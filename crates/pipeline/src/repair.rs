@@ -2,7 +2,7 @@
 //!
 //! What the model leaves is stripped once more, and then verified like any text.
 //!
-//! Source: PIPE step 4; PRIOR-ART 2.4, P9 and P10.
+//! Source: PIPE step 4; docs/threats.md P9 and P10.
 
 use std::ops::Range;
 

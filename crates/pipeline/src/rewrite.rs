@@ -4,7 +4,7 @@
 //! that nothing can be added to it. Either way the text stands between marks, as data, and the answer is one JSON
 //! object; whatever else the model says is no rewriting.
 //!
-//! Source: PIPE step 4; PRIOR-ART 2.4, P11 and P18.
+//! Source: PIPE step 4; docs/threats.md P11 and P18.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

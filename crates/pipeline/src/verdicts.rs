@@ -4,7 +4,7 @@
 //! to learn anything. What decides what a stage says is part of the key, the tenant too, so that nobody learns from the
 //! cache what others asked.
 //!
-//! Source: PRIOR-ART 2.4, P12.
+//! Source: docs/threats.md P12.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};

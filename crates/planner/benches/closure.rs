@@ -1,7 +1,7 @@
 //! What a contaminated entry reached, and how much: nothing is read from disk.
 //!
 //! `cargo bench -p custody-planner`. For scale: the original needs 89 ms for eleven rows of a chain of
-//! 100,000, about 15 minutes for all of them, and time cubic in the linked rows to score them (PRIOR-ART 6.2).
+//! 100,000, about 15 minutes for all of them, and time cubic in the linked rows to score them (docs/papers.md §3.7).
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

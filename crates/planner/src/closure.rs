@@ -1,7 +1,7 @@
 //! The closure: everything that contaminated entries reached.
 //!
 //! One walk, breadth first, without recursion, over whatever edges the [`WalkMode`] follows. It reads the graph and
-//! changes nothing (PRIOR-ART R9). Time and memory are linear in the graph.
+//! changes nothing (R9). Time and memory are linear in the graph.
 
 use custody_log::{Digest, Seq};
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ pub struct ClosureMember {
     pub reached: Reached,
 }
 
-/// A walk that stopped at its depth limit with entries still ahead (PRIOR-ART R6).
+/// A walk that stopped at its depth limit with entries still ahead (R6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncated {
     /// The limit.
@@ -90,7 +90,7 @@ impl<'g> Closure<'g> {
     /// # Errors
     /// When a seed is not an entry of the graph.
     ///
-    /// Source: RVU §3.3; DESIGN section 3, Closure.
+    /// Source: RVU §3.3; docs/design.md §6.3.
     pub fn new(graph: &'g Graph, mode: WalkMode, seeds: &[Seq]) -> Result<Self, ClosureError> {
         let mut seeds = seeds.to_vec();
         seeds.sort_unstable();
@@ -203,7 +203,7 @@ impl<'g> Closure<'g> {
     }
 
     /// What the seeds were made from and which is no member: where the contamination may have come from. Never
-    /// purged for that; one bad leaf does not condemn its root (PRIOR-ART R7). Ascending.
+    /// purged for that; one bad leaf does not condemn its root (R7). Ascending.
     pub fn possible_origins(&self) -> impl ExactSizeIterator<Item = Seq> + '_ {
         self.possible_origins.iter().map(|position| named(*position))
     }
@@ -418,7 +418,7 @@ impl<'g> Walk<'g> {
     }
 
     /// The published walk does not see purged entries from above, and so loses what was made from them
-    /// (PRIOR-ART R8).
+    /// (R8).
     fn reach_unless_purged(&mut self, position: u32, hop: Hop) {
         let is_hidden = match self.mode {
             WalkMode::Causal => false,

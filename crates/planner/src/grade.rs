@@ -1,6 +1,6 @@
 //! What is done to an entry: the tier of its score, and never less than its floor.
 //!
-//! Floors make the outcome depend on evidence and provenance first (PRIOR-ART R1, R2): a score can ask for more, not
+//! Floors make the outcome depend on evidence and provenance first (R1, R2): a score can ask for more, not
 //! for less.
 
 use custody_log::Seq;
@@ -34,7 +34,7 @@ pub enum ActionReason {
 
 /// What is done to `entry`, a member of the incident's closure, with a score in `tier`.
 ///
-/// Source: DESIGN section 3, Risk, floors.
+/// Source: docs/design.md §6.5.
 pub fn grade(
     incident: &IncidentClosure<'_>,
     spared: &SparedEntries,

@@ -41,7 +41,7 @@ pub struct GraphNode<'a> {
 /// Why entries are not a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
-    /// A parent that is no entry (PRIOR-ART R14).
+    /// A parent that is no entry (R14).
     #[error(
         "entry {child} names parent {parent}, which is not in the record; bring the whole record"
     )]

@@ -23,7 +23,7 @@
 //! much an entry reached), `risk`, `grade` (what is done to an entry), `facts` and `plan`. `rvu` scores as the
 //! paper's own program does. `rows` and `bits` hold edges and sets in flat arrays.
 //!
-//! Source: RVU §3.3 and §3.4; DESIGN section 3.
+//! Source: RVU §3.3 and §3.4; docs/design.md §6.
 
 mod bits;
 mod closure;

@@ -131,7 +131,7 @@ pub struct SparedEntry {
 pub enum AdapterAction {
     /// Every load is unloaded from every host.
     Evict,
-    /// They ought to go and are part of a model: no unload takes them out of it (PRIOR-ART R12). What is loaded
+    /// They ought to go and are part of a model: no unload takes them out of it (R12). What is loaded
     /// besides is unloaded; the model itself has to be replaced.
     CannotBeEvicted,
     /// A member of the closure loaded them, and nothing speaks against the weights themselves.
@@ -209,7 +209,7 @@ pub enum PlanError {
 /// # Errors
 /// See [`PlanError`].
 ///
-/// Source: DESIGN section 3, Plan and actions.
+/// Source: docs/design.md §6.6 and §6.7.
 pub fn plan_recovery(
     incident: &IncidentClosure<'_>,
     spared: &SparedEntries,

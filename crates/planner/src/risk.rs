@@ -53,7 +53,7 @@ impl fmt::Display for RecoveryAction {
 pub enum AdapterInfluence {
     /// No adapter was active, so the term does not apply.
     NoAdapter,
-    /// Nobody measured it. Counts as 1 (closes PRIOR-ART R3).
+    /// Nobody measured it. Counts as 1 (closes R3).
     Unknown,
     /// Measured, cut at 1; of several adapters the strongest.
     Measured(Score),
@@ -228,10 +228,10 @@ impl Default for RiskConfig {
 }
 
 impl RiskConfig {
-    /// R(e), with the weights made up to 1 again where the influence does not apply (closes PRIOR-ART R2: else an
+    /// R(e), with the weights made up to 1 again where the influence does not apply (closes R2: else an
     /// entry without an adapter could never score above 0.7).
     ///
-    /// Source: RVU §3.4; DESIGN section 3, Risk.
+    /// Source: RVU §3.4; docs/design.md §6.5.
     pub fn score(&self, terms: &RiskTerms) -> Score {
         let always = self.contaminated.value() * terms.contaminated.value()
             + self.share.value() * terms.share.value();

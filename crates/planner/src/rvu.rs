@@ -1,7 +1,7 @@
 //! Scores as published, to compare with.
 //!
 //! Kept for the published figures alone. Nothing is planned by them: they cannot reach a purge without a measured
-//! adapter (PRIOR-ART R2), and a share is cut off after three hops.
+//! adapter (R2), and a share is cut off after three hops.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ pub struct TooManyEntries(pub usize);
 /// # Errors
 /// When there are more than [`MAX_SCORED`] entries.
 ///
-/// Source: RVU §3.4; PRIOR-ART 1.2, Risk.
+/// Source: RVU §3.4; docs/papers.md §3.4.
 pub fn rvu_v2_scores(
     graph: &Graph,
     entries: &[Seq],

@@ -9,7 +9,7 @@
 //!
 //! Spared entries stay tainted. They are found anew whenever seeds are added, since both conditions look at the seeds.
 //!
-//! Source: DESIGN section 3, Closure.
+//! Source: docs/design.md §6.4.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -91,7 +91,7 @@ fn unrelated(count: usize) -> Vec<GraphNode<'static>> {
     vec![plain(); count]
 }
 
-/// RVU §5.3, table 3; PRIOR-ART 1.2.
+/// RVU §5.3, table 3; docs/papers.md §3.4.
 #[test]
 fn the_published_scores_come_out_in_the_published_mode() {
     let under = |parents| GraphNode { parents, weights: &[EVIL], ..GraphNode::default() };

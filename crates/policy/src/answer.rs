@@ -23,7 +23,7 @@ pub(crate) struct Held {
 impl Policy {
     /// Answers one question. Never panics, and never fails: what cannot be answered is denied.
     ///
-    /// Source: DESIGN section 3, Tool calls.
+    /// Source: docs/design.md §5.5.
     pub fn answer(&self, question: &Question<'_>) -> PolicyAnswer {
         self.answer_to(self.held(Facts::used(question, self.uses())).as_ref())
     }

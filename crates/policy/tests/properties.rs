@@ -60,7 +60,7 @@ fn call(is_tainted: bool) -> Call {
     Call::new(manifests, &[(channel, "Pay 7")], "pay", r#"{"n": 7}"#)
 }
 
-/// The rule of DESIGN section 3, word by word.
+/// The rule of docs/design.md §5.5, word by word.
 fn expected(statements: &[Drawn], is_tainted: bool) -> &'static str {
     let holds =
         |truth: Truth| truth == Truth::Always || (truth == Truth::WhenTainted && is_tainted);

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p custody-runtime --bench store`. Every write is committed, synced, its signed head
 //! written and synced, and only then acknowledged. For scale: the original's check + write + log takes
-//! 20.7 µs in Python, in memory and not durable (PRIOR-ART 6.1).
+//! 20.7 µs in Python, in memory and not durable (docs/papers.md §2.5).
 //!
 //! `syncs` measures what this disk takes for the two syncs of a commit, and `one_write_cpu` what one
 //! write costs when it shares a commit with a thousand others; the aim for 16 blocking writers is set

@@ -2,9 +2,9 @@
 //!
 //! Looks for fourteen substrings and decides nothing: it runs after the decision, and no decision can
 //! see what it found. Zero-width characters and look-alike letters do not hide a phrase from it
-//! (PRIOR-ART M18).
+//! (M18).
 //!
-//! Source: PRIOR-ART 3.2, added mechanisms, "Anomaly".
+//! Source: docs/papers.md §2.7, "Anomaly".
 
 use crate::ingress::normalised;
 

@@ -3,7 +3,7 @@
 //! A text that repeats an untrusted entry does not become trusted by being said again: a run of 64 or
 //! more normalised characters that stands unbroken in an untrusted entry of the same tenant is split
 //! off as an entry of its own, with that entry as its parent, in whatever role it arrives. Shorter
-//! coincidences do not count (DESIGN section 3, labels and context). Part of the trusted base.
+//! coincidences do not count (docs/design.md §3.4). Part of the trusted base.
 //!
 //! Untrusted entries are found again by winnowed fingerprints (Schleimer, Wilkerson, Aiken: "Winnowing",
 //! SIGMOD 2003): with k-grams of `GRAM` and windows of `WINDOW`, every common run of

@@ -1,5 +1,5 @@
 //! Tampering with a store behind its back, then reading: every case of the memory integrity scorecard
-//! (FIELD A.4, T1–T9), against a store that is opened afterwards and against one that is open all the
+//! (docs/threats.md §5), against a store that is opened afterwards and against one that is open all the
 //! while. A read of what was touched is refused and never returns a value.
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test may fail it")]

@@ -1,4 +1,5 @@
-//! `docs/claims.md` names only what exists: a claim whose function or test is gone is found.
+//! `docs/claims.md` names only what exists: a claim whose function or test is gone is found. So is a test that the
+//! tables of `docs/threats.md` and `docs/papers.md` name.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
@@ -8,6 +9,12 @@ use super::tokens::tokens;
 use crate::chores::CHORES;
 
 const FILE: &str = "docs/claims.md";
+
+/// Other documents whose tables name tests and commands.
+const ALSO: &[&str] = &["docs/threats.md", "docs/papers.md"];
+
+/// The name of a test is a sentence: it has at least so many underscores.
+const MIN_UNDERSCORES: usize = 3;
 
 /// The verbs of `custody`.
 const VERBS: &[&str] = &[
@@ -43,7 +50,7 @@ const KEYWORDS: &[&str] =
     &["fn", "struct", "enum", "mod", "const", "trait", "type", "static", "macro_rules"];
 
 /// Finds names in the tables of the claims that stand for nothing. A name is an inline code span:
-/// `path/to/file.rs`, `path/to/file.rs::item`, `custody …` or `cargo …`; other spans are prose.
+/// `path/to/file.rs`, `path/to/file.py::test`, `custody …`, `cargo …` or the name of a test; other spans are prose.
 pub(crate) fn check(files: &TrackedFiles) -> Vec<Finding> {
     let Some(text) = files.text(FILE) else {
         return vec![Finding::in_file(
@@ -52,10 +59,14 @@ pub(crate) fn check(files: &TrackedFiles) -> Vec<Finding> {
             "list each claim with the function and the test that show it",
         )];
     };
+    let also = ALSO.iter().filter_map(|path| Some((*path, files.text(path)?)));
     let mut findings = Vec::new();
-    for (span, line) in spans_in_tables(text) {
-        if let Some(what) = objection(&span, files) {
-            findings.push(Finding::on_line(FILE, line, what, "correct the claim, or withdraw it"));
+    for (path, text) in std::iter::once((FILE, text)).chain(also) {
+        for (span, line) in spans_in_tables(text) {
+            if let Some(what) = objection(&span, files) {
+                let remedy = "correct the claim, or withdraw it";
+                findings.push(Finding::on_line(path, line, what, remedy));
+            }
         }
     }
     findings
@@ -89,6 +100,7 @@ fn objection(span: &str, files: &TrackedFiles) -> Option<String> {
             unknown_verb("cargo xtask", chore, &chores)
         }
         ["cargo", verb, ..] => unknown_verb("cargo", verb, CARGO_VERBS),
+        [name] if is_test_name(name) => missing_test(name, files),
         [path] => missing_item(path, files),
         _ => None,
     }
@@ -104,14 +116,48 @@ fn missing_item(path: &str, files: &TrackedFiles) -> Option<String> {
         Some((file, items)) => (file, items.split("::").collect()),
         None => (path, Vec::new()),
     };
-    if !file.ends_with(".rs") {
+    if !is_path(file) {
+        return None;
+    }
+    if items.is_empty() && files.contains(file) {
         return None;
     }
     let Some(text) = files.text(file) else {
         return Some(format!("there is no file `{file}`"));
     };
+    let defines = if file.ends_with(".rs") { defines } else { defines_in_python };
     let absent = items.into_iter().find(|item| !defines(text, item))?;
     Some(format!("`{file}` defines no `{absent}`"))
+}
+
+/// Whether a span names a file or a folder: it has a `/`, and its last name an extension or none.
+fn is_path(span: &str) -> bool {
+    let last = span.rsplit('/').next().unwrap_or_default();
+    let has_path_characters =
+        span.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-'));
+    span.ends_with(".rs")
+        || span.contains('/') && has_path_characters && (last.is_empty() || last.contains('.'))
+}
+
+fn is_test_name(span: &str) -> bool {
+    let is_snake_case =
+        span.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    is_snake_case && span.matches('_').count() >= MIN_UNDERSCORES
+}
+
+fn missing_test(name: &str, files: &TrackedFiles) -> Option<String> {
+    let rust = files.ending(".rs").any(|(_, text)| text.contains(&format!("fn {name}(")));
+    let is_defined = rust || files.ending(".py").any(|(_, text)| defines_in_python(text, name));
+    (!is_defined).then(|| format!("there is no test `{name}`"))
+}
+
+fn defines_in_python(source: &str, item: &str) -> bool {
+    let lines = source.lines().map(str::trim_start);
+    let mut names = lines.filter_map(|line| {
+        let definition = line.strip_prefix("def ").or_else(|| line.strip_prefix("class "))?;
+        definition.split(['(', ':']).next()
+    });
+    names.any(|name| name.trim() == item)
 }
 
 fn defines(source: &str, item: &str) -> bool {
@@ -135,10 +181,16 @@ mod tests {
     const SOURCE: &str = "// fn commented() {}\npub struct Key;\nimpl Key { fn parse() {} }\n\
                           mod tests { fn a_key_is_short() {} }";
 
+    const PYTHON: &str = "class Kept:\n    def test_it(self):\n        pass\n";
+
     fn found(span: &str) -> Vec<String> {
         let table =
             format!("# Claims\n\n`x.rs`\n\n| claim | shown by |\n|---|---|\n| a | `{span}` |\n");
-        brief(&check(&TrackedFiles::from([(FILE, table.as_str()), ("src/key.rs", SOURCE)])))
+        brief(&check(&TrackedFiles::from([
+            (FILE, table.as_str()),
+            ("src/key.rs", SOURCE),
+            ("it/test_a.py", PYTHON),
+        ])))
     }
 
     #[test]
@@ -153,7 +205,12 @@ mod tests {
             "cargo xtask tidy",
             "cargo test -p custody-kernel",
             "decide_write",
+            "a_key_is_short",
+            "it/test_a.py",
+            "it/test_a.py::Kept::test_it",
+            "it/",
             "any other prose",
+            "and/or",
         ];
         for span in spans {
             assert_eq!(found(span), [""; 0], "`{span}`");
@@ -168,6 +225,10 @@ mod tests {
             ("src/key.rs::Lock", "`src/key.rs` defines no `Lock`"),
             ("src/key.rs::Key::render", "`src/key.rs` defines no `render`"),
             ("src/key.rs::commented", "`src/key.rs` defines no `commented`"),
+            ("it/test_b.py", "there is no file `it/test_b.py`"),
+            ("it/seeds.jsonl", "there is no file `it/seeds.jsonl`"),
+            ("it/test_a.py::test_this", "`it/test_a.py` defines no `test_this`"),
+            ("a_key_is_never_long", "there is no test `a_key_is_never_long`"),
             ("custody conquer", "`custody` has no command `conquer`"),
             ("cargo xtask conquer", "`cargo xtask` has no command `conquer`"),
             ("cargo conquer", "`cargo` has no command `conquer`"),
@@ -175,6 +236,14 @@ mod tests {
         for (span, expected) in cases {
             assert_eq!(found(span), [format!("{FILE}:7 {expected}")], "`{span}`");
         }
+    }
+
+    #[test]
+    fn a_test_that_another_document_names_is_looked_up_too() {
+        let table = "| no. | closed by |\n|---|---|\n| M1 | `a_key_is_never_long` |\n";
+        let files = TrackedFiles::from([(FILE, ""), ("docs/threats.md", table)]);
+        let found = brief(&check(&files));
+        assert_eq!(found, ["docs/threats.md:3 there is no test `a_key_is_never_long`"]);
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn objection(file: &str, destination: &str, files: &TrackedFiles) -> Option<Stri
 }
 
 /// The path from the root that a link in `file` means; `None` if it leaves the root.
-fn resolve(file: &str, link: &str) -> Option<String> {
+pub(super) fn resolve(file: &str, link: &str) -> Option<String> {
     if link.is_empty() {
         return Some(file.to_owned());
     }

@@ -7,9 +7,11 @@
 mod exceptions;
 mod files;
 mod finding;
+mod places;
 mod tokens;
 
 mod changelog;
+mod citations;
 mod claims;
 mod clock;
 mod comments;
@@ -74,6 +76,7 @@ fn run_checks() -> Result<Vec<(&'static str, Vec<Finding>)>> {
         ("lints", lints::check(&files)),
         ("clock", clock::check(&files, &exceptions.clock)),
         ("claims", claims::check(&files)),
+        ("citations", citations::check(&files, &exceptions.citations)),
         ("links", links::check(&files)),
         ("licences", licences::check(&licences::packages(&metadata)?, &licences::allowed(&files)?)),
         ("machine paths", machine_paths::check(&files, &exceptions.machine_paths)),

@@ -195,7 +195,7 @@ fn one_millionth_either_way_is_the_same_score() {
     }
 }
 
-/// PRIOR-ART 1.2: (taint, share) gives 0.0375, 0.4375, 0.4750 and 0.5500.
+/// docs/papers.md §3.4: (taint, share) gives 0.0375, 0.4375, 0.4750 and 0.5500.
 #[test]
 fn the_papers_golden_scores_follow_from_their_terms() {
     let statement = payload(&certify(&incomplete(Digest([0; 32])), &owner_key()).unwrap());

@@ -122,7 +122,7 @@ fn a_probe_is_judged_by_its_maximum_its_limit_and_its_control() {
     }
 }
 
-/// PRIOR-ART 1.2: no recovery passes, below one half is partial, else it fails; and R37 once more.
+/// docs/papers.md §3.4: no recovery passes, below one half is partial, else it fails; and R37 once more.
 #[test]
 fn the_verdict_over_all_probes_is_the_papers_and_unknown_is_no_pass() {
     let [pass, fail, unknown] = [Some(measured(0, 0)), Some(measured(0, 900_000)), None]
@@ -170,7 +170,7 @@ fn a_certificate_of_another_incident_or_store_is_refused() {
     }
 }
 
-/// PRIOR-ART 4, decision 8: what failed or is unfinished shows at the top.
+/// docs/design.md §8: what failed or is unfinished shows at the top.
 #[test]
 fn everything_that_is_missing_is_in_the_outcome() {
     let outcome = CertificateOutcome::of(&incomplete(Digest([0; 32])));

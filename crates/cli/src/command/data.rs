@@ -16,8 +16,7 @@ use crate::output::{
 /// Needed only to measure and to train. Each file is held to a compiled-in SHA-256.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The data folder [default: ../shared/data where it exists, else custody/data in the platform's
-    /// data folder]
+    /// The data folder [default: custody/data in the platform's data folder]
     #[arg(long, global = true, value_name = "DIR", env = "CUSTODY_DATA")]
     data: Option<PathBuf>,
     #[command(subcommand)]

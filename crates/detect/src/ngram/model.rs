@@ -72,7 +72,7 @@ struct Weight {
 /// # Errors
 /// [`TrainError`].
 ///
-/// Source: MON §5, detector D2; `data/README.md` has the published figures.
+/// Source: MON §5.2, detector D2; docs/papers.md §2.4 has the published figures.
 pub fn train(
     texts: &[&str],
     labels: &[bool],

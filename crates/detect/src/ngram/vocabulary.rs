@@ -1,6 +1,6 @@
 //! The n-grams a model knows: how they are chosen, how much each weighs, how they are found in a text.
 //!
-//! Source: scikit-learn's `TfidfVectorizer` with `sublinear_tf`, `smooth_idf` and `norm="l2"`; MON §5, detector D2.
+//! Source: scikit-learn's `TfidfVectorizer` with `sublinear_tf`, `smooth_idf` and `norm="l2"`; MON §5.2, detector D2.
 
 use std::collections::HashMap;
 

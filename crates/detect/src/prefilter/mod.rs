@@ -8,14 +8,14 @@
 //!    one `max(p, min(1.15·p, 0.7))`, else `p`.
 //! 4. Suspicious with a strong rule or from the threshold on. Above 0.85 a sandbox would only confirm it.
 //!
-//! It departs from the published code where that has holes (PRIOR-ART 2.4). The text is normalised before
+//! It departs from the published code where that has holes (P1–P18). The text is normalised before
 //! anything reads it (P5). What the text says of its own purpose is reported and changes nothing (P8). A weak
 //! rule can fire, and lifts a score instead of setting it to 0.7, which lies above the threshold: any rule at
 //! all would decide (P7, P13). A harmful topic is reported and decides nothing: it is no injection (P7). A
 //! model that is not there or fails is an error, never an answer (P14). The whole text is read, not its first
 //! 256 tokens.
 //!
-//! Source: PIPE step 2; PRIOR-ART 2.2.
+//! Source: PIPE step 2; docs/papers.md §4.5.
 
 mod model;
 

@@ -67,7 +67,7 @@ fn newer(data_set: &str, method: &str, figure: &str) -> Option<(f64, &'static st
     let found = NEWER.iter().find(|(set, name, ..)| *set == data_set && *name == method);
     let (_, _, f1, auroc) = found?;
     match figure {
-        "f1" => Some((f1 / 100.0, "newer run of MON's repository (PRIOR-ART 3.2)")),
+        "f1" => Some((f1 / 100.0, "newer run of MON's repository (docs/papers.md §2.4)")),
         "auroc" => Some((auroc / 100.0, "newer run of MON's repository")),
         _ => None,
     }

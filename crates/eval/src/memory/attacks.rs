@@ -1,7 +1,7 @@
 //! The ten attacks, each built so that the mechanism it names is what decides.
 //!
 //! Several of the published simulations were decided by something else: chains whose links were never
-//! stored, dependencies on items that did not exist, secrets in namespaces that did not (PRIOR-ART 3.2).
+//! stored, dependencies on items that did not exist, secrets in namespaces that did not (docs/papers.md §2.6).
 //! Here every piece is really in the record, and where a refusal could have another cause, a control
 //! shows that the same request passes without the attack.
 
@@ -24,7 +24,7 @@ use crate::memory::scratch::{FREE, Scratch, decided_by, done, key};
 /// One attack as it was carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Attack {
-    /// Its number in PRIOR-ART 3.2.
+    /// Its number in docs/papers.md §2.6.
     pub number: u8,
     /// What it tries.
     pub name: &'static str,

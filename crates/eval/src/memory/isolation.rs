@@ -1,6 +1,6 @@
 //! Fifty sessions, fifty secrets, and what each session can get at of the others'.
 //!
-//! Each secret is read back by its own session first, so that it is really there to leak (PRIOR-ART
+//! Each secret is read back by its own session first, so that it is really there to leak (hole
 //! M14), and leaks are looked for in what the others are given, byte by byte, not in key names.
 
 use custody_kernel::label::Channel;

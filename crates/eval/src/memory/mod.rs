@@ -154,8 +154,8 @@ fn payload_figures(found: &payloads::Payloads) -> [Figure; 5] {
     let payloads::Payloads { total, cases, blocked, controls, controls_accepted, .. } = *found;
     let values = [total, cases, blocked, controls, controls_accepted];
     let count = |at: usize| Figure::count(PAYLOAD_FIGURES[at].0, values[at], PAYLOAD_FIGURES[at].1);
-    // The paper's 796 is one verdict on 199 texts in four variants (PRIOR-ART M12, M15).
-    let blocked = count(2).published(796.0, "PRIOR-ART 3.4 M12");
+    // The paper's 796 is one verdict on 199 texts in four variants (M12, M15).
+    let blocked = count(2).published(796.0, "docs/threats.md M12");
     [count(0).published(199.0, "MON §5.3"), count(1), blocked, count(3), count(4)]
 }
 
@@ -165,7 +165,7 @@ fn isolation_figures(found: &isolation::Isolation) -> [Figure; 4] {
         Figure::count("isolation.sessions", found.sessions, "sessions").published(50.0, source),
         // Ten of the fifty were really stored there.
         Figure::count("isolation.secrets", found.secrets, "secrets")
-            .published(10.0, "PRIOR-ART 3.4 M14"),
+            .published(10.0, "docs/threats.md M14"),
         Figure::count("isolation.pairs", found.pairs, "pairs").published(2_450.0, source),
         Figure::count("isolation.leaks", found.leaks, "pairs").published(0.0, source),
     ]

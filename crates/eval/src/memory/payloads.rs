@@ -1,6 +1,6 @@
 //! The published payloads, each on every untrusted channel and towards both kinds of key.
 //!
-//! The verdict never reads a text, so 199 refusals alone would say nothing about the texts (PRIOR-ART
+//! The verdict never reads a text, so 199 refusals alone would say nothing about the texts (hole
 //! M15). The controls do: the very same texts, typed by the authenticated user in a clean session, are
 //! stored.
 

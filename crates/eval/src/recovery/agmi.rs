@@ -1,6 +1,6 @@
 //! agmi's nine edits of a store, by its own package: how many Custody refuses when it is read.
 //!
-//! Source: FIELD.md A.4; `integrations/agmi`.
+//! Source: docs/threats.md §5; `integrations/agmi`.
 
 use std::path::PathBuf;
 use std::process::Command;

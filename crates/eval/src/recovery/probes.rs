@@ -4,7 +4,7 @@
 //! the paper the text stands in the model's context while it is asked; here that is the run before the recovery, and
 //! there is one after it.
 //!
-//! Source: RVU §5.6, Table 6; PRIOR-ART 1.2, Probes, and R35 to R38.
+//! Source: RVU §5.6, Table 6; docs/papers.md §3.4; docs/threats.md R35 to R38.
 
 use std::ops::ControlFlow;
 

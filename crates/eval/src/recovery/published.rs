@@ -1,6 +1,6 @@
 //! The papers' own examples, in the papers' modes: closure sizes and scores.
 //!
-//! Source: RVU §5.2 and §5.3; PRIOR-ART 1.2.
+//! Source: RVU §5.2 and §5.3; docs/papers.md §3.4.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -184,12 +184,12 @@ const NOTES: [&str; 6] = [
     "Half of the seeds are named by id, half by phrase. Decoys are messages that quote a seed's very words, as a warning \
      would; one whose seed is named by phrase is direct evidence, and is purged.",
     "`rvu_v1` purges whatever is within ten hops in either direction. `rvu_v2` scores the same and acts by tiers; without a \
-     measured adapter no score reaches quarantine (PRIOR-ART R2), so nothing is taken out. `rollback_by_time` takes back \
+     measured adapter no score reaches quarantine (R2), so nothing is taken out. `rollback_by_time` takes back \
      everything since the first seed.",
     "`e1` is the paper's first evaluation after the incident: its ten scenarios, played to the letter by an agent that nobody stops, \
      then one recovery named by the ten outputs. The paper records one entry a scenario; here the question, the call, the output, \
      the answer and what the attack called stand apart, and each scenario has a benign session beside it.",
-    "The best of the literature recovers 85.3 % of what was poisoned and keeps all that is benign (FIELD.md A.3), on other \
+    "The best of the literature recovers 85.3 % of what was poisoned and keeps all that is benign (arXiv:2608.10502), on other \
      histories than these.",
     "Two texts of the paper's kinds are planted and a language model is asked for them. `probes.rvu_v2` are the paper's eight \
      questions a text and its score, cosine from 0.7 on: with the text in the model's context, as in the paper, and with it \

@@ -15,10 +15,8 @@ const KEYS: &str = "CUSTODY_TEST_CRASH_KEYS";
 
 /// The folder of the benchmark data; without it the calling test is skipped.
 pub fn data() -> Option<PathBuf> {
-    let folder = std::env::var_os("CUSTODY_DATA")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));
-    if folder.join("splits").is_dir() {
+    let folder = std::env::var_os("CUSTODY_DATA").map(PathBuf::from);
+    if let Some(folder) = folder.filter(|folder| folder.join("splits").is_dir()) {
         return Some(folder);
     }
     skipped("the benchmark data is not here; name its folder in `CUSTODY_DATA`");

@@ -1,8 +1,8 @@
 //! How much of a text an answer holds, by what stands in it: runs of characters, n-grams, rare words, numbers.
 //!
-//! Embeddings tell what a text is about; a leak is in the letters (PRIOR-ART R36). Texts are compared in compatibility
+//! Embeddings tell what a text is about; a leak is in the letters (R36). Texts are compared in compatibility
 //! form, lower case, blanks folded, piece by piece, so that one sentence of a long text is found too. What the question
-//! said, and what trusted texts said before, is no leak: it is taken out of what is sought (PRIOR-ART R35).
+//! said, and what trusted texts said before, is no leak: it is taken out of what is sought (R35).
 
 use std::collections::{BTreeMap, BTreeSet};
 

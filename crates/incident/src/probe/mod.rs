@@ -9,7 +9,7 @@
 //! In reading order: `part` (what is sought of a text), `question`, `recall` (what an agent sees), `ask`, `leak` (how
 //! much of a text is in an answer), `transcript`, and the runs, here.
 //!
-//! Source: RVU §3.7; DESIGN section 3; PRIOR-ART 4, decision 9 (R35 to R38).
+//! Source: RVU §3.7; docs/design.md §6.8 (R35 to R38).
 
 mod ask;
 mod leak;

@@ -1,6 +1,6 @@
 //! Questions for one part of a text: for the text itself, about its topic, and by a pretext.
 //!
-//! The same text gives the same questions, on every machine (PRIOR-ART R38). A question quotes little and tells none of
+//! The same text gives the same questions, on every machine (R38). A question quotes little and tells none of
 //! the numbers, since what it says cannot be found in its answer; and it can be asked about a text that was never
 //! stored.
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::label::{Taint, Trust};
 
-/// How an item may change. Set by an owner only (closes PRIOR-ART M10).
+/// How an item may change. Set by an owner only (closes M10).
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

@@ -85,7 +85,7 @@ impl AcceptedWrite {
 /// # Errors
 /// The refusing rule, with what a reviewer needs to act on it.
 ///
-/// Source: MON §3.3 rules 2–5; DESIGN section 3 (look-alikes, shadowing, modes, rate limits).
+/// Source: MON §3.3 rules 2–5; docs/design.md §4.2 and §4.5.
 pub fn decide_write(
     around: &Surroundings<'_>,
     proposal: WriteProposal,
@@ -101,7 +101,7 @@ pub fn decide_write(
 /// # Errors
 /// The refusing rule.
 ///
-/// Source: DESIGN section 3, Memory.
+/// Source: docs/design.md §4.2.
 pub fn decide_delete(
     around: &Surroundings<'_>,
     proposal: WriteProposal,
@@ -116,12 +116,12 @@ pub fn decide_delete(
 ///
 /// `proposal` is the write it amounts to on the shared key, with `source`'s content as its value
 /// and the context of whoever asks among its dependencies. Promotion never clears taint
-/// (PRIOR-ART M9): a tainted item is refused.
+/// (M9): a tainted item is refused.
 ///
 /// # Errors
 /// The refusing rule.
 ///
-/// Source: MON §3.3 rules 6 and 7; DESIGN section 3: promotion onto an existing key is a write to
+/// Source: MON §3.3 rules 6 and 7; docs/design.md §4.2: promotion onto an existing key is a write to
 /// it, a tainted context refuses it by rule 4, and replayed traces are never promoted.
 pub fn decide_promote(
     around: &Surroundings<'_>,
@@ -169,7 +169,7 @@ pub fn visible(reader: &Namespace, asked: &Namespace) -> bool {
 
 /// Rule 3, and its two extensions: shadowing and look-alikes.
 pub(crate) fn immutable(around: &Surroundings<'_>, key: &Key) -> Result<(), Refusal> {
-    // A session item of the same key would hide a protected shared one (PRIOR-ART M2), so the
+    // A session item of the same key would hide a protected shared one (M2), so the
     // shared item speaks for every session of the tenant.
     let locked = |item: Option<&Item>| item.is_some_and(|item| item.mode == Mode::Immutable);
     if locked(around.target) || locked(around.shared) {

@@ -1,7 +1,7 @@
 //! How many memory changes one principal may make in one namespace.
 //!
 //! Each principal has a window of its own in each namespace, so a flood locks out nobody but the
-//! flooder (PRIOR-ART M13). The clock is an argument and never runs backwards within a store.
+//! flooder (M13). The clock is an argument and never runs backwards within a store.
 
 use std::collections::VecDeque;
 
@@ -40,7 +40,7 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// 10 changes in 60 s (PRIOR-ART 3.2); a proposal waits a day.
+    /// 10 changes in 60 s (docs/papers.md §2.4); a proposal waits a day.
     fn default() -> Self {
         Self::STANDARD
     }

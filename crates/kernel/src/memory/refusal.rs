@@ -16,17 +16,17 @@ pub enum Rule {
     Mon(u8),
     /// Rate limits per principal and namespace.
     Rate,
-    /// Owner and reviewer actions need a human (DESIGN section 5).
+    /// Owner and reviewer actions need a human (docs/design.md §10).
     Authority,
     /// Approvals bind to exact content, once, before they expire.
     Approval,
     /// Only a text whose route ends in production goes on (pipeline paper).
     Route,
-    /// After reading untrusted text, sinks come from the user (DESIGN section 3, Tool calls).
+    /// After reading untrusted text, sinks come from the user (docs/design.md §5.4).
     Floor,
     /// The operator's policy.
     Policy,
-    /// What an incident put in quarantine stays there until it is restored (DESIGN section 3, Plan and actions).
+    /// What an incident put in quarantine stays there until it is restored (docs/design.md §6.7).
     Recovery,
 }
 
@@ -51,9 +51,9 @@ impl fmt::Display for Rule {
 pub enum Culprit {
     /// A recorded entry that is tainted.
     Entry(Seq),
-    /// A named entry that the record does not hold. Unknown is not clean (PRIOR-ART M4).
+    /// A named entry that the record does not hold. Unknown is not clean (M4).
     Missing(EntryId),
-    /// Nothing at all is known of where the value came from (PRIOR-ART M4).
+    /// Nothing at all is known of where the value came from (M4).
     NoOrigin,
 }
 

@@ -1,7 +1,7 @@
 //! Review: what a human may release, change or adopt, and only a human.
 //!
 //! An approval binds to exactly one value, key, namespace, base version and dependency set, can be
-//! used once and expires (PRIOR-ART M11).
+//! used once and expires (M11).
 
 use custody_log::{Digest, EntryId, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ pub struct Approval<'a> {
 /// # Errors
 /// Why not: who asks, what they saw, or what happened in between.
 ///
-/// Source: MON §3.3 rule 8 ("explicit TRUSTED authorization"); DESIGN section 3, Memory.
+/// Source: MON §3.3 rule 8 ("explicit TRUSTED authorization"); docs/design.md §4.3.
 pub fn decide_declassify(pending: &Pending, approval: &Approval<'_>) -> Result<Released, Refusal> {
     release(pending, approval)
 }
@@ -91,7 +91,7 @@ pub fn decide_declassify(pending: &Pending, approval: &Approval<'_>) -> Result<R
 /// # Errors
 /// As [`decide_declassify`].
 ///
-/// Source: DESIGN section 3, Memory, modes.
+/// Source: docs/design.md §4.3.
 pub fn decide_review(pending: &Pending, approval: &Approval<'_>) -> Result<Released, Refusal> {
     release(pending, approval)
 }
@@ -113,7 +113,7 @@ pub fn decide_deny(pending: &Pending, reviewer: &Authority) -> Result<(), Refusa
 /// # Errors
 /// [`Refusal::NeedsOwner`] for everybody else, agents with an owner's token included.
 ///
-/// Source: DESIGN section 3, Memory: modes are changed by an owner only. A replayed trace sets up
+/// Source: docs/design.md §4.2: modes are changed by an owner only. A replayed trace sets up
 /// its own tenant, where everything is a claim anyway.
 pub fn decide_unlock(authority: &Authority, tenant: &Tenant) -> Result<(), Refusal> {
     if tenant.is_replay() && authority.who().tenant == *tenant {

@@ -359,7 +359,7 @@ impl State {
         window.count(&self.limits, record.at);
     }
 
-    /// A released proposal becomes a version with τ = 0, whatever its entry's label (DESIGN section 3,
+    /// A released proposal becomes a version with τ = 0, whatever its entry's label (docs/design.md §4.3,
     /// declassification).
     fn release(&mut self, proposal: EntryId, entry: Seq) {
         let Some(pending) = self.pending.remove(&proposal) else { return };

@@ -139,7 +139,7 @@ impl State {
     /// [`AskError`] when the request speaks of something that does not exist. A refusal is not an
     /// error: it is an answer, and is committed like any other.
     pub fn decide(&self, asked: Asked) -> Result<Decided, AskError> {
-        // A clock set back cannot reopen a rate window or an expired approval (PRIOR-ART M13).
+        // A clock set back cannot reopen a rate window or an expired approval (M13).
         let at = asked.at.max(self.now);
         let verdict = match (&asked.by, &asked.request) {
             (by, Request::Found(genesis)) => self.found(by, genesis)?,

@@ -215,7 +215,7 @@ impl State {
     }
 
     /// The item a session sees under `key`: its own, else the shared one. An immutable shared
-    /// item cannot be hidden by a session's own (rule 9, PRIOR-ART M2).
+    /// item cannot be hidden by a session's own (rule 9, M2).
     pub fn visible_item(&self, reader: &Namespace, key: &Key) -> Option<(Namespace, &Item)> {
         let shared = Namespace::shared(reader.tenant.clone());
         let in_shared = self.item(&shared, key);
@@ -292,7 +292,7 @@ impl State {
     /// A digest of what every namespace holds: keys, modes, values, provenance and taint, without
     /// times, in a fixed order, over the bytes of commitments and so defined for any value.
     ///
-    /// Equal memories have equal hashes whatever process computed them (PRIOR-ART M16). Linear in
+    /// Equal memories have equal hashes whatever process computed them (M16). Linear in
     /// the number of items.
     pub fn state_hash(&self) -> Digest {
         self.items.hash()

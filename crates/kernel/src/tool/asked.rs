@@ -113,7 +113,7 @@ pub fn decide_turn_down(asked: &AskedCall, reviewer: &Authority) -> Result<(), R
 /// # Errors
 /// What differs from what was approved.
 ///
-/// Source: DESIGN section 3, Tool calls, approvals.
+/// Source: docs/design.md §5.6.
 pub fn decide_use(
     asked: &AskedCall,
     session: SessionId,

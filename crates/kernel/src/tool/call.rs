@@ -112,7 +112,7 @@ pub struct Around {
 /// # Errors
 /// Whether a human may approve it, and why it does not run without.
 ///
-/// Source: DESIGN section 3, Tool calls, the floor.
+/// Source: docs/design.md §5.4.
 pub fn decide_call(call: &Call, around: Around) -> Result<AllowedCall, CallRefusal> {
     let by = || call.policy.by.clone();
     match (call.policy.answer, below_floor(call, around)) {
@@ -128,7 +128,7 @@ pub fn decide_call(call: &Call, around: Around) -> Result<AllowedCall, CallRefus
 /// # Errors
 /// Why it does not run.
 ///
-/// Source: DESIGN section 3, Tool calls, approvals.
+/// Source: docs/design.md §5.6.
 pub fn decide_approved(
     call: &Call,
     approved: Result<(), Refusal>,

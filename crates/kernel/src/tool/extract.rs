@@ -5,7 +5,7 @@
 //! bits than the store's limits allow. The graph does not change: the value has the output for a parent, and as
 //! an argument it is still the tool's.
 //!
-//! Source: DESIGN section 3, Memory.
+//! Source: docs/design.md §4.4.
 
 use custody_arguments::ClosedShape;
 use custody_log::Seq;

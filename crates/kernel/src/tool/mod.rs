@@ -1,4 +1,4 @@
-//! Tool calls: what may run, decided before it runs (DESIGN section 3, Tool calls).
+//! Tool calls: what may run, decided before it runs (docs/design.md §5).
 //!
 //! In reading order: `call` (the decision), `asked` (calls that wait for a human), `extract` (single values of closed
 //! kinds out of an output). Where the values of a call came from is traced by `custody-arguments`.

@@ -5,7 +5,7 @@
 //! *untouched* only on evidence: in every sample it finished, answered what in the text is no attack, and did none of
 //! that. Everything else, a refusal or an echo among it, leaves the text undecided.
 //!
-//! Source: PIPE step 3; PRIOR-ART 2.4, P1 to P4.
+//! Source: PIPE step 3; docs/threats.md P1 to P4.
 
 pub mod trial;
 

@@ -12,7 +12,7 @@ mod decode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     missing_docs,
-    reason = "the channels of DESIGN section 1, and the two things a model makes"
+    reason = "the channels of docs/design.md §2.1, and the two things a model makes"
 )]
 pub enum Channel {
     System,
