@@ -6,10 +6,10 @@ use anyhow::Context as _;
 use clap::Args;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
+use custody_keys::KeyFolder;
 use custody_log::Digest;
 use custody_models::registry::Models;
 use custody_runtime::clock::Clock;
-use custody_runtime::keys::KeyFolder;
 use custody_runtime::{Paths, Store, StoreError};
 use etcetera::{BaseStrategy, choose_base_strategy};
 

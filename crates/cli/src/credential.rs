@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Write;
 
 use anyhow::{Context as _, bail, ensure};
-use custody_runtime::keys::{HumanKey, KeyFolder};
+use custody_keys::{HumanKey, KeyFolder};
 use zeroize::Zeroizing;
 
 /// The shortest passphrase that is taken.

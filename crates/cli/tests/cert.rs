@@ -14,10 +14,10 @@ use std::fs;
 
 use common::{Home, OWNER_PASSPHRASE, Ran};
 use custody_certificate::{Recovery, certify};
+use custody_keys::{KeyFolder, public_key};
 use custody_log::Digest;
 use custody_runtime::clock::Clock;
-use custody_runtime::keys::KeyFolder;
-use custody_runtime::{Paths, Store, public_key};
+use custody_runtime::{Paths, Store};
 use pulldown_cmark::{Event, Options, Parser, Tag};
 use serde_json::Value;
 

@@ -16,6 +16,7 @@ use custody_kernel::record::{Record, Request};
 use custody_kernel::score::Score;
 use custody_kernel::state::{IncidentState, Mark};
 use custody_kernel::step::Step;
+use custody_keys::HumanKey;
 use custody_log::{
     CertificateId, Checkpoint, Digest, IncidentId, Seq, Timestamp, consistency_proof,
     inclusion_proof, key_name, origin,
@@ -26,7 +27,6 @@ use custody_planner::{
 };
 use custody_policy::policy::Policy;
 use custody_runtime::clock::random;
-use custody_runtime::keys::HumanKey;
 use custody_runtime::store::{Receipt, StoreError, Tampering, View, content_of};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ impl Incidents<'_> {
         id: IncidentId,
         program: &str,
     ) -> Result<(Vec<u8>, Receipt), IncidentError> {
-        let signer = self.store.keys().log_key()?;
+        let signer = self.store.keys().log_key().map_err(StoreError::from)?;
         let now = self.store.clock().now();
         let recovery = self.store.look(|view| {
             let certifying = Certifying { view, id };

@@ -15,10 +15,11 @@ use custody_certificate::{
 };
 use custody_incident::Incidents;
 use custody_incident::recount::Found;
+use custody_keys::public_key;
 use custody_log::{Digest, Seq};
 use custody_policy::Policy;
+use custody_runtime::Session;
 use custody_runtime::ingress::Observation;
-use custody_runtime::{Session, public_key};
 
 struct Case {
     scratch: Scratch,

@@ -5,15 +5,16 @@
 
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
-use custody_kernel::principal::{Authority, Principal, Role};
+use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
 use custody_kernel::record::{Request, Value};
 use custody_kernel::state::Actor;
+use custody_keys::{HumanKey, fresh_key};
 use custody_log::{Digest, EntryId, PrincipalId};
 use custody_policy::Policy;
+use ed25519_dalek::Signer;
 use zeroize::Zeroizing;
 
 use crate::clock::random;
-use crate::keys::{HumanKey, fresh_key};
 use crate::store::{Content, Receipt, Store, StoreError, checked_name};
 
 /// What every token starts with, so that a leaked one is recognised by whoever finds it.
@@ -34,13 +35,23 @@ pub struct NewPrincipal<'a> {
     pub with_token: bool,
 }
 
+/// Proves to the kernel that the holder of `key` is here now.
+///
+/// # Errors
+/// [`StoreError::Proof`] when `principal` has another key.
+pub fn prove(key: &HumanKey, principal: &Principal) -> Result<Authority, StoreError> {
+    let challenge = random();
+    let signature = key.signing_key().sign(&challenge_bytes(&challenge));
+    Ok(Authority::by_signature(principal, &challenge, &signature)?)
+}
+
 impl Store {
     /// The authority of the human whose key was unlocked.
     ///
     /// # Errors
     /// [`StoreError::UnknownPrincipal`], or [`StoreError::Proof`] when the key is not theirs.
     pub fn authenticate(&self, name: &str, key: &HumanKey) -> Result<Authority, StoreError> {
-        key.prove(&self.principal(name)?)
+        prove(key, &self.principal(name)?)
     }
 
     /// The authority of whoever holds `token`. No human is proven by it.
@@ -151,7 +162,7 @@ impl Store {
         let (store, holder) = self.state(|state| (state.store(), state.owner().cloned()))?;
         let (store, holder) = store.zip(holder).ok_or(StoreError::HalfWay)?;
         // Another's certificate would stand in the record and not be believed.
-        owner_key.prove(&holder)?;
+        prove(owner_key, &holder)?;
         // One rotation at a time: two would take each other's next key.
         let _alone = self.keys().lock()?;
         self.keys().finish_rotation(|next| self.is_signed_by(next).unwrap_or(false))?;

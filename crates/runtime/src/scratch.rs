@@ -4,10 +4,10 @@
 
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::principal::Authority;
+use custody_keys::HumanKey;
 use tempfile::TempDir;
 
 use crate::clock::Clock;
-use crate::keys::HumanKey;
 use crate::store::{Paths, Store, StoreError};
 
 /// A store that nobody will miss.

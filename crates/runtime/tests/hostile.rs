@@ -17,9 +17,9 @@ use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::Role;
 use custody_kernel::record::{Answer, Request, Value};
 use custody_kernel::state::Actor;
+use custody_keys::HumanKey;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
-use custody_runtime::keys::HumanKey;
 use custody_runtime::session::Write;
 use custody_runtime::store::{Content, MAX_CONTENT_BYTES};
 use custody_runtime::{Paths, Store, StoreError};
@@ -373,7 +373,7 @@ fn keys_and_database_are_for_their_user_alone() {
     scratch
         .store
         .keys()
-        .store_human("owner", &scratch.owner_key, "x", custody_runtime::keys::Existing::Keep)
+        .store_human("owner", &scratch.owner_key, "x", custody_keys::Existing::Keep)
         .unwrap();
     let keys = &scratch.paths.keys;
     let store = &scratch.paths.store;

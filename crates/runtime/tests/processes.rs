@@ -11,7 +11,7 @@ use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::Role;
 use custody_kernel::record::{Answer, Request};
-use custody_runtime::keys::Existing;
+use custody_keys::Existing;
 use custody_runtime::session::Write;
 use custody_runtime::{Session, Store};
 

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use common::wreck::Wreck;
 use common::{FREE, Scratch, hears, key, shared, wal_of, writes};
 use custody_kernel::label::Channel;
+use custody_keys::HumanKey;
 use custody_runtime::clock::Clock;
-use custody_runtime::keys::HumanKey;
 use custody_runtime::store::Tampering;
 use custody_runtime::{Paths, Session, Store, StoreError};
 

@@ -7,9 +7,9 @@ use custody_incident::certify::ProbeReport;
 use custody_incident::{Incidents, Indicator, Settings};
 use custody_kernel::label::Channel;
 use custody_kernel::principal::Authority;
+use custody_keys::HumanKey;
 use custody_log::Seq;
 use custody_runtime::ingress::Observation;
-use custody_runtime::keys::HumanKey;
 use custody_runtime::{Session, Store};
 
 /// What the user said before anything bad came in, and what the model goes on quoting.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use custody_kernel::namespace::Namespace;
 use custody_kernel::record::RecordError;
 use custody_kernel::state::{ApplyError, AskError};
+use custody_keys::KeyError;
 use custody_log::{CheckpointError, EntryId, Seq};
 
 /// A failure, never a refusal: refusals are answers.
@@ -254,6 +255,17 @@ impl From<rusqlite::Error> for StoreError {
             Self::Foreign
         } else {
             Self::Database(error)
+        }
+    }
+}
+
+/// What can go wrong with a key goes wrong with the store that needs it, in the same words.
+impl From<KeyError> for StoreError {
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::NoKeys(folder) => Self::NoKeys(folder),
+            KeyError::Key { path, why } => Self::Key { path, why },
+            KeyError::File { doing, path, cause } => Self::File { doing, path, cause },
         }
     }
 }

@@ -29,6 +29,7 @@ use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Principal, Role};
 use custody_kernel::record::{Genesis, Request};
 use custody_kernel::state::Actor;
+use custody_keys::{HumanKey, KeyFolder, fresh_key};
 use custody_log::{PrincipalId, StoreId};
 use ed25519_dalek::SigningKey;
 use head::Head;
@@ -37,7 +38,7 @@ use rusqlite::{Connection, OpenFlags};
 use writer::{Job, Work, Writer};
 
 use crate::clock::{Clock, random};
-use crate::keys::{HumanKey, KeyFolder, fresh_key};
+use crate::principals::prove;
 
 pub use error::{StoreError, Tampering};
 pub use export::SignedCheckpoint;
@@ -146,7 +147,7 @@ impl Store {
             public_key: Some(owner_key.public_key()),
             token_hash: None,
         };
-        let authority = owner_key.prove(&owner)?;
+        let authority = prove(owner_key, &owner)?;
         let log_key = owner_key.certify(store, &signer);
         let genesis = Request::Found(Box::new(Genesis { store, owner, log_key, limits }));
         let parts = Parts {
@@ -226,7 +227,7 @@ impl Store {
         let state = ledger.state();
         let store = state.store().ok_or(Tampering::MissingRecord(0))?;
         let owner = state.owner().ok_or(Tampering::MissingRecord(0))?;
-        let authority = owner_key.prove(owner)?;
+        let authority = prove(owner_key, owner)?;
         let head = match Head::find(&keys.head())? {
             Some(head) => head,
             None => Head::create(&keys.head())?,

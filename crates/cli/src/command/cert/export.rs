@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use custody_certificate::{SignedCheckpoint, Unverified};
+use custody_keys::public_key;
 use custody_log::{key_name, vkey};
-use custody_runtime::public_key;
 use ed25519_dalek::VerifyingKey;
 use serde_json::json;
 

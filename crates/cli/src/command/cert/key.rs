@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use custody_runtime::{Store, StoreError, public_key};
+use custody_keys::public_key;
+use custody_runtime::{Store, StoreError};
 use ed25519_dalek::VerifyingKey;
 
 use crate::context::Context;

@@ -143,7 +143,7 @@ pub(super) fn unlocked(
     context: &Context,
     store: &Store,
     name: Option<&str>,
-) -> anyhow::Result<(custody_kernel::principal::Authority, custody_runtime::keys::HumanKey)> {
+) -> anyhow::Result<(custody_kernel::principal::Authority, custody_keys::HumanKey)> {
     let name = match name {
         Some(name) => name.to_owned(),
         None => store

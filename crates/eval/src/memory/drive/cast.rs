@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Principal, Role};
+use custody_keys::HumanKey;
 use custody_log::{Digest, PrincipalId, SessionId};
 use custody_runtime::StoreError;
-use custody_runtime::keys::HumanKey;
+use custody_runtime::principals::prove;
 
 use crate::error::EvalError;
 use crate::memory::action::{Judge, Place, Speaker};
@@ -63,7 +64,7 @@ impl Cast {
                 token_hash: Some(Digest::of(token.as_bytes())),
             };
             if let Some(human) = humans.get(name) {
-                judges.insert(name, human.prove(&principal)?);
+                judges.insert(name, prove(human, &principal)?);
             }
             let by_token = Authority::by_token(&principal, token.as_bytes());
             tokens.insert(name, by_token.map_err(StoreError::from)?);

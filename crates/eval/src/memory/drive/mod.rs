@@ -13,7 +13,7 @@ use custody_kernel::key::Key;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Namespace;
 use custody_kernel::state::State;
-use custody_runtime::keys::HumanKey;
+use custody_keys::HumanKey;
 use custody_runtime::{Store, StoreError};
 
 use self::cast::Cast;
