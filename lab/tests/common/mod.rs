@@ -17,7 +17,7 @@ const KEYS: &str = "CUSTODY_TEST_CRASH_KEYS";
 pub fn data() -> Option<PathBuf> {
     let folder = std::env::var_os("CUSTODY_DATA")
         .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));
+        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data"));
     if folder.join("splits").is_dir() {
         return Some(folder);
     }

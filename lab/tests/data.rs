@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
-#[path = "../../models/tests/common/server.rs"]
+#[path = "../../crates/models/tests/common/server.rs"]
 mod server;
 
 use std::io::Write;

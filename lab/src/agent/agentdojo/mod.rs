@@ -24,10 +24,10 @@ use child::Child;
 pub const SUITES: [&str; 4] = ["workspace", "banking", "slack", "travel"];
 
 const MANIFESTS: [(&str, &str); 4] = [
-    ("workspace", include_str!("../../../../../integrations/agentdojo/manifests/workspace.toml")),
-    ("banking", include_str!("../../../../../integrations/agentdojo/manifests/banking.toml")),
-    ("slack", include_str!("../../../../../integrations/agentdojo/manifests/slack.toml")),
-    ("travel", include_str!("../../../../../integrations/agentdojo/manifests/travel.toml")),
+    ("workspace", include_str!("../../../../integrations/agentdojo/manifests/workspace.toml")),
+    ("banking", include_str!("../../../../integrations/agentdojo/manifests/banking.toml")),
+    ("slack", include_str!("../../../../integrations/agentdojo/manifests/slack.toml")),
+    ("travel", include_str!("../../../../integrations/agentdojo/manifests/travel.toml")),
 ];
 
 /// The manifests of the suites' tools, written from their documentation alone.
