@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use custody_cli::attacks::AttackError;
 use custody_models::chat::ChatError;
 use custody_runtime::StoreError;
 
@@ -13,6 +14,9 @@ pub enum EvalError {
     /// The detector of behaviour does not go with the embedding model.
     #[error(transparent)]
     Judge(#[from] custody_detect::behaviour::trained::JudgeError),
+    /// An attack could not be tried, or a scratch store not prepared.
+    #[error(transparent)]
+    Attack(#[from] AttackError),
     /// The store failed.
     #[error("the store under test failed")]
     Store(#[from] StoreError),

@@ -6,10 +6,10 @@ mod common;
 
 use std::path::PathBuf;
 
-use custody_eval::agent::scenarios::model::{Asked, play};
-use custody_eval::agent::suite::defence;
-use custody_eval::detection::suite::Size;
-use custody_eval::report::Figure;
+use custody_lab::agent::scenarios::model::{Asked, play};
+use custody_lab::agent::suite::defence;
+use custody_lab::detection::suite::Size;
+use custody_lab::report::Figure;
 use custody_models::chat::EmbeddedModel;
 
 const MODEL: &str = "smollm2-135m-instruct/SmolLM2-135M-Instruct.Q4_1.gguf";

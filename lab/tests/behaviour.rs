@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use custody_detect::behaviour::BehaviourModel;
 use custody_detect::calibration::Verdict;
-use custody_eval::detection::behaviour;
-use custody_eval::recipe::attempts::{Attempt, Demand, Form, ORDINARY};
-use custody_eval::recipe::behaviour::{Recipe, Split, distance, examples};
-use custody_eval::recipe::transcripts::{Transcript, Transcripts};
-use custody_eval::report::DataFile;
-use custody_eval::vectors::CachedEmbedder;
+use custody_lab::detection::behaviour;
+use custody_lab::recipe::attempts::{Attempt, Demand, Form, ORDINARY};
+use custody_lab::recipe::behaviour::{Recipe, Split, distance, examples};
+use custody_lab::recipe::transcripts::{Transcript, Transcripts};
+use custody_lab::report::DataFile;
+use custody_lab::vectors::CachedEmbedder;
 use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Request, Usage};
 use custody_models::{Embedder, ModelError};
 use custody_runtime::route::sandbox::Options;

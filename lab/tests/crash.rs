@@ -4,7 +4,7 @@ mod common;
 
 use std::process::Command;
 
-use custody_eval::memory::crash::{self, Crashes, Program};
+use custody_lab::memory::crash::{self, Crashes, Program};
 use custody_runtime::Paths;
 
 /// This test once more, as the program that is killed.

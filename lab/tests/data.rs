@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use custody_eval::data::{
+use custody_lab::data::{
     DataError, DataFolder, DataPin, FetchedData, FileState, Original, Row, known, read_rows,
 };
 use custody_models::fetch::{Fetcher, Patience};

@@ -6,10 +6,10 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use custody_eval::detection::detector::{Detector, Failure, Method, Recipe, Task, Varies};
-use custody_eval::detection::mixture::{Mixture, Part};
-use custody_eval::detection::suite::{DATA_SETS, Options, Outcome, Size, run};
-use custody_eval::report::Report;
+use custody_lab::detection::detector::{Detector, Failure, Method, Recipe, Task, Varies};
+use custody_lab::detection::mixture::{Mixture, Part};
+use custody_lab::detection::suite::{DATA_SETS, Options, Outcome, Size, run};
+use custody_lab::report::Report;
 
 use common::words::Words;
 

@@ -4,9 +4,9 @@ mod common;
 
 use std::process::Command;
 
-use custody_eval::memory::crash::Program;
-use custody_eval::memory::{Options, Size, run};
-use custody_eval::report::Report;
+use custody_lab::memory::crash::Program;
+use custody_lab::memory::{Options, Size, run};
+use custody_lab::report::Report;
 use custody_runtime::Paths;
 
 /// This test once more, as the program that is killed.

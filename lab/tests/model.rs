@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use custody_eval::memory::action::Vocabulary;
-use custody_eval::memory::drive::{Forgotten, Rig};
-use custody_eval::random::Generator;
+use custody_lab::memory::action::Vocabulary;
+use custody_lab::memory::drive::{Forgotten, Rig};
+use custody_lab::random::Generator;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};

@@ -3,11 +3,11 @@
 
 mod common;
 
-use custody_eval::detection::detector::{Recipe, Task};
-use custody_eval::detection::methods::ngrams::NgramRecipe;
-use custody_eval::detection::metrics::{Confusion, Scored};
-use custody_eval::detection::sets::rows::split;
-use custody_eval::recipe::corpus::Held;
+use custody_lab::detection::detector::{Recipe, Task};
+use custody_lab::detection::methods::ngrams::NgramRecipe;
+use custody_lab::detection::metrics::{Confusion, Scored};
+use custody_lab::detection::sets::rows::split;
+use custody_lab::recipe::corpus::Held;
 
 /// Trains on one split and compares with its published counts and area.
 fn reproduces(data_set: &str, published: Confusion, area: f64) {

@@ -7,8 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use custody_eval::detection::python::{Answer, Question, ask, ask_interpreter};
-use custody_eval::detection::sets::Labelled;
+use custody_lab::detection::python::{Answer, Question, ask, ask_interpreter};
+use custody_lab::detection::sets::Labelled;
 
 fn rows() -> Vec<Labelled> {
     let row = |at: usize| Labelled {

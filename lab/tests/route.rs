@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use custody_detect::screen::{Kind, Screener};
-use custody_eval::detection::suite::{Outcome, Size};
-use custody_eval::report::Report;
-use custody_eval::route::baseline::{self, Options};
-use custody_eval::route::cases::{Case, Source, read};
-use custody_eval::route::demands::Goal;
-use custody_eval::route::sample::sample;
-use custody_eval::route::suite;
-use custody_eval::route::trial::Stages;
+use custody_lab::detection::suite::{Outcome, Size};
+use custody_lab::report::Report;
+use custody_lab::route::baseline::{self, Options};
+use custody_lab::route::cases::{Case, Source, read};
+use custody_lab::route::demands::Goal;
+use custody_lab::route::sample::sample;
+use custody_lab::route::suite;
+use custody_lab::route::trial::Stages;
 use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Request, Usage};
 
 /// In production it tells its id, says `pineapple` and calls tools when it is asked to. In the sandbox it falls for

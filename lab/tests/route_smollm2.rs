@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use custody_detect::screen::Screener;
-use custody_eval::route::cases::{Case, read};
 use custody_kernel::route::{Heard, RoutePolicy, Stage, replay};
+use custody_lab::route::cases::{Case, read};
 use custody_models::chat::{ChatModel, EmbeddedModel};
 use custody_models::{Embedder, SentenceEmbedder};
 use custody_runtime::route::sandbox::Options;

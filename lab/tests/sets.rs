@@ -5,10 +5,10 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_eval::detection::sets::buried::{Position, bipia, injecagent};
-use custody_eval::detection::sets::ordinary::{Set, documents};
-use custody_eval::detection::sets::parts::{leaks, named_folds, normal_form};
-use custody_eval::detection::sets::{Part, rows};
+use custody_lab::detection::sets::buried::{Position, bipia, injecagent};
+use custody_lab::detection::sets::ordinary::{Set, documents};
+use custody_lab::detection::sets::parts::{leaks, named_folds, normal_form};
+use custody_lab::detection::sets::{Part, rows};
 
 #[test]
 fn the_leaks_are_those_that_the_data_admits() {

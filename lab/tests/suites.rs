@@ -3,13 +3,13 @@
 
 mod common;
 
-use custody_eval::detection::detector::{ByKind, Detector, Failure, Recipe, Task, Varies};
-use custody_eval::detection::overdefence::{self, Shipped};
-use custody_eval::detection::sets::rows::split;
-use custody_eval::detection::suite::Size;
-use custody_eval::detection::{buried, prefilter};
-use custody_eval::recipe::corpus::Held;
-use custody_eval::report::Report;
+use custody_lab::detection::detector::{ByKind, Detector, Failure, Recipe, Task, Varies};
+use custody_lab::detection::overdefence::{self, Shipped};
+use custody_lab::detection::sets::rows::split;
+use custody_lab::detection::suite::Size;
+use custody_lab::detection::{buried, prefilter};
+use custody_lab::recipe::corpus::Held;
+use custody_lab::report::Report;
 
 use common::words::Words;
 

@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use custody_cli::attacks::scratch::{FREE, Human, ScratchStore, key};
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Role;
@@ -19,7 +20,6 @@ use custody_runtime::session::Write;
 use custody_runtime::{Paths, Session, Store};
 
 use crate::error::EvalError;
-use crate::memory::scratch::{FREE, Human, Scratch, key};
 use crate::random::Generator;
 
 /// Threads that write at once.
@@ -32,8 +32,8 @@ const FORBIDDEN: &str = "never-to-be-stored";
 /// How to start the child, which must end up in [`crash_writer`].
 #[derive(Debug, Clone)]
 pub enum Program {
-    /// The `custody` binary: `PROGRAM eval crash-writer --store … --keys …`.
-    Custody(PathBuf),
+    /// The laboratory's own: `PROGRAM eval crash-writer --store … --keys …`.
+    Laboratory(PathBuf),
     /// Another command line.
     Other(fn(&Paths) -> Command),
 }
@@ -41,7 +41,7 @@ pub enum Program {
 impl Program {
     fn command(&self, paths: &Paths) -> Command {
         match self {
-            Self::Custody(program) => {
+            Self::Laboratory(program) => {
                 let mut command = Command::new(program);
                 command.args(["eval", "crash-writer", "--store"]).arg(&paths.store);
                 command.arg("--keys").arg(&paths.keys);
@@ -126,7 +126,7 @@ pub fn run(
     let mut generator = Generator::new(seed);
     let mut found = Crashes::default();
     while found.runs < runs {
-        let scratch = Scratch::new(FREE)?;
+        let scratch = ScratchStore::new(FREE)?;
         let users: Vec<Human> = (0..THREADS)
             .map(|user| scratch.human(&format!("user-{user}"), Role::User))
             .collect::<Result<_, _>>()?;
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn an_acknowledged_write_that_is_gone_and_a_refused_one_that_is_there_are_counted() {
-        let scratch = Scratch::new(FREE).unwrap();
+        let scratch = ScratchStore::new(FREE).unwrap();
         let session = scratch.open(&scratch.owner).unwrap();
         scratch.hear(&session, Channel::User, "hello").unwrap();
         for (name, value) in [("kept", "value"), ("other", FORBIDDEN)] {

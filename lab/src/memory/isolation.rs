@@ -3,6 +3,7 @@
 //! Each secret is read back by its own session first, so that it is really there to leak (PRIOR-ART
 //! M14), and leaks are looked for in what the others are given, byte by byte, not in key names.
 
+use custody_cli::attacks::scratch::{FREE, ScratchStore, decided_by, done, key};
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::Scope;
 use custody_kernel::principal::Role;
@@ -10,7 +11,6 @@ use custody_runtime::session::{NewValue, Write};
 use custody_runtime::{Session, StoreError};
 
 use crate::error::EvalError;
-use crate::memory::scratch::{FREE, Scratch, decided_by, done, key};
 use crate::random::Generator;
 
 /// Sessions, and so secrets.
@@ -38,7 +38,7 @@ pub struct Isolation {
 /// # Errors
 /// When the store fails.
 pub fn run(seed: u64, progress: &mut dyn FnMut(&str, u64, u64)) -> Result<Isolation, EvalError> {
-    let scratch = Scratch::with_identity_files(FREE)?;
+    let scratch = ScratchStore::with_identity_files(FREE)?;
     let mut generator = Generator::new(seed);
     let users: Vec<_> = (0..USERS)
         .map(|user| scratch.human(&format!("user-{user}"), Role::User))
@@ -77,7 +77,10 @@ pub fn run(seed: u64, progress: &mut dyn FnMut(&str, u64, u64)) -> Result<Isolat
 }
 
 /// All values of its own and the shared namespace, as the session reads them.
-fn everything_it_sees(scratch: &Scratch, session: &Session) -> Result<Vec<Vec<u8>>, EvalError> {
+fn everything_it_sees(
+    scratch: &ScratchStore,
+    session: &Session,
+) -> Result<Vec<Vec<u8>>, EvalError> {
     let mut namespaces = vec![session.namespace()];
     namespaces.extend(scratch.store.state(|state| {
         let tenant = session.namespace().tenant;

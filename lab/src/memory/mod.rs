@@ -1,15 +1,13 @@
 //! MON's evaluation, against real stores in scratch folders and without mocks.
 //!
 //! - [`payloads`]: the 199 published payloads, and the same texts from the user themself.
-//! - [`attacks`]: the ten attacks, each decided by the mechanism it names.
+//! - [`custody_cli::attacks`]: the ten attacks, each decided by the mechanism it names, which `custody demo` plays too.
 //! - [`isolation`]: fifty sessions and what they can get at of one another.
 //! - [`model`], [`extended`]: the rules and the design's additions, written down naively.
 //! - [`action`], [`drive`]: the same actions for the store and a model, and the comparison.
 //! - [`crash`]: a program killed in the middle of its writes.
 
 pub mod payloads;
-
-pub mod attacks;
 
 pub mod isolation;
 
@@ -23,16 +21,15 @@ pub mod drive;
 
 pub mod crash;
 
-mod scratch;
-
 use std::path::{Path, PathBuf};
+
+use custody_cli::attacks::{self, Attack, Outcome};
 
 use crate::data::{DataError, DataFolder};
 use crate::error::EvalError;
 use crate::random::Generator;
 use crate::report::{DataFile, Figure, Report};
 use action::Vocabulary;
-use attacks::Outcome;
 use crash::Program;
 use drive::Rig;
 
@@ -105,7 +102,7 @@ pub fn run(
     };
     progress("attacks", 0, 10);
     let attacks = attacks::all()?;
-    let defeated = |attack: &attacks::Attack| u64::from(attack.outcome == Outcome::Defeated);
+    let defeated = |attack: &Attack| u64::from(attack.outcome == Outcome::Defeated);
     let total = attacks.len() as u64;
     // The paper names seven; the code behind it simulates ten.
     figures.push(Figure::count("attacks.total", total, "attacks").published(7.0, "MON §3.6"));

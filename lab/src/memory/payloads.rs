@@ -4,6 +4,7 @@
 //! M15). The controls do: the very same texts, typed by the authenticated user in a clean session, are
 //! stored.
 
+use custody_cli::attacks::scratch::{FREE, Human, ScratchStore, decided_by};
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::Scope;
 use custody_kernel::principal::Role;
@@ -11,7 +12,6 @@ use custody_runtime::ingress::Observation;
 use custody_runtime::{Session, StoreError};
 
 use crate::error::EvalError;
-use crate::memory::scratch::{FREE, Human, Scratch, decided_by};
 
 /// What was measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub fn run(
 ) -> Result<Payloads, EvalError> {
     let total = texts.len() as u64;
     let mut found = Payloads { total, controls: total, ..Payloads::default() };
-    let scratch = Scratch::with_identity_files(FREE)?;
+    let scratch = ScratchStore::with_identity_files(FREE)?;
     let user = scratch.human("ann", Role::User)?;
     for (at, text) in (0..).zip(texts) {
         progress("payloads", at, 2 * total);
@@ -70,7 +70,7 @@ pub fn run(
     scratch.store.verify()?;
     found.changed_files = scratch.changed_files();
     // Another store: there nothing untrusted was ever heard that a user could be found repeating.
-    let clean = Scratch::with_identity_files(FREE)?;
+    let clean = ScratchStore::with_identity_files(FREE)?;
     let user = clean.human("ann", Role::User)?;
     for (at, text) in (0..).zip(texts) {
         progress("payloads", total + at, 2 * total);
@@ -80,7 +80,7 @@ pub fn run(
 }
 
 fn is_blocked(
-    scratch: &Scratch,
+    scratch: &ScratchStore,
     user: &Human,
     text: &str,
     way: Way,
@@ -118,7 +118,7 @@ fn receive(session: &Session, text: &str, way: Way) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn is_stored(scratch: &Scratch, user: &Human, text: &str) -> Result<bool, EvalError> {
+fn is_stored(scratch: &ScratchStore, user: &Human, text: &str) -> Result<bool, EvalError> {
     let session = scratch.open(&user.by_token)?;
     drop(session.observe(Observation::message(Channel::User, text)));
     let receipt = scratch.write(&session, Scope::Shared, "notes", text)?;

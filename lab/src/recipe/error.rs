@@ -25,7 +25,6 @@ pub enum RecipeError {
     #[error("the n-gram models could not be trained")]
     Ngram(#[from] TrainError),
     /// The transformer.
-    #[cfg(feature = "train")]
     #[error("the transformer could not be trained")]
     Transformer(#[from] custody_models::train::TrainError),
     /// The thresholds.

@@ -7,7 +7,7 @@
 //! - [`embedding`]: the regression of the prefilter.
 //! - [`attempts`], [`transcripts`]: what is tried in the sandbox, and what was answered there.
 //! - [`behaviour`]: the trained detector of compromised agents.
-#![cfg_attr(feature = "train", doc = "- [`transformer`]: the transformer of the full detector.")]
+//! - [`transformer`]: the transformer of the full detector.
 
 pub mod attempts;
 pub mod behaviour;
@@ -20,7 +20,6 @@ pub mod ngrams;
 pub mod parts;
 pub mod sources;
 pub mod transcripts;
-#[cfg(feature = "train")]
 pub mod transformer;
 pub mod written;
 

@@ -18,8 +18,8 @@ pub struct Agmi {
     pub interpreter: PathBuf,
     /// The folder of `custody_agmi`, if it is not installed.
     pub package: Option<PathBuf>,
-    /// The program whose store is edited.
-    pub custody: PathBuf,
+    /// The `custody` whose store is edited, if there is one.
+    pub custody: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -36,8 +36,11 @@ pub(super) fn figure(agmi: Option<&Agmi>) -> Figure {
 }
 
 fn refused(agmi: &Agmi) -> Result<u64, String> {
+    let custody = agmi.custody.as_deref().ok_or(
+        "`custody`, whose store is edited, is neither beside `custody-lab` nor on PATH; build it with `cargo build --release`",
+    )?;
     let mut command = Command::new(&agmi.interpreter);
-    command.args(["-m", "custody_agmi", "--json", "--custody"]).arg(&agmi.custody);
+    command.args(["-m", "custody_agmi", "--json", "--custody"]).arg(custody);
     if let Some(package) = &agmi.package {
         command.env("PYTHONPATH", package);
     }

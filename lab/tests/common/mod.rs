@@ -7,7 +7,7 @@ pub mod words;
 use std::path::PathBuf;
 use std::process::Command;
 
-use custody_eval::memory::crash::{THREADS, crash_writer};
+use custody_lab::memory::crash::{THREADS, crash_writer};
 use custody_runtime::Paths;
 
 const STORE: &str = "CUSTODY_TEST_CRASH_STORE";

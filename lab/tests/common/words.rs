@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use custody_eval::detection::detector::{Detector, Failure, Recipe, Task, Varies};
+use custody_lab::detection::detector::{Detector, Failure, Recipe, Task, Varies};
 
 /// The recipe, which counts how often it was asked to train.
 pub struct Words {

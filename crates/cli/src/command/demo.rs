@@ -5,7 +5,6 @@
 
 use std::path::Path;
 
-use custody_eval::memory::attacks::{self, Attack};
 use custody_kernel::digest::Digest;
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
@@ -21,6 +20,7 @@ use custody_runtime::store::Receipt;
 use custody_runtime::{Session, Store};
 use serde_json::json;
 
+use crate::attacks::{self, Attack};
 use crate::context::Context;
 use crate::output::{BAD, BOLD, DIM, GOOD, HEAD, Outcome, answer_style, json_line, line, paint};
 

@@ -1,6 +1,6 @@
 //! The detectors that are measured, D1 to D5 and the two that are shipped.
 //!
-//! - [`rules`], [`ngrams`], [`foreign`]: D1, D2, D3. `fine_tuned`, with the feature `train`: D4.
+//! - [`rules`], [`ngrams`], [`foreign`], [`fine_tuned`]: D1 to D4.
 //! - [`shipped`]: *default* and *full*. [`retrained`]: the same recipes without the attacks measured.
 
 pub mod rules;
@@ -9,7 +9,6 @@ pub mod ngrams;
 
 pub mod foreign;
 
-#[cfg(feature = "train")]
 pub mod fine_tuned;
 
 pub mod shipped;
@@ -127,15 +126,9 @@ impl Owned {
     }
 }
 
-#[cfg(feature = "train")]
 fn fine_tuned(base: &Result<Base, String>) -> Result<fine_tuned::FineTunedRecipe, String> {
     let Base { encoder, tokenizer } = base.clone()?;
     Ok(fine_tuned::FineTunedRecipe::new(encoder, tokenizer))
-}
-
-#[cfg(not(feature = "train"))]
-fn fine_tuned(_: &Result<Base, String>) -> Result<rules::RulesRecipe, String> {
-    Err("this program was built without the feature `train`".to_owned())
 }
 
 fn full(base: &Result<Base, String>) -> Result<Result<ShippedRecipe, String>, MethodError> {

@@ -61,10 +61,8 @@ fn ngram_stage(corpus: &Corpus) -> Result<NgramStage, Failure> {
     Ok(NgramStage { models, cuts })
 }
 
-#[cfg(feature = "train")]
 pub use full::RetrainedFull;
 
-#[cfg(feature = "train")]
 mod full {
     use std::ops::ControlFlow;
 

@@ -76,7 +76,6 @@ pub(super) fn default_fingerprint() -> String {
 }
 
 /// The same of the full configuration: its weights are made again by hand when its recipe changes.
-#[cfg(feature = "train")]
 pub(super) fn full_fingerprint() -> String {
     digests(&FULL_FILES)
 }

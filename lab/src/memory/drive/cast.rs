@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use custody_cli::attacks::scratch::ScratchStore;
 use custody_kernel::digest::Digest;
 use custody_kernel::id::{PrincipalId, SessionId};
 use custody_kernel::namespace::{Scope, Tenant};
@@ -11,7 +12,6 @@ use custody_runtime::keys::HumanKey;
 
 use crate::error::EvalError;
 use crate::memory::action::{Judge, Place, Speaker};
-use crate::memory::scratch::Scratch;
 
 /// The principals and sessions of one episode, in tenants of their own.
 pub(super) struct Cast {
@@ -29,7 +29,7 @@ pub(super) struct Cast {
 impl Cast {
     pub(super) fn new(
         episode: u64,
-        scratch: &Scratch,
+        scratch: &ScratchStore,
         humans: &BTreeMap<&'static str, HumanKey>,
     ) -> Result<Self, EvalError> {
         let named = |text: String| {

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use custody_cli::attacks::scratch::{FREE, ScratchStore};
 use custody_kernel::key::Key;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Namespace;
@@ -22,7 +23,6 @@ use crate::error::EvalError;
 use crate::memory::action::{Action, Place, Seen, Verdict, Vocabulary};
 use crate::memory::extended::{Extended, Limit};
 use crate::memory::model::Model;
-use crate::memory::scratch::{FREE, Scratch};
 
 mod cast;
 mod episode;
@@ -85,7 +85,7 @@ const LIMIT: Limit = Limit { changes: 3, window_ms: 300, waits_ms: 400 };
 pub struct Rig {
     vocabulary: Vocabulary,
     forgotten: Option<Forgotten>,
-    scratch: Option<Scratch>,
+    scratch: Option<ScratchStore>,
     humans: BTreeMap<&'static str, HumanKey>,
     episodes: u64,
 }
@@ -122,7 +122,7 @@ impl Rig {
         }
         let scratch = match self.scratch.take() {
             Some(scratch) => scratch,
-            None => Scratch::new(self.limits())?,
+            None => ScratchStore::new(self.limits())?,
         };
         self.episodes += 1;
         let cast = Cast::new(self.episodes, &scratch, &self.humans)?;

@@ -1,7 +1,6 @@
 //! `custody incident drill`: a rehearsal on a poisoned history of its own.
 
 use anyhow::{Context as _, ensure};
-use custody_eval::stopwatch::Stopwatch;
 use custody_kernel::adapter::{Change, Name};
 use custody_kernel::certificate::Expectations;
 use custody_kernel::certificate::outcome::State;
@@ -15,7 +14,7 @@ use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Role;
 use custody_kernel::record::Request;
 use custody_runtime::adapters::{AdapterHost, Hosts, Obliging};
-use custody_runtime::clock::Clock;
+use custody_runtime::clock::{Clock, moment};
 use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::recovery::{Indicator, Settings};
@@ -60,9 +59,9 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     if !context.json {
         drill.told();
     }
-    let watch = Stopwatch::start();
+    let began = moment();
     let recovered = drill.recover(&models, context.json, args.details)?;
-    let seconds = watch.seconds();
+    let seconds = began.elapsed().as_secs_f64();
     let is_clean = drill.is_clean()?;
     if context.json {
         json_line(&json!({

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use custody_cli::attacks::scratch::key;
 use custody_kernel::digest::Digest;
 use custody_kernel::id::EntryId;
 use custody_kernel::label;
@@ -16,7 +17,6 @@ use custody_runtime::store::{Content, Receipt};
 use super::Episode;
 use crate::memory::action::{Act, Action, Channel, Judge, Text, Verdict};
 use crate::memory::drive::Rules;
-use crate::memory::scratch::key;
 
 impl<R: Rules> Episode<'_, '_, R> {
     /// Acts in the store, notes the entry that the answer became, and says the answer in plain words.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use custody_cli::attacks::scratch::key;
 use custody_kernel::digest::Digest;
 use custody_kernel::id::{EntryId, Seq};
 use custody_kernel::memory::item::{ContentRef, Mode};
@@ -18,7 +19,6 @@ use super::{Divergence, Played, Rules};
 use crate::memory::action::{
     Act, Action, Channel, Known, Place, Seen, Text, Verdict, Vocabulary, decode,
 };
-use crate::memory::scratch::key;
 
 mod asked;
 mod differences;
