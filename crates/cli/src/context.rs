@@ -18,7 +18,7 @@ use crate::credential;
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Global {
+pub struct Global {
     /// The store [default: custody/custody.db in the platform's data folder]
     #[arg(long, global = true, value_name = "PATH", env = "CUSTODY_STORE")]
     pub(crate) store: Option<PathBuf>,
@@ -31,7 +31,7 @@ pub(crate) struct Global {
     pub(crate) models: Option<PathBuf>,
     /// Print JSON
     #[arg(long, global = true)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// The configuration file [default: custody/custody.toml in the platform's configuration folder]
     #[arg(long, global = true, value_name = "FILE", env = "CUSTODY_CONFIG")]
     pub(crate) config: Option<PathBuf>,
@@ -39,8 +39,9 @@ pub(crate) struct Global {
 
 /// Options and configuration, put together.
 #[derive(Debug)]
-pub(crate) struct Context {
-    pub(crate) json: bool,
+pub struct Context {
+    /// Whether JSON is printed.
+    pub json: bool,
     pub(crate) config: Config,
     paths: Paths,
     names_store: bool,
@@ -50,7 +51,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(global: Global) -> anyhow::Result<Self> {
+    /// Reads the configuration, and finds the folders that neither it nor an option names.
+    ///
+    /// # Errors
+    /// When there is no home folder, or the configuration cannot be read.
+    pub fn new(global: Global) -> anyhow::Result<Self> {
         let folders = choose_base_strategy().context("could not find the home folder; set HOME")?;
         let own = folders.config_dir().join("custody").join("custody.toml");
         let config = Config::load(global.config.as_deref(), &own)?;
@@ -76,7 +81,7 @@ impl Context {
     }
 
     /// Where the store is and its keys are.
-    pub(crate) fn paths(&self) -> &Paths {
+    pub fn paths(&self) -> &Paths {
         &self.paths
     }
 
@@ -86,12 +91,12 @@ impl Context {
     }
 
     /// The models on this machine.
-    pub(crate) fn models(&self) -> Models {
+    pub fn models(&self) -> Models {
         Models::open(&self.models)
     }
 
     /// The folder of the benchmark data: the one named, else configured, else the user's own.
-    pub(crate) fn data_folder(&self, named: Option<PathBuf>) -> PathBuf {
+    pub fn data_folder(&self, named: Option<PathBuf>) -> PathBuf {
         named.or_else(|| self.config.data.dir.clone()).unwrap_or_else(|| self.own_data.join("data"))
     }
 

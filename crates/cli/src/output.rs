@@ -1,6 +1,7 @@
 //! What people and programs read: colours on a terminal, plain text otherwise, JSON on request.
 
 use std::fmt::Display;
+use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use custody_log::Timestamp;
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 /// How a command ended, when it did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// Exit code 0.
     Fine,
     /// Something was refused, or found: exit code 1.
@@ -18,20 +19,26 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    pub(crate) const fn found_if(found: bool) -> Self {
+    /// [`Self::Found`] if something was found.
+    pub const fn found_if(found: bool) -> Self {
         if found { Self::Found } else { Self::Fine }
     }
 }
 
-pub(crate) const BOLD: Style = Style::new().bold();
-pub(crate) const DIM: Style = Style::new().dimmed();
-pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-pub(crate) const BAD: Style = AnsiColor::Red.on_default();
-pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
+/// What is to be seen first.
+pub const BOLD: Style = Style::new().bold();
+/// What is said beside the result.
+pub const DIM: Style = Style::new().dimmed();
+/// What is as it should be.
+pub const GOOD: Style = AnsiColor::Green.on_default();
+/// What is refused, or wrong.
+pub const BAD: Style = AnsiColor::Red.on_default();
+/// What somebody should look at.
+pub const WARN: Style = AnsiColor::Yellow.on_default();
 pub(crate) const HEAD: Style = AnsiColor::Cyan.on_default().bold();
 
 /// `text` in `style`. The styles vanish when the output is no terminal, or `NO_COLOR` is set.
-pub(crate) fn paint(style: Style, text: impl Display) -> String {
+pub fn paint(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
@@ -45,7 +52,7 @@ pub(crate) fn answer_style(word: &str) -> Style {
 }
 
 /// One line on standard output. A closed pipe ends the program quietly, as for any filter.
-pub(crate) fn line(text: impl Display) {
+pub fn line(text: impl Display) {
     use std::io::Write;
     let mut out = anstream::stdout().lock();
     if writeln!(out, "{text}").is_err() {
@@ -54,12 +61,12 @@ pub(crate) fn line(text: impl Display) {
 }
 
 /// Says something beside the result, on standard error.
-pub(crate) fn note(text: impl Display) {
+pub fn note(text: impl Display) {
     anstream::eprintln!("{}", paint(DIM, text));
 }
 
 /// One JSON object on one line.
-pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
+pub fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
     line(serde_json::to_string(value)?);
     Ok(())
 }
@@ -91,9 +98,39 @@ pub(crate) fn error_line(error: &anyhow::Error, json: bool) {
     anstream::eprintln!("{}: {text}", paint(BAD.bold(), "error"));
 }
 
+/// The exit code of a command, after an error was said.
+pub fn exit_code(ended: anyhow::Result<Outcome>, json: bool) -> ExitCode {
+    match ended {
+        Ok(Outcome::Fine) => ExitCode::SUCCESS,
+        Ok(Outcome::Found) => ExitCode::from(1),
+        Ok(Outcome::Failed) => ExitCode::from(2),
+        Err(error) => {
+            error_line(&error, json);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Help goes to standard output; everything else is wrong usage. What was typed may come from a model or
+/// a script, so it is shown with nothing in it that steers the terminal.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Help and version; a closed pipe is no concern here.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let refused_value = std::error::Error::source(error)
+        .filter(|_| error.kind() == clap::error::ErrorKind::ValueValidation);
+    match refused_value {
+        Some(why) => error_line(&anyhow::anyhow!("{why}"), false),
+        None => anstream::eprint!("{}", shown(&error.render().to_string())),
+    }
+    ExitCode::from(2)
+}
+
 /// Text from anywhere, made safe to print: control and invisible characters are escaped, so that no
 /// stored text can steer the terminal or hide.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         let hidden = c.is_control() && c != '\n' && c != '\t';
@@ -129,7 +166,7 @@ pub(crate) fn moment(at: Timestamp) -> String {
 }
 
 /// Rows under headings, each column as wide as its widest cell. Styles do not count.
-pub(crate) fn table(headings: &[&str], rows: &[Vec<(String, Style)>]) {
+pub fn table(headings: &[&str], rows: &[Vec<(String, Style)>]) {
     let width = |text: &str| text.chars().count();
     let mut widths: Vec<usize> = headings.iter().map(|heading| width(heading)).collect();
     for row in rows {
@@ -160,12 +197,12 @@ pub(crate) fn table(headings: &[&str], rows: &[Vec<(String, Style)>]) {
 }
 
 /// `1 record`, `2 records`.
-pub(crate) fn count(number: u64, noun: &str) -> String {
+pub fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// A number of bytes as people say it: `90.9 MB`.
-pub(crate) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
     for (unit, name) in UNITS {
         if bytes >= unit {
@@ -177,19 +214,21 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// How far a transfer is, on a terminal's standard error; silent everywhere else.
-pub(crate) struct Transfer {
+pub struct Transfer {
     bar: indicatif::ProgressBar,
     file: String,
 }
 
 impl Transfer {
-    pub(crate) fn new() -> Self {
+    /// Nothing is transferred yet.
+    pub fn new() -> Self {
         // Draws nothing unless standard error is a terminal.
         let bar = indicatif::ProgressBar::no_length();
         Self { bar, file: String::new() }
     }
 
-    pub(crate) fn show(&mut self, at: &custody_models::install::Progress<'_>) {
+    /// Shows how far the file of `at` is.
+    pub fn show(&mut self, at: &custody_models::install::Progress<'_>) {
         const KNOWN: &str = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
         const UNKNOWN: &str = "{msg} {spinner} {bytes} {bytes_per_sec}";
         if self.file != at.file {
@@ -207,13 +246,14 @@ impl Transfer {
         self.bar.set_position(at.bytes);
     }
 
-    pub(crate) fn end(&self) {
+    /// Takes the bar away.
+    pub fn end(&self) {
         self.bar.finish_and_clear();
     }
 }
 
 /// A cell without style.
-pub(crate) fn cell(text: impl Display) -> (String, Style) {
+pub fn cell(text: impl Display) -> (String, Style) {
     (text.to_string(), Style::new())
 }
 

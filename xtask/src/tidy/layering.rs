@@ -34,7 +34,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("gateway", &["log", "arguments", "kernel", "runtime"]),
     (
-        "eval",
+        "lab",
         &[
             "log",
             "arguments",
@@ -48,6 +48,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "pipeline",
             "incident",
             "keys",
+            "gateway",
+            "cli",
         ],
     ),
     (
@@ -66,13 +68,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "incident",
             "keys",
             "gateway",
-            "eval",
         ],
     ),
 ];
 
 /// The chores, which use nothing of ours and are used by nothing.
 const XTASK: &str = "xtask";
+
+/// Crates that are no part of the product, and lie beside `crates/`.
+const BESIDE: [&str; 2] = ["lab", XTASK];
 
 /// One crate of the workspace and what it uses of ours.
 #[derive(Debug)]
@@ -131,7 +135,8 @@ fn short(name: &str) -> &str {
 }
 
 fn manifest(name: &str) -> String {
-    if name == XTASK { format!("{name}/Cargo.toml") } else { format!("crates/{name}/Cargo.toml") }
+    let is_beside = BESIDE.contains(&name);
+    if is_beside { format!("{name}/Cargo.toml") } else { format!("crates/{name}/Cargo.toml") }
 }
 
 fn allowed(name: &str) -> Option<&'static [&'static str]> {
@@ -163,7 +168,9 @@ mod tests {
             ("kernel", "detect", Development, false),
             ("detect", "kernel", Normal, false),
             ("detect", "kernel", Development, true),
-            ("gateway", "eval", Normal, false),
+            ("gateway", "cli", Normal, false),
+            ("cli", "lab", Normal, false),
+            ("cli", "lab", Development, true),
         ];
         for (name, used, kind, allowed) in cases {
             let expected = match allowed {
@@ -184,6 +191,7 @@ mod tests {
             crate_named("custody-extra", &[]),
             crate_named("xtask", &["custody-kernel"]),
             crate_named("custody-cli", &["xtask"]),
+            crate_named("custody-lab", &["custody-cli", "xtask"]),
         ];
         assert_eq!(
             brief(&check(&crates)),
@@ -191,6 +199,7 @@ mod tests {
                 "crates/extra/Cargo.toml crate `extra` has no layer",
                 "xtask/Cargo.toml `xtask` uses `kernel`",
                 "crates/cli/Cargo.toml `cli` uses `xtask`",
+                "lab/Cargo.toml `lab` uses `xtask`",
             ]
         );
     }

@@ -6,7 +6,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use custody_eval::memory::attacks::{self, Attack};
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
@@ -23,6 +22,7 @@ use custody_runtime::store::Receipt;
 use custody_runtime::{Session, Store};
 use serde_json::json;
 
+use crate::attacks::{self, Attack};
 use crate::context::Context;
 use crate::output::{BAD, BOLD, DIM, GOOD, HEAD, Outcome, answer_style, json_line, line, paint};
 

@@ -12,14 +12,15 @@ use custody_models::{Embedder, Encoder, SentenceEmbedder, Tokenizer};
 use crate::context::Context;
 
 /// The model that the full configuration stands on.
-pub(crate) const BASE_MODEL: &str = "all-minilm-l6-v2";
-/// The files of a transformer in its folder.
-pub(crate) const WEIGHTS: &str = "full.safetensors";
-pub(crate) const THRESHOLDS: &str = "full.json";
+pub const BASE_MODEL: &str = "all-minilm-l6-v2";
+/// The weights of a transformer in its folder.
+pub const WEIGHTS: &str = "full.safetensors";
+/// Its thresholds, in the same folder.
+pub const THRESHOLDS: &str = "full.json";
 
 /// Which detector, for every command that screens.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Choice {
+pub struct Choice {
     /// Which detector
     #[arg(long, value_enum, default_value = "default")]
     detector: Detector,
@@ -42,7 +43,7 @@ impl Choice {
     /// # Errors
     /// When the full one is asked for and its weights are not here, or are not what they should be. It never
     /// falls back to the other: whoever asked for it would take a weaker answer for its own.
-    pub(crate) fn open(&self, context: &Context) -> anyhow::Result<Screener> {
+    pub fn open(&self, context: &Context) -> anyhow::Result<Screener> {
         match self.detector {
             Detector::Default => Ok(Screener::built_in().clone()),
             Detector::Full => {
@@ -53,7 +54,7 @@ impl Choice {
     }
 
     /// The flag that chooses the same detector again; empty for the default one.
-    pub(crate) fn arguments(&self) -> String {
+    pub fn arguments(&self) -> String {
         match self.detector {
             Detector::Default => String::new(),
             Detector::Full => "--detector full".to_owned(),
@@ -64,7 +65,7 @@ impl Choice {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn open_with_embedder(
+    pub fn open_with_embedder(
         &self,
         context: &Context,
     ) -> anyhow::Result<(Screener, Option<Arc<dyn Embedder>>)> {
@@ -104,7 +105,7 @@ fn from_folder(
 }
 
 /// The base model and its tokenizer, every byte verified.
-pub(crate) fn base(context: &Context) -> anyhow::Result<(Encoder, Arc<Tokenizer>)> {
+pub fn base(context: &Context) -> anyhow::Result<(Encoder, Arc<Tokenizer>)> {
     let files = context.models().verified(BASE_MODEL)?;
     let encoder = Encoder::open(&files.dir)?;
     let tokenizer = Tokenizer::open(&files.path("tokenizer.json"))?;
@@ -112,7 +113,7 @@ pub(crate) fn base(context: &Context) -> anyhow::Result<(Encoder, Arc<Tokenizer>
 }
 
 /// The embedder over the base model, with the name that its vectors are kept under.
-pub(crate) fn embedder(context: &Context) -> anyhow::Result<(SentenceEmbedder, Digest)> {
+pub fn embedder(context: &Context) -> anyhow::Result<(SentenceEmbedder, Digest)> {
     let (encoder, tokenizer) = base(context)?;
     let model = Digest::of(encoder.digest().as_bytes());
     Ok((SentenceEmbedder::new(Arc::new(encoder), tokenizer)?, model))

@@ -20,7 +20,7 @@ const GGUF: &str = "gguf";
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Language model")]
 #[group(id = "language_model")]
-pub(crate) struct Choice {
+pub struct Choice {
     /// A model of `custody models list`, a GGUF file, or with `--endpoint` the name of a model there
     /// [default: as configured, else none]
     #[arg(long, value_name = "MODEL", env = "CUSTODY_MODEL")]
@@ -92,7 +92,7 @@ impl Choice {
     ///
     /// # Errors
     /// When the chosen model is not here or cannot be used, or the options do not fit together.
-    pub(crate) fn open(&self, context: &Context) -> anyhow::Result<Option<Arc<dyn ChatModel>>> {
+    pub fn open(&self, context: &Context) -> anyhow::Result<Option<Arc<dyn ChatModel>>> {
         if let Some(path) = &self.recording {
             return Ok(Some(Arc::new(ScriptedModel::open(path)?)));
         }
@@ -119,7 +119,7 @@ impl Choice {
     }
 
     /// The flags that choose the same model again; empty for the one that is configured. Of a file only its name.
-    pub(crate) fn arguments(&self) -> String {
+    pub fn arguments(&self) -> String {
         let named = |model: &String| {
             let file = Path::new(model).file_name().filter(|_| is_gguf(Path::new(model)));
             file.map_or_else(|| model.clone(), |file| file.to_string_lossy().into_owned())
@@ -149,7 +149,7 @@ impl Choice {
 ///
 /// # Errors
 /// When it is not here or cannot be used.
-pub(crate) fn built_in(context: &Context, name: &str) -> anyhow::Result<Arc<dyn ChatModel>> {
+pub fn built_in(context: &Context, name: &str) -> anyhow::Result<Arc<dyn ChatModel>> {
     embedded(context, name, Engine::BuiltIn)
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use custody_certificate::{Expectations, OutcomeState};
-use custody_eval::stopwatch::Stopwatch;
 use custody_incident::adapters::{AdapterHost, Hosts, Obliging};
 use custody_incident::{Incidents, Indicator, Settings};
 use custody_kernel::adapter::{Change, Name};
@@ -17,7 +16,7 @@ use custody_kernel::principal::Role;
 use custody_kernel::record::Request;
 use custody_log::{Digest, Seq};
 use custody_pipeline::DetectorAdvice;
-use custody_runtime::clock::Clock;
+use custody_runtime::clock::{Clock, moment};
 use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
@@ -61,9 +60,9 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     if !context.json {
         drill.told();
     }
-    let watch = Stopwatch::start();
+    let began = moment();
     let recovered = drill.recover(&models, context.json, args.details)?;
-    let seconds = watch.seconds();
+    let seconds = began.elapsed().as_secs_f64();
     let is_clean = drill.is_clean()?;
     if context.json {
         json_line(&json!({

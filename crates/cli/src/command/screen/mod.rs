@@ -11,15 +11,15 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use channel::Channel;
 use custody_detect::finding::Severity;
 use custody_detect::screen::{Kind, Screener, Verdict};
 use custody_models::chat::said_to_assistant;
+use input::{Layout, Piece};
 
 use crate::command::detector::Choice;
 use crate::context::Context;
 use crate::output::Outcome;
-use channel::Channel;
-use input::{Layout, Piece};
 
 /// Say how suspicious a text looks: findings with their severity, place and reason.
 ///

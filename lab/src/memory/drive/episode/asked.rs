@@ -1,0 +1,139 @@
+//! An action in plain words, asked of the store.
+
+use std::sync::atomic::Ordering;
+
+use custody_cli::attacks::scratch::key;
+use custody_kernel::label;
+use custody_kernel::memory::item::Mode;
+use custody_kernel::record::{Named, ObservationKind, Request, Value};
+use custody_kernel::state::{Actor, AskError};
+use custody_log::{Digest, EntryId};
+use custody_runtime::StoreError;
+use custody_runtime::clock::Clock;
+use custody_runtime::ingress::Observation;
+use custody_runtime::store::{Content, Receipt};
+
+use super::Episode;
+use crate::memory::action::{Act, Action, Channel, Judge, Text, Verdict};
+use crate::memory::drive::Rules;
+
+impl<R: Rules> Episode<'_, '_, R> {
+    /// Acts in the store, notes the entry that the answer became, and says the answer in plain words.
+    pub(super) fn act(&mut self, action: &Action) -> Result<Verdict, StoreError> {
+        let session = action.session;
+        let by = Actor::Session(self.cast.sessions[session]);
+        let asked = match &action.act {
+            Act::Internal { channel, parents } => self.observe(session, *channel, parents),
+            Act::Read { place, key: name } => {
+                self.ask(by, Request::Read { scope: self.cast.scope(*place), key: key(name) })
+            }
+            Act::Write { place, key: name, text, depends_on, missing, queue } => {
+                let (value, content) = self.value(text)?;
+                let depends_on = self.named(depends_on, *missing);
+                let (scope, key, queue) = (self.cast.scope(*place), key(name), *queue);
+                let request = Request::Write { scope, key, value, depends_on, queue };
+                self.step.ask(by, request, content.as_ref(), Vec::new())
+            }
+            Act::Delete { place, key: name } => {
+                self.ask(by, Request::Delete { scope: self.cast.scope(*place), key: key(name) })
+            }
+            Act::Promote { from, key: name } => {
+                self.ask(by, Request::Promote { from: self.cast.sessions[*from], key: key(name) })
+            }
+            Act::Approve { judge, proposal, saw_it } => {
+                let proposed = &self.entries[*proposal];
+                let shown =
+                    if *saw_it { proposed.proposed } else { Some(Digest::of(b"something else")) };
+                let request = Request::Approve { proposal: proposed.id, shown };
+                self.ask(self.judge(*judge), request)
+            }
+            Act::Deny { judge, proposal } => {
+                let request = Request::Deny { proposal: self.entries[*proposal].id };
+                self.ask(self.judge(*judge), request)
+            }
+            Act::SetMode { judge, place, key: name, mode } => {
+                let tenant = self.cast.tenant_of(session).clone();
+                let (scope, key) = (self.cast.scope(*place), key(name));
+                let request = Request::SetMode { tenant, scope, key, mode: mode_of(mode) };
+                self.ask(self.judge(*judge), request)
+            }
+            Act::SetClock { ms } => {
+                self.set_clock(*ms);
+                return Ok(Verdict::NothingThere);
+            }
+        };
+        let needs_an_item = matches!(action.act, Act::Delete { .. } | Act::Promote { .. });
+        match asked {
+            Err(StoreError::Ask(AskError::NoSuchItem { .. })) if needs_an_item => {
+                Ok(Verdict::NothingThere)
+            }
+            receipt => Ok(self.record(session, &receipt?)),
+        }
+    }
+
+    fn ask(&mut self, by: Actor, request: Request) -> Result<Receipt, StoreError> {
+        self.step.ask(by, request, None, Vec::new())
+    }
+
+    fn judge(&self, judge: Judge) -> Actor {
+        Actor::Principal(self.cast.judge(judge))
+    }
+
+    fn set_clock(&self, ms: u64) {
+        if let Clock::Manual(now) = &self.clock {
+            now.store(ms, Ordering::Relaxed);
+        }
+    }
+
+    /// The entries a write says that it depends on, and one that does not exist.
+    fn named(&self, entries: &[usize], missing: bool) -> Vec<Named> {
+        let named = entries.iter().map(|entry| Named::Entry(self.entries[*entry].seq));
+        let missing = missing.then(|| Named::Missing(EntryId::from_random([0xEE; 16])));
+        named.chain(missing).collect()
+    }
+
+    fn observe(
+        &mut self,
+        session: usize,
+        channel: Channel,
+        parents: &[usize],
+    ) -> Result<Receipt, StoreError> {
+        let (kind, channel) = match channel {
+            Channel::System => (ObservationKind::Message, label::Channel::System),
+            Channel::User => (ObservationKind::Message, label::Channel::User),
+            Channel::Web => (ObservationKind::Message, label::Channel::Web),
+            Channel::Skill => (ObservationKind::Message, label::Channel::Skill),
+            Channel::PeerAgent => (ObservationKind::Message, label::Channel::PeerAgent),
+            Channel::Tool => (ObservationKind::ToolOutput, label::Channel::Tool),
+            Channel::Retrieval => (ObservationKind::Retrieval, label::Channel::Retrieval),
+            Channel::File => (ObservationKind::FileChange, label::Channel::File),
+            Channel::Completion => (ObservationKind::Completion, label::Channel::Model),
+            Channel::ToolCall => (ObservationKind::ToolCall, label::Channel::Model),
+        };
+        let parents = parents.iter().map(|entry| self.entries[*entry].seq).collect();
+        let text = format!("heard {}", self.entries.len());
+        let observation = Observation { kind, parents, ..Observation::message(channel, text) };
+        let mut parts = self.step.observe(self.cast.sessions[session], &observation)?;
+        parts.pop().ok_or(StoreError::HalfWay)
+    }
+
+    fn value(&mut self, text: &Text) -> Result<(Value, Option<Content>), StoreError> {
+        if let Text::Of { entry, .. } = text
+            && let Some(content) = self.entries[*entry].content
+        {
+            return Ok((Value::Of(content), None));
+        }
+        let (Text::New(text) | Text::Of { text, .. }) = text;
+        let content = Content::new(text.as_str())?;
+        self.texts.insert(content.commitment(), text.clone());
+        Ok((Value::New(content.commitment()), Some(content)))
+    }
+}
+
+fn mode_of(name: &str) -> Mode {
+    match name {
+        "immutable" => Mode::Immutable,
+        "reviewed" => Mode::Reviewed,
+        _ => Mode::Open,
+    }
+}

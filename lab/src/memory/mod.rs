@@ -1,0 +1,210 @@
+//! MON's evaluation, against real stores in scratch folders and without mocks.
+//!
+//! - [`payloads`]: the 199 published payloads, and the same texts from the user themself.
+//! - [`custody_cli::attacks`]: the ten attacks, each decided by the mechanism it names, which `custody demo` plays too.
+//! - [`isolation`]: fifty sessions and what they can get at of one another.
+//! - [`model`], [`extended`]: the rules and the design's additions, written down naively.
+//! - [`action`], [`drive`]: the same actions for the store and a model, and the comparison.
+//! - [`crash`]: a program killed in the middle of its writes.
+
+pub mod payloads;
+
+pub mod isolation;
+
+pub mod model;
+
+pub mod extended;
+
+pub mod action;
+
+pub mod drive;
+
+pub mod crash;
+
+use std::path::{Path, PathBuf};
+
+use action::Vocabulary;
+use crash::Program;
+use custody_cli::attacks::{self, Attack, Outcome};
+use drive::Rig;
+
+use crate::data::{DataError, DataFolder};
+use crate::error::EvalError;
+use crate::random::Generator;
+use crate::report::{DataFile, Figure, Report};
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// For every change: a minute or two.
+    Smoke,
+    /// For a release.
+    Full,
+}
+
+impl Size {
+    const fn model_steps(self) -> u64 {
+        match self {
+            Self::Smoke => 20_000,
+            Self::Full => 100_000,
+        }
+    }
+
+    const fn crash_runs(self) -> u64 {
+        match self {
+            Self::Smoke => 20,
+            Self::Full => 200,
+        }
+    }
+}
+
+/// What to measure, with what.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The folder of the benchmark data, if there is one.
+    pub data: Option<PathBuf>,
+    /// What every random draw comes from.
+    pub seed: u64,
+    /// How much.
+    pub size: Size,
+    /// What is killed.
+    pub program: Program,
+}
+
+/// Measures everything. `progress` hears the part, how far it is, and how far it goes.
+///
+/// # Errors
+/// When a store fails or the data is not as documented. Absent data is no error: its figures say so.
+pub fn run(
+    options: &Options,
+    progress: &mut dyn FnMut(&str, u64, u64),
+) -> Result<Report, EvalError> {
+    let mut figures = Vec::new();
+    let (texts, data) = match options.data.as_deref().map(payload_texts) {
+        Some(Ok((texts, data))) => (Ok(texts), data),
+        Some(Err(DataError::Absent { path })) => {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            (Err(format!("the data set `{name}` is not here")), Vec::new())
+        }
+        Some(Err(error)) => return Err(error.into()),
+        None => (Err("no folder of benchmark data was given".to_owned()), Vec::new()),
+    };
+    let changed = match texts {
+        Ok(texts) => {
+            let payloads = payloads::run(&texts, progress)?;
+            figures.extend(payload_figures(&payloads));
+            Ok(payloads.changed_files)
+        }
+        Err(why) => {
+            figures.extend(PAYLOAD_FIGURES.map(|(id, unit)| Figure::unmeasured(id, unit, &why)));
+            Err(why)
+        }
+    };
+    progress("attacks", 0, 10);
+    let attacks = attacks::all()?;
+    let defeated = |attack: &Attack| u64::from(attack.outcome == Outcome::Defeated);
+    let total = attacks.len() as u64;
+    // The paper names seven; the code behind it simulates ten.
+    figures.push(Figure::count("attacks.total", total, "attacks").published(7.0, "MON §3.6"));
+    let sum = attacks.iter().map(defeated).sum();
+    figures.push(Figure::count("attacks.defeated", sum, "attacks").published(7.0, "MON §3.6"));
+    for attack in &attacks {
+        let id = format!("attacks.{}.defeated", attack.number);
+        figures.push(Figure::count(&id, defeated(attack), "attacks"));
+    }
+    figures.extend(isolation_figures(&isolation::run(options.seed, progress)?));
+    let by_attacks: u64 = attacks.iter().map(|attack| attack.changed_files).sum();
+    figures.push(match changed {
+        Ok(by_payloads) => {
+            Figure::count("protected_files.changed", by_payloads + by_attacks, "files")
+                .published(0.0, "MON §5.4")
+        }
+        Err(why) => Figure::unmeasured("protected_files.changed", "files", why),
+    });
+    figures.extend(rule_figures(options, progress)?);
+    let crashes = crash::run(&options.program, options.size.crash_runs(), options.seed, progress)?;
+    figures.extend(crash_figures(&crashes));
+    Ok(Report { data, ..Report::of("memory", options.seed, figures) })
+}
+
+/// The payloads: every row with label 1 of the two test splits.
+fn payload_texts(folder: &Path) -> Result<(Vec<String>, Vec<DataFile>), DataError> {
+    let (mut texts, mut files) = (Vec::new(), Vec::new());
+    for split in ["deepset", "jackhhao"] {
+        let split = DataFolder::open(folder).split(split)?;
+        let positive = split.test.into_iter().filter(|row| row.label == Some(1));
+        texts.extend(positive.map(|row| row.text));
+        files.extend(split.files);
+    }
+    Ok((texts, files))
+}
+
+const PAYLOAD_FIGURES: [(&str, &str); 5] = [
+    ("payloads.total", "payloads"),
+    ("payloads.cases", "cases"),
+    ("payloads.blocked", "cases"),
+    ("payloads.controls", "cases"),
+    ("payloads.controls_accepted", "cases"),
+];
+
+fn payload_figures(found: &payloads::Payloads) -> [Figure; 5] {
+    let payloads::Payloads { total, cases, blocked, controls, controls_accepted, .. } = *found;
+    let values = [total, cases, blocked, controls, controls_accepted];
+    let count = |at: usize| Figure::count(PAYLOAD_FIGURES[at].0, values[at], PAYLOAD_FIGURES[at].1);
+    // The paper's 796 is one verdict on 199 texts in four variants (M12, M15).
+    let blocked = count(2).published(796.0, "docs/threats.md M12");
+    [count(0).published(199.0, "MON §5.3"), count(1), blocked, count(3), count(4)]
+}
+
+fn isolation_figures(found: &isolation::Isolation) -> [Figure; 4] {
+    let source = "MON §5.3";
+    [
+        Figure::count("isolation.sessions", found.sessions, "sessions").published(50.0, source),
+        // Ten of the fifty were really stored there.
+        Figure::count("isolation.secrets", found.secrets, "secrets")
+            .published(10.0, "docs/threats.md M14"),
+        Figure::count("isolation.pairs", found.pairs, "pairs").published(2_450.0, source),
+        Figure::count("isolation.leaks", found.leaks, "pairs").published(0.0, source),
+    ]
+}
+
+/// Drives the store beside both models with traces from the seed.
+fn rule_figures(
+    options: &Options,
+    progress: &mut dyn FnMut(&str, u64, u64),
+) -> Result<Vec<Figure>, EvalError> {
+    let mut figures = Vec::new();
+    let parts = [
+        ("rules.model", "rules.divergences", Vocabulary::Mon),
+        ("rules.extended", "rules.extended_divergences", Vocabulary::Extended),
+    ];
+    for (part, divergences_id, vocabulary) in parts {
+        let goal = options.size.model_steps();
+        let mut generator = Generator::new(options.seed);
+        let mut rig = Rig::new(vocabulary);
+        let (mut steps, mut divergences, mut first) = (0, 0, None);
+        while steps < goal {
+            progress(part, steps, goal);
+            let length = usize::try_from(generator.below(600)).unwrap_or_default();
+            let played = rig.play(generator.bytes(length))?;
+            steps += played.steps;
+            divergences += u64::from(played.divergence.is_some());
+            first = first.or(played.divergence.map(|divergence| divergence.to_string()));
+        }
+        rig.retire()?;
+        figures.push(Figure::count(&format!("{part}_steps"), steps, "steps"));
+        let found = Figure::count(divergences_id, divergences, "divergences");
+        figures.push(Figure { why: first, ..found });
+    }
+    Ok(figures)
+}
+
+/// Without the number of writes acknowledged: no two runs are killed at the same one.
+fn crash_figures(found: &crash::Crashes) -> [Figure; 4] {
+    [
+        Figure::count("crash.runs", found.runs, "runs"),
+        Figure::count("crash.lost_acknowledged", found.lost_acknowledged, "writes"),
+        Figure::count("crash.refused_present", found.refused_present, "values"),
+        Figure::count("crash.unverified", found.unverified, "runs"),
+    ]
+}
