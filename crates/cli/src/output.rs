@@ -220,8 +220,8 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Nothing is transferred yet.
-    pub fn new() -> Self {
+    /// Shows nothing until there is progress.
+    pub fn start() -> Self {
         // Draws nothing unless standard error is a terminal.
         let bar = indicatif::ProgressBar::no_length();
         Self { bar, file: String::new() }

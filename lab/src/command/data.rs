@@ -172,7 +172,7 @@ fn fetch(context: &Context, folder: &DataFolder, args: &Fetch) -> anyhow::Result
         pins = known().iter().collect();
     }
     let fetcher = Fetcher::new(Patience::default())?;
-    let mut transfer = Transfer::new();
+    let mut transfer = Transfer::start();
     let fetched = folder.fetch(&pins, &args.server, &fetcher, &mut |at| transfer.show(&at));
     transfer.end();
     let fetched = fetched?;
@@ -203,7 +203,7 @@ fn fetch(context: &Context, folder: &DataFolder, args: &Fetch) -> anyhow::Result
 
 fn import(context: &Context, folder: &DataFolder, args: &Import) -> anyhow::Result<Outcome> {
     let pins: Vec<&DataPin> = known().iter().collect();
-    let mut transfer = Transfer::new();
+    let mut transfer = Transfer::start();
     let imported = folder.import(&pins, &args.from, &mut |at| transfer.show(&at));
     transfer.end();
     let imported = imported?;

