@@ -14,13 +14,14 @@ use crate::reader::{EncoderReader, WrongHeads};
 use crate::screen::{Cuts, NgramModels, NgramStage};
 use crate::transformer::TransformerStage;
 
-const PROMPTS: &[u8] = include_bytes!("../weights/prompts.safetensors");
-const CONTENTS: &[u8] = include_bytes!("../weights/contents.safetensors");
-const CUTS: &str = include_str!("../weights/ngrams.json");
-const FULL: &[u8] = include_bytes!("../weights/full.safetensors");
-const FULL_BLENDS: &[u8] = include_bytes!("../weights/full.json");
-const PREFILTER: &[u8] = include_bytes!("../weights/prefilter.json");
-const BEHAVIOUR: &[u8] = include_bytes!("../weights/behaviour.json");
+// `static`, not `const`: the compiler stores a constant's bytes again wherever it is used.
+static PROMPTS: &[u8] = include_bytes!("../weights/prompts.safetensors");
+static CONTENTS: &[u8] = include_bytes!("../weights/contents.safetensors");
+static CUTS: &str = include_str!("../weights/ngrams.json");
+static FULL: &[u8] = include_bytes!("../weights/full.safetensors");
+static FULL_BLENDS: &[u8] = include_bytes!("../weights/full.json");
+static PREFILTER: &[u8] = include_bytes!("../weights/prefilter.json");
+static BEHAVIOUR: &[u8] = include_bytes!("../weights/behaviour.json");
 
 /// A compiled-in file of weights or rules, for whoever made it again and compares.
 pub fn built_in_file(name: &str) -> Option<&'static [u8]> {
@@ -90,8 +91,13 @@ pub enum WeightsError {
 }
 
 impl TransformerFiles<'static> {
-    /// Those of the full configuration, compiled in. The base model is all-MiniLM-L6-v2, which is not.
-    pub const BUILT_IN: Self = Self { overlay: FULL, blends: FULL_BLENDS };
+    /// The files of the full configuration, which are compiled in. The base model, all-MiniLM-L6-v2, is not.
+    ///
+    /// A function and not a constant: a constant would store the weights again in every crate that uses it.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self { overlay: FULL, blends: FULL_BLENDS }
+    }
 }
 
 impl TransformerFiles<'_> {

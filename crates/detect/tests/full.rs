@@ -27,7 +27,7 @@ fn scores_are_those_of_the_machine_that_made_the_weights() {
     let Some(folder) = base_model() else { return };
     let encoder = Encoder::open(&folder).unwrap();
     let tokenizer = Arc::new(Tokenizer::open(&folder.join("tokenizer.json")).unwrap());
-    let full = Screener::full(TransformerFiles::BUILT_IN.open(&encoder, tokenizer).unwrap());
+    let full = Screener::full(TransformerFiles::built_in().open(&encoder, tokenizer).unwrap());
     let mut by_transformer = 0;
     for line in include_str!("golden/full.jsonl").lines() {
         let golden: Golden = serde_json::from_str(line).unwrap();

@@ -67,7 +67,7 @@ pub struct RuleCount {
 }
 
 /// The file of the rules that are compiled in.
-pub(crate) const SOURCE: &str = include_str!("../../rules/rules.toml");
+pub(crate) static SOURCE: &str = include_str!("../../rules/rules.toml");
 
 static BUILTIN: LazyLock<Rules> =
     LazyLock::new(|| Rules::prepare(SOURCE).expect("the tests have read this file"));

@@ -59,7 +59,7 @@ pub fn default() -> ShippedRecipe {
 /// # Errors
 /// [`MethodError`] when the weights do not fit `base`.
 pub fn full(base: &Base) -> Result<ShippedRecipe, MethodError> {
-    let stage = TransformerFiles::BUILT_IN.open(&base.encoder, Arc::clone(&base.tokenizer))?;
+    let stage = TransformerFiles::built_in().open(&base.encoder, Arc::clone(&base.tokenizer))?;
     let screener = Screener::full(stage);
     Ok(ShippedRecipe { id: "full", title: "full (shipped)", files: &FULL_FILES, screener })
 }
