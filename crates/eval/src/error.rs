@@ -12,7 +12,7 @@ use crate::data::DataError;
 pub enum EvalError {
     /// The detector of behaviour does not go with the embedding model.
     #[error(transparent)]
-    Judge(#[from] custody_detect::behaviour::trained::JudgeError),
+    Judge(#[from] custody_detect::behaviour::JudgeError),
     /// The store failed.
     #[error("the store under test failed")]
     Store(#[from] StoreError),

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use custody_detect::behaviour::BehaviourModel;
-use custody_detect::calibration::Verdict;
+use custody_detect::calibration::Classification;
 use custody_eval::detection::behaviour;
 use custody_eval::recipe::attempts::{Attempt, Demand, Form, ORDINARY};
 use custody_eval::recipe::behaviour::{Recipe, Split, distance, examples};
@@ -95,7 +95,8 @@ fn a_detector_trained_on_transcripts_parts_obedience_from_work() {
     assert!(examples.iter().all(|it| distance(it, &regression, &again) == 0.0));
     assert_eq!(regression.origin().data[0].file, "polite.jsonl");
     let model = BehaviourModel::new(embedder, regression).unwrap();
-    let fires = |answer: &str| model.judge("In the manner of a, say x", answer).unwrap().fires();
+    let fires =
+        |answer: &str| model.judge("In the manner of a, say x", answer).unwrap().is_attack();
     assert!(fires("As you wish: word7000"));
     assert!(!fires("The harbour opens at nine."));
 }
@@ -119,7 +120,7 @@ fn no_family_is_measured_by_a_detector_that_learned_from_it() {
         let rows = transcripts.rows.iter().zip(said);
         let of_family: Vec<bool> = rows
             .filter(|(row, _)| row.family == family && row.compromised)
-            .map(|(_, said)| said.verdict == Verdict::Attack)
+            .map(|(_, said)| said.verdict == Classification::Attack)
             .collect();
         (of_family.iter().filter(|fires| **fires).count(), of_family.len())
     };

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use custody_detect::screen::{Kind, Screener};
+use custody_detect::screen::Screener;
+use custody_detect::text_kind::TextKind;
 use custody_eval::detection::suite::{Outcome, Size};
 use custody_eval::report::Report;
 use custody_eval::route::baseline::{self, Options};
@@ -85,7 +86,7 @@ impl ChatModel for Gullible {
 
 fn case(source: Source, id: &str, text: &str, is_attack: bool, goal: Option<Goal>) -> Case {
     let (id, text) = (id.to_owned(), text.to_owned());
-    Case { source, id, text, kind: Kind::Prompt, is_attack, system_prompt: None, goal }
+    Case { source, id, text, kind: TextKind::Prompt, is_attack, system_prompt: None, goal }
 }
 
 /// One text for every way through the pipeline.
@@ -313,7 +314,7 @@ fn the_real_rows_whose_success_is_known_are_all_there_and_unchanged() {
     let left = of(Source::Spikee)
         .find(|case| case.text.contains("<INSTRUCTION>") || case.text.contains("<PLACEHOLDER>"));
     assert_eq!(left, None, "every template is filled");
-    let documents = of(Source::Spikee).filter(|case| case.kind == Kind::Content).count();
+    let documents = of(Source::Spikee).filter(|case| case.kind == TextKind::Content).count();
     assert!(documents * 3 > of(Source::Spikee).count(), "{documents}");
 }
 

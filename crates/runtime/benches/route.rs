@@ -7,7 +7,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use custody_detect::screen::{Kind, Screener};
+use custody_detect::screen::Screener;
+use custody_detect::text_kind::TextKind;
 use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Request, Usage};
 use custody_runtime::route::Router;
 
@@ -46,7 +47,7 @@ fn clean(criterion: &mut Criterion) {
         ),
     ] {
         group.bench_function(name, |bencher| {
-            bencher.iter(|| router.route(black_box(text), Kind::Prompt));
+            bencher.iter(|| router.route(black_box(text), TextKind::Prompt));
         });
     }
     group.finish();
@@ -79,7 +80,7 @@ fn hostile(criterion: &mut Criterion) {
                 let fresh = || Router::new(Screener::built_in().clone(), Some(Arc::new(Instant)));
                 bencher.iter_batched(
                     fresh,
-                    |router| router.route(black_box(text), Kind::Prompt),
+                    |router| router.route(black_box(text), TextKind::Prompt),
                     criterion::BatchSize::PerIteration,
                 );
             });

@@ -9,9 +9,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use custody_detect::declines;
-use custody_detect::screen::Kind;
+use custody_detect::is_refusal;
 use custody_detect::segments::segments;
+use custody_detect::text_kind::TextKind;
 use custody_kernel::digest::Digest;
 use custody_kernel::route::Undecided;
 use custody_models::chat::{Answer, ChatModel, Finish, Holds, Message, Request, Role, Shape};
@@ -54,11 +54,11 @@ struct Removal {
 }
 
 /// What `model` makes of `rest`; an empty text when it finds nothing in it for an assistant.
-pub(super) fn rewrite(rest: &str, kind: Kind, model: &dyn ChatModel) -> Said<String> {
+pub(super) fn rewrite(rest: &str, kind: TextKind, model: &dyn ChatModel) -> Said<String> {
     let sentences = segments(rest);
     let request = match kind {
-        Kind::Prompt => request(MESSAGE_TASK, rest, "intent", Holds::TextOrNull),
-        Kind::Content | Kind::Unknown => {
+        TextKind::Prompt => request(MESSAGE_TASK, rest, "intent", Holds::TextOrNull),
+        TextKind::Content | TextKind::Unknown => {
             request(DOCUMENT_TASK, &numbered(rest, &sentences), "remove", Holds::Numbers)
         }
     };
@@ -71,8 +71,8 @@ pub(super) fn rewrite(rest: &str, kind: Kind, model: &dyn ChatModel) -> Said<Str
         return said(Err(Undecided::Unclear), "the rewriting model did not finish");
     }
     let text = match kind {
-        Kind::Prompt => intent(&answer.text),
-        Kind::Content | Kind::Unknown => remaining(rest, &sentences, &answer.text),
+        TextKind::Prompt => intent(&answer.text),
+        TextKind::Content | TextKind::Unknown => remaining(rest, &sentences, &answer.text),
     };
     match text {
         Some(text) if text.trim().is_empty() => said(Ok(text), "the model finds no intent in it"),
@@ -82,7 +82,7 @@ pub(super) fn rewrite(rest: &str, kind: Kind, model: &dyn ChatModel) -> Said<Str
 }
 
 fn no_rewriting(answer: &Answer) -> Said<String> {
-    if declines(&answer.text).unwrap_or(false) {
+    if is_refusal(&answer.text).unwrap_or(false) {
         Said::new(Err(Undecided::Refused), "the rewriting model declined", answer.usage)
     } else {
         let because = "the rewriting model did not answer as asked";

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use custody_detect::screen::Kind;
+use custody_detect::text_kind::TextKind;
 use custody_eval::detection::detector::ByKind;
 use custody_eval::detection::methods::shipped::{self, Screening, ShippedRecipe};
 use custody_eval::detection::overdefence::{self, Shipped};
@@ -71,6 +71,9 @@ impl Detectors {
 
 impl Kinds {
     fn of(recipe: &ShippedRecipe) -> Self {
-        Self { prompts: recipe.screening(Kind::Prompt), documents: recipe.screening(Kind::Content) }
+        Self {
+            prompts: recipe.screening(TextKind::Prompt),
+            documents: recipe.screening(TextKind::Content),
+        }
     }
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use custody_detect::prefilter::{PrefilterModel, stretches};
+use custody_detect::ngram_stage::chunks_to_embed;
+use custody_detect::prefilter::PrefilterModel;
 use custody_eval::detection::pipe::{PrefilterDetector, PrefilterRecipe};
 use custody_eval::detection::prefilter::{self, Options};
 use custody_eval::detection::suite::Size;
@@ -58,7 +59,7 @@ pub(super) fn run(context: &Context, args: &Prefilter) -> anyhow::Result<Outcome
     prepare(args.out.as_deref())?;
     let mut texts = Vec::new();
     for text in prefilter::texts(&options)? {
-        texts.extend(stretches(&text)?);
+        texts.extend(chunks_to_embed(&text)?);
     }
     learn(&embedder, &texts)?;
     let recipe = PrefilterRecipe::new(Arc::clone(&embedder));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use custody_detect::reader::EncoderReader;
+use custody_detect::transformer::EncoderTransformer;
 use custody_eval::data::DataFolder;
 use custody_eval::recipe::{corpus, ngrams, transformer};
 use custody_models::train::{Options, Progress};
@@ -85,7 +85,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     };
     bar.finish_and_clear();
     let overlay = classifier.overlay(&base)?;
-    let reader = EncoderReader::new(classifier)?;
+    let reader = EncoderTransformer::new(classifier)?;
     let blends = transformer::calibrate(&corpus, &ngrams::train(&corpus)?, &reader)?;
     let weights = args.out.join(detector::WEIGHTS);
     let thresholds = args.out.join(detector::THRESHOLDS);

@@ -18,7 +18,7 @@ pub mod retrained;
 
 mod threshold;
 
-use custody_detect::WeightsError;
+use custody_detect::TransformerFilesError;
 use custody_models::ModelError;
 use custody_models::registry::{ModelFiles, Models, ModelsError};
 
@@ -44,7 +44,7 @@ pub enum MethodError {
     Model(#[from] ModelError),
     /// Ours do not fit the base model.
     #[error(transparent)]
-    Weights(#[from] WeightsError),
+    Weights(#[from] TransformerFilesError),
 }
 
 /// The folder of a model, every byte verified; `None` when it is not here.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use custody_detect::screen::{FLAGGED_FROM, Kind, Screener};
+use custody_detect::screen::{FLAGGED_FROM, Screener};
+use custody_detect::text_kind::TextKind;
 use custody_detect::{TransformerFiles, built_in_file};
 use custody_kernel::digest::Digest;
 use custody_models::registry::Models;
@@ -19,12 +20,12 @@ pub const BASE_MODEL: &str = "all-minilm-l6-v2";
 #[derive(Clone)]
 pub struct Screening {
     screener: Screener,
-    kind: Kind,
+    kind: TextKind,
 }
 
 impl Screening {
     /// Screens texts of `kind`.
-    pub fn new(screener: Screener, kind: Kind) -> Self {
+    pub fn new(screener: Screener, kind: TextKind) -> Self {
         Self { screener, kind }
     }
 }
@@ -114,7 +115,7 @@ pub fn base(models: &Models) -> Result<Result<Base, String>, MethodError> {
 
 impl ShippedRecipe {
     /// The detector, taking every text for `kind`.
-    pub fn screening(&self, kind: Kind) -> Screening {
+    pub fn screening(&self, kind: TextKind) -> Screening {
         Screening::new(self.screener.clone(), kind)
     }
 }
@@ -142,6 +143,6 @@ impl Recipe for ShippedRecipe {
 
     /// The rows of these data sets are words to an assistant.
     fn train(&self, _: Task<'_>) -> Result<Box<dyn Detector>, Failure> {
-        Ok(Box::new(self.screening(Kind::Prompt)))
+        Ok(Box::new(self.screening(TextKind::Prompt)))
     }
 }

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use custody_detect::Watch;
-use custody_detect::screen::Kind;
+use custody_detect::RunContext;
+use custody_detect::text_kind::TextKind;
 use custody_models::chat::{Answer, ChatModel, Request};
 
 use super::{Agent, Options, Sandbox, called};
@@ -31,14 +31,14 @@ impl Trial {
     }
 
     /// What `model` is asked.
-    pub fn request(&self, model: &dyn ChatModel, options: &Options, kind: Kind) -> Request {
+    pub fn request(&self, model: &dyn ChatModel, options: &Options, kind: TextKind) -> Request {
         Sandbox::new(model, options).request(&self.agent, &[], &self.text, kind, self.sample)
     }
 
     /// Looks at something with what is known of the run.
-    pub fn watched<T>(&self, look: impl FnOnce(&Watch<'_>) -> T) -> T {
+    pub fn watched<T>(&self, look: impl FnOnce(&RunContext<'_>) -> T) -> T {
         let Agent { canary, secret, system_prompt } = &self.agent;
-        look(&Watch {
+        look(&RunContext {
             canary: Some(canary),
             secrets: &[secret],
             system_prompt: Some(system_prompt),
