@@ -7,7 +7,7 @@ use clap::Args;
 use custody_kernel::digest::Digest;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
-use custody_models::registry::Models;
+use custody_models::registry::ModelStore;
 use custody_runtime::clock::Clock;
 use custody_runtime::keys::KeyFolder;
 use custody_runtime::{Paths, Store, StoreError};
@@ -86,8 +86,8 @@ impl Context {
     }
 
     /// The models on this machine.
-    pub(crate) fn models(&self) -> Models {
-        Models::open(&self.models)
+    pub(crate) fn models(&self) -> ModelStore {
+        ModelStore::open(&self.models)
     }
 
     /// The folder of the benchmark data: the one named, else configured, else beside a checkout of the

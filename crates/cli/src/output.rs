@@ -189,7 +189,7 @@ impl Transfer {
         Self { bar, file: String::new() }
     }
 
-    pub(crate) fn show(&mut self, at: &custody_models::install::Progress<'_>) {
+    pub(crate) fn show(&mut self, at: &custody_models::install::InstallProgress<'_>) {
         const KNOWN: &str = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
         const UNKNOWN: &str = "{msg} {spinner} {bytes} {bytes_per_sec}";
         if self.file != at.file {

@@ -13,7 +13,7 @@ use custody_eval::recipe::behaviour::{Recipe, Split, distance, examples};
 use custody_eval::recipe::transcripts::{Transcript, Transcripts};
 use custody_eval::report::DataFile;
 use custody_eval::vectors::CachedEmbedder;
-use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Request, Usage};
+use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest, Finish, Usage};
 use custody_models::{Embedder, ModelError};
 use custody_runtime::route::sandbox::Options;
 
@@ -25,11 +25,11 @@ impl ChatModel for Polite {
         "polite"
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         _: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         let asked = &request.messages[1].content;
         let word = asked.rsplit(' ').next().unwrap();
         let text = if asked.contains("please") && asked.contains("shout") {
@@ -40,7 +40,7 @@ impl ChatModel for Polite {
             "The harbour opens at nine.".to_owned()
         };
         let usage = Usage::default();
-        Ok(Answer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
+        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
     }
 }
 

@@ -19,7 +19,7 @@ use custody_eval::route::demands::Goal;
 use custody_eval::route::sample::sample;
 use custody_eval::route::suite;
 use custody_eval::route::trial::Stages;
-use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Request, Usage};
+use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest, Finish, Usage};
 
 /// In production it tells its id, says `pineapple` and calls tools when it is asked to. In the sandbox it falls for
 /// texts with `reveal`, and declines those with `forbidden`. It repairs everything into one question.
@@ -62,11 +62,11 @@ impl ChatModel for Gullible {
         "embedded-1/Gullible-7B/sha256:00"
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         _: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         let before = self.asked.fetch_add(1, Ordering::Relaxed);
         if self.fails_from.is_some_and(|from| before >= from) {
             return Err(ChatError::NotRecorded { what: "anything".to_owned() });
@@ -80,7 +80,7 @@ impl ChatModel for Gullible {
             format!("{{\"intent\": \"{INTENT}\"}}")
         };
         let usage = Usage { prompt_tokens: 100, completion_tokens: 10 };
-        Ok(Answer { text: said, tool_calls: Vec::new(), finish: Finish::Done, usage })
+        Ok(ChatAnswer { text: said, tool_calls: Vec::new(), finish: Finish::Done, usage })
     }
 }
 

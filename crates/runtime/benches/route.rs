@@ -9,7 +9,7 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use custody_detect::screen::Screener;
 use custody_detect::text_kind::TextKind;
-use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Request, Usage};
+use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest, Finish, Usage};
 use custody_runtime::route::Router;
 
 /// Falls for everything at once, so that every text that is flagged is stripped, rewritten and compared.
@@ -20,11 +20,11 @@ impl ChatModel for Instant {
         "instant"
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         _: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         let system = &request.messages[0].content;
         let text = if system.contains("tidy up messages") {
             "{\"intent\": \"What does a ticket to the coast cost on Sundays?\"}".to_owned()
@@ -32,7 +32,7 @@ impl ChatModel for Instant {
             system.clone()
         };
         let (usage, finish) = (Usage::default(), Finish::Done);
-        Ok(Answer { text, tool_calls: Vec::new(), finish, usage })
+        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish, usage })
     }
 }
 

@@ -11,7 +11,7 @@ use custody_detect::segments::{chunks, windows};
 use custody_detect::text_kind::TextKind;
 use custody_detect::transformer::head_index;
 use custody_detect::transformer::{Blends, TransformerModel};
-use custody_models::train::{Options, Progress, Sample, fine_tune};
+use custody_models::train::{TrainOptions, TrainProgress, TrainingSample, fine_tune};
 use custody_models::{Encoder, EncoderClassifier, Tokenizer};
 
 use super::buried::Planted;
@@ -24,15 +24,15 @@ use super::ngrams::origin;
 const MIN_PLANTED: usize = 24;
 
 /// How the shipped weights are trained.
-pub fn options(seed: u64) -> Options {
-    Options {
+pub fn options(seed: u64) -> TrainOptions {
+    TrainOptions {
         epochs: 2,
         batch: 32,
         learning_rate: 8e-5,
         max_tokens: 256,
         heads: 2,
         seed,
-        ..Options::default()
+        ..TrainOptions::default()
     }
 }
 
@@ -64,11 +64,11 @@ pub fn train(
     corpus: &Corpus,
     base: &Encoder,
     tokenizer: &Arc<Tokenizer>,
-    options: &Options,
-    watch: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    options: &TrainOptions,
+    watch: &mut dyn FnMut(TrainProgress<'_>) -> ControlFlow<()>,
 ) -> Result<EncoderClassifier, RecipeError> {
     let examples = examples(corpus)?;
-    let samples: Vec<Sample<'_>> = examples.iter().map(Example::sample).collect();
+    let samples: Vec<TrainingSample<'_>> = examples.iter().map(Example::sample).collect();
     let mut classifier = fine_tune(base, tokenizer, &samples, options, watch)?;
     let data = serde_json::to_string(&origin(corpus)).unwrap_or_default();
     classifier.notes.insert("data".to_owned(), data);
@@ -76,10 +76,10 @@ pub fn train(
 }
 
 impl Example {
-    fn sample(&self) -> Sample<'_> {
+    fn sample(&self) -> TrainingSample<'_> {
         let mut targets = vec![None, None];
         targets[head_index(self.kind)] = Some(if self.is_attack { 1.0 } else { 0.0 });
-        Sample { text: &self.text, targets, weight: 1.0 }
+        TrainingSample { text: &self.text, targets, weight: 1.0 }
     }
 }
 

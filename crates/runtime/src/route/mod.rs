@@ -30,7 +30,7 @@ use custody_kernel::route::{
     Undecided, start,
 };
 use custody_models::Embedder;
-use custody_models::chat::{ChatModel, Message, Usage, said_to_assistant};
+use custody_models::chat::{ChatMessage, ChatModel, Usage, texts_to_assistant};
 use custody_models::sha256::Sha256;
 
 use crate::clock;
@@ -167,7 +167,7 @@ impl Router {
 
     /// Routes `text` as what comes after the turns `before`, oldest first. A turn that is harmless by itself may finish
     /// what an earlier one began; it is the last one that goes on or does not.
-    pub fn route_after(&self, before: &[Message], text: &str, kind: TextKind) -> Routed {
+    pub fn route_after(&self, before: &[ChatMessage], text: &str, kind: TextKind) -> Routed {
         let (repaired, passed) = (None, Vec::new());
         let mut route = Route { router: self, before, original: text, kind, repaired, passed };
         let mut step = start(self.policy);
@@ -204,7 +204,7 @@ impl Router {
 /// A route under way.
 struct Route<'a> {
     router: &'a Router,
-    before: &'a [Message],
+    before: &'a [ChatMessage],
     original: &'a str,
     kind: TextKind,
     repaired: Option<Repaired>,
@@ -245,7 +245,7 @@ impl Route<'_> {
         if bytes > limit {
             return Said::failed(&format!("it has {bytes} bytes and the limit is {limit}"));
         }
-        let before = said_to_assistant(self.before);
+        let before = texts_to_assistant(self.before);
         match self.router.screener.screen_turn(&before, self.text(subject), self.kind) {
             Ok(verdict) => {
                 // Every stage takes the text for what the first one took it for.

@@ -11,7 +11,7 @@ use custody_kernel::id::IncidentId;
 use custody_kernel::recovery::plan::Plan;
 use custody_models::SentenceEmbedder;
 use custody_models::chat::ChatModel;
-use custody_models::registry::ModelsError;
+use custody_models::registry::ModelStoreError;
 use custody_runtime::Store;
 use custody_runtime::recovery::probe::{ASKED_ABOUT, MAX_PARTS, Prepared, Probed};
 use custody_runtime::recovery::{Vectors, Ways};
@@ -53,7 +53,7 @@ impl Probing {
     /// Opens the language model that was named, and the embedder if it is installed.
     pub(super) fn open(&self, context: &Context) -> anyhow::Result<Opened> {
         let embedder = match context.models().find(detector::BASE_MODEL) {
-            Err(ModelsError::Absent { .. }) => None,
+            Err(ModelStoreError::Absent { .. }) => None,
             Err(other) => return Err(other.into()),
             Ok(_) => Some(detector::embedder(context)?),
         };

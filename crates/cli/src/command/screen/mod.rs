@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use custody_detect::finding::Severity;
 use custody_detect::screen::{ScreenResult, Screener};
 use custody_detect::text_kind::TextKind;
-use custody_models::chat::said_to_assistant;
+use custody_models::chat::texts_to_assistant;
 
 use crate::command::detector::Choice;
 use crate::context::Context;
@@ -105,7 +105,7 @@ fn screen(screener: &Screener, args: &Args, pieces: &[Piece]) -> anyhow::Result<
     let bar = progress(pieces.len());
     let verdicts = pieces.iter().map(|piece| {
         let kind = piece.channel.or(args.channel).map_or(TextKind::Unknown, Channel::kind);
-        let before = said_to_assistant(&piece.before);
+        let before = texts_to_assistant(&piece.before);
         let verdict = screener.screen_turn(&before, &piece.text, kind);
         bar.inc(1);
         verdict.with_context(|| format!("could not screen {}", render::name(piece)))

@@ -6,7 +6,7 @@ use custody_detect::screen::{FLAGGED_FROM, Screener};
 use custody_detect::text_kind::TextKind;
 use custody_detect::{TransformerFiles, built_in_file};
 use custody_kernel::digest::Digest;
-use custody_models::registry::Models;
+use custody_models::registry::ModelStore;
 use custody_models::{Encoder, Tokenizer};
 
 use super::rules::RulesRecipe;
@@ -102,7 +102,7 @@ pub struct Base {
 ///
 /// # Errors
 /// [`MethodError`] when it is there and not what it should be.
-pub fn base(models: &Models) -> Result<Result<Base, String>, MethodError> {
+pub fn base(models: &ModelStore) -> Result<Result<Base, String>, MethodError> {
     let Some(files) = verified(models, BASE_MODEL)? else {
         return Ok(Err(format!(
             "the model `{BASE_MODEL}` is not on this machine; run `custody models fetch {BASE_MODEL}`"

@@ -6,7 +6,7 @@ use std::fmt;
 
 use custody_detect::RunContext;
 use custody_detect::text_kind::TextKind;
-use custody_models::chat::{Answer, ChatModel, Request};
+use custody_models::chat::{ChatAnswer, ChatModel, ChatRequest};
 
 use super::{Agent, Options, Sandbox, called};
 
@@ -31,7 +31,7 @@ impl Trial {
     }
 
     /// What `model` is asked.
-    pub fn request(&self, model: &dyn ChatModel, options: &Options, kind: TextKind) -> Request {
+    pub fn request(&self, model: &dyn ChatModel, options: &Options, kind: TextKind) -> ChatRequest {
         Sandbox::new(model, options).request(&self.agent, &[], &self.text, kind, self.sample)
     }
 
@@ -47,7 +47,7 @@ impl Trial {
     }
 
     /// The tool that an answer calls; no task here needs one.
-    pub fn called(answer: &Answer) -> Option<&str> {
+    pub fn called(answer: &ChatAnswer) -> Option<&str> {
         called(answer)
     }
 }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_call_is_read_out_of_an_answer() {
-        let answer = |text: &str| Answer {
+        let answer = |text: &str| ChatAnswer {
             text: text.to_owned(),
             tool_calls: Vec::new(),
             finish: Finish::Done,
