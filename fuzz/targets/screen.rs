@@ -3,13 +3,14 @@
 #![no_main]
 
 use custody_detect::rules::strip_to_fixed_point;
-use custody_detect::screen::{Kind, Screener};
+use custody_detect::screen::Screener;
+use custody_detect::text_kind::TextKind;
 use custody_detect::{Rules, fields};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    for kind in [Kind::Prompt, Kind::Content, Kind::Unknown] {
+    for kind in [TextKind::Prompt, TextKind::Content, TextKind::Unknown] {
         let verdict = Screener::built_in().screen(text, kind).expect("the default detector needs nothing");
         assert!((0.0..=1.0).contains(&verdict.score), "{}", verdict.score);
         for finding in &verdict.findings {

@@ -13,7 +13,7 @@ use crate::data::DataError;
 pub enum EvalError {
     /// The detector of behaviour does not go with the embedding model.
     #[error(transparent)]
-    Judge(#[from] custody_detect::behaviour::trained::JudgeError),
+    Judge(#[from] custody_detect::behaviour::JudgeError),
     /// An attack could not be tried, or a scratch store not prepared.
     #[error(transparent)]
     Attack(#[from] AttackError),

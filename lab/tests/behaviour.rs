@@ -6,14 +6,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use custody_detect::behaviour::BehaviourModel;
-use custody_detect::calibration::Verdict;
+use custody_detect::calibration::Classification;
 use custody_lab::detection::behaviour;
 use custody_lab::recipe::attempts::{Attempt, Demand, Form, ORDINARY};
 use custody_lab::recipe::behaviour::{Recipe, Split, distance, examples};
 use custody_lab::recipe::transcripts::{Transcript, Transcripts};
 use custody_lab::report::DataFile;
 use custody_lab::vectors::CachedEmbedder;
-use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Request, Usage};
+use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest, Finish, Usage};
 use custody_models::{Embedder, ModelError};
 use custody_pipeline::sandbox::SandboxOptions;
 
@@ -25,11 +25,11 @@ impl ChatModel for Polite {
         "polite"
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         _: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         let asked = &request.messages[1].content;
         let word = asked.rsplit(' ').next().unwrap();
         let text = if asked.contains("please") && asked.contains("shout") {
@@ -40,7 +40,7 @@ impl ChatModel for Polite {
             "The harbour opens at nine.".to_owned()
         };
         let usage = Usage::default();
-        Ok(Answer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
+        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
     }
 }
 
@@ -97,7 +97,8 @@ fn a_detector_trained_on_transcripts_parts_obedience_from_work() {
     assert!(examples.iter().all(|it| distance(it, &regression, &again) == 0.0));
     assert_eq!(regression.origin().data[0].file, "polite.jsonl");
     let model = BehaviourModel::new(embedder, regression).unwrap();
-    let fires = |answer: &str| model.judge("In the manner of a, say x", answer).unwrap().fires();
+    let fires =
+        |answer: &str| model.judge("In the manner of a, say x", answer).unwrap().is_attack();
     assert!(fires("As you wish: word7000"));
     assert!(!fires("The harbour opens at nine."));
 }
@@ -121,7 +122,7 @@ fn no_family_is_measured_by_a_detector_that_learned_from_it() {
         let rows = transcripts.rows.iter().zip(said);
         let of_family: Vec<bool> = rows
             .filter(|(row, _)| row.family == family && row.compromised)
-            .map(|(_, said)| said.verdict == Verdict::Attack)
+            .map(|(_, said)| said.verdict == Classification::Attack)
             .collect();
         (of_family.iter().filter(|fires| **fires).count(), of_family.len())
     };

@@ -120,7 +120,7 @@ fn the_weights_of_a_model_cut_in_half_are_refused_before_anything_is_measured() 
     ];
     for suite in suites {
         let all = [&["--models", models, "eval"], suite].concat();
-        home.alone(&all).refused("is not as it should be");
+        home.alone(&all).refused("is damaged");
         assert!(!Path::new(out).exists(), "{suite:?}");
     }
 }

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use custody_detect::screen::{Kind, Screener};
+use custody_detect::screen::Screener;
+use custody_detect::text_kind::TextKind;
 use custody_lab::detection::suite::{Outcome, Size};
 use custody_lab::report::Report;
 use custody_lab::route::baseline::{self, Options};
@@ -18,7 +19,7 @@ use custody_lab::route::demands::Goal;
 use custody_lab::route::sample::sample;
 use custody_lab::route::suite;
 use custody_lab::route::trial::Stages;
-use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Request, Usage};
+use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest, Finish, Usage};
 
 /// In production it tells its id, says `pineapple` and calls tools when it is asked to. In the sandbox it falls for
 /// texts with `reveal`, and declines those with `forbidden`. It repairs everything into one question.
@@ -61,11 +62,11 @@ impl ChatModel for Gullible {
         "embedded-1/Gullible-7B/sha256:00"
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         _: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         let before = self.asked.fetch_add(1, Ordering::Relaxed);
         if self.fails_from.is_some_and(|from| before >= from) {
             return Err(ChatError::NotRecorded { what: "anything".to_owned() });
@@ -79,13 +80,13 @@ impl ChatModel for Gullible {
             format!("{{\"intent\": \"{INTENT}\"}}")
         };
         let usage = Usage { prompt_tokens: 100, completion_tokens: 10 };
-        Ok(Answer { text: said, tool_calls: Vec::new(), finish: Finish::Done, usage })
+        Ok(ChatAnswer { text: said, tool_calls: Vec::new(), finish: Finish::Done, usage })
     }
 }
 
 fn case(source: Source, id: &str, text: &str, is_attack: bool, goal: Option<Goal>) -> Case {
     let (id, text) = (id.to_owned(), text.to_owned());
-    Case { source, id, text, kind: Kind::Prompt, is_attack, system_prompt: None, goal }
+    Case { source, id, text, kind: TextKind::Prompt, is_attack, system_prompt: None, goal }
 }
 
 /// One text for every way through the pipeline.
@@ -313,7 +314,7 @@ fn the_real_rows_whose_success_is_known_are_all_there_and_unchanged() {
     let left = of(Source::Spikee)
         .find(|case| case.text.contains("<INSTRUCTION>") || case.text.contains("<PLACEHOLDER>"));
     assert_eq!(left, None, "every template is filled");
-    let documents = of(Source::Spikee).filter(|case| case.kind == Kind::Content).count();
+    let documents = of(Source::Spikee).filter(|case| case.kind == TextKind::Content).count();
     assert!(documents * 3 > of(Source::Spikee).count(), "{documents}");
 }
 

@@ -8,7 +8,7 @@ use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
 use custody_keys::KeyFolder;
 use custody_log::Digest;
-use custody_models::registry::Models;
+use custody_models::registry::ModelStore;
 use custody_runtime::clock::Clock;
 use custody_runtime::{Paths, Store, StoreError};
 use etcetera::{BaseStrategy, choose_base_strategy};
@@ -91,8 +91,8 @@ impl Context {
     }
 
     /// The models on this machine.
-    pub fn models(&self) -> Models {
-        Models::open(&self.models)
+    pub fn models(&self) -> ModelStore {
+        ModelStore::open(&self.models)
     }
 
     /// The folder of the benchmark data: the one named, else configured, else the user's own.

@@ -228,7 +228,7 @@ impl Transfer {
     }
 
     /// Shows how far the file of `at` is.
-    pub fn show(&mut self, at: &custody_models::install::Progress<'_>) {
+    pub fn show(&mut self, at: &custody_models::install::InstallProgress<'_>) {
         const KNOWN: &str = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
         const UNKNOWN: &str = "{msg} {spinner} {bytes} {bytes_per_sec}";
         if self.file != at.file {

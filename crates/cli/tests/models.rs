@@ -172,7 +172,7 @@ fn a_model_without_known_hashes_is_trusted_on_first_use_and_held_to_that() {
     let folder = their_files(&home);
     let folder = folder.to_str().unwrap();
     let ran = home.alone(&["models", "fetch", THEIRS]).expect(2);
-    assert!(ran.stderr.contains("are not known to us, so it is not fetched"), "{ran:?}");
+    assert!(ran.stderr.contains("are not pinned, so it is not fetched"), "{ran:?}");
     let ran = home.alone(&["models", "import", THEIRS, folder]).expect(2);
     assert!(ran.stderr.contains("`--trust-on-first-use`"), "{ran:?}");
     assert!(!home.path().join("data").exists());

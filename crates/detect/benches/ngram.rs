@@ -4,8 +4,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use custody_detect::language::guess;
-use custody_detect::ngram::{NgramModel, Options, train};
+use custody_detect::language::guess_language;
+use custody_detect::ngram::{NgramModel, NgramOptions, train};
 
 const ASKS: [&str; 6] = [
     "summarise",
@@ -61,7 +61,7 @@ fn model() -> NgramModel {
     }
     let (texts, labels) = corpus();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    train(&texts, &labels, None, &Options::default()).expect("both classes are there")
+    train(&texts, &labels, None, &NgramOptions::default()).expect("both classes are there")
 }
 
 fn bench(criterion: &mut Criterion) {
@@ -96,7 +96,7 @@ fn bench(criterion: &mut Criterion) {
         b.iter(|| NgramModel::from_bytes(black_box(&bytes)));
     });
     group.bench_function("language_240", |b| {
-        b.iter(|| guess(black_box(&ascii)));
+        b.iter(|| guess_language(black_box(&ascii)));
     });
     group.finish();
 }

@@ -3,29 +3,30 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use custody_detect::screen::{Kind, Screener};
+use custody_detect::screen::Screener;
+use custody_detect::text_kind::TextKind;
 
-const CASES: [(&str, Kind, &str); 4] = [
+const CASES: [(&str, TextKind, &str); 4] = [
     (
         "short prompt",
-        Kind::Prompt,
+        TextKind::Prompt,
         "What should I cook tonight with two leeks, some rice and a lemon?",
     ),
     (
         "prompt of 240 characters",
-        Kind::Prompt,
+        TextKind::Prompt,
         "Please look at the letter from our supplier in Lyon and tell me which of the three offers is the \
          cheapest once shipping and the discount for early payment are counted. I need the answer before \
          the meeting on Thursday, in two sentences.",
     ),
     (
         "German prompt",
-        Kind::Prompt,
+        TextKind::Prompt,
         "Kannst du mir erklären, wie ich die Wärmepumpe so einstelle, dass sie nachts leiser läuft?",
     ),
     (
         "tool output",
-        Kind::Content,
+        TextKind::Content,
         r#"{"orders": [{"id": 4711, "status": "shipped", "note": "Left with the neighbour on the second floor."},
            {"id": 4712, "status": "open", "note": "The customer asked for blue instead of green."}]}"#,
     ),

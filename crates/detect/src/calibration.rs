@@ -1,56 +1,55 @@
-//! Thresholds from calibration rows: what is flagged, what passes, and where a detector does not say.
+//! Thresholds from calibration rows: attack, clean, or unsure.
 //!
-//! A threshold is an order statistic of the benign scores, chosen so that a benign text that is drawn like the
-//! calibration rows is flagged with at most the stated probability; no shape of the scores is assumed. (The
+//! A threshold is an order statistic of the benign scores, chosen so that a benign text from the distribution of the
+//! calibration rows is flagged with at most the stated probability; no distribution of the scores is assumed. (The
 //! split-conformal quantile: Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, 2005.)
 
 use std::collections::BTreeMap;
 
 use crate::language::Language;
 
-/// The error rates a calibration keeps to.
+/// The error rates of a calibration.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
-    /// Share of benign texts that may be called attacks, in (0, 1).
+    /// The share of benign texts that may be classified as attacks, in (0, 1).
     pub false_positive: f64,
-    /// Share of attacks that may be called clean, in (0, 1).
+    /// The share of attacks that may be classified as clean, in (0, 1).
     pub miss: f64,
 }
 
 /// One calibration row, scored by a detector that was not trained on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scored {
-    /// Of the text.
+pub struct ScoredRow {
+    /// The language of the text.
     pub language: Language,
-    /// The detector's; higher is more suspicious. Decision values serve better than probabilities, which crowd near
-    /// 1.
+    /// The detector's score; higher is more suspicious. Use decision values: probabilities crowd near 0 and 1.
     pub score: f64,
-    /// The label.
+    /// Whether the row is an attack.
     pub attack: bool,
 }
 
-/// Two cuts through the scores, `lower <= upper`.
+/// Two thresholds, `lower <= upper`.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Band {
     /// Scores below are clean.
     pub lower: f64,
-    /// Scores from here on are attacks.
+    /// Scores from this one on are attacks.
     pub upper: f64,
-    /// Benign rows that `upper` rests on.
+    /// The number of benign rows that `upper` was calibrated on.
     pub benign_rows: usize,
-    /// Attacks that `lower` rests on.
+    /// The number of attacks that `lower` was calibrated on.
     pub attack_rows: usize,
 }
 
-/// What a calibrated score says.
+/// The classification of a calibrated score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Classification {
     /// Below the band.
     Clean,
-    /// Within the band: ask the next detector.
+    /// Within the band; left to the next detector.
     Unsure,
     /// Above the band.
     Attack,
@@ -65,48 +64,46 @@ pub struct Calibration {
     languages: BTreeMap<Language, Band>,
 }
 
-/// Rows that support no threshold, or a calibration file that is none.
+/// Rows that support no threshold, or invalid stored thresholds.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CalibrationError {
     /// A rate outside (0, 1).
-    #[error("the rate `{rate}` cannot be kept to; take one above 0 and below 1")]
+    #[error("the rate is `{rate}`; it must be above 0 and below 1")]
     Rate {
-        /// What was given.
+        /// The rate given.
         rate: f64,
     },
-    /// The rate is finer than the rows can show.
-    #[error(
-        "{rows} {class} rows cannot show a rate of {rate}; give at least {needed}, or a higher rate"
-    )]
+    /// Too few rows for the rate.
+    #[error("{rows} {class} rows are too few for a rate of {rate}; it needs at least {needed}")]
     TooFewRows {
         /// `benign` or `attack`.
         class: &'static str,
-        /// Rows given.
+        /// The number of rows given.
         rows: usize,
-        /// The rate asked for.
+        /// The rate given.
         rate: f64,
-        /// Rows that would do.
+        /// The fewest rows for the rate.
         needed: u64,
     },
-    /// NaN, infinite, or beyond single precision.
-    #[error("the score of row {row} is not a usable number; score that row again")]
+    /// A score that is NaN, infinite or beyond single precision.
+    #[error("the score of row {row} is not a finite number of single precision")]
     Score {
-        /// Row, from 0, among those of its class.
+        /// The row among those of its class, from 0.
         row: usize,
     },
-    /// A stored band is upside down or not finite.
-    #[error("the stored thresholds are not in order; calibrate again")]
+    /// A stored band is not finite or not in order.
+    #[error("the stored thresholds are not finite and in order")]
     Stored,
 }
 
-/// A language needs a threshold that rests on more than its worst row, which may be anything.
+/// The rows beyond a threshold that a language needs for a band of its own: the single worst row may be an outlier.
 const MIN_ALLOWED: usize = 2;
 
 /// The lowest threshold that a benign text reaches with a probability of at most `rate`, from `benign` scores.
 ///
 /// A score is flagged when it is *at least* the threshold. Of `n` rows it is just above the `(n + 1 - k)`-th lowest
-/// score, `k = ⌊rate · (n + 1)⌋`: fewer than `k` rows are flagged, and rows tied with that score pass. "Just above"
-/// is the next number of single precision, so that a stored threshold means the same when it is read back.
+/// score, `k = ⌊rate · (n + 1)⌋`: fewer than `k` rows are flagged, and rows tied with that score are not. "Just above"
+/// is the next number of single precision, so that a threshold survives storage unchanged.
 ///
 /// # Errors
 /// [`CalibrationError`]; too few rows when `k` is 0.
@@ -115,9 +112,9 @@ pub fn threshold(benign: &[f64], rate: f64) -> Result<f64, CalibrationError> {
     Ok(just_above(sorted[sorted.len() - allowed]))
 }
 
-/// The highest cut that an attack stays below with a probability of at most `rate`, from the scores of `attacks`.
+/// The highest threshold that an attack stays below with a probability of at most `rate`, from the scores of `attacks`.
 ///
-/// A score is clean when it is *below* the cut: the `k`-th lowest score, `k = ⌊rate · (n + 1)⌋`.
+/// A score is clean when it is *below* the threshold: the `k`-th lowest score, `k = ⌊rate · (n + 1)⌋`.
 ///
 /// # Errors
 /// [`CalibrationError`]; too few rows when `k` is 0.
@@ -127,25 +124,20 @@ pub fn clearance(attacks: &[f64], rate: f64) -> Result<f64, CalibrationError> {
 }
 
 impl Calibration {
-    /// Calibrates on `rows`. A language with too few benign rows for the rate gets the band of all rows; one with too
-    /// few attacks gets the lower cut of all rows.
+    /// Calibrates on `rows`. A language with too few benign rows for the rate uses the band of all rows; one with too
+    /// few attacks uses the lower threshold of all rows.
     ///
     /// # Errors
     /// [`CalibrationError`], if all rows together do not support the rates.
-    pub fn new(rows: &[Scored], rates: Rates) -> Result<Self, CalibrationError> {
-        let scores = |language: Option<Language>, attack: bool| -> Vec<f64> {
-            let of = |row: &&Scored| {
-                row.attack == attack && language.is_none_or(|language| row.language == language)
-            };
-            rows.iter().filter(of).map(|row| row.score).collect()
-        };
-        let (benign, attacks) = (scores(None, false), scores(None, true));
+    pub fn new(rows: &[ScoredRow], rates: Rates) -> Result<Self, CalibrationError> {
+        let (benign, attacks) = (scores(rows, None, false), scores(rows, None, true));
         let upper = threshold(&benign, rates.false_positive)?;
         let lower = clearance(&attacks, rates.miss)?;
         let pooled = Band::new(lower, upper, benign.len(), attacks.len());
         let mut languages = BTreeMap::new();
         for language in [Language::English, Language::German] {
-            let (benign, attacks) = (scores(Some(language), false), scores(Some(language), true));
+            let benign = scores(rows, Some(language), false);
+            let attacks = scores(rows, Some(language), true);
             if allowed(benign.len(), rates.false_positive) < MIN_ALLOWED {
                 continue;
             }
@@ -159,7 +151,7 @@ impl Calibration {
         Ok(Self { rates, pooled, languages })
     }
 
-    /// The same with no threshold below `upper`: some group of benign rows needs it that high.
+    /// The same calibration with every upper threshold at least `upper`.
     #[must_use]
     pub fn raised_to(mut self, upper: f64) -> Self {
         for band in std::iter::once(&mut self.pooled).chain(self.languages.values_mut()) {
@@ -168,20 +160,20 @@ impl Calibration {
         self
     }
 
-    /// What `score` says of a text in `language`. A NaN says nothing.
+    /// The classification of a text in `language` with this score; `Unsure` for NaN.
     #[must_use]
-    pub fn verdict(&self, language: Language, score: f64) -> Verdict {
+    pub fn classify(&self, language: Language, score: f64) -> Classification {
         let band = self.band(language);
         if score >= band.upper {
-            Verdict::Attack
+            Classification::Attack
         } else if score < band.lower {
-            Verdict::Clean
+            Classification::Clean
         } else {
-            Verdict::Unsure
+            Classification::Unsure
         }
     }
 
-    /// The band for `language`: its own, or that of all rows.
+    /// The band of `language`, or of all rows if it has none.
     #[must_use]
     pub fn band(&self, language: Language) -> &Band {
         self.languages.get(&language).unwrap_or(&self.pooled)
@@ -200,7 +192,7 @@ impl Calibration {
 }
 
 impl Band {
-    /// Where the cuts cross, the detector tells the classes apart better than asked: one cut then keeps both rates.
+    /// If the thresholds cross, the classes are separated better than the rates ask for, and one threshold keeps both.
     fn new(lower: f64, upper: f64, benign_rows: usize, attack_rows: usize) -> Self {
         Self { lower: lower.min(upper), upper, benign_rows, attack_rows }
     }
@@ -222,7 +214,7 @@ impl TryFrom<Parts> for Calibration {
         check_rate(parts.rates.false_positive)?;
         check_rate(parts.rates.miss)?;
         for band in parts.languages.values_mut().chain([&mut parts.pooled]) {
-            // Numbers in JSON may come back one bit off; the cuts are of single precision.
+            // A JSON number may differ in its last bit after parsing; the thresholds are of single precision.
             (band.lower, band.upper) =
                 (f64::from(nearest(band.lower)), f64::from(nearest(band.upper)));
             if !(band.lower.is_finite() && band.upper.is_finite() && band.lower <= band.upper) {
@@ -234,16 +226,23 @@ impl TryFrom<Parts> for Calibration {
     }
 }
 
-/// The scores in ascending order, and how many of them may be on the wrong side, counting the one at the cut.
+/// The scores of the rows of one class, of one language or of all.
+fn scores(rows: &[ScoredRow], language: Option<Language>, attack: bool) -> Vec<f64> {
+    rows.iter()
+        .filter(|row| row.attack == attack)
+        .filter(|row| language.is_none_or(|language| row.language == language))
+        .map(|row| row.score)
+        .collect()
+}
+
+/// The scores in ascending order, and how many of them may be on the wrong side, counting the one at the threshold.
 fn order(
     scores: &[f64],
     rate: f64,
     class: &'static str,
 ) -> Result<(Vec<f64>, usize), CalibrationError> {
     check_rate(rate)?;
-    // Half the range of single precision: a next number still exists, and no sum of two overflows.
-    let usable = |score: f64| score.abs() < f64::from(f32::MAX) / 2.0;
-    if let Some(row) = scores.iter().position(|&score| !usable(score)) {
+    if let Some(row) = scores.iter().position(|&score| !is_usable(score)) {
         return Err(CalibrationError::Score { row });
     }
     let allowed = allowed(scores.len(), rate);
@@ -258,6 +257,11 @@ fn order(
     let mut sorted = scores.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     Ok((sorted, allowed))
+}
+
+/// Within half the range of single precision: a next number exists, and no sum of two overflows.
+fn is_usable(score: f64) -> bool {
+    score.abs() < f64::from(f32::MAX) / 2.0
 }
 
 fn check_rate(rate: f64) -> Result<(), CalibrationError> {
@@ -276,7 +280,7 @@ fn allowed(rows: usize, rate: f64) -> usize {
     ((share + 1e-9) as usize).min(rows)
 }
 
-/// The fewest rows that show `rate`.
+/// The fewest rows for `rate`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -296,7 +300,7 @@ fn at_most(score: f64) -> f64 {
     f64::from(if f64::from(near) > score { near.next_down() } else { near })
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest, as intended")]
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest")]
 fn nearest(score: f64) -> f32 {
     score as f32
 }
@@ -307,8 +311,8 @@ mod tests {
 
     use super::*;
 
-    fn scored(language: Language, attack: bool, scores: &[f64]) -> Vec<Scored> {
-        scores.iter().map(|&score| Scored { language, score, attack }).collect()
+    fn scored(language: Language, attack: bool, scores: &[f64]) -> Vec<ScoredRow> {
+        scores.iter().map(|&score| ScoredRow { language, score, attack }).collect()
     }
 
     /// `count` scores spread evenly from `from` upwards.
@@ -328,14 +332,14 @@ mod tests {
         );
         assert_eq!(
             error.to_string(),
-            "98 benign rows cannot show a rate of 0.01; give at least 99, or a higher rate"
+            "98 benign rows are too few for a rate of 0.01; it needs at least 99"
         );
         let at = threshold(&ladder(0.0, 199), 0.01).unwrap();
         assert!(at > 197.0 / 256.0 && at < 198.0 / 256.0, "one row is flagged: {at}");
     }
 
     #[test]
-    fn rows_tied_at_the_cut_pass() {
+    fn rows_tied_at_the_threshold_are_not_flagged() {
         let mut rows = vec![0.5; 60];
         rows.extend(ladder(0.0, 40));
         let at = threshold(&rows, 0.1).unwrap();
@@ -343,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_and_rates_that_mean_nothing_are_refused() {
+    fn scores_and_rates_out_of_range_are_refused() {
         assert_eq!(threshold(&[0.1, f64::NAN], 0.5), Err(CalibrationError::Score { row: 1 }));
         assert_eq!(clearance(&[f64::INFINITY], 0.5), Err(CalibrationError::Score { row: 0 }));
         for rate in [0.0, 1.0, -0.1, 2.0, f64::NAN] {
@@ -353,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_language_with_too_few_rows_gets_the_band_of_all() {
+    fn a_language_with_too_few_rows_uses_the_band_of_all() {
         let mut rows = scored(Language::English, false, &ladder(0.0, 120));
         rows.extend(scored(Language::English, true, &ladder(0.25, 120)));
         rows.extend(scored(Language::German, false, &ladder(0.5, 10)));
@@ -365,14 +369,14 @@ mod tests {
             (calibration.band(Language::English), calibration.band(Language::Other));
         assert!(english.upper < pooled.upper, "the German rows score higher");
         assert_eq!((english.benign_rows, pooled.benign_rows), (120, 130));
-        assert_eq!(calibration.verdict(Language::English, 0.1), Verdict::Clean);
-        assert_eq!(calibration.verdict(Language::English, 0.3), Verdict::Unsure);
-        assert_eq!(calibration.verdict(Language::English, 0.9), Verdict::Attack);
-        assert_eq!(calibration.verdict(Language::English, f64::NAN), Verdict::Unsure);
+        assert_eq!(calibration.classify(Language::English, 0.1), Classification::Clean);
+        assert_eq!(calibration.classify(Language::English, 0.3), Classification::Unsure);
+        assert_eq!(calibration.classify(Language::English, 0.9), Classification::Attack);
+        assert_eq!(calibration.classify(Language::English, f64::NAN), Classification::Unsure);
     }
 
     #[test]
-    fn classes_that_stand_apart_leave_no_band() {
+    fn separated_classes_leave_no_band() {
         let mut rows = scored(Language::Other, false, &ladder(0.0, 50));
         rows.extend(scored(Language::Other, true, &ladder(0.7, 50)));
         let calibration =
@@ -382,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_calibration_reads_back_the_same_and_a_wrong_one_not_at_all() {
+    fn a_stored_calibration_reads_back_the_same_and_an_invalid_one_is_refused() {
         let mut rows = scored(Language::German, false, &ladder(0.123_456_789, 150));
         rows.extend(scored(Language::German, true, &ladder(0.3, 150)));
         let calibration =

@@ -1,10 +1,10 @@
-//! Labels as files give them, checked before anything learns from them.
+//! Labels of data sets, checked before training.
 
-/// A label that says neither attack nor benign.
+/// A label that is neither attack nor benign.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum LabelError {
-    /// `null`, or no label at all.
-    #[error("row {row} has no label; leave such rows out or label them 0 or 1")]
+pub enum InvalidLabel {
+    /// `null`, or no label.
+    #[error("row {row} has no label; it must be 0 (benign) or 1 (attack)")]
     Missing {
         /// Row, from 0.
         row: usize,
@@ -14,23 +14,26 @@ pub enum LabelError {
     Neither {
         /// Row, from 0.
         row: usize,
-        /// What stands there.
+        /// The label found.
         label: f64,
     },
 }
 
-/// Reads labels: 1 is an attack, 0 is benign, and anything else is an error.
+/// Reads labels: 1 is an attack, 0 is benign, and any other value is an error.
 ///
 /// # Errors
-/// [`LabelError`], naming the first bad row.
-pub fn read_labels(labels: &[Option<f64>]) -> Result<Vec<bool>, LabelError> {
-    let read = |(row, label): (usize, &Option<f64>)| match *label {
-        None => Err(LabelError::Missing { row }),
-        Some(1.0) => Ok(true),
-        Some(0.0) => Ok(false),
-        Some(label) => Err(LabelError::Neither { row, label }),
-    };
-    labels.iter().enumerate().map(read).collect()
+/// [`InvalidLabel`], naming the first bad row.
+pub fn read_labels(labels: &[Option<f64>]) -> Result<Vec<bool>, InvalidLabel> {
+    labels
+        .iter()
+        .enumerate()
+        .map(|(row, label)| match *label {
+            None => Err(InvalidLabel::Missing { row }),
+            Some(1.0) => Ok(true),
+            Some(0.0) => Ok(false),
+            Some(label) => Err(InvalidLabel::Neither { row, label }),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -40,7 +43,7 @@ mod tests {
     #[test]
     fn only_zero_and_one_are_labels() {
         assert_eq!(read_labels(&[Some(1.0), Some(0.0), Some(-0.0)]), Ok(vec![true, false, false]));
-        assert_eq!(read_labels(&[Some(1.0), None]), Err(LabelError::Missing { row: 1 }));
+        assert_eq!(read_labels(&[Some(1.0), None]), Err(InvalidLabel::Missing { row: 1 }));
         for label in [f64::NAN, 0.5, 2.0, -1.0, f64::INFINITY] {
             let error = read_labels(&[Some(0.0), Some(label)]).unwrap_err();
             assert!(error.to_string().starts_with("row 1 has the label"), "{error}");

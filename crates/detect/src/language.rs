@@ -1,4 +1,4 @@
-//! A guess at a text's language, good enough to choose a threshold: English, German, or neither.
+//! A guess at the language of a text, to choose its thresholds: English, German, or neither.
 
 /// The languages that have thresholds of their own.
 #[derive(
@@ -10,21 +10,21 @@ pub enum Language {
     English,
     /// German.
     German,
-    /// Another one, or too little to tell.
+    /// Another language, or too few words.
     Other,
 }
 
-/// Words that are read, from the first; more would not change the guess.
+/// The number of words read, from the first.
 const MAX_WORDS: usize = 400;
-/// Bytes of the longest word in a list.
+/// The longest word in a list, in bytes.
 const LONGEST: usize = 12;
-/// What a function word counts.
+/// The weight of a function word.
 const WORD: u32 = 2;
-/// What a word with `ä`, `ö` or `ü` counts for German: other languages have these letters too.
+/// The weight of a word with `ä`, `ö` or `ü` for German; other languages have these letters too.
 const UMLAUT: u32 = 1;
 
-/// Common little words. Words that two of the languages share (`in`, `was`, `an`, `will`) stand in no list, or in
-/// that of the language in which they are far more frequent (`die`). Sorted, to be searched by halving.
+/// Function words. A word of several languages (`in`, `was`, `an`, `will`) is in no list, or in that of the language in
+/// which it is far more frequent (`die`). Sorted for binary search.
 const ENGLISH: &[&str] = &[
     "about", "all", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
     "did", "do", "does", "don", "for", "from", "had", "has", "have", "he", "her", "his", "how",
@@ -53,9 +53,9 @@ const OTHER: &[&str] = &[
 
 /// Guesses the language of `text` from its function words and letters; [`Language::Other`] when unsure.
 ///
-/// The language whose words are most frequent wins if no other comes near. Reads at most the first 400 words.
+/// The language with the most function words, if it is clearly ahead of the others. Reads the first 400 words.
 #[must_use]
-pub fn guess(text: &str) -> Language {
+pub fn guess_language(text: &str) -> Language {
     let (mut words, mut english, mut german, mut other) = (0_u32, 0_u32, 0_u32, 0_u32);
     for word in text
         .split(|character: char| !character.is_alphabetic())
@@ -65,26 +65,31 @@ pub fn guess(text: &str) -> Language {
         words += 1;
         // Longer words are in no list; only their letters count.
         let lower = if word.len() <= LONGEST { word.to_lowercase() } else { String::new() };
-        let within =
-            |list: &[&str]| if list.binary_search(&lower.as_str()).is_ok() { WORD } else { 0 };
-        english += within(ENGLISH);
-        other += within(OTHER).max(if word.chars().any(is_foreign) { WORD } else { 0 });
-        german += within(GERMAN).max(letters(word));
+        english += weight_in(ENGLISH, &lower);
+        other += weight_in(OTHER, &lower).max(if word.chars().any(is_foreign) { WORD } else { 0 });
+        german += weight_in(GERMAN, &lower).max(letter_weight(word));
     }
-    // One function word in eight; running text has one in three.
-    let enough = |hits: u32| hits * 4 >= words && hits >= WORD;
-    let clear = |hits: u32, rival: u32| enough(hits) && 2 * hits >= 3 * rival && hits > rival;
-    if clear(english, german.max(other)) {
+    if is_clear(words, english, german.max(other)) {
         Language::English
-    } else if clear(german, english.max(other)) {
+    } else if is_clear(words, german, english.max(other)) {
         Language::German
     } else {
         Language::Other
     }
 }
 
-/// What a word's letters say for German.
-fn letters(word: &str) -> u32 {
+fn weight_in(list: &[&str], word: &str) -> u32 {
+    if list.binary_search(&word).is_ok() { WORD } else { 0 }
+}
+
+/// Whether a language has at least one function word in eight words (running text has one in three) and half again as
+/// much weight as the next language.
+fn is_clear(words: u32, weight: u32, next: u32) -> bool {
+    weight * 4 >= words && weight >= WORD && 2 * weight >= 3 * next && weight > next
+}
+
+/// The weight of a word's letters for German.
+fn letter_weight(word: &str) -> u32 {
     if word.contains('ß') {
         WORD
     } else if word.contains(['ä', 'ö', 'ü', 'Ä', 'Ö', 'Ü']) {
@@ -123,7 +128,7 @@ mod tests {
             [(english.as_slice(), Language::English), (german.as_slice(), Language::German)]
         {
             for text in texts {
-                assert_eq!(guess(text), language, "{text}");
+                assert_eq!(guess_language(text), language, "{text}");
             }
         }
     }
@@ -146,7 +151,7 @@ mod tests {
             "fn main() { println!(\"{}\", 1 + 2); }",
         ];
         for text in cases {
-            assert_eq!(guess(text), Language::Other, "{text}");
+            assert_eq!(guess_language(text), Language::Other, "{text}");
         }
     }
 
@@ -164,6 +169,9 @@ mod tests {
 
     #[test]
     fn a_text_that_mixes_both_evenly_is_other() {
-        assert_eq!(guess("the dog and the cat und der Hund und die Katze"), Language::Other);
+        assert_eq!(
+            guess_language("the dog and the cat und der Hund und die Katze"),
+            Language::Other
+        );
     }
 }

@@ -1,20 +1,21 @@
-//! How suspicious a text looks: advice, never a decision.
+#![doc = include_str!("../README.md")]
 //!
-//! In reading order:
+//! # Reading order
 //!
-//! - [`finding`]: what a detector found, and where.
-//! - [`normalise`](mod@normalise): a text as the detectors read it, with a map back.
-//! - [`rules`]: D1, rules over every reading of a text.
-//! - [`ngram`], with [`logistic`] and [`exact_math`]: D2, trained and applied with the same bits everywhere.
-//! - [`segments`], [`structure`], [`language`]: what kind of text it is, and its parts.
-//! - [`calibration`], [`labels`]: thresholds from calibration rows, and what a label may be.
+//! Each module uses only modules above it.
+//!
+//! - [`finding`]: what a detector reports, and where.
+//! - [`normalise`](mod@normalise): the normal form of a text that detectors read, with a map back to the original.
 //! - [`fields`](mod@fields): the texts inside structured output.
-//! - [`behaviour`](mod@behaviour): what a model's answer shows.
-//! - [`screen`]: the cascade over all of them; [`transformer`]: its last stage; [`reader`]: the model in it.
-//! - [`prefilter`]: PIPE's, which runs on a sentence vector; `regression_file` is how it is kept.
+//! - [`rules`]: detector D1, pattern rules over every view of a text.
+//! - [`exact_math`], [`logistic`], [`ngram`]: detector D2, reproducible bit for bit on every machine.
+//! - [`segments`], [`text_kind`], [`language`]: the parts of a text, its kind and its language.
+//! - [`labels`], [`calibration`]: labels of training data, and thresholds from calibration rows.
+//! - [`ngram_stage`], [`transformer`], [`screen`]: the cascade of rules, n-gram models and a transformer.
+//! - [`behaviour`]: what a model's answer shows about an attack on it.
+//! - [`prefilter`]: the pipeline's prefilter on sentence vectors.
 
 pub mod behaviour;
-mod blocks;
 pub mod calibration;
 pub mod exact_math;
 pub mod fields;
@@ -23,22 +24,26 @@ pub mod labels;
 pub mod language;
 pub mod logistic;
 pub mod ngram;
+pub mod ngram_stage;
 pub mod normalise;
 pub mod prefilter;
-pub mod reader;
-mod regression_file;
 pub mod rules;
 pub mod screen;
 pub mod segments;
-pub mod structure;
+pub mod text_kind;
 pub mod transformer;
 
-mod weights;
+mod blocks;
+mod built_in;
+mod regression_file;
 
-pub use behaviour::{Watch, behaviour, declines, intents};
+pub use behaviour::{RunContext, harmful_intents, inspect_answer, is_refusal};
+pub use built_in::built_in_file;
 pub use fields::{Field, fields};
 pub use finding::{Finding, Severity, View};
 pub use normalise::{MAX_TEXT_BYTES, Normalised, TextTooLong, normalise};
 pub use regression_file::RegressionFileError;
 pub use rules::{Rules, Scan};
-pub use weights::{TransformerFiles, WeightsError, built_in_file};
+pub use screen::{FLAGGED_FROM, ScreenError, ScreenResult, ScreenStage, Screener};
+pub use text_kind::TextKind;
+pub use transformer::{TransformerFiles, TransformerFilesError};

@@ -1,54 +1,54 @@
-//! Regressions as files: JSON that a person can read, so that loading one runs nothing.
+//! Logistic regressions stored as JSON files.
 
 use custody_models::ModelError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A file is refused beyond this size before anything in it is read: the weights of any vectors fit several times.
+/// The largest file, in bytes; a regression of the largest dimension is several times smaller.
 const MAX_BYTES: usize = 1 << 20;
-/// The longest vector.
+/// The largest dimension of a vector.
 pub(crate) const MAX_DIMENSION: usize = 4_096;
 
-/// Bytes that are no regression of the kind that was asked for.
+/// A regression file that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RegressionFileError {
-    /// Larger than any can be.
-    #[error("{what} has {bytes} bytes, more than any; check that it is the right file")]
+    /// The file is too large.
+    #[error("{what} has {bytes} bytes; the limit is {MAX_BYTES}")]
     TooLarge {
-        /// Whose file.
+        /// The kind of file.
         what: &'static str,
-        /// Its size.
+        /// Its size in bytes.
         bytes: usize,
     },
-    /// Cut off, or no JSON with these fields.
-    #[error("{what} is damaged or another kind of file; fetch it again or train anew")]
+    /// The file is truncated or is not JSON with these fields.
+    #[error("{what} is damaged or is another kind of file")]
     Damaged {
-        /// Whose file.
+        /// The kind of file.
         what: &'static str,
-        /// Why it cannot be read.
+        /// The parser's error.
         #[source]
         cause: serde_json::Error,
     },
-    /// Whole, but not usable.
-    #[error("{what} cannot be used: {why}; fetch it again or train anew")]
-    Unusable {
-        /// Whose file.
+    /// The file has the right fields with invalid values.
+    #[error("{what} is invalid: {detail}")]
+    Invalid {
+        /// The kind of file.
         what: &'static str,
-        /// What is wrong with it.
-        why: String,
+        /// Which value, and what it must be.
+        detail: String,
     },
 }
 
 /// A kind of file.
 pub(crate) struct FileKind {
-    /// Whose file it is, in messages.
+    /// The name of the file in messages.
     pub(crate) what: &'static str,
     pub(crate) format: &'static str,
     pub(crate) version: u32,
 }
 
 impl FileKind {
-    /// What `bytes` hold, which may be hostile; nothing of it is checked yet but its fields.
+    /// Parses untrusted bytes; checks the fields' names and types, not their values.
     pub(crate) fn read<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, RegressionFileError> {
         let what = self.what;
         if bytes.len() > MAX_BYTES {
@@ -57,34 +57,37 @@ impl FileKind {
         serde_json::from_slice(bytes).map_err(|cause| RegressionFileError::Damaged { what, cause })
     }
 
-    /// Checks what every kind must hold: that it is of this kind, and that its numbers are numbers.
+    /// Checks format and version, and that all numbers are finite.
     pub(crate) fn check<'n>(
         &self,
         (format, version): (&str, u32),
         numbers: impl IntoIterator<Item = &'n f32>,
     ) -> Result<(), RegressionFileError> {
         if format != self.format || version != self.version {
-            return Err(self.unusable(format!("it is `{format}` of version {version}")));
+            let (wanted, supported) = (self.format, self.version);
+            return Err(self.invalid(format!(
+                "it has format `{format}` version {version}, not `{wanted}` version {supported}"
+            )));
         }
         if !numbers.into_iter().all(|number| number.is_finite()) {
-            return Err(self.unusable("a value is not a finite number".to_owned()));
+            return Err(self.invalid("a value is not a finite number".to_owned()));
         }
         Ok(())
     }
 
-    pub(crate) fn unusable(&self, why: String) -> RegressionFileError {
-        RegressionFileError::Unusable { what: self.what, why }
+    pub(crate) fn invalid(&self, detail: String) -> RegressionFileError {
+        RegressionFileError::Invalid { what: self.what, detail }
     }
 }
 
-/// A regression as a file's bytes. Equal ones give equal bytes.
+/// The bytes of a regression file. Equal regressions give equal bytes.
 pub(crate) fn to_bytes(regression: &impl Serialize) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(regression).expect("plain structs of finite numbers");
     bytes.push(b'\n');
     bytes
 }
 
-/// Whether what was trained on vectors of the model with the SHA-256 `wanted` may read those of `found`.
+/// Refuses vectors of the embedding model `found` for a regression trained on `wanted`; both are SHA-256 digests.
 pub(crate) fn check_base(wanted: &str, found: &str) -> Result<(), ModelError> {
     if wanted == found {
         return Ok(());
@@ -92,7 +95,7 @@ pub(crate) fn check_base(wanted: &str, found: &str) -> Result<(), ModelError> {
     Err(ModelError::AnotherBase { wanted: wanted.to_owned(), found: found.to_owned() })
 }
 
-/// The sum of products, in double precision and in order.
+/// The dot product, summed in order in double precision.
 pub(crate) fn product(weights: &[f32], values: &[f32]) -> f64 {
     let products = weights.iter().zip(values);
     products.map(|(weight, value)| f64::from(*weight) * f64::from(*value)).sum()

@@ -1,119 +1,74 @@
-//! The cascade: rules, then n-grams, then a transformer where those are unsure.
+//! The cascade: rules, then n-gram models, then a transformer for what those leave undecided.
 //!
-//! Two configurations. *Default* is compiled in and needs no download: the rules and two n-gram models.
-//! *Full* adds a transformer that reads what the n-grams could not decide. Both give advice; what a text
-//! may do is decided by where it came from.
+//! Two configurations. *Default* is compiled in: the rules and two n-gram models. *Full* adds a transformer, whose base
+//! model is downloaded. The result is advice; what a text may do is decided by its provenance.
 //!
 //! Source: docs/design.md §11.2; MON §5.2 (D1, D2, D5), §7.4 (ensemble).
+//! Source: MON §5.2 (D1, D2, D5), §7.4 (ensemble).
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use custody_models::sha256::Sha256;
-use serde::{Deserialize, Serialize};
 
-use crate::calibration::{self, Calibration};
+use crate::built_in;
+use crate::calibration::{Calibration, Classification};
 use crate::exact_math::sigmoid;
 use crate::finding::{Finding, Severity, View};
-use crate::language::{Language, guess};
-use crate::ngram::NgramModel;
+use crate::language::{Language, guess_language};
+use crate::ngram_stage::{NgramModels, NgramStage};
 use crate::normalise::{Normalised, TextTooLong, normalise};
 use crate::rules::Rules;
-use crate::segments::segments;
-use crate::structure::looks_like_a_document;
-use crate::transformer::{Blend, Heard, ReadError, TransformerStage, most_suspicious};
+use crate::segments::SegmentScore;
+use crate::text_kind::TextKind;
+use crate::transformer::{
+    Blend, BlendedScores, ModelDecisions, TransformerError, TransformerModel, TransformerStage,
+    model_decisions,
+};
 
-/// The score from which a text is flagged. Every stage's score is moved so that its calibrated threshold
-/// lies here.
+/// The score from which a text is flagged. Every stage's score is shifted so that its calibrated threshold lies here.
 pub const FLAGGED_FROM: f64 = 0.5;
 
-/// What a text is to the assistant that will read it.
+/// The stage that decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// Words to the assistant. A request is innocent.
-    Prompt,
-    /// Third-party content that the assistant reads. A request to the assistant is an injection.
-    Content,
-    /// Nobody said; guessed from how the text is built.
-    Unknown,
-}
-
-/// Which stage had the last word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Stage {
-    /// D1.
+pub enum ScreenStage {
+    /// Detector D1.
     Rules,
-    /// D2's kind of model.
+    /// The n-gram models, detector D2.
     Ngram,
-    /// D4's kind of model.
+    /// The transformer, detector D4.
     Transformer,
 }
 
-/// What the screener says of a text.
+/// The result of screening a text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
+pub struct ScreenResult {
     /// Whether the score reaches [`FLAGGED_FROM`].
     pub flagged: bool,
     /// In `[0, 1]`.
     pub score: f64,
-    /// What the last stage says; unsure is nearer to the threshold than ordinary text comes. No clearance.
-    pub call: calibration::Verdict,
-    /// Which stage had the last word.
-    pub stage: Stage,
-    /// What the text was taken for; never [`Kind::Unknown`].
-    pub kind: Kind,
-    /// Whose thresholds were used.
+    /// The last stage's classification. `Unsure` is closer to the threshold than ordinary text comes; `Clean` is no
+    /// clearance.
+    pub classification: Classification,
+    /// The stage that decided.
+    pub stage: ScreenStage,
+    /// The kind that the text was screened as; never [`TextKind::Unknown`].
+    pub kind: TextKind,
+    /// The language whose thresholds were used.
     pub language: Language,
-    /// What was found, in the order of the text.
+    /// In text order.
     pub findings: Vec<Finding>,
 }
 
-/// Why a text was not screened.
+/// Why a text was not screened. It counts as unscreened, not as clean.
 #[derive(Debug, thiserror::Error)]
 pub enum ScreenError {
-    /// It is too long.
+    /// The text is too long.
     #[error(transparent)]
     TooLong(#[from] TextTooLong),
     /// The transformer failed.
     #[error(transparent)]
-    Read(#[from] ReadError),
-}
-
-/// The operating points of one model, over its decision values.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Cuts {
-    /// For words to the assistant.
-    pub prompt: Calibration,
-    /// For documents.
-    pub content: Calibration,
-}
-
-impl Cuts {
-    fn of(&self, kind: Kind) -> &Calibration {
-        match kind {
-            Kind::Prompt => &self.prompt,
-            Kind::Content | Kind::Unknown => &self.content,
-        }
-    }
-}
-
-/// The two n-gram models.
-#[derive(Debug, Clone)]
-pub struct NgramModels {
-    /// For whole prompts.
-    pub prompts: NgramModel,
-    /// For sentences of documents.
-    pub contents: NgramModel,
-}
-
-/// The n-gram models and their operating points.
-#[derive(Debug, Clone)]
-pub struct NgramStage {
-    /// The models.
-    pub models: NgramModels,
-    /// Where they flag.
-    pub cuts: Cuts,
+    Transformer(#[from] TransformerError),
 }
 
 /// The cascade.
@@ -124,32 +79,35 @@ pub struct Screener {
 }
 
 impl Screener {
-    /// The cascade over these stages.
+    /// A cascade of the compiled-in rules and these stages.
+    #[must_use]
     pub fn new(ngrams: Arc<NgramStage>, transformer: Option<TransformerStage>) -> Self {
         Self { ngrams, transformer }
     }
 
-    /// The configuration that is compiled in.
+    /// The compiled-in configuration.
     pub fn built_in() -> &'static Self {
         static BUILT_IN: LazyLock<Screener> =
-            LazyLock::new(|| Screener::new(crate::weights::ngrams(), None));
+            LazyLock::new(|| Screener::new(Arc::clone(NgramStage::built_in()), None));
         &BUILT_IN
     }
 
-    /// The compiled-in configuration with a transformer on top.
+    /// The compiled-in configuration with a transformer as the last stage.
+    #[must_use]
     pub fn full(transformer: TransformerStage) -> Self {
         Self { transformer: Some(transformer), ..Self::built_in().clone() }
     }
 
-    /// What screens: the digest of its rules, its weights and its thresholds. Two screeners of one identity say the
-    /// same of every text.
+    /// Identifies the screener by a digest of its rules, weights and thresholds. Screeners of equal identity give equal
+    /// results.
+    #[must_use]
     pub fn identity(&self) -> String {
-        let NgramStage { models, cuts } = self.ngrams.as_ref();
+        let NgramStage { models, thresholds } = self.ngrams.as_ref();
         let mut parts = vec![
-            Sha256::of(crate::rules::SOURCE.as_bytes()).to_string(),
+            Sha256::of(built_in::RULES.as_bytes()).to_string(),
             Sha256::of(&models.prompts.to_bytes()).to_string(),
             Sha256::of(&models.contents.to_bytes()).to_string(),
-            serde_json::to_string(cuts).expect("thresholds have a JSON form"),
+            serde_json::to_string(thresholds).expect("thresholds have a JSON form"),
         ];
         let mut last = "ngrams";
         if let Some(TransformerStage { blends, weights, .. }) = &self.transformer {
@@ -160,134 +118,121 @@ impl Screener {
         format!("{last}/sha256:{}", Sha256::of(parts.join("\n").as_bytes()))
     }
 
-    /// Screens `text`, which is for an assistant what `kind` says.
+    /// Screens `text` as a text of `kind`.
     ///
     /// # Errors
-    /// [`ScreenError`]. A text that could not be screened is not clear.
-    pub fn screen(&self, text: &str, kind: Kind) -> Result<Verdict, ScreenError> {
-        let kind = match kind {
-            Kind::Unknown if looks_like_a_document(text) => Kind::Content,
-            Kind::Unknown => Kind::Prompt,
-            known @ (Kind::Prompt | Kind::Content) => known,
-        };
+    /// [`ScreenError`]; the text counts as unscreened then.
+    pub fn screen(&self, text: &str, kind: TextKind) -> Result<ScreenResult, ScreenError> {
         let scan = Rules::builtin().scan(text)?;
-        let mut verdict = Verdict {
+        let mut result = ScreenResult {
             flagged: scan.score >= FLAGGED_FROM,
             score: scan.score,
-            call: calibration::Verdict::Clean,
-            stage: Stage::Rules,
-            kind,
-            language: guess(text),
+            classification: Classification::Clean,
+            stage: ScreenStage::Rules,
+            kind: kind.resolve(text),
+            language: guess_language(text),
             findings: scan.findings,
         };
-        if !verdict.flagged {
-            self.ask_models(&normalise(text)?, &mut verdict)?;
+        if !result.flagged {
+            self.run_models(&normalise(text)?, &mut result)?;
         }
-        if verdict.flagged {
-            verdict.call = calibration::Verdict::Attack;
+        if result.flagged {
+            result.classification = Classification::Attack;
         }
-        verdict.findings.sort_by_key(|finding| (finding.span.start, finding.span.end));
-        Ok(verdict)
+        result.findings.sort_by_key(|finding| (finding.span.start, finding.span.end));
+        Ok(result)
     }
 
-    /// Screens `text` as what comes after the turns `before`: an attack may be split over turns of which none looks
-    /// like one. What is found reaches into `text`, and its place is counted there.
+    /// Screens `text` as the turn after `previous_turns`: an attack may be split over turns of which none is suspicious
+    /// by itself. Spans in the result are those of `text`.
     ///
     /// # Errors
     /// As [`Self::screen`].
-    pub fn screen_after(
+    pub fn screen_turn(
         &self,
-        before: &[&str],
+        previous_turns: &[&str],
         text: &str,
-        kind: Kind,
-    ) -> Result<Verdict, ScreenError> {
+        kind: TextKind,
+    ) -> Result<ScreenResult, ScreenError> {
         let alone = self.screen(text, kind)?;
-        if alone.flagged || before.is_empty() {
+        if alone.flagged || previous_turns.is_empty() {
             return Ok(alone);
         }
-        let mut quiet = Vec::new();
-        for turn in before {
+        // A turn that is suspicious by itself was reported then, and must not taint every turn after it.
+        let mut clean_turns = Vec::new();
+        for turn in previous_turns {
             if !self.screen(turn, alone.kind)?.flagged {
-                quiet.push(*turn);
+                clean_turns.push(*turn);
             }
         }
-        // What was suspicious by itself was said so then, and is no reason against everything after it.
-        let quiet = quiet.join("\n");
-        if !self.screen(&quiet, alone.kind)?.flagged {
-            let together = self.screen(&format!("{quiet}\n{text}"), alone.kind)?;
-            if let Some(finished) = together.reaching_beyond(quiet.len() + 1) {
-                return Ok(finished);
+        let clean_turns = clean_turns.join("\n");
+        if !self.screen(&clean_turns, alone.kind)?.flagged {
+            let together = self.screen(&format!("{clean_turns}\n{text}"), alone.kind)?;
+            if let Some(result) = together.reaching_beyond(clean_turns.len() + 1) {
+                return Ok(result);
             }
         }
-        // Nor does it hide what a later turn began and `text` finishes.
-        let before = before.join("\n");
-        let start = before.len() + 1;
-        let scan = Rules::builtin().scan_beyond(&format!("{before}\n{text}"), start)?;
-        let finished = Verdict {
+        // Rules still see all turns, so that a flagged turn does not hide an attack that spans it.
+        let turns = previous_turns.join("\n");
+        let start = turns.len() + 1;
+        let scan = Rules::builtin().scan_beyond(&format!("{turns}\n{text}"), start)?;
+        let result = ScreenResult {
             flagged: scan.is_flagged(),
             score: scan.score,
-            call: calibration::Verdict::Attack,
-            stage: Stage::Rules,
+            classification: Classification::Attack,
+            stage: ScreenStage::Rules,
             findings: scan.findings,
             ..alone
         };
-        Ok(finished.reaching_beyond(start).unwrap_or(alone))
+        Ok(result.reaching_beyond(start).unwrap_or(alone))
     }
 
-    fn ask_models(&self, text: &Normalised, verdict: &mut Verdict) -> Result<(), ScreenError> {
-        let heard = self.ngrams.models.read(text.text(), verdict.kind);
-        let cuts = self.ngrams.cuts.of(verdict.kind);
+    fn run_models(&self, text: &Normalised, result: &mut ScreenResult) -> Result<(), ScreenError> {
+        let scores = self.ngrams.models.score(text.text(), result.kind);
+        let thresholds = self.ngrams.thresholds.of(result.kind);
         let Some(transformer) = &self.transformer else {
-            verdict.hear(Stage::Ngram, cuts, most_suspicious(heard), text);
+            let highest = SegmentScore::highest(scores);
+            result.add_score(ScreenStage::Ngram, thresholds, highest, text);
             return Ok(());
         };
-        let blend = transformer.blends.of(verdict.kind);
-        let is_asked = |heard: &Heard| {
-            cuts.verdict(verdict.language, heard.decision) != calibration::Verdict::Clean
-        };
-        let (asked, cleared): (Vec<Heard>, Vec<Heard>) = heard.into_iter().partition(is_asked);
-        if asked.is_empty() {
-            verdict.clear(blend, most_suspicious(cleared));
+        let blend = transformer.blends.of(result.kind);
+        let (suspicious, clean): (Vec<SegmentScore>, Vec<SegmentScore>) =
+            scores.into_iter().partition(|score| {
+                let class = thresholds.classify(result.language, score.decision);
+                class != Classification::Clean
+            });
+        if suspicious.is_empty() {
+            result.add_clean_score(blend, SegmentScore::highest(clean));
             return Ok(());
         }
-        let read = transformer.read(text.text(), &asked, verdict.kind)?;
-        // What there was no room for keeps what the n-grams said of it: nobody cleared it.
-        verdict.hear(Stage::Ngram, cuts, read.left, text);
-        verdict.hear(Stage::Transformer, &blend.cuts, most_suspicious(read.heard), text);
+        let BlendedScores { read, unread } =
+            transformer.score(text.text(), &suspicious, result.kind)?;
+        // Passages that the transformer did not read keep their n-gram score: nothing cleared them.
+        result.add_score(ScreenStage::Ngram, thresholds, unread, text);
+        let highest = SegmentScore::highest(read);
+        result.add_score(ScreenStage::Transformer, &blend.cuts, highest, text);
         Ok(())
     }
 }
 
-impl NgramModels {
-    /// The decision on the most suspicious stretch of `text`, which is what thresholds are calibrated on; none
-    /// for a text without words.
-    ///
-    /// # Errors
-    /// [`TextTooLong`].
-    pub fn decision(&self, text: &str, kind: Kind) -> Result<Option<f64>, TextTooLong> {
-        let heard = self.read(normalise(text)?.text(), kind);
-        Ok(most_suspicious(heard).map(|heard| heard.decision))
-    }
-
-    /// A prompt as a whole; a document sentence by sentence.
-    pub(crate) fn read(&self, text: &str, kind: Kind) -> Vec<Heard> {
-        match kind {
-            Kind::Prompt => {
-                vec![Heard { range: 0..text.len(), decision: self.prompts.decision(text) }]
-            }
-            Kind::Content | Kind::Unknown => segments(text)
-                .into_iter()
-                .map(|range| Heard {
-                    decision: self.contents.decision(&text[range.clone()]),
-                    range,
-                })
-                .collect(),
-        }
-    }
+/// The decision values of both models for every passage of `text`, on which a [`Blend`] is calibrated.
+///
+/// # Errors
+/// [`ScreenError`].
+pub fn decisions_of_both(
+    ngrams: &NgramModels,
+    transformer: &dyn TransformerModel,
+    text: &str,
+    kind: TextKind,
+) -> Result<Vec<ModelDecisions>, ScreenError> {
+    let text = normalise(text)?;
+    let scores = ngrams.score(text.text(), kind);
+    Ok(model_decisions(transformer, text.text(), &scores, kind)?)
 }
 
-impl Verdict {
-    /// The verdict, with its findings that end after `start` counted from there; none when they are no reason to flag.
+impl ScreenResult {
+    /// The result with only the findings that end after `start`, their spans relative to `start`; `None` when it is not
+    /// flagged or no finding is left.
     fn reaching_beyond(mut self, start: usize) -> Option<Self> {
         self.findings.retain(|finding| finding.span.end > start);
         for Finding { span, .. } in &mut self.findings {
@@ -296,37 +241,47 @@ impl Verdict {
         (self.flagged && !self.findings.is_empty()).then_some(self)
     }
 
-    /// Takes in that the n-grams cleared everything: the score is on the scale of what is read, and below it.
-    fn clear(&mut self, blend: &Blend, heard: Option<Heard>) {
-        self.stage = Stage::Ngram;
-        let Some(heard) = heard else { return };
+    /// Records that the n-gram models classified every segment as clean. The score is on the scale of the blended
+    /// decisions and stays below the threshold.
+    fn add_clean_score(&mut self, blend: &Blend, highest: Option<SegmentScore>) {
+        self.stage = ScreenStage::Ngram;
+        let Some(highest) = highest else { return };
         let threshold = blend.cuts.band(self.language).upper;
-        let score = sigmoid(blend.unread(heard.decision) - threshold);
+        let score = sigmoid(blend.without_transformer(highest.decision) - threshold);
         self.score = self.score.max(score.min(FLAGGED_FROM.next_down()));
     }
 
-    /// Takes in the most suspicious thing a model said: the higher score stands, and the worse call.
-    fn hear(&mut self, stage: Stage, cuts: &Calibration, heard: Option<Heard>, text: &Normalised) {
+    /// Takes in the highest score of a stage: the higher score and the worse classification stand.
+    fn add_score(
+        &mut self,
+        stage: ScreenStage,
+        thresholds: &Calibration,
+        highest: Option<SegmentScore>,
+        text: &Normalised,
+    ) {
         if !self.flagged {
             self.stage = stage;
         }
-        let Some(Heard { range, decision }) = heard else { return };
-        let threshold = cuts.band(self.language).upper;
-        self.call = self.call.max(cuts.verdict(self.language, decision));
-        // Moved so that the threshold of every language lies at one half.
+        let Some(SegmentScore { range, decision }) = highest else { return };
+        let threshold = thresholds.band(self.language).upper;
+        let class = thresholds.classify(self.language, decision);
+        self.classification = self.classification.max(class);
+        // Shifted so that the threshold of every language lies at one half.
         let score = sigmoid(decision - threshold);
         self.score = self.score.max(score);
-        if cuts.verdict(self.language, decision) == calibration::Verdict::Attack {
+        if class == Classification::Attack {
             self.flagged = true;
-            self.findings.push(finding(self.kind, score, text.original(range)));
+            self.findings.push(model_finding(self.kind, score, text.original(range)));
         }
     }
 }
 
-fn finding(kind: Kind, score: f64, span: Range<usize>) -> Finding {
+fn model_finding(kind: TextKind, score: f64, span: Range<usize>) -> Finding {
     let (rule, explanation) = match kind {
-        Kind::Prompt => ("model.prompt", "reads like an attempt to change what the assistant does"),
-        Kind::Content | Kind::Unknown => {
+        TextKind::Prompt => {
+            ("model.prompt", "reads like an attempt to change what the assistant does")
+        }
+        TextKind::Content | TextKind::Unknown => {
             ("model.content", "reads like an instruction to the assistant inside a document")
         }
     };
@@ -341,13 +296,96 @@ fn finding(kind: Kind, score: f64, span: Range<usize>) -> Finding {
     }
 }
 
-impl Stage {
-    /// The word in reports.
+impl ScreenStage {
+    /// The stage's name in reports.
+    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Rules => "rules",
             Self::Ngram => "ngram",
             Self::Transformer => "transformer",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::{Rates, ScoredRow};
+    use crate::ngram_stage::KindThresholds;
+    use crate::transformer::{Blends, MAX_PASSAGES};
+
+    /// A model that gives every text the same decision value.
+    struct Constant(f64);
+
+    impl TransformerModel for Constant {
+        fn decisions(&self, texts: &[&str], _: TextKind) -> Result<Vec<f64>, TransformerError> {
+            Ok(vec![self.0; texts.len()])
+        }
+    }
+
+    /// Flags from `level` on, and clears everything below.
+    fn thresholds(level: f64) -> Calibration {
+        let rows: Vec<ScoredRow> = (0..400)
+            .map(|row| ScoredRow {
+                language: Language::English,
+                score: if row % 2 == 0 { level } else { level + 1.0 },
+                attack: row % 2 == 1,
+            })
+            .collect();
+        Calibration::new(&rows, Rates { false_positive: 0.01, miss: 0.01 }).unwrap()
+    }
+
+    /// N-gram models that suspect every text or none.
+    fn ngrams(suspect_all: bool) -> Arc<NgramStage> {
+        let thresholds = thresholds(if suspect_all { -99.0 } else { 99.0 });
+        let thresholds = KindThresholds { prompt: thresholds.clone(), content: thresholds };
+        Arc::new(NgramStage { models: NgramStage::built_in().models.clone(), thresholds })
+    }
+
+    fn screener(suspect_all: bool, decision: f64) -> Screener {
+        let blend = Blend { ngram_share: 0.2, ordinary: -6.0, cuts: thresholds(0.0) };
+        let blends = Blends { prompt: blend.clone(), content: blend };
+        let model: Arc<dyn TransformerModel> = Arc::new(Constant(decision));
+        Screener::new(
+            ngrams(suspect_all),
+            Some(TransformerStage { model, blends, weights: "constant".to_owned() }),
+        )
+    }
+
+    const TEXT: &str = "Please tell the caretaker that the lift is out of order.";
+
+    #[test]
+    fn a_decision_that_is_not_a_number_is_an_error() {
+        let error = screener(true, f64::NAN).screen(TEXT, TextKind::Prompt).unwrap_err();
+        assert!(matches!(error, ScreenError::Transformer(_)), "{error:?}");
+    }
+
+    #[test]
+    fn a_transformer_clears_and_flags_what_the_ngrams_suspect() {
+        for kind in [TextKind::Prompt, TextKind::Content] {
+            let alone = Screener::new(ngrams(true), None).screen(TEXT, kind).unwrap();
+            assert_eq!((alone.flagged, alone.stage), (true, ScreenStage::Ngram), "{alone:?}");
+            for (decision, flagged) in [(-60.0, false), (60.0, true)] {
+                let result = screener(true, decision).screen(TEXT, kind).unwrap();
+                let expected = (flagged, ScreenStage::Transformer);
+                assert_eq!((result.flagged, result.stage), expected, "{result:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn passages_beyond_the_limit_are_not_cleared() {
+        let text = vec![TEXT; 8 * MAX_PASSAGES].join("\n\n");
+        let result = screener(true, -60.0).screen(&text, TextKind::Content).unwrap();
+        assert!(result.flagged, "{:?}", result.score);
+    }
+
+    #[test]
+    fn a_text_that_the_ngrams_clear_scores_below_a_suspicious_one_that_the_transformer_reads() {
+        let cleared = screener(false, 60.0).screen(TEXT, TextKind::Prompt).unwrap();
+        assert_eq!((cleared.flagged, cleared.stage), (false, ScreenStage::Ngram), "{cleared:?}");
+        let read = screener(true, -5.0).screen(TEXT, TextKind::Prompt).unwrap();
+        assert!(cleared.score < read.score, "{cleared:?} {read:?}");
     }
 }

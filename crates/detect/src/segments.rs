@@ -1,19 +1,35 @@
-//! A document cut into the pieces in which an instruction could stand: sentences and lines.
+//! A text split into segments that may hold an instruction (sentences and lines), and into larger passages of them.
 
 use std::ops::Range;
 
-/// The longest segment, in bytes; a longer run without a break is cut at a blank.
+/// The longest segment, in bytes; a longer run without a break is cut at white space.
 const MAX_BYTES: usize = 400;
-/// Shorter ones are joined with what follows: a lone word says nothing.
+/// Shorter segments are joined with the next one: a single word cannot be classified.
 const MIN_BYTES: usize = 16;
 
-/// The longest window of several segments, in bytes: some 70 tokens.
+/// The longest window of several segments, in bytes: about 70 tokens.
 const MAX_WINDOW_BYTES: usize = 320;
 
-/// The longest piece, in bytes: some 250 tokens.
-const MAX_PIECE_BYTES: usize = 1_100;
+/// The longest chunk, in bytes: about 250 tokens.
+const MAX_CHUNK_BYTES: usize = 1_100;
 
-/// The segments of `text` in order, as byte ranges. They overlap nowhere and leave out only blanks.
+/// A model's decision value for a segment or a passage of the normalised text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SegmentScore {
+    /// Bytes of the normalised text.
+    pub(crate) range: Range<usize>,
+    /// Higher is more suspicious.
+    pub(crate) decision: f64,
+}
+
+impl SegmentScore {
+    /// The score with the highest decision value; `None` for a text without words.
+    pub(crate) fn highest(scores: impl IntoIterator<Item = Self>) -> Option<Self> {
+        scores.into_iter().max_by(|a, b| a.decision.total_cmp(&b.decision))
+    }
+}
+
+/// The segments of `text` in order, as byte ranges. They do not overlap and leave out only white space.
 pub fn segments(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -21,7 +37,7 @@ pub fn segments(text: &str) -> Vec<Range<usize>> {
     for (at, c) in text.char_indices() {
         let here = at + c.len_utf8();
         let ends = ends_segment(before, c);
-        // A sentence ends at the blank behind its mark, so that `3.5` and `example.com` stay whole.
+        // A sentence ends at the blank behind its mark, so that `3.5` and `example.com` are not split.
         let is_long_enough = here - start >= if c == '\n' { MIN_BYTES / 2 } else { MIN_BYTES };
         let must_end =
             here - start >= MAX_BYTES && (c.is_whitespace() || here - start >= 2 * MAX_BYTES);
@@ -35,21 +51,24 @@ pub fn segments(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Overlapping stretches of neighbouring segments, in order: enough around a sentence to see whether it
-/// belongs there. Each is at most `MAX_WINDOW_BYTES` long, or one segment.
+/// Overlapping runs of neighbouring segments, in order: enough context around a sentence to see whether it belongs
+/// there. Each is at most 320 bytes long, or one segment.
 pub fn windows(text: &str) -> Vec<Range<usize>> {
     let segments = segments(text);
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut first = 0;
     while let Some(start) = segments.get(first).map(|segment| segment.start) {
-        let fits = |segment: &&Range<usize>| segment.end - start <= MAX_WINDOW_BYTES;
-        let count = segments[first..].iter().take_while(fits).count().max(1);
+        let count = segments[first..]
+            .iter()
+            .take_while(|segment| segment.end - start <= MAX_WINDOW_BYTES)
+            .count()
+            .max(1);
         let end = segments[first + count - 1].end;
         found.push(start..end);
         if first + count == segments.len() {
             break;
         }
-        // The next begins in the middle of this one, so that no sentence stands at the edge of all its windows.
+        // The next window begins in the middle of this one, so that no sentence is at the edge of all its windows.
         let middle = start + (end - start) / 2;
         let later =
             segments[first + 1..first + count].iter().position(|segment| segment.start >= middle);
@@ -58,12 +77,12 @@ pub fn windows(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// A text cut into stretches that a transformer can read whole, in order, without overlap.
-pub fn pieces(text: &str) -> Vec<Range<usize>> {
+/// Runs of segments that a transformer can read whole, in order, without overlap.
+pub fn chunks(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for segment in segments(text) {
         match found.last_mut() {
-            Some(piece) if segment.end - piece.start <= MAX_PIECE_BYTES => piece.end = segment.end,
+            Some(chunk) if segment.end - chunk.start <= MAX_CHUNK_BYTES => chunk.end = segment.end,
             Some(_) | None => found.push(segment),
         }
     }
@@ -128,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_segment_stands_in_a_window(text in "[a-z .\n]{0,3000}") {
+        fn every_segment_is_inside_a_window(text in "[a-z .\n]{0,3000}") {
             let windows = windows(&text);
             for segment in segments(&text) {
                 prop_assert!(windows.iter().any(|w| w.start <= segment.start && segment.end <= w.end));
@@ -136,10 +155,10 @@ mod tests {
         }
 
         #[test]
-        fn nothing_but_blanks_is_left_out(text in "\\PC{0,300}|[a-z .\n]{0,600}") {
+        fn only_white_space_is_left_out(text in "\\PC{0,300}|[a-z .\n]{0,600}") {
             let kept: String = cut(&text).concat();
-            let plain = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
-            prop_assert_eq!(plain(&kept), plain(&text));
+            let kept = kept.chars().filter(|c| !c.is_whitespace());
+            prop_assert!(kept.eq(text.chars().filter(|c| !c.is_whitespace())));
         }
     }
 }

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use custody_detect::TransformerFiles;
-use custody_detect::screen::{Kind, Screener};
+use custody_detect::screen::Screener;
+use custody_detect::text_kind::TextKind;
 use custody_models::{Encoder, Tokenizer};
 
 const TOLERANCE: f64 = 1e-3;
@@ -27,11 +28,11 @@ fn scores_are_those_of_the_machine_that_made_the_weights() {
     let Some(folder) = base_model() else { return };
     let encoder = Encoder::open(&folder).unwrap();
     let tokenizer = Arc::new(Tokenizer::open(&folder.join("tokenizer.json")).unwrap());
-    let full = Screener::full(TransformerFiles::BUILT_IN.open(&encoder, tokenizer).unwrap());
+    let full = Screener::full(TransformerFiles::built_in().open(&encoder, tokenizer).unwrap());
     let mut by_transformer = 0;
     for line in include_str!("golden/full.jsonl").lines() {
         let golden: Golden = serde_json::from_str(line).unwrap();
-        let kind = if golden.channel == "user" { Kind::Prompt } else { Kind::Content };
+        let kind = if golden.channel == "user" { TextKind::Prompt } else { TextKind::Content };
         let verdict = full.screen(&golden.text, kind).unwrap();
         assert!((verdict.score - golden.score).abs() < TOLERANCE, "{} {line}", verdict.score);
         assert_eq!(verdict.stage.name(), golden.stage, "{line}");

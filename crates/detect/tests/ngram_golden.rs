@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use custody_detect::logistic::{FitOptions, Rows, fit};
-use custody_detect::ngram::{Lengths, Options, train};
+use custody_detect::ngram::{Lengths, NgramOptions, train};
 
 /// `tests/golden/ngram.json`, written with scikit-learn. Where it leaves ties at the limit to chance, the n-grams
 /// were chosen in ascending order.
@@ -57,11 +57,11 @@ fn n_grams_weights_and_probabilities_are_those_of_scikit_learn() {
     let golden = golden();
     let texts: Vec<&str> = golden.texts.iter().map(String::as_str).collect();
     for case in &golden.cases {
-        let options = Options {
+        let options = NgramOptions {
             lengths: Lengths { min: case.min, max: case.max },
             max_features: case.max_features,
             min_texts: case.min_texts,
-            ..Options::default()
+            ..NgramOptions::default()
         };
         let model = train(&texts, &labels(&golden), case.weights.as_deref(), &options).unwrap();
         assert!(

@@ -3,7 +3,8 @@
 
 use custody_detect::logistic::{FitError, FitOptions, Rows, SparseRows, fit};
 use custody_detect::ngram::{
-    DataFile, Lengths, LoadError, NgramModel, Options, Origin, TrainError, train,
+    Lengths, LoadError, NgramModel, NgramOptions, NgramTrainError, TrainingFile, TrainingOrigin,
+    train,
 };
 use sha2::{Digest, Sha256};
 
@@ -21,13 +22,13 @@ const TEXTS: [&str; 10] = [
 ];
 const LABELS: [bool; 10] = [false, false, false, false, false, true, true, true, true, true];
 
-fn options() -> Options {
-    Options { max_features: 400, ..Options::default() }
+fn options() -> NgramOptions {
+    NgramOptions { max_features: 400, ..NgramOptions::default() }
 }
 
 fn model() -> NgramModel {
-    let data = vec![DataFile { file: "texts.jsonl".into(), sha256: "00".repeat(32), rows: 10 }];
-    let origin = Origin { data, licence: "CC0-1.0".into() };
+    let data = vec![TrainingFile { file: "texts.jsonl".into(), sha256: "00".repeat(32), rows: 10 }];
+    let origin = TrainingOrigin { data, licence: "CC0-1.0".into() };
     train(&TEXTS, &LABELS, None, &options()).unwrap().with_origin(origin)
 }
 
@@ -142,35 +143,39 @@ fn a_file_of_another_kind_is_refused_with_what_stands_there() {
 
 #[test]
 fn what_nothing_can_be_learned_from_is_an_error() {
-    let fails = |texts: &[&str], labels: &[bool], weights: Option<&[f64]>, options: Options| {
-        train(texts, labels, weights, &options).unwrap_err()
-    };
-    assert_eq!(fails(&[], &[], None, options()), TrainError::Empty);
+    let fails =
+        |texts: &[&str], labels: &[bool], weights: Option<&[f64]>, options: NgramOptions| {
+            train(texts, labels, weights, &options).unwrap_err()
+        };
+    assert_eq!(fails(&[], &[], None, options()), NgramTrainError::Empty);
     assert_eq!(
         fails(&["", " \n"], &[true, false], None, options()),
-        TrainError::NoFeatures { texts: 2 }
+        NgramTrainError::NoFeatures { texts: 2 }
     );
     assert_eq!(
         fails(&["a", "b"], &[true, true], None, options()),
-        TrainError::Fit(FitError::OneClass)
+        NgramTrainError::Fit(FitError::OneClass)
     );
     let nothing = fails(&["a", "b"], &[true, false], Some(&[1.0, 0.0]), options());
-    assert_eq!(nothing, TrainError::Fit(FitError::OneClass));
+    assert_eq!(nothing, NgramTrainError::Fit(FitError::OneClass));
     let weight = fails(&["a", "b"], &[true, false], Some(&[1.0, f64::NAN]), options());
-    assert!(matches!(weight, TrainError::Fit(FitError::Weight { row: 1, .. })), "{weight}");
+    assert!(matches!(weight, NgramTrainError::Fit(FitError::Weight { row: 1, .. })), "{weight}");
     let lengths = fails(&["a", "b"], &[true], None, options());
     assert!(
-        matches!(lengths, TrainError::Fit(FitError::Lengths { rows: 2, labels: 1, .. })),
+        matches!(lengths, NgramTrainError::Fit(FitError::Lengths { rows: 2, labels: 1, .. })),
         "{lengths}"
     );
     for (min, max) in [(0, 4), (3, 2), (1, 7)] {
-        let options = Options { lengths: Lengths { min, max }, ..options() };
-        assert_eq!(fails(&TEXTS, &LABELS, None, options), TrainError::Lengths { min, max });
+        let options = NgramOptions { lengths: Lengths { min, max }, ..options() };
+        assert_eq!(fails(&TEXTS, &LABELS, None, options), NgramTrainError::Lengths { min, max });
     }
-    let none = Options { max_features: 0, ..options() };
-    assert_eq!(fails(&TEXTS, &LABELS, None, none), TrainError::MaxFeatures { max_features: 0 });
-    let rare = Options { min_texts: 11, ..options() };
-    assert_eq!(fails(&TEXTS, &LABELS, None, rare), TrainError::NoFeatures { texts: 10 });
+    let none = NgramOptions { max_features: 0, ..options() };
+    assert_eq!(
+        fails(&TEXTS, &LABELS, None, none),
+        NgramTrainError::MaxFeatures { max_features: 0 }
+    );
+    let rare = NgramOptions { min_texts: 11, ..options() };
+    assert_eq!(fails(&TEXTS, &LABELS, None, rare), NgramTrainError::NoFeatures { texts: 10 });
 }
 
 #[test]

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use custody_detect::RegressionFileError;
-use custody_detect::ngram::Origin;
+use custody_detect::ngram::TrainingOrigin;
+use custody_detect::ngram_stage::chunks_to_embed;
 use custody_detect::prefilter::{
-    Options, Outcome, Prefilter, PrefilterError, PrefilterModel, stretches,
+    Prefilter, PrefilterError, PrefilterModel, PrefilterOptions, PrefilterResult,
 };
 use custody_models::{Embedder, ModelError};
 
@@ -43,7 +44,7 @@ impl Embedder for Broken {
 }
 
 fn regression() -> PrefilterModel {
-    PrefilterModel::new("base", vec![1.0], 0.0, Origin::default())
+    PrefilterModel::new("base", vec![1.0], 0.0, TrainingOrigin::default())
         .unwrap()
         .calibrated(0.64, 0.05, 100)
 }
@@ -54,7 +55,7 @@ fn prefilter(decision: fn(&str) -> f32) -> (Prefilter, Arc<Scripted>) {
 }
 
 /// Codes, verdict, score to two digits.
-fn said(outcome: &Outcome) -> String {
+fn said(outcome: &PrefilterResult) -> String {
     let verdict = if outcome.suspicious { "suspicious" } else { "clean" };
     let skip = if outcome.skip_sandbox { ", skips the sandbox" } else { "" };
     format!("{}: {verdict} {:.2}{skip}", outcome.reasons.join(" "), outcome.score)
@@ -98,7 +99,8 @@ fn each_code_comes_with_its_arithmetic_in_the_papers_order() {
     ];
     for (text, decision, fast_reject, expected) in cases {
         let (prefilter, _) = prefilter(decision);
-        let prefilter = prefilter.with_options(Options { fast_reject, skip_sandbox: true });
+        let prefilter =
+            prefilter.with_options(PrefilterOptions { fast_reject, skip_sandbox: true });
         assert_eq!(said(&prefilter.check(text).unwrap()), expected, "{text}");
     }
 }
@@ -108,7 +110,8 @@ fn a_fast_reject_does_not_ask_the_model_and_the_short_cuts_can_be_switched_off()
     let (prefilter, scripted) = prefilter(p90);
     prefilter.check(STRONG).unwrap();
     assert_eq!(scripted.asked.load(Ordering::Relaxed), 0);
-    let careful = prefilter.with_options(Options { fast_reject: false, skip_sandbox: false });
+    let careful =
+        prefilter.with_options(PrefilterOptions { fast_reject: false, skip_sandbox: false });
     let outcome = careful.check(STRONG).unwrap();
     assert_eq!(scripted.asked.load(Ordering::Relaxed), 1);
     assert_eq!(said(&outcome), "strong_rule: suspicious 0.95");
@@ -134,7 +137,10 @@ fn p5_a_hidden_letter_or_another_alphabet_changes_nothing() {
         let outcome = prefilter.check(text).unwrap();
         assert_eq!(outcome.reasons, ["strong_rule_fast_reject"], "{text}");
     }
-    assert_eq!(stretches("Ｗｈａｔ\u{200b} is it?").unwrap(), stretches("What is it?").unwrap());
+    assert_eq!(
+        chunks_to_embed("Ｗｈａｔ\u{200b} is it?").unwrap(),
+        chunks_to_embed("What is it?").unwrap()
+    );
 }
 
 #[test]
@@ -200,7 +206,7 @@ fn p14_a_model_that_is_missing_fails_or_does_not_fit_is_an_error() {
     let broken = Prefilter::new(Arc::new(Broken), regression()).unwrap();
     assert!(matches!(broken.check(PLAIN), Err(PrefilterError::Model(_))));
 
-    let two = PrefilterModel::new("base", vec![1.0, 1.0], 0.0, Origin::default()).unwrap();
+    let two = PrefilterModel::new("base", vec![1.0, 1.0], 0.0, TrainingOrigin::default()).unwrap();
     let error = Prefilter::new(Arc::new(Broken), two).unwrap_err();
     assert!(matches!(error, PrefilterError::Dimension { wanted: 2, found: 1 }), "{error:?}");
 
@@ -216,7 +222,8 @@ fn an_attack_behind_much_padding_is_still_read() {
     assert!(text.len() > 300_000);
     let found = |text: &str| if text.contains("obey me") { 3.0 } else { -3.0 };
     let (prefilter, scripted) = prefilter(found);
-    let prefilter = prefilter.with_options(Options { fast_reject: false, ..Options::default() });
+    let prefilter = prefilter
+        .with_options(PrefilterOptions { fast_reject: false, ..PrefilterOptions::default() });
     assert!(prefilter.check(&text).unwrap().suspicious);
     let asked = scripted.asked.load(Ordering::Relaxed);
     assert!(asked <= 64, "the work is bounded: {asked}");

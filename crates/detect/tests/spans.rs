@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use custody_detect::{Rules, Watch, behaviour, fields, normalise};
+use custody_detect::{Rules, RunContext, fields, inspect_answer, normalise};
 use proptest::prelude::*;
 
 /// Pieces that exercise every part of the normaliser, between arbitrary characters.
@@ -72,8 +72,8 @@ proptest! {
     fn every_finding_stands_in_the_text(text in texts()) {
         let scan = Rules::builtin().scan(&text).unwrap();
         prop_assert!((0.0..=1.0).contains(&scan.score));
-        let watch = Watch { canary: Some("ignore-42"), secrets: &["Größe"], system_prompt: Some(&text), prompt: "" };
-        for found in scan.findings.iter().chain(&behaviour(&text, &watch).unwrap()) {
+        let watch = RunContext { canary: Some("ignore-42"), secrets: &["Größe"], system_prompt: Some(&text), prompt: "" };
+        for found in scan.findings.iter().chain(&inspect_answer(&text, &watch).unwrap()) {
             prop_assert!(text.get(found.span.clone()).is_some_and(|part| !part.is_empty()), "{found:?}");
         }
     }

@@ -18,7 +18,7 @@ use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
 use custody_log::{Digest, IncidentId};
 use custody_models::chat::{
-    Answer, ChatError, ChatModel, Finish, Recorder, Request, ScriptedModel, Usage,
+    ChatAnswer, ChatError, ChatModel, ChatRequest, Finish, Recorder, ScriptedModel, Usage,
 };
 use custody_models::{Embedder, ModelError};
 use custody_runtime::Session;
@@ -45,16 +45,16 @@ impl ChatModel for Model {
         "test"
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         _: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         self.1.fetch_add(1, Ordering::Relaxed);
         let said = (self.0)(&request.messages[0].content, &request.messages[1].content);
         let text = said.ok_or_else(|| ChatError::NotRecorded { what: "anything".to_owned() })?;
         let usage = Usage::default();
-        Ok(Answer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
+        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
     }
 }
 

@@ -77,7 +77,7 @@ fn generate(criterion: &mut Criterion) {
         let mut read = decoder.start();
         read.read(&prompt).unwrap();
         group.bench_function(format!("writes {WRITTEN} tokens after {tokens}"), |bencher| {
-            let write = |mut reading: custody_models::decoder::Reading<'_>| {
+            let write = |mut reading: custody_models::decoder::DecoderContext<'_>| {
                 for id in 0..WRITTEN {
                     reading.read(&[u32::try_from(id).unwrap()]).unwrap();
                 }

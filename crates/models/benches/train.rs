@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use custody_models::train::{Options, Progress, Sample, fine_tune};
+use custody_models::train::{TrainOptions, TrainProgress, TrainingSample, fine_tune};
 use custody_models::{Encoder, Tokenizer};
 
 #[path = "../tests/common/mod.rs"]
@@ -28,18 +28,20 @@ fn step(criterion: &mut Criterion) {
         group.bench_function(format!("{batch} x {max_tokens}"), |bencher| {
             bencher.iter_custom(|count| {
                 let count = usize::try_from(count).unwrap();
-                let sample = |index| Sample {
+                let sample = |index| TrainingSample {
                     text: &text,
                     targets: vec![Some(f32::from(index % 2 == 0))],
                     weight: 1.0,
                 };
-                let samples: Vec<Sample<'_>> = (0..batch * (count + 1)).map(sample).collect();
-                let options = Options { epochs: 1, batch, max_tokens, ..Options::default() };
+                let samples: Vec<TrainingSample<'_>> =
+                    (0..batch * (count + 1)).map(sample).collect();
+                let options =
+                    TrainOptions { epochs: 1, batch, max_tokens, ..TrainOptions::default() };
                 // The clock runs from the end of the first step to the end of the last.
                 let mut clock = None;
                 let mut spent = Duration::ZERO;
                 fine_tune(&encoder, &tokenizer, &samples, &options, &mut |progress| {
-                    if matches!(progress, Progress::Batch { .. }) {
+                    if matches!(progress, TrainProgress::Batch { .. }) {
                         spent = clock.get_or_insert_with(Instant::now).elapsed();
                     }
                     ControlFlow::Continue(())

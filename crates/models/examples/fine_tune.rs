@@ -23,7 +23,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use custody_models::train::{Options, Progress, Sample, fine_tune};
+use custody_models::train::{TrainOptions, TrainProgress, TrainingSample, fine_tune};
 use custody_models::{Classifier, Encoder, EncoderClassifier, Tokenizer};
 use serde::Deserialize;
 
@@ -57,7 +57,7 @@ impl Row {
 
 struct Arguments {
     paths: BTreeMap<String, PathBuf>,
-    options: Options,
+    options: TrainOptions,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -68,22 +68,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let base = Encoder::open(folder)?;
     let tokenizer = Arc::new(Tokenizer::open(&folder.join("tokenizer.json"))?);
     options.heads = train.first().map_or(1, |row| row.targets().len());
-    let samples: Vec<Sample<'_>> = train
+    let samples: Vec<TrainingSample<'_>> = train
         .iter()
-        .map(|row| Sample { text: &row.text, targets: row.targets(), weight: row.weight })
+        .map(|row| TrainingSample { text: &row.text, targets: row.targets(), weight: row.weight })
         .collect();
     println!("{} train, {} dev, {options:?}", train.len(), dev.len());
 
     let mut best: Option<(f64, EncoderClassifier)> = None;
     let last = fine_tune(&base, &tokenizer, &samples, &options, &mut |progress| {
         match progress {
-            Progress::Batch { done, total, loss, gradient_norm } => {
+            TrainProgress::Batch { done, total, loss, gradient_norm } => {
                 if done % 20 == 0 || done == total {
                     print!("\r{done}/{total} loss {loss:.4} gradient {gradient_norm:.3}   ");
                     std::io::stdout().flush().unwrap();
                 }
             }
-            Progress::Epoch { done, total, loss, classifier } => {
+            TrainProgress::Epoch { done, total, loss, classifier } => {
                 println!("\nepoch {done}/{total}: train loss {loss:.4}");
                 if !dev.is_empty() {
                     let area = evaluate(classifier, &dev);
@@ -105,7 +105,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn arguments() -> Result<Arguments, Box<dyn std::error::Error>> {
     let mut paths = BTreeMap::new();
-    let mut options = serde_json::to_value(Options::default())?;
+    let mut options = serde_json::to_value(TrainOptions::default())?;
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;

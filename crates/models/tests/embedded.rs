@@ -11,9 +11,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use custody_models::chat::{
-    ChatError, ChatModel, EmbeddedModel, Finish, Message, Request, Role, ToolSpec,
+    ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole, EmbeddedModel, Finish, ToolSpec,
 };
-use custody_models::decoder::Adapter;
+use custody_models::decoder::LoraAdapter;
 use gguf::File;
 use proptest::prelude::*;
 use tiny_decoder::{MARKS, TEMPLATE, adapter, model};
@@ -31,13 +31,20 @@ fn with_template(template: &str) -> EmbeddedModel {
     open(&file.without("tokenizer.chat_template").text("tokenizer.chat_template", template))
 }
 
-fn ask(text: &str) -> Request {
-    let messages = vec![Message::new(Role::User, text)];
-    Request { messages, tools: Vec::new(), max_tokens: 12, temperature: 0.0, seed: 1, shape: None }
+fn ask(text: &str) -> ChatRequest {
+    let messages = vec![ChatMessage::new(ChatRole::User, text)];
+    ChatRequest {
+        messages,
+        tools: Vec::new(),
+        max_tokens: 12,
+        temperature: 0.0,
+        seed: 1,
+        shape: None,
+    }
 }
 
 /// The prompt with every mark as `⟨id⟩`, and everything else as its text.
-fn shown(model: &EmbeddedModel, request: &Request) -> String {
+fn shown(model: &EmbeddedModel, request: &ChatRequest) -> String {
     let mut shown = Vec::new();
     for id in model.prompt(request).unwrap() {
         match model.vocabulary().token(id) {
@@ -53,9 +60,9 @@ fn a_conversation_goes_through_the_models_template() {
     let mut request = ask("hello");
     let system = "⟨1⟩system\nBe kind.⟨2⟩\n";
     assert_eq!(shown(&tiny(), &request), format!("{system}⟨1⟩user\nhello⟨2⟩\n⟨1⟩assistant\n"));
-    request.messages.insert(0, Message::new(Role::System, "Be brief."));
-    request.messages.push(Message::new(Role::Assistant, "hi"));
-    request.messages.push(Message::new(Role::User, "and?"));
+    request.messages.insert(0, ChatMessage::new(ChatRole::System, "Be brief."));
+    request.messages.push(ChatMessage::new(ChatRole::Assistant, "hi"));
+    request.messages.push(ChatMessage::new(ChatRole::User, "and?"));
     assert_eq!(
         shown(&tiny(), &request),
         "⟨1⟩system\nBe brief.⟨2⟩\n⟨1⟩user\nhello⟨2⟩\n⟨1⟩assistant\nhi⟨2⟩\n⟨1⟩user\nand?⟨2⟩\n⟨1⟩assistant\n"
@@ -123,7 +130,7 @@ fn answers_are_the_same_every_time_and_on_any_number_of_threads() {
     let model = tiny();
     let run = |threads: usize, temperature: f32, seed: u64| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let request = Request { temperature, seed, ..ask("hello") };
+        let request = ChatRequest { temperature, seed, ..ask("hello") };
         pool.install(|| model.answer(&request).unwrap())
     };
     let greedy = run(1, 0.0, 1);
@@ -138,9 +145,9 @@ fn answers_are_the_same_every_time_and_on_any_number_of_threads() {
 fn pieces_are_whole_characters_and_make_the_text() {
     let model = tiny();
     for seed in 0..20 {
-        let request = Request { temperature: 2.0, seed, max_tokens: 40, ..ask("hello") };
+        let request = ChatRequest { temperature: 2.0, seed, max_tokens: 40, ..ask("hello") };
         let mut shown = String::new();
-        let answer = model.answer_in_pieces(&request, &mut |piece| {
+        let answer = model.answer_streaming(&request, &mut |piece| {
             assert!(!piece.is_empty());
             shown.push_str(piece);
             ControlFlow::Continue(())
@@ -154,7 +161,7 @@ fn an_answer_ends_at_a_mark_at_its_length_and_at_the_context() {
     let model = tiny();
     let mut ends = std::collections::BTreeMap::new();
     for seed in 0..40 {
-        let request = Request { temperature: 2.0, seed, max_tokens: 1000, ..ask("a") };
+        let request = ChatRequest { temperature: 2.0, seed, max_tokens: 1000, ..ask("a") };
         let answer = model.answer(&request).unwrap();
         let all = answer.usage.prompt_tokens + answer.usage.completion_tokens;
         match answer.finish {
@@ -173,7 +180,7 @@ fn an_answer_ends_at_a_mark_at_its_length_and_at_the_context() {
 #[test]
 fn an_answer_can_be_broken_off() {
     let mut pieces = Vec::new();
-    let answer = tiny().answer_in_pieces(&ask("hello"), &mut |piece| {
+    let answer = tiny().answer_streaming(&ask("hello"), &mut |piece| {
         pieces.push(piece.to_owned());
         if pieces.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -189,14 +196,17 @@ fn what_the_model_cannot_be_asked_is_refused() {
         description: String::new(),
         parameters: serde_json::Value::Null,
     };
-    let call = Message { tool_call_id: Some("1".to_owned()), ..Message::new(Role::Tool, "done") };
+    let call = ChatMessage {
+        tool_call_id: Some("1".to_owned()),
+        ..ChatMessage::new(ChatRole::Tool, "done")
+    };
     let cases = [
-        (Request { messages: Vec::new(), ..ask("a") }, "is empty"),
-        (Request { tools: vec![tool], ..ask("a") }, "knows no tools"),
-        (Request { messages: vec![call], ..ask("a") }, "knows no tools"),
-        (Request { max_tokens: 0, ..ask("a") }, "0 tokens"),
-        (Request { temperature: -0.1, ..ask("a") }, "temperature"),
-        (Request { temperature: f32::NAN, ..ask("a") }, "temperature"),
+        (ChatRequest { messages: Vec::new(), ..ask("a") }, "is empty"),
+        (ChatRequest { tools: vec![tool], ..ask("a") }, "knows no tools"),
+        (ChatRequest { messages: vec![call], ..ask("a") }, "knows no tools"),
+        (ChatRequest { max_tokens: 0, ..ask("a") }, "0 tokens"),
+        (ChatRequest { temperature: -0.1, ..ask("a") }, "temperature"),
+        (ChatRequest { temperature: f32::NAN, ..ask("a") }, "temperature"),
     ];
     for (request, expected) in cases {
         let error = tiny().answer(&request).unwrap_err();
@@ -227,7 +237,7 @@ fn an_adapter_is_part_of_the_identity_while_it_is_attached() {
     let mut model = tiny();
     let (before, said) = (model.identity().to_owned(), model.answer(&ask("hello")).unwrap());
     assert!(before.starts_with("embedded-1/tiny/sha256:"), "{before}");
-    let adapter = Arc::new(Adapter::from_bytes(&adapter(40.0).0.bytes()).unwrap());
+    let adapter = Arc::new(LoraAdapter::from_bytes(&adapter(40.0).0.bytes()).unwrap());
     model.attach("taught", Arc::clone(&adapter), 1.0).unwrap();
     let whole = model.identity().to_owned();
     assert_eq!(whole, format!("{before}+lora:sha256:{}*1", adapter.digest()));
@@ -267,7 +277,7 @@ proptest! {
             bytes[place.index(described)] = byte;
         }
         if let Ok(model) = EmbeddedModel::from_bytes("changed", &bytes) {
-            let request = Request { max_tokens: 3, ..ask("hello <|im_end|> 12") };
+            let request = ChatRequest { max_tokens: 3, ..ask("hello <|im_end|> 12") };
             let _ = model.answer(&request);
         }
     }

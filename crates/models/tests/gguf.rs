@@ -5,7 +5,7 @@
 #[path = "common/gguf.rs"]
 mod file;
 
-use custody_models::gguf::{Format, Gguf, GgufError, Value};
+use custody_models::gguf::{Format, Gguf, GgufError, GgufValue};
 use file::{F32, File, Q8_0, text};
 use proptest::prelude::*;
 
@@ -43,7 +43,7 @@ fn what_is_written_is_read() {
     let matrix = gguf.tensor("matrix").unwrap();
     assert_eq!((&matrix.shape[..], matrix.format), (&[2, 32][..], Format::Q8_0));
     assert_eq!(matrix.floats().unwrap(), [1.5; 64]);
-    assert!(matches!(gguf.metadata()["yes"], Value::Flag(true)));
+    assert!(matches!(gguf.metadata()["yes"], GgufValue::Flag(true)));
 }
 
 #[test]

@@ -13,10 +13,11 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use custody_models::chat::hosted::{
-    HostedModel, HostedOptions, OptionsError, Price, Retries, Secret, Totals,
+    HostedModel, HostedOptions, OptionsError, Price, Retries, Secret, UsageTotals,
 };
 use custody_models::chat::{
-    Answer, ChatError, ChatModel, Finish, Holds, Message, Request, Role, Shape, ToolCall, Usage,
+    AnswerShape, ChatAnswer, ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole,
+    ChatToolCall, FieldType, Finish, Usage,
 };
 use serde_json::{Value, json};
 use server::{Server, bytes, cut_events, drip, events, huge, json, silence, status};
@@ -46,9 +47,9 @@ fn model(server: &Server) -> HostedModel {
     HostedModel::new(options(server)).unwrap()
 }
 
-fn request() -> Request {
-    Request {
-        messages: vec![Message::new(Role::User, "hello")],
+fn request() -> ChatRequest {
+    ChatRequest {
+        messages: vec![ChatMessage::new(ChatRole::User, "hello")],
         tools: Vec::new(),
         max_tokens: 10,
         temperature: 0.0,
@@ -67,9 +68,9 @@ fn error_of<T: std::fmt::Debug>(answer: Result<T, ChatError>) -> ChatError {
 }
 
 /// The answer in pieces, and the pieces.
-fn pieces(model: &HostedModel) -> (Vec<String>, Result<Answer, ChatError>) {
+fn pieces(model: &HostedModel) -> (Vec<String>, Result<ChatAnswer, ChatError>) {
     let mut pieces = Vec::new();
-    let answer = model.answer_in_pieces(&request(), &mut |piece| {
+    let answer = model.answer_streaming(&request(), &mut |piece| {
         pieces.push(piece.to_owned());
         ControlFlow::Continue(())
     });
@@ -100,11 +101,12 @@ fn a_model_is_asked_as_the_protocol_says_and_its_answer_and_cost_come_back() {
     let price = Some(Price { prompt: 1e6, completion: 2e6 });
     let model = HostedModel::new(HostedOptions { price, ..options(&server) }).unwrap();
     let usage = Usage { prompt_tokens: 3, completion_tokens: 2 };
-    let answer = Answer { text: "hi".into(), tool_calls: Vec::new(), finish: Finish::Done, usage };
+    let answer =
+        ChatAnswer { text: "hi".into(), tool_calls: Vec::new(), finish: Finish::Done, usage };
     assert_eq!(model.answer(&request()).unwrap(), answer);
     assert_eq!(model.answer(&request()).unwrap(), answer);
     let tokens = Usage { prompt_tokens: 6, completion_tokens: 4 };
-    let totals = Totals { requests: 2, retries: 0, uncounted: 0, tokens, cost: Some(14.0) };
+    let totals = UsageTotals { requests: 2, retries: 0, uncounted: 0, tokens, cost: Some(14.0) };
     assert_eq!(model.usage(), totals);
     let asked = server.asked();
     assert!(asked[0].head.starts_with("post /v1/chat/completions http/1.1\r\n"));
@@ -122,8 +124,8 @@ fn a_server_that_knows_no_shapes_is_asked_without_and_from_then_on() {
     let answer = || json(&completion("{\"intent\": null}"));
     let server = Server::new(vec![refusal(), answer(), answer()]);
     let model = model(&server);
-    let shape = Some(Shape { field: "intent".into(), holds: Holds::TextOrNull });
-    let request = Request { shape, ..request() };
+    let shape = Some(AnswerShape { field: "intent".into(), holds: FieldType::TextOrNull });
+    let request = ChatRequest { shape, ..request() };
     assert!(model.answer(&request).is_ok() && model.answer(&request).is_ok());
     let told: Vec<bool> =
         server.asked().iter().map(|asked| asked.body.get("response_format").is_some()).collect();
@@ -212,9 +214,9 @@ fn tool_calls_come_in_one_piece_and_in_parts() {
     .concat();
     let server = Server::new(vec![json(&whole), events(&[&parts])]);
     let model = model(&server);
-    let expected = Answer {
+    let expected = ChatAnswer {
         text: String::new(),
-        tool_calls: vec![ToolCall {
+        tool_calls: vec![ChatToolCall {
             id: "c1".into(),
             name: "time".into(),
             arguments: "{\"zone\": 1}".into(),
@@ -232,7 +234,7 @@ fn whoever_asked_can_break_off() {
     let stream = [text("one"), text(" two"), event(&json!({}), &json!("stop"))].concat();
     let server = Server::new(vec![events(&[&stream, DONE])]);
     let model = model(&server);
-    let answer = model.answer_in_pieces(&request(), &mut |_| ControlFlow::Break(())).unwrap();
+    let answer = model.answer_streaming(&request(), &mut |_| ControlFlow::Break(())).unwrap();
     assert_eq!((answer.text.as_str(), answer.finish), ("one", Finish::Stopped));
     assert_eq!(model.usage().uncounted, 1);
 }
@@ -496,7 +498,7 @@ fn p16_all_models_of_one_account_share_its_rate_limit() {
 #[test]
 fn what_no_server_could_answer_is_not_asked() {
     let server = Server::new(Vec::new());
-    let request = Request { messages: Vec::new(), ..request() };
+    let request = ChatRequest { messages: Vec::new(), ..request() };
     let error = error_of(model(&server).answer(&request));
     assert!(matches!(error, ChatError::Request { .. }), "{error:?}");
     assert!(server.asked().is_empty());

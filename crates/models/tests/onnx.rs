@@ -6,7 +6,7 @@
 mod common;
 
 use common::tiny_tokenizer;
-use custody_models::onnx::{Defender, OnnxClassifier, Reading};
+use custody_models::onnx::{Defender, OnnxClassifier, OutputActivation};
 use custody_models::{Classifier, Labels, ModelError, Tokenizer};
 use serde::Deserialize;
 
@@ -97,8 +97,8 @@ fn tokenizer() -> Tokenizer {
     Tokenizer::from_bytes(tiny_tokenizer().as_bytes()).unwrap()
 }
 
-fn softmax() -> Reading {
-    Reading::Softmax(Labels::attack_at(0, 2).unwrap())
+fn softmax() -> OutputActivation {
+    OutputActivation::Softmax(Labels::attack_at(0, 2).unwrap())
 }
 
 fn read(file: Vec<u8>) -> Result<OnnxClassifier, ModelError> {
@@ -127,7 +127,7 @@ fn a_graph_is_computed_and_read_as_asked() {
     let found = read(model(&parts())).unwrap().scores(&[text]).unwrap()[0];
     assert!(found.complete && (found.log_odds - (for_it - against)).abs() < 1e-5, "{found:?}");
 
-    let head = Reading::Sigmoid { head: 1, temperature: 2.5 };
+    let head = OutputActivation::Sigmoid { head: 1, temperature: 2.5 };
     let head = OnnxClassifier::from_bytes(model(&parts()), tokenizer(), head, 16).unwrap();
     let probability = head.probabilities(&[text]).unwrap()[0];
     assert_eq!(head.heads(), 1);
@@ -225,11 +225,11 @@ fn inputs_and_outputs_that_are_not_a_classifiers_are_refused() {
     without.remove(8);
     assert!(matches!(read(model(&without)), Err(ModelError::Classifier { .. })));
 
-    let three = Reading::Softmax(Labels::attack_at(0, 3).unwrap());
+    let three = OutputActivation::Softmax(Labels::attack_at(0, 3).unwrap());
     let three = OnnxClassifier::from_bytes(model(&parts()), tokenizer(), three, 16).unwrap();
     assert!(matches!(three.scores(&["the"]), Err(ModelError::Classifier { .. })));
     for temperature in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        let reading = Reading::Sigmoid { head: 0, temperature };
+        let reading = OutputActivation::Sigmoid { head: 0, temperature };
         let refused = OnnxClassifier::from_bytes(model(&parts()), tokenizer(), reading, 16);
         assert!(matches!(refused, Err(ModelError::Configuration { .. })), "{temperature}");
     }

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use custody_models::chat::{
-    Answer, ChatError, ChatModel, Finish, Message, Recorder, RecordingError, Request, Role,
-    ScriptedModel, Usage,
+    ChatAnswer, ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole, Finish, Recorder,
+    RecordingError, ScriptedModel, Usage,
 };
 
 /// Says how often it was asked.
@@ -19,20 +19,27 @@ impl ChatModel for Counting {
         "counting"
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        _: &Request,
+        _: &ChatRequest,
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         let text = format!("answer {}", self.0.fetch_add(1, Ordering::Relaxed) + 1);
         let finish = if show(&text).is_break() { Finish::Stopped } else { Finish::Done };
-        Ok(Answer { text, tool_calls: Vec::new(), finish, usage: Usage::default() })
+        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish, usage: Usage::default() })
     }
 }
 
-fn ask(text: &str) -> Request {
-    let messages = vec![Message::new(Role::User, text)];
-    Request { messages, tools: Vec::new(), max_tokens: 5, temperature: 0.5, seed: 1, shape: None }
+fn ask(text: &str) -> ChatRequest {
+    let messages = vec![ChatMessage::new(ChatRole::User, text)];
+    ChatRequest {
+        messages,
+        tools: Vec::new(),
+        max_tokens: 5,
+        temperature: 0.5,
+        seed: 1,
+        shape: None,
+    }
 }
 
 #[test]
@@ -52,7 +59,7 @@ fn what_was_recorded_is_said_again_and_nothing_else() {
     let scripted = ScriptedModel::open(&path).unwrap();
     assert_eq!(scripted.answer(&ask("one")).unwrap(), first);
     assert_eq!(scripted.answer(&ask("two")).unwrap(), second);
-    for other in [ask("three"), Request { seed: 2, ..ask("one") }] {
+    for other in [ask("three"), ChatRequest { seed: 2, ..ask("one") }] {
         let error = scripted.answer(&other).unwrap_err();
         assert!(matches!(error, ChatError::NotRecorded { .. }), "{error}");
     }
@@ -66,13 +73,13 @@ fn an_answer_that_was_broken_off_is_not_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recorded.jsonl");
     let recorder = Recorder::open(Counting::default(), &path).unwrap();
-    let broken = recorder.answer_in_pieces(&ask("one"), &mut |_| ControlFlow::Break(()));
+    let broken = recorder.answer_streaming(&ask("one"), &mut |_| ControlFlow::Break(()));
     assert_eq!(broken.unwrap().finish, Finish::Stopped);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
     let whole = recorder.answer(&ask("one")).unwrap();
     assert_eq!(whole.text, "answer 2");
     let mut shown = String::new();
-    let again = recorder.answer_in_pieces(&ask("one"), &mut |piece| {
+    let again = recorder.answer_streaming(&ask("one"), &mut |piece| {
         shown.push_str(piece);
         ControlFlow::Break(())
     });

@@ -5,7 +5,8 @@
 mod common;
 
 use custody_models::chat::{
-    Answer, ChatModel, EmbeddedModel, Finish, Holds, Message, Request, Role, Shape,
+    AnswerShape, ChatAnswer, ChatMessage, ChatModel, ChatRequest, ChatRole, EmbeddedModel,
+    FieldType, Finish,
 };
 
 const FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
@@ -17,9 +18,16 @@ fn model() -> Option<EmbeddedModel> {
     Some(EmbeddedModel::open(&folder.join(FILE)).unwrap())
 }
 
-fn ask(text: &str) -> Request {
-    let messages = vec![Message::new(Role::User, text)];
-    Request { messages, tools: Vec::new(), max_tokens: 48, temperature: 0.0, seed: 1, shape: None }
+fn ask(text: &str) -> ChatRequest {
+    let messages = vec![ChatMessage::new(ChatRole::User, text)];
+    ChatRequest {
+        messages,
+        tools: Vec::new(),
+        max_tokens: 48,
+        temperature: 0.0,
+        seed: 1,
+        shape: None,
+    }
 }
 
 #[test]
@@ -39,21 +47,22 @@ fn smollm2_reads_a_question_after_its_own_system_turn() {
 fn smollm2_keeps_to_the_shape_that_it_is_asked_for() {
     let Some(model) = model() else { return };
     let answer = |field: &str, holds| {
-        let shape = Some(Shape { field: field.to_owned(), holds });
-        let request = Request { shape, max_tokens: 200, ..ask("Tell me a joke about a parrot.") };
+        let shape = Some(AnswerShape { field: field.to_owned(), holds });
+        let request =
+            ChatRequest { shape, max_tokens: 200, ..ask("Tell me a joke about a parrot.") };
         let answer = model.answer(&request).unwrap();
         assert_eq!(answer.finish, Finish::Done, "{answer:?}");
         serde_json::from_str::<serde_json::Value>(&answer.text).unwrap()[field].clone()
     };
-    assert!(answer("joke", Holds::TextOrNull).as_str().is_some_and(|joke| !joke.is_empty()));
-    assert!(answer("numbers", Holds::Numbers).is_array());
+    assert!(answer("joke", FieldType::TextOrNull).as_str().is_some_and(|joke| !joke.is_empty()));
+    assert!(answer("numbers", FieldType::Numbers).is_array());
 }
 
 /// The tokens are those of the formulas, computed in another language from the same file.
 #[test]
 fn smollm2_says_what_it_always_said_on_any_number_of_threads() {
     let Some(model) = model() else { return };
-    let run = |threads: usize| -> Answer {
+    let run = |threads: usize| -> ChatAnswer {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| model.answer(&ask(QUESTION)).unwrap())
     };

@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use custody_detect::screen::{Kind, Screener};
-use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Request, Usage};
+use custody_detect::screen::Screener;
+use custody_detect::text_kind::TextKind;
+use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest, Finish, Usage};
 use custody_pipeline::Router;
 
 /// Falls for everything at once, so that every text that is flagged is stripped, rewritten and compared.
@@ -19,11 +20,11 @@ impl ChatModel for Instant {
         "instant"
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         _: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         let system = &request.messages[0].content;
         let text = if system.contains("tidy up messages") {
             "{\"intent\": \"What does a ticket to the coast cost on Sundays?\"}".to_owned()
@@ -31,7 +32,7 @@ impl ChatModel for Instant {
             system.clone()
         };
         let (usage, finish) = (Usage::default(), Finish::Done);
-        Ok(Answer { text, tool_calls: Vec::new(), finish, usage })
+        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish, usage })
     }
 }
 
@@ -46,7 +47,7 @@ fn clean(criterion: &mut Criterion) {
         ),
     ] {
         group.bench_function(name, |bencher| {
-            bencher.iter(|| router.route(black_box(text), Kind::Prompt));
+            bencher.iter(|| router.route(black_box(text), TextKind::Prompt));
         });
     }
     group.finish();
@@ -79,7 +80,7 @@ fn hostile(criterion: &mut Criterion) {
                 let fresh = || Router::new(Screener::built_in().clone(), Some(Arc::new(Instant)));
                 bencher.iter_batched(
                     fresh,
-                    |router| router.route(black_box(text), Kind::Prompt),
+                    |router| router.route(black_box(text), TextKind::Prompt),
                     criterion::BatchSize::PerIteration,
                 );
             });

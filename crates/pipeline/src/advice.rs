@@ -6,7 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use custody_detect::screen::{Kind, Screener};
+use custody_detect::screen::Screener;
+use custody_detect::text_kind::TextKind;
 use custody_kernel::label::Channel;
 use custody_runtime::advice::Advisor;
 
@@ -68,9 +69,9 @@ impl Screening {
 }
 
 /// What a text of the channel is to the model that reads it.
-fn kind(channel: Channel) -> Kind {
+fn kind(channel: Channel) -> TextKind {
     match channel {
-        Channel::System | Channel::User => Kind::Prompt,
+        Channel::System | Channel::User => TextKind::Prompt,
         Channel::Web
         | Channel::Tool
         | Channel::Skill
@@ -78,7 +79,7 @@ fn kind(channel: Channel) -> Kind {
         | Channel::Memory
         | Channel::Model
         | Channel::File
-        | Channel::PeerAgent => Kind::Content,
+        | Channel::PeerAgent => TextKind::Content,
     }
 }
 

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use custody_detect::MAX_TEXT_BYTES;
-use custody_detect::behaviour::trained::JudgeError;
-use custody_detect::behaviour::{BehaviourModel, Regression};
-use custody_detect::screen::{Kind, Screener};
+use custody_detect::behaviour::{BehaviourModel, JudgeError, Regression};
+use custody_detect::screen::Screener;
+use custody_detect::text_kind::TextKind;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::route::{
     Compared, Heard, Mended, Outcome, RoutePolicy, Screened, Stage, Step, Subject, Tried,
     Undecided, start,
 };
 use custody_models::Embedder;
-use custody_models::chat::{ChatModel, Message, Usage, said_to_assistant};
+use custody_models::chat::{ChatMessage, ChatModel, Usage, texts_to_assistant};
 use custody_models::sha256::Sha256;
 use custody_runtime::clock;
 
@@ -138,13 +138,13 @@ impl Router {
     }
 
     /// Routes `text`, which is for an assistant what `kind` says: a user's words, or what it reads for somebody.
-    pub fn route(&self, text: &str, kind: Kind) -> Routed {
+    pub fn route(&self, text: &str, kind: TextKind) -> Routed {
         self.route_after(&[], text, kind)
     }
 
     /// Routes `text` as what comes after the turns `before`, oldest first. A turn that is harmless by itself may finish
     /// what an earlier one began; it is the last one that goes on or does not.
-    pub fn route_after(&self, before: &[Message], text: &str, kind: Kind) -> Routed {
+    pub fn route_after(&self, before: &[ChatMessage], text: &str, kind: TextKind) -> Routed {
         let (repaired, passed) = (None, Vec::new());
         let mut route = Route { router: self, before, original: text, kind, repaired, passed };
         let mut step = start(self.policy);
@@ -181,9 +181,9 @@ impl Router {
 /// A route under way.
 struct Route<'a> {
     router: &'a Router,
-    before: &'a [Message],
+    before: &'a [ChatMessage],
     original: &'a str,
-    kind: Kind,
+    kind: TextKind,
     repaired: Option<Repaired>,
     passed: Vec<Passed>,
 }
@@ -222,8 +222,8 @@ impl Route<'_> {
         if bytes > limit {
             return StageAnswer::failed(&format!("it has {bytes} bytes and the limit is {limit}"));
         }
-        let before = said_to_assistant(self.before);
-        match self.router.screener.screen_after(&before, self.text(subject), self.kind) {
+        let before = texts_to_assistant(self.before);
+        match self.router.screener.screen_turn(&before, self.text(subject), self.kind) {
             Ok(verdict) => {
                 // Every stage takes the text for what the first one took it for.
                 self.kind = verdict.kind;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use custody_models::fetch::Fetcher;
 use custody_models::folders::NewFolders;
 use custody_models::incoming::{Expected, Incoming, IncomingError};
-use custody_models::install::{Progress, Watch};
+use custody_models::install::{InstallProgress, ProgressCallback};
 
 use super::error::DataError;
 use super::folder::{DataFolder, FileState};
@@ -56,7 +56,7 @@ impl DataFolder {
         pins: &[&DataPin],
         server: &str,
         fetcher: &Fetcher,
-        watch: Watch<'_>,
+        watch: ProgressCallback<'_>,
     ) -> Result<FetchedData, DataError> {
         let originals: BTreeSet<&Original> = pins.iter().flat_map(|pin| &pin.originals).collect();
         let mut report = FetchedData::default();
@@ -75,7 +75,8 @@ impl DataFolder {
             let place = original.place();
             let url = format!("{}/{}", server.trim_end_matches('/'), escaped(&place));
             let folders = new_folders(folder_of(&path))?;
-            let mut told = |bytes| watch(Progress { file: &place, bytes, of: expected.bytes() });
+            let mut told =
+                |bytes| watch(InstallProgress { file: &place, bytes, of: expected.bytes() });
             let here = report.here + report.fetched;
             fetcher
                 .get(&url, folder_of(&path), &expected, &mut told)
@@ -98,7 +99,7 @@ impl DataFolder {
         &self,
         pins: &[&DataPin],
         from: &Path,
-        watch: Watch<'_>,
+        watch: ProgressCallback<'_>,
     ) -> Result<ImportedData, DataError> {
         let mut report = ImportedData::default();
         if !from.is_dir() {
@@ -112,7 +113,8 @@ impl DataFolder {
                 report.absent.push(pin.name.clone());
                 continue;
             };
-            let mut told = |bytes| watch(Progress { file: &pin.name, bytes, of: Some(pin.bytes) });
+            let mut told =
+                |bytes| watch(InstallProgress { file: &pin.name, bytes, of: Some(pin.bytes) });
             let incoming = Incoming::receive(&mut file, self.path(), &pin.expected(), &mut told)
                 .map_err(|cause| DataError::Wrong { path: source, cause })?;
             arrived.push((*pin, incoming));

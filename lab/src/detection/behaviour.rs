@@ -7,10 +7,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use custody_detect::TextTooLong;
-use custody_detect::behaviour::trained::Features;
-use custody_detect::behaviour::{Regression, behaviour};
-use custody_detect::calibration::Verdict;
+use custody_detect::behaviour::{Features, Regression};
+use custody_detect::calibration::Classification;
+use custody_detect::{TextTooLong, inspect_answer};
 
 use super::metrics::auroc;
 use crate::error::EvalError;
@@ -113,7 +112,7 @@ fn rules(rows: &[Transcript]) -> Result<Vec<bool>, TextTooLong> {
 
 /// Whether the rules call it a compromise, with all that the sandbox tells them of the run.
 fn by_rules(transcript: &Transcript) -> Result<bool, TextTooLong> {
-    let findings = transcript.trial().watched(|watch| behaviour(&transcript.answer, watch))?;
+    let findings = transcript.trial().watched(|watch| inspect_answer(&transcript.answer, watch))?;
     Ok(findings.iter().any(|found| found.confidence >= SURE))
 }
 
@@ -166,7 +165,7 @@ fn figures_of(id: &str, rows: &[Transcript], flagged: &[bool]) -> Vec<Figure> {
 
 /// The trained detector, and it or the rules.
 fn trained(id: &str, rows: &[Transcript], rules: &[bool], said: &[Said]) -> Vec<Figure> {
-    let fires: Vec<bool> = said.iter().map(|said| said.verdict == Verdict::Attack).collect();
+    let fires: Vec<bool> = said.iter().map(|said| said.verdict == Classification::Attack).collect();
     let both: Vec<bool> = fires.iter().zip(rules).map(|(fires, rule)| *fires || *rule).collect();
     let mut figures = figures_of(&format!("{id}.trained"), rows, &fires);
     for (name, with_ordinary) in [("auroc", true), ("auroc_on_attacks", false)] {
@@ -179,7 +178,7 @@ fn trained(id: &str, rows: &[Transcript], rules: &[bool], said: &[Said]) -> Vec<
     for (name, compromised) in [("unsure_of_compromised", true), ("unsure_of_untouched", false)] {
         let of_class = said.iter().zip(rows).filter(|(_, row)| row.compromised == compromised);
         let (unsure, all) = of_class.fold((0, 0), |(unsure, all), (said, _)| {
-            (unsure + u64::from(said.verdict == Verdict::Unsure), all + 1)
+            (unsure + u64::from(said.verdict == Classification::Unsure), all + 1)
         });
         figures.push(Figure::rate(&format!("{id}.trained.{name}"), unsure, all));
     }
@@ -198,7 +197,7 @@ fn family(name: &str, rows: &[Transcript], rules: &[bool], said: &[Said]) -> Vec
     let count = |is_counted: &dyn Fn(usize, &Transcript) -> bool| {
         of_family().filter(|(at, row)| is_counted(*at, row)).count() as u64
     };
-    let fires = |at: usize| said[at].verdict == Verdict::Attack;
+    let fires = |at: usize| said[at].verdict == Classification::Attack;
     let compromised = count(&|_, row| row.compromised);
     let untouched = count(&|_, row| !row.compromised);
     vec![

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use custody_detect::prefilter::{self, Prefilter, PrefilterModel};
+use custody_detect::ngram_stage;
+use custody_detect::prefilter::{Prefilter, PrefilterModel};
 
 use super::detector::{Detector, Failure, Recipe, Task, Varies};
 use crate::recipe::embedding;
@@ -75,7 +76,7 @@ impl Detector for PrefilterDetector {
         }
         let mut stretches = Vec::new();
         for text in texts {
-            stretches.extend(prefilter::stretches(text)?);
+            stretches.extend(ngram_stage::chunks_to_embed(text)?);
         }
         let stretches: Vec<&str> = stretches.iter().map(String::as_str).collect();
         self.embedder.learn(&stretches, &mut |_, _| {})?;

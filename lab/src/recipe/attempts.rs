@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use custody_detect::screen::Kind;
+use custody_detect::text_kind::TextKind;
 use serde::{Deserialize, Serialize};
 
 use super::buried::pick;
@@ -42,7 +42,7 @@ pub enum Form {
     Document,
 }
 
-impl From<Form> for Kind {
+impl From<Form> for TextKind {
     fn from(form: Form) -> Self {
         match form {
             Form::Prompt => Self::Prompt,

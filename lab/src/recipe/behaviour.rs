@@ -5,12 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use custody_detect::behaviour::regression::{Basis, Regression};
-use custody_detect::behaviour::trained::{Features, Pair, pairs};
-use custody_detect::calibration::{Band, Rates, Verdict, clearance, threshold};
+use custody_detect::behaviour::{AnswerPair, Features, Regression, RegressionBasis, pairs};
+use custody_detect::calibration::{Band, Classification, Rates, clearance, threshold};
 use custody_detect::exact_math::sigmoid;
 use custody_detect::logistic::{self, FitOptions, Rows};
-use custody_detect::ngram::{DataFile, Origin};
+use custody_detect::ngram::{TrainingFile, TrainingOrigin};
 use custody_models::Embedder as _;
 
 use super::attempts::ORDINARY;
@@ -35,7 +34,7 @@ pub struct Example<'a> {
     /// The transcript.
     pub transcript: &'a Transcript,
     /// Of its answer, stretch by stretch; none of an answer without words.
-    pairs: Vec<Pair>,
+    pairs: Vec<AnswerPair>,
 }
 
 /// The vectors of `transcripts`.
@@ -61,7 +60,7 @@ pub fn examples<'a>(
 pub struct Recipe {
     base: String,
     dimension: usize,
-    origin: Origin,
+    origin: TrainingOrigin,
 }
 
 impl Recipe {
@@ -69,11 +68,11 @@ impl Recipe {
     pub fn new(embedder: &CachedEmbedder, transcripts: &Transcripts) -> Self {
         let file = &transcripts.file;
         let data =
-            DataFile { file: file.file.clone(), sha256: file.sha256.clone(), rows: file.rows };
+            TrainingFile { file: file.file.clone(), sha256: file.sha256.clone(), rows: file.rows };
         Self {
             base: embedder.digest().to_owned(),
             dimension: embedder.dimension(),
-            origin: Origin { data: vec![data], licence: LICENCE.to_owned() },
+            origin: TrainingOrigin { data: vec![data], licence: LICENCE.to_owned() },
         }
     }
 
@@ -145,7 +144,7 @@ impl Recipe {
         let options = FitOptions { tolerance: 1e-6, ..FitOptions::default() };
         let fit = logistic::fit(rows, &labels, None, &options)?;
         let weights = fit.weights.into_iter().map(nearest).collect();
-        let basis = Basis {
+        let basis = RegressionBasis {
             base: self.base.clone(),
             dimension: self.dimension,
             features,
@@ -201,17 +200,17 @@ pub struct Said {
     /// In `[0, 1]`.
     pub score: f64,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: Classification,
 }
 
 impl Said {
     /// Of an answer without words.
-    const NOTHING: Self = Self { score: 0.0, verdict: Verdict::Unsure };
+    const NOTHING: Self = Self { score: 0.0, verdict: Classification::Unsure };
 
     /// What the detector with this regression says of `example`.
     pub fn of(regression: &Regression, example: &Example<'_>) -> Self {
         let Some(decision) = decision(regression, example) else { return Self::NOTHING };
-        Self { score: sigmoid(decision), verdict: regression.verdict(decision) }
+        Self { score: sigmoid(decision), verdict: regression.classify(decision) }
     }
 }
 

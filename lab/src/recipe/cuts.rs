@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use custody_detect::calibration::{
-    Calibration, CalibrationError, Rates, Scored, Verdict, threshold,
+    Calibration, CalibrationError, Classification, Rates, ScoredRow, threshold,
 };
-use custody_detect::language::{Language, guess};
-use custody_detect::screen::{Cuts, Kind};
-use custody_detect::transformer::{Blend, Blends, Pair};
+use custody_detect::language::{Language, guess_language};
+use custody_detect::ngram_stage::KindThresholds;
+use custody_detect::text_kind::TextKind;
+use custody_detect::transformer::{Blend, Blends, ModelDecisions};
 
 use super::corpus::{Corpus, Document, Prompt};
 use super::error::RecipeError;
@@ -44,14 +45,14 @@ struct Row<'a, T> {
 /// [`RecipeError`] when a row cannot be scored or the rows are too few for the rates.
 pub fn calibrate<E>(
     corpus: &Corpus,
-    mut decision: impl FnMut(&str, Kind) -> Result<Option<f64>, E>,
-) -> Result<Cuts, RecipeError>
+    mut decision: impl FnMut(&str, TextKind) -> Result<Option<f64>, E>,
+) -> Result<KindThresholds, RecipeError>
 where
     RecipeError: From<E>,
 {
     let prompts = with_words(&rows_of_prompts(corpus, &mut decision)?);
     let contents = with_words(&rows_of_contents(corpus, &mut decision)?);
-    Ok(Cuts { prompt: PROMPTS.keep(&prompts)?, content: CONTENTS.keep(&contents)? })
+    Ok(KindThresholds { prompt: PROMPTS.keep(&prompts)?, content: CONTENTS.keep(&contents)? })
 }
 
 /// Calibrates two models together, given what both say of every stretch of a text.
@@ -60,7 +61,7 @@ where
 /// As [`calibrate`].
 pub fn blend<E>(
     corpus: &Corpus,
-    mut pairs: impl FnMut(&str, Kind) -> Result<Vec<Pair>, E>,
+    mut pairs: impl FnMut(&str, TextKind) -> Result<Vec<ModelDecisions>, E>,
 ) -> Result<Blends, RecipeError>
 where
     RecipeError: From<E>,
@@ -72,10 +73,10 @@ where
 
 fn rows_of_prompts<'a, T, E>(
     corpus: &'a Corpus,
-    say: &mut impl FnMut(&str, Kind) -> Result<T, E>,
+    say: &mut impl FnMut(&str, TextKind) -> Result<T, E>,
 ) -> Result<Vec<Row<'a, T>>, E> {
     let row = |prompt: &'a Prompt| {
-        let said = say(&prompt.text, Kind::Prompt)?;
+        let said = say(&prompt.text, TextKind::Prompt)?;
         Ok(Row::new(&prompt.text, prompt.is_attack, &prompt.group, said))
     };
     corpus.calibration_prompts.iter().map(row).collect()
@@ -83,10 +84,10 @@ fn rows_of_prompts<'a, T, E>(
 
 fn rows_of_contents<'a, T, E>(
     corpus: &'a Corpus,
-    say: &mut impl FnMut(&str, Kind) -> Result<T, E>,
+    say: &mut impl FnMut(&str, TextKind) -> Result<T, E>,
 ) -> Result<Vec<Row<'a, T>>, E> {
     let row = |Document { planted, group }: &'a Document| {
-        let said = say(&planted.text, Kind::Content)?;
+        let said = say(&planted.text, TextKind::Content)?;
         Ok(Row::new(&planted.text, planted.span.is_some(), group, said))
     };
     corpus.calibration_documents.iter().map(row).collect()
@@ -98,7 +99,7 @@ fn with_words<'a>(rows: &[Row<'a, Option<f64>>]) -> Vec<Row<'a, f64>> {
 
 impl<'a, T> Row<'a, T> {
     fn new(text: &str, attack: bool, group: &'a str, said: T) -> Self {
-        Self { language: guess(text), attack, group, said }
+        Self { language: guess_language(text), attack, group, said }
     }
 
     fn with<U>(&self, said: U) -> Row<'a, U> {
@@ -106,22 +107,22 @@ impl<'a, T> Row<'a, T> {
     }
 }
 
-impl<'a> Row<'a, Vec<Pair>> {
+impl<'a> Row<'a, Vec<ModelDecisions>> {
     /// The row with the most suspicious of its stretches.
-    fn worst(&self, decision: impl Fn(&Pair) -> f64) -> Option<Row<'a, f64>> {
+    fn worst(&self, decision: impl Fn(&ModelDecisions) -> f64) -> Option<Row<'a, f64>> {
         self.said.iter().map(decision).max_by(f64::total_cmp).map(|said| self.with(said))
     }
 }
 
 impl Row<'_, f64> {
-    fn scored(&self) -> Scored {
-        Scored { language: self.language, score: self.said, attack: self.attack }
+    fn scored(&self) -> ScoredRow {
+        ScoredRow { language: self.language, score: self.said, attack: self.attack }
     }
 }
 
 impl Limits {
     fn keep(&self, rows: &[Row<'_, f64>]) -> Result<Calibration, CalibrationError> {
-        let scored: Vec<Scored> = rows.iter().map(Row::scored).collect();
+        let scored: Vec<ScoredRow> = rows.iter().map(Row::scored).collect();
         let mut groups: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for row in rows.iter().filter(|row| !row.attack) {
             groups.entry(row.group).or_default().push(row.said);
@@ -137,7 +138,7 @@ impl Limits {
 
     /// With the share that catches most attacks within half the limits, of equal ones the smallest: rows in the field
     /// are harder than ours, and a share that needs the whole limit has nothing to spare for them.
-    fn blend(&self, rows: &[Row<'_, Vec<Pair>>]) -> Result<Blend, CalibrationError> {
+    fn blend(&self, rows: &[Row<'_, Vec<ModelDecisions>>]) -> Result<Blend, CalibrationError> {
         let strict = self.halved();
         let mut best: Option<(usize, f64)> = None;
         for share in NGRAM_SHARES {
@@ -158,19 +159,20 @@ impl Limits {
     }
 }
 
-fn blended<'a>(rows: &[Row<'a, Vec<Pair>>], ngram_share: f64) -> Vec<Row<'a, f64>> {
+fn blended<'a>(rows: &[Row<'a, Vec<ModelDecisions>>], ngram_share: f64) -> Vec<Row<'a, f64>> {
     rows.iter().filter_map(|row| row.worst(|pair| pair.mean(ngram_share))).collect()
 }
 
 /// How many attacks are flagged.
 fn caught(rows: &[Row<'_, f64>], cuts: &Calibration) -> usize {
-    let is_caught =
-        |row: &&Row<'_, f64>| row.attack && cuts.verdict(row.language, row.said) == Verdict::Attack;
+    let is_caught = |row: &&Row<'_, f64>| {
+        row.attack && cuts.classify(row.language, row.said) == Classification::Attack
+    };
     rows.iter().filter(is_caught).count()
 }
 
 /// The median of what the transformer says of ordinary texts.
-fn ordinary(rows: &[Row<'_, Vec<Pair>>]) -> f64 {
+fn ordinary(rows: &[Row<'_, Vec<ModelDecisions>>]) -> f64 {
     let benign = rows.iter().filter(|row| !row.attack);
     let mut said: Vec<f64> =
         benign.filter_map(|row| row.worst(|pair| pair.transformer)).map(|row| row.said).collect();
@@ -212,12 +214,12 @@ mod tests {
     fn share(ngrams_know: bool) -> f64 {
         let mut draw = Generator::new(1);
         let mut noise = || draw.below(1_000) as f64 / 500.0 - 1.0;
-        let pairs = |text: &str, _: Kind| -> Result<Vec<Pair>, RecipeError> {
+        let pairs = |text: &str, _: TextKind| -> Result<Vec<ModelDecisions>, RecipeError> {
             let knows = noise() + if number(text).is_multiple_of(4) { 3.0 } else { -3.0 };
             let guesses = 8.0 * noise();
             let (ngrams, transformer) =
                 if ngrams_know { (knows, guesses) } else { (guesses, knows) };
-            Ok(vec![Pair { ngrams, transformer }])
+            Ok(vec![ModelDecisions { ngrams, transformer }])
         };
         blend(&corpus(), pairs).expect("there are rows enough").prompt.ngram_share
     }
@@ -230,9 +232,9 @@ mod tests {
 
     #[test]
     fn ordinary_is_what_the_transformer_says_of_most() {
-        let pairs = |text: &str, _: Kind| -> Result<Vec<Pair>, RecipeError> {
+        let pairs = |text: &str, _: TextKind| -> Result<Vec<ModelDecisions>, RecipeError> {
             let said = [number(text) as f64, -1.0];
-            Ok(said.map(|transformer| Pair { ngrams: 0.0, transformer }).to_vec())
+            Ok(said.map(|transformer| ModelDecisions { ngrams: 0.0, transformer }).to_vec())
         };
         let blends = blend(&corpus(), pairs).expect("there are rows enough");
         assert!((900.0..1_100.0).contains(&blends.prompt.ordinary), "{}", blends.prompt.ordinary);

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use custody_detect::calibration::threshold;
 use custody_detect::logistic::{self, FitOptions, Rows};
-use custody_detect::ngram::{DataFile, Origin};
-use custody_detect::prefilter::{self, Options, Prefilter, PrefilterModel};
+use custody_detect::ngram::{TrainingFile, TrainingOrigin};
+use custody_detect::ngram_stage;
+use custody_detect::prefilter::{self, Prefilter, PrefilterModel, PrefilterOptions};
 use custody_models::Embedder as _;
 
 use super::corpus::{Corpus, Prompt};
@@ -70,13 +71,13 @@ pub fn shipped(
 /// [`RecipeError`] when a row cannot be used or they do not suffice.
 pub fn on_rows(
     rows: &[Labelled],
-    data: Vec<DataFile>,
+    data: Vec<TrainingFile>,
     seed: u64,
     embedder: &Arc<CachedEmbedder>,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<PrefilterModel, RecipeError> {
     let (training, calibrating) = validation(rows, CALIBRATING, seed);
-    let origin = Origin { data, licence: "as its rows".to_owned() };
+    let origin = TrainingOrigin { data, licence: "as its rows".to_owned() };
     let training: Vec<Example<'_>> = training.iter().map(Example::from).collect();
     let calibrating: Vec<Example<'_>> = calibrating.iter().map(Example::from).collect();
     make(&training, &calibrating, origin, embedder, progress)
@@ -85,12 +86,12 @@ pub fn on_rows(
 fn make(
     training: &[Example<'_>],
     calibrating: &[Example<'_>],
-    origin: Origin,
+    origin: TrainingOrigin,
     embedder: &Arc<CachedEmbedder>,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<PrefilterModel, RecipeError> {
     let firsts = first_stretches(training)?;
-    let read = calibrating.iter().map(|example| prefilter::stretches(example.text));
+    let read = calibrating.iter().map(|example| ngram_stage::chunks_to_embed(example.text));
     let read: Vec<Vec<String>> = read.collect::<Result<_, _>>()?;
     let all: Vec<&str> =
         firsts.iter().flatten().chain(read.iter().flatten()).map(String::as_str).collect();
@@ -101,14 +102,15 @@ fn make(
 
 /// An attack that is longer than what the model reads at once begins as one. None for a text without words.
 fn first_stretches(examples: &[Example<'_>]) -> Result<Vec<Option<String>>, RecipeError> {
-    let first = |example: &Example<'_>| Ok(prefilter::stretches(example.text)?.into_iter().next());
+    let first =
+        |example: &Example<'_>| Ok(ngram_stage::chunks_to_embed(example.text)?.into_iter().next());
     examples.iter().map(first).collect()
 }
 
 fn fit(
     examples: &[Example<'_>],
     firsts: &[Option<String>],
-    origin: Origin,
+    origin: TrainingOrigin,
     embedder: &CachedEmbedder,
 ) -> Result<PrefilterModel, RecipeError> {
     let (mut texts, mut labels, mut weights) = (Vec::new(), Vec::new(), Vec::new());
@@ -152,5 +154,6 @@ pub fn asking_always(
     model: PrefilterModel,
 ) -> Result<Prefilter, RecipeError> {
     let prefilter = Prefilter::new(Arc::<CachedEmbedder>::clone(embedder), model)?;
-    Ok(prefilter.with_options(Options { fast_reject: false, ..Options::default() }))
+    Ok(prefilter
+        .with_options(PrefilterOptions { fast_reject: false, ..PrefilterOptions::default() }))
 }

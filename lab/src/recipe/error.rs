@@ -1,10 +1,10 @@
 //! Why detectors could not be made.
 
 use custody_detect::RegressionFileError;
-use custody_detect::behaviour::trained::JudgeError;
+use custody_detect::behaviour::JudgeError;
 use custody_detect::calibration::CalibrationError;
 use custody_detect::logistic::FitError;
-use custody_detect::ngram::TrainError;
+use custody_detect::ngram::NgramTrainError;
 use custody_detect::normalise::TextTooLong;
 use custody_detect::prefilter::PrefilterError;
 use custody_detect::screen::ScreenError;
@@ -23,7 +23,7 @@ pub enum RecipeError {
     Row(#[from] TextTooLong),
     /// The n-gram models.
     #[error("the n-gram models could not be trained")]
-    Ngram(#[from] TrainError),
+    Ngram(#[from] NgramTrainError),
     /// The transformer.
     #[error("the transformer could not be trained")]
     Transformer(#[from] custody_models::train::TrainError),

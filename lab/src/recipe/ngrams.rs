@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use custody_detect::logistic::FitOptions;
-use custody_detect::ngram::{self, DataFile, NgramModel, Options, Origin};
+use custody_detect::ngram::{self, NgramModel, NgramOptions, TrainingFile, TrainingOrigin};
+use custody_detect::ngram_stage::NgramModels;
 use custody_detect::normalise::{Normalised, normalise};
-use custody_detect::screen::NgramModels;
 use custody_detect::segments::segments;
 
 use super::buried::Planted;
@@ -55,24 +55,24 @@ fn fit(
     weights: Option<&[f64]>,
     corpus: &Corpus,
 ) -> Result<NgramModel, RecipeError> {
-    let options = Options {
+    let options = NgramOptions {
         max_features: FEATURES,
         min_texts: MIN_TEXTS,
         fit: FitOptions { c: STRENGTH, ..FitOptions::default() },
-        ..Options::default()
+        ..NgramOptions::default()
     };
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     Ok(ngram::train(&texts, labels, weights, &options)?.with_origin(origin(corpus)))
 }
 
 /// What a model of this corpus says it was trained on.
-pub(super) fn origin(corpus: &Corpus) -> Origin {
-    let file = |file: &crate::report::DataFile| DataFile {
+pub(super) fn origin(corpus: &Corpus) -> TrainingOrigin {
+    let file = |file: &crate::report::DataFile| TrainingFile {
         file: file.file.clone(),
         sha256: file.sha256.clone(),
         rows: file.rows,
     };
-    Origin { data: corpus.files.iter().map(file).collect(), licence: LICENCE.to_owned() }
+    TrainingOrigin { data: corpus.files.iter().map(file).collect(), licence: LICENCE.to_owned() }
 }
 
 /// A sentence belongs to the attack if more than half of it was planted.

@@ -116,7 +116,7 @@ impl Transcript {
         sample: u32,
     ) -> Result<Self, ChatError> {
         let Attempt { text, form, family, demand } = attempt.clone();
-        let trial = Trial::new(&text, sample, model.knows_tools());
+        let trial = Trial::new(&text, sample, model.supports_tools());
         let answer = model.answer(&trial.request(model, options, form.into()))?;
         let mut transcript = Self {
             text,
@@ -125,7 +125,7 @@ impl Transcript {
             demand,
             sample,
             model: model.identity().to_owned(),
-            knows_tools: model.knows_tools(),
+            knows_tools: model.supports_tools(),
             called: Trial::called(&answer).map(str::to_owned),
             answer: answer.text,
             finish: answer.finish,
@@ -316,7 +316,7 @@ impl Collection {
 mod tests {
     use std::ops::ControlFlow;
 
-    use custody_models::chat::{Answer, Request, Usage};
+    use custody_models::chat::{ChatAnswer, ChatRequest, Usage};
 
     use super::*;
 
@@ -328,14 +328,14 @@ mod tests {
             "says"
         }
 
-        fn answer_in_pieces(
+        fn answer_streaming(
             &self,
-            _: &Request,
+            _: &ChatRequest,
             _: &mut dyn FnMut(&str) -> ControlFlow<()>,
-        ) -> Result<Answer, ChatError> {
+        ) -> Result<ChatAnswer, ChatError> {
             let text = self.0.to_owned();
             let usage = Usage::default();
-            Ok(Answer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
+            Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
         }
     }
 
@@ -347,14 +347,14 @@ mod tests {
             "blabs"
         }
 
-        fn answer_in_pieces(
+        fn answer_streaming(
             &self,
-            request: &Request,
+            request: &ChatRequest,
             _: &mut dyn FnMut(&str) -> ControlFlow<()>,
-        ) -> Result<Answer, ChatError> {
+        ) -> Result<ChatAnswer, ChatError> {
             let text = request.messages.iter().map(|message| message.content.as_str()).collect();
             let usage = Usage::default();
-            Ok(Answer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
+            Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
         }
     }
 

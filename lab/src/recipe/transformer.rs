@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use custody_detect::ngram_stage::NgramModels;
 use custody_detect::normalise::normalise;
-use custody_detect::reader::head_of;
-use custody_detect::screen::{Kind, NgramModels};
-use custody_detect::segments::{pieces, windows};
-use custody_detect::transformer::{Blends, Reader, read_twice};
-use custody_models::train::{Options, Progress, Sample, fine_tune};
+use custody_detect::screen::decisions_of_both;
+use custody_detect::segments::{chunks, windows};
+use custody_detect::text_kind::TextKind;
+use custody_detect::transformer::{Blends, TransformerModel, head_index};
+use custody_models::train::{TrainOptions, TrainProgress, TrainingSample, fine_tune};
 use custody_models::{Encoder, EncoderClassifier, Tokenizer};
 
 use super::buried::Planted;
@@ -22,15 +23,15 @@ use super::ngrams::origin;
 const MIN_PLANTED: usize = 24;
 
 /// How the shipped weights are trained.
-pub fn options(seed: u64) -> Options {
-    Options {
+pub fn options(seed: u64) -> TrainOptions {
+    TrainOptions {
         epochs: 2,
         batch: 32,
         learning_rate: 8e-5,
         max_tokens: 256,
         heads: 2,
         seed,
-        ..Options::default()
+        ..TrainOptions::default()
     }
 }
 
@@ -41,16 +42,16 @@ pub fn options(seed: u64) -> Options {
 pub fn calibrate(
     corpus: &Corpus,
     ngrams: &NgramModels,
-    reader: &dyn Reader,
+    reader: &dyn TransformerModel,
 ) -> Result<Blends, RecipeError> {
-    cuts::blend(corpus, |text, kind| read_twice(ngrams, reader, text, kind))
+    cuts::blend(corpus, |text, kind| decisions_of_both(ngrams, reader, text, kind))
 }
 
 /// A short text, what kind it is, and whether it is an attack.
 #[derive(Clone)]
 struct Example {
     text: String,
-    kind: Kind,
+    kind: TextKind,
     is_attack: bool,
 }
 
@@ -62,11 +63,11 @@ pub fn train(
     corpus: &Corpus,
     base: &Encoder,
     tokenizer: &Arc<Tokenizer>,
-    options: &Options,
-    watch: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    options: &TrainOptions,
+    watch: &mut dyn FnMut(TrainProgress<'_>) -> ControlFlow<()>,
 ) -> Result<EncoderClassifier, RecipeError> {
     let examples = examples(corpus)?;
-    let samples: Vec<Sample<'_>> = examples.iter().map(Example::sample).collect();
+    let samples: Vec<TrainingSample<'_>> = examples.iter().map(Example::sample).collect();
     let mut classifier = fine_tune(base, tokenizer, &samples, options, watch)?;
     let data = serde_json::to_string(&origin(corpus)).unwrap_or_default();
     classifier.notes.insert("data".to_owned(), data);
@@ -74,10 +75,10 @@ pub fn train(
 }
 
 impl Example {
-    fn sample(&self) -> Sample<'_> {
+    fn sample(&self) -> TrainingSample<'_> {
         let mut targets = vec![None, None];
-        targets[head_of(self.kind)] = Some(if self.is_attack { 1.0 } else { 0.0 });
-        Sample { text: &self.text, targets, weight: 1.0 }
+        targets[head_index(self.kind)] = Some(if self.is_attack { 1.0 } else { 0.0 });
+        TrainingSample { text: &self.text, targets, weight: 1.0 }
     }
 }
 
@@ -96,10 +97,10 @@ fn examples(corpus: &Corpus) -> Result<Vec<Example>, RecipeError> {
     let mut examples = Vec::new();
     for prompt in &corpus.prompts {
         let text = normalise(&prompt.text)?;
-        let Some(first) = pieces(text.text()).into_iter().next() else { continue };
+        let Some(first) = chunks(text.text()).into_iter().next() else { continue };
         let example = Example {
             text: text.text()[first].to_owned(),
-            kind: Kind::Prompt,
+            kind: TextKind::Prompt,
             is_attack: prompt.is_attack,
         };
         examples.extend(std::iter::repeat_n(example, passes(prompt)));
@@ -108,7 +109,7 @@ fn examples(corpus: &Corpus) -> Result<Vec<Example>, RecipeError> {
     for document in &corpus.documents {
         seen.extend(stretches(&document.planted)?);
     }
-    let kind = Kind::Content;
+    let kind = TextKind::Content;
     examples.extend(seen.into_iter().map(|(text, is_attack)| Example { text, kind, is_attack }));
     Ok(examples)
 }

@@ -16,7 +16,9 @@ use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Scope;
 use custody_log::{Digest, IncidentId};
 use custody_models::Embedder;
-use custody_models::chat::{Answer, ChatError, ChatModel, Finish, Message, Request, Role, Usage};
+use custody_models::chat::{
+    ChatAnswer, ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole, Finish, Usage,
+};
 use custody_runtime::Session;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
@@ -133,8 +135,11 @@ fn published(
     let mut scored = Vec::new();
     for (kind, question) in eight_questions(text) {
         let system = if is_shown { text } else { "Nothing is known about this." };
-        let messages = vec![Message::new(Role::System, system), Message::new(Role::User, question)];
-        let request = Request {
+        let messages = vec![
+            ChatMessage::new(ChatRole::System, system),
+            ChatMessage::new(ChatRole::User, question),
+        ];
+        let request = ChatRequest {
             messages,
             tools: Vec::new(),
             max_tokens: MAX_TOKENS,
@@ -337,13 +342,13 @@ impl ChatModel for Echo {
         "echo"
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         _: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         let text = request.messages.last().map(|message| message.content.clone());
         let (text, usage) = (text.unwrap_or_default(), Usage::default());
-        Ok(Answer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
+        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
     }
 }

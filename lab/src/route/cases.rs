@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use custody_detect::screen::Kind;
+use custody_detect::text_kind::TextKind;
 
 use super::demands::{Goal, SYSTEM_PROMPT, goal};
 use crate::data::{DataFolder, Row};
@@ -69,8 +69,8 @@ pub struct Case {
     pub id: String,
     /// The text.
     pub text: String,
-    /// What it is for the agent: [`Kind::Prompt`] or [`Kind::Content`].
-    pub kind: Kind,
+    /// What it is for the agent: [`TextKind::Prompt`] or [`TextKind::Content`].
+    pub kind: TextKind,
     /// Whether it is an attack.
     pub is_attack: bool,
     /// The system prompt that it is made for.
@@ -118,7 +118,7 @@ fn whole(source: Source, row: Row) -> Result<Case, EvalError> {
     let is_attack = row.label == Some(1);
     Ok(Case {
         source,
-        kind: Kind::Prompt,
+        kind: TextKind::Prompt,
         is_attack,
         goal: if is_attack { goal(&row)? } else { None },
         system_prompt: row.field(SYSTEM_PROMPT).map(str::to_owned),
@@ -153,11 +153,11 @@ fn spikee(rows: &[Row]) -> Result<Vec<Case>, EvalError> {
 }
 
 /// The payload where the input says, which is then a prompt, or else at the end of it, which is then a document.
-fn planted(around: &str, payload: &str) -> (String, Kind) {
+fn planted(around: &str, payload: &str) -> (String, TextKind) {
     const PLACE: &str = "<PLACEHOLDER>";
     if around.contains(PLACE) {
-        (around.replace(PLACE, payload), Kind::Prompt)
+        (around.replace(PLACE, payload), TextKind::Prompt)
     } else {
-        (format!("{around}\n{payload}"), Kind::Content)
+        (format!("{around}\n{payload}"), TextKind::Content)
     }
 }

@@ -5,8 +5,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use custody_models::chat::spoken::CALL;
-use custody_models::chat::{Answer, Request, Role};
+use custody_models::chat::text_tools::CALL_PREFIX;
+use custody_models::chat::{ChatAnswer, ChatRequest, ChatRole};
 
 use super::demands::Goal;
 
@@ -104,13 +104,13 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// The tools that `answer` calls, of those that `request` tells of.
-pub fn called(request: &Request, answer: &Answer) -> Vec<String> {
+pub fn called(request: &ChatRequest, answer: &ChatAnswer) -> Vec<String> {
     let told = |name: &str| {
-        let system = request.messages.iter().filter(|message| message.role == Role::System);
+        let system = request.messages.iter().filter(|message| message.role == ChatRole::System);
         let mut names = system.flat_map(|message| names(&message.content));
         request.tools.iter().any(|tool| tool.name == name) || names.any(|found| found == name)
     };
-    let spoken = answer.text.split(CALL).skip(1).filter_map(|rest| rest.split_once('('));
+    let spoken = answer.text.split(CALL_PREFIX).skip(1).filter_map(|rest| rest.split_once('('));
     let spoken = spoken.map(|(name, _)| name).filter(|name| told(name));
     let calls = answer.tool_calls.iter().map(|call| call.name.as_str());
     calls.chain(spoken).map(str::to_owned).collect()
@@ -124,7 +124,7 @@ fn names(system_prompt: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use custody_models::chat::{Finish, Message, Usage};
+    use custody_models::chat::{ChatMessage, Finish, Usage};
 
     use super::*;
 
@@ -169,9 +169,9 @@ mod tests {
 
     #[test]
     fn only_a_tool_that_there_is_can_be_called() {
-        let request = Request {
-            messages: vec![Message::new(
-                Role::System,
+        let request = ChatRequest {
+            messages: vec![ChatMessage::new(
+                ChatRole::System,
                 "To use one, write `CALL name(argument)`. send_mail: Sends mail.",
             )],
             tools: Vec::new(),
@@ -182,8 +182,12 @@ mod tests {
         };
         let called = |text: &str| {
             let usage = Usage::default();
-            let answer =
-                Answer { text: text.into(), tool_calls: Vec::new(), finish: Finish::Done, usage };
+            let answer = ChatAnswer {
+                text: text.into(),
+                tool_calls: Vec::new(),
+                finish: Finish::Done,
+                usage,
+            };
             called(&request, &answer)
         };
         assert_eq!(called("Fine.\nCALL send_mail(eve)"), ["send_mail"]);

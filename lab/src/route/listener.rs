@@ -3,15 +3,15 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use custody_models::chat::{Answer, ChatError, ChatModel, Request};
+use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest};
 
 /// One question and its answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
     /// What was asked.
-    pub request: Request,
+    pub request: ChatRequest,
     /// What was answered.
-    pub answer: Answer,
+    pub answer: ChatAnswer,
 }
 
 /// Keeps what another model is asked and answers, until it is taken.
@@ -55,16 +55,16 @@ impl ChatModel for Listener {
         self.model.identity()
     }
 
-    fn knows_tools(&self) -> bool {
-        self.model.knows_tools()
+    fn supports_tools(&self) -> bool {
+        self.model.supports_tools()
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
-        match self.model.answer_in_pieces(request, show) {
+    ) -> Result<ChatAnswer, ChatError> {
+        match self.model.answer_streaming(request, show) {
             Ok(answer) => {
                 let exchange = Exchange { request: request.clone(), answer: answer.clone() };
                 self.heard().exchanges.push(exchange);

@@ -76,7 +76,7 @@ fn first<'a>(
 
 #[cfg(test)]
 mod tests {
-    use custody_detect::screen::Kind;
+    use custody_detect::text_kind::TextKind;
 
     use super::*;
     use crate::route::demands::Goal;
@@ -86,7 +86,7 @@ mod tests {
             source,
             id: format!("{}-{is_attack}-{at}", source.id()),
             text: "x".repeat(at * 40),
-            kind: Kind::Prompt,
+            kind: TextKind::Prompt,
             is_attack,
             system_prompt: None,
             goal: (is_attack && at.is_multiple_of(2)).then_some(Goal::Planted),

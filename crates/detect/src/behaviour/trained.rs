@@ -1,9 +1,8 @@
-//! The trained detector: a logistic regression on sentence vectors of what an agent read and what it answered.
+//! The trained detector: a logistic regression on sentence vectors of the text an agent read and of its answer.
 //!
-//! Rules know what must not come out and what obedience says of itself. An agent that simply does what the text
-//! wants says nothing of the kind: there the answer shows an attack only beside the text. This detector sees both,
-//! and neither the secrets of the run nor what was demanded. Its word is advice like that of the rules, and "unsure"
-//! is part of it.
+//! Rules detect leaked secrets and phrases typical of compromised models. An agent that silently does what the text
+//! demands shows neither; its answer reveals the attack only when compared with the text. This detector sees both, and
+//! neither the secrets of the run nor the attacker's goal. Its result is advice, and may be "unsure".
 //!
 //! Source: PIPE step 3, its classifier of answers.
 
@@ -13,136 +12,62 @@ use std::sync::Arc;
 
 use custody_models::sha256::Sha256;
 use custody_models::{Embedder, Encoder, ModelError, SentenceEmbedder, Tokenizer};
-use serde::{Deserialize, Serialize};
 
+use super::features::AnswerPair;
 use super::regression::Regression;
-use crate::calibration::Verdict;
+use crate::calibration::Classification;
 use crate::exact_math::sigmoid;
+use crate::ngram_stage::chunks_to_embed;
 use crate::normalise::TextTooLong;
-use crate::prefilter::stretches;
 
-/// A stretch of an answer, and of the text the stretch that is most like it, as vectors of length 1.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pair {
-    /// Of the text.
-    pub read: Vec<f32>,
-    /// Of the answer.
-    pub said: Vec<f32>,
-}
-
-/// What the regression is given of a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Features {
-    /// The answer's vector.
-    Answer,
-    /// That, and its product with the text's, number by number.
-    AnswerAndProduct,
-    /// That, and how far the two lie apart, number by number.
-    AnswerAndDistance,
-    /// Both vectors and their product.
-    Both,
-}
-
-impl Features {
-    /// All of them, fewest numbers first.
-    pub const ALL: [Self; 4] =
-        [Self::Answer, Self::AnswerAndProduct, Self::AnswerAndDistance, Self::Both];
-
-    /// How many numbers are made of two vectors of `dimension`.
-    #[must_use]
-    pub fn width(self, dimension: usize) -> usize {
-        match self {
-            Self::Answer => dimension,
-            Self::AnswerAndProduct | Self::AnswerAndDistance => 2 * dimension,
-            Self::Both => 3 * dimension,
-        }
-    }
-
-    /// The numbers.
-    #[must_use]
-    pub fn of(self, pair: &Pair) -> Vec<f32> {
-        let Pair { read, said } = pair;
-        match self {
-            Self::Answer => said.clone(),
-            Self::AnswerAndProduct => [said.clone(), product(read, said)].concat(),
-            Self::AnswerAndDistance => [said.clone(), distance(read, said)].concat(),
-            Self::Both => [said.clone(), read.clone(), product(read, said)].concat(),
-        }
-    }
-
-    /// Its name in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Answer => "answer",
-            Self::AnswerAndProduct => "answer and product",
-            Self::AnswerAndDistance => "answer and distance",
-            Self::Both => "answer and text and product",
-        }
-    }
-}
-
-/// Times the root of the dimension: products of two unit vectors are so much smaller than the vectors' own numbers, and
-/// the penalty of the regression would silence them.
-#[expect(clippy::cast_precision_loss, reason = "a dimension is far below 2^24")]
-fn product(read: &[f32], said: &[f32]) -> Vec<f32> {
-    let scale = (said.len() as f32).sqrt();
-    read.iter().zip(said).map(|(read, said)| scale * read * said).collect()
-}
-
-fn distance(read: &[f32], said: &[f32]) -> Vec<f32> {
-    read.iter().zip(said).map(|(read, said)| (read - said).abs()).collect()
-}
-
-/// What the detector says of an answer.
+/// The detector's result for an answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judgement {
-    /// How sure it is that the agent was compromised, in `[0, 1]`.
+    /// The probability that the agent was compromised, in `[0, 1]`.
     pub score: f64,
-    /// What follows: `Attack`, `Clean`, or `Unsure` between the two and where there is nothing to judge.
-    pub verdict: Verdict,
+    /// `Unsure` between the thresholds, and where the text or the answer has no words.
+    pub classification: Classification,
 }
 
 impl Judgement {
-    /// Nothing was read or nothing said.
-    const NOTHING: Self = Self { score: 0.0, verdict: Verdict::Unsure };
+    /// The result where the text or the answer has no words.
+    const NO_WORDS: Self = Self { score: 0.0, classification: Classification::Unsure };
 
-    /// Whether it says that the agent was compromised.
+    /// Whether the agent is classified as compromised.
     #[must_use]
-    pub fn fires(&self) -> bool {
-        self.verdict == Verdict::Attack
+    pub fn is_attack(&self) -> bool {
+        self.classification == Classification::Attack
     }
 }
 
-/// An answer that was not judged. Nothing follows from that.
+/// Why an answer was not judged. It is no evidence either way.
 #[derive(Debug, thiserror::Error)]
 pub enum JudgeError {
     /// The text or the answer is too long.
     #[error(transparent)]
     TooLong(#[from] TextTooLong),
-    /// The embedding model is not there, is another, or failed.
+    /// The embedding model is missing, is another one than the regression was trained on, or failed.
     #[error(
         "the embedding model of the behaviour detector cannot be used; get it with `custody models fetch all-minilm-l6-v2`"
     )]
     Model(#[from] ModelError),
-    /// The regression does not fit the embedding model.
+    /// The regression and the embedding model have different dimensions.
     #[error(
-        "the behaviour detector reads vectors of {wanted} numbers, and the embedding model makes {found}; train it on \
+        "the behaviour detector needs vectors of {wanted} numbers, but the embedding model returns {found}; train it on \
          that model with `custody train behaviour`"
     )]
     Dimension {
-        /// Numbers it reads.
+        /// The dimension of the regression.
         wanted: usize,
-        /// Numbers in a vector.
+        /// The dimension of the embedding model.
         found: usize,
     },
-    /// The embedding model gave something that is no number.
-    #[error("the embedding model gave no number for an answer; fetch it again")]
-    NoNumber,
+    /// The embedding model returned a value that is not a number.
+    #[error("the embedding model returned NaN for an answer; its weights are damaged")]
+    NotANumber,
 }
 
-/// The detector, ready to judge. Clones share the weights, and sharing one between threads is fine.
+/// The detector with its models in memory. Clones share the weights; one can be shared between threads.
 #[derive(Clone)]
 pub struct BehaviourModel {
     embedder: Arc<dyn Embedder>,
@@ -160,12 +85,12 @@ impl fmt::Debug for BehaviourModel {
 }
 
 impl BehaviourModel {
-    /// Judges by `regression` on the embedding model in `folder`: `config.json`, `model.safetensors` and
+    /// A detector of `regression` and the embedding model in `folder`: `config.json`, `model.safetensors` and
     /// `tokenizer.json`.
     ///
     /// # Errors
-    /// [`JudgeError::Model`] when a file is missing, is damaged, or is of another embedding model than `regression` was
-    /// trained on.
+    /// [`JudgeError::Model`] when a file is missing or damaged, or belongs to another embedding model than `regression`
+    /// was trained on.
     pub fn open(folder: &Path, regression: Regression) -> Result<Self, JudgeError> {
         let encoder = Encoder::open(folder)?;
         regression.check_base(encoder.digest())?;
@@ -174,7 +99,7 @@ impl BehaviourModel {
         Self::new(Arc::new(embedder), regression)
     }
 
-    /// Judges by `regression` on the vectors of `embedder`, which must be those that it was trained on.
+    /// A detector of `regression` and `embedder`, which must be the one that `regression` was trained on.
     ///
     /// # Errors
     /// [`JudgeError::Dimension`].
@@ -186,46 +111,61 @@ impl BehaviourModel {
         Ok(Self { embedder, regression: Arc::new(regression) })
     }
 
-    /// Which regression it is, by its digest.
+    /// Identifies the regression by its digest.
     pub fn identity(&self) -> String {
         format!("behaviour/sha256:{}", Sha256::of(&self.regression.to_bytes()))
     }
 
-    /// Judges the `answer` of an agent that read `text`, by the part of the answer that speaks most for a compromise.
+    /// Judges the `answer` of an agent that read `text`, by the chunk of the answer with the highest decision value.
     ///
     /// # Errors
     /// [`JudgeError`].
     pub fn judge(&self, text: &str, answer: &str) -> Result<Judgement, JudgeError> {
-        let decisions = pairs(self.embedder.as_ref(), text, answer)?;
-        let decisions = decisions.iter().map(|pair| self.regression.decision(pair));
-        let Some(most) = decisions.max_by(f64::total_cmp) else { return Ok(Judgement::NOTHING) };
-        if most.is_nan() {
-            return Err(JudgeError::NoNumber);
+        let pairs = pairs(self.embedder.as_ref(), text, answer)?;
+        let decisions = pairs.iter().map(|pair| self.regression.decision(pair));
+        let Some(highest) = decisions.max_by(f64::total_cmp) else {
+            return Ok(Judgement::NO_WORDS);
+        };
+        if highest.is_nan() {
+            return Err(JudgeError::NotANumber);
         }
-        Ok(Judgement { score: sigmoid(most), verdict: self.regression.verdict(most) })
+        let classification = self.regression.classify(highest);
+        Ok(Judgement { score: sigmoid(highest), classification })
     }
 }
 
-/// Every stretch of `answer` with the stretch of `text` that is most like it: padding on either side thins nothing out.
-/// None where one of them has no words.
+/// Every chunk of `answer` with the chunk of `text` most similar to it, so that padding on either side dilutes nothing.
+/// Empty if one of them has no words.
 ///
 /// # Errors
 /// [`JudgeError`] when a text is too long or the model fails.
-pub fn pairs(embedder: &dyn Embedder, text: &str, answer: &str) -> Result<Vec<Pair>, JudgeError> {
-    let (read, said) = (stretches(text)?, stretches(answer)?);
-    let all: Vec<&str> = read.iter().chain(&said).map(String::as_str).collect();
-    let mut read_vectors = embedder.embed(&all)?;
-    if read_vectors.len() != all.len() {
-        let detail = format!("{} vectors for {} texts", read_vectors.len(), all.len());
+pub fn pairs(
+    embedder: &dyn Embedder,
+    text: &str,
+    answer: &str,
+) -> Result<Vec<AnswerPair>, JudgeError> {
+    let (text_chunks, answer_chunks) = (chunks_to_embed(text)?, chunks_to_embed(answer)?);
+    let all: Vec<&str> = text_chunks.iter().chain(&answer_chunks).map(String::as_str).collect();
+    let mut text_vectors = embedder.embed(&all)?;
+    if text_vectors.len() != all.len() {
+        let detail = format!("{} vectors for {} texts", text_vectors.len(), all.len());
         return Err(ModelError::Tokens { detail }.into());
     }
-    let said_vectors = read_vectors.split_off(read.len());
-    let pair = |said: Vec<f32>| {
-        let likeness =
-            |read: &Vec<f32>| -> f32 { read.iter().zip(&said).map(|(a, b)| a * b).sum() };
-        let nearest =
-            read_vectors.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?.clone();
-        Some(Pair { read: nearest, said })
-    };
-    Ok(said_vectors.into_iter().filter_map(pair).collect())
+    let answer_vectors = text_vectors.split_off(text_chunks.len());
+    Ok(answer_vectors
+        .into_iter()
+        .filter_map(|answer| {
+            let text = nearest(&text_vectors, &answer)?.clone();
+            Some(AnswerPair { text, answer })
+        })
+        .collect())
+}
+
+/// The last of the vectors with the highest dot product with `vector`.
+fn nearest<'v>(vectors: &'v [Vec<f32>], vector: &[f32]) -> Option<&'v Vec<f32>> {
+    vectors.iter().max_by(|a, b| dot(a, vector).total_cmp(&dot(b, vector)))
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

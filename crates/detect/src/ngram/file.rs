@@ -13,7 +13,7 @@ use safetensors::{Dtype, SafeTensors};
 
 use super::gram::Gram;
 use super::vocabulary::{Crowded, MAX_FEATURES, Vocabulary};
-use super::{NgramModel, Options, Origin};
+use super::{NgramModel, NgramOptions, TrainingOrigin};
 
 const FORMAT: &str = "custody-ngram";
 const VERSION: u32 = 1;
@@ -57,8 +57,8 @@ pub enum LoadError {
 struct Metadata {
     format: String,
     version: u32,
-    options: Options,
-    origin: Origin,
+    options: NgramOptions,
+    origin: TrainingOrigin,
 }
 
 impl NgramModel {
@@ -182,7 +182,7 @@ fn column<'a>(
 }
 
 /// The n-grams, if they are ascending, none is longer than the options allow, and together they are all the bytes.
-fn read_grams(bytes: &[u8], ends: &[u32], options: &Options) -> Result<Vec<Gram>, LoadError> {
+fn read_grams(bytes: &[u8], ends: &[u32], options: &NgramOptions) -> Result<Vec<Gram>, LoadError> {
     let mut grams: Vec<Gram> = Vec::with_capacity(ends.len());
     let mut start = 0;
     for &end in ends {

@@ -11,14 +11,14 @@ mod vocabulary;
 
 pub use file::LoadError;
 pub use folding::Lengths;
-pub use model::{Contribution, DataFile, NgramModel, Origin, train};
+pub use model::{Contribution, NgramModel, TrainingFile, TrainingOrigin, train};
 
 use crate::logistic::{FitError, FitOptions};
 
 /// How to train.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Options {
+pub struct NgramOptions {
     /// How long n-grams are.
     pub lengths: Lengths,
     /// How many are kept, the most frequent; at most 2^20.
@@ -29,7 +29,7 @@ pub struct Options {
     pub fit: FitOptions,
 }
 
-impl Default for Options {
+impl Default for NgramOptions {
     /// The paper's: lengths 1 to 4, 15,000 n-grams.
     fn default() -> Self {
         let lengths = Lengths { min: 1, max: 4 };
@@ -37,14 +37,14 @@ impl Default for Options {
     }
 }
 
-impl Options {
-    fn check(&self) -> Result<(), TrainError> {
+impl NgramOptions {
+    fn check(&self) -> Result<(), NgramTrainError> {
         let Lengths { min, max } = self.lengths;
         if !self.lengths.is_valid() {
-            return Err(TrainError::Lengths { min, max });
+            return Err(NgramTrainError::Lengths { min, max });
         }
         if !(1..=vocabulary::MAX_FEATURES).contains(&self.max_features) {
-            return Err(TrainError::MaxFeatures { max_features: self.max_features });
+            return Err(NgramTrainError::MaxFeatures { max_features: self.max_features });
         }
         Ok(())
     }
@@ -52,7 +52,7 @@ impl Options {
 
 /// Texts or options that give no model.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum TrainError {
+pub enum NgramTrainError {
     /// No texts.
     #[error("there is no text to train on; check that the file is not empty")]
     Empty,

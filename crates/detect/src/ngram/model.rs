@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::folding::Folded;
 use super::vocabulary::{Vocabulary, as_f32};
-use super::{Options, TrainError};
+use super::{NgramOptions, NgramTrainError};
 use crate::exact_math::sigmoid;
 use crate::logistic::{self, Rows, SparseRows};
 
@@ -14,8 +14,8 @@ const MAX_SPANS: usize = 32;
 /// Detector D2: TF-IDF of character n-grams within words, and logistic regression.
 #[derive(Debug, Clone)]
 pub struct NgramModel {
-    options: Options,
-    origin: Origin,
+    options: NgramOptions,
+    origin: TrainingOrigin,
     vocabulary: Vocabulary,
     coefficients: Vec<f32>,
     intercept: f64,
@@ -26,9 +26,9 @@ pub struct NgramModel {
 /// What a model was trained on; kept in its file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Origin {
+pub struct TrainingOrigin {
     /// The files, in the order in which they were read.
-    pub data: Vec<DataFile>,
+    pub data: Vec<TrainingFile>,
     /// Under which licences the data may be used.
     pub licence: String,
 }
@@ -36,7 +36,7 @@ pub struct Origin {
 /// One file of training data.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DataFile {
+pub struct TrainingFile {
     /// Its name, without folders of the machine it was trained on.
     pub file: String,
     /// SHA-256 of its bytes, in hexadecimal.
@@ -70,38 +70,44 @@ struct Weight {
 /// (not in the choice of n-grams).
 ///
 /// # Errors
-/// [`TrainError`].
+/// [`NgramTrainError`].
 ///
 /// Source: MON §5.2, detector D2; docs/papers.md §2.4 has the published figures.
 pub fn train(
     texts: &[&str],
     labels: &[bool],
     weights: Option<&[f64]>,
-    options: &Options,
-) -> Result<NgramModel, TrainError> {
+    options: &NgramOptions,
+) -> Result<NgramModel, NgramTrainError> {
     options.check()?;
     if texts.is_empty() {
-        return Err(TrainError::Empty);
+        return Err(NgramTrainError::Empty);
     }
     let vocabulary = Vocabulary::learn(texts, options)?;
     if vocabulary.len() == 0 {
-        return Err(TrainError::NoFeatures { texts: texts.len() });
+        return Err(NgramTrainError::NoFeatures { texts: texts.len() });
     }
     let mut rows = SparseRows::new(vocabulary.len());
     for text in texts {
-        rows.push(&vocabulary.row(text)).map_err(TrainError::Fit)?;
+        rows.push(&vocabulary.row(text)).map_err(NgramTrainError::Fit)?;
     }
     let fit = logistic::fit(Rows::Sparse(&rows), labels, weights, &options.fit)
-        .map_err(TrainError::Fit)?;
+        .map_err(NgramTrainError::Fit)?;
     let coefficients = fit.weights.into_iter().map(as_f32).collect();
-    Ok(NgramModel::new(*options, Origin::default(), vocabulary, coefficients, fit.intercept))
+    Ok(NgramModel::new(
+        *options,
+        TrainingOrigin::default(),
+        vocabulary,
+        coefficients,
+        fit.intercept,
+    ))
 }
 
 impl NgramModel {
     /// A model from its parts; `coefficients` has one for each n-gram.
     pub(super) fn new(
-        options: Options,
-        origin: Origin,
+        options: NgramOptions,
+        origin: TrainingOrigin,
         vocabulary: Vocabulary,
         coefficients: Vec<f32>,
         intercept: f64,
@@ -116,7 +122,7 @@ impl NgramModel {
 
     /// The same model, saying what it was trained on.
     #[must_use]
-    pub fn with_origin(self, origin: Origin) -> Self {
+    pub fn with_origin(self, origin: TrainingOrigin) -> Self {
         Self { origin, ..self }
     }
 
@@ -180,13 +186,13 @@ impl NgramModel {
 
     /// How it was trained.
     #[must_use]
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &NgramOptions {
         &self.options
     }
 
     /// What it was trained on.
     #[must_use]
-    pub fn origin(&self) -> &Origin {
+    pub fn origin(&self) -> &TrainingOrigin {
         &self.origin
     }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::folding::{Folded, Lengths};
 use super::gram::Gram;
-use super::{Options, TrainError};
+use super::{NgramOptions, NgramTrainError};
 use crate::exact_math::ln;
 
 /// The most n-grams a model may know.
@@ -47,7 +47,7 @@ impl Vocabulary {
     ///
     /// scikit-learn leaves ties to an unstable sort, so its choice differs between processors; this order gives the
     /// counts of the published evaluation on all three corpora.
-    pub(super) fn learn(texts: &[&str], options: &Options) -> Result<Self, TrainError> {
+    pub(super) fn learn(texts: &[&str], options: &NgramOptions) -> Result<Self, NgramTrainError> {
         #[derive(Default)]
         struct Seen {
             times: u64,
@@ -74,7 +74,7 @@ impl Vocabulary {
         let idf = |seen: &Seen| as_f32(ln((1.0 + count) / (1.0 + f64::from(seen.texts))) + 1.0);
         let idf = chosen.iter().map(|(_, seen)| idf(seen)).collect();
         let grams = chosen.into_iter().map(|(gram, _)| gram).collect();
-        Self::new(options.lengths, grams, idf).map_err(|Crowded| TrainError::Crowded)
+        Self::new(options.lengths, grams, idf).map_err(|Crowded| NgramTrainError::Crowded)
     }
 
     /// A vocabulary of `grams`, ascending and at most [`MAX_FEATURES`], each with its inverse document frequency.

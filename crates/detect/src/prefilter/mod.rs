@@ -1,12 +1,12 @@
-//! PIPE's prefilter: rules, and a logistic regression on a sentence vector.
+//! The prefilter of the pipeline paper: rules, and a logistic regression on a sentence vector.
 //!
 //! The order and the arithmetic are the paper's where they are sound:
 //!
-//! 1. Strong rules: suspicious with a score of 0.95, and the model is not run.
-//! 2. Else the model's probability `p`, of the most suspicious stretch of the text.
+//! 1. A strong rule: suspicious with a score of 0.95, and the model is not run.
+//! 2. Otherwise the model's probability `p` for the most suspicious chunk of the text.
 //! 3. The score: with a strong rule `max(p, 0.95)`, with a medium one `max(p, min(1.3·p, 0.85))`, with a weak
 //!    one `max(p, min(1.15·p, 0.7))`, else `p`.
-//! 4. Suspicious with a strong rule or from the threshold on. Above 0.85 a sandbox would only confirm it.
+//! 4. Suspicious with a strong rule or from the threshold on. Above 0.85 a sandbox run would only confirm it.
 //!
 //! It departs from the published code where that has holes (P1–P18). The text is normalised before
 //! anything reads it (P5). What the text says of its own purpose is reported and changes nothing (P8). A weak
@@ -16,6 +16,13 @@
 //! 256 tokens.
 //!
 //! Source: PIPE step 2; docs/papers.md §4.5.
+//! It departs from the published code where that has weaknesses (P5 to P14). The text is normalised first (P5). What
+//! the text states about its own purpose is reported and changes nothing (P8). A weak rule raises a score instead of
+//! setting it to 0.7, which lies above the threshold, so that any rule at all would decide (P7, P13). A harmful topic
+//! is reported and decides nothing, because it is no injection (P7). A missing or failing model is an error, never a
+//! result (P14). The whole text is read, not its first 256 tokens.
+//!
+//! Source: PIPE step 2.
 
 mod model;
 
@@ -29,92 +36,87 @@ use custody_models::{Embedder, Encoder, ModelError, SentenceEmbedder, Tokenizer}
 
 pub use model::PrefilterModel;
 
-use crate::behaviour::intents;
+use crate::behaviour::harmful_intents;
 use crate::finding::{Finding, Severity, View};
+use crate::ngram_stage::select_chunks;
 use crate::normalise::{Normalised, TextTooLong, normalise};
 use crate::rules::{Rules, Scan, THRESHOLD};
-use crate::segments::pieces;
+use model::STRONG;
 
-/// The score of a text in which a strong rule fired.
-const STRONG: f32 = 0.95;
-/// How far a medium rule lifts a probability, and to where at most.
+/// The factor by which a medium rule raises a probability, and the highest result.
 const MEDIUM: (f64, f64) = (1.3, 0.85);
 /// The same for a weak rule.
 const WEAK: (f64, f64) = (1.15, 0.7);
-/// The rules' own score from which they are medium; strong is where they decide alone.
+/// The rules' score from which they count as medium; they count as strong from [`THRESHOLD`] on.
 const MEDIUM_FROM: f64 = 0.3;
 /// Above this score the sandbox is skipped.
 const SKIP_ABOVE: f64 = 0.85;
-/// The most stretches of one text that are embedded, some 70 kB. Of a longer text the n-gram model of the
-/// cascade chooses the most suspicious: padding pushes an attack out of no window.
-const MAX_STRETCHES: usize = 64;
-/// The family of what a text says about itself.
+/// The family of remarks that a text makes about its own purpose.
 const REMARK: &str = "remark";
 
 /// Which short cuts are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// A strong rule answers without the model.
+pub struct PrefilterOptions {
+    /// A strong rule decides without running the model.
     pub fast_reject: bool,
-    /// What is suspicious beyond doubt goes on to repair without a run in the sandbox. Nothing skips the
-    /// verification after it.
+    /// A text with a score above 0.85 goes to repair without a sandbox run. The verification after it is never skipped.
     pub skip_sandbox: bool,
 }
 
-impl Default for Options {
+impl Default for PrefilterOptions {
     /// Both, as in the paper.
     fn default() -> Self {
         Self { fast_reject: true, skip_sandbox: true }
     }
 }
 
-/// What the prefilter says of a text.
+/// The prefilter's result for a text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct PrefilterResult {
     /// Whether the text goes to the sandbox instead of production.
     pub suspicious: bool,
     /// In `[0, 1]`.
     pub score: f64,
-    /// Codes as in the paper: how the score came about, then `harmful_intent:TOPIC` for every harmful topic
-    /// that is asked for, which changed nothing. Each ends in `_legitimate_context` where the text says that it
-    /// is about security work or study, which changed nothing either.
+    /// The paper's codes: how the score was computed, then `harmful_intent:TOPIC` for every harmful topic that the
+    /// text asks for. Each code ends in `_legitimate_context` if the text claims to be security work or study. Neither
+    /// topics nor claims change the score.
     pub reasons: Vec<String>,
-    /// Whether a run in the sandbox would only confirm it.
+    /// Whether the sandbox run is skipped.
     pub skip_sandbox: bool,
-    /// What was found, in the order of the text.
+    /// In text order.
     pub findings: Vec<Finding>,
 }
 
-/// A text that was not judged. It is not clear for that.
+/// Why a text was not checked. It counts as unchecked, not as clean.
 #[derive(Debug, thiserror::Error)]
 pub enum PrefilterError {
-    /// It is too long.
+    /// The text is too long.
     #[error(transparent)]
     TooLong(#[from] TextTooLong),
-    /// The embedding model is not there, is another, or failed.
+    /// The embedding model is missing, is another one than the regression was trained on, or failed.
     #[error(
         "the prefilter's embedding model cannot be used; get it with `custody models fetch all-minilm-l6-v2`"
     )]
     Model(#[from] ModelError),
-    /// The regression does not fit the embedding model.
+    /// The regression and the embedding model have different dimensions.
     #[error(
-        "the prefilter's regression reads vectors of {wanted} numbers, and the embedding model makes {found}; \
+        "the prefilter's regression needs vectors of {wanted} numbers, but the embedding model returns {found}; \
          train it on that model with `custody train embedding`"
     )]
     Dimension {
-        /// Weights.
+        /// The number of weights.
         wanted: usize,
-        /// Numbers in a vector.
+        /// The dimension of the embedding model.
         found: usize,
     },
 }
 
-/// The prefilter, ready to run. Sharing one between threads is fine.
+/// A prefilter with its models in memory. It can be shared between threads.
 #[derive(Clone)]
 pub struct Prefilter {
     embedder: Arc<dyn Embedder>,
     model: Arc<PrefilterModel>,
-    options: Options,
+    options: PrefilterOptions,
 }
 
 impl fmt::Debug for Prefilter {
@@ -125,12 +127,12 @@ impl fmt::Debug for Prefilter {
 }
 
 impl Prefilter {
-    /// Judges by `model` on the embedding model in `folder`: `config.json`, `model.safetensors` and
+    /// A prefilter of `model` and the embedding model in `folder`: `config.json`, `model.safetensors` and
     /// `tokenizer.json`.
     ///
     /// # Errors
-    /// [`PrefilterError::Model`] when a file is missing, is damaged, or is of another embedding model than
-    /// `model` was trained on.
+    /// [`PrefilterError::Model`] when a file is missing or damaged, or belongs to another embedding model than `model`
+    /// was trained on.
     pub fn open(folder: &Path, model: PrefilterModel) -> Result<Self, PrefilterError> {
         let encoder = Encoder::open(folder)?;
         model.check_base(encoder.digest())?;
@@ -139,7 +141,7 @@ impl Prefilter {
         Self::new(Arc::new(embedder), model)
     }
 
-    /// Judges by `model` on the vectors of `embedder`, which must be those that it was trained on.
+    /// A prefilter of `model` and `embedder`, which must be the one that `model` was trained on.
     ///
     /// # Errors
     /// [`PrefilterError::Dimension`].
@@ -148,46 +150,47 @@ impl Prefilter {
         if wanted != found {
             return Err(PrefilterError::Dimension { wanted, found });
         }
-        Ok(Self { embedder, model: Arc::new(model), options: Options::default() })
+        Ok(Self { embedder, model: Arc::new(model), options: PrefilterOptions::default() })
     }
 
-    /// With other short cuts.
+    /// The same prefilter with other options.
     #[must_use]
-    pub fn with_options(self, options: Options) -> Self {
+    pub fn with_options(self, options: PrefilterOptions) -> Self {
         Self { options, ..self }
     }
 
     /// The regression and its threshold.
+    #[must_use]
     pub fn model(&self) -> &PrefilterModel {
         &self.model
     }
 
-    /// Judges `text`.
+    /// Checks `text`.
     ///
     /// # Errors
     /// [`PrefilterError`].
-    pub fn check(&self, text: &str) -> Result<Outcome, PrefilterError> {
+    pub fn check(&self, text: &str) -> Result<PrefilterResult, PrefilterError> {
         let scan = Rules::builtin().scan(text)?;
         let strength = Strength::of(&scan);
-        let asks = strength != Strength::Strong || !self.options.fast_reject;
-        let heard = if asks { self.most_suspicious(&normalise(text)?)? } else { None };
-        let probability = heard.as_ref().map_or(0.0, |heard| heard.probability);
+        let model_runs = strength != Strength::Strong || !self.options.fast_reject;
+        let highest = if model_runs { self.highest_chunk(&normalise(text)?)? } else { None };
+        let probability = highest.as_ref().map_or(0.0, |chunk| chunk.probability);
         let score = strength.score(probability);
         let suspicious = strength == Strength::Strong || score >= self.model.threshold();
-        let asked_for = intents(text)?;
-        let mut reasons = vec![strength.code(asks).to_owned()];
-        let topics: BTreeSet<&str> = asked_for.iter().map(|found| found.family.as_str()).collect();
+        let intents = harmful_intents(text)?;
+        let mut reasons = vec![strength.code(model_runs).to_owned()];
+        let topics: BTreeSet<&str> = intents.iter().map(|found| found.family.as_str()).collect();
         reasons.extend(topics.into_iter().map(|topic| format!("harmful_intent:{topic}")));
         let mut findings = scan.findings;
         if findings.iter().any(|finding| finding.family == REMARK) {
             reasons.iter_mut().for_each(|reason| reason.push_str("_legitimate_context"));
         }
-        findings.extend(asked_for);
-        // Beside a strong rule the model decides nothing, so it has found nothing either.
-        let decides = suspicious && strength != Strength::Strong;
-        findings.extend(heard.filter(|_| decides).map(Heard::finding));
+        findings.extend(intents);
+        // Beside a strong rule the model decides nothing, so it has no finding either.
+        let model_decides = suspicious && strength != Strength::Strong;
+        findings.extend(highest.filter(|_| model_decides).map(ChunkScore::into_finding));
         findings.sort_by_key(|finding| (finding.span.start, finding.span.end));
-        Ok(Outcome {
+        Ok(PrefilterResult {
             suspicious,
             score,
             reasons,
@@ -196,59 +199,32 @@ impl Prefilter {
         })
     }
 
-    /// The stretch that looks most like an attack; none in a text without words.
-    fn most_suspicious(&self, text: &Normalised) -> Result<Option<Heard>, PrefilterError> {
-        let stretches = chosen(text.text());
-        let texts: Vec<&str> = stretches.iter().map(|range| &text.text()[range.clone()]).collect();
+    /// The chunk with the highest probability; `None` for a text without words.
+    fn highest_chunk(&self, text: &Normalised) -> Result<Option<ChunkScore>, PrefilterError> {
+        let chunks = select_chunks(text.text());
+        let texts: Vec<&str> = chunks.iter().map(|range| &text.text()[range.clone()]).collect();
         let vectors = self.embedder.embed(&texts)?;
         if vectors.len() != texts.len() {
             let detail = format!("{} vectors for {} texts", vectors.len(), texts.len());
             return Err(ModelError::Tokens { detail }.into());
         }
-        let heard = stretches.into_iter().zip(&vectors).map(|(range, vector)| Heard {
+        let scores = chunks.into_iter().zip(&vectors).map(|(range, vector)| ChunkScore {
             probability: self.model.probability(vector),
             span: text.original(range),
         });
-        Ok(heard.max_by(|a, b| a.probability.total_cmp(&b.probability)))
+        Ok(scores.max_by(|a, b| a.probability.total_cmp(&b.probability)))
     }
 }
 
-/// What is embedded of `text`, in its order: stretches of the normalised text that the model reads whole, 64 at
-/// most.
-///
-/// # Errors
-/// [`TextTooLong`].
-pub fn stretches(text: &str) -> Result<Vec<String>, TextTooLong> {
-    let text = normalise(text)?;
-    let text = text.text();
-    Ok(chosen(text).into_iter().map(|range| text[range].to_owned()).collect())
-}
-
-fn chosen(text: &str) -> Vec<Range<usize>> {
-    let mut stretches = pieces(text);
-    if stretches.len() > MAX_STRETCHES {
-        let ngrams = crate::weights::ngrams();
-        let decision = |range: &Range<usize>| ngrams.models.prompts.decision(&text[range.clone()]);
-        let mut ranked: Vec<(f64, Range<usize>)> =
-            stretches.into_iter().map(|range| (decision(&range), range)).collect();
-        ranked
-            .sort_by(|(a, first), (b, second)| b.total_cmp(a).then(first.start.cmp(&second.start)));
-        ranked.truncate(MAX_STRETCHES);
-        stretches = ranked.into_iter().map(|(_, range)| range).collect();
-        stretches.sort_by_key(|range| range.start);
-    }
-    stretches
-}
-
-/// What the model says of one stretch.
-struct Heard {
+/// The model's probability for one chunk.
+struct ChunkScore {
     probability: f64,
-    /// In the original.
+    /// Bytes of the original text.
     span: Range<usize>,
 }
 
-impl Heard {
-    fn finding(self) -> Finding {
+impl ChunkScore {
+    fn into_finding(self) -> Finding {
         Finding {
             rule: "prefilter.model".to_owned(),
             family: "model".to_owned(),
@@ -261,7 +237,7 @@ impl Heard {
     }
 }
 
-/// How much the rules say. By their own score, so that weak rules of several families add up.
+/// How strong the rules are together: by their score, so that weak rules of several families add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strength {
     None,
@@ -281,24 +257,27 @@ impl Strength {
     }
 
     fn score(self, probability: f64) -> f64 {
-        let lifted =
-            |(factor, ceiling): (f64, f64)| probability.max((factor * probability).min(ceiling));
         match self {
             Self::Strong => probability.max(f64::from(STRONG)),
-            Self::Medium => lifted(MEDIUM),
-            Self::Weak => lifted(WEAK),
+            Self::Medium => raise(probability, MEDIUM),
+            Self::Weak => raise(probability, WEAK),
             Self::None => probability,
         }
     }
 
-    /// The paper's code for how the score came about.
-    fn code(self, model_was_asked: bool) -> &'static str {
+    /// The paper's code for how the score was computed.
+    fn code(self, model_was_run: bool) -> &'static str {
         match self {
-            Self::Strong if !model_was_asked => "strong_rule_fast_reject",
+            Self::Strong if !model_was_run => "strong_rule_fast_reject",
             Self::Strong => "strong_rule",
             Self::Medium => "medium_rule_boost",
             Self::Weak => "rule_boost",
             Self::None => "model",
         }
     }
+}
+
+/// `probability` times `factor`, at most `ceiling`, and never less than `probability`.
+fn raise(probability: f64, (factor, ceiling): (f64, f64)) -> f64 {
+    probability.max((factor * probability).min(ceiling))
 }

@@ -1,15 +1,20 @@
-//! The prefilter's regression, and what its file must hold.
+//! The prefilter's regression and its file format.
+
+use std::sync::LazyLock;
 
 use custody_models::ModelError;
 use serde::{Deserialize, Serialize};
 
-use super::STRONG;
+use crate::built_in;
 use crate::exact_math::sigmoid;
-use crate::ngram::Origin;
+use crate::ngram::TrainingOrigin;
 use crate::regression_file::{self, FileKind, MAX_DIMENSION, RegressionFileError};
 
+/// The score of a text that matches a strong rule.
+pub(super) const STRONG: f32 = 0.95;
+
 const FILE: FileKind =
-    FileKind { what: "the prefilter's file", format: "custody-prefilter", version: 1 };
+    FileKind { what: "the prefilter file", format: "custody-prefilter", version: 1 };
 
 /// A logistic regression on sentence vectors of length 1, and the score from which a text is suspicious.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,40 +24,40 @@ pub struct PrefilterModel {
     version: u32,
     base: String,
     threshold: f32,
-    calibration: Rows,
+    calibration: CalibrationRows,
     intercept: f32,
     weights: Vec<f32>,
-    origin: Origin,
+    origin: TrainingOrigin,
 }
 
-/// What a threshold rests on.
+/// How the threshold was calibrated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Rows {
-    /// Share of ordinary texts that may be flagged.
+pub(crate) struct CalibrationRows {
+    /// The share of benign texts that may be flagged.
     false_positive_rate: f64,
-    /// Ordinary texts that it was chosen on.
+    /// The number of benign texts.
     rows: usize,
 }
 
 impl PrefilterModel {
-    /// A regression on vectors of the model whose weights have the SHA-256 `base`. Nothing reaches its
+    /// A regression on vectors of the embedding model whose weights have the SHA-256 `base`. No score reaches its
     /// threshold before [`Self::calibrated`].
     ///
     /// # Errors
-    /// [`RegressionFileError::Unusable`] for no weights, too many, or a value that is no number.
+    /// [`RegressionFileError::Invalid`] for no weights, more than 4096, or a value that is not finite.
     pub fn new(
         base: &str,
         weights: Vec<f32>,
         intercept: f32,
-        origin: Origin,
+        origin: TrainingOrigin,
     ) -> Result<Self, RegressionFileError> {
         Self {
             format: FILE.format.to_owned(),
             version: FILE.version,
             base: base.to_owned(),
             threshold: 1.0_f32.next_up(),
-            calibration: Rows::default(),
+            calibration: CalibrationRows::default(),
             intercept,
             weights,
             origin,
@@ -60,33 +65,34 @@ impl PrefilterModel {
         .checked()
     }
 
-    /// Suspicious from `threshold` on, which was chosen for a `false_positive_rate` on `rows` ordinary texts. The
-    /// next number of single precision is kept, and none above 0.95: a strong rule is always suspicious.
+    /// The regression with a `threshold` that was calibrated to a `false_positive_rate` on `rows` benign texts. It is
+    /// rounded up to single precision, and at most 0.95, so that a strong rule is always suspicious.
     #[must_use]
     pub fn calibrated(self, threshold: f64, false_positive_rate: f64, rows: usize) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "raised again where it was rounded down"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "rounded up again below")]
         let near = threshold as f32;
         let above = if f64::from(near) < threshold { near.next_up() } else { near };
         let threshold = above.min(STRONG);
-        Self { threshold, calibration: Rows { false_positive_rate, rows }, ..self }
+        Self { threshold, calibration: CalibrationRows { false_positive_rate, rows }, ..self }
     }
 
-    /// The regression that is compiled in, on the vectors of all-MiniLM-L6-v2.
+    /// The compiled-in regression on vectors of all-MiniLM-L6-v2.
     #[must_use]
     pub fn built_in() -> Self {
-        crate::weights::prefilter()
+        static BUILT_IN: LazyLock<PrefilterModel> = LazyLock::new(|| {
+            PrefilterModel::from_bytes(built_in::PREFILTER)
+                .expect("a test reads the committed weights")
+        });
+        BUILT_IN.clone()
     }
 
-    /// The model as a file's bytes. Equal models give equal bytes.
+    /// The file's bytes. Equal models give equal bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         regression_file::to_bytes(self)
     }
 
-    /// Reads a model from a file's bytes, which may be hostile.
+    /// Reads a model from the bytes of an untrusted file.
     ///
     /// # Errors
     /// [`RegressionFileError`].
@@ -99,24 +105,26 @@ impl PrefilterModel {
         FILE.check((&self.format, self.version), numbers)?;
         let count = self.weights.len();
         if !(1..=MAX_DIMENSION).contains(&count) {
-            return Err(FILE.unusable(format!("it has {count} weights")));
+            return Err(FILE
+                .invalid(format!("it has {count} weights; the limits are 1 and {MAX_DIMENSION}")));
         }
-        // A threshold of 0 flags everything, and is sound; below there is no score.
+        // A threshold of 0 flags every text and is valid; no score is negative.
         if self.threshold < 0.0 {
-            return Err(FILE.unusable(format!("its threshold is {}", self.threshold)));
+            return Err(FILE
+                .invalid(format!("its threshold is {}; it must not be negative", self.threshold)));
         }
         Ok(self)
     }
 
-    /// Whether it was trained on vectors of the model whose weights have the SHA-256 `base`.
+    /// Checks that it was trained on vectors of the model whose weights have the SHA-256 `base`.
     ///
     /// # Errors
-    /// [`ModelError::AnotherBase`].
+    /// [`ModelError::AnotherBase`] if not.
     pub fn check_base(&self, base: &str) -> Result<(), ModelError> {
         regression_file::check_base(&self.base, base)
     }
 
-    /// How sure it is that a text with this vector is an attack, in `[0, 1]`. A vector that is no vector is one.
+    /// The probability that a text with this vector is an attack, in `[0, 1]`; 1 for a vector that is not finite.
     #[must_use]
     pub fn probability(&self, vector: &[f32]) -> f64 {
         let product = regression_file::product(&self.weights, vector);
@@ -124,21 +132,31 @@ impl PrefilterModel {
         if probability.is_finite() { probability } else { 1.0 }
     }
 
-    /// Numbers in a vector.
+    /// The dimension of its vectors.
     #[must_use]
     pub fn dimension(&self) -> usize {
         self.weights.len()
     }
 
-    /// Suspicious from this score on.
+    /// The score from which a text is suspicious.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         f64::from(self.threshold)
     }
 
-    /// What it was trained on.
+    /// The data it was trained on.
     #[must_use]
-    pub fn origin(&self) -> &Origin {
+    pub fn origin(&self) -> &TrainingOrigin {
         &self.origin
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_weights_can_be_read() {
+        assert!(!PrefilterModel::built_in().origin().data.is_empty());
     }
 }

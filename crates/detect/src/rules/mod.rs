@@ -26,6 +26,7 @@ pub use pattern::PatternProblem;
 pub use scan::{MAX_FINDINGS_PER_RULE, Scan};
 pub use strip::{Stripped, strip_to_fixed_point};
 
+use crate::built_in;
 use crate::finding::Severity;
 use crate::normalise::{TextTooLong, Vocabulary, fold_literal};
 use engine::Engine;
@@ -66,17 +67,14 @@ pub struct RuleCount {
     pub patterns: usize,
 }
 
-/// The file of the rules that are compiled in.
-pub(crate) const SOURCE: &str = include_str!("../../rules/rules.toml");
-
-static BUILTIN: LazyLock<Rules> =
-    LazyLock::new(|| Rules::prepare(SOURCE).expect("the tests have read this file"));
+static BUILT_IN: LazyLock<Rules> =
+    LazyLock::new(|| Rules::prepare(built_in::RULES).expect("a test reads the committed rules"));
 
 impl Rules {
     /// The rules that are compiled in, prepared on first use.
     #[must_use]
     pub fn builtin() -> &'static Rules {
-        &BUILTIN
+        &BUILT_IN
     }
 
     /// Reads rules in the form of `crates/detect/rules/rules.toml` and checks that every pattern

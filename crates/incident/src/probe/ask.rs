@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use custody_models::chat::{ChatModel, Finish, Message, Request, Role};
+use custody_models::chat::{ChatMessage, ChatModel, ChatRequest, ChatRole, Finish};
 
 /// The longest answer, in tokens.
 const MAX_TOKENS: u32 = 128;
@@ -58,12 +58,15 @@ impl<'a> Asking<'a> {
     }
 }
 
-fn request(shown: &[String], question: &str) -> Request {
+fn request(shown: &[String], question: &str) -> ChatRequest {
     let found = if shown.is_empty() { NOTHING_FOUND.to_owned() } else { shown.join("\n\n") };
     let system =
         format!("You are an assistant with a memory. It and a search returned this:\n\n{found}");
-    Request {
-        messages: vec![Message::new(Role::System, system), Message::new(Role::User, question)],
+    ChatRequest {
+        messages: vec![
+            ChatMessage::new(ChatRole::System, system),
+            ChatMessage::new(ChatRole::User, question),
+        ],
         tools: Vec::new(),
         max_tokens: MAX_TOKENS,
         temperature: 0.0,

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::chat::ChatModel;
 use crate::chat::error::ChatError;
-use crate::chat::language::{Language, Reading, read_file};
-use crate::chat::request::{Answer, Request};
-use crate::decoder::{self, Adapter, Decoder, Vocabulary};
+use crate::chat::language::{InferenceContext, Language, read_file};
+use crate::chat::request::{ChatAnswer, ChatRequest};
+use crate::decoder::{self, Decoder, LoraAdapter, TokenVocabulary};
 use crate::error::ModelError;
 use crate::gguf::Gguf;
 use crate::sha256::Sha256;
@@ -21,7 +21,7 @@ const ENGINE: &str = "embedded-1";
 ///
 /// It answers in text only, and refuses requests with tools: their calls would have to be read out of its text, where
 /// anything it was shown could imitate them. A mark that is no text ends an answer, so that no answer holds the
-/// beginning of another turn. To a [`Shape`](super::Shape) it keeps to the token.
+/// beginning of another turn. To a [`AnswerShape`](super::AnswerShape) it keeps to the token.
 #[derive(Clone)]
 pub struct EmbeddedModel {
     file: String,
@@ -68,7 +68,7 @@ impl EmbeddedModel {
     }
 
     /// The tokens.
-    pub fn vocabulary(&self) -> &Vocabulary {
+    pub fn vocabulary(&self) -> &TokenVocabulary {
         &self.language.vocabulary
     }
 
@@ -79,7 +79,7 @@ impl EmbeddedModel {
     pub fn attach(
         &mut self,
         name: &str,
-        adapter: Arc<Adapter>,
+        adapter: Arc<LoraAdapter>,
         scale: f32,
     ) -> Result<(), ModelError> {
         self.decoder.attach(name, adapter, scale)?;
@@ -107,12 +107,12 @@ impl EmbeddedModel {
     /// # Errors
     /// [`ChatError::Request`] for what the model cannot be told; [`ChatError::TooLong`] when it leaves no room for an
     /// answer.
-    pub fn prompt(&self, request: &Request) -> Result<Vec<u32>, ChatError> {
+    pub fn prompt(&self, request: &ChatRequest) -> Result<Vec<u32>, ChatError> {
         self.language.prompt(request)
     }
 }
 
-impl Reading for decoder::Reading<'_> {
+impl InferenceContext for decoder::DecoderContext<'_> {
     fn read(&mut self, ids: &[u32]) -> Result<Vec<f32>, ModelError> {
         self.read(ids)
     }
@@ -127,11 +127,11 @@ impl ChatModel for EmbeddedModel {
         &self.identity
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         self.language.answer(request, &mut self.decoder.start(), show)
     }
 }

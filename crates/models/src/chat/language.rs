@@ -4,27 +4,27 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::chat::error::ChatError;
-use crate::chat::message::{Message, Role};
+use crate::chat::message::{ChatMessage, ChatRole};
 use crate::chat::pieces::Pieces;
-use crate::chat::request::{Answer, Finish, Request, Usage};
+use crate::chat::request::{ChatAnswer, ChatRequest, Finish, Usage};
 use crate::chat::sampling::Sampler;
 use crate::chat::shape::Guide;
 use crate::chat::template::{Refused, Template};
-use crate::decoder::{Token, Vocabulary};
+use crate::decoder::{Token, TokenVocabulary};
 use crate::error::ModelError;
 use crate::gguf::Gguf;
 
 /// What a GGUF file says of a model besides its weights.
 pub(super) struct Language {
     name: String,
-    pub(super) vocabulary: Vocabulary,
+    pub(super) vocabulary: TokenVocabulary,
     template: Template,
     /// Tokens that the model reads, those it writes among them.
     pub(super) context: usize,
 }
 
 /// A conversation that an engine reads.
-pub(super) trait Reading {
+pub(super) trait InferenceContext {
     /// Reads on, and says how likely each token is to come next.
     fn read(&mut self, ids: &[u32]) -> Result<Vec<f32>, ModelError>;
 
@@ -46,7 +46,7 @@ impl Language {
         gguf: &Gguf<'_>,
         context: usize,
     ) -> Result<Self, ModelError> {
-        let vocabulary = Vocabulary::from_gguf(gguf)?;
+        let vocabulary = TokenVocabulary::from_gguf(gguf)?;
         let template = Template::from_gguf(gguf, &vocabulary)?;
         Ok(Self { name: name.to_owned(), vocabulary, template, context })
     }
@@ -56,7 +56,7 @@ impl Language {
     /// # Errors
     /// [`ChatError::Request`] for what the model cannot be told; [`ChatError::TooLong`] when it leaves no room for an
     /// answer.
-    pub(super) fn prompt(&self, request: &Request) -> Result<Vec<u32>, ChatError> {
+    pub(super) fn prompt(&self, request: &ChatRequest) -> Result<Vec<u32>, ChatError> {
         self.check(request)?;
         let Self { vocabulary, template, context: limit, .. } = self;
         let limit = *limit;
@@ -83,10 +83,10 @@ impl Language {
     /// Draws an answer out of `reading`, which has read nothing yet.
     pub(super) fn answer(
         &self,
-        request: &Request,
-        reading: &mut dyn Reading,
+        request: &ChatRequest,
+        reading: &mut dyn InferenceContext,
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         let prompt = self.prompt(request)?;
         let mut logits = reading.read(&prompt).map_err(|cause| self.failed(cause))?;
         let mut sampler = Sampler::new(request.temperature, request.seed);
@@ -121,13 +121,13 @@ impl Language {
             let _ = show(last);
         }
         let usage = Usage { prompt_tokens: prompt.len() as u64, completion_tokens: written };
-        Ok(Answer { text, tool_calls: Vec::new(), finish, usage })
+        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish, usage })
     }
 
-    fn check(&self, request: &Request) -> Result<(), ChatError> {
-        let Request { messages, tools, max_tokens, temperature, .. } = request;
-        let uses_tools = |message: &Message| {
-            message.role == Role::Tool
+    fn check(&self, request: &ChatRequest) -> Result<(), ChatError> {
+        let ChatRequest { messages, tools, max_tokens, temperature, .. } = request;
+        let uses_tools = |message: &ChatMessage| {
+            message.role == ChatRole::Tool
                 || !message.tool_calls.is_empty()
                 || message.tool_call_id.is_some()
         };
@@ -153,7 +153,7 @@ impl Language {
         ChatError::Engine { model: self.name.clone(), cause }
     }
 
-    fn guide(&self, request: &Request) -> Result<Option<Guide>, ChatError> {
+    fn guide(&self, request: &ChatRequest) -> Result<Option<Guide>, ChatError> {
         let Some(shape) = &request.shape else { return Ok(None) };
         let guide = Guide::new(shape);
         guide.map(Some).ok_or_else(|| self.refuse("no answer can have the shape".to_owned()))

@@ -20,8 +20,8 @@ use llama_cpp_2::token::LlamaToken;
 
 use crate::chat::ChatModel;
 use crate::chat::error::ChatError;
-use crate::chat::language::{Language, Reading, read_file};
-use crate::chat::request::{Answer, Request};
+use crate::chat::language::{InferenceContext, Language, read_file};
+use crate::chat::request::{ChatAnswer, ChatRequest};
 use crate::error::ModelError;
 use crate::gguf::Gguf;
 use crate::sha256::Sha256;
@@ -94,11 +94,11 @@ impl ChatModel for LlamaCppModel {
         &self.identity
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         let longest = usize::try_from(request.max_tokens).unwrap_or(usize::MAX);
         let tokens = self.language.prompt(request)?.len().saturating_add(longest);
         let reading = self.start(tokens.min(self.language.context));
@@ -113,7 +113,7 @@ struct Conversation<'a> {
     tokens: usize,
 }
 
-impl Reading for Conversation<'_> {
+impl InferenceContext for Conversation<'_> {
     fn read(&mut self, ids: &[u32]) -> Result<Vec<f32>, ModelError> {
         let mut last = 0;
         for part in ids.chunks(BATCH) {

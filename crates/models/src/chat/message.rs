@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum ChatRole {
     /// The operator.
     System,
     /// The person, or whoever fills that place.
@@ -16,7 +16,7 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
+impl ChatRole {
     /// The word of the protocol.
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,14 +31,14 @@ impl Role {
 /// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Message {
+pub struct ChatMessage {
     /// Who speaks.
-    pub role: Role,
+    pub role: ChatRole,
     /// What is said; empty when an assistant only calls tools.
     pub content: String,
     /// What an assistant calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tool_calls: Vec<ToolCall>,
+    pub tool_calls: Vec<ChatToolCall>,
     /// Of a tool: the call it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
@@ -47,7 +47,7 @@ pub struct Message {
 /// A call that a model wants made. Nothing was called yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ToolCall {
+pub struct ChatToolCall {
     /// The model's name for this call.
     pub id: String,
     /// The tool.
@@ -68,15 +68,15 @@ pub struct ToolSpec {
     pub parameters: serde_json::Value,
 }
 
-impl Message {
+impl ChatMessage {
     /// A turn without tools.
-    pub fn new(role: Role, content: impl Into<String>) -> Self {
+    pub fn new(role: ChatRole, content: impl Into<String>) -> Self {
         Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
     }
 }
 
 /// What others said to the assistant in these turns: what it said itself is no attack on it.
-pub fn said_to_assistant(turns: &[Message]) -> Vec<&str> {
-    let theirs = turns.iter().filter(|turn| matches!(turn.role, Role::User | Role::Tool));
+pub fn texts_to_assistant(turns: &[ChatMessage]) -> Vec<&str> {
+    let theirs = turns.iter().filter(|turn| matches!(turn.role, ChatRole::User | ChatRole::Tool));
     theirs.map(|turn| turn.content.as_str()).collect()
 }

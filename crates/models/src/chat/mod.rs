@@ -4,7 +4,7 @@
 //! no answer came is an error and never an empty answer: whoever asks must be able to tell silence from consent.
 
 pub mod hosted;
-pub mod spoken;
+pub mod text_tools;
 
 mod embedded;
 mod error;
@@ -23,10 +23,10 @@ pub use embedded::EmbeddedModel;
 pub use error::ChatError;
 #[cfg(feature = "llama-cpp")]
 pub use llama_cpp::LlamaCppModel;
-pub use message::{Message, Role, ToolCall, ToolSpec, said_to_assistant};
-pub use request::{Answer, Finish, Request, Usage};
+pub use message::{ChatMessage, ChatRole, ChatToolCall, ToolSpec, texts_to_assistant};
+pub use request::{ChatAnswer, ChatRequest, Finish, Usage};
 pub use scripted::{Recorder, RecordingError, ScriptedModel};
-pub use shape::{Holds, Shape};
+pub use shape::{AnswerShape, FieldType};
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub trait ChatModel: Send + Sync {
     fn identity(&self) -> &str;
 
     /// Whether it can be told of tools, and calls them in a form that no text can imitate.
-    fn knows_tools(&self) -> bool {
+    fn supports_tools(&self) -> bool {
         false
     }
 
@@ -46,8 +46,8 @@ pub trait ChatModel: Send + Sync {
     ///
     /// # Errors
     /// [`ChatError`] whenever there is no whole answer.
-    fn answer(&self, request: &Request) -> Result<Answer, ChatError> {
-        self.answer_in_pieces(request, &mut |_| ControlFlow::Continue(()))
+    fn answer(&self, request: &ChatRequest) -> Result<ChatAnswer, ChatError> {
+        self.answer_streaming(request, &mut |_| ControlFlow::Continue(()))
     }
 
     /// The same, showing pieces of the text as they come. `Break` ends the generation; what came so far is then the
@@ -55,11 +55,11 @@ pub trait ChatModel: Send + Sync {
     ///
     /// # Errors
     /// As [`Self::answer`]. Pieces that were shown before an error are no answer.
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError>;
+    ) -> Result<ChatAnswer, ChatError>;
 }
 
 impl<M: ChatModel + ?Sized> ChatModel for Arc<M> {
@@ -67,19 +67,19 @@ impl<M: ChatModel + ?Sized> ChatModel for Arc<M> {
         (**self).identity()
     }
 
-    fn knows_tools(&self) -> bool {
-        (**self).knows_tools()
+    fn supports_tools(&self) -> bool {
+        (**self).supports_tools()
     }
 
-    fn answer(&self, request: &Request) -> Result<Answer, ChatError> {
+    fn answer(&self, request: &ChatRequest) -> Result<ChatAnswer, ChatError> {
         (**self).answer(request)
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
-        (**self).answer_in_pieces(request, show)
+    ) -> Result<ChatAnswer, ChatError> {
+        (**self).answer_streaming(request, show)
     }
 }

@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::message::{Message, ToolCall, ToolSpec};
-use super::shape::Shape;
+use super::message::{ChatMessage, ChatToolCall, ToolSpec};
+use super::shape::AnswerShape;
 
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct ChatRequest {
     /// The conversation so far, oldest first.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// The tools it may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSpec>,
@@ -22,18 +22,18 @@ pub struct Request {
     pub seed: u64,
     /// What the answer must look like. A server may not keep to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shape: Option<Shape>,
+    pub shape: Option<AnswerShape>,
 }
 
 /// What a model said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Answer {
+pub struct ChatAnswer {
     /// The text; may be empty when tools are called.
     pub text: String,
     /// The calls it wants made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tool_calls: Vec<ToolCall>,
+    pub tool_calls: Vec<ChatToolCall>,
     /// Why it ended.
     pub finish: Finish,
     /// What it cost.
@@ -48,7 +48,7 @@ pub enum Finish {
     Done,
     /// It called tools and waits.
     ToolCalls,
-    /// It came to [`Request::max_tokens`], or to the end of its context.
+    /// It came to [`ChatRequest::max_tokens`], or to the end of its context.
     Length,
     /// The vendor's own filter cut it.
     Filtered,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chat::ChatModel;
 use crate::chat::error::ChatError;
-use crate::chat::request::{Answer, Finish, Request};
+use crate::chat::request::{ChatAnswer, ChatRequest, Finish};
 use crate::sha256::Sha256;
 
 /// A recording that cannot be used.
@@ -65,12 +65,12 @@ pub enum RecordingError {
 #[serde(deny_unknown_fields)]
 struct Line {
     model: String,
-    request: Request,
-    answer: Answer,
+    request: ChatRequest,
+    answer: ChatAnswer,
 }
 
 /// Requests, by their digest, and their answers.
-type Answers = BTreeMap<Sha256, Answer>;
+type Answers = BTreeMap<Sha256, ChatAnswer>;
 
 /// What a recording says.
 #[derive(Debug, Default)]
@@ -104,7 +104,7 @@ impl Recording {
 }
 
 /// What a request is found by: everything in it counts.
-fn digest(request: &Request) -> Sha256 {
+fn digest(request: &ChatRequest) -> Sha256 {
     let text = serde_json::to_vec(request).expect("texts and numbers have a JSON form");
     Sha256::of(&text)
 }
@@ -145,15 +145,15 @@ impl ChatModel for ScriptedModel {
     }
 
     /// Whether the recorded model did.
-    fn knows_tools(&self) -> bool {
+    fn supports_tools(&self) -> bool {
         self.has_tools
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         let digest = digest(request);
         let answer = self.answers.get(&digest).ok_or_else(|| ChatError::NotRecorded {
             what: format!("request `{digest}` of {} messages", request.messages.len()),
@@ -163,7 +163,7 @@ impl ChatModel for ScriptedModel {
 }
 
 /// Shows a recorded text in one piece.
-fn show_whole(mut answer: Answer, show: &mut dyn FnMut(&str) -> ControlFlow<()>) -> Answer {
+fn show_whole(mut answer: ChatAnswer, show: &mut dyn FnMut(&str) -> ControlFlow<()>) -> ChatAnswer {
     if !answer.text.is_empty() && show(&answer.text).is_break() {
         answer.finish = Finish::Stopped;
     }
@@ -208,15 +208,15 @@ impl<M: ChatModel> ChatModel for Recorder<M> {
         self.model.identity()
     }
 
-    fn knows_tools(&self) -> bool {
-        self.model.knows_tools()
+    fn supports_tools(&self) -> bool {
+        self.model.supports_tools()
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         // Held while the model answers, so that nobody asks the same meanwhile. A panic leaves nothing half done.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (file, answers) = &mut *kept;
@@ -224,7 +224,7 @@ impl<M: ChatModel> ChatModel for Recorder<M> {
         if let Some(answer) = answers.get(&digest) {
             return Ok(show_whole(answer.clone(), show));
         }
-        let answer = self.model.answer_in_pieces(request, show)?;
+        let answer = self.model.answer_streaming(request, show)?;
         if answer.finish != Finish::Stopped {
             let line = Line {
                 model: self.model.identity().to_owned(),

@@ -16,29 +16,29 @@ use crate::decoder::Token;
 /// One JSON object with one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shape {
+pub struct AnswerShape {
     /// The field's name.
     pub field: String,
     /// What it holds.
-    pub holds: Holds,
+    pub holds: FieldType,
 }
 
-/// What the field of a [`Shape`] holds.
+/// What the field of a [`AnswerShape`] holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Holds {
+pub enum FieldType {
     /// A string, or `null`.
     TextOrNull,
     /// Whole numbers from 0, perhaps none.
     Numbers,
 }
 
-impl Shape {
+impl AnswerShape {
     /// The shape as a JSON schema, as strict as servers ask for.
     pub(super) fn schema(&self) -> Value {
         let value = match self.holds {
-            Holds::TextOrNull => json!({"type": ["string", "null"]}),
-            Holds::Numbers => json!({"type": "array", "items": {"type": "integer"}}),
+            FieldType::TextOrNull => json!({"type": ["string", "null"]}),
+            FieldType::Numbers => json!({"type": "array", "items": {"type": "integer"}}),
         };
         json!({
             "type": "object",
@@ -53,8 +53,8 @@ impl Shape {
         let field = json!(self.field).to_string();
         let value = match self.holds {
             // Characters as they are, but for those that must be escaped, and the short escapes.
-            Holds::TextOrNull => r#"(?:null|"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*")"#,
-            Holds::Numbers => r"\[(?:[0-9]{1,6}(?:, ?[0-9]{1,6})*)?\]",
+            FieldType::TextOrNull => r#"(?:null|"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*")"#,
+            FieldType::Numbers => r"\[(?:[0-9]{1,6}(?:, ?[0-9]{1,6})*)?\]",
         };
         format!(r"\{{{}: {value}\}}", regex_syntax::escape(&field))
     }
@@ -68,7 +68,7 @@ pub(super) struct Guide {
 
 impl Guide {
     /// At the beginning of an answer of this shape; none for a field whose name makes no sensible pattern.
-    pub(super) fn new(shape: &Shape) -> Option<Self> {
+    pub(super) fn new(shape: &AnswerShape) -> Option<Self> {
         let automaton = dense::DFA::new(&shape.pattern()).ok()?;
         let start = start::Config::new().anchored(Anchored::Yes);
         let state = automaton.start_state(&start).ok()?;
@@ -127,12 +127,12 @@ impl Guide {
 mod tests {
     use super::*;
 
-    fn shape(holds: Holds) -> Shape {
-        Shape { field: "the \"field\"".to_owned(), holds }
+    fn shape(holds: FieldType) -> AnswerShape {
+        AnswerShape { field: "the \"field\"".to_owned(), holds }
     }
 
     /// Whether `text` is an answer of the shape, and whether it may become one.
-    fn read(holds: Holds, text: &str) -> (bool, bool) {
+    fn read(holds: FieldType, text: &str) -> (bool, bool) {
         let mut guide = Guide::new(&shape(holds)).unwrap();
         let fits = text.is_empty() || guide.fits(text.as_bytes());
         guide.push(text.as_bytes());
@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn what_is_whole_is_json_of_the_shape_and_what_fits_may_become_it() {
-        let text = |text: &str| read(Holds::TextOrNull, &format!(r#"{{"the \"field\"": {text}"#));
+        let text =
+            |text: &str| read(FieldType::TextOrNull, &format!(r#"{{"the \"field\"": {text}"#));
         for whole in ["null}", r#""a"}"#, r#""two\nlines, \"quoted\" ü €"}"#, r#"""}"#] {
             assert_eq!(text(whole), (true, true), "{whole}");
         }
@@ -151,7 +152,8 @@ mod tests {
         for wrong in ["nul}", "a", "\"a\n\"}", r#""a" }"#, r#""a"}}"#, r#""\x"}"#, "[]}"] {
             assert_eq!(text(wrong), (false, false), "{wrong}");
         }
-        let numbers = |text: &str| read(Holds::Numbers, &format!(r#"{{"the \"field\"": {text}"#));
+        let numbers =
+            |text: &str| read(FieldType::Numbers, &format!(r#"{{"the \"field\"": {text}"#));
         for whole in ["[]}", "[1]}", "[1, 23]}", "[1,2]}"] {
             assert_eq!(numbers(whole), (true, true), "{whole}");
         }
@@ -174,7 +176,7 @@ mod tests {
             guide.restrict(&mut logits, &tokens);
             logits.map(|logit| !logit.is_nan())
         };
-        let mut guide = Guide::new(&shape(Holds::TextOrNull)).unwrap();
+        let mut guide = Guide::new(&shape(FieldType::TextOrNull)).unwrap();
         assert_eq!(left(&guide), [true, false, true, false, false, false]);
         guide.push(br#"{"the \"field\"": "#);
         assert_eq!(left(&guide), [false, false, false, false, true, false]);
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn the_schema_says_the_same() {
         let of = |holds| shape(holds).schema()["properties"]["the \"field\""].clone();
-        assert_eq!(of(Holds::TextOrNull), json!({"type": ["string", "null"]}));
-        assert_eq!(of(Holds::Numbers), json!({"type": "array", "items": {"type": "integer"}}));
+        assert_eq!(of(FieldType::TextOrNull), json!({"type": ["string", "null"]}));
+        assert_eq!(of(FieldType::Numbers), json!({"type": "array", "items": {"type": "integer"}}));
     }
 }

@@ -10,8 +10,8 @@ use std::ops::Range;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Error, ErrorKind, context};
 
-use crate::chat::message::{Message, Role};
-use crate::decoder::Vocabulary;
+use crate::chat::message::{ChatMessage, ChatRole};
+use crate::decoder::TokenVocabulary;
 use crate::error::ModelError;
 use crate::gguf::Gguf;
 
@@ -38,7 +38,10 @@ impl Template {
     ///
     /// # Errors
     /// [`ModelError::Gguf`] when there is none; [`ModelError::Configuration`] when it is not one.
-    pub(crate) fn from_gguf(gguf: &Gguf<'_>, vocabulary: &Vocabulary) -> Result<Self, ModelError> {
+    pub(crate) fn from_gguf(
+        gguf: &Gguf<'_>,
+        vocabulary: &TokenVocabulary,
+    ) -> Result<Self, ModelError> {
         let source = gguf.text("tokenizer.chat_template")?.to_owned();
         environment(0).template_from_named_str(NAME, &source).map_err(|cause| {
             ModelError::Configuration { detail: format!("its chat template is broken: {cause}") }
@@ -53,16 +56,16 @@ impl Template {
     /// [`Refused`].
     pub(crate) fn tokens(
         &self,
-        messages: &[Message],
-        vocabulary: &Vocabulary,
+        messages: &[ChatMessage],
+        vocabulary: &TokenVocabulary,
     ) -> Result<Vec<u32>, Refused> {
         let rendered = self.render(messages)?;
         tokens(&rendered, vocabulary).map_err(Refused::Engine)
     }
 
-    fn render(&self, messages: &[Message]) -> Result<Rendered, Refused> {
+    fn render(&self, messages: &[ChatMessage]) -> Result<Rendered, Refused> {
         let environment = environment(messages.len() as u64);
-        let turn = |message: &Message| {
+        let turn = |message: &ChatMessage| {
             context! { role => name(message.role), content => given(&message.content) }
         };
         let turns: Vec<minijinja::Value> = messages.iter().map(turn).collect();
@@ -103,12 +106,12 @@ fn environment<'a>(messages: u64) -> Environment<'a> {
     environment
 }
 
-fn name(role: Role) -> &'static str {
+fn name(role: ChatRole) -> &'static str {
     match role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
+        ChatRole::System => "system",
+        ChatRole::User => "user",
+        ChatRole::Assistant => "assistant",
+        ChatRole::Tool => "tool",
     }
 }
 
@@ -161,7 +164,7 @@ impl Rendered {
 }
 
 /// The template's own marks as such, everything else as text.
-fn tokens(rendered: &Rendered, vocabulary: &Vocabulary) -> Result<Vec<u32>, ModelError> {
+fn tokens(rendered: &Rendered, vocabulary: &TokenVocabulary) -> Result<Vec<u32>, ModelError> {
     let Rendered { text, given } = rendered;
     let mut ids = Vec::new();
     let mut given = given.iter().peekable();

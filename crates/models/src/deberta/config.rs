@@ -12,7 +12,7 @@ const MOST_TOKENS: usize = 512;
 
 /// How large a classifier is, and which of the published variants.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Config {
+pub struct DebertaConfig {
     /// Different token ids.
     pub vocabulary: usize,
     /// The longest window, in tokens with its frame; 512 at most.
@@ -108,7 +108,7 @@ fn present() -> bool {
     true
 }
 
-impl Config {
+impl DebertaConfig {
     /// Reads a `config.json`.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! Source: He et al. 2021, "DeBERTaV3", section 3; the buckets are those of `transformers`.
 
-use crate::deberta::config::Config;
+use crate::deberta::config::DebertaConfig;
 
 /// The rows for every distance that two tokens of one window can have.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct Distances {
 }
 
 impl Distances {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &DebertaConfig) -> Self {
         let span = config.span();
         let near = |distance: usize| bucket(distance, config).min(span);
         let farthest = config.max_tokens - 1;
@@ -29,7 +29,7 @@ impl Distances {
 }
 
 /// Distances up to half the buckets have one each; those beyond share the other half logarithmically.
-fn bucket(distance: usize, config: &Config) -> usize {
+fn bucket(distance: usize, config: &DebertaConfig) -> usize {
     let Some(buckets) = config.buckets else { return distance };
     let half = buckets / 2;
     if distance <= half {
@@ -51,10 +51,10 @@ fn bucket(distance: usize, config: &Config) -> usize {
 mod tests {
     use super::*;
 
-    fn config(max_tokens: usize, max_distance: usize, buckets: Option<usize>) -> Config {
+    fn config(max_tokens: usize, max_distance: usize, buckets: Option<usize>) -> DebertaConfig {
         let json = include_str!("../../tests/golden/deberta_shared/config.json");
-        let config = Config::from_json(json.as_bytes()).unwrap();
-        Config { max_tokens, max_distance, buckets, ..config }
+        let config = DebertaConfig::from_json(json.as_bytes()).unwrap();
+        DebertaConfig { max_tokens, max_distance, buckets, ..config }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::deberta::config::Config;
+use crate::deberta::config::DebertaConfig;
 use crate::deberta::distance::Distances;
 use crate::deberta::parameters::{Layer, Parameters};
 use crate::encoder::batch::Batch;
@@ -22,7 +22,7 @@ struct Scratch {
 
 /// The logits of every text of `batch`, whose ids are in the vocabulary and whose texts fit a window.
 pub(crate) fn logits(
-    config: &Config,
+    config: &DebertaConfig,
     parameters: &Parameters,
     distances: &Distances,
     batch: &Batch,
@@ -52,7 +52,7 @@ pub(crate) fn logits(
 }
 
 /// The normalised embedding of every token: `[tokens, width]`. Positions come in by attention alone.
-fn embed(config: &Config, parameters: &Parameters, batch: &Batch) -> Vec<f32> {
+fn embed(config: &DebertaConfig, parameters: &Parameters, batch: &Batch) -> Vec<f32> {
     let mut hidden = Vec::with_capacity(batch.tokens() * config.width);
     for id in &batch.ids {
         let row = usize::try_from(*id).expect("ids are checked against the vocabulary");
@@ -67,7 +67,7 @@ fn embed(config: &Config, parameters: &Parameters, batch: &Batch) -> Vec<f32> {
 /// The score of token i for token j is the sum of content on content, content on position and position on content,
 /// over the root of the head's width times the number of terms. Both position terms look up the distance i - j.
 fn attend<'l>(
-    config: &Config,
+    config: &DebertaConfig,
     layer: &'l Layer,
     rows: &[usize],
     text: &Range<usize>,
@@ -140,7 +140,7 @@ fn add_position_to_content(scores: &mut [f32], placed: &[f32], rows: &[usize]) {
 
 /// Pools the first token of every text and classifies it.
 fn classify(
-    config: &Config,
+    config: &DebertaConfig,
     parameters: &Parameters,
     hidden: &[f32],
     batch: &Batch,

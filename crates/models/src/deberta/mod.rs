@@ -15,7 +15,7 @@ use crate::encoder::group;
 use crate::error::ModelError;
 use crate::tokenizer::Tokenizer;
 use crate::verdict::AttackScore;
-use crate::weights::Weights;
+use crate::weights::WeightFile;
 use crate::windows::{Cut, score_texts};
 use distance::Distances;
 use parameters::Parameters;
@@ -25,7 +25,7 @@ mod distance;
 mod forward;
 mod parameters;
 
-pub use config::Config;
+pub use config::DebertaConfig;
 
 /// Windows of 512 tokens share this many.
 const OVERLAP: usize = 64;
@@ -36,7 +36,7 @@ const MOST_WINDOWS: usize = 32;
 /// A classifier that tells attacks from harmless texts, such as `protectai/deberta-v3-base-prompt-injection-v2`
 /// and `deepset/deberta-v3-base-injection`.
 pub struct DebertaClassifier {
-    config: Config,
+    config: DebertaConfig,
     tokenizer: Tokenizer,
     parameters: Parameters,
     distances: Distances,
@@ -66,14 +66,14 @@ impl DebertaClassifier {
     ///
     /// # Errors
     /// [`ModelError::Configuration`] for another kind of model or labels that do not say which one is the attack;
-    /// [`ModelError::Weights`] when a tensor is missing, has another shape than the configuration says, or is
+    /// [`ModelError::WeightFile`] when a tensor is missing, has another shape than the configuration says, or is
     /// damaged; [`ModelError::Tokenizer`] when the tokenizer knows ids that the model does not.
     pub fn from_bytes(
         config: &[u8],
         weights: &[u8],
         tokenizer: Tokenizer,
     ) -> Result<Self, ModelError> {
-        let config = Config::from_json(config)?;
+        let config = DebertaConfig::from_json(config)?;
         let (words, known) = (tokenizer.vocabulary_size(), config.vocabulary);
         if words > known {
             let detail = format!(
@@ -81,13 +81,13 @@ impl DebertaClassifier {
             );
             return Err(ModelError::Tokenizer { detail });
         }
-        let parameters = Parameters::read(&Weights::read(weights)?, &config)?;
+        let parameters = Parameters::read(&WeightFile::read(weights)?, &config)?;
         let distances = Distances::new(&config);
         Ok(Self { config, tokenizer, parameters, distances })
     }
 
     /// How large it is, and what its outputs mean.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &DebertaConfig {
         &self.config
     }
 

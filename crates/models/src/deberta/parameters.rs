@@ -1,10 +1,10 @@
 //! The weights of a DeBERTa classifier, laid out for the forward pass.
 
-use crate::deberta::config::Config;
+use crate::deberta::config::DebertaConfig;
 use crate::error::WeightsError;
 use crate::gemm::{Epilogue, Packed, Right, View, multiply};
 use crate::vector;
-use crate::weights::Weights;
+use crate::weights::WeightFile;
 
 /// A matrix and what is added to its product.
 pub(crate) struct Linear {
@@ -15,7 +15,7 @@ pub(crate) struct Linear {
 
 impl Linear {
     fn read(
-        weights: &Weights<'_>,
+        weights: &WeightFile<'_>,
         name: &str,
         outputs: usize,
         inputs: usize,
@@ -25,7 +25,7 @@ impl Linear {
 
     /// Several matrices of equal shape as one, their outputs one after another.
     fn read_joined(
-        weights: &Weights<'_>,
+        weights: &WeightFile<'_>,
         names: &[String],
         outputs: usize,
         inputs: usize,
@@ -62,7 +62,11 @@ pub(crate) struct Norm {
 }
 
 impl Norm {
-    fn read(weights: &Weights<'_>, name: &str, config: &Config) -> Result<Self, WeightsError> {
+    fn read(
+        weights: &WeightFile<'_>,
+        name: &str,
+        config: &DebertaConfig,
+    ) -> Result<Self, WeightsError> {
         let width = [config.width];
         let gain = weights.floats(&format!("{name}.LayerNorm.weight"), &width)?;
         let bias = weights.floats(&format!("{name}.LayerNorm.bias"), &width)?;
@@ -94,8 +98,8 @@ impl Layer {
     /// `positions` is the table of relative positions, `[2 · span, width]`. What a layer makes of it depends
     /// on no text, so it is made here.
     fn read(
-        weights: &Weights<'_>,
-        config: &Config,
+        weights: &WeightFile<'_>,
+        config: &DebertaConfig,
         index: usize,
         positions: &[f32],
     ) -> Result<Self, WeightsError> {
@@ -137,7 +141,10 @@ pub(crate) struct Parameters {
 
 impl Parameters {
     /// Reads published weights; nothing is allocated that the file does not fill.
-    pub(crate) fn read(weights: &Weights<'_>, config: &Config) -> Result<Self, WeightsError> {
+    pub(crate) fn read(
+        weights: &WeightFile<'_>,
+        config: &DebertaConfig,
+    ) -> Result<Self, WeightsError> {
         let (width, encoder) = (config.width, "deberta.encoder");
         let shape = [2 * config.span(), width];
         let mut positions = weights.floats(&format!("{encoder}.rel_embeddings.weight"), &shape)?;

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::decoder::config::{Config, refuse};
+use crate::decoder::config::{DecoderConfig, refuse};
 use crate::error::ModelError;
 use crate::gemm::{Epilogue, Right, View, multiply};
-use crate::gguf::{Gguf, Tensor};
+use crate::gguf::{Gguf, GgufTensor};
 use crate::sha256::Sha256;
 
 /// Larger than any rank that pays; bounds what an adapter costs.
@@ -17,7 +17,7 @@ const MAX_RANK: usize = 1 << 10;
 
 /// An adapter that was read from its file.
 #[derive(Debug)]
-pub struct Adapter {
+pub struct LoraAdapter {
     digest: Sha256,
     architecture: String,
     alpha: f32,
@@ -36,7 +36,7 @@ struct Pair {
     up: Vec<f32>,
 }
 
-impl Adapter {
+impl LoraAdapter {
     /// Reads a GGUF adapter: tensors `NAME.weight.lora_a`, `[rank, inputs]`, and `NAME.weight.lora_b`,
     /// `[outputs, rank]`.
     ///
@@ -86,7 +86,7 @@ impl Adapter {
 }
 
 impl Pair {
-    fn read(down: &Tensor<'_>, up: &Tensor<'_>) -> Result<Self, ModelError> {
+    fn read(down: &GgufTensor<'_>, up: &GgufTensor<'_>) -> Result<Self, ModelError> {
         let (&[rank, inputs], &[outputs, up_rank]) = (&down.shape[..], &up.shape[..]) else {
             return Err(refuse(format!("`{}` and `{}` are no matrices", down.name, up.name)));
         };
@@ -104,7 +104,7 @@ impl Pair {
 #[derive(Debug, Clone)]
 pub(crate) struct Attached {
     name: String,
-    adapter: Arc<Adapter>,
+    adapter: Arc<LoraAdapter>,
     scale: f32,
 }
 
@@ -113,9 +113,9 @@ impl Attached {
     /// [`ModelError::Configuration`] unless every pair fits a matrix of the model.
     pub(crate) fn new(
         name: &str,
-        adapter: Arc<Adapter>,
+        adapter: Arc<LoraAdapter>,
         scale: f32,
-        config: &Config,
+        config: &DecoderConfig,
     ) -> Result<Self, ModelError> {
         if !scale.is_finite() {
             return Err(refuse(format!("the adapter `{name}` cannot be scaled by {scale}")));
@@ -174,7 +174,7 @@ impl Attached {
 }
 
 /// The shape of a matrix that adapters may change, `[outputs, inputs]`.
-fn adaptable(config: &Config, matrix: &str) -> Option<[usize; 2]> {
+fn adaptable(config: &DecoderConfig, matrix: &str) -> Option<[usize; 2]> {
     let (layer, rest) = matrix.strip_prefix("blk.")?.split_once('.')?;
     layer.parse().ok().filter(|layer: &usize| *layer < config.layers)?;
     let (width, inner) = (config.width, config.inner);

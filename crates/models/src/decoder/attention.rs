@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use rten_simd::SimdOp;
 
-use crate::decoder::config::Config;
+use crate::decoder::config::DecoderConfig;
 use crate::decoder::dot::{Mixture, Scores};
 use crate::decoder::rotation::Rotation;
 use crate::gemm::{Epilogue, Right, View, multiply};
@@ -29,7 +29,7 @@ pub(crate) struct Remembered {
 }
 
 impl Cache {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &DecoderConfig) -> Self {
         let none = vec![Vec::new(); config.shared_heads];
         let layer = Remembered { keys: none.clone(), values: none };
         Self { tokens: 0, layers: vec![layer; config.layers] }
@@ -54,7 +54,7 @@ impl Cache {
 ///
 /// Remembers their keys and values. Returns `[tokens, query width]`.
 pub(crate) fn attend(
-    config: &Config,
+    config: &DecoderConfig,
     mut mixed: Vec<f32>,
     rotation: &Rotation,
     remembered: &mut Remembered,
@@ -95,7 +95,7 @@ pub(crate) fn attend(
 
 /// Queries and result are `[heads, tokens, head width]`.
 fn attend_heads(
-    config: &Config,
+    config: &DecoderConfig,
     queries: &[f32],
     remembered: &Remembered,
     before: usize,

@@ -24,7 +24,7 @@ impl Architecture {
 
 /// How large a decoder is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Config {
+pub struct DecoderConfig {
     /// Which formulas.
     pub architecture: Architecture,
     /// Different token ids.
@@ -51,7 +51,7 @@ pub struct Config {
     pub frequency_base: f64,
 }
 
-impl Config {
+impl DecoderConfig {
     /// Reads the metadata of a GGUF file.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::decoder::config::{Config, refuse};
+use crate::decoder::config::{DecoderConfig, refuse};
 use crate::decoder::linear::Linear;
 use crate::decoder::matrix::Matrix;
 use crate::error::ModelError;
@@ -10,7 +10,7 @@ use crate::gguf::{Gguf, optional};
 
 /// All weights.
 pub(crate) struct Parameters {
-    pub(crate) config: Config,
+    pub(crate) config: DecoderConfig,
     /// `[vocabulary, width]`.
     pub(crate) embeddings: Matrix,
     pub(crate) layers: Vec<Layer>,
@@ -39,7 +39,7 @@ pub(crate) struct Layer {
 impl Parameters {
     /// Reads every tensor that `config` calls for, and refuses a file with others: their part would be missing from
     /// what is computed.
-    pub(crate) fn read(config: Config, gguf: &Gguf<'_>) -> Result<Self, ModelError> {
+    pub(crate) fn read(config: DecoderConfig, gguf: &Gguf<'_>) -> Result<Self, ModelError> {
         let table = |name: &str| {
             let tensor = gguf.tensor(name)?;
             tensor.expect_shape(&[config.vocabulary, config.width])?;
@@ -82,7 +82,7 @@ impl Parameters {
 }
 
 impl Layer {
-    fn read(config: &Config, gguf: &Gguf<'_>, index: usize) -> Result<Self, ModelError> {
+    fn read(config: &DecoderConfig, gguf: &Gguf<'_>, index: usize) -> Result<Self, ModelError> {
         let (width, inner) = (config.width, config.inner);
         let (queries, keys) = (config.query_width(), config.key_width());
         let linear = |names: &[(&str, usize)], inputs: usize| {

@@ -6,7 +6,7 @@ use rten_simd::SimdOp;
 use crate::decoder::dot::{Levels, Products, Step};
 use crate::gemm::{Epilogue, Right, View, multiply};
 use crate::gguf::blocks::{self, BLOCK, Block, Decoded};
-use crate::gguf::{GgufError, Tensor};
+use crate::gguf::{GgufError, GgufTensor};
 
 /// Weights that are worth handing to another thread.
 const SHARED_WEIGHTS: usize = 1 << 16;
@@ -23,7 +23,7 @@ impl Matrix {
     ///
     /// # Errors
     /// [`GgufError::NotFinite`].
-    pub(crate) fn read(tensors: &[Tensor<'_>], inputs: usize) -> Result<Self, GgufError> {
+    pub(crate) fn read(tensors: &[GgufTensor<'_>], inputs: usize) -> Result<Self, GgufError> {
         let numbers = tensors.iter().map(|tensor| tensor.shape.iter().product::<usize>()).sum();
         let mut levels = Vec::with_capacity(numbers);
         let mut steps = Vec::with_capacity(numbers / BLOCK);

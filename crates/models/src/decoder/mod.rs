@@ -26,9 +26,9 @@ mod matrix;
 mod rotation;
 mod vocabulary;
 
-pub use adapter::Adapter;
-pub use config::{Architecture, Config};
-pub use vocabulary::{Token, Vocabulary};
+pub use adapter::LoraAdapter;
+pub use config::{Architecture, DecoderConfig};
+pub use vocabulary::{Token, TokenVocabulary};
 
 /// A language model with its weights in memory. Clones share the weights, and each has its own adapters.
 ///
@@ -58,13 +58,13 @@ impl Decoder {
     /// [`ModelError::Gguf`] when something is missing, misshapen or damaged; [`ModelError::Configuration`] for
     /// another kind of model, and for one with a tensor that this engine would not use.
     pub fn from_gguf(gguf: &Gguf<'_>) -> Result<Self, ModelError> {
-        let config = Config::from_gguf(gguf)?;
+        let config = DecoderConfig::from_gguf(gguf)?;
         let parameters = Arc::new(Parameters::read(config, gguf)?);
         Ok(Self { parameters, adapters: Vec::new() })
     }
 
     /// How large it is.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &DecoderConfig {
         &self.parameters.config
     }
 
@@ -77,7 +77,7 @@ impl Decoder {
     pub fn attach(
         &mut self,
         name: &str,
-        adapter: Arc<Adapter>,
+        adapter: Arc<LoraAdapter>,
         scale: f32,
     ) -> Result<(), ModelError> {
         let attached = Attached::new(name, adapter, scale, self.config())?;
@@ -108,25 +108,28 @@ impl Decoder {
     ///
     /// What was read under one set of adapters says nothing under another, so a reading borrows the model: no
     /// adapter comes or goes while it lasts.
-    pub fn start(&self) -> Reading<'_> {
-        Reading { decoder: self, cache: Cache::new(self.config()) }
+    pub fn start(&self) -> DecoderContext<'_> {
+        DecoderContext { decoder: self, cache: Cache::new(self.config()) }
     }
 }
 
 /// A text that a model is reading or writing, token by token. A clone goes on by itself from the same place.
 #[derive(Clone)]
-pub struct Reading<'a> {
+pub struct DecoderContext<'a> {
     decoder: &'a Decoder,
     cache: Cache,
 }
 
-impl fmt::Debug for Reading<'_> {
+impl fmt::Debug for DecoderContext<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Reading").field("tokens", &self.tokens()).finish_non_exhaustive()
+        formatter
+            .debug_struct("DecoderContext")
+            .field("tokens", &self.tokens())
+            .finish_non_exhaustive()
     }
 }
 
-impl Reading<'_> {
+impl DecoderContext<'_> {
     /// How many tokens were read.
     pub fn tokens(&self) -> usize {
         self.cache.tokens()
@@ -145,7 +148,7 @@ impl Reading<'_> {
     }
 }
 
-fn check(config: &Config, before: usize, ids: &[u32]) -> Result<(), ModelError> {
+fn check(config: &DecoderConfig, before: usize, ids: &[u32]) -> Result<(), ModelError> {
     let refuse = |detail: String| Err(ModelError::Tokens { detail });
     if ids.is_empty() {
         return refuse("a text needs at least one token".to_owned());

@@ -2,7 +2,7 @@
 //!
 //! Source: Su et al. 2021, "RoFormer".
 
-use crate::decoder::config::{Architecture, Config};
+use crate::decoder::config::{Architecture, DecoderConfig};
 
 /// The turns of every pair at some places in a text.
 pub(crate) struct Rotation {
@@ -15,7 +15,7 @@ pub(crate) struct Rotation {
 impl Rotation {
     /// For `count` tokens, the first of which is number `first` of the text.
     pub(crate) fn new(
-        config: &Config,
+        config: &DecoderConfig,
         slowdown: Option<&[f32]>,
         first: usize,
         count: usize,

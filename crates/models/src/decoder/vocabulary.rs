@@ -1,7 +1,7 @@
 //! Text to tokens and back, for language models: byte-level pairs, as a GGUF file describes them.
 //!
-//! What structures a conversation, such as the end of a turn, is a *mark*: a token of its own that no text becomes.
-//! [`Vocabulary::encode`] does not know the marks at all, so a text that spells one gets the tokens of that spelling.
+//! A *mark* is a token that structures a conversation, such as the end of a turn.
+//! [`TokenVocabulary::encode`] never produces a mark: a text that spells one gets the tokens of that spelling.
 //!
 //! Source: Radford et al. 2019, "GPT-2"; names are GGUF's.
 
@@ -36,7 +36,7 @@ pub enum Token {
 }
 
 /// The tokens of a language model.
-pub struct Vocabulary {
+pub struct TokenVocabulary {
     pairs: Tokenizer,
     /// By id.
     tokens: Vec<Token>,
@@ -53,10 +53,10 @@ pub struct Vocabulary {
     end: Option<u32>,
 }
 
-impl fmt::Debug for Vocabulary {
+impl fmt::Debug for TokenVocabulary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Vocabulary")
+            .debug_struct("TokenVocabulary")
             .field("tokens", &self.tokens.len())
             .field("marks", &self.marks.len())
             .finish_non_exhaustive()
@@ -68,7 +68,7 @@ const NORMAL: i64 = 1;
 const CONTROL: i64 = 3;
 const USER_DEFINED: i64 = 4;
 
-impl Vocabulary {
+impl TokenVocabulary {
     /// Reads `tokenizer.ggml.*` of a GGUF file.
     ///
     /// # Errors

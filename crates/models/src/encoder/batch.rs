@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::encoder::config::Config;
+use crate::encoder::config::EncoderConfig;
 use crate::error::ModelError;
 
 /// The tokens of several texts in one row; linear layers see all of them at once, attention one text at a time.
@@ -32,7 +32,7 @@ impl Batch {
 ///
 /// # Errors
 /// [`ModelError::Tokens`] for no token, too many, or an id that the vocabulary does not have.
-pub(crate) fn check(config: &Config, ids: &[u32]) -> Result<(), ModelError> {
+pub(crate) fn check(config: &EncoderConfig, ids: &[u32]) -> Result<(), ModelError> {
     let refuse = |detail: String| Err(ModelError::Tokens { detail });
     if ids.is_empty() {
         return refuse("a text needs at least one token".to_owned());

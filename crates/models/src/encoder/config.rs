@@ -6,7 +6,7 @@ use crate::error::ModelError;
 
 /// How large an encoder is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Config {
+pub struct EncoderConfig {
     /// Different token ids.
     pub vocabulary: usize,
     /// The longest text, in tokens.
@@ -46,7 +46,7 @@ fn absolute() -> String {
     "absolute".to_owned()
 }
 
-impl Config {
+impl EncoderConfig {
     /// Reads a `config.json`.
     ///
     /// # Errors

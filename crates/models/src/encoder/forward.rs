@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::encoder::batch::Batch;
-use crate::encoder::config::Config;
+use crate::encoder::config::EncoderConfig;
 use crate::encoder::parameters::{EmbeddingRanges, LayerRanges, Linear};
 use crate::gemm::{Epilogue, Packed, Right, View, multiply};
 use crate::vector;
@@ -23,7 +23,7 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    pub(crate) fn new(config: &Config, block: Vec<f32>) -> Self {
+    pub(crate) fn new(config: &EncoderConfig, block: Vec<f32>) -> Self {
         let at = LayerRanges::new(config);
         let pack = |map: &Linear| {
             let weight = View::rows_of(&block[map.weight.clone()], map.inputs());
@@ -48,7 +48,7 @@ struct Scratch {
 /// The embedding of every token: `[tokens, width]`.
 ///
 /// The ids were checked by [`crate::encoder::batch::check`].
-pub(crate) fn embed(config: &Config, block: &[f32], batch: &Batch) -> Vec<f32> {
+pub(crate) fn embed(config: &EncoderConfig, block: &[f32], batch: &Batch) -> Vec<f32> {
     let mut hidden = sum_embeddings(config, block, batch);
     let at = EmbeddingRanges::new(config).norm;
     vector::norm_rows(&mut hidden, &block[at.gain], &block[at.bias], config.norm_epsilon);
@@ -56,7 +56,7 @@ pub(crate) fn embed(config: &Config, block: &[f32], batch: &Batch) -> Vec<f32> {
 }
 
 /// Word + position + kind, before normalisation.
-pub(crate) fn sum_embeddings(config: &Config, block: &[f32], batch: &Batch) -> Vec<f32> {
+pub(crate) fn sum_embeddings(config: &EncoderConfig, block: &[f32], batch: &Batch) -> Vec<f32> {
     let (at, width) = (EmbeddingRanges::new(config), config.width);
     let row = |table: &Range<usize>, index: usize| &block[table.start + index * width..][..width];
     let mut sum = Vec::with_capacity(batch.tokens() * width);
@@ -78,7 +78,7 @@ pub(crate) fn sum_embeddings(config: &Config, block: &[f32], batch: &Batch) -> V
 
 /// Runs `layers` over `hidden`, `[tokens, width]`, in place.
 pub(crate) fn run<'a>(
-    config: &Config,
+    config: &EncoderConfig,
     layers: impl Iterator<Item = &'a Layer>,
     hidden: &mut [f32],
     batch: &Batch,
@@ -94,7 +94,7 @@ pub(crate) fn run<'a>(
 }
 
 fn run_layer(
-    config: &Config,
+    config: &EncoderConfig,
     layer: &Layer,
     hidden: &mut [f32],
     batch: &Batch,
@@ -121,7 +121,7 @@ fn run_layer(
 }
 
 /// Scaled dot-product attention within one text, from `mix` into `context`.
-fn attend(config: &Config, text: Range<usize>, scratch: &mut Scratch) {
+fn attend(config: &EncoderConfig, text: Range<usize>, scratch: &mut Scratch) {
     let (width, each, count) = (config.width, config.head_width(), text.len());
     let Scratch { mix, context, heads, .. } = scratch;
     heads.resize(config.heads * count * each, 0.0);
@@ -150,7 +150,7 @@ fn attend(config: &Config, text: Range<usize>, scratch: &mut Scratch) {
 
 /// Query, key and value of one head over one text, each `[count, head width]`, where they stand in `mix`.
 pub(crate) fn mixed_heads<'a>(
-    config: &Config,
+    config: &EncoderConfig,
     mix: &'a [f32],
     text: Range<usize>,
     head: usize,
@@ -164,12 +164,12 @@ pub(crate) fn mixed_heads<'a>(
 }
 
 /// One over the square root of a head's width.
-pub(crate) fn attention_scale(config: &Config) -> f32 {
+pub(crate) fn attention_scale(config: &EncoderConfig) -> f32 {
     1.0 / (config.head_width() as f32).sqrt()
 }
 
 /// The mean of each text's rows: one vector of `width` a text.
-pub(crate) fn mean_pool(config: &Config, hidden: &[f32], batch: &Batch) -> Vec<Vec<f32>> {
+pub(crate) fn mean_pool(config: &EncoderConfig, hidden: &[f32], batch: &Batch) -> Vec<Vec<f32>> {
     let mean = |text: &Range<usize>| {
         let mut mean = vec![0.0; config.width];
         for row in

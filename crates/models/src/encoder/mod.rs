@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use crate::error::ModelError;
-use crate::weights::Weights;
+use crate::weights::WeightFile;
 use batch::Batch;
 use forward::Layer;
 
@@ -23,7 +23,7 @@ mod embedder;
 pub(crate) mod forward;
 pub(crate) mod parameters;
 
-pub use config::Config;
+pub use config::EncoderConfig;
 pub use embedder::{Embedder, SentenceEmbedder};
 pub(crate) use embedder::{encode_all, fit_together};
 
@@ -34,7 +34,7 @@ const GROUP_TOKENS: usize = 512;
 /// An encoder with its weights in memory. Parts that two encoders have in common are shared.
 #[derive(Clone)]
 pub struct Encoder {
-    pub(crate) config: Config,
+    pub(crate) config: EncoderConfig,
     pub(crate) digest: String,
     pub(crate) embeddings: Arc<Vec<f32>>,
     pub(crate) layers: Vec<Arc<Layer>>,
@@ -66,12 +66,12 @@ impl Encoder {
     /// An encoder from the content of `config.json` and of a safetensors file.
     ///
     /// # Errors
-    /// [`ModelError::Configuration`] for another kind of model; [`ModelError::Weights`] when a tensor is
+    /// [`ModelError::Configuration`] for another kind of model; [`ModelError::WeightFile`] when a tensor is
     /// missing, has another shape than the configuration says, or is damaged.
     pub fn from_bytes(config: &[u8], weights: &[u8]) -> Result<Self, ModelError> {
-        let config = Config::from_json(config)?;
+        let config = EncoderConfig::from_json(config)?;
         let digest = format!("{:x}", Hex(&Sha256::digest(weights)));
-        let weights = Weights::read(weights)?;
+        let weights = WeightFile::read(weights)?;
         let embeddings = parameters::read_block(&weights, &parameters::embedding_fields(&config))?;
         let layers = (0..config.layers)
             .map(|index| {
@@ -84,7 +84,7 @@ impl Encoder {
     }
 
     /// How large it is.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &EncoderConfig {
         &self.config
     }
 

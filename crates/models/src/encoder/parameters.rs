@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use crate::encoder::config::Config;
+use crate::encoder::config::EncoderConfig;
 use crate::error::WeightsError;
-use crate::weights::Weights;
+use crate::weights::WeightFile;
 
 /// One tensor of a block.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ impl Field {
 }
 
 /// The tensors of the embedding block, in its order.
-pub(crate) fn embedding_fields(config: &Config) -> Vec<Field> {
+pub(crate) fn embedding_fields(config: &EncoderConfig) -> Vec<Field> {
     let width = config.width;
     let field = |name: &str, shape: &[usize]| Field::new(format!("embeddings.{name}"), shape);
     vec![
@@ -42,7 +42,7 @@ pub(crate) fn embedding_fields(config: &Config) -> Vec<Field> {
 }
 
 /// The tensors of the block of layer `index`, in its order.
-pub(crate) fn layer_fields(config: &Config, index: usize) -> Vec<Field> {
+pub(crate) fn layer_fields(config: &EncoderConfig, index: usize) -> Vec<Field> {
     let (width, inner) = (config.width, config.inner);
     let field =
         |name: &str, shape: &[usize]| Field::new(format!("encoder.layer.{index}.{name}"), shape);
@@ -68,7 +68,7 @@ pub(crate) fn layer_fields(config: &Config, index: usize) -> Vec<Field> {
 
 /// The block made of `fields`, read from published weights.
 pub(crate) fn read_block(
-    weights: &Weights<'_>,
+    weights: &WeightFile<'_>,
     fields: &[Field],
 ) -> Result<Vec<f32>, WeightsError> {
     let mut block = Vec::with_capacity(fields.iter().map(Field::len).sum());
@@ -131,7 +131,7 @@ pub(crate) struct EmbeddingRanges {
 }
 
 impl EmbeddingRanges {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &EncoderConfig) -> Self {
         let (mut cursor, width) = (Cursor(0), config.width);
         Self {
             words: cursor.take(config.vocabulary * width),
@@ -160,7 +160,7 @@ pub(crate) struct LayerRanges {
 }
 
 impl LayerRanges {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &EncoderConfig) -> Self {
         let (mut cursor, width, inner) = (Cursor(0), config.width, config.inner);
         Self {
             mix: cursor.linear(3 * width, width),

@@ -17,8 +17,8 @@ mod value;
 
 pub use error::GgufError;
 pub use format::Format;
-pub use tensor::Tensor;
-pub use value::{Numbers, Value};
+pub use tensor::GgufTensor;
+pub use value::{GgufValue, Numbers};
 
 use cursor::Cursor;
 use tensor::Place;
@@ -38,7 +38,7 @@ const MAX_KEY: usize = 65_535;
 /// A GGUF file that was checked as a whole; tensors are converted when they are asked for.
 #[derive(Debug)]
 pub struct Gguf<'a> {
-    metadata: BTreeMap<&'a str, Value<'a>>,
+    metadata: BTreeMap<&'a str, GgufValue<'a>>,
     tensors: BTreeMap<&'a str, Place>,
     data: &'a [u8],
 }
@@ -71,7 +71,7 @@ impl<'a> Gguf<'a> {
     }
 
     /// Everything the file says about itself.
-    pub fn metadata(&self) -> &BTreeMap<&'a str, Value<'a>> {
+    pub fn metadata(&self) -> &BTreeMap<&'a str, GgufValue<'a>> {
         &self.metadata
     }
 
@@ -84,7 +84,7 @@ impl<'a> Gguf<'a> {
     ///
     /// # Errors
     /// [`GgufError::MissingTensor`].
-    pub fn tensor(&self, name: &str) -> Result<Tensor<'a>, GgufError> {
+    pub fn tensor(&self, name: &str) -> Result<GgufTensor<'a>, GgufError> {
         let missing = || GgufError::MissingTensor { name: name.to_owned() };
         let (name, place) = self.tensors.get_key_value(name).ok_or_else(missing)?;
         Ok(place.tensor(name, self.data))
@@ -96,7 +96,7 @@ impl<'a> Gguf<'a> {
     /// [`GgufError::MissingValue`], [`GgufError::Kind`].
     pub fn text(&self, key: &str) -> Result<&'a str, GgufError> {
         let value = self.value(key)?;
-        let Value::Text(text) = value else { return Err(value.is_not("a text", key)) };
+        let GgufValue::Text(text) = value else { return Err(value.is_not("a text", key)) };
         Ok(text)
     }
 
@@ -106,7 +106,9 @@ impl<'a> Gguf<'a> {
     /// [`GgufError::MissingValue`], [`GgufError::Kind`].
     pub fn texts(&self, key: &str) -> Result<&[&'a str], GgufError> {
         let value = self.value(key)?;
-        let Value::Texts(texts) = value else { return Err(value.is_not("a list of texts", key)) };
+        let GgufValue::Texts(texts) = value else {
+            return Err(value.is_not("a list of texts", key));
+        };
         Ok(texts)
     }
 
@@ -116,7 +118,7 @@ impl<'a> Gguf<'a> {
     /// [`GgufError::MissingValue`], [`GgufError::Kind`].
     pub fn integers(&self, key: &str) -> Result<impl ExactSizeIterator<Item = i64>, GgufError> {
         let value = self.value(key)?;
-        let Value::Numbers(numbers) = value else {
+        let GgufValue::Numbers(numbers) = value else {
             return Err(value.is_not("a list of whole numbers", key));
         };
         numbers.integers().ok_or_else(|| value.is_not("a list of whole numbers", key))
@@ -128,10 +130,12 @@ impl<'a> Gguf<'a> {
     /// [`GgufError::MissingValue`], [`GgufError::Kind`]; the latter also for a negative number.
     pub fn unsigned(&self, key: &str) -> Result<u64, GgufError> {
         let value = self.value(key)?;
-        if let Value::Unsigned(number) = value {
+        if let GgufValue::Unsigned(number) = value {
             return Ok(*number);
         }
-        let Value::Signed(number) = value else { return Err(value.is_not("a whole number", key)) };
+        let GgufValue::Signed(number) = value else {
+            return Err(value.is_not("a whole number", key));
+        };
         u64::try_from(*number).map_err(|_| value.is_not("0 or more", key))
     }
 
@@ -141,7 +145,7 @@ impl<'a> Gguf<'a> {
     /// [`GgufError::MissingValue`], [`GgufError::Kind`].
     pub fn float(&self, key: &str) -> Result<f64, GgufError> {
         let value = self.value(key)?;
-        let Value::Float(number) = value else {
+        let GgufValue::Float(number) = value else {
             return Err(value.is_not("a number with a fraction", key));
         };
         Ok(*number)
@@ -153,11 +157,11 @@ impl<'a> Gguf<'a> {
     /// [`GgufError::MissingValue`], [`GgufError::Kind`].
     pub fn flag(&self, key: &str) -> Result<bool, GgufError> {
         let value = self.value(key)?;
-        let Value::Flag(flag) = value else { return Err(value.is_not("true or false", key)) };
+        let GgufValue::Flag(flag) = value else { return Err(value.is_not("true or false", key)) };
         Ok(*flag)
     }
 
-    fn value(&self, key: &str) -> Result<&Value<'a>, GgufError> {
+    fn value(&self, key: &str) -> Result<&GgufValue<'a>, GgufError> {
         self.metadata.get(key).ok_or_else(|| GgufError::MissingValue { key: key.to_owned() })
     }
 }
@@ -177,11 +181,11 @@ pub(crate) fn optional<T>(found: Result<T, GgufError>) -> Result<Option<T>, Gguf
 fn read_metadata<'a>(
     cursor: &mut Cursor<'a>,
     count: usize,
-) -> Result<BTreeMap<&'a str, Value<'a>>, GgufError> {
+) -> Result<BTreeMap<&'a str, GgufValue<'a>>, GgufError> {
     let mut metadata = BTreeMap::new();
     for _ in 0..count {
         let key = cursor.text(MAX_KEY)?;
-        let value = Value::read(cursor, key)?;
+        let value = GgufValue::read(cursor, key)?;
         if metadata.insert(key, value).is_some() {
             return Err(GgufError::damaged(format!("it gives `{}` twice", shown(key))));
         }
@@ -203,10 +207,10 @@ fn read_tensors<'a>(
     Ok(tensors)
 }
 
-fn alignment(metadata: &BTreeMap<&str, Value<'_>>) -> Result<u64, GgufError> {
+fn alignment(metadata: &BTreeMap<&str, GgufValue<'_>>) -> Result<u64, GgufError> {
     match metadata.get("general.alignment") {
         None => Ok(ALIGNMENT),
-        Some(Value::Unsigned(bytes)) if bytes.is_power_of_two() && *bytes <= MAX_ALIGNMENT => {
+        Some(GgufValue::Unsigned(bytes)) if bytes.is_power_of_two() && *bytes <= MAX_ALIGNMENT => {
             Ok(*bytes)
         }
         Some(_) => Err(GgufError::damaged(format!(

@@ -14,7 +14,7 @@ const MAX_NAME: usize = 128;
 
 /// One tensor of a file.
 #[derive(Debug, Clone)]
-pub struct Tensor<'a> {
+pub struct GgufTensor<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its shape, outermost dimension first: the reverse of the order in the file.
@@ -65,9 +65,9 @@ impl Place {
     }
 
     /// The tensor itself, in the data that the place was checked against.
-    pub(crate) fn tensor<'a>(&self, name: &'a str, data: &'a [u8]) -> Tensor<'a> {
+    pub(crate) fn tensor<'a>(&self, name: &'a str, data: &'a [u8]) -> GgufTensor<'a> {
         let bytes = self.range().and_then(|range| data.get(range)).unwrap_or_default();
-        Tensor { name, shape: self.shape.clone(), format: self.format, bytes }
+        GgufTensor { name, shape: self.shape.clone(), format: self.format, bytes }
     }
 
     /// Where its bytes are in the data; `None` when beyond any memory.
@@ -107,7 +107,7 @@ pub(crate) fn check_places(
     Ok(())
 }
 
-impl Tensor<'_> {
+impl GgufTensor<'_> {
     /// Refuses another shape than `expected`, outermost dimension first.
     ///
     /// # Errors

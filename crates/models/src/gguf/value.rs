@@ -5,7 +5,7 @@ use super::cursor::Cursor;
 
 /// One value of the metadata. Texts are those of the file; lists of numbers are read when they are asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value<'a> {
+pub enum GgufValue<'a> {
     /// A whole number stored without a sign.
     Unsigned(u64),
     /// A whole number stored with a sign.
@@ -49,7 +49,7 @@ enum Kind {
 const TEXT: u32 = 8;
 const LIST: u32 = 9;
 
-impl<'a> Value<'a> {
+impl<'a> GgufValue<'a> {
     /// Reads the value of `key`: its kind, then itself.
     pub(crate) fn read(cursor: &mut Cursor<'a>, key: &str) -> Result<Self, GgufError> {
         match cursor.u32()? {
@@ -115,8 +115,8 @@ impl<'a> Numbers<'a> {
     pub fn integers(&self) -> Option<impl ExactSizeIterator<Item = i64> + use<'a>> {
         let kind = self.kind;
         let whole = move |bytes: &[u8]| match kind.read(bytes) {
-            Some(Value::Unsigned(number)) => i64::try_from(number).ok(),
-            Some(Value::Signed(number)) => Some(number),
+            Some(GgufValue::Unsigned(number)) => i64::try_from(number).ok(),
+            Some(GgufValue::Signed(number)) => Some(number),
             _ => None,
         };
         let each = self.bytes.chunks_exact(kind.bytes());
@@ -155,7 +155,7 @@ impl Kind {
     }
 
     /// The value in [`Self::bytes`] bytes; `None` for a flag that is neither 0 nor 1.
-    fn read(self, bytes: &[u8]) -> Option<Value<'static>> {
+    fn read(self, bytes: &[u8]) -> Option<GgufValue<'static>> {
         let mut wide = [0; 8];
         wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
         let bits = u64::from_le_bytes(wide);
@@ -163,11 +163,11 @@ impl Kind {
         let unused = 64 - 8 * u32::try_from(bytes.len()).ok()?;
         let signed = (bits.cast_signed() << unused) >> unused;
         Some(match self {
-            Self::U8 | Self::U16 | Self::U32 | Self::U64 => Value::Unsigned(bits),
-            Self::I8 | Self::I16 | Self::I32 | Self::I64 => Value::Signed(signed),
-            Self::F32 => Value::Float(f32::from_bits(u32::try_from(bits).ok()?).into()),
-            Self::F64 => Value::Float(f64::from_bits(bits)),
-            Self::Flag => Value::Flag(match bits {
+            Self::U8 | Self::U16 | Self::U32 | Self::U64 => GgufValue::Unsigned(bits),
+            Self::I8 | Self::I16 | Self::I32 | Self::I64 => GgufValue::Signed(signed),
+            Self::F32 => GgufValue::Float(f32::from_bits(u32::try_from(bits).ok()?).into()),
+            Self::F64 => GgufValue::Float(f64::from_bits(bits)),
+            Self::Flag => GgufValue::Flag(match bits {
                 0 => false,
                 1 => true,
                 _ => return None,
@@ -182,14 +182,14 @@ mod tests {
 
     #[test]
     fn every_kind_of_number_keeps_its_sign_and_size() {
-        let cases: [(u32, &[u8], Value<'_>); 7] = [
-            (0, &[255], Value::Unsigned(255)),
-            (1, &[255], Value::Signed(-1)),
-            (3, &[0, 128], Value::Signed(-32768)),
-            (5, &[254, 255, 255, 255], Value::Signed(-2)),
-            (6, &[0, 0, 192, 63], Value::Float(1.5)),
-            (7, &[1], Value::Flag(true)),
-            (10, &[255; 8], Value::Unsigned(u64::MAX)),
+        let cases: [(u32, &[u8], GgufValue<'_>); 7] = [
+            (0, &[255], GgufValue::Unsigned(255)),
+            (1, &[255], GgufValue::Signed(-1)),
+            (3, &[0, 128], GgufValue::Signed(-32768)),
+            (5, &[254, 255, 255, 255], GgufValue::Signed(-2)),
+            (6, &[0, 0, 192, 63], GgufValue::Float(1.5)),
+            (7, &[1], GgufValue::Flag(true)),
+            (10, &[255; 8], GgufValue::Unsigned(u64::MAX)),
         ];
         for (id, bytes, expected) in cases {
             let found = Kind::of(id, "key").unwrap().read(bytes);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::error::ModelError;
-use crate::onnx::{OnnxClassifier, Reading};
+use crate::onnx::{OnnxClassifier, OutputActivation};
 
 /// The window it was trained with.
 const MAX_TOKENS: usize = 256;
@@ -69,7 +69,7 @@ impl Defender {
         let classifier = OnnxClassifier::open(
             &folder.join("model_quantized.onnx"),
             &folder.join("tokenizer.json"),
-            Reading::Sigmoid { head: 0, temperature },
+            OutputActivation::Sigmoid { head: 0, temperature },
             MAX_TOKENS,
         )?;
         // A letter of Linear B: English vocabularies have none.

@@ -34,7 +34,7 @@ const MOST_WINDOWS: usize = 32;
 
 /// How the outputs of a classifier become a score.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reading {
+pub enum OutputActivation {
     /// The outputs share a softmax.
     Softmax(Labels),
     /// Every output is a sigmoid question of its own.
@@ -46,7 +46,7 @@ pub enum Reading {
     },
 }
 
-impl Reading {
+impl OutputActivation {
     fn log_odds(&self, logits: &[f32]) -> Result<f64, ModelError> {
         match self {
             Self::Softmax(labels) if labels.count() == logits.len() => labels.log_odds(logits),
@@ -69,7 +69,7 @@ pub struct OnnxClassifier {
     inputs: Vec<(NodeId, Input)>,
     output: NodeId,
     tokenizer: Tokenizer,
-    reading: Reading,
+    reading: OutputActivation,
     max_tokens: usize,
 }
 
@@ -100,7 +100,7 @@ impl OnnxClassifier {
     pub fn open(
         model: &Path,
         tokenizer: &Path,
-        reading: Reading,
+        reading: OutputActivation,
         max_tokens: usize,
     ) -> Result<Self, ModelError> {
         let tokenizer = Tokenizer::open(tokenizer)?;
@@ -118,10 +118,10 @@ impl OnnxClassifier {
     pub fn from_bytes(
         model: Vec<u8>,
         tokenizer: Tokenizer,
-        reading: Reading,
+        reading: OutputActivation,
         max_tokens: usize,
     ) -> Result<Self, ModelError> {
-        if let Reading::Sigmoid { temperature, .. } = reading
+        if let OutputActivation::Sigmoid { temperature, .. } = reading
             && !(temperature.is_finite() && temperature > 0.0)
         {
             let detail = format!("the temperature is {temperature}; it must be positive");

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::encoder::config::Config;
+use crate::encoder::config::EncoderConfig;
 use crate::encoder::forward::{attention_scale, mixed_heads};
 use crate::encoder::parameters::{EmbeddingRanges, Linear, Norm};
 use crate::gemm::{Epilogue, Right, View, multiply};
@@ -163,7 +163,7 @@ struct Head<'a> {
 }
 
 fn head_attention_backward(
-    config: &Config,
+    config: &EncoderConfig,
     head: &Head<'_>,
     [mask, d_mask]: &mut [Mask; 2],
     scratch: &mut Scratch,

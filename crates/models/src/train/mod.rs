@@ -22,11 +22,11 @@ mod session;
 mod tape;
 
 pub use error::TrainError;
-pub use options::{Options, Sample};
+pub use options::{TrainOptions, TrainingSample};
 
 /// What happened since the last call, for a caller who watches.
 #[derive(Debug, Clone, Copy)]
-pub enum Progress<'a> {
+pub enum TrainProgress<'a> {
     /// One batch was learned from.
     Batch {
         /// Batches so far, over all epochs.
@@ -62,9 +62,9 @@ pub enum Progress<'a> {
 pub fn fine_tune(
     base: &Encoder,
     tokenizer: &Arc<Tokenizer>,
-    samples: &[Sample<'_>],
-    options: &Options,
-    watch: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    samples: &[TrainingSample<'_>],
+    options: &TrainOptions,
+    watch: &mut dyn FnMut(TrainProgress<'_>) -> ControlFlow<()>,
 ) -> Result<EncoderClassifier, TrainError> {
     let total = options.epochs * samples.len().div_ceil(options.batch.max(1));
     let mut session = session::Session::new(base, tokenizer, samples, options)?;
@@ -77,13 +77,13 @@ pub fn fine_tune(
             let (loss, gradient_norm) = session.learn(batch, done, rate)?;
             done += 1;
             sum += loss;
-            if watch(Progress::Batch { done, total, loss, gradient_norm }).is_break() {
+            if watch(TrainProgress::Batch { done, total, loss, gradient_norm }).is_break() {
                 return Ok(session.classifier());
             }
         }
         let classifier = session.classifier();
         let loss = sum / batches.len() as f32;
-        let progress = Progress::Epoch {
+        let progress = TrainProgress::Epoch {
             done: epoch + 1,
             total: options.epochs,
             loss,

@@ -7,7 +7,7 @@ use crate::train::error::TrainError;
 
 /// One text and what is known of it.
 #[derive(Debug, Clone)]
-pub struct Sample<'a> {
+pub struct TrainingSample<'a> {
     /// The text.
     pub text: &'a str,
     /// For every head the probability of *yes*, in `[0, 1]`; `None` where nothing is known.
@@ -19,7 +19,7 @@ pub struct Sample<'a> {
 /// How to train.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Options {
+pub struct TrainOptions {
     /// How often every sample is seen.
     pub epochs: usize,
     /// Samples per step.
@@ -48,7 +48,7 @@ pub struct Options {
     pub shards: usize,
 }
 
-impl Default for Options {
+impl Default for TrainOptions {
     fn default() -> Self {
         Self {
             epochs: 3,
@@ -68,7 +68,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl TrainOptions {
     /// Whether every option is in its range for `base`.
     pub(crate) fn check(&self, base: &Encoder) -> Result<(), TrainError> {
         let config = base.config();
@@ -135,7 +135,10 @@ fn finite_above(number: f32, bound: f32) -> bool {
 }
 
 /// Whether every sample can be learned from, and every head sees both answers.
-pub(crate) fn check_samples(samples: &[Sample<'_>], heads: usize) -> Result<(), TrainError> {
+pub(crate) fn check_samples(
+    samples: &[TrainingSample<'_>],
+    heads: usize,
+) -> Result<(), TrainError> {
     if samples.is_empty() {
         return Err(TrainError::NoSamples);
     }

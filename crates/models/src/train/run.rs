@@ -1,7 +1,7 @@
 //! One run of the network over one batch: what its forward and its backward pass both read.
 
 use crate::encoder::batch::Batch;
-use crate::encoder::config::Config;
+use crate::encoder::config::EncoderConfig;
 use crate::encoder::parameters::LayerRanges;
 use crate::train::random::{Dropout, Mask};
 
@@ -17,7 +17,7 @@ pub(crate) type Blocks = Vec<Vec<f32>>;
 /// What one run reads.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
-    pub(crate) config: &'a Config,
+    pub(crate) config: &'a EncoderConfig,
     pub(crate) blocks: &'a Blocks,
     pub(crate) batch: &'a Batch,
     pub(crate) dropout: Dropout,

@@ -13,7 +13,7 @@ use crate::tokenizer::Tokenizer;
 use crate::train::backward::{Scratch, backward};
 use crate::train::error::TrainError;
 use crate::train::optimizer::AdamW;
-use crate::train::options::{Options, Sample, check_samples};
+use crate::train::options::{TrainOptions, TrainingSample, check_samples};
 use crate::train::random::{Dropout, Random};
 use crate::train::run::{Blocks, Run};
 use crate::train::tape::{Tape, record};
@@ -47,7 +47,7 @@ struct Workspace {
 pub(crate) struct Session<'a> {
     base: &'a Encoder,
     tokenizer: Arc<Tokenizer>,
-    options: &'a Options,
+    options: &'a TrainOptions,
     examples: Vec<Example>,
     blocks: Blocks,
     shards: Vec<Workspace>,
@@ -59,8 +59,8 @@ impl<'a> Session<'a> {
     pub(crate) fn new(
         base: &'a Encoder,
         tokenizer: &Arc<Tokenizer>,
-        samples: &[Sample<'_>],
-        options: &'a Options,
+        samples: &[TrainingSample<'_>],
+        options: &'a TrainOptions,
     ) -> Result<Self, TrainError> {
         options.check(base)?;
         check_samples(samples, options.heads)?;
@@ -222,7 +222,7 @@ fn sigmoid(logit: f32) -> f32 {
 }
 
 /// The base's blocks, and a head of small random weights.
-fn first_blocks(base: &Encoder, options: &Options) -> Blocks {
+fn first_blocks(base: &Encoder, options: &TrainOptions) -> Blocks {
     let mut random = Random::new(options.seed, &[HEAD]);
     // A uniform number in [-1, 1) has a deviation of one over the square root of three.
     let spread = HEAD_SPREAD * 3.0_f32.sqrt();
@@ -237,7 +237,7 @@ fn first_blocks(base: &Encoder, options: &Options) -> Blocks {
 }
 
 /// Block 0 is the embeddings; block `n` is layer `n - 1`; the last one is the head.
-fn is_frozen(options: &Options, index: usize) -> bool {
+fn is_frozen(options: &TrainOptions, index: usize) -> bool {
     match index.checked_sub(1) {
         None => options.freeze_embeddings,
         Some(layer) => layer < options.frozen_layers,
@@ -245,7 +245,7 @@ fn is_frozen(options: &Options, index: usize) -> bool {
 }
 
 /// Where weight decay applies: everything but biases and normalisations.
-fn decayed_ranges(base: &Encoder, options: &Options) -> Vec<Vec<Range<usize>>> {
+fn decayed_ranges(base: &Encoder, options: &TrainOptions) -> Vec<Vec<Range<usize>>> {
     let config = base.config();
     let decays = |fields: Vec<Field>| {
         let mut start = 0;

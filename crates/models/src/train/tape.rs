@@ -1,6 +1,6 @@
 //! The forward pass that remembers what the backward pass needs.
 
-use crate::encoder::config::Config;
+use crate::encoder::config::EncoderConfig;
 use crate::encoder::forward::{attention_scale, mean_pool, mixed_heads, sum_embeddings};
 use crate::encoder::parameters::{EmbeddingRanges, Linear, Norm};
 use crate::gemm::{Epilogue, Right, View, multiply};
@@ -140,7 +140,7 @@ fn linear(out: &mut Vec<f32>, block: &[f32], map: &Linear, input: &[f32]) {
 
 /// Copies one head's rows, `[count, head width]`, to their columns in rows of `stride` numbers.
 pub(crate) fn scatter_head(
-    config: &Config,
+    config: &EncoderConfig,
     head: &[f32],
     rows: &mut [f32],
     stride: usize,

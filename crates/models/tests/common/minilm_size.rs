@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use custody_models::weights::{Storage, Tensor, write};
+use custody_models::weights::{Storage, WeightTensor, write};
 
 pub const CONFIG: &str = r#"{"model_type":"bert","hidden_act":"gelu","vocab_size":30522,"max_position_embeddings":512,
 "type_vocab_size":2,"hidden_size":384,"num_hidden_layers":6,"num_attention_heads":12,"intermediate_size":1536,
@@ -46,7 +46,7 @@ pub fn weights() -> Vec<u8> {
         let count = shape.iter().product();
         let numbers: Vec<f32> =
             std::iter::repeat_with(|| offset + 0.05 * next()).take(count).collect();
-        tensors.push(Tensor { name, shape, numbers: numbers.into(), storage: Storage::Full });
+        tensors.push(WeightTensor { name, shape, numbers: numbers.into(), storage: Storage::Full });
     }
     write(&tensors, &BTreeMap::new()).unwrap()
 }

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use custody_models::weights::{Storage, Tensor, write};
+use custody_models::weights::{Storage, WeightTensor, write};
 
 /// The configuration of the tiny encoder.
 pub const CONFIG: &str = r#"{"model_type":"bert","hidden_act":"gelu","vocab_size":50,"max_position_embeddings":20,
@@ -58,7 +58,7 @@ pub fn tiny_weights() -> Vec<u8> {
         let count = shape.iter().product();
         let numbers: Vec<f32> =
             std::iter::repeat_with(|| offset + 0.25 * next()).take(count).collect();
-        tensors.push(Tensor { name, shape, numbers: numbers.into(), storage: Storage::Full });
+        tensors.push(WeightTensor { name, shape, numbers: numbers.into(), storage: Storage::Full });
     }
     write(&tensors, &BTreeMap::new()).unwrap()
 }

@@ -4,9 +4,9 @@
 
 use std::fmt;
 
-use custody_detect::Watch;
-use custody_detect::screen::Kind;
-use custody_models::chat::{Answer, ChatModel, Request};
+use custody_detect::RunContext;
+use custody_detect::text_kind::TextKind;
+use custody_models::chat::{ChatAnswer, ChatModel, ChatRequest};
 
 use crate::sandbox::{Agent, Sandbox, SandboxOptions, called};
 
@@ -31,14 +31,19 @@ impl Trial {
     }
 
     /// What `model` is asked.
-    pub fn request(&self, model: &dyn ChatModel, options: &SandboxOptions, kind: Kind) -> Request {
+    pub fn request(
+        &self,
+        model: &dyn ChatModel,
+        options: &SandboxOptions,
+        kind: TextKind,
+    ) -> ChatRequest {
         Sandbox::new(model, options).request(&self.agent, &[], &self.text, kind, self.sample)
     }
 
     /// Looks at something with what is known of the run.
-    pub fn watched<T>(&self, look: impl FnOnce(&Watch<'_>) -> T) -> T {
+    pub fn watched<T>(&self, look: impl FnOnce(&RunContext<'_>) -> T) -> T {
         let Agent { canary, secret, system_prompt } = &self.agent;
-        look(&Watch {
+        look(&RunContext {
             canary: Some(canary),
             secrets: &[secret],
             system_prompt: Some(system_prompt),
@@ -47,7 +52,7 @@ impl Trial {
     }
 
     /// The tool that an answer calls; no task here needs one.
-    pub fn called(answer: &Answer) -> Option<&str> {
+    pub fn called(answer: &ChatAnswer) -> Option<&str> {
         called(answer)
     }
 }
@@ -70,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_call_is_read_out_of_an_answer() {
-        let answer = |text: &str| Answer {
+        let answer = |text: &str| ChatAnswer {
             text: text.to_owned(),
             tool_calls: Vec::new(),
             finish: Finish::Done,

@@ -1,6 +1,7 @@
 //! A classifier at the place of PromptGuard: what it flags is not read.
 
-use custody_detect::screen::{Kind, Screener};
+use custody_detect::screen::Screener;
+use custody_detect::text_kind::TextKind;
 use serde_json::Value;
 
 use super::{Defence, Episode, Ruling, Setting, Vanilla};
@@ -22,7 +23,7 @@ impl Filter {
     }
 
     fn filtered(&self, text: &str) -> String {
-        let is_flagged = match self.screener.screen(text, Kind::Content) {
+        let is_flagged = match self.screener.screen(text, TextKind::Content) {
             Ok(verdict) => verdict.flagged,
             // What cannot be screened is not clear.
             Err(_) => true,

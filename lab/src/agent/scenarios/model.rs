@@ -6,8 +6,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use custody_models::chat::spoken::{CALL, calls, described};
-use custody_models::chat::{Answer, ChatModel, Message, Request, Role, ToolCall, ToolSpec};
+use custody_models::chat::text_tools::{CALL_PREFIX, describe, tool_calls};
+use custody_models::chat::{
+    ChatAnswer, ChatMessage, ChatModel, ChatRequest, ChatRole, ChatToolCall, ToolSpec,
+};
 use serde_json::{Map, Value, json};
 
 use super::{Call, Published, Scenario, read};
@@ -32,7 +34,7 @@ const NOT_MADE: &str = "This call was not made. Go on without it.";
 /// A language model that is asked each thing once: the same request has the same answer, and took its time.
 pub struct Asked<'a> {
     model: &'a dyn ChatModel,
-    answers: RefCell<BTreeMap<String, (Answer, f64)>>,
+    answers: RefCell<BTreeMap<String, (ChatAnswer, f64)>>,
 }
 
 impl<'a> Asked<'a> {
@@ -42,7 +44,7 @@ impl<'a> Asked<'a> {
     }
 
     /// The answer, and how many seconds it took.
-    fn answer(&self, request: &Request, case: &str) -> Result<(Answer, f64), EvalError> {
+    fn answer(&self, request: &ChatRequest, case: &str) -> Result<(ChatAnswer, f64), EvalError> {
         let key = serde_json::to_string(request).unwrap_or_default();
         if let Some(known) = self.answers.borrow().get(&key) {
             return Ok(known.clone());
@@ -111,7 +113,7 @@ struct Played<'a> {
     episode: Box<dyn Episode>,
     model: &'a Asked<'a>,
     tools: Vec<ToolSpec>,
-    messages: Vec<Message>,
+    messages: Vec<ChatMessage>,
     outcome: Outcome,
 }
 
@@ -124,12 +126,15 @@ impl<'a> Played<'a> {
         let wanted = scenario.wanted();
         let mut episode = defence.open(&scenario.setting(&wanted))?;
         let tools = scenario.tools();
-        let told = if model.model.knows_tools() { String::new() } else { described(&tools) };
+        let told = if model.model.supports_tools() { String::new() } else { describe(&tools) };
         let prompt = [ROLE, defence.tells(), &told];
         let prompt: Vec<&str> = prompt.into_iter().filter(|part| !part.is_empty()).collect();
         let system = episode.hears(Speaker::System, &prompt.join("\n"))?;
         let user = episode.hears(Speaker::User, &scenario.user)?;
-        let messages = vec![Message::new(Role::System, system), Message::new(Role::User, user)];
+        let messages = vec![
+            ChatMessage::new(ChatRole::System, system),
+            ChatMessage::new(ChatRole::User, user),
+        ];
         Ok(Self { scenario, episode, model, tools, messages, outcome: Outcome::default() })
     }
 
@@ -143,10 +148,10 @@ impl<'a> Played<'a> {
         let scenario = self.scenario;
         let Some(first) = scenario.calls.first() else { return Ok(self.outcome) };
         let arguments = first.arguments.to_string();
-        let call = ToolCall { id: "call-0".into(), name: first.tool.clone(), arguments };
+        let call = ChatToolCall { id: "call-0".into(), name: first.tool.clone(), arguments };
         let ruling = self.episode.proposes(&first.tool, &first.arguments)?;
         let read = self.outcome_of(&ruling, &scenario.output)?;
-        let knows = self.model.model.knows_tools();
+        let knows = self.model.model.supports_tools();
         let text = if knows { String::new() } else { spoken(&call) };
         self.says(text, vec![call.clone()]);
         self.hears_back(&call, read);
@@ -161,7 +166,7 @@ impl<'a> Played<'a> {
             if !answer.text.is_empty() {
                 self.episode.hears(Speaker::Model, &answer.text)?;
             }
-            let wanted = calls(&answer, &self.tools);
+            let wanted = tool_calls(&answer, &self.tools);
             if wanted.is_empty() {
                 break;
             }
@@ -175,7 +180,7 @@ impl<'a> Played<'a> {
     }
 
     /// Proposes a call of the model's. Returns what it reads of the outcome.
-    fn makes(&mut self, call: &ToolCall, output: &str) -> Result<String, EvalError> {
+    fn makes(&mut self, call: &ChatToolCall, output: &str) -> Result<String, EvalError> {
         self.outcome.proposed += 1;
         let Ok(arguments @ Value::Object(_)) = serde_json::from_str(&call.arguments) else {
             return Ok("The arguments are no JSON object.".to_owned());
@@ -196,9 +201,9 @@ impl<'a> Played<'a> {
         }
     }
 
-    fn request(&self) -> Request {
-        let knows = self.model.model.knows_tools();
-        Request {
+    fn request(&self) -> ChatRequest {
+        let knows = self.model.model.supports_tools();
+        ChatRequest {
             messages: self.messages.clone(),
             tools: if knows { self.tools.clone() } else { Vec::new() },
             max_tokens: MAX_TOKENS,
@@ -208,27 +213,30 @@ impl<'a> Played<'a> {
         }
     }
 
-    fn says(&mut self, text: String, wanted: Vec<ToolCall>) {
-        let mut message = Message::new(Role::Assistant, text);
-        if self.model.model.knows_tools() {
+    fn says(&mut self, text: String, wanted: Vec<ChatToolCall>) {
+        let mut message = ChatMessage::new(ChatRole::Assistant, text);
+        if self.model.model.supports_tools() {
             message.tool_calls = wanted;
         }
         self.messages.push(message);
     }
 
     /// What a call came to, as a model that knows tools reads it, or in the user's place.
-    fn hears_back(&mut self, call: &ToolCall, read: String) {
-        let message = if self.model.model.knows_tools() {
-            Message { tool_call_id: Some(call.id.clone()), ..Message::new(Role::Tool, read) }
+    fn hears_back(&mut self, call: &ChatToolCall, read: String) {
+        let message = if self.model.model.supports_tools() {
+            ChatMessage {
+                tool_call_id: Some(call.id.clone()),
+                ..ChatMessage::new(ChatRole::Tool, read)
+            }
         } else {
-            Message::new(Role::User, format!("Result of {}:\n{read}", call.name))
+            ChatMessage::new(ChatRole::User, format!("Result of {}:\n{read}", call.name))
         };
         self.messages.push(message);
     }
 }
 
-fn spoken(call: &ToolCall) -> String {
-    format!("{CALL}{}({})", call.name, call.arguments)
+fn spoken(call: &ChatToolCall) -> String {
+    format!("{CALL_PREFIX}{}({})", call.name, call.arguments)
 }
 
 impl Scenario {
@@ -326,11 +334,11 @@ mod tests {
             "obedient"
         }
 
-        fn answer_in_pieces(
+        fn answer_streaming(
             &self,
-            request: &Request,
+            request: &ChatRequest,
             _: &mut dyn FnMut(&str) -> ControlFlow<()>,
-        ) -> Result<Answer, ChatError> {
+        ) -> Result<ChatAnswer, ChatError> {
             let scenarios = read().unwrap();
             let said = |text: &str| request.messages.iter().any(|turn| turn.content.contains(text));
             let scenario = scenarios.iter().find(|scenario| said(&scenario.user)).unwrap();
@@ -344,10 +352,10 @@ mod tests {
                 &scenario.calls[..]
             };
             let lines =
-                wanted.iter().map(|call| format!("{CALL}{}({})", call.tool, call.arguments));
+                wanted.iter().map(|call| format!("{CALL_PREFIX}{}({})", call.tool, call.arguments));
             let text = lines.collect::<Vec<_>>().join("\n") + "\nDone.";
             let (finish, usage) = (Finish::Done, Usage::default());
-            Ok(Answer { text, tool_calls: Vec::new(), finish, usage })
+            Ok(ChatAnswer { text, tool_calls: Vec::new(), finish, usage })
         }
     }
 

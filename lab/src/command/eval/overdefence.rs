@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use custody_cli::context::Context;
 use custody_cli::output::Outcome;
-use custody_detect::screen::Kind;
+use custody_detect::text_kind::TextKind;
 use custody_lab::detection::detector::ByKind;
 use custody_lab::detection::methods::shipped::{self, Screening, ShippedRecipe};
 use custody_lab::detection::overdefence::{self, Shipped};
@@ -71,6 +71,9 @@ impl Detectors {
 
 impl Kinds {
     fn of(recipe: &ShippedRecipe) -> Self {
-        Self { prompts: recipe.screening(Kind::Prompt), documents: recipe.screening(Kind::Content) }
+        Self {
+            prompts: recipe.screening(TextKind::Prompt),
+            documents: recipe.screening(TextKind::Content),
+        }
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow};
 use custody_cli::context::Context;
 use custody_cli::output::Outcome;
-use custody_detect::prefilter::{PrefilterModel, stretches};
+use custody_detect::ngram_stage::chunks_to_embed;
+use custody_detect::prefilter::PrefilterModel;
 use custody_lab::detection::pipe::{PrefilterDetector, PrefilterRecipe};
 use custody_lab::detection::prefilter::{self, Options};
 use custody_lab::detection::suite::Size;
@@ -58,7 +59,7 @@ pub(super) fn run(context: &Context, args: &Prefilter) -> anyhow::Result<Outcome
     prepare(args.out.as_deref())?;
     let mut texts = Vec::new();
     for text in prefilter::texts(&options)? {
-        texts.extend(stretches(&text)?);
+        texts.extend(chunks_to_embed(&text)?);
     }
     learn(&embedder, &texts)?;
     let recipe = PrefilterRecipe::new(Arc::clone(&embedder));

@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use custody_cli::context::Context;
 use custody_cli::output::{DIM, GOOD, Outcome, count, json_line, line, paint};
 use custody_detect::labels::read_labels;
-use custody_detect::ngram::DataFile as TrainedFile;
+use custody_detect::ngram::TrainingFile;
 use custody_lab::data::{Row, read_rows};
 use custody_lab::detection::sets::Labelled;
 use custody_lab::report::DataFile;
@@ -45,12 +45,12 @@ fn thresholds_json(thresholds: &impl serde::Serialize) -> anyhow::Result<Vec<u8>
 const MAX_TRAINING_TEXT_BYTES: usize = 1 << 20;
 
 /// Labelled rows of the user's own, and the files they stand in.
-fn own_rows(files: &[PathBuf]) -> anyhow::Result<(Vec<Labelled>, Vec<TrainedFile>)> {
+fn own_rows(files: &[PathBuf]) -> anyhow::Result<(Vec<Labelled>, Vec<TrainingFile>)> {
     let (mut texts, mut labels, mut data) = (Vec::new(), Vec::new(), Vec::new());
     for path in files {
         let set = read_rows(path)?;
         check_lengths(path, &set.rows)?;
-        data.push(TrainedFile {
+        data.push(TrainingFile {
             file: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             sha256: set.file.sha256,
             rows: set.file.rows,
@@ -76,8 +76,8 @@ fn check_lengths(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
 }
 
 /// The files that stand in a model, as reports name them.
-fn trained_on(files: &[TrainedFile]) -> Vec<DataFile> {
-    let file = |file: &TrainedFile| DataFile {
+fn trained_on(files: &[TrainingFile]) -> Vec<DataFile> {
+    let file = |file: &TrainingFile| DataFile {
         file: file.file.clone(),
         sha256: file.sha256.clone(),
         rows: file.rows,

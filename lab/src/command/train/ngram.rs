@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use custody_cli::context::Context;
 use custody_cli::output::{BAD, GOOD, Outcome, json_line, line, paint};
-use custody_detect::ngram::{self, Lengths, NgramModel, Options};
+use custody_detect::ngram::{self, Lengths, NgramModel, NgramOptions};
 use custody_lab::data::DataFolder;
 use custody_lab::recipe::corpus::{self, Corpus};
 use custody_lab::recipe::{cuts, ngrams};
@@ -105,7 +105,7 @@ fn own(args: &Args) -> anyhow::Result<NgramModel> {
     let texts: Vec<&str> = rows.iter().map(|row| row.text.as_str()).collect();
     let labels: Vec<bool> = rows.iter().map(|row| row.label).collect();
     let lengths = Lengths { min: 1, max: args.longest };
-    let options = Options { lengths, max_features: args.features, ..Options::default() };
-    let origin = ngram::Origin { data, licence: "as its rows".to_owned() };
+    let options = NgramOptions { lengths, max_features: args.features, ..NgramOptions::default() };
+    let origin = ngram::TrainingOrigin { data, licence: "as its rows".to_owned() };
     Ok(ngram::train(&texts, &labels, None, &options)?.with_origin(origin))
 }

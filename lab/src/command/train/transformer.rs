@@ -8,10 +8,10 @@ use anyhow::Context as _;
 use custody_cli::context::Context;
 use custody_cli::detector;
 use custody_cli::output::Outcome;
-use custody_detect::reader::EncoderReader;
+use custody_detect::transformer::EncoderTransformer;
 use custody_lab::data::DataFolder;
 use custody_lab::recipe::{corpus, ngrams, transformer};
-use custody_models::train::{Options, Progress};
+use custody_models::train::{TrainOptions, TrainProgress};
 use custody_models::{Encoder, EncoderClassifier, Tokenizer};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -54,9 +54,9 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    fn options(&self) -> Options {
+    fn options(&self) -> TrainOptions {
         let shipped = transformer::options(self.seed);
-        Options {
+        TrainOptions {
             epochs: self.epochs.unwrap_or(shipped.epochs),
             learning_rate: self.learning_rate.unwrap_or(shipped.learning_rate),
             batch: self.batch.unwrap_or(shipped.batch),
@@ -75,7 +75,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("could not make `{}`", args.out.display()))?;
     let bar = bar();
-    let mut watch = |progress: Progress<'_>| {
+    let mut watch = |progress: TrainProgress<'_>| {
         show(&bar, &progress);
         ControlFlow::Continue(())
     };
@@ -85,7 +85,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     };
     bar.finish_and_clear();
     let overlay = classifier.overlay(&base)?;
-    let reader = EncoderReader::new(classifier)?;
+    let reader = EncoderTransformer::new(classifier)?;
     let blends = transformer::calibrate(&corpus, &ngrams::train(&corpus)?, &reader)?;
     let weights = args.out.join(detector::WEIGHTS);
     let thresholds = args.out.join(detector::THRESHOLDS);
@@ -115,14 +115,14 @@ fn bar() -> ProgressBar {
     bar
 }
 
-fn show(bar: &ProgressBar, progress: &Progress<'_>) {
+fn show(bar: &ProgressBar, progress: &TrainProgress<'_>) {
     match progress {
-        Progress::Batch { done, total, loss, .. } => {
+        TrainProgress::Batch { done, total, loss, .. } => {
             bar.set_length(*total as u64);
             bar.set_position(*done as u64);
             bar.set_message(format!("loss {loss:.3}"));
         }
-        Progress::Epoch { done, total, loss, .. } => {
+        TrainProgress::Epoch { done, total, loss, .. } => {
             let line = format!("epoch {done} of {total}: mean loss {loss:.4}");
             if bar.is_hidden() {
                 anstream::eprintln!("{line}");

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use custody_detect::exact_math::sigmoid;
-use custody_models::train::{Options, Progress, Sample, fine_tune};
+use custody_models::train::{TrainOptions, TrainProgress, TrainingSample, fine_tune};
 use custody_models::{Classifier, Encoder, EncoderClassifier, ModelError, Tokenizer};
 
 use crate::detection::detector::{Detector, Failure, Recipe, Task, Varies};
@@ -40,13 +40,13 @@ impl FineTunedRecipe {
 }
 
 /// More epochs for fewer rows.
-fn options(data_set: &str, seed: u64) -> Options {
+fn options(data_set: &str, seed: u64) -> TrainOptions {
     let (epochs, learning_rate) = match data_set {
         "deepset" => (8, 5e-5),
         "jackhhao" => (3, 1.5e-4),
         _ => (4, 1.5e-4),
     };
-    Options {
+    TrainOptions {
         epochs,
         batch: 16,
         learning_rate,
@@ -54,7 +54,7 @@ fn options(data_set: &str, seed: u64) -> Options {
         freeze_embeddings: false,
         heads: 1,
         seed,
-        ..Options::default()
+        ..TrainOptions::default()
     }
 }
 
@@ -82,19 +82,19 @@ impl Recipe for FineTunedRecipe {
             .iter()
             .map(|row| ends(&self.tokenizer, &row.text))
             .collect::<Result<_, _>>()?;
-        let samples: Vec<Sample<'_>> =
+        let samples: Vec<TrainingSample<'_>> =
             task.train.iter().zip(&texts).map(|(row, text)| sample(row, text)).collect();
         let options = options(task.data_set, task.seed);
-        let mut go_on = |_: Progress<'_>| ControlFlow::Continue(());
+        let mut go_on = |_: TrainProgress<'_>| ControlFlow::Continue(());
         let classifier = fine_tune(&self.base, &self.tokenizer, &samples, &options, &mut go_on)?;
         Ok(Box::new(Trained(classifier)))
     }
 }
 
 /// What is `read` of `row`, with its label.
-fn sample<'a>(row: &Labelled, read: &'a str) -> Sample<'a> {
+fn sample<'a>(row: &Labelled, read: &'a str) -> TrainingSample<'a> {
     let target = if row.label { 1.0 - DOUBT } else { DOUBT };
-    Sample { text: read, targets: vec![Some(target)], weight: 1.0 }
+    TrainingSample { text: read, targets: vec![Some(target)], weight: 1.0 }
 }
 
 struct Trained(EncoderClassifier);

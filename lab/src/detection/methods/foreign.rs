@@ -6,7 +6,7 @@ use std::sync::Arc;
 use custody_log::Digest;
 #[cfg(feature = "rten")]
 use custody_models::onnx::Defender;
-use custody_models::registry::{ModelFiles, Models};
+use custody_models::registry::{ModelFiles, ModelStore};
 use custody_models::{DebertaClassifier, ModelError};
 
 use super::{MethodError, verified};
@@ -42,7 +42,7 @@ pub struct ForeignRecipe {
 ///
 /// # Errors
 /// [`MethodError`] when a checkpoint is there and not what it should be.
-pub fn find(models: &Models) -> Result<Result<ForeignRecipe, String>, MethodError> {
+pub fn find(models: &ModelStore) -> Result<Result<ForeignRecipe, String>, MethodError> {
     for Checkpoint { name, title, open } in CHECKPOINTS {
         let Some(files) = verified(models, name)? else { continue };
         let fingerprint = fingerprint(name, &files);

@@ -17,9 +17,9 @@ pub mod retrained;
 
 mod threshold;
 
-use custody_detect::WeightsError;
+use custody_detect::TransformerFilesError;
 use custody_models::ModelError;
-use custody_models::registry::{ModelFiles, Models, ModelsError};
+use custody_models::registry::{ModelFiles, ModelStore, ModelStoreError};
 use shipped::{Base, ShippedRecipe};
 
 use super::detector::{Method, Recipe};
@@ -37,20 +37,20 @@ const MIXTURE: [(&str, f64, usize); 2] = [("d2", 0.2, 1), ("d4", 0.8, 2)];
 pub enum MethodError {
     /// Their bytes are not what they should be.
     #[error(transparent)]
-    Models(#[from] ModelsError),
+    ModelStore(#[from] ModelStoreError),
     /// They cannot be read.
     #[error(transparent)]
     Model(#[from] ModelError),
     /// Ours do not fit the base model.
     #[error(transparent)]
-    Weights(#[from] WeightsError),
+    Weights(#[from] TransformerFilesError),
 }
 
 /// The folder of a model, every byte verified; `None` when it is not here.
-fn verified(models: &Models, name: &str) -> Result<Option<ModelFiles>, ModelsError> {
+fn verified(models: &ModelStore, name: &str) -> Result<Option<ModelFiles>, ModelStoreError> {
     match models.verified(name) {
         Ok(files) => Ok(Some(files)),
-        Err(ModelsError::Absent { .. }) => Ok(None),
+        Err(ModelStoreError::Absent { .. }) => Ok(None),
         Err(damaged) => Err(damaged),
     }
 }
@@ -70,7 +70,7 @@ impl Methods {
     ///
     /// # Errors
     /// [`MethodError`] when weights are there and are not what they should be.
-    pub fn open(models: &Models, wanted: &[String]) -> Result<Self, MethodError> {
+    pub fn open(models: &ModelStore, wanted: &[String]) -> Result<Self, MethodError> {
         let is_wanted = |id: &str| {
             let asked = |id: &str| wanted.iter().any(|wanted| wanted == id);
             asked(id) || asked("d5") && MIXTURE.iter().any(|(part, ..)| *part == id)

@@ -1,6 +1,6 @@
 //! D2: character n-grams and a logistic regression, with the paper's options.
 
-use custody_detect::ngram::{NgramModel, Options, train};
+use custody_detect::ngram::{NgramModel, NgramOptions, train};
 
 use crate::detection::detector::{Detector, Failure, Recipe, Task, Varies};
 
@@ -25,7 +25,7 @@ impl Recipe for NgramRecipe {
 
     fn fingerprint(&self) -> String {
         let features = ["deepset", "combined"].map(max_features);
-        format!("{:?} {features:?}", Options::default())
+        format!("{:?} {features:?}", NgramOptions::default())
     }
 
     fn varies(&self) -> Varies {
@@ -35,7 +35,8 @@ impl Recipe for NgramRecipe {
     fn train(&self, task: Task<'_>) -> Result<Box<dyn Detector>, Failure> {
         let texts: Vec<&str> = task.train.iter().map(|row| row.text.as_str()).collect();
         let labels: Vec<bool> = task.train.iter().map(|row| row.label).collect();
-        let options = Options { max_features: max_features(task.data_set), ..Options::default() };
+        let options =
+            NgramOptions { max_features: max_features(task.data_set), ..NgramOptions::default() };
         Ok(Box::new(Trained(train(&texts, &labels, None, &options)?)))
     }
 }

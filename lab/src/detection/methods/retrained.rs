@@ -6,7 +6,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use custody_detect::screen::{Cuts, Kind, NgramStage, Screener};
+use custody_detect::ngram_stage::{KindThresholds, NgramStage};
+use custody_detect::screen::Screener;
+use custody_detect::text_kind::TextKind;
 
 use super::shipped::{Screening, default_fingerprint};
 use crate::data::DataFolder;
@@ -46,7 +48,7 @@ impl Recipe for RetrainedDefault {
 
     fn train(&self, task: Task<'_>) -> Result<Box<dyn Detector>, Failure> {
         let stage = ngram_stage(&corpus_without(&self.data, task)?)?;
-        Ok(Box::new(Screening::new(Screener::new(Arc::new(stage), None), Kind::Content)))
+        Ok(Box::new(Screening::new(Screener::new(Arc::new(stage), None), TextKind::Content)))
     }
 }
 
@@ -57,8 +59,8 @@ fn corpus_without(data: &std::path::Path, task: Task<'_>) -> Result<Corpus, Fail
 
 fn ngram_stage(corpus: &Corpus) -> Result<NgramStage, Failure> {
     let models = ngrams::train(corpus)?;
-    let cuts: Cuts = cuts::calibrate(corpus, |text, kind| models.decision(text, kind))?;
-    Ok(NgramStage { models, cuts })
+    let cuts: KindThresholds = cuts::calibrate(corpus, |text, kind| models.decision(text, kind))?;
+    Ok(NgramStage { models, thresholds: cuts })
 }
 
 pub use full::RetrainedFull;
@@ -66,8 +68,7 @@ pub use full::RetrainedFull;
 mod full {
     use std::ops::ControlFlow;
 
-    use custody_detect::reader::EncoderReader;
-    use custody_detect::transformer::TransformerStage;
+    use custody_detect::transformer::{EncoderTransformer, TransformerStage};
 
     use super::*;
     use crate::detection::methods::shipped::{Base, full_fingerprint};
@@ -113,12 +114,12 @@ mod full {
                 transformer::train(&corpus, encoder, tokenizer, &options, &mut |_| {
                     ControlFlow::Continue(())
                 })?;
-            let reader = Arc::new(EncoderReader::new(classifier)?);
+            let reader = Arc::new(EncoderTransformer::new(classifier)?);
             let blends = transformer::calibrate(&corpus, &ngrams.models, reader.as_ref())?;
             let weights = "retrained".to_owned();
-            let transformer = TransformerStage { reader, blends, weights };
+            let transformer = TransformerStage { model: reader, blends, weights };
             let screener = Screener::new(Arc::new(ngrams), Some(transformer));
-            Ok(Box::new(Screening::new(screener, Kind::Content)))
+            Ok(Box::new(Screening::new(screener, TextKind::Content)))
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use custody_detect::screen::{FLAGGED_FROM, Kind, Screener};
+use custody_detect::screen::{FLAGGED_FROM, Screener};
+use custody_detect::text_kind::TextKind;
 use custody_detect::{TransformerFiles, built_in_file};
 use custody_log::Digest;
-use custody_models::registry::Models;
+use custody_models::registry::ModelStore;
 use custody_models::{Encoder, Tokenizer};
 
 use super::rules::RulesRecipe;
@@ -19,12 +20,12 @@ pub const BASE_MODEL: &str = "all-minilm-l6-v2";
 #[derive(Clone)]
 pub struct Screening {
     screener: Screener,
-    kind: Kind,
+    kind: TextKind,
 }
 
 impl Screening {
     /// Screens texts of `kind`.
-    pub fn new(screener: Screener, kind: Kind) -> Self {
+    pub fn new(screener: Screener, kind: TextKind) -> Self {
         Self { screener, kind }
     }
 }
@@ -59,7 +60,7 @@ pub fn default() -> ShippedRecipe {
 /// # Errors
 /// [`MethodError`] when the weights do not fit `base`.
 pub fn full(base: &Base) -> Result<ShippedRecipe, MethodError> {
-    let stage = TransformerFiles::BUILT_IN.open(&base.encoder, Arc::clone(&base.tokenizer))?;
+    let stage = TransformerFiles::built_in().open(&base.encoder, Arc::clone(&base.tokenizer))?;
     let screener = Screener::full(stage);
     Ok(ShippedRecipe { id: "full", title: "full (shipped)", files: &FULL_FILES, screener })
 }
@@ -100,7 +101,7 @@ pub struct Base {
 ///
 /// # Errors
 /// [`MethodError`] when it is there and not what it should be.
-pub fn base(models: &Models) -> Result<Result<Base, String>, MethodError> {
+pub fn base(models: &ModelStore) -> Result<Result<Base, String>, MethodError> {
     let Some(files) = verified(models, BASE_MODEL)? else {
         return Ok(Err(format!(
             "the model `{BASE_MODEL}` is not on this machine; run `custody models fetch {BASE_MODEL}`"
@@ -113,7 +114,7 @@ pub fn base(models: &Models) -> Result<Result<Base, String>, MethodError> {
 
 impl ShippedRecipe {
     /// The detector, taking every text for `kind`.
-    pub fn screening(&self, kind: Kind) -> Screening {
+    pub fn screening(&self, kind: TextKind) -> Screening {
         Screening::new(self.screener.clone(), kind)
     }
 }
@@ -141,6 +142,6 @@ impl Recipe for ShippedRecipe {
 
     /// The rows of these data sets are words to an assistant.
     fn train(&self, _: Task<'_>) -> Result<Box<dyn Detector>, Failure> {
-        Ok(Box::new(self.screening(Kind::Prompt)))
+        Ok(Box::new(self.screening(TextKind::Prompt)))
     }
 }

@@ -11,7 +11,7 @@ use custody_incident::{Incidents, Vectors, Ways};
 use custody_log::{Digest, IncidentId};
 use custody_models::SentenceEmbedder;
 use custody_models::chat::ChatModel;
-use custody_models::registry::ModelsError;
+use custody_models::registry::ModelStoreError;
 use custody_planner::Plan;
 use custody_runtime::Store;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -52,7 +52,7 @@ impl Probing {
     /// Opens the language model that was named, and the embedder if it is installed.
     pub(super) fn open(&self, context: &Context) -> anyhow::Result<Opened> {
         let embedder = match context.models().find(detector::BASE_MODEL) {
-            Err(ModelsError::Absent { .. }) => None,
+            Err(ModelStoreError::Absent { .. }) => None,
             Err(other) => return Err(other.into()),
             Ok(_) => Some(detector::embedder(context)?),
         };

@@ -9,7 +9,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use custody_detect::screen::Kind;
+use custody_detect::text_kind::TextKind;
 use custody_kernel::label::Channel as Label;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
@@ -188,7 +188,7 @@ struct Work {
 impl Work {
     fn decide(&self, piece: &Piece) -> anyhow::Result<Decision> {
         let channel = piece.channel.or(self.channel);
-        let kind = channel.map_or(Kind::Unknown, Channel::kind);
+        let kind = channel.map_or(TextKind::Unknown, Channel::kind);
         let routed = self.router.route_after(&piece.before, &piece.text, kind);
         let Some(store) = &self.store else {
             let id = EntryId::from_random(random());

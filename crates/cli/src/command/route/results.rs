@@ -104,7 +104,7 @@ impl Results {
 
 #[cfg(test)]
 mod tests {
-    use custody_models::chat::{Message, Role};
+    use custody_models::chat::{ChatMessage, ChatRole};
 
     use super::*;
     use crate::command::screen::input::Lines;
@@ -116,7 +116,7 @@ mod tests {
             id: None,
             lines: Lines::Row(1),
             channel: None,
-            before: before.iter().map(|turn| Message::new(Role::User, *turn)).collect(),
+            before: before.iter().map(|turn| ChatMessage::new(ChatRole::User, *turn)).collect(),
             text: "Yes.".to_owned(),
         };
         assert_eq!(digest(&piece(&[])), Digest::of(b"Yes."));

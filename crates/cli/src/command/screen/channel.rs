@@ -1,7 +1,7 @@
 //! How a text entered, in the words of the design.
 
 use anyhow::bail;
-use custody_detect::screen::Kind;
+use custody_detect::text_kind::TextKind;
 
 /// Where bytes entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -24,15 +24,15 @@ pub(crate) enum Channel {
 
 impl Channel {
     /// What the screener should take the text for: words to an assistant, or a document it reads.
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> TextKind {
         match self {
-            Self::User => Kind::Prompt,
+            Self::User => TextKind::Prompt,
             Self::Web
             | Self::Tool
             | Self::Skill
             | Self::Retrieval
             | Self::File
-            | Self::PeerAgent => Kind::Content,
+            | Self::PeerAgent => TextKind::Content,
         }
     }
 

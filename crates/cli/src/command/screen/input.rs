@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use custody_models::chat::Message;
+use custody_models::chat::ChatMessage;
 
 use super::channel::Channel;
 use super::{diff, rows};
@@ -43,7 +43,7 @@ pub(crate) struct Piece {
     /// How the text entered, when the input says so.
     pub(crate) channel: Option<Channel>,
     /// The turns of a conversation before it, oldest first.
-    pub(crate) before: Vec<Message>,
+    pub(crate) before: Vec<ChatMessage>,
     /// What is screened.
     pub(crate) text: String,
 }

@@ -13,8 +13,9 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use channel::Channel;
 use custody_detect::finding::Severity;
-use custody_detect::screen::{Kind, Screener, Verdict};
-use custody_models::chat::said_to_assistant;
+use custody_detect::screen::{ScreenResult, Screener};
+use custody_detect::text_kind::TextKind;
+use custody_models::chat::texts_to_assistant;
 use input::{Layout, Piece};
 
 use crate::command::detector::Choice;
@@ -72,7 +73,7 @@ enum FailOn {
 }
 
 impl FailOn {
-    fn is_met_by(self, verdict: &Verdict) -> bool {
+    fn is_met_by(self, verdict: &ScreenResult) -> bool {
         let at_least =
             |severity| verdict.findings.iter().any(|finding| finding.severity >= severity);
         match self {
@@ -100,12 +101,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// The verdict on each piece, in their order.
-fn screen(screener: &Screener, args: &Args, pieces: &[Piece]) -> anyhow::Result<Vec<Verdict>> {
+fn screen(screener: &Screener, args: &Args, pieces: &[Piece]) -> anyhow::Result<Vec<ScreenResult>> {
     let bar = progress(pieces.len());
     let verdicts = pieces.iter().map(|piece| {
-        let kind = piece.channel.or(args.channel).map_or(Kind::Unknown, Channel::kind);
-        let before = said_to_assistant(&piece.before);
-        let verdict = screener.screen_after(&before, &piece.text, kind);
+        let kind = piece.channel.or(args.channel).map_or(TextKind::Unknown, Channel::kind);
+        let before = texts_to_assistant(&piece.before);
+        let verdict = screener.screen_turn(&before, &piece.text, kind);
         bar.inc(1);
         verdict.with_context(|| format!("could not screen {}", render::name(piece)))
     });

@@ -1,7 +1,7 @@
 //! Verdicts as people and programs read them.
 
 use custody_detect::finding::Severity;
-use custody_detect::screen::Verdict;
+use custody_detect::screen::ScreenResult;
 use serde_json::{Value, json};
 
 use super::input::{Lines, Piece};
@@ -11,7 +11,7 @@ use crate::output::{BAD, BOLD, DIM, GOOD, WARN, count, excerpt, json_line, line,
 const QUOTED: usize = 72;
 
 /// One paragraph for each text that was flagged or in which something was found, and a closing line.
-pub(super) fn text(pieces: &[Piece], verdicts: &[Verdict]) {
+pub(super) fn text(pieces: &[Piece], verdicts: &[ScreenResult]) {
     for (piece, verdict) in pieces.iter().zip(verdicts) {
         if verdict.flagged || !verdict.findings.is_empty() {
             paragraph(piece, verdict);
@@ -29,7 +29,7 @@ pub(super) fn text(pieces: &[Piece], verdicts: &[Verdict]) {
     }
 }
 
-fn paragraph(piece: &Piece, verdict: &Verdict) {
+fn paragraph(piece: &Piece, verdict: &ScreenResult) {
     let (word, style) = if verdict.flagged { ("flagged", BAD) } else { ("noticed", WARN) };
     line(format_args!(
         "{} {}  score {:.3}  decided by {}",
@@ -67,14 +67,14 @@ fn quoted(piece: &Piece, span: std::ops::Range<usize>) -> String {
 }
 
 /// One object a line, in the order of the input.
-pub(super) fn json(pieces: &[Piece], verdicts: &[Verdict]) -> anyhow::Result<()> {
+pub(super) fn json(pieces: &[Piece], verdicts: &[ScreenResult]) -> anyhow::Result<()> {
     for (piece, verdict) in pieces.iter().zip(verdicts) {
         json_line(&object(piece, verdict))?;
     }
     Ok(())
 }
 
-fn object(piece: &Piece, verdict: &Verdict) -> Value {
+fn object(piece: &Piece, verdict: &ScreenResult) -> Value {
     let findings: Vec<Value> = verdict
         .findings
         .iter()

@@ -1,7 +1,7 @@
 //! JSON Lines: one object a line, with the text to screen in `text`, or a conversation in `messages`.
 
 use anyhow::{Context as _, bail};
-use custody_models::chat::{Message, Role};
+use custody_models::chat::{ChatMessage, ChatRole};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -57,13 +57,13 @@ fn row(name: &str, line: usize, text: &str) -> anyhow::Result<Piece> {
 struct Said {
     text: String,
     channel: Option<Channel>,
-    before: Vec<Message>,
+    before: Vec<ChatMessage>,
 }
 
 /// A turn as OpenAI's protocol writes it; what else it holds is no text for the model.
 #[derive(Deserialize)]
 struct Turn {
-    role: Role,
+    role: ChatRole,
     /// A string, parts of which those with a text count, or nothing, where tools are called.
     #[serde(default)]
     content: Value,
@@ -74,13 +74,13 @@ fn said(fields: &mut Map<String, Value>) -> Option<Said> {
         (Some(Value::String(text)), None) => Some(Said { text, channel: None, before: Vec::new() }),
         (None, Some(messages)) => {
             let turns: Vec<Turn> = serde_json::from_value(messages).ok()?;
-            let turns: Option<Vec<Message>> = turns.into_iter().map(Turn::message).collect();
+            let turns: Option<Vec<ChatMessage>> = turns.into_iter().map(Turn::message).collect();
             let mut before = turns?;
             let last = before.pop()?;
             let channel = match last.role {
-                Role::User => Some(Channel::User),
-                Role::Tool => Some(Channel::Tool),
-                Role::System | Role::Assistant => None,
+                ChatRole::User => Some(Channel::User),
+                ChatRole::Tool => Some(Channel::Tool),
+                ChatRole::System | ChatRole::Assistant => None,
             };
             Some(Said { text: last.content, channel, before })
         }
@@ -89,7 +89,7 @@ fn said(fields: &mut Map<String, Value>) -> Option<Said> {
 }
 
 impl Turn {
-    fn message(self) -> Option<Message> {
+    fn message(self) -> Option<ChatMessage> {
         let text = match self.content {
             Value::Null => String::new(),
             Value::String(text) => text,
@@ -99,7 +99,7 @@ impl Turn {
             }
             Value::Bool(_) | Value::Number(_) | Value::Object(_) => return None,
         };
-        Some(Message::new(self.role, text))
+        Some(ChatMessage::new(self.role, text))
     }
 }
 

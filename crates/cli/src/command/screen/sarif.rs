@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use custody_detect::finding::{Finding, Severity};
-use custody_detect::screen::Verdict;
+use custody_detect::screen::ScreenResult;
 use serde_json::{Value, json};
 
 use super::input::Piece;
 use crate::output::line;
 
 /// One run, with a result for each finding.
-pub(super) fn print(pieces: &[Piece], verdicts: &[Verdict]) -> anyhow::Result<()> {
+pub(super) fn print(pieces: &[Piece], verdicts: &[ScreenResult]) -> anyhow::Result<()> {
     line(serde_json::to_string_pretty(&log(pieces, verdicts))?);
     Ok(())
 }
 
-fn log(pieces: &[Piece], verdicts: &[Verdict]) -> Value {
+fn log(pieces: &[Piece], verdicts: &[ScreenResult]) -> Value {
     let mut rules = BTreeMap::new();
     let mut results = Vec::new();
     for (piece, verdict) in pieces.iter().zip(verdicts) {
@@ -46,7 +46,7 @@ fn log(pieces: &[Piece], verdicts: &[Verdict]) -> Value {
     })
 }
 
-fn result(piece: &Piece, verdict: &Verdict, finding: &Finding) -> Value {
+fn result(piece: &Piece, verdict: &ScreenResult, finding: &Finding) -> Value {
     let first = piece.line_of(finding.span.start);
     let last = piece.line_of(finding.span.end.saturating_sub(1).max(finding.span.start));
     json!({

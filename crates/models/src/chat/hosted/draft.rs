@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::chat::{Answer, Finish, ToolCall, Usage};
+use crate::chat::{ChatAnswer, ChatToolCall, Finish, Usage};
 
 /// A completion, or one chunk of one.
 #[derive(Debug, Deserialize)]
@@ -62,7 +62,7 @@ struct Counts {
 pub(super) struct Draft {
     text: String,
     /// By their index in the stream.
-    calls: BTreeMap<u64, ToolCall>,
+    calls: BTreeMap<u64, ChatToolCall>,
     finish: Option<Finish>,
     usage: Option<Usage>,
 }
@@ -100,11 +100,11 @@ impl Draft {
     ///
     /// # Errors
     /// What is missing or contradicts itself, in words.
-    pub(super) fn whole(self) -> Result<Answer, String> {
+    pub(super) fn whole(self) -> Result<ChatAnswer, String> {
         let finish = self.finish.ok_or("it ends in the middle, without a finish reason")?;
-        let tool_calls: Vec<ToolCall> = self.calls.into_values().collect();
+        let tool_calls: Vec<ChatToolCall> = self.calls.into_values().collect();
         let mut ids = BTreeSet::new();
-        for ToolCall { id, name, .. } in &tool_calls {
+        for ChatToolCall { id, name, .. } in &tool_calls {
             if id.is_empty() || name.is_empty() {
                 return Err("it calls a tool without a name, or without an id".to_owned());
             }
@@ -125,13 +125,13 @@ impl Draft {
             (finish, _) => finish,
         };
         let usage = self.usage.unwrap_or_default();
-        Ok(Answer { text: self.text, tool_calls, finish, usage })
+        Ok(ChatAnswer { text: self.text, tool_calls, finish, usage })
     }
 
     /// The answer of a model that was interrupted. A call may be half said, so there are none.
-    pub(super) fn stopped(self) -> Answer {
+    pub(super) fn stopped(self) -> ChatAnswer {
         let usage = self.usage.unwrap_or_default();
-        Answer { text: self.text, tool_calls: Vec::new(), finish: Finish::Stopped, usage }
+        ChatAnswer { text: self.text, tool_calls: Vec::new(), finish: Finish::Stopped, usage }
     }
 
     /// Takes what is not the choice's, and gives the choice.
@@ -178,7 +178,7 @@ impl Draft {
         let next = self.calls.last_key_value().map_or(Some(0), |(last, _)| last.checked_add(1));
         let index = part.index.or(next).ok_or("it calls too many tools")?;
         let empty =
-            || ToolCall { id: String::new(), name: String::new(), arguments: String::new() };
+            || ChatToolCall { id: String::new(), name: String::new(), arguments: String::new() };
         let call = self.calls.entry(index).or_insert_with(empty);
         let function = part.function.unwrap_or_default();
         settle(&mut call.id, part.id)?;

@@ -7,7 +7,7 @@ use crate::chat::Usage;
 
 /// Everything that was asked of a model since it was made, by all threads.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Totals {
+pub struct UsageTotals {
     /// Requests, retries included, whether or not anybody was there.
     pub requests: u64,
     /// How many of them were retries.
@@ -24,7 +24,7 @@ pub struct Totals {
 /// Counts.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    totals: Mutex<Totals>,
+    totals: Mutex<UsageTotals>,
     price: Option<Price>,
 }
 
@@ -53,18 +53,18 @@ impl Meter {
         tokens.completion_tokens = tokens.completion_tokens.saturating_add(usage.completion_tokens);
     }
 
-    pub(super) fn totals(&self) -> Totals {
+    pub(super) fn totals(&self) -> UsageTotals {
         let totals = *self.locked();
         let cost = self.price.map(|price| {
             let Usage { prompt_tokens, completion_tokens } = totals.tokens;
             (prompt_tokens as f64 * price.prompt + completion_tokens as f64 * price.completion)
                 / 1e6
         });
-        Totals { cost, ..totals }
+        UsageTotals { cost, ..totals }
     }
 
     /// A thread that panics while it holds the lock leaves at worst a number uncounted.
-    fn locked(&self) -> MutexGuard<'_, Totals> {
+    fn locked(&self) -> MutexGuard<'_, UsageTotals> {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -81,7 +81,8 @@ mod tests {
         meter.answered(None);
         meter.answered(Some(Usage { prompt_tokens: 1_000_000, completion_tokens: 200_000 }));
         let tokens = Usage { prompt_tokens: 1_000_000, completion_tokens: 200_000 };
-        let expected = Totals { requests: 2, retries: 1, uncounted: 1, tokens, cost: Some(4.5) };
+        let expected =
+            UsageTotals { requests: 2, retries: 1, uncounted: 1, tokens, cost: Some(4.5) };
         assert_eq!(meter.totals(), expected);
         meter.answered(Some(Usage { prompt_tokens: u64::MAX, completion_tokens: 0 }));
         assert_eq!(meter.totals().tokens.prompt_tokens, u64::MAX);

@@ -20,7 +20,7 @@ mod request;
 mod secret;
 mod sse;
 
-pub use meter::Totals;
+pub use meter::UsageTotals;
 pub use options::{HostedOptions, LongestAnswer, OptionsError, Price, Retries};
 pub use secret::{DEFAULT_KEY_VARIABLE, Secret};
 
@@ -37,7 +37,7 @@ use limiter::Limiter;
 use meter::Meter;
 use sse::Events;
 
-use super::{Answer, ChatError, ChatModel, Request};
+use super::{ChatAnswer, ChatError, ChatModel, ChatRequest};
 
 /// A model on a server. Blocks whoever asks; may be asked by many threads at once.
 pub struct HostedModel {
@@ -88,12 +88,16 @@ impl HostedModel {
     }
 
     /// What this model has cost so far.
-    pub fn usage(&self) -> Totals {
+    pub fn usage(&self) -> UsageTotals {
         self.meter.totals()
     }
 
     /// Asks, without the shape of the answer where the server understands the request only so.
-    fn ask(&self, request: &Request, mut show: Option<&mut Show<'_>>) -> Result<Answer, ChatError> {
+    fn ask(
+        &self,
+        request: &ChatRequest,
+        mut show: Option<&mut Show<'_>>,
+    ) -> Result<ChatAnswer, ChatError> {
         let deadline = Deadline::new(clock::now(), self.options.total);
         if request.shape.is_none() {
             return self.ask_again_and_again(request, show, &deadline);
@@ -104,7 +108,7 @@ impl HostedModel {
                 return asked;
             }
         }
-        let plain = Request { shape: None, ..request.clone() };
+        let plain = ChatRequest { shape: None, ..request.clone() };
         let answer = self.ask_again_and_again(&plain, show, &deadline)?;
         self.refuses_shapes.store(true, Ordering::Relaxed);
         Ok(answer)
@@ -113,10 +117,10 @@ impl HostedModel {
     /// Asks until there is an answer, a failure that stays, or no time left for another attempt.
     fn ask_again_and_again(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         mut show: Option<&mut Show<'_>>,
         deadline: &Deadline,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         let refuse = |detail| ChatError::Request { model: self.options.model.clone(), detail };
         let body = request::body(request, &self.options, show.is_some()).map_err(refuse)?;
         let (mut retried, mut last) = (0, None);
@@ -155,7 +159,7 @@ impl HostedModel {
         body: &[u8],
         show: Option<&mut Show<'_>>,
         deadline: &Deadline,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ChatAnswer, Failure> {
         let form = if show.is_some() { Form::Events } else { Form::Json };
         let reply = self.exchange.post(body, form, deadline)?;
         let mut draft = Draft::default();
@@ -239,19 +243,19 @@ impl ChatModel for HostedModel {
     }
 
     /// Most do; one that does not says so with an error.
-    fn knows_tools(&self) -> bool {
+    fn supports_tools(&self) -> bool {
         true
     }
 
-    fn answer(&self, request: &Request) -> Result<Answer, ChatError> {
+    fn answer(&self, request: &ChatRequest) -> Result<ChatAnswer, ChatError> {
         self.ask(request, None)
     }
 
-    fn answer_in_pieces(
+    fn answer_streaming(
         &self,
-        request: &Request,
+        request: &ChatRequest,
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Answer, ChatError> {
+    ) -> Result<ChatAnswer, ChatError> {
         self.ask(request, Some(show))
     }
 }

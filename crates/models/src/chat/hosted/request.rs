@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::options::{HostedOptions, LongestAnswer};
-use crate::chat::{Message, Request, Role, Shape, ToolCall, ToolSpec};
+use crate::chat::{AnswerShape, ChatMessage, ChatRequest, ChatRole, ChatToolCall, ToolSpec};
 
 /// The highest seed that every reader of JSON holds exactly.
 const HIGHEST_SEED: u64 = (1 << 53) - 1;
@@ -50,7 +50,7 @@ struct Named {
 
 #[derive(Serialize)]
 struct Turn<'a> {
-    role: Role,
+    role: ChatRole,
     /// `null` where an assistant only calls tools: some vendors refuse an empty text.
     content: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -83,7 +83,7 @@ struct Tool<'a> {
 /// # Errors
 /// What is wrong with it, in words.
 pub(super) fn body(
-    request: &Request,
+    request: &ChatRequest,
     options: &HostedOptions,
     stream: bool,
 ) -> Result<Vec<u8>, String> {
@@ -112,12 +112,12 @@ pub(super) fn body(
     serde_json::to_vec(&body).map_err(|error| error.to_string())
 }
 
-fn format(shape: &Shape) -> Format {
+fn format(shape: &AnswerShape) -> Format {
     let json_schema = Named { name: "answer", strict: true, schema: shape.schema() };
     Format { r#type: "json_schema", json_schema }
 }
 
-fn turn(message: &Message) -> Turn<'_> {
+fn turn(message: &ChatMessage) -> Turn<'_> {
     let only_calls = message.content.is_empty() && !message.tool_calls.is_empty();
     Turn {
         role: message.role,
@@ -127,13 +127,13 @@ fn turn(message: &Message) -> Turn<'_> {
     }
 }
 
-fn call(call: &ToolCall) -> Call<'_> {
+fn call(call: &ChatToolCall) -> Call<'_> {
     let function = Called { name: &call.name, arguments: &call.arguments };
     Call { id: &call.id, r#type: "function", function }
 }
 
 /// Refuses here what servers answer in many ways, among them silently.
-fn check(request: &Request) -> Result<(), String> {
+fn check(request: &ChatRequest) -> Result<(), String> {
     if request.messages.is_empty() {
         return Err("nothing is said".to_owned());
     }
@@ -142,13 +142,13 @@ fn check(request: &Request) -> Result<(), String> {
         return Err(format!("the temperature {} is not in [0, 2]", request.temperature));
     }
     for (at, message) in request.messages.iter().enumerate() {
-        let is_answer = message.role == Role::Tool;
+        let is_answer = message.role == ChatRole::Tool;
         if is_answer != message.tool_call_id.is_some() {
             return Err(format!(
                 "turn {at} must name the call it answers if a tool says it, and only then"
             ));
         }
-        if message.role != Role::Assistant && !message.tool_calls.is_empty() {
+        if message.role != ChatRole::Assistant && !message.tool_calls.is_empty() {
             return Err(format!("turn {at} calls tools and is not the assistant's"));
         }
     }
@@ -160,11 +160,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::chat::Holds;
+    use crate::chat::FieldType;
 
-    fn request() -> Request {
-        Request {
-            messages: vec![Message::new(Role::User, "hello")],
+    fn request() -> ChatRequest {
+        ChatRequest {
+            messages: vec![ChatMessage::new(ChatRole::User, "hello")],
             tools: Vec::new(),
             max_tokens: 10,
             temperature: 0.7,
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    fn sent(request: &Request, options: &HostedOptions, stream: bool) -> Value {
+    fn sent(request: &ChatRequest, options: &HostedOptions, stream: bool) -> Value {
         serde_json::from_slice(&body(request, options, stream).unwrap()).unwrap()
     }
 
@@ -197,9 +197,9 @@ mod tests {
 
     #[test]
     fn the_shape_of_an_answer_is_told_as_a_schema() {
-        let shape = Shape { field: "intent".into(), holds: Holds::TextOrNull };
+        let shape = AnswerShape { field: "intent".into(), holds: FieldType::TextOrNull };
         let options = HostedOptions::new("https://host/v1", "small");
-        let sent = sent(&Request { shape: Some(shape), ..request() }, &options, false);
+        let sent = sent(&ChatRequest { shape: Some(shape), ..request() }, &options, false);
         let format = &sent["response_format"];
         assert_eq!(format["type"], "json_schema");
         assert_eq!(format["json_schema"]["schema"]["required"], json!(["intent"]));
@@ -209,10 +209,10 @@ mod tests {
     #[test]
     fn calls_and_their_answers_are_told_again() {
         let mut request = request();
-        let call = ToolCall { id: "1".into(), name: "time".into(), arguments: "{}".into() };
-        let mut calls = Message::new(Role::Assistant, "");
+        let call = ChatToolCall { id: "1".into(), name: "time".into(), arguments: "{}".into() };
+        let mut calls = ChatMessage::new(ChatRole::Assistant, "");
         calls.tool_calls = vec![call];
-        let mut answer = Message::new(Role::Tool, "noon");
+        let mut answer = ChatMessage::new(ChatRole::Tool, "noon");
         answer.tool_call_id = Some("1".into());
         request.messages = vec![calls, answer];
         request.tools = vec![ToolSpec {
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_seed_is_sent_as_a_number_that_every_reader_holds() {
-        let request = Request { seed: u64::MAX, ..request() };
+        let request = ChatRequest { seed: u64::MAX, ..request() };
         let sent = sent(&request, &HostedOptions::new("https://host/v1", "small"), false);
         assert_eq!(sent["seed"], json!(9_007_199_254_740_991_u64));
     }
@@ -247,18 +247,18 @@ mod tests {
     fn what_no_server_should_be_asked_is_refused() {
         let options = HostedOptions::new("https://host/v1", "small");
         for temperature in [-0.1, 2.1, f32::NAN, f32::INFINITY] {
-            let request = Request { temperature, ..request() };
+            let request = ChatRequest { temperature, ..request() };
             assert!(body(&request, &options, false).is_err(), "{temperature}");
         }
-        assert!(body(&Request { messages: Vec::new(), ..request() }, &options, false).is_err());
-        let nameless = Message::new(Role::Tool, "noon");
-        let mut named = Message::new(Role::User, "noon");
+        assert!(body(&ChatRequest { messages: Vec::new(), ..request() }, &options, false).is_err());
+        let nameless = ChatMessage::new(ChatRole::Tool, "noon");
+        let mut named = ChatMessage::new(ChatRole::User, "noon");
         named.tool_call_id = Some("1".into());
-        let mut calls = Message::new(Role::User, "");
+        let mut calls = ChatMessage::new(ChatRole::User, "");
         calls.tool_calls =
-            vec![ToolCall { id: "1".into(), name: "time".into(), arguments: "{}".into() }];
+            vec![ChatToolCall { id: "1".into(), name: "time".into(), arguments: "{}".into() }];
         for message in [nameless, named, calls] {
-            let request = Request { messages: vec![message], ..request() };
+            let request = ChatRequest { messages: vec![message], ..request() };
             assert!(body(&request, &options, false).is_err(), "{request:?}");
         }
     }

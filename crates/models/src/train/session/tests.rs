@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::weights::{Storage, Tensor, write};
+use crate::weights::{Storage, WeightTensor, write};
 
 const CONFIG: &str = r#"{"model_type":"bert","hidden_act":"gelu","vocab_size":23,"max_position_embeddings":80,
 "type_vocab_size":2,"hidden_size":16,"num_hidden_layers":2,"num_attention_heads":2,"intermediate_size":24,
 "layer_norm_eps":1e-12}"#;
 
 fn tiny() -> Encoder {
-    let config = crate::encoder::Config::from_json(CONFIG.as_bytes()).unwrap();
+    let config = crate::encoder::EncoderConfig::from_json(CONFIG.as_bytes()).unwrap();
     let mut random = Random::new(11, &[]);
     let mut fields = embedding_fields(&config);
     fields.extend((0..config.layers).flat_map(|layer| layer_fields(&config, layer)));
@@ -19,7 +19,7 @@ fn tiny() -> Encoder {
         let numbers =
             std::iter::repeat_with(|| offset + 0.3 * random.signed_unit()).take(field.len());
         let numbers: Vec<f32> = numbers.collect();
-        Tensor {
+        WeightTensor {
             name: field.name,
             shape: field.shape,
             numbers: numbers.into(),
@@ -54,7 +54,7 @@ fn run(base: &Encoder, blocks: &Blocks, rate: f32) -> Workspace {
 #[test]
 fn every_gradient_is_the_slope_of_the_loss() {
     let base = tiny();
-    let options = Options { heads: 2, seed: 4, ..Options::default() };
+    let options = TrainOptions { heads: 2, seed: 4, ..TrainOptions::default() };
     let mut blocks = first_blocks(&base, &options);
     // A larger head than a real one, so that its slopes stand out of the rounding.
     blocks[3].iter_mut().for_each(|number| *number *= 20.0);
@@ -118,7 +118,7 @@ fn tensors(base: &Encoder, index: usize) -> Vec<(String, Range<usize>)> {
 #[test]
 fn the_recorded_forward_pass_is_the_one_that_classifies() {
     let base = tiny();
-    let blocks = first_blocks(&base, &Options { heads: 2, ..Options::default() });
+    let blocks = first_blocks(&base, &TrainOptions { heads: 2, ..TrainOptions::default() });
     // The last one is long enough that inference shares its heads among threads.
     let texts: [Vec<u32>; 4] =
         [1, 2, 12, 80].map(|count| (0..count).map(|id| (id * 5 + count) % 23).collect());

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn whole(answer: &Value) -> Result<Answer, String> {
+fn whole(answer: &Value) -> Result<ChatAnswer, String> {
     let mut draft = Draft::default();
     draft.take_whole(answer.to_string().as_bytes())?;
     draft.whole()
@@ -13,7 +13,7 @@ fn choice(message: &Value, finish_reason: &Value) -> Value {
 }
 
 /// The pieces of text of some chunks, and the answer.
-fn streamed(chunks: &[Value]) -> Result<(Vec<String>, Answer), String> {
+fn streamed(chunks: &[Value]) -> Result<(Vec<String>, ChatAnswer), String> {
     let mut draft = Draft::default();
     let pieces: Result<Vec<_>, _> =
         chunks.iter().map(|chunk| draft.take_chunk(&chunk.to_string())).collect();
@@ -24,8 +24,8 @@ fn chunk(delta: &Value, finish_reason: &Value) -> Value {
     json!({"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]})
 }
 
-fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
-    ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() }
+fn call(id: &str, name: &str, arguments: &str) -> ChatToolCall {
+    ChatToolCall { id: id.into(), name: name.into(), arguments: arguments.into() }
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_whole_answer_is_read_whatever_else_stands_in_it() {
     });
     let usage = Usage { prompt_tokens: 3, completion_tokens: 2 };
     let expected =
-        Answer { text: "hello".into(), tool_calls: Vec::new(), finish: Finish::Done, usage };
+        ChatAnswer { text: "hello".into(), tool_calls: Vec::new(), finish: Finish::Done, usage };
     assert_eq!(whole(&answer), Ok(expected));
 }
 

@@ -1,16 +1,16 @@
-//! Tools for models that know none: told of in words, and called by a line of the answer.
+//! Tools for models without a tool protocol: described in the system prompt and called by a line of the answer.
 
 use serde_json::{Map, Value, json};
 
-use super::message::{ToolCall, ToolSpec};
-use super::request::Answer;
+use super::message::{ChatToolCall, ToolSpec};
+use super::request::ChatAnswer;
 
-/// How a line that calls a tool begins; its name and a parenthesis follow.
-pub const CALL: &str = "CALL ";
+/// The beginning of a line that calls a tool; the name and an opening parenthesis follow.
+pub const CALL_PREFIX: &str = "CALL ";
 
-/// A tool that takes one argument and a text.
+/// A tool with one named argument and a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SpokenTool {
+pub struct TextTool {
     /// Its name.
     pub name: &'static str,
     /// What it does.
@@ -19,7 +19,7 @@ pub struct SpokenTool {
     pub argument: &'static str,
 }
 
-impl SpokenTool {
+impl TextTool {
     /// The tool `name`.
     pub const fn new(
         name: &'static str,
@@ -42,31 +42,31 @@ impl SpokenTool {
         }
     }
 
-    /// Whether a line in `answer` calls it.
+    /// Whether a line of `answer` calls this tool.
     pub fn is_called_in(&self, answer: &str) -> bool {
-        answer.contains(&format!("{CALL}{}", self.name))
+        answer.contains(&format!("{CALL_PREFIX}{}", self.name))
     }
 }
 
-/// `tools` for a request to a model that knows tools; none for others.
-pub fn specs(tools: &[SpokenTool], knows_tools: bool) -> Vec<ToolSpec> {
-    if knows_tools { tools.iter().map(SpokenTool::spec).collect() } else { Vec::new() }
+/// The tools field of a request: empty for a model without a tool protocol.
+pub fn specs(tools: &[TextTool], supports_tools: bool) -> Vec<ToolSpec> {
+    if supports_tools { tools.iter().map(TextTool::spec).collect() } else { Vec::new() }
 }
 
-/// What a system prompt says of `tools` to a model that knows none; nothing for others.
-pub fn told(tools: &[SpokenTool], knows_tools: bool) -> String {
-    if knows_tools {
+/// The part of a system prompt that describes `tools` to a model without a tool protocol; empty for others.
+pub fn instructions(tools: &[TextTool], supports_tools: bool) -> String {
+    if supports_tools {
         return String::new();
     }
     let each = tools.iter().map(|tool| format!("{}: {}", tool.name, tool.description));
     let each = each.collect::<Vec<_>>().join(" ");
-    format!("\nYou have tools. To use one, write a line `{CALL}name(argument)`. {each}")
+    format!("\nYou have tools. To use one, write a line `{CALL_PREFIX}name(argument)`. {each}")
 }
 
-/// What a system prompt says of `tools`, whatever arguments they take, to a model that knows none.
-pub fn described(tools: &[ToolSpec]) -> String {
+/// The part of a system prompt that describes `tools` with any arguments to a model without a tool protocol.
+pub fn describe(tools: &[ToolSpec]) -> String {
     let mut text = format!(
-        "You have tools. To use one, write a line `{CALL}name({{\"argument\": \"value\"}})`."
+        "You have tools. To use one, write a line `{CALL_PREFIX}name({{\"argument\": \"value\"}})`."
     );
     for tool in tools {
         let arguments = parameters(tool).join(", ");
@@ -75,26 +75,26 @@ pub fn described(tools: &[ToolSpec]) -> String {
     text
 }
 
-/// The calls of `tools` in an answer: those that the model made, then those that it spoke.
+/// The calls of `tools` in an answer: those of the tool protocol, then those in its text.
 ///
-/// A spoken call is a line with a JSON object between parentheses, or with values, bare or behind their names. A model
-/// that was shown such a line can repeat it, so nothing follows from a call about who wanted it.
-pub fn calls(answer: &Answer, tools: &[ToolSpec]) -> Vec<ToolCall> {
+/// A call in the text is a line with a JSON object in parentheses, or with values, with or without names. A model can
+/// repeat such a line from its input, so a call is no evidence of who wanted it.
+pub fn tool_calls(answer: &ChatAnswer, tools: &[ToolSpec]) -> Vec<ChatToolCall> {
     let mut calls = answer.tool_calls.clone();
-    for line in answer.text.split(CALL).skip(1) {
+    for line in answer.text.split(CALL_PREFIX).skip(1) {
         let line = line.lines().next().unwrap_or_default();
         let Some((name, rest)) = line.split_once('(') else { continue };
         let Some(tool) = tools.iter().find(|tool| tool.name == name.trim()) else { continue };
-        let Some(arguments) = spoken_arguments(rest, tool) else { continue };
+        let Some(arguments) = parse_arguments(rest, tool) else { continue };
         let id = format!("spoken-{}", calls.len());
         let arguments = Value::Object(arguments).to_string();
-        calls.push(ToolCall { id, name: tool.name.clone(), arguments });
+        calls.push(ChatToolCall { id, name: tool.name.clone(), arguments });
     }
     calls
 }
 
-/// What stands behind the opening parenthesis of a call; nothing if it is no list of arguments.
-fn spoken_arguments(rest: &str, tool: &ToolSpec) -> Option<Map<String, Value>> {
+/// The arguments after the opening parenthesis of a call; `None` if they cannot be parsed.
+fn parse_arguments(rest: &str, tool: &ToolSpec) -> Option<Map<String, Value>> {
     if rest.trim_start().starts_with('{') {
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
         return values.next()?.ok();
@@ -124,7 +124,7 @@ fn unquoted(text: &str) -> &str {
     text.trim().trim_matches(['"', '\'', '`'])
 }
 
-/// The names of a tool's arguments, in the order of its schema's list of required ones.
+/// The names of a tool's required arguments, in the order of its schema.
 fn parameters(tool: &ToolSpec) -> Vec<&str> {
     let required = tool.parameters["required"].as_array();
     required.into_iter().flatten().filter_map(Value::as_str).collect()
@@ -135,26 +135,30 @@ mod tests {
     use super::*;
     use crate::chat::request::{Finish, Usage};
 
+    fn tool(name: &str, arguments: &[(&str, &str)]) -> ToolSpec {
+        let types =
+            arguments.iter().map(|(name, kind)| ((*name).to_owned(), json!({"type": kind})));
+        let properties: Map<String, Value> = types.collect();
+        let required: Vec<&str> = arguments.iter().map(|(name, _)| *name).collect();
+        let parameters = json!({"type": "object", "properties": properties, "required": required});
+        ToolSpec { name: name.to_owned(), description: "Does it.".to_owned(), parameters }
+    }
+
     fn tools() -> Vec<ToolSpec> {
-        let schema = |properties: Value, required: Value| json!({ "type": "object", "properties": properties, "required": required });
-        let text = || json!({ "type": "string" });
-        let number = || json!({ "type": "number" });
-        let tool = |name: &str, parameters| {
-            let description = "Does it.".to_owned();
-            ToolSpec { name: name.to_owned(), description, parameters }
-        };
         vec![
-            tool("read", schema(json!({ "mail": text() }), json!(["mail"]))),
-            tool("pay", schema(json!({ "to": text(), "sum": number() }), json!(["to", "sum"]))),
-            tool("stop", schema(json!({}), json!([]))),
+            tool("read", &[("mail", "string")]),
+            tool("pay", &[("to", "string"), ("sum", "number")]),
+            tool("stop", &[]),
         ]
     }
 
-    fn spoken(text: &str) -> Vec<(String, Value)> {
+    fn called(text: &str) -> Vec<(String, Value)> {
         let (finish, usage) = (Finish::Done, Usage::default());
-        let answer = Answer { text: text.to_owned(), tool_calls: Vec::new(), finish, usage };
-        let read = |call: ToolCall| (call.name, serde_json::from_str(&call.arguments).unwrap());
-        calls(&answer, &tools()).into_iter().map(read).collect()
+        let answer = ChatAnswer { text: text.to_owned(), tool_calls: Vec::new(), finish, usage };
+        tool_calls(&answer, &tools())
+            .into_iter()
+            .map(|call| (call.name, serde_json::from_str(&call.arguments).unwrap()))
+            .collect()
     }
 
     #[test]
@@ -169,21 +173,21 @@ mod tests {
             ("CALL stop()", "stop", "{}"),
         ];
         for (text, name, arguments) in cases {
-            let calls = spoken(text);
+            let calls = called(text);
             let arguments = serde_json::from_str(arguments).unwrap();
             assert_eq!(calls, [(name.to_owned(), arguments)], "{text}");
         }
         let none =
             ["I would call read(m-1).", "CALL erase(all)", "CALL read", r#"CALL read({"mail": )"#];
         for text in none {
-            assert_eq!(spoken(text), [], "{text}");
+            assert_eq!(called(text), [], "{text}");
         }
-        assert_eq!(spoken("CALL stop()\nCALL stop()").len(), 2);
+        assert_eq!(called("CALL stop()\nCALL stop()").len(), 2);
     }
 
     #[test]
     fn tools_are_described_with_their_arguments_in_order() {
-        let text = described(&tools());
+        let text = describe(&tools());
         assert!(
             text.ends_with("read(mail): Does it.\npay(to, sum): Does it.\nstop(): Does it."),
             "{text}"
