@@ -165,6 +165,9 @@ pub enum Tampering {
     /// A record does not follow from those before it.
     #[error("record {0} does not follow from those before it")]
     Inconsistent(u64, #[source] Arc<ApplyError>),
+    /// A containment does not list what its findings reach.
+    #[error("containment {0} does not list the entries that its findings reach")]
+    Members(u64),
     /// A content does not match its commitment.
     #[error("the content of record {0} is not the one that was recorded")]
     OtherContent(u64),

@@ -1,8 +1,9 @@
-//! A record as a node of the provenance graph.
+//! The provenance graph of the record, one record at a time.
 
 use custody_kernel::adapter::Change;
 use custody_kernel::record::{Answer, Record, Request};
-use custody_planner::{AdapterEvent, GraphNode};
+use custody_kernel::step::Step;
+use custody_planner::{AdapterEvent, GraphBuilder, GraphError, GraphNode};
 
 /// A record as a node: what it was made from, and under which weights or what it did to them.
 pub fn node_of(record: &Record) -> GraphNode<'_> {
@@ -19,4 +20,15 @@ pub fn node_of(record: &Record) -> GraphNode<'_> {
     };
     // No model produced it: it is about the model.
     GraphNode { weights: &[], event, ..plain }
+}
+
+/// Adds a record to a graph, and marks what it purged.
+pub(super) fn extend(graph: &mut GraphBuilder, record: &Record) -> Result<(), GraphError> {
+    graph.push(node_of(record))?;
+    if let (Request::Recover(recover), Answer::Done) = (&record.request, &record.answer)
+        && let Step::Apply(applied) = &recover.step
+    {
+        applied.purged.iter().for_each(|entry| graph.purge(*entry));
+    }
+    Ok(())
 }

@@ -9,14 +9,13 @@ use std::collections::HashSet;
 use custody_kernel::principal::Principal;
 use custody_kernel::record::{Answer, Record, Request};
 use custody_kernel::state::{Decided, State};
-use custody_kernel::step::{Recover, Step};
 use custody_log::{
     Checkpoint, EntryId, Frontier, Hash, LogKey, Seq, StoreId, key_name, leaf_hash, origin, root_of,
 };
 use custody_planner::{Graph, GraphBuilder};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 
-use super::graph::node_of;
+use super::graph::extend;
 use super::{StoreError, Tampering};
 
 /// What this process holds of the log.
@@ -137,10 +136,7 @@ impl Ledger {
         self.frontier.push(leaf);
         self.children.push(0);
         self.ids.insert(record.id);
-        self.graph.push(node_of(record))?;
-        if let (Request::Recover(recover), Answer::Done) = (&record.request, &record.answer) {
-            self.note_purged(recover);
-        }
+        extend(&mut self.graph, record)?;
         for parent in &record.parents {
             let at = usize::try_from(parent.0).ok();
             if let Some(count) = at.and_then(|at| self.children.get_mut(at)) {
@@ -151,13 +147,6 @@ impl Ledger {
             (Request::Found(genesis), Answer::Done) => self.trust_log_key(&genesis.log_key),
             (Request::RotateLogKey(key), Answer::Done) => self.trust_log_key(key),
             _ => Ok(()),
-        }
-    }
-
-    fn note_purged(&mut self, recover: &Recover) {
-        let Step::Apply(applied) = &recover.step else { return };
-        for entry in &applied.purged {
-            self.graph.purge(*entry);
         }
     }
 

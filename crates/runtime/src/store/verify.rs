@@ -8,9 +8,12 @@ use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::record::{Answer, By, Record, Request};
 use custody_kernel::state::State;
+use custody_kernel::step::Step;
 use custody_log::Seq;
+use custody_planner::{Closure, GraphBuilder, WalkMode};
 use rusqlite::Connection;
 
+use super::graph::extend;
 use super::ledger::Ledger;
 use super::transaction::sql;
 use super::{StoreError, Tampering, read};
@@ -28,16 +31,21 @@ pub struct VerifyReport {
     pub edges: u64,
     /// Places where an owner adopted a store whose head was lost.
     pub breaks: u64,
+    /// Containments whose members are those that their findings reached in the record of then.
+    pub containments: u64,
 }
 
 pub(super) fn verify(connection: &Connection, ledger: &Ledger) -> Result<VerifyReport, StoreError> {
     let mut report = VerifyReport::default();
     let mut again = State::default();
     let mut fingerprints = 0;
+    let mut graph = GraphBuilder::default();
     for seq in (0..ledger.len()).map(Seq) {
         let record = read::record(connection, ledger, seq)?;
         let tenant = untrusted_tenant(&again, &record).cloned();
         again.recount(&record).map_err(|cause| Tampering::Inconsistent(seq.0, cause.into()))?;
+        report.containments += u64::from(is_contained_again(&again, &graph, &record)?);
+        extend(&mut graph, &record)?;
         match arrived_with(&record) {
             None => {}
             Some(_) if ledger.state().is_purged(seq) => report.purged += 1,
@@ -58,6 +66,27 @@ pub(super) fn verify(connection: &Connection, ledger: &Ledger) -> Result<VerifyR
     count_agrees(connection, "SELECT count(*) FROM edges", report.edges, "edge")?;
     count_agrees(connection, "SELECT count(*) FROM runs", fingerprints, "fingerprint")?;
     Ok(report)
+}
+
+/// Whether the record contains an incident, and what it lists is what its findings reach in `graph`, which is that of
+/// the records before it. A holder of the log key could leave out what is to stay in use.
+fn is_contained_again(
+    state: &State,
+    graph: &GraphBuilder,
+    record: &Record,
+) -> Result<bool, StoreError> {
+    let Request::Recover(recover) = &record.request else { return Ok(false) };
+    let Step::Contain { members } = &recover.step else { return Ok(false) };
+    let incident = state.incident(recover.incident).filter(|_| record.answer == Answer::Done);
+    let Some(incident) = incident else { return Ok(false) };
+    let seeds: Vec<Seq> = incident.findings.iter().map(|finding| finding.entry).collect();
+    let graph = graph.clone().finish()?;
+    let reached = Closure::new(&graph, WalkMode::Causal, &seeds);
+    let reached = reached.map_err(|_| Tampering::Members(record.seq.0))?;
+    if !reached.members().map(|member| member.entry).eq(members.iter().copied()) {
+        return Err(Tampering::Members(record.seq.0).into());
+    }
+    Ok(true)
 }
 
 /// The tenant in which the text of this record counts as untrusted, and so is fingerprinted.
