@@ -22,6 +22,7 @@ mod links;
 mod lints;
 mod machine_paths;
 mod purity;
+mod sizes;
 
 use std::process::ExitCode;
 
@@ -74,6 +75,7 @@ fn run_checks() -> Result<Vec<(&'static str, Vec<Finding>)>> {
                 &purity::audited(&files)?,
             ),
         ),
+        ("sizes", sizes::check(&files)?),
         ("lints", lints::check(&files)),
         ("clock", clock::check(&files, &exceptions.clock)),
         ("claims", claims::check(&files)),
