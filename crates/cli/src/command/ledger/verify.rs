@@ -59,6 +59,7 @@ fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
             "purged": report.purged,
             "edges": report.edges,
             "breaks": report.breaks,
+            "containments": report.containments,
             "root": root,
             "size": size,
             "head_size": head_size,
@@ -67,7 +68,7 @@ fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
             "vkey": signed.vkey,
         }));
     }
-    let VerifyReport { records, contents, purged, edges, breaks } = report;
+    let VerifyReport { records, contents, purged, edges, breaks, containments } = report;
     line(format_args!("{}: the record is the one that was signed.", paint(GOOD, "verified")));
     let row = |name: &str, value: &str| line(format_args!("  {name:9} {value}"));
     row("records", &format!("{records}, each decided again with the same answer"));
@@ -76,6 +77,10 @@ fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
         row("purged", &format!("{purged}, destroyed by recovery; their commitments stand"));
     }
     row("edges", &format!("{edges}, as the records name them"));
+    if *containments > 0 {
+        let times = count(*containments, "containment");
+        row("contained", &format!("{times}, each listing what its findings reach"));
+    }
     row("root", &root);
     row("head", &format!("over {head_size} of {}", count(size, "record")));
     row("", &signed.vkey);
