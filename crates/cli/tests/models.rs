@@ -219,7 +219,7 @@ fn hashes_can_be_given_and_a_wrong_one_is_refused() {
         home.alone(&args)
     };
     let ran = import(braces).expect(2);
-    assert!(ran.stderr.contains("`model.safetensors` is not taken: its SHA-256 is"), "{ran:?}");
+    assert!(ran.stderr.contains("`model.safetensors` was rejected: its SHA-256 is"), "{ran:?}");
     assert!(!home.path().join("data").exists());
     assert_eq!(import(weights).expect(0).json()[0]["hashes"], "given");
     let ran = home.alone(&["models", "import", THEIRS, folder, "--sha256", braces]).expect(2);

@@ -78,12 +78,10 @@ pub enum IncidentError {
 /// An error of ours that undid a step of the store comes back as itself.
 impl From<StoreError> for IncidentError {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Rejected(cause) => match cause.downcast::<Self>() {
-                Ok(ours) => *ours,
-                Err(cause) => Self::Store(StoreError::Rejected(cause)),
-            },
-            error => Self::Store(error),
+        let StoreError::Rejected(cause) = error else { return Self::Store(error) };
+        match cause.downcast::<Self>() {
+            Ok(ours) => *ours,
+            Err(cause) => Self::Store(StoreError::Rejected(cause)),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use custody_arguments;
 use custody_kernel::kind::EntryKind;
 use custody_kernel::record::{Answer, ObservationKind, Record, Request};
 use custody_kernel::state::{IncidentState, State};
@@ -64,7 +63,7 @@ pub(crate) fn plan(
 
 /// An incident of the store.
 pub(crate) fn known(state: &State, id: IncidentId) -> Result<&IncidentState, IncidentError> {
-    Ok(state.incident(id).ok_or(IncidentError::UnknownIncident(id))?)
+    state.incident(id).ok_or(IncidentError::UnknownIncident(id))
 }
 
 struct Gathering<'a> {

@@ -260,9 +260,7 @@ impl Recounting<'_, '_> {
         let (lacks, adds) =
             (lacks.count(), members.iter().filter(|m| !closure.contains(**m)).count());
         holds_if(lacks + adds == 0, || {
-            format!(
-                "it lacks {lacks} entries that they count_reached and has {adds} that they do not"
-            )
+            format!("it lacks {lacks} entries that they reach and has {adds} that they do not")
         })
     }
 

@@ -28,10 +28,14 @@ impl<'s> Incidents<'s> {
         T: Send + 'static,
         F: FnOnce(&mut Transaction<'_>) -> Result<T, IncidentError> + Send + 'static,
     {
-        let reject = |error| match error {
-            IncidentError::Store(error) => error,
-            error => StoreError::Rejected(Box::new(error)),
-        };
-        self.store.run(move |step| work(step).map_err(reject)).wait().map_err(IncidentError::from)
+        self.store.run(move |step| work(step).map_err(rejected)).wait().map_err(IncidentError::from)
     }
+}
+
+/// An error of ours on its way through the store.
+fn rejected(error: IncidentError) -> StoreError {
+    if let IncidentError::Store(error) = error {
+        return error;
+    }
+    StoreError::Rejected(Box::new(error))
 }

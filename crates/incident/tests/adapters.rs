@@ -74,7 +74,7 @@ impl Case {
 
     fn changes(&self, change: Change) -> Answer {
         let Scratch { store, owner, .. } = &self.scratch;
-        Incidents::of(&store).adapt(owner, &self.host, change).unwrap().answer
+        Incidents::of(store).adapt(owner, &self.host, change).unwrap().answer
     }
 
     fn session(&self) -> Session {
@@ -86,18 +86,17 @@ impl Case {
     fn applies(&self) -> IncidentId {
         let Scratch { store, owner, .. } = &self.scratch;
         let indicators: Vec<Indicator> = vec![format!("adapter:{BAD}").parse().unwrap()];
-        let found = Incidents::of(&store).find(&indicators).unwrap();
+        let found = Incidents::of(store).find(&indicators).unwrap();
         let (id, _) =
-            Incidents::of(&store).open_incident(owner, &indicators, found.findings).unwrap();
-        Incidents::of(&store).contain(owner, id).unwrap();
-        let digest =
-            Incidents::of(&store).plan(id, &Settings::default()).unwrap().digest().unwrap();
+            Incidents::of(store).open_incident(owner, &indicators, found.findings).unwrap();
+        Incidents::of(store).contain(owner, id).unwrap();
+        let digest = Incidents::of(store).plan(id, &Settings::default()).unwrap().digest().unwrap();
         let applied =
-            Incidents::of(&store).apply_plan(owner, id, digest, &Settings::default()).unwrap();
+            Incidents::of(store).apply_plan(owner, id, digest, &Settings::default()).unwrap();
         assert_eq!(applied.answer, Answer::Done);
-        let at_rest = Incidents::of(&store).sweep(&applied.destroyed).unwrap();
-        let membership = Incidents::of(&store).probe_retrieval(&applied.destroyed).unwrap();
-        Incidents::of(&store)
+        let at_rest = Incidents::of(store).sweep(&applied.destroyed).unwrap();
+        let membership = Incidents::of(store).probe_retrieval(&applied.destroyed).unwrap();
+        Incidents::of(store)
             .record_probes(owner, id, &ProbeReport { at_rest, membership })
             .unwrap();
         id
@@ -112,10 +111,10 @@ impl Case {
     fn certify(&self, id: IncidentId) -> Verified {
         let Scratch { store, owner, owner_key, .. } = &self.scratch;
         let (file, _) =
-            Incidents::of(&store).certify(owner, owner_key, id, "custody 0.0.0").unwrap();
+            Incidents::of(store).certify(owner, owner_key, id, "custody 0.0.0").unwrap();
         let verified =
-            Incidents::of(&store).verify_certificate(&file, Expectations::default()).unwrap();
-        for (claim, found) in Incidents::of(&store).recount(&verified).unwrap().claims {
+            Incidents::of(store).verify_certificate(&file, Expectations::default()).unwrap();
+        for (claim, found) in Incidents::of(store).recount(&verified).unwrap().claims {
             assert!(!matches!(found, Found::Fails(_)), "{claim:?}: {found:?}");
         }
         verified
@@ -251,19 +250,16 @@ fn an_adapter_trained_on_what_is_purged_is_reached_and_a_host_without_a_way_to_i
     case.load(BAD, "finance", vec![poison]);
     let store = &case.scratch.store;
     let indicators: Vec<Indicator> = vec!["owed 400".parse().unwrap()];
-    let found = Incidents::of(&store).find(&indicators).unwrap();
-    let (id, _) = Incidents::of(&store)
+    let found = Incidents::of(store).find(&indicators).unwrap();
+    let (id, _) = Incidents::of(store)
         .open_incident(&case.scratch.owner, &indicators, found.findings)
         .unwrap();
-    let plan = Incidents::of(&store).plan(id, &Settings::default()).unwrap();
+    let plan = Incidents::of(store).plan(id, &Settings::default()).unwrap();
     let load = plan.weights.iter().find(|one| one.weights == BAD).unwrap();
     assert_eq!(load.fate, AdapterAction::Evict, "what was trained on it is no better than it");
     let digest = plan.digest().unwrap();
-    Incidents::of(&store)
-        .apply_plan(&case.scratch.owner, id, digest, &Settings::default())
-        .unwrap();
-    let evictions =
-        Incidents::of(&store).evict(&case.scratch.owner, id, &mut Hosts::new()).unwrap();
+    Incidents::of(store).apply_plan(&case.scratch.owner, id, digest, &Settings::default()).unwrap();
+    let evictions = Incidents::of(store).evict(&case.scratch.owner, id, &mut Hosts::new()).unwrap();
     assert_eq!(evictions[0].left, 1);
     assert!(evictions[0].why.as_ref().unwrap().contains("vllm-1"));
 }
@@ -282,8 +278,8 @@ fn the_graph_of_then_has_the_same_weights_as_the_graph_of_now() {
     let store = &case.scratch.store;
     let records = store.records(0..u64::MAX).unwrap();
     let (now, then) = (
-        Incidents::of(&store).graph().unwrap(),
-        Incidents::of(&store).graph_at(records.len() as u64).unwrap(),
+        Incidents::of(store).graph().unwrap(),
+        Incidents::of(store).graph_at(records.len() as u64).unwrap(),
     );
     let reopened = Incidents::of(&case.scratch.reopen().unwrap()).graph().unwrap();
     for record in &records {

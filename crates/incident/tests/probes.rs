@@ -91,14 +91,14 @@ fn recover(scratch: &Scratch, phrase: &str, ways: Ways<'_>) -> Probed {
 
 fn finish(scratch: &Scratch, id: IncidentId, ways: Ways<'_>) -> Probed {
     let (store, settings) = (&scratch.store, Settings::default());
-    let plan = Incidents::of(&store).plan(id, &settings).unwrap();
-    let texts = Incidents::of(&store).to_destroy(id, &plan).unwrap();
-    let mut prepared = Incidents::of(&store).prepare_probes(&texts, ways).unwrap();
-    Incidents::of(&store).probe_before(id, &mut prepared, ways, &mut |_, _| ()).unwrap();
+    let plan = Incidents::of(store).plan(id, &settings).unwrap();
+    let texts = Incidents::of(store).to_destroy(id, &plan).unwrap();
+    let mut prepared = Incidents::of(store).prepare_probes(&texts, ways).unwrap();
+    Incidents::of(store).probe_before(id, &mut prepared, ways, &mut |_, _| ()).unwrap();
     let digest = plan.digest().unwrap();
-    let applied = Incidents::of(&store).apply_plan(&scratch.owner, id, digest, &settings).unwrap();
+    let applied = Incidents::of(store).apply_plan(&scratch.owner, id, digest, &settings).unwrap();
     assert_eq!(applied.destroyed.len(), texts.len(), "probes are prepared for what is destroyed");
-    Incidents::of(&store).probe_after(&prepared, ways, &mut |_, _| ()).unwrap()
+    Incidents::of(store).probe_after(&prepared, ways, &mut |_, _| ()).unwrap()
 }
 
 fn probed_with(says: Says) -> MembershipProbe {

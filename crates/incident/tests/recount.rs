@@ -100,7 +100,7 @@ fn each_claim_that_the_store_denies_is_named() {
     );
     other(
         case.broken(|recovery| {
-            recovery.runtime_recovery.manifest_entries[2].kind = MemberKind::Message
+            recovery.runtime_recovery.manifest_entries[2].kind = MemberKind::Message;
         }),
         &["entry: it is a completion"],
     );
@@ -116,7 +116,7 @@ fn each_claim_that_the_store_denies_is_named() {
     );
     other(
         case.broken(|recovery| {
-            recovery.spared = vec![SparedMember { covered_by: vec![], entry: quote }]
+            recovery.spared = vec![SparedMember { covered_by: vec![], entry: quote }];
         }),
         &["spared: no trusted clean text says its sentence 0"],
     );
@@ -161,8 +161,8 @@ fn an_older_certificate_is_refused_by_the_store() {
     let certify = || {
         let Scratch { store, owner, owner_key, .. } = &scratch;
         let (file, _) =
-            Incidents::of(&store).certify(owner, owner_key, incident, "custody 0.1.0").unwrap();
-        Incidents::of(&store).verify_certificate(&file, Expectations::default()).unwrap()
+            Incidents::of(store).certify(owner, owner_key, incident, "custody 0.1.0").unwrap();
+        Incidents::of(store).verify_certificate(&file, Expectations::default()).unwrap()
     };
     let newest = |verified: &Verified| {
         let claims = Incidents::of(&scratch.store).recount(verified).unwrap().claims;

@@ -170,7 +170,7 @@ mod tests {
         let manifests =
             Manifests::parse("groups.mail = ['send']\n[tools.send]\neffect = 'writes'").unwrap();
         let text = "permit (principal, action, resource in Group::\"mail\")
-            when { resource in [ToolManifest::\"send\", ToolManifest::\"sned\"] } unless { resource in Group::\"mial\" };";
+            when { resource in [Tool::\"send\", Tool::\"sned\"] } unless { resource in Group::\"mial\" };";
         let policy = Policy::parse(text).unwrap();
         assert_eq!(manifests.unknown_to(&policy), ["Tool::\"sned\"", "Group::\"mial\""]);
     }

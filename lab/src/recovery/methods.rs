@@ -69,16 +69,16 @@ pub(super) fn custody(played: &Played, history: &History) -> Result<Judged, Eval
     let (store, owner) = (&played.scratch.store, &played.scratch.owner);
     let indicators = played.indicators(history);
     let (recovered, seconds) = timed(|| -> Result<_, IncidentError> {
-        let found = Incidents::of(&store).find(&indicators)?;
-        let (id, _) = Incidents::of(&store).open_incident(owner, &indicators, found.findings)?;
-        Incidents::of(&store).contain(owner, id)?;
-        let plan = Incidents::of(&store).plan(id, &Settings::default())?;
+        let found = Incidents::of(store).find(&indicators)?;
+        let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found.findings)?;
+        Incidents::of(store).contain(owner, id)?;
+        let plan = Incidents::of(store).plan(id, &Settings::default())?;
         let digest = plan.digest().map_err(|cause| {
             let why = cause.to_string();
             IncidentError::Unreadable { what: "plan", incident: id, why }
         })?;
-        let applied = Incidents::of(&store).apply_plan(owner, id, digest, &Settings::default())?;
-        let at_rest = Incidents::of(&store).sweep(&applied.destroyed)?;
+        let applied = Incidents::of(store).apply_plan(owner, id, digest, &Settings::default())?;
+        let at_rest = Incidents::of(store).sweep(&applied.destroyed)?;
         Ok((applied, at_rest))
     });
     let (applied, at_rest) = recovered?;

@@ -44,21 +44,21 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
         told.obeys(&scratch, &scenario)?;
     }
     let (store, owner) = (&scratch.store, &scratch.owner);
-    let graph = Incidents::of(&store).graph()?;
+    let graph = Incidents::of(store).graph()?;
     let v2 = Closure::new(&graph, WalkMode::RvuV2, &told.seeds).map_err(setup)?.len() as u64;
     let indicators: Vec<Indicator> = told.seeds.iter().copied().map(Indicator::Position).collect();
-    let found = Incidents::of(&store).find(&indicators)?;
-    let (id, _) = Incidents::of(&store).open_incident(owner, &indicators, found.findings)?;
-    Incidents::of(&store).contain(owner, id)?;
-    let plan = Incidents::of(&store).plan(id, &Settings::default())?;
+    let found = Incidents::of(store).find(&indicators)?;
+    let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found.findings)?;
+    Incidents::of(store).contain(owner, id)?;
+    let plan = Incidents::of(store).plan(id, &Settings::default())?;
     let digest = plan.digest().map_err(setup)?;
-    let applied = Incidents::of(&store).apply_plan(owner, id, digest, &Settings::default())?;
-    let at_rest = Incidents::of(&store).sweep(&applied.destroyed)?;
-    let membership = Incidents::of(&store).probe_retrieval(&applied.destroyed)?;
-    Incidents::of(&store).record_probes(owner, id, &ProbeReport { at_rest, membership })?;
-    let (file, _) = Incidents::of(&store).certify(owner, &scratch.owner_key, id, "custody eval")?;
-    let verified = Incidents::of(&store).verify_certificate(&file, Expectations::default())?;
-    let claims = Incidents::of(&store).recount(&verified)?.claims;
+    let applied = Incidents::of(store).apply_plan(owner, id, digest, &Settings::default())?;
+    let at_rest = Incidents::of(store).sweep(&applied.destroyed)?;
+    let membership = Incidents::of(store).probe_retrieval(&applied.destroyed)?;
+    Incidents::of(store).record_probes(owner, id, &ProbeReport { at_rest, membership })?;
+    let (file, _) = Incidents::of(store).certify(owner, &scratch.owner_key, id, "custody eval")?;
+    let verified = Incidents::of(store).verify_certificate(&file, Expectations::default())?;
+    let claims = Incidents::of(store).recount(&verified)?.claims;
     let failing = claims.iter().filter(|(_, found)| matches!(found, Found::Fails(_))).count();
 
     let reached = |entry: &&Seq| plan.entries.iter().any(|planned| planned.entry == **entry);

@@ -112,13 +112,13 @@ fn of_the_store() -> Result<(f64, f64, f64), EvalError> {
     });
     written?;
     let indicators = [Indicator::Text(BAD.to_owned())];
-    let found = Incidents::of(&store).find(&indicators)?.findings;
-    let (id, _) = Incidents::of(&store).open_incident(owner, &indicators, found)?;
-    let (plan, planned) = timed(|| Incidents::of(&store).plan(id, &Settings::default()));
+    let found = Incidents::of(store).find(&indicators)?.findings;
+    let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found)?;
+    let (plan, planned) = timed(|| Incidents::of(store).plan(id, &Settings::default()));
     let digest = plan?.digest().map_err(|cause| EvalError::Setup(cause.to_string()))?;
-    Incidents::of(&store).apply_plan(owner, id, digest, &Settings::default())?;
+    Incidents::of(store).apply_plan(owner, id, digest, &Settings::default())?;
     let (file, certified) =
-        timed(|| Incidents::of(&store).certify(owner, &scratch.owner_key, id, "custody eval"));
+        timed(|| Incidents::of(store).certify(owner, &scratch.owner_key, id, "custody eval"));
     file?;
     Ok((write / f64::from(REPEATED), planned, certified))
 }

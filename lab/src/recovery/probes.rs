@@ -264,23 +264,23 @@ fn recovered(
         session.write(Write::new(Scope::Shared, key(id)?, *text)).wait()?;
     }
     let (id, ways) = (open(&scratch)?, ways(model, embedder));
-    let plan = Incidents::of(&store).plan(id, &Settings::default())?;
+    let plan = Incidents::of(store).plan(id, &Settings::default())?;
     let digest = plan.digest().map_err(|cause| EvalError::Setup(cause.to_string()))?;
-    let mut prepared = Incidents::of(&store)
-        .prepare_probes(&Incidents::of(&store).to_destroy(id, &plan)?, ways)?;
-    Incidents::of(&store).probe_before(id, &mut prepared, ways, &mut |_, _| ())?;
-    let applied = Incidents::of(&store).apply_plan(owner, id, digest, &Settings::default())?;
-    Incidents::of(&store).sweep(&applied.destroyed)?;
-    Ok(Incidents::of(&store).probe_after(&prepared, ways, &mut |_, _| ())?.membership)
+    let mut prepared =
+        Incidents::of(store).prepare_probes(&Incidents::of(store).to_destroy(id, &plan)?, ways)?;
+    Incidents::of(store).probe_before(id, &mut prepared, ways, &mut |_, _| ())?;
+    let applied = Incidents::of(store).apply_plan(owner, id, digest, &Settings::default())?;
+    Incidents::of(store).sweep(&applied.destroyed)?;
+    Ok(Incidents::of(store).probe_after(&prepared, ways, &mut |_, _| ())?.membership)
 }
 
 fn open(scratch: &Scratch) -> Result<IncidentId, EvalError> {
     let (store, owner) = (&scratch.store, &scratch.owner);
     let indicators: Vec<Indicator> =
         PLANTED.iter().map(|planted| Indicator::Text(planted.text.to_owned())).collect();
-    let found = Incidents::of(&store).find(&indicators)?.findings;
-    let (id, _) = Incidents::of(&store).open_incident(owner, &indicators, found)?;
-    Incidents::of(&store).contain(owner, id)?;
+    let found = Incidents::of(store).find(&indicators)?.findings;
+    let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found)?;
+    Incidents::of(store).contain(owner, id)?;
     Ok(id)
 }
 

@@ -32,6 +32,11 @@ impl<'a> View<'a> {
         self.ledger.len()
     }
 
+    /// Whether there is no record.
+    pub const fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
     /// The root over all records.
     pub fn root(self) -> Hash {
         self.ledger.root()

@@ -64,7 +64,7 @@ impl Traced {
         match (steps.split_first(), value) {
             (None, Value::String(text)) => self.texts.add_trusted_value(text, noun),
             (None, Value::Number(number)) => {
-                self.texts.add_trusted_value(&number.to_string(), noun)
+                self.texts.add_trusted_value(&number.to_string(), noun);
             }
             // Never the name of a member, which whoever named something there could choose.
             (Some((&ONLY, rest)), _) => {

@@ -53,7 +53,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let file = super::read(&args.file)?;
     let verdict = Certificate::verify(&file, &trusted.key, expected);
     let recount = match (&verdict, &trusted.store) {
-        (Ok(verified), Some(store)) => Some(Incidents::of(&store).recount(verified)?),
+        (Ok(verified), Some(store)) => Some(Incidents::of(store).recount(verified)?),
         _ => None,
     };
     let (trusted, outcome) = (&trusted, verdict.as_ref());

@@ -127,7 +127,7 @@ impl Drill {
     fn load(&self, adapter: &str, made_from: Vec<Seq>) -> anyhow::Result<()> {
         let weights = Digest::of(adapter.as_bytes());
         let change = Change::Load { weights, name: adapter.parse()?, made_from };
-        let receipt = Incidents::of(&self.store()).adapt(&self.scratch.owner, &host()?, change)?;
+        let receipt = Incidents::of(self.store()).adapt(&self.scratch.owner, &host()?, change)?;
         ensure!(receipt.answer.refusal().is_none(), "the adapter could not be loaded");
         Ok(())
     }
@@ -181,28 +181,28 @@ impl Drill {
     fn recover(&self, models: &Opened, json: bool, details: bool) -> anyhow::Result<bool> {
         let (store, owner) = (self.store(), &self.scratch.owner);
         let indicators: Vec<Indicator> = vec![INDICATOR.parse()?];
-        let found = Incidents::of(&store).find(&indicators)?;
+        let found = Incidents::of(store).find(&indicators)?;
         if !json {
             open::tell(store, &found)?;
         }
-        let (id, _) = Incidents::of(&store).open_incident(owner, &indicators, found.findings)?;
-        Incidents::of(&store).contain(owner, id)?;
-        let plan = Incidents::of(&store).plan(id, &Settings::default())?;
+        let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found.findings)?;
+        Incidents::of(store).contain(owner, id)?;
+        let plan = Incidents::of(store).plan(id, &Settings::default())?;
         if !json {
             look::tell(store, id, &plan, details)?;
         }
         let prepared = models.before(store, id, &plan)?;
         let applied =
-            Incidents::of(&store).apply_plan(owner, id, plan.digest()?, &Settings::default())?;
+            Incidents::of(store).apply_plan(owner, id, plan.digest()?, &Settings::default())?;
         ensure!(applied.answer.refusal().is_none(), "the plan was not applied");
         let mut host_of_drill = Obliging;
         let mut reached: Hosts<'_> = [(host()?, &mut host_of_drill as &mut dyn AdapterHost)].into();
-        let evictions = Incidents::of(&store).evict(owner, id, &mut reached)?;
+        let evictions = Incidents::of(store).evict(owner, id, &mut reached)?;
         let probed = pipeline::finish(store, owner, id, &applied, (models, Some(prepared)))?;
         let (file, _) =
-            Incidents::of(&store).certify(owner, &self.scratch.owner_key, id, PROGRAM)?;
+            Incidents::of(store).certify(owner, &self.scratch.owner_key, id, PROGRAM)?;
         let expected = Expectations { incident: Some(id), ..Expectations::default() };
-        let verified = Incidents::of(&store).verify_certificate(&file, expected)?;
+        let verified = Incidents::of(store).verify_certificate(&file, expected)?;
         if !json {
             hosts::tell(&evictions);
             if let Some((report, reach)) = &probed {

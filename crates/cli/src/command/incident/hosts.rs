@@ -64,7 +64,7 @@ impl AdapterHosts {
         let mut hosts: Hosts<'_> = reached
             .map(|(host, program)| (host.clone(), program as &mut dyn AdapterHost))
             .collect();
-        Ok(Incidents::of(&store).evict(owner, id, &mut hosts)?)
+        Ok(Incidents::of(store).evict(owner, id, &mut hosts)?)
     }
 }
 

@@ -94,7 +94,7 @@ pub(super) fn tell(
     for weights in plan.weights.iter().filter(|weights| weights.fate != AdapterAction::Retain) {
         line(format_args!("  {}", adapter_in_words(store, weights)?));
     }
-    three_ways(&Incidents::of(&store).three_ways(plan)?, details);
+    three_ways(&Incidents::of(store).three_ways(plan)?, details);
     if counts.irreversible > 0 {
         irreversible(store, plan)?;
     }

@@ -70,11 +70,11 @@ impl Indicators {
         index(store)?;
         let by_similarity = |indicator: &Indicator| matches!(indicator, Indicator::Similar(_));
         if !self.indicators.iter().any(by_similarity) {
-            return Ok(Incidents::of(&store).find(&self.indicators)?);
+            return Ok(Incidents::of(store).find(&self.indicators)?);
         }
         let (embedder, model) = detector::embedder(context)?;
         let vectors = Vectors { embedder: &embedder, model };
-        Ok(Incidents::of(&store).find_with(&self.indicators, Some(vectors))?)
+        Ok(Incidents::of(store).find_with(&self.indicators, Some(vectors))?)
     }
 }
 
@@ -82,7 +82,7 @@ impl Indicators {
 fn index(store: &Store) -> anyhow::Result<()> {
     // Draws nothing unless standard error is a terminal.
     let bar = indicatif::ProgressBar::new_spinner().with_message("indexing texts, once");
-    Incidents::of(&store).index_texts(|_| bar.tick())?;
+    Incidents::of(store).index_texts(|_| bar.tick())?;
     bar.finish_and_clear();
     Ok(())
 }

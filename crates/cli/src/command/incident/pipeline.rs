@@ -20,7 +20,7 @@ pub(super) fn finish(
     applied: &Applied,
     probes: (&Opened, Option<Prepared>),
 ) -> anyhow::Result<Option<(ProbeReport, Reach)>> {
-    let at_rest = Incidents::of(&store).sweep(&applied.destroyed)?;
+    let at_rest = Incidents::of(store).sweep(&applied.destroyed)?;
     if applied.again {
         let was_probed = store.state(|state| state.incident(id)?.probed)?.is_some();
         if was_probed {
@@ -29,7 +29,7 @@ pub(super) fn finish(
     }
     let Probed { membership, reach, .. } = look(store, applied, probes)?;
     let report = ProbeReport { at_rest, membership };
-    Incidents::of(&store).record_probes(owner, id, &report)?;
+    Incidents::of(store).record_probes(owner, id, &report)?;
     Ok(Some((report, reach)))
 }
 

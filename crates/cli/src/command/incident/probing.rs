@@ -90,10 +90,10 @@ impl Opened {
         id: IncidentId,
         plan: &Plan,
     ) -> anyhow::Result<Prepared> {
-        let texts = Incidents::of(&store).to_destroy(id, plan)?;
-        let mut prepared = Incidents::of(&store).prepare_probes(&texts, self.ways())?;
+        let texts = Incidents::of(store).to_destroy(id, plan)?;
+        let mut prepared = Incidents::of(store).prepare_probes(&texts, self.ways())?;
         let bar = bar("asking before the recovery");
-        Incidents::of(&store)
+        Incidents::of(store)
             .probe_before(id, &mut prepared, self.ways(), &mut |done, of| show(&bar, done, of))?;
         bar.finish_and_clear();
         Ok(prepared)
@@ -103,7 +103,7 @@ impl Opened {
     pub(super) fn after(&self, store: &Store, prepared: &Prepared) -> anyhow::Result<Probed> {
         let bar = bar("asking after the recovery");
         let ways = self.ways();
-        let probed = Incidents::of(&store)
+        let probed = Incidents::of(store)
             .probe_after(prepared, ways, &mut |done, of| show(&bar, done, of))?;
         bar.finish_and_clear();
         if let Some((path, mut file)) = self.transcript.as_ref().map(|(path, file)| (path, file)) {

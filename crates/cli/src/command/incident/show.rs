@@ -67,7 +67,7 @@ const fn stage(incident: &IncidentState) -> &'static str {
 }
 
 fn as_json(store: &Store, incident: &IncidentState) -> anyhow::Result<Value> {
-    let indicators = Incidents::of(&store).indicators_of(incident.id)?;
+    let indicators = Incidents::of(store).indicators_of(incident.id)?;
     Ok(json!({
         "incident": incident.id,
         "opened": moment(incident.at),

@@ -171,7 +171,7 @@ fn one(context: &Context, store: &Store, seq: Seq) -> anyhow::Result<Outcome> {
     }
     heading(&mut names, &record, &who, &what, part.as_deref())?;
     relatives(store, &mut names, "made from", &record.parents)?;
-    relatives(store, &mut names, "under", &Incidents::of(&store).brought_to(&record)?)?;
+    relatives(store, &mut names, "under", &Incidents::of(store).brought_to(&record)?)?;
     relatives(store, &mut names, "made into", &children)?;
     print_content(content.as_deref());
     let proof = hashes.len();

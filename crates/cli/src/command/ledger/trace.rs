@@ -65,12 +65,12 @@ impl Way {
         match self {
             Self::Up => {
                 let parents = record.parents.iter().rev().copied();
-                Ok(parents.chain(Incidents::of(&store).brought_to(record)?).collect())
+                Ok(parents.chain(Incidents::of(store).brought_to(record)?).collect())
             }
             Self::Down => Ok(store
                 .children(record.seq)?
                 .into_iter()
-                .chain(Incidents::of(&store).made_under(record)?)
+                .chain(Incidents::of(store).made_under(record)?)
                 .collect()),
         }
     }
