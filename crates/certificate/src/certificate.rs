@@ -56,7 +56,7 @@ impl Certificate {
     /// Reads a file and checks everything that can be checked without the store.
     ///
     /// Nothing of the payload is read before its signature held. The work is linear in the file, which has at most
-    /// [`MAX_BYTES`].
+    /// [`MAX_BYTES`](crate::MAX_BYTES).
     ///
     /// # Errors
     /// [`CertificateError`] naming the first thing that is wrong.
@@ -102,7 +102,7 @@ impl Unverified {
         &self.payload
     }
 
-    /// The [name](key_id) of the key that it says it is signed with.
+    /// The [name](crate::key_id) of the key that it says it is signed with.
     pub fn key_id(&self) -> &str {
         &self.key_id
     }

@@ -59,7 +59,7 @@ impl Incidents<'_> {
     /// Records a change of what a host carries.
     ///
     /// # Errors
-    /// [`StoreError::Ask`] when an adapter is taken away that is not loaded, or when it could not be recorded.
+    /// [`IncidentError::Store`] when an adapter is taken away that is not loaded, or when it could not be recorded.
     pub fn adapt(
         &self,
         owner: &Authority,

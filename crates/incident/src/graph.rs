@@ -33,7 +33,7 @@ impl Incidents<'_> {
     /// was purged. Row by row and each row checked, so that no record is held in memory.
     ///
     /// # Errors
-    /// [`StoreError::Tampered`] when a row is missing or another, or as [`Incidents::graph`].
+    /// [`IncidentError::Store`] when a row is missing or another, or as [`Incidents::graph`].
     pub fn graph_at(&self, size: u64) -> Result<Graph, IncidentError> {
         let mut builder = GraphBuilder::default();
         self.store.scan(size, |seq, row| {

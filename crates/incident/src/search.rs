@@ -43,7 +43,7 @@ impl Incidents<'_> {
     /// ids, hashes and texts are looked up.
     ///
     /// # Errors
-    /// [`IncidentError::Pattern`], [`StoreError::UnknownEntry`], or when the store cannot be read.
+    /// [`IncidentError::Pattern`], [`IncidentError::Store`], or when the store cannot be read.
     pub fn find(&self, indicators: &[Indicator]) -> Result<Found, IncidentError> {
         self.find_with(indicators, None)
     }

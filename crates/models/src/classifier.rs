@@ -90,7 +90,7 @@ impl EncoderClassifier {
     ///
     /// # Errors
     /// [`ModelError::AnotherBase`] unless `base` is the very file it was trained on;
-    /// [`ModelError::Classifier`] for another format or an unknown tensor; [`ModelError::WeightFile`] for a
+    /// [`ModelError::Classifier`] for another format or an unknown tensor; [`ModelError::Weights`] for a
     /// damaged file; [`ModelError::Tokenizer`] for a tokenizer of another model.
     pub fn load(
         base: &Encoder,
@@ -137,7 +137,7 @@ impl EncoderClassifier {
     ///
     /// # Errors
     /// [`ModelError::AnotherBase`] unless it was trained on `base`; [`ModelError::Classifier`] when a note
-    /// has a taken name; [`ModelError::WeightFile`] when a number does not fit in two bytes.
+    /// has a taken name; [`ModelError::Weights`] when a number does not fit in two bytes.
     pub fn overlay(&self, base: &Encoder) -> Result<Vec<u8>, ModelError> {
         same_base(&self.encoder.digest, base)?;
         if let Some(key) = RESERVED.iter().find(|key| self.notes.contains_key(**key)) {

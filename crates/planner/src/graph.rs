@@ -19,7 +19,7 @@ pub enum AdapterEvent<'a> {
     Fuse {
         /// The adapters.
         weights: &'a [Digest],
-        /// The base made of them: [`Carried::fuse`](super::carried::Carried::fuse) names it.
+        /// The base made of them: [`Carried::fuse`](custody_kernel::carried::Carried::fuse) names it.
         into: Digest,
     },
 }

@@ -18,7 +18,7 @@ pub struct Call {
     pub effect: ToolEffect,
     /// Whether it has a manifest.
     pub known: bool,
-    /// That manifest, as [`Tool::digest`](super::manifest::Tool::digest) has it.
+    /// That manifest, as [`ToolManifest::digest`](custody_arguments::ToolManifest::digest) has it.
     pub manifest: Digest,
     /// The canonical arguments.
     pub arguments: Value,

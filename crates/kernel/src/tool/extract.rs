@@ -1,7 +1,7 @@
 //! Closed-schema extraction: single values out of an output that the model does not get to read.
 //!
 //! The second way, besides a reviewer's word, by which something untrusted becomes clean; narrower than the
-//! first. The value has a closed [`Shape`], the owner's policy names its field, and a session takes out no more
+//! first. The value has a [`ClosedShape`], the owner's policy names its field, and a session takes out no more
 //! bits than the store's limits allow. The graph does not change: the value has the output for a parent, and as
 //! an argument it is still the tool's.
 //!

@@ -66,7 +66,7 @@ impl DebertaClassifier {
     ///
     /// # Errors
     /// [`ModelError::Configuration`] for another kind of model or labels that do not say which one is the attack;
-    /// [`ModelError::WeightFile`] when a tensor is missing, has another shape than the configuration says, or is
+    /// [`ModelError::Weights`] when a tensor is missing, has another shape than the configuration says, or is
     /// damaged; [`ModelError::Tokenizer`] when the tokenizer knows ids that the model does not.
     pub fn from_bytes(
         config: &[u8],

@@ -66,7 +66,7 @@ impl Encoder {
     /// An encoder from the content of `config.json` and of a safetensors file.
     ///
     /// # Errors
-    /// [`ModelError::Configuration`] for another kind of model; [`ModelError::WeightFile`] when a tensor is
+    /// [`ModelError::Configuration`] for another kind of model; [`ModelError::Weights`] when a tensor is
     /// missing, has another shape than the configuration says, or is damaged.
     pub fn from_bytes(config: &[u8], weights: &[u8]) -> Result<Self, ModelError> {
         let config = EncoderConfig::from_json(config)?;
