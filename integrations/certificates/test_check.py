@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from check import SCHEMA, canonical, check
 
-GOLDEN = pathlib.Path(__file__).parents[2] / "crates" / "kernel" / "tests" / "golden"
+GOLDEN = pathlib.Path(__file__).parents[2] / "crates" / "certificate" / "tests" / "golden"
 SIGNER = Ed25519PrivateKey.from_private_bytes(bytes([1] * 32))
 KEY = SIGNER.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 PUBLISHED = json.loads(SCHEMA.read_text())

@@ -13,7 +13,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "guides" / "auditor.md"
-GOLDEN = ROOT / "crates" / "kernel" / "tests" / "golden"
+GOLDEN = ROOT / "crates" / "certificate" / "tests" / "golden"
 BLOCK = re.compile(r"^```(sh|python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 TOOLS = ("bash", "base64", "cmp", "jq", "openssl", "sha256sum", "xxd")
 
