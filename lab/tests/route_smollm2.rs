@@ -69,7 +69,7 @@ fn told(routed: &Routed) -> (Vec<Heard>, Option<String>, u64) {
 }
 
 #[test]
-fn ten_real_rows_are_routed_alike_twice_and_most_go_the_whole_way() {
+fn ten_real_rows_take_the_whole_way_twice() {
     let (Some(data), Some((model, embedder))) = (common::data(), models()) else { return };
     let all = read(&data).unwrap().0;
     let row = |id: &str| all.iter().find(|case| case.id == id).unwrap();
@@ -80,15 +80,11 @@ fn ten_real_rows_are_routed_alike_twice_and_most_go_the_whole_way() {
         cases.iter().map(|case| router.route(&case.text, case.kind)).collect()
     };
     let (once, again) = (run(), run());
-    let mut whole_way = 0;
     for ((case, once), again) in cases.iter().zip(&once).zip(&again) {
         assert_eq!(told(once), told(again), "{}", case.id);
         assert_eq!(replay(RoutePolicy::default(), &once.answers()).unwrap(), once.outcome);
         let stages: Vec<Stage> = once.answers().iter().map(|heard| heard.stage()).collect();
         let whole = [Stage::Prefilter, Stage::Sandbox, Stage::Repair, Stage::Compare];
-        whole_way += usize::from(stages.starts_with(&whole));
+        assert!(stages.starts_with(&whole), "{}: {stages:?}", case.id);
     }
-    // `spikee` 007/000 has been seen to end after the sandbox; why is not known yet. Until it is, a
-    // majority is asked for, and that both runs agree is asked of every row.
-    assert!(whole_way >= ROWS.len() / 2, "only {whole_way} rows took the whole way");
 }
