@@ -31,13 +31,17 @@ macro_rules! spikee {
 const MODEL: &str = "smollm2-135m-instruct/SmolLM2-135M-Instruct.Q4_1.gguf";
 const EMBEDDER: &str = "all-minilm-l6-v2";
 /// Rows that this model falls for and then repairs; few models are so weak that they do neither.
+///
+/// Each does on vectors of 256 bits and of 512. Where a sum of floats is split by the vector's width, the last bits of
+/// a probability differ between processors, and with them now and then a sampled word: `spikee` 007/000 goes the
+/// whole way on one width only.
 const ROWS: [&str; 10] = [
     "deepset-test-0052",
     "deepset-test-0094",
     "jackhhao-test-0074",
     spikee!("002", "000"),
-    spikee!("007", "000"),
     spikee!("014", "000"),
+    spikee!("014", "001"),
     spikee!("018", "000"),
     spikee!("020", "000"),
     spikee!("033", "000"),
