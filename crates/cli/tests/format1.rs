@@ -1,0 +1,103 @@
+//! A store and a certificate of record format 1, as the program wrote them before its crates were cut apart.
+//!
+//! The files under `stores/format1` are never made again: what they hold must stay readable. `stores/format1/README.md`
+//! says what is in them.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Home, OWNER_PASSPHRASE, Ran};
+use serde_json::Value;
+
+/// The public key of the fixture's owner.
+const OWNER: &str = "a6056d781a20ec68dea6fd19e2514a2b43c59422cd8d34bd8d4e896a5d4d00ee";
+/// What `payments` held before it was poisoned.
+const GOOD: &str = "Suppliers are paid on the last Friday of the month.";
+
+/// A home with a copy of the old store, its keys and its certificate.
+fn old_store() -> Home {
+    let home = Home::new();
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/format1"), &home.path());
+    home
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target: PathBuf = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), &target).unwrap();
+        }
+    }
+}
+
+/// The arguments that name the old store.
+fn arguments<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let store = ["--store", "custody.db", "--keys", "keys"];
+    command.split(' ').chain(more.iter().copied()).chain(store).collect()
+}
+
+fn run(home: &Home, command: &str) -> Ran {
+    home.alone(&arguments(command, &[]))
+}
+
+fn json(home: &Home, command: &str) -> Value {
+    run(home, command).expect(0).json().remove(0)
+}
+
+#[test]
+fn integrity_signatures_and_every_decision_of_an_old_store_are_verified() {
+    let home = old_store();
+    let verified = json(&home, "ledger verify --json");
+    assert_eq!(verified["verified"], true, "{verified}");
+    for (what, count) in [
+        ("records", 38),
+        ("contents", 10),
+        ("purged", 3),
+        ("containments", 1),
+        ("size", 38),
+        ("head_size", 38),
+    ] {
+        assert_eq!(verified[what], count, "{what} in {verified}");
+    }
+    run(&home, "doctor").expect(0);
+}
+
+#[test]
+fn an_old_store_that_was_changed_is_refused() {
+    let home = old_store();
+    let database = rusqlite::Connection::open(home.path().join("custody.db")).unwrap();
+    let changed =
+        database.execute("UPDATE contents SET bytes = x'00' WHERE rowid = 1", []).unwrap();
+    assert_eq!(changed, 1);
+    run(&home, "ledger verify").expect(1);
+}
+
+#[test]
+fn an_old_certificate_verifies_alone_and_in_its_store() {
+    let home = old_store();
+    home.alone(&["cert", "verify", "certificate.json", "--key", OWNER]).expect(0);
+    let verified = run(&home, "cert verify certificate.json").expect(0).stdout;
+    assert!(verified.contains("40 of 40 claims hold, 0 fail, 0 cannot be told"), "{verified}");
+}
+
+#[test]
+fn an_old_store_goes_on() {
+    let home = old_store();
+    assert_eq!(run(&home, "memory get payments").expect(0).stdout.trim_end(), GOOD);
+    let put = arguments("memory put", &["payments", "Suppliers are paid weekly.", "--as", "owner"]);
+    home.typing(&put, &[OWNER_PASSPHRASE]).expect(0);
+    assert_eq!(
+        run(&home, "memory get payments").expect(0).stdout.trim_end(),
+        "Suppliers are paid weekly."
+    );
+    run(&home, "ledger verify").expect(0);
+}
