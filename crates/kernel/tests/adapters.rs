@@ -5,16 +5,18 @@
 mod common;
 
 use common::{Store, produced, write};
+use custody_arguments::{ArgumentOrigin, RecordedArgument, ToolEffect};
 use custody_kernel::adapter::{Adapt, Change, Name};
 use custody_kernel::evidence::{Evidence, Finding};
 use custody_kernel::kind::EntryKind;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
-use custody_kernel::namespace::Scope;
-use custody_kernel::principal::Authority;
+use custody_kernel::namespace::{Scope, Tenant};
+use custody_kernel::principal::{Authority, Role};
 use custody_kernel::record::{Answer, ObservationKind, Record, Request, Value};
 use custody_kernel::state::{Actor, AskError, State};
 use custody_kernel::step::{Applied, Indicated, Recover, Step};
+use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
 use custody_log::{Digest, IncidentId, Seq, SessionId};
 
 const A: Digest = Digest([0xa; 32]);
@@ -245,4 +247,46 @@ fn certificates_tell_loads_unloads_and_fusions_apart() {
     assert_eq!(EntryKind::of(&load(A, vec![])), EntryKind::AdapterLoad);
     assert_eq!(EntryKind::of(&unload(A)), EntryKind::AdapterUnload);
     assert_eq!(EntryKind::of(&fuse(&[A])), EntryKind::AdapterFuse);
+}
+
+/// A call of a tool with one argument that came from these entries.
+fn call(from: Vec<Seq>) -> Request {
+    let (waives_floor, extracts, by) = (false, vec![], vec![]);
+    let (version, answer) = (Digest([7; 32]), Permission::Allow);
+    let origin = ArgumentOrigin::Tool { from };
+    Request::Call(Box::new(Call {
+        tool: "send".into(),
+        effect: ToolEffect::Writes,
+        known: true,
+        manifest: Digest([6; 32]),
+        arguments: Value::New(Digest([5; 32])),
+        leaves: vec![RecordedArgument { path: "body".into(), sink: None, origin }],
+        policy: PolicyAnswer { version, answer, waives_floor, extracts, by },
+        approval: None,
+    }))
+}
+
+#[test]
+fn a_session_of_another_tenant_on_a_tainted_host_is_asked_about_its_calls() {
+    let (mut store, ada, session) = Store::with_ada();
+    let web = store.hears(session, Channel::Web);
+    let tenant: Tenant = "acme".parse().unwrap();
+    let bob = store.knows("bob", Role::User, &tenant, 8);
+    let before = open(&mut store, bob.token(), 2);
+    store.by_owner(load(A, vec![web]));
+    let loaded = store.last_seq();
+    let after = open(&mut store, bob.token(), 3);
+    for session in [before, after] {
+        let heard = store.hears(session, Channel::User);
+        let answer = store.ask(Actor::Session(session), call(vec![heard]));
+        assert_eq!(answer.word(), "pending", "{answer:?}");
+        assert!(last(&store).label.is_tainted() && last(&store).parents.contains(&loaded));
+        let names = |entry| Err(AskError::UnknownEntry(entry));
+        for others in [loaded, web] {
+            let answer = store.try_ask(Actor::Session(session), call(vec![others]));
+            assert_eq!(answer, names(others), "what is another tenant's cannot be named");
+        }
+    }
+    let own = open(&mut store, ada.token(), 4);
+    assert_eq!(store.ask(Actor::Session(own), call(vec![loaded])).word(), "pending");
 }

@@ -24,17 +24,19 @@ impl State {
         at: Timestamp,
     ) -> Result<Verdict, AskError> {
         let context = &session.context;
-        let mut parents = context.parents().to_vec();
-        parents.extend(sources(&call.leaves));
+        let mut parents = sources(&call.leaves);
         parents.extend(self.arrival(session, Some(call.arguments))?);
-        parents.sort_unstable();
-        parents.dedup();
         let mut label = Label::at_ingress(Channel::Model, session.on_behalf_of());
         label = label.join(context.label());
+        // Only what the call names has to be its tenant's: a context also holds the loads of its host's adapters, which
+        // are the owner's.
         for parent in &parents {
             let known = self.label_within(&session.who.tenant, *parent);
             label = label.join(known.ok_or(AskError::UnknownEntry(*parent))?);
         }
+        parents.extend_from_slice(context.parents());
+        parents.sort_unstable();
+        parents.dedup();
         let has_read = !context.parents().is_empty();
         let label = if has_read { label } else { label.lowered() };
         let around = Around {
