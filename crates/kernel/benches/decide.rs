@@ -90,7 +90,7 @@ impl Filled {
         let decided = self.state.decide(self.asked(by, request)).expect("can be asked");
         self.clock += 1;
         let id = EntryId::from_random(u128::from(self.clock).to_be_bytes());
-        self.state.commit(decided, id, vec![]).expect("follows");
+        let _ = self.state.commit(decided, id, vec![]).expect("follows");
     }
 }
 

@@ -63,7 +63,7 @@ impl Context {
     }
 
     /// What the model has read turned out to be bad.
-    pub(crate) fn spoil(&mut self, entry: Seq) {
+    pub(crate) fn taint(&mut self, entry: Seq) {
         self.label = self.label.lowered();
         self.tainted_by.get_or_insert(entry);
     }

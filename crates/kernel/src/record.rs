@@ -21,6 +21,8 @@ use crate::step::Recover;
 use crate::tool::call::Call;
 use crate::tool::extract::Extract;
 
+pub use crate::memory::item::Value;
+
 /// The format of the records in this module. A reader refuses any other.
 pub const FORMAT: u8 = 1;
 
@@ -67,26 +69,6 @@ pub enum Named {
     Entry(Seq),
     /// An id that the record does not hold.
     Missing(EntryId),
-}
-
-/// A value that somebody wants stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Value {
-    /// Bytes that arrive with this very request: `SHA-256(salt ‖ bytes)`.
-    New(Digest),
-    /// The content of an earlier entry, which then shares its stored row.
-    Of(ContentRef),
-}
-
-impl Value {
-    /// The content, when the request is recorded at `entry`.
-    pub const fn content(self, entry: Seq) -> ContentRef {
-        match self {
-            Self::New(commitment) => ContentRef { arrival: entry, commitment },
-            Self::Of(content) => content,
-        }
-    }
 }
 
 /// The first record of every store.
@@ -306,6 +288,11 @@ impl Answer {
         }
     }
 
+    /// Whether it was done as asked.
+    pub const fn is_done(&self) -> bool {
+        matches!(self, Self::Done)
+    }
+
     /// The refusal, if it is one.
     pub const fn refusal(&self) -> Option<&Refusal> {
         match self {
@@ -318,7 +305,7 @@ impl Answer {
 
 /// One entry: immutable once written.
 ///
-/// Anybody may parse one; only a [`Decided`](crate::state::Decided) can become a new one.
+/// Anybody may parse one; only a [`Decided`](crate::monitor::Decided) can become a new one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -362,6 +349,16 @@ impl Record {
     /// Never for records that [`State`](crate::state::State) made: they hold text and numbers only.
     pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(self)
+    }
+
+    /// Makes the change that this record has if it was done; `None` when its answer is neither that nor a refusal.
+    pub(crate) fn done_or_refused(&self, change: impl FnOnce()) -> Option<()> {
+        match self.answer {
+            Answer::Done => change(),
+            Answer::Refused(_) => {}
+            Answer::Found { .. } | Answer::Absent | Answer::Pending { .. } => return None,
+        }
+        Some(())
     }
 
     /// Reads a record back.

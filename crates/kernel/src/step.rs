@@ -7,7 +7,7 @@ use custody_log::{Digest, IncidentId, Seq};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::Finding;
-use crate::record::Value;
+use crate::memory::item::Value;
 
 /// One step of one incident.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -224,7 +224,7 @@ fn a_log_with_adapters_folds_and_recounts_to_the_same_state() {
     for record in &store.log {
         let read = Record::from_bytes(&record.to_bytes().unwrap()).unwrap();
         assert_eq!(read, *record);
-        folded.apply(&read).unwrap();
+        folded.fold(&read).unwrap();
         recounted.recount(&read).unwrap();
     }
     for state in [&folded, &recounted] {
@@ -237,9 +237,9 @@ fn a_log_with_adapters_folds_and_recounts_to_the_same_state() {
     lie.weights = vec![B];
     let mut before = State::default();
     for record in &store.log[..at] {
-        before.apply(record).unwrap();
+        before.fold(record).unwrap();
     }
-    assert!(before.apply(&lie).is_err());
+    assert!(before.fold(&lie).is_err());
 }
 
 #[test]

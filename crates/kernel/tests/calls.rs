@@ -113,12 +113,13 @@ fn a_call_out_of_nothing_is_as_good_as_tainted() {
 #[test]
 fn only_an_allowed_call_has_a_witness() {
     for (origin, runs) in [(ArgumentOrigin::User, true), (ArgumentOrigin::Model, false)] {
-        let (store, _, session) = tainted();
+        let (mut store, _, session) = tainted();
         let request = Request::Call(Box::new(call(origin)));
         let by = Actor::Session(session);
         let asked = custody_kernel::state::Asked { by, at: store.state.now(), request };
-        let mut decided = store.state.decide(asked).unwrap();
-        let allowed = decided.take_allowed();
+        let decided = store.state.decide(asked).unwrap();
+        let id = EntryId::from_random([8; 16]);
+        let (_, allowed) = store.state.commit(decided, id, vec![]).unwrap().into_parts();
         assert_eq!(allowed.is_some(), runs);
         if let Some(allowed) = allowed {
             assert_eq!(allowed.tool(), "send_mail");

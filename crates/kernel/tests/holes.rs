@@ -190,7 +190,7 @@ fn a_tainted_item_is_not_promoted_and_the_refusal_is_what_is_recorded() {
         parents: vec![page],
         ..store.log.last().unwrap().clone()
     };
-    store.state.apply(&forged).unwrap();
+    store.state.fold(&forged).unwrap();
     store.log.push(forged);
 
     let human = store.open(ada.in_person(), 3);

@@ -111,7 +111,7 @@ fn nothing_but_its_founding_can_be_the_first_record_of_a_store() {
         assert_eq!(answer, Err(AskError::NotFounded));
     }
     let decided = state.decide(asked(owner.in_person(), found(&owner))).unwrap();
-    state.commit(decided, EntryId::from_random([0; 16]), vec![]).unwrap();
+    let _ = state.commit(decided, EntryId::from_random([0; 16]), vec![]).unwrap();
     assert_eq!(state.owner(), Some(&owner.principal));
 }
 
@@ -306,7 +306,7 @@ fn folding_refuses_an_answer_that_its_request_cannot_have() {
     for (by, request, answer, why) in cases {
         let before = format!("{:?}", store.state);
         let record = Record { by, request, answer, ..next.clone() };
-        let error = store.state.apply(&record).unwrap_err();
+        let error = store.state.fold(&record).unwrap_err();
         assert!(matches!(error, ApplyError::Answer(_)), "{why}: {error}");
         assert_eq!(format!("{:?}", store.state), before, "{why}: the state changed");
     }

@@ -32,7 +32,7 @@ fn plant(store: &mut Store, session: SessionId, scope: Scope, like: Seq) {
         after: None,
         ..last
     };
-    store.state.apply(&record).unwrap();
+    store.state.fold(&record).unwrap();
     store.log.push(record);
 }
 

@@ -716,7 +716,7 @@ proptest! {
                     prop_assert_eq!(state.state_hash(), world.store.state.state_hash());
                 }
                 let mut state = world.store.state.clone();
-                let grew = u64::from(state.apply(&hostile).is_ok());
+                let grew = u64::from(state.fold(&hostile).is_ok());
                 prop_assert_eq!(state.len(), world.store.state.len() + grew);
             }
         }
@@ -772,12 +772,12 @@ fn refuses_every_alteration(state: &mut State, record: &Record) {
         Record { by: stranger, ..record.clone() },
     ];
     for record in &impossible {
-        assert!(state.apply(record).is_err(), "folded: {record:?}");
+        assert!(state.fold(record).is_err(), "folded: {record:?}");
         assert!(state.recount(record).is_err(), "recounted: {record:?}");
     }
     if let Some(earlier) = state.now().0.checked_sub(1) {
         let early = Record { at: custody_log::Timestamp(earlier), ..record.clone() };
-        assert!(state.apply(&early).is_err() && state.recount(&early).is_err());
+        assert!(state.fold(&early).is_err() && state.recount(&early).is_err());
     }
     assert_eq!(format!("{state:?}"), before);
 }

@@ -135,7 +135,7 @@ fn an_answer_that_was_changed_afterwards_is_noticed() {
     record.answer = Answer::Done;
     let mut state = custody_kernel::state::State::default();
     for earlier in scratch.store.records(0..receipt.seq.0).unwrap() {
-        state.apply(&earlier).unwrap();
+        state.fold(&earlier).unwrap();
     }
     assert!(state.recount(&record).is_err(), "the stages said something else");
     let Request::Route(route) = &mut record.request else { unreachable!() };

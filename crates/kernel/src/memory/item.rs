@@ -51,6 +51,26 @@ pub struct ContentRef {
     pub commitment: Digest,
 }
 
+/// A value that somebody wants stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// Bytes that arrive with this very request: `SHA-256(salt ‖ bytes)`.
+    New(Digest),
+    /// The content of an earlier entry, which then shares its stored row.
+    Of(ContentRef),
+}
+
+impl Value {
+    /// The content, when the request is recorded at `entry`.
+    pub const fn content(self, entry: Seq) -> ContentRef {
+        match self {
+            Self::New(commitment) => ContentRef { arrival: entry, commitment },
+            Self::Of(content) => content,
+        }
+    }
+}
+
 /// One version of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version {

@@ -128,8 +128,8 @@ impl Store {
         let answer = decided.answer().clone();
         let mut id = [0; 16];
         id[..8].copy_from_slice(&self.state.len().to_be_bytes());
-        let record = self.state.commit(decided, EntryId::from_random(id), vec![]).unwrap();
-        self.log.push(record);
+        let committed = self.state.commit(decided, EntryId::from_random(id), vec![]).unwrap();
+        self.log.push(committed.into_parts().0);
         Ok(answer)
     }
 

@@ -2,13 +2,14 @@
 //!
 //! Everything that changes a store passes through [`Transaction::ask`]. Part of the trusted base.
 
+use custody_kernel::actions::call::AllowedCall;
 use custody_kernel::key::Key;
 use custody_kernel::label::Label;
 use custody_kernel::memory::item::{ContentRef, Version};
+use custody_kernel::monitor::{Committed, Decided};
 use custody_kernel::namespace::{Namespace, Tenant};
 use custody_kernel::record::{Answer, By, Record, Request};
-use custody_kernel::state::{Actor, Asked, Decided, State, Watched};
-use custody_kernel::tool::call::AllowedCall;
+use custody_kernel::state::{Actor, Asked, State, Watched};
 use custody_log::{Digest, EntryId, Seq, Timestamp};
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
@@ -105,7 +106,7 @@ impl Transaction<'_> {
     ) -> Result<Receipt, StoreError> {
         let asked = Asked { by, at: self.clock.now(), request };
         let decided = self.ledger.state().decide(asked)?;
-        self.commit(decided, content, advice)
+        Ok(self.commit(decided, content, advice)?.0)
     }
 
     /// Decides one tool call and writes the outcome, as [`Transaction::ask`] does. Returns the witness beside it, if
@@ -120,9 +121,8 @@ impl Transaction<'_> {
         content: Option<&Content>,
     ) -> Result<(Receipt, Option<AllowedCall>), StoreError> {
         let asked = Asked { by, at: self.clock.now(), request };
-        let mut decided = self.ledger.state().decide(asked)?;
-        let allowed = decided.take_allowed();
-        Ok((self.commit(decided, content, Vec::new())?, allowed))
+        let decided = self.ledger.state().decide(asked)?;
+        self.commit(decided, content, Vec::new())
     }
 
     /// How `request` would be answered now. Writes nothing.
@@ -141,15 +141,16 @@ impl Transaction<'_> {
         decided: Decided,
         content: Option<&Content>,
         advice: Vec<String>,
-    ) -> Result<Receipt, StoreError> {
+    ) -> Result<(Receipt, Option<AllowedCall>), StoreError> {
         self.note_watched(decided.by(), decided.request(), decided.answer());
         let before = self.note_recovered(decided.request());
         let id = EntryId::from_random(random());
-        let (record, bytes) = self.ledger.commit(decided, id, advice)?;
-        self.insert(&record, &bytes, content)?;
+        let (committed, bytes) = self.ledger.commit(decided, id, advice)?;
+        self.insert(&committed, &bytes, content)?;
         self.follow_recovery(before);
+        let (record, allowed) = committed.into_parts();
         let Record { seq, at, answer, label, .. } = record;
-        Ok(Receipt { id, seq, at, answer, label })
+        Ok((Receipt { id, seq, at, answer, label }, allowed))
     }
 
     /// A record, checked against the signed log.
@@ -267,10 +268,11 @@ impl Transaction<'_> {
 
     fn insert(
         &self,
-        record: &Record,
+        committed: &Committed,
         bytes: &[u8],
         content: Option<&Content>,
     ) -> Result<(), StoreError> {
+        let record = committed.record();
         let seq = sql(record.seq);
         let mut log = self
             .connection

@@ -1,4 +1,4 @@
-//! What is asked: who asks, for what, when, and what cannot be asked at all.
+//! What is asked: who asks, for what, when, and what cannot be asked or folded in at all.
 
 use custody_log::{Digest, IncidentId, PrincipalId, Seq, SessionId, Timestamp};
 
@@ -115,4 +115,49 @@ pub enum AskError {
     /// The owner cannot be revoked.
     #[error("the owner cannot be revoked; rotate the owner's key instead")]
     RevokeOwner,
+}
+
+/// Why a record does not follow from those before it.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// Not the next position.
+    #[error("record {found} stands where record {expected} belongs")]
+    Position {
+        /// The position it names.
+        found: Seq,
+        /// The position it stands at.
+        expected: Seq,
+    },
+    /// Time runs backwards.
+    #[error("record {0} is older than the one before it")]
+    Time(Seq),
+    /// A parent that is not before it, or parents out of order.
+    #[error("record {0} names parents that do not stand before it in ascending order")]
+    Parent(Seq),
+    /// An answer that nobody could have given to its request here.
+    #[error("record {0} holds an answer that its request cannot have at this point")]
+    Answer(Seq),
+    /// A session that is not open.
+    #[error("record {0} speaks in a session that is not open")]
+    Session(Seq),
+    /// The decision was made for another state of the store.
+    #[error("the decision was made for position {decided}, the store is at {now}; decide again")]
+    Stale {
+        /// The position it was made for.
+        decided: Seq,
+        /// The position reached since.
+        now: Seq,
+    },
+    /// Deciding again gives another answer than the record holds.
+    #[error("record {0} is not what the rules decide")]
+    Disagrees(Seq),
+    /// What was asked speaks of something that does not exist.
+    #[error("record {seq} asks what cannot be asked")]
+    Asked {
+        /// The record.
+        seq: Seq,
+        /// Why it cannot be asked.
+        #[source]
+        cause: AskError,
+    },
 }

@@ -1,0 +1,647 @@
+//! The reference monitor: decide, commit, fold, recount.
+//!
+//! This is the dispatch to the [`actions`](crate::actions), with what holds for all of them: who is recognised, what
+//! may follow in a log, and that nothing is committed but what a decision left a witness for.
+
+use custody_log::{Digest, EntryId, Seq, SessionId, Timestamp};
+
+use crate::actions::adapter::{self, AcceptedAdapt};
+use crate::actions::adopt::{self, AdoptedFile};
+use crate::actions::call::{self, AllowedCall, DecidedCall};
+use crate::actions::draft::{Draft, InSession};
+use crate::actions::extract::{self, AcceptedExtract, Withheld};
+use crate::actions::genesis::{self, AcceptedGenesis};
+use crate::actions::incident::{self, AcceptedStep};
+use crate::actions::mode::{self, AcceptedMode};
+use crate::actions::observe::{self, Observed};
+use crate::actions::principals::{self, AddedPrincipal, RevokedPrincipal};
+use crate::actions::promote::{self, DecidedPromotion};
+use crate::actions::read::{self, ReadVersion};
+use crate::actions::review::{self, Approved, Denied};
+use crate::actions::route::{self, ReleasedText};
+use crate::actions::session::{self, ClosedSession, OpenedSession};
+use crate::actions::settings::{self, AcceptedSetting, Setting};
+use crate::actions::write::{self, DecidedWrite};
+use crate::key::Key;
+use crate::label::Label;
+use crate::memory::item::ContentRef;
+use crate::namespace::{Namespace, Tenant};
+use crate::principal::{Authority, Credential, Role, Who};
+use crate::record::{Answer, By, FORMAT, Record, Request};
+use crate::state::{Actor, ApplyError, AskError, Asked, Entry, State};
+
+/// The witness of a decision. Only [`State::decide`] makes one; [`State::commit`] takes nothing else, and uses it up.
+///
+/// It carries the witnesses of what it changes, so that nothing can be changed which was not decided.
+#[derive(Debug)]
+#[must_use = "a decision that is not committed did not happen"]
+pub struct Decided {
+    seq: Seq,
+    at: Timestamp,
+    by: By,
+    request: Request,
+    answer: Answer,
+    label: Label,
+    parents: Vec<Seq>,
+    after: Option<Seq>,
+    content: Option<ContentRef>,
+    weights: Vec<Digest>,
+    effect: Option<Effect>,
+}
+
+/// What a decision changes: the witness of its action.
+#[derive(Debug)]
+enum Effect {
+    Session(SessionId, SessionEffect),
+    Admin(AdminEffect),
+}
+
+#[derive(Debug)]
+enum SessionEffect {
+    Close(ClosedSession),
+    Observe(Observed),
+    Read(ReadVersion),
+    Write(DecidedWrite),
+    Promote(DecidedPromotion),
+    Route(ReleasedText),
+    Call(DecidedCall),
+    Withhold(Withheld),
+    Extract(AcceptedExtract),
+}
+
+#[derive(Debug)]
+enum AdminEffect {
+    Genesis(AcceptedGenesis),
+    OpenSession(OpenedSession),
+    Approve(Approved),
+    Deny(Denied),
+    SetMode(AcceptedMode),
+    AdoptFile(AdoptedFile),
+    AddPrincipal(AddedPrincipal),
+    RevokePrincipal(RevokedPrincipal),
+    Set(AcceptedSetting),
+    Adapt(AcceptedAdapt),
+    Recover(AcceptedStep),
+}
+
+/// A record that was just committed, and the call that may run because of it. Only [`State::commit`] makes one.
+#[derive(Debug)]
+#[must_use = "a record that is not stored is lost"]
+pub struct Committed {
+    record: Record,
+    allowed: Option<AllowedCall>,
+}
+
+/// What is known of a record before it is folded in, and asked for afterwards.
+struct Before {
+    /// Whose entry it is.
+    tenant: Tenant,
+    /// The item that it changes, where incidents hold what is made from their members.
+    held: Option<Option<(Namespace, Key)>>,
+}
+
+impl Decided {
+    /// The answer.
+    pub const fn answer(&self) -> &Answer {
+        &self.answer
+    }
+
+    /// What was asked.
+    pub const fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Who asked.
+    pub const fn by(&self) -> &By {
+        &self.by
+    }
+
+    /// The position at which it can be committed.
+    pub const fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// The label of the entry it becomes.
+    pub const fn label(&self) -> Label {
+        self.label
+    }
+
+    /// The record, under the id that the runtime made for it, and what it changes. `advice` is what MON's content check
+    /// noticed; it arrives after the decision and so cannot have been an input of it.
+    fn into_parts(self, id: EntryId, advice: Vec<String>) -> (Record, Option<Effect>) {
+        let record = Record {
+            v: FORMAT,
+            seq: self.seq,
+            id,
+            at: self.at,
+            by: self.by,
+            request: self.request,
+            answer: self.answer,
+            label: self.label,
+            parents: self.parents,
+            after: self.after,
+            content: self.content,
+            weights: self.weights,
+            advice,
+        };
+        (record, self.effect)
+    }
+}
+
+impl Committed {
+    /// The record.
+    pub const fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// The record, and the call that may run now, if it is about one.
+    pub fn into_parts(self) -> (Record, Option<AllowedCall>) {
+        (self.record, self.allowed)
+    }
+}
+
+impl State {
+    /// Decides one request. Changes nothing.
+    ///
+    /// # Errors
+    /// [`AskError`] when the request speaks of something that does not exist. A refusal is not an
+    /// error: it is an answer, and is committed like any other.
+    pub fn decide(&self, asked: Asked) -> Result<Decided, AskError> {
+        // A clock set back cannot reopen a rate window or an expired approval (M13).
+        let at = asked.at.max(self.now);
+        let draft = match (&asked.by, &asked.request) {
+            (Actor::Principal(authority), Request::Found(genesis)) => {
+                genesis::decide(self, authority, genesis)?
+                    .map(AdminEffect::Genesis)
+                    .map(Effect::Admin)
+            }
+            _ if self.is_empty() => return Err(AskError::NotFounded),
+            (Actor::Session(id), request) => {
+                let session = self.session(*id).ok_or(AskError::UnknownSession(*id))?;
+                let asked = InSession { state: self, id: *id, session, at };
+                decide_in_session(asked, request)?.map(|effect| Effect::Session(*id, effect))
+            }
+            (Actor::Principal(authority), request) => {
+                self.decide_by_principal(authority, request, at)?.map(Effect::Admin)
+            }
+        };
+        let by = match asked.by {
+            Actor::Session(id) => By::Session(id),
+            Actor::Principal(authority) => By::Principal(authority.who().clone()),
+        };
+        let Draft { answer, label, parents, after, content, witness: effect } = draft;
+        let (seq, request) = (self.next_seq(), asked.request);
+        let weights = adapter::weights_of(self, &by, &request, &answer);
+        Ok(Decided {
+            seq,
+            at,
+            by,
+            request,
+            answer,
+            label,
+            parents,
+            after,
+            content,
+            weights,
+            effect,
+        })
+    }
+
+    fn decide_by_principal(
+        &self,
+        authority: &Authority,
+        request: &Request,
+        at: Timestamp,
+    ) -> Result<Draft<AdminEffect>, AskError> {
+        let who = authority.who();
+        if !self.recognises(who) {
+            return Err(AskError::Unproven(who.role, who.tenant.clone()));
+        }
+        Ok(match request {
+            Request::OpenSession { session, alias, host } => {
+                session::decide_open(self, authority, *session, alias.as_deref(), host.as_ref())?
+                    .map(AdminEffect::OpenSession)
+            }
+            Request::Approve { proposal, shown } => {
+                review::decide_approve(self, authority, *proposal, *shown, at)
+                    .map(AdminEffect::Approve)
+            }
+            Request::Deny { proposal } => {
+                review::decide_denial(self, authority, *proposal).map(AdminEffect::Deny)
+            }
+            Request::SetMode { tenant, scope, key, mode } => {
+                let namespace = Namespace { tenant: tenant.clone(), scope: *scope };
+                mode::decide(authority, namespace, key, *mode).map(AdminEffect::SetMode)
+            }
+            Request::AdoptFile { tenant, key, path, value } => {
+                adopt::decide(self, authority, tenant, key, path, *value)?
+                    .map(AdminEffect::AdoptFile)
+            }
+            Request::AddPrincipal(principal) => {
+                principals::decide_add(self, authority, principal)?.map(AdminEffect::AddPrincipal)
+            }
+            Request::RevokePrincipal { principal } => {
+                principals::decide_revoke(self, authority, *principal)?
+                    .map(AdminEffect::RevokePrincipal)
+            }
+            Request::SetLimits(limits) => {
+                settings::decide(authority, Setting::Limits(*limits)).map(AdminEffect::Set)
+            }
+            Request::SetPolicy { version, text } => {
+                settings::decide(authority, Setting::Policy(*version, *text)).map(AdminEffect::Set)
+            }
+            Request::RotateLogKey(key) => {
+                settings::decide(authority, Setting::LogKey(key.clone())).map(AdminEffect::Set)
+            }
+            Request::AdoptLedger { .. } => {
+                settings::decide(authority, Setting::Break).map(AdminEffect::Set)
+            }
+            Request::Adapt(adapt) => {
+                adapter::decide(self, authority, adapt)?.map(AdminEffect::Adapt)
+            }
+            Request::Recover(recover) => {
+                incident::decide(self, authority, recover)?.map(AdminEffect::Recover)
+            }
+            Request::Found(_)
+            | Request::CloseSession
+            | Request::Observe { .. }
+            | Request::Read { .. }
+            | Request::Write { .. }
+            | Request::Delete { .. }
+            | Request::Promote { .. }
+            | Request::Route(_)
+            | Request::Call(_)
+            | Request::Withhold { .. }
+            | Request::Extract(_) => return Err(AskError::NeedsSession),
+        })
+    }
+
+    /// Whether the store knows `who`. An authority outlives what it was proven from, and a record is
+    /// anybody's claim, so both are held against the principals registered now.
+    fn recognises(&self, who: &Who) -> bool {
+        match who.principal.map(|id| self.principals.get(&id)) {
+            // Everybody in a replayed trace is a claim, and can be a user of it at most.
+            None => match who.role {
+                Role::Agent => who.credential == Credential::None,
+                Role::User => who.credential == Credential::None && who.tenant.is_replay(),
+                Role::Owner | Role::Reviewer | Role::Service => false,
+            },
+            Some(None) => false,
+            Some(Some(principal)) => {
+                let at_home = who.tenant == principal.tenant;
+                let abroad = who.role == Role::Owner && who.credential == Credential::Passphrase;
+                who.role == principal.role
+                    && who.credential != Credential::None
+                    && (at_home || abroad)
+            }
+        }
+    }
+
+    /// Makes what was decided so, using the decision up, and returns its record.
+    ///
+    /// # Errors
+    /// [`ApplyError::Stale`] when another record came in between.
+    pub fn commit(
+        &mut self,
+        decided: Decided,
+        id: EntryId,
+        advice: Vec<String>,
+    ) -> Result<Committed, ApplyError> {
+        if decided.seq() != self.next_seq() {
+            return Err(ApplyError::Stale { decided: decided.seq(), now: self.next_seq() });
+        }
+        let (record, effect) = decided.into_parts(id, advice);
+        if matches!(record.answer, Answer::Pending { .. }) && self.knows_proposal(id) {
+            return Err(ApplyError::Answer(record.seq));
+        }
+        let before = self.before(&record)?;
+        self.hold_content(&record);
+        let allowed = effect.and_then(|effect| effect.apply(self, &record));
+        self.after(&record, before);
+        Ok(Committed { record, allowed })
+    }
+
+    /// Folds a record of the log in, trusting its answer: what it changed when it was committed, it changes again. No
+    /// call runs because of it.
+    ///
+    /// # Errors
+    /// [`ApplyError`] when it does not follow from the records before it. The state is then
+    /// unchanged.
+    pub fn fold(&mut self, record: &Record) -> Result<(), ApplyError> {
+        let seq = record.seq;
+        if seq != self.next_seq() {
+            return Err(ApplyError::Position { found: seq, expected: self.next_seq() });
+        }
+        if record.at < self.now {
+            return Err(ApplyError::Time(seq));
+        }
+        let ascending = record.parents.is_sorted_by(|one, next| one < next);
+        if !ascending || record.parents.last().is_some_and(|parent| *parent >= seq) {
+            return Err(ApplyError::Parent(seq));
+        }
+        let weights = adapter::weights_of(self, &record.by, &record.request, &record.answer);
+        if record.weights != weights {
+            return Err(ApplyError::Answer(seq));
+        }
+        if self.is_empty() && !matches!(record.request, Request::Found(_)) {
+            return Err(ApplyError::Answer(seq));
+        }
+        let before = self.before(record)?;
+        let folded = match &record.by {
+            By::Session(id) => self.fold_in_session(*id, record),
+            By::Principal(who) => self.fold_by_principal(who, record),
+        };
+        folded.ok_or(ApplyError::Answer(seq))?;
+        self.hold_content(record);
+        self.after(record, before);
+        Ok(())
+    }
+
+    /// Decides a record of the log again and folds it in. For auditors: the log then proves not only
+    /// that nothing was changed but that every answer is the one the rules give.
+    ///
+    /// # Errors
+    /// [`ApplyError::Disagrees`] when the rules give another answer, label or parents.
+    pub fn recount(&mut self, record: &Record) -> Result<(), ApplyError> {
+        let by = match &record.by {
+            By::Session(id) => Actor::Session(*id),
+            By::Principal(who) => Actor::Principal(Authority::recorded(who.clone())),
+        };
+        let asked = Asked { by, at: record.at, request: record.request.clone() };
+        let decided =
+            self.decide(asked).map_err(|cause| ApplyError::Asked { seq: record.seq, cause })?;
+        let (again, _) = decided.into_parts(record.id, record.advice.clone());
+        if again != *record {
+            return Err(ApplyError::Disagrees(record.seq));
+        }
+        self.fold(record)
+    }
+
+    fn before(&self, record: &Record) -> Result<Before, ApplyError> {
+        let asker = match &record.by {
+            By::Session(id) => {
+                &self.session(*id).ok_or(ApplyError::Session(record.seq))?.who.tenant
+            }
+            By::Principal(who) => &who.tenant,
+        };
+        let tenant = self.whose(&record.request, asker);
+        // Asked before the record is folded in: an approval ends the proposal that names the item.
+        let held = self.is_holding().then(|| self.changed_item(&record.by, &record.request));
+        Ok(Before { tenant, held })
+    }
+
+    fn after(&mut self, record: &Record, before: Before) {
+        let Before { tenant, held } = before;
+        self.now = record.at;
+        self.entries.push(Entry { label: record.label, tenant });
+        if let Some(changed) = held {
+            incident::hold(self, record, changed);
+        }
+    }
+
+    /// Lets a session name the content that arrived in it with `record`, or that it read.
+    fn hold_content(&mut self, record: &Record) {
+        let By::Session(id) = record.by else { return };
+        if let Some(content) = brought(record)
+            && let Some(session) = self.sessions.get_mut(&id)
+        {
+            session.context.hold(content);
+        }
+    }
+
+    /// Whose entry a record is: what an owner brings to a tenant, or decides there, is that tenant's.
+    fn whose(&self, request: &Request, asker: &Tenant) -> Tenant {
+        if let Request::AdoptFile { tenant, .. } | Request::SetMode { tenant, .. } = request {
+            return tenant.clone();
+        }
+        if let Request::Approve { proposal, .. } | Request::Deny { proposal } = request {
+            let pending = self.pending.get(proposal).map(|pending| &pending.namespace.tenant);
+            let asked = self.asked_calls.get(proposal).map(|asked| &asked.tenant);
+            return pending.or(asked).unwrap_or(asker).clone();
+        }
+        asker.clone()
+    }
+
+    /// The item that `request` changes when it is done.
+    pub fn changed_item(&self, by: &By, request: &Request) -> Option<(Namespace, Key)> {
+        match request {
+            Request::Write { scope, key, .. } | Request::Delete { scope, key } => {
+                let By::Session(id) = by else { return None };
+                let tenant = self.session(*id)?.who.tenant.clone();
+                Some((Namespace { tenant, scope: *scope }, key.clone()))
+            }
+            Request::Promote { key, .. } => {
+                let By::Session(id) = by else { return None };
+                Some((Namespace::shared(self.session(*id)?.who.tenant.clone()), key.clone()))
+            }
+            Request::Approve { proposal, .. } => {
+                let pending = self.pending.get(proposal)?;
+                Some((pending.namespace.clone(), pending.key.clone()))
+            }
+            Request::AdoptFile { tenant, key, .. } => {
+                Some((Namespace::shared(tenant.clone()), key.clone()))
+            }
+            Request::Found(_)
+            | Request::OpenSession { .. }
+            | Request::CloseSession
+            | Request::Observe { .. }
+            | Request::Read { .. }
+            | Request::Route(_)
+            | Request::Call(_)
+            | Request::Withhold { .. }
+            | Request::Extract(_)
+            | Request::Deny { .. }
+            | Request::SetMode { .. }
+            | Request::AddPrincipal(_)
+            | Request::RevokePrincipal { .. }
+            | Request::SetLimits(_)
+            | Request::SetPolicy { .. }
+            | Request::Adapt(_)
+            | Request::Recover(_)
+            | Request::RotateLogKey(_)
+            | Request::AdoptLedger { .. } => None,
+        }
+    }
+
+    fn fold_in_session(&mut self, id: SessionId, record: &Record) -> Option<()> {
+        match &record.request {
+            Request::CloseSession => session::fold_close(self, record, id),
+            Request::Observe { kind, .. } => observe::fold(self, id, record, *kind),
+            Request::Read { .. } => read::fold(self, id, record),
+            Request::Write { scope, key, value, .. } => {
+                write::fold(self, id, record, *scope, key, Some(*value))
+            }
+            Request::Delete { scope, key } => write::fold(self, id, record, *scope, key, None),
+            Request::Promote { from, key } => promote::fold(self, id, record, *from, key),
+            Request::Route(_) => route::fold(record),
+            Request::Call(call) => call::fold(self, id, record, call),
+            Request::Withhold { call, .. } => extract::fold_withhold(self, id, record, *call),
+            Request::Extract(extract) => extract::fold(self, id, record, extract),
+            Request::Found(_)
+            | Request::OpenSession { .. }
+            | Request::Approve { .. }
+            | Request::Deny { .. }
+            | Request::SetMode { .. }
+            | Request::AdoptFile { .. }
+            | Request::AddPrincipal(_)
+            | Request::RevokePrincipal { .. }
+            | Request::SetLimits(_)
+            | Request::SetPolicy { .. }
+            | Request::Adapt(_)
+            | Request::Recover(_)
+            | Request::RotateLogKey(_)
+            | Request::AdoptLedger { .. } => None,
+        }
+    }
+
+    fn fold_by_principal(&mut self, who: &Who, record: &Record) -> Option<()> {
+        match &record.request {
+            Request::Found(genesis) => genesis::fold(self, record, genesis),
+            Request::OpenSession { session, alias, host } => {
+                session::fold_open(self, record, who, *session, alias.as_deref(), host.as_ref())
+            }
+            Request::Approve { proposal, .. } => review::fold_approve(self, record, *proposal),
+            Request::Deny { proposal } => review::fold_denial(self, record, *proposal),
+            Request::SetMode { tenant, scope, key, mode } => {
+                let namespace = Namespace { tenant: tenant.clone(), scope: *scope };
+                mode::fold(self, record, &namespace, key, *mode)
+            }
+            Request::AdoptFile { tenant, key, path, value } => {
+                adopt::fold(self, record, tenant, key, path, *value)
+            }
+            Request::AddPrincipal(principal) => principals::fold_add(self, record, principal),
+            Request::RevokePrincipal { principal } => {
+                principals::fold_revoke(self, record, *principal)
+            }
+            Request::SetLimits(limits) => settings::fold(self, record, Setting::Limits(*limits)),
+            Request::SetPolicy { version, text } => {
+                settings::fold(self, record, Setting::Policy(*version, *text))
+            }
+            Request::RotateLogKey(key) => {
+                settings::fold(self, record, Setting::LogKey(key.clone()))
+            }
+            Request::AdoptLedger { .. } => settings::fold(self, record, Setting::Break),
+            Request::Adapt(adapt) => adapter::fold(self, record, adapt),
+            Request::Recover(recover) => incident::fold(self, record, recover),
+            Request::CloseSession
+            | Request::Observe { .. }
+            | Request::Read { .. }
+            | Request::Write { .. }
+            | Request::Delete { .. }
+            | Request::Promote { .. }
+            | Request::Route(_)
+            | Request::Call(_)
+            | Request::Withhold { .. }
+            | Request::Extract(_) => None,
+        }
+    }
+}
+
+fn decide_in_session(
+    asked: InSession<'_>,
+    request: &Request,
+) -> Result<Draft<SessionEffect>, AskError> {
+    Ok(match request {
+        Request::CloseSession => session::decide_close(asked).map(SessionEffect::Close),
+        Request::Observe { kind, channel, lowered, content, parents, .. } => {
+            observe::decide(asked, *kind, *channel, *lowered, *content, parents)?
+                .map(SessionEffect::Observe)
+        }
+        Request::Read { scope, key } => read::decide(asked, *scope, key).map(SessionEffect::Read),
+        Request::Write { scope, key, value, depends_on, queue } => {
+            write::decide(asked, *scope, key, *value, depends_on, *queue)?.map(SessionEffect::Write)
+        }
+        Request::Delete { scope, key } => {
+            write::decide_removal(asked, *scope, key)?.map(SessionEffect::Write)
+        }
+        Request::Promote { from, key } => {
+            promote::decide(asked, *from, key)?.map(SessionEffect::Promote)
+        }
+        Request::Route(route) => route::decide(asked, route)?.map(SessionEffect::Route),
+        Request::Call(call) => call::decide(asked, call)?.map(SessionEffect::Call),
+        Request::Withhold { call, content } => {
+            extract::decide_withhold(asked, *call, *content)?.map(SessionEffect::Withhold)
+        }
+        Request::Extract(extract) => extract::decide(asked, extract)?.map(SessionEffect::Extract),
+        Request::Found(_)
+        | Request::OpenSession { .. }
+        | Request::Approve { .. }
+        | Request::Deny { .. }
+        | Request::SetMode { .. }
+        | Request::AdoptFile { .. }
+        | Request::AddPrincipal(_)
+        | Request::RevokePrincipal { .. }
+        | Request::SetLimits(_)
+        | Request::SetPolicy { .. }
+        | Request::Adapt(_)
+        | Request::Recover(_)
+        | Request::RotateLogKey(_)
+        | Request::AdoptLedger { .. } => return Err(AskError::NeedsPrincipal),
+    })
+}
+
+impl Effect {
+    /// Changes the state by what was decided. Returns the call that may run, if it is one.
+    fn apply(self, state: &mut State, record: &Record) -> Option<AllowedCall> {
+        match self {
+            Self::Session(id, SessionEffect::Call(call)) => return call.apply(state, id, record),
+            Self::Session(_, SessionEffect::Close(closed)) => closed.apply(state),
+            Self::Session(id, SessionEffect::Observe(observed)) => {
+                observed.apply(state, id, record)
+            }
+            Self::Session(id, SessionEffect::Read(read)) => read.apply(state, id, record),
+            Self::Session(id, SessionEffect::Write(write)) => write.apply(state, id, record),
+            Self::Session(id, SessionEffect::Promote(write)) => write.apply(state, id, record),
+            Self::Session(_, SessionEffect::Route(released)) => released.apply(),
+            Self::Session(id, SessionEffect::Withhold(withheld)) => {
+                withheld.apply(state, id, record);
+            }
+            Self::Session(id, SessionEffect::Extract(extract)) => extract.apply(state, id, record),
+            Self::Admin(AdminEffect::Genesis(genesis)) => genesis.apply(state),
+            Self::Admin(AdminEffect::OpenSession(opened)) => opened.apply(state),
+            Self::Admin(AdminEffect::Approve(approved)) => approved.apply(state, record),
+            Self::Admin(AdminEffect::Deny(denied)) => denied.apply(state),
+            Self::Admin(AdminEffect::SetMode(mode)) => mode.apply(state),
+            Self::Admin(AdminEffect::AdoptFile(adopted)) => adopted.apply(state, record),
+            Self::Admin(AdminEffect::AddPrincipal(added)) => added.apply(state),
+            Self::Admin(AdminEffect::RevokePrincipal(revoked)) => revoked.apply(state),
+            Self::Admin(AdminEffect::Set(setting)) => setting.apply(state, record),
+            Self::Admin(AdminEffect::Adapt(adapt)) => adapt.apply(state, record),
+            Self::Admin(AdminEffect::Recover(step)) => step.apply(state, record),
+        }
+        None
+    }
+}
+
+/// The content that arrived in a session with `record`, or that it read.
+fn brought(record: &Record) -> Option<ContentRef> {
+    let value = match &record.request {
+        Request::Read { .. } => match record.answer {
+            Answer::Found { content, .. } => return Some(content),
+            Answer::Done | Answer::Absent | Answer::Pending { .. } | Answer::Refused(_) => None,
+        },
+        Request::Observe { content, .. } => *content,
+        Request::Write { value, .. } | Request::Withhold { content: value, .. } => Some(*value),
+        Request::Extract(extract) => extract.value.filter(|_| record.answer.is_done()),
+        Request::Call(call) => Some(call.arguments),
+        Request::CloseSession
+        | Request::Delete { .. }
+        | Request::Promote { .. }
+        | Request::Route(_)
+        | Request::Found(_)
+        | Request::OpenSession { .. }
+        | Request::Approve { .. }
+        | Request::Deny { .. }
+        | Request::SetMode { .. }
+        | Request::AdoptFile { .. }
+        | Request::AddPrincipal(_)
+        | Request::RevokePrincipal { .. }
+        | Request::SetLimits(_)
+        | Request::SetPolicy { .. }
+        | Request::Adapt(_)
+        | Request::Recover(_)
+        | Request::RotateLogKey(_)
+        | Request::AdoptLedger { .. } => None,
+    };
+    value.map(|value| value.content(record.seq))
+}
