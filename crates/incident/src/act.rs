@@ -5,8 +5,7 @@ use std::io::{BufReader, BufWriter, Read as _};
 
 use custody_kernel::evidence::Finding;
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Answer, Request, Value};
-use custody_kernel::state::Actor;
+use custody_kernel::record::{AdminRequest, Answer, Value};
 use custody_kernel::step::{self, Indicated, Recover, Step};
 use custody_log::{Digest, EntryId, IncidentId, Seq};
 use custody_planner::{Closure, Plan, RecoveryAction, WalkMode};
@@ -112,7 +111,7 @@ impl Incidents<'_> {
     /// # Errors
     /// [`IncidentError::UnknownIncident`], or when it could not be recorded.
     pub fn contain(&self, owner: &Authority, id: IncidentId) -> Result<Contained, IncidentError> {
-        let by = Actor::Principal(owner.clone());
+        let by = owner.clone();
         self.in_one_step(move |transaction| {
             let view = transaction.view();
             let incident = known(view.state(), id)?;
@@ -122,8 +121,8 @@ impl Incidents<'_> {
             let members: Vec<Seq> = closure.members().map(|member| member.entry).collect();
             let entries = members.len() as u64;
             let recover = Recover { incident: id, step: Step::Contain { members } };
-            let request = Request::Recover(Box::new(recover));
-            let receipt = transaction.ask(by, request, None, Vec::new())?;
+            let request = AdminRequest::Recover(Box::new(recover));
+            let receipt = transaction.administer(by, request, None, Vec::new())?;
             Ok(Contained { receipt, entries })
         })
     }
@@ -143,7 +142,7 @@ impl Incidents<'_> {
         if let Some(done) = self.applied_before(id, digest)? {
             return Ok(done);
         }
-        let (by, settings) = (Actor::Principal(owner.clone()), settings.clone());
+        let (by, settings) = (owner.clone(), settings.clone());
         self.in_one_step(move |transaction| {
             let view = transaction.view();
             let plan = gather::plan(view, id, &settings)?;
@@ -155,8 +154,8 @@ impl Incidents<'_> {
             let content = packed(&plan, id)?;
             let applied = as_step(&plan, digest, Value::New(content.commitment()));
             let recover = Recover { incident: id, step: Step::Apply(applied) };
-            let request = Request::Recover(Box::new(recover));
-            let receipt = transaction.ask(by, request, Some(&content), Vec::new())?;
+            let request = AdminRequest::Recover(Box::new(recover));
+            let receipt = transaction.administer(by, request, Some(&content), Vec::new())?;
             let is_done = receipt.answer == Answer::Done;
             if is_done {
                 for text in &destroyed {
@@ -248,9 +247,11 @@ impl Incidents<'_> {
         step: Step,
         content: Option<Content>,
     ) -> Result<Receipt, IncidentError> {
-        let by = Actor::Principal(by.clone());
-        let request = Request::Recover(Box::new(Recover { incident, step }));
-        self.in_one_step(move |step| Ok(step.ask(by, request, content.as_ref(), Vec::new())?))
+        let by = by.clone();
+        let request = AdminRequest::Recover(Box::new(Recover { incident, step }));
+        self.in_one_step(move |step| {
+            Ok(step.administer(by, request, content.as_ref(), Vec::new())?)
+        })
     }
 }
 

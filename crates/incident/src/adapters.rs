@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use custody_kernel::adapter::{Adapt, Change, Name};
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Answer, Record, Request};
+use custody_kernel::record::{AdminRequest, Answer, Record, Request};
 use custody_kernel::state::State;
 use custody_log::{Digest, IncidentId, Seq};
 use custody_runtime::store::Receipt;
@@ -67,7 +67,7 @@ impl Incidents<'_> {
         change: Change,
     ) -> Result<Receipt, IncidentError> {
         let adapt = Adapt { host: host.clone(), change };
-        Ok(self.store.ask(owner, Request::Adapt(Box::new(adapt)))?)
+        Ok(self.store.ask(owner, AdminRequest::Adapt(Box::new(adapt)))?)
     }
 
     /// Asks every host to unload what `incident` evicted, and records each unload. May be run again: what is unloaded
@@ -122,7 +122,7 @@ impl Incidents<'_> {
     /// # Errors
     /// When the store cannot be read.
     pub fn brought_to(&self, record: &Record) -> Result<Vec<Seq>, IncidentError> {
-        if matches!(record.request, Request::Adapt(_)) {
+        if matches!(record.request, Request::Admin(AdminRequest::Adapt(_))) {
             return Ok(Vec::new());
         }
         Ok(self.store.state(|state| {
@@ -140,7 +140,10 @@ impl Incidents<'_> {
     /// # Errors
     /// As [`Incidents::graph`].
     pub fn made_under(&self, record: &Record) -> Result<Vec<Seq>, IncidentError> {
-        if !matches!((&record.request, &record.answer), (Request::Adapt(_), Answer::Done)) {
+        if !matches!(
+            (&record.request, &record.answer),
+            (Request::Admin(AdminRequest::Adapt(_)), Answer::Done)
+        ) {
             return Ok(Vec::new());
         }
         let graph = self.graph()?;
@@ -205,7 +208,7 @@ impl Became {
 /// The weights that an entry was made under, or which it brought into a model, ascending.
 pub(crate) fn adapters_of(record: &Record) -> Vec<Digest> {
     let mut weights = match (&record.request, &record.answer) {
-        (Request::Adapt(adapt), Answer::Done) => match &adapt.change {
+        (Request::Admin(AdminRequest::Adapt(adapt)), Answer::Done) => match &adapt.change {
             Change::Load { weights, .. } => vec![*weights],
             Change::Unload { .. } => Vec::new(),
             Change::Fuse { .. } => record.weights.first().copied().into_iter().collect(),

@@ -12,7 +12,7 @@ use custody_certificate::{
 use custody_kernel::evidence::{self, Finding};
 use custody_kernel::kind::EntryKind;
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Record, Request};
+use custody_kernel::record::{AdminRequest, Record, Request};
 use custody_kernel::score::Score;
 use custody_kernel::state::{IncidentState, Mark};
 use custody_kernel::step::Step;
@@ -232,7 +232,8 @@ impl Certifying<'_> {
         let mut found = Vec::new();
         for seq in breaks {
             let record = self.view.record(*seq)?;
-            if let Request::AdoptLedger { reason, head_size } = record.request {
+            if let Request::Admin(AdminRequest::AdoptLedger { reason, head_size }) = record.request
+            {
                 found.push(LedgerBreak { at_ms: record.at, head_size, reason, seq: *seq });
             }
         }

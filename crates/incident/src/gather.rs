@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use custody_kernel::kind::EntryKind;
-use custody_kernel::record::{Answer, ObservationKind, Record, Request};
+use custody_kernel::record::{Answer, ObservationKind, Record, Request, SessionRequest};
 use custody_kernel::state::{IncidentState, State};
 use custody_kernel::tool::asked::Standing;
 use custody_log::{Digest, IncidentId, Seq};
@@ -136,7 +136,12 @@ fn effect(record: &Record) -> Option<OutsideEffect> {
             record.answer == Answer::Done && call.effect == custody_arguments::ToolEffect::Writes;
         return ran.then(|| OutsideEffect { entry, tool: call.tool.clone() });
     }
-    if let Request::Observe { kind: ObservationKind::ToolCall, origin, .. } = &record.request {
+    if let Request::Session(SessionRequest::Observe {
+        kind: ObservationKind::ToolCall,
+        origin,
+        ..
+    }) = &record.request
+    {
         let tool = origin.clone().unwrap_or_else(|| "unknown".to_owned());
         return Some(OutsideEffect { entry, tool });
     }

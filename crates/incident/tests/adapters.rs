@@ -289,7 +289,12 @@ fn the_graph_of_then_has_the_same_weights_as_the_graph_of_now() {
         }
         let is_said = matches!(
             record.request,
-            custody_kernel::record::Request::Observe { kind: ObservationKind::Completion, .. }
+            custody_kernel::record::Request::Session(
+                custody_kernel::record::SessionRequest::Observe {
+                    kind: ObservationKind::Completion,
+                    ..
+                }
+            )
         );
         assert!(!is_said || now.weights(record.seq).next().is_some());
     }

@@ -64,7 +64,7 @@ fn call(c: &mut Criterion) {
                 known: false,
                 manifest: Digest([0; 32]),
                 arguments: Value::New(Digest([1; 32])),
-                leaves: trace(&tool, &arguments, &heard),
+                leaves: trace(&tool, &arguments, &heard).into_recorded(),
                 policy: PolicyAnswer {
                     version: Digest([2; 32]),
                     answer: Permission::Allow,

@@ -27,8 +27,9 @@ use crate::label::Label;
 use crate::memory::item::ContentRef;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Authority, Credential, Role, Who};
-use crate::record::{Answer, By, FORMAT, Record, Request};
-use crate::state::{Actor, ApplyError, AskError, Asked, Entry, State};
+use crate::record::{AdminRequest, Answer, By, FORMAT, Record, Request, SessionRequest};
+use crate::state::{ApplyError, AskError, Entry, State, SubmittedRequest};
+use crate::tool::call::Call;
 
 /// The witness of a decision. Only [`State::decide`] makes one; [`State::commit`] takes nothing else, and uses it up.
 ///
@@ -161,119 +162,122 @@ impl Committed {
 }
 
 impl State {
-    /// Decides one request. Changes nothing.
+    /// Decides one request, made at `at`. Changes nothing.
     ///
     /// # Errors
     /// [`AskError`] when the request speaks of something that does not exist. A refusal is not an
     /// error: it is an answer, and is committed like any other.
-    pub fn decide(&self, asked: Asked) -> Result<Decided, AskError> {
+    pub fn decide(&self, submitted: SubmittedRequest, at: Timestamp) -> Result<Decided, AskError> {
         // A clock set back cannot reopen a rate window or an expired approval (M13).
-        let at = asked.at.max(self.now);
-        let draft = match (&asked.by, &asked.request) {
-            (Actor::Principal(authority), Request::Found(genesis)) => {
-                genesis::decide(self, authority, genesis)?
-                    .map(AdminEffect::Genesis)
-                    .map(Effect::Admin)
+        let at = at.max(self.now);
+        let (by, request, draft) = match submitted {
+            SubmittedRequest::Session(id, request) => {
+                let draft = decide_in_session(self.in_session(id, at)?, &request)?;
+                let draft = draft.map(|effect| Effect::Session(id, effect));
+                (By::Session(id), request.into(), draft)
             }
-            _ if self.is_empty() => return Err(AskError::NotFounded),
-            (Actor::Session(id), request) => {
-                let session = self.session(*id).ok_or(AskError::UnknownSession(*id))?;
-                let asked = InSession { state: self, id: *id, session, at };
-                decide_in_session(asked, request)?.map(|effect| Effect::Session(*id, effect))
+            SubmittedRequest::Call(id, proposed) => {
+                let call = Box::new(Call::from(*proposed));
+                let draft = call::decide(self.in_session(id, at)?, &call)?;
+                let draft = draft.map(|call| Effect::Session(id, SessionEffect::Call(call)));
+                (By::Session(id), Request::Call(call), draft)
             }
-            (Actor::Principal(authority), request) => {
-                self.decide_by_principal(authority, request, at)?.map(Effect::Admin)
+            SubmittedRequest::Admin(authority, request) => {
+                let draft = self.decide_by_principal(&authority, &request, at)?;
+                let by = By::Principal(authority.who().clone());
+                (by, request.into(), draft.map(Effect::Admin))
             }
         };
-        let by = match asked.by {
-            Actor::Session(id) => By::Session(id),
-            Actor::Principal(authority) => By::Principal(authority.who().clone()),
-        };
+        Ok(self.decided(by, at, request, draft))
+    }
+
+    fn decided(&self, by: By, at: Timestamp, request: Request, draft: Draft<Effect>) -> Decided {
         let Draft { answer, label, parents, after, content, witness: effect } = draft;
-        let (seq, request) = (self.next_seq(), asked.request);
+        let seq = self.next_seq();
         let weights = adapter::weights_of(self, &by, &request, &answer);
-        Ok(Decided {
-            seq,
-            at,
-            by,
-            request,
-            answer,
-            label,
-            parents,
-            after,
-            content,
-            weights,
-            effect,
-        })
+        Decided { seq, at, by, request, answer, label, parents, after, content, weights, effect }
+    }
+
+    fn in_session(&self, id: SessionId, at: Timestamp) -> Result<InSession<'_>, AskError> {
+        if self.is_empty() {
+            return Err(AskError::NotFounded);
+        }
+        let session = self.session(id).ok_or(AskError::UnknownSession(id))?;
+        Ok(InSession { state: self, id, session, at })
     }
 
     fn decide_by_principal(
         &self,
         authority: &Authority,
-        request: &Request,
+        request: &AdminRequest,
         at: Timestamp,
     ) -> Result<Draft<AdminEffect>, AskError> {
-        let who = authority.who();
-        if !self.recognises(who) {
-            return Err(AskError::Unproven(who.role, who.tenant.clone()));
-        }
+        self.check_asker(authority.who(), request)?;
         Ok(match request {
-            Request::OpenSession { session, alias, host } => {
+            AdminRequest::OpenSession { session, alias, host } => {
                 session::decide_open(self, authority, *session, alias.as_deref(), host.as_ref())?
                     .map(AdminEffect::OpenSession)
             }
-            Request::Approve { proposal, shown } => {
+            AdminRequest::Approve { proposal, shown } => {
                 review::decide_approve(self, authority, *proposal, *shown, at)
                     .map(AdminEffect::Approve)
             }
-            Request::Deny { proposal } => {
+            AdminRequest::Deny { proposal } => {
                 review::decide_denial(self, authority, *proposal).map(AdminEffect::Deny)
             }
-            Request::SetMode { tenant, scope, key, mode } => {
+            AdminRequest::SetMode { tenant, scope, key, mode } => {
                 let namespace = Namespace { tenant: tenant.clone(), scope: *scope };
                 mode::decide(authority, namespace, key, *mode).map(AdminEffect::SetMode)
             }
-            Request::AdoptFile { tenant, key, path, value } => {
+            AdminRequest::AdoptFile { tenant, key, path, value } => {
                 adopt::decide(self, authority, tenant, key, path, *value)?
                     .map(AdminEffect::AdoptFile)
             }
-            Request::AddPrincipal(principal) => {
+            AdminRequest::AddPrincipal(principal) => {
                 principals::decide_add(self, authority, principal)?.map(AdminEffect::AddPrincipal)
             }
-            Request::RevokePrincipal { principal } => {
+            AdminRequest::RevokePrincipal { principal } => {
                 principals::decide_revoke(self, authority, *principal)?
                     .map(AdminEffect::RevokePrincipal)
             }
-            Request::SetLimits(limits) => {
+            AdminRequest::SetLimits(limits) => {
                 settings::decide(authority, Setting::Limits(*limits)).map(AdminEffect::Set)
             }
-            Request::SetPolicy { version, text } => {
+            AdminRequest::SetPolicy { version, text } => {
                 settings::decide(authority, Setting::Policy(*version, *text)).map(AdminEffect::Set)
             }
-            Request::RotateLogKey(key) => {
+            AdminRequest::RotateLogKey(key) => {
                 settings::decide(authority, Setting::LogKey(key.clone())).map(AdminEffect::Set)
             }
-            Request::AdoptLedger { .. } => {
+            AdminRequest::AdoptLedger { .. } => {
                 settings::decide(authority, Setting::Break).map(AdminEffect::Set)
             }
-            Request::Adapt(adapt) => {
+            AdminRequest::Adapt(adapt) => {
                 adapter::decide(self, authority, adapt)?.map(AdminEffect::Adapt)
             }
-            Request::Recover(recover) => {
+            AdminRequest::Recover(recover) => {
                 incident::decide(self, authority, recover)?.map(AdminEffect::Recover)
             }
-            Request::Found(_)
-            | Request::CloseSession
-            | Request::Observe { .. }
-            | Request::Read { .. }
-            | Request::Write { .. }
-            | Request::Delete { .. }
-            | Request::Promote { .. }
-            | Request::Route(_)
-            | Request::Call(_)
-            | Request::Withhold { .. }
-            | Request::Extract(_) => return Err(AskError::NeedsSession),
+            AdminRequest::CreateStore(genesis) => {
+                genesis::decide(self, authority, genesis)?.map(AdminEffect::Genesis)
+            }
         })
+    }
+
+    /// Whether `who` may ask this at all.
+    fn check_asker(&self, who: &Who, request: &AdminRequest) -> Result<(), AskError> {
+        // Whoever creates the store is the first that it knows.
+        if matches!(request, AdminRequest::CreateStore(_)) {
+            return Ok(());
+        }
+        if self.is_empty() {
+            return Err(AskError::NotFounded);
+        }
+        if self.recognises(who) {
+            Ok(())
+        } else {
+            Err(AskError::Unproven(who.role, who.tenant.clone()))
+        }
     }
 
     /// Whether the store knows `who`. An authority outlives what it was proven from, and a record is
@@ -343,13 +347,22 @@ impl State {
         if record.weights != weights {
             return Err(ApplyError::Answer(seq));
         }
-        if self.is_empty() && !matches!(record.request, Request::Found(_)) {
+        if self.is_empty()
+            && !matches!(record.request, Request::Admin(AdminRequest::CreateStore(_)))
+        {
             return Err(ApplyError::Answer(seq));
         }
         let before = self.before(record)?;
-        let folded = match &record.by {
-            By::Session(id) => self.fold_in_session(*id, record),
-            By::Principal(who) => self.fold_by_principal(who, record),
+        let folded = match (&record.by, &record.request) {
+            (By::Session(id), Request::Session(request)) => {
+                self.fold_in_session(*id, record, request)
+            }
+            (By::Session(id), Request::Call(call)) => call::fold(self, *id, record, call),
+            (By::Principal(who), Request::Admin(request)) => {
+                self.fold_by_principal(who, record, request)
+            }
+            (By::Session(_), Request::Admin(_))
+            | (By::Principal(_), Request::Session(_) | Request::Call(_)) => None,
         };
         folded.ok_or(ApplyError::Answer(seq))?;
         self.hold_content(record);
@@ -363,18 +376,41 @@ impl State {
     /// # Errors
     /// [`ApplyError::Disagrees`] when the rules give another answer, label or parents.
     pub fn recount(&mut self, record: &Record) -> Result<(), ApplyError> {
-        let by = match &record.by {
-            By::Session(id) => Actor::Session(*id),
-            By::Principal(who) => Actor::Principal(Authority::recorded(who.clone())),
-        };
-        let asked = Asked { by, at: record.at, request: record.request.clone() };
-        let decided =
-            self.decide(asked).map_err(|cause| ApplyError::Asked { seq: record.seq, cause })?;
+        let decided = self
+            .decide_again(record)?
+            .map_err(|cause| ApplyError::Asked { seq: record.seq, cause })?;
         let (again, _) = decided.into_parts(record.id, record.advice.clone());
         if again != *record {
             return Err(ApplyError::Disagrees(record.seq));
         }
         self.fold(record)
+    }
+
+    /// Decides a record of the log again. Where the arguments of a call came from is taken from the record: only its
+    /// texts, traced again, could say otherwise.
+    fn decide_again(&self, record: &Record) -> Result<Result<Decided, AskError>, ApplyError> {
+        let at = record.at.max(self.now);
+        let draft = match (&record.by, &record.request) {
+            (By::Session(id), Request::Session(request)) => self
+                .in_session(*id, at)
+                .and_then(|asked| decide_in_session(asked, request))
+                .map(|draft| draft.map(|effect| Effect::Session(*id, effect))),
+            (By::Session(id), Request::Call(call)) => self
+                .in_session(*id, at)
+                .and_then(|asked| call::decide(asked, call))
+                .map(|draft| draft.map(|call| Effect::Session(*id, SessionEffect::Call(call)))),
+            (By::Principal(who), Request::Admin(request)) => {
+                let authority = Authority::recorded(who.clone());
+                self.decide_by_principal(&authority, request, at)
+                    .map(|draft| draft.map(Effect::Admin))
+            }
+            (By::Session(_), Request::Admin(_))
+            | (By::Principal(_), Request::Session(_) | Request::Call(_)) => {
+                return Err(ApplyError::Asker(record.seq));
+            }
+        };
+        let (by, request) = (record.by.clone(), record.request.clone());
+        Ok(draft.map(|draft| self.decided(by, at, request, draft)))
     }
 
     fn before(&self, record: &Record) -> Result<Before, ApplyError> {
@@ -411,172 +447,176 @@ impl State {
 
     /// Whose entry a record is: what an owner brings to a tenant, or decides there, is that tenant's.
     fn whose(&self, request: &Request, asker: &Tenant) -> Tenant {
-        if let Request::AdoptFile { tenant, .. } | Request::SetMode { tenant, .. } = request {
-            return tenant.clone();
-        }
-        if let Request::Approve { proposal, .. } | Request::Deny { proposal } = request {
-            let pending = self.pending.get(proposal).map(|pending| &pending.namespace.tenant);
-            let asked = self.asked_calls.get(proposal).map(|asked| &asked.tenant);
-            return pending.or(asked).unwrap_or(asker).clone();
-        }
-        asker.clone()
+        let Request::Admin(request) = request else { return asker.clone() };
+        let whose = match request {
+            AdminRequest::AdoptFile { tenant, .. } | AdminRequest::SetMode { tenant, .. } => tenant,
+            AdminRequest::Approve { proposal, .. } | AdminRequest::Deny { proposal } => {
+                let pending = self.pending.get(proposal).map(|pending| &pending.namespace.tenant);
+                let asked = self.asked_calls.get(proposal).map(|asked| &asked.tenant);
+                pending.or(asked).unwrap_or(asker)
+            }
+            AdminRequest::CreateStore(_)
+            | AdminRequest::OpenSession { .. }
+            | AdminRequest::AddPrincipal(_)
+            | AdminRequest::RevokePrincipal { .. }
+            | AdminRequest::SetLimits(_)
+            | AdminRequest::SetPolicy { .. }
+            | AdminRequest::Adapt(_)
+            | AdminRequest::Recover(_)
+            | AdminRequest::RotateLogKey(_)
+            | AdminRequest::AdoptLedger { .. } => asker,
+        };
+        whose.clone()
     }
 
     /// The item that `request` changes when it is done.
     pub fn changed_item(&self, by: &By, request: &Request) -> Option<(Namespace, Key)> {
+        match (by, request) {
+            (By::Session(id), Request::Session(request)) => {
+                let tenant = &self.session(*id)?.who.tenant;
+                changed_in_session(tenant, request)
+            }
+            (_, Request::Admin(request)) => self.changed_by_principal(request),
+            (_, Request::Session(_) | Request::Call(_)) => None,
+        }
+    }
+
+    fn changed_by_principal(&self, request: &AdminRequest) -> Option<(Namespace, Key)> {
         match request {
-            Request::Write { scope, key, .. } | Request::Delete { scope, key } => {
-                let By::Session(id) = by else { return None };
-                let tenant = self.session(*id)?.who.tenant.clone();
-                Some((Namespace { tenant, scope: *scope }, key.clone()))
-            }
-            Request::Promote { key, .. } => {
-                let By::Session(id) = by else { return None };
-                Some((Namespace::shared(self.session(*id)?.who.tenant.clone()), key.clone()))
-            }
-            Request::Approve { proposal, .. } => {
+            AdminRequest::Approve { proposal, .. } => {
                 let pending = self.pending.get(proposal)?;
                 Some((pending.namespace.clone(), pending.key.clone()))
             }
-            Request::AdoptFile { tenant, key, .. } => {
+            AdminRequest::AdoptFile { tenant, key, .. } => {
                 Some((Namespace::shared(tenant.clone()), key.clone()))
             }
-            Request::Found(_)
-            | Request::OpenSession { .. }
-            | Request::CloseSession
-            | Request::Observe { .. }
-            | Request::Read { .. }
-            | Request::Route(_)
-            | Request::Call(_)
-            | Request::Withhold { .. }
-            | Request::Extract(_)
-            | Request::Deny { .. }
-            | Request::SetMode { .. }
-            | Request::AddPrincipal(_)
-            | Request::RevokePrincipal { .. }
-            | Request::SetLimits(_)
-            | Request::SetPolicy { .. }
-            | Request::Adapt(_)
-            | Request::Recover(_)
-            | Request::RotateLogKey(_)
-            | Request::AdoptLedger { .. } => None,
+            AdminRequest::CreateStore(_)
+            | AdminRequest::OpenSession { .. }
+            | AdminRequest::Deny { .. }
+            | AdminRequest::SetMode { .. }
+            | AdminRequest::AddPrincipal(_)
+            | AdminRequest::RevokePrincipal { .. }
+            | AdminRequest::SetLimits(_)
+            | AdminRequest::SetPolicy { .. }
+            | AdminRequest::Adapt(_)
+            | AdminRequest::Recover(_)
+            | AdminRequest::RotateLogKey(_)
+            | AdminRequest::AdoptLedger { .. } => None,
         }
     }
 
-    fn fold_in_session(&mut self, id: SessionId, record: &Record) -> Option<()> {
-        match &record.request {
-            Request::CloseSession => session::fold_close(self, record, id),
-            Request::Observe { kind, .. } => observe::fold(self, id, record, *kind),
-            Request::Read { .. } => read::fold(self, id, record),
-            Request::Write { scope, key, value, .. } => {
+    fn fold_in_session(
+        &mut self,
+        id: SessionId,
+        record: &Record,
+        request: &SessionRequest,
+    ) -> Option<()> {
+        match request {
+            SessionRequest::CloseSession => session::fold_close(self, record, id),
+            SessionRequest::Observe { kind, .. } => observe::fold(self, id, record, *kind),
+            SessionRequest::Read { .. } => read::fold(self, id, record),
+            SessionRequest::Write { scope, key, value, .. } => {
                 write::fold(self, id, record, *scope, key, Some(*value))
             }
-            Request::Delete { scope, key } => write::fold(self, id, record, *scope, key, None),
-            Request::Promote { from, key } => promote::fold(self, id, record, *from, key),
-            Request::Route(_) => route::fold(record),
-            Request::Call(call) => call::fold(self, id, record, call),
-            Request::Withhold { call, .. } => extract::fold_withhold(self, id, record, *call),
-            Request::Extract(extract) => extract::fold(self, id, record, extract),
-            Request::Found(_)
-            | Request::OpenSession { .. }
-            | Request::Approve { .. }
-            | Request::Deny { .. }
-            | Request::SetMode { .. }
-            | Request::AdoptFile { .. }
-            | Request::AddPrincipal(_)
-            | Request::RevokePrincipal { .. }
-            | Request::SetLimits(_)
-            | Request::SetPolicy { .. }
-            | Request::Adapt(_)
-            | Request::Recover(_)
-            | Request::RotateLogKey(_)
-            | Request::AdoptLedger { .. } => None,
+            SessionRequest::Delete { scope, key } => {
+                write::fold(self, id, record, *scope, key, None)
+            }
+            SessionRequest::Promote { from, key } => promote::fold(self, id, record, *from, key),
+            SessionRequest::Route(_) => route::fold(record),
+            SessionRequest::Withhold { call, .. } => {
+                extract::fold_withhold(self, id, record, *call)
+            }
+            SessionRequest::Extract(extract) => extract::fold(self, id, record, extract),
         }
     }
 
-    fn fold_by_principal(&mut self, who: &Who, record: &Record) -> Option<()> {
-        match &record.request {
-            Request::Found(genesis) => genesis::fold(self, record, genesis),
-            Request::OpenSession { session, alias, host } => {
+    fn fold_by_principal(
+        &mut self,
+        who: &Who,
+        record: &Record,
+        request: &AdminRequest,
+    ) -> Option<()> {
+        match request {
+            AdminRequest::CreateStore(genesis) => genesis::fold(self, record, genesis),
+            AdminRequest::OpenSession { session, alias, host } => {
                 session::fold_open(self, record, who, *session, alias.as_deref(), host.as_ref())
             }
-            Request::Approve { proposal, .. } => review::fold_approve(self, record, *proposal),
-            Request::Deny { proposal } => review::fold_denial(self, record, *proposal),
-            Request::SetMode { tenant, scope, key, mode } => {
+            AdminRequest::Approve { proposal, .. } => review::fold_approve(self, record, *proposal),
+            AdminRequest::Deny { proposal } => review::fold_denial(self, record, *proposal),
+            AdminRequest::SetMode { tenant, scope, key, mode } => {
                 let namespace = Namespace { tenant: tenant.clone(), scope: *scope };
                 mode::fold(self, record, &namespace, key, *mode)
             }
-            Request::AdoptFile { tenant, key, path, value } => {
+            AdminRequest::AdoptFile { tenant, key, path, value } => {
                 adopt::fold(self, record, tenant, key, path, *value)
             }
-            Request::AddPrincipal(principal) => principals::fold_add(self, record, principal),
-            Request::RevokePrincipal { principal } => {
+            AdminRequest::AddPrincipal(principal) => principals::fold_add(self, record, principal),
+            AdminRequest::RevokePrincipal { principal } => {
                 principals::fold_revoke(self, record, *principal)
             }
-            Request::SetLimits(limits) => settings::fold(self, record, Setting::Limits(*limits)),
-            Request::SetPolicy { version, text } => {
+            AdminRequest::SetLimits(limits) => {
+                settings::fold(self, record, Setting::Limits(*limits))
+            }
+            AdminRequest::SetPolicy { version, text } => {
                 settings::fold(self, record, Setting::Policy(*version, *text))
             }
-            Request::RotateLogKey(key) => {
+            AdminRequest::RotateLogKey(key) => {
                 settings::fold(self, record, Setting::LogKey(key.clone()))
             }
-            Request::AdoptLedger { .. } => settings::fold(self, record, Setting::Break),
-            Request::Adapt(adapt) => adapter::fold(self, record, adapt),
-            Request::Recover(recover) => incident::fold(self, record, recover),
-            Request::CloseSession
-            | Request::Observe { .. }
-            | Request::Read { .. }
-            | Request::Write { .. }
-            | Request::Delete { .. }
-            | Request::Promote { .. }
-            | Request::Route(_)
-            | Request::Call(_)
-            | Request::Withhold { .. }
-            | Request::Extract(_) => None,
+            AdminRequest::AdoptLedger { .. } => settings::fold(self, record, Setting::Break),
+            AdminRequest::Adapt(adapt) => adapter::fold(self, record, adapt),
+            AdminRequest::Recover(recover) => incident::fold(self, record, recover),
         }
+    }
+}
+
+/// The item that a session of `tenant` changes.
+fn changed_in_session(tenant: &Tenant, request: &SessionRequest) -> Option<(Namespace, Key)> {
+    match request {
+        SessionRequest::Write { scope, key, .. } | SessionRequest::Delete { scope, key } => {
+            Some((Namespace { tenant: tenant.clone(), scope: *scope }, key.clone()))
+        }
+        SessionRequest::Promote { key, .. } => {
+            Some((Namespace::shared(tenant.clone()), key.clone()))
+        }
+        SessionRequest::CloseSession
+        | SessionRequest::Observe { .. }
+        | SessionRequest::Read { .. }
+        | SessionRequest::Route(_)
+        | SessionRequest::Withhold { .. }
+        | SessionRequest::Extract(_) => None,
     }
 }
 
 fn decide_in_session(
     asked: InSession<'_>,
-    request: &Request,
+    request: &SessionRequest,
 ) -> Result<Draft<SessionEffect>, AskError> {
     Ok(match request {
-        Request::CloseSession => session::decide_close(asked).map(SessionEffect::Close),
-        Request::Observe { kind, channel, lowered, content, parents, .. } => {
+        SessionRequest::CloseSession => session::decide_close(asked).map(SessionEffect::Close),
+        SessionRequest::Observe { kind, channel, lowered, content, parents, .. } => {
             observe::decide(asked, *kind, *channel, *lowered, *content, parents)?
                 .map(SessionEffect::Observe)
         }
-        Request::Read { scope, key } => read::decide(asked, *scope, key).map(SessionEffect::Read),
-        Request::Write { scope, key, value, depends_on, queue } => {
+        SessionRequest::Read { scope, key } => {
+            read::decide(asked, *scope, key).map(SessionEffect::Read)
+        }
+        SessionRequest::Write { scope, key, value, depends_on, queue } => {
             write::decide(asked, *scope, key, *value, depends_on, *queue)?.map(SessionEffect::Write)
         }
-        Request::Delete { scope, key } => {
+        SessionRequest::Delete { scope, key } => {
             write::decide_removal(asked, *scope, key)?.map(SessionEffect::Write)
         }
-        Request::Promote { from, key } => {
+        SessionRequest::Promote { from, key } => {
             promote::decide(asked, *from, key)?.map(SessionEffect::Promote)
         }
-        Request::Route(route) => route::decide(asked, route)?.map(SessionEffect::Route),
-        Request::Call(call) => call::decide(asked, call)?.map(SessionEffect::Call),
-        Request::Withhold { call, content } => {
+        SessionRequest::Route(route) => route::decide(asked, route)?.map(SessionEffect::Route),
+        SessionRequest::Withhold { call, content } => {
             extract::decide_withhold(asked, *call, *content)?.map(SessionEffect::Withhold)
         }
-        Request::Extract(extract) => extract::decide(asked, extract)?.map(SessionEffect::Extract),
-        Request::Found(_)
-        | Request::OpenSession { .. }
-        | Request::Approve { .. }
-        | Request::Deny { .. }
-        | Request::SetMode { .. }
-        | Request::AdoptFile { .. }
-        | Request::AddPrincipal(_)
-        | Request::RevokePrincipal { .. }
-        | Request::SetLimits(_)
-        | Request::SetPolicy { .. }
-        | Request::Adapt(_)
-        | Request::Recover(_)
-        | Request::RotateLogKey(_)
-        | Request::AdoptLedger { .. } => return Err(AskError::NeedsPrincipal),
+        SessionRequest::Extract(extract) => {
+            extract::decide(asked, extract)?.map(SessionEffect::Extract)
+        }
     })
 }
 
@@ -616,32 +656,26 @@ impl Effect {
 /// The content that arrived in a session with `record`, or that it read.
 fn brought(record: &Record) -> Option<ContentRef> {
     let value = match &record.request {
-        Request::Read { .. } => match record.answer {
-            Answer::Found { content, .. } => return Some(content),
-            Answer::Done | Answer::Absent | Answer::Pending { .. } | Answer::Refused(_) => None,
+        Request::Session(request) => match request {
+            SessionRequest::Read { .. } => return read_content(&record.answer),
+            SessionRequest::Observe { content, .. } => *content,
+            SessionRequest::Write { value, .. }
+            | SessionRequest::Withhold { content: value, .. } => Some(*value),
+            SessionRequest::Extract(extract) => extract.value.filter(|_| record.answer.is_done()),
+            SessionRequest::CloseSession
+            | SessionRequest::Delete { .. }
+            | SessionRequest::Promote { .. }
+            | SessionRequest::Route(_) => None,
         },
-        Request::Observe { content, .. } => *content,
-        Request::Write { value, .. } | Request::Withhold { content: value, .. } => Some(*value),
-        Request::Extract(extract) => extract.value.filter(|_| record.answer.is_done()),
         Request::Call(call) => Some(call.arguments),
-        Request::CloseSession
-        | Request::Delete { .. }
-        | Request::Promote { .. }
-        | Request::Route(_)
-        | Request::Found(_)
-        | Request::OpenSession { .. }
-        | Request::Approve { .. }
-        | Request::Deny { .. }
-        | Request::SetMode { .. }
-        | Request::AdoptFile { .. }
-        | Request::AddPrincipal(_)
-        | Request::RevokePrincipal { .. }
-        | Request::SetLimits(_)
-        | Request::SetPolicy { .. }
-        | Request::Adapt(_)
-        | Request::Recover(_)
-        | Request::RotateLogKey(_)
-        | Request::AdoptLedger { .. } => None,
+        Request::Admin(_) => None,
     };
     value.map(|value| value.content(record.seq))
+}
+
+const fn read_content(answer: &Answer) -> Option<ContentRef> {
+    match answer {
+        Answer::Found { content, .. } => Some(*content),
+        Answer::Done | Answer::Absent | Answer::Pending { .. } | Answer::Refused(_) => None,
+    }
 }

@@ -36,7 +36,7 @@ fn permitted() -> PolicyAnswer {
 
 fn traced(tool: &ToolManifest, arguments: &Value, heard: &TextIndex) -> Vec<RecordedArgument> {
     let arguments = Arguments::parse(&arguments.to_string()).expect("the test writes I-JSON");
-    trace(tool, &arguments, heard)
+    trace(tool, &arguments, heard).into_recorded()
 }
 
 /// Whether a call runs without a human, after untrusted text was read, under a policy that permits everything.

@@ -86,7 +86,7 @@ fn main() {
     let tool = manifests.tool("send");
     let decide = || {
         let arguments = Arguments::parse(black_box(&json)).expect("I-JSON");
-        let leaves = trace(tool.tool, &arguments, &heard);
+        let leaves = trace(tool.tool, &arguments, &heard).into_recorded();
         let name = "ada";
         let caller = Caller { name, role: Role::User, trust: Trust::Trusted, tenant: &tenant };
         let answer = policy.answer(&Question {

@@ -189,7 +189,7 @@ impl Case {
         let described = manifests.tool(&self.call);
         let arguments = self.arguments.read()?;
         let (heard, context) = self.listen();
-        let leaves = trace(described.tool, &arguments, &heard);
+        let leaves = trace(described.tool, &arguments, &heard).into_recorded();
         let tenant = match &self.tenant {
             None => Tenant::main(),
             Some(name) => name.parse().map_err(|error: TenantError| error.to_string())?,

@@ -13,7 +13,7 @@ use crate::kind::EntryKind;
 use crate::label::{Channel, Label, Trust};
 use crate::memory::refusal::Refusal;
 use crate::principal::Authority;
-use crate::record::{Answer, By, Record, Request};
+use crate::record::{AdminRequest, Answer, By, Record, Request};
 use crate::state::{AskError, Eviction, State, Tainting};
 
 /// A change of a host's adapters that the owner makes.
@@ -165,7 +165,7 @@ pub(crate) fn weights_of(
     request: &Request,
     answer: &Answer,
 ) -> Vec<Digest> {
-    if let (Request::Adapt(adapt), Answer::Done) = (request, answer) {
+    if let (Request::Admin(AdminRequest::Adapt(adapt)), Answer::Done) = (request, answer) {
         return changed(state, adapt).map(|carried| carried.weights()).unwrap_or_default();
     }
     let is_produced = match EntryKind::of(request) {

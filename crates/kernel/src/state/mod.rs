@@ -29,7 +29,7 @@ use crate::tool::asked::AskedCall;
 
 pub(crate) use hosts::Tainting;
 
-pub use ask::{Actor, ApplyError, AskError, Asked};
+pub use ask::{ApplyError, AskError, SubmittedRequest};
 pub use hosts::{Adapter, Eviction, Host};
 pub use incidents::{AppliedPlan, IncidentState, Mark, Standing};
 

@@ -1,12 +1,45 @@
 //! Calls as they are proposed and recorded.
 
-use custody_arguments::{RecordedArgument, ToolEffect};
+use custody_arguments::{RecordedArgument, ToolEffect, TracedArguments};
 use custody_log::{Digest, EntryId};
 use serde::{Deserialize, Serialize};
 
 use crate::memory::item::Value;
 
 /// A call that a model proposes, with all that its decision depends on besides the context.
+///
+/// Where its arguments came from was computed, not declared: only [`trace`](custody_arguments::trace) makes
+/// [`TracedArguments`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProposedCall {
+    /// The tool's name.
+    pub tool: String,
+    /// What it does, by its manifest.
+    pub effect: ToolEffect,
+    /// Whether it has a manifest.
+    pub known: bool,
+    /// That manifest, as [`ToolManifest::digest`](custody_arguments::ToolManifest::digest) has it.
+    pub manifest: Digest,
+    /// The canonical arguments.
+    pub arguments: Value,
+    /// Where they came from.
+    pub traced: TracedArguments,
+    /// What the policy says.
+    pub policy: PolicyAnswer,
+    /// The approval that it uses.
+    pub approval: Option<EntryId>,
+}
+
+impl From<ProposedCall> for Call {
+    fn from(proposed: ProposedCall) -> Self {
+        let ProposedCall { tool, effect, known, manifest, arguments, traced, policy, approval } =
+            proposed;
+        let leaves = traced.into_recorded();
+        Self { tool, effect, known, manifest, arguments, leaves, policy, approval }
+    }
+}
+
+/// A proposed call as its record keeps it. Anybody may parse one; none is run because of that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {

@@ -1,7 +1,7 @@
 //! The provenance graph of the record, one record at a time.
 
 use custody_kernel::adapter::Change;
-use custody_kernel::record::{Answer, Record, Request};
+use custody_kernel::record::{AdminRequest, Answer, Record, Request};
 use custody_kernel::step::Step;
 use custody_planner::{AdapterEvent, GraphBuilder, GraphError, GraphNode};
 
@@ -9,7 +9,9 @@ use custody_planner::{AdapterEvent, GraphBuilder, GraphError, GraphNode};
 pub fn node_of(record: &Record) -> GraphNode<'_> {
     let Record { request, answer, parents, weights, .. } = record;
     let plain = GraphNode { parents, weights, event: None, is_purged: false };
-    let (Request::Adapt(adapt), Answer::Done) = (request, answer) else { return plain };
+    let (Request::Admin(AdminRequest::Adapt(adapt)), Answer::Done) = (request, answer) else {
+        return plain;
+    };
     let event = match &adapt.change {
         Change::Load { weights, .. } => Some(AdapterEvent::Load(*weights)),
         Change::Unload { .. } => None,
@@ -25,7 +27,8 @@ pub fn node_of(record: &Record) -> GraphNode<'_> {
 /// Adds a record to a graph, and marks what it purged.
 pub(super) fn extend(graph: &mut GraphBuilder, record: &Record) -> Result<(), GraphError> {
     graph.push(node_of(record))?;
-    if let (Request::Recover(recover), Answer::Done) = (&record.request, &record.answer)
+    if let (Request::Admin(AdminRequest::Recover(recover)), Answer::Done) =
+        (&record.request, &record.answer)
         && let Step::Apply(applied) = &recover.step
     {
         applied.purged.iter().for_each(|entry| graph.purge(*entry));

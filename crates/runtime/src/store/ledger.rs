@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use custody_kernel::monitor::{Committed, Decided};
 use custody_kernel::principal::Principal;
-use custody_kernel::record::{Answer, Record, Request};
+use custody_kernel::record::{AdminRequest, Answer, Record, Request};
 use custody_kernel::state::State;
 use custody_log::{
     Checkpoint, EntryId, Frontier, Hash, LogKey, Seq, StoreId, key_name, leaf_hash, origin, root_of,
@@ -146,8 +146,12 @@ impl Ledger {
             }
         }
         match (&record.request, &record.answer) {
-            (Request::Found(genesis), Answer::Done) => self.trust_log_key(&genesis.log_key),
-            (Request::RotateLogKey(key), Answer::Done) => self.trust_log_key(key),
+            (Request::Admin(AdminRequest::CreateStore(genesis)), Answer::Done) => {
+                self.trust_log_key(&genesis.log_key)
+            }
+            (Request::Admin(AdminRequest::RotateLogKey(key)), Answer::Done) => {
+                self.trust_log_key(key)
+            }
             _ => Ok(()),
         }
     }

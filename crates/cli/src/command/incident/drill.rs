@@ -13,7 +13,7 @@ use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Role;
-use custody_kernel::record::Request;
+use custody_kernel::record::AdminRequest;
 use custody_log::{Digest, Seq};
 use custody_pipeline::DetectorAdvice;
 use custody_runtime::clock::{Clock, moment};
@@ -94,7 +94,7 @@ impl Drill {
         let notes = scratch.folder().join("NOTES.md");
         std::fs::write(&notes, NOTES)?;
         scratch.store.adopt_file(&scratch.owner, key("NOTES.md")?, &notes)?;
-        let open = Request::SetMode {
+        let open = AdminRequest::SetMode {
             tenant: Tenant::main(),
             scope: Scope::Shared,
             key: key("NOTES.md")?,

@@ -1,7 +1,7 @@
 //! What only a human may do: let a tool call run once, or turn it down.
 
 use custody_arguments::ArgumentOrigin;
-use custody_kernel::record::{Record, Request};
+use custody_kernel::record::{Record, Request, SessionRequest};
 use custody_kernel::tool::asked::{AskedCall, Standing};
 use custody_kernel::tool::call::Call;
 use custody_log::EntryId;
@@ -185,7 +185,9 @@ fn show_origins(store: &Store, call: &Call) -> anyhow::Result<()> {
 }
 
 fn source_text(store: &Store, source: &Record) -> anyhow::Result<String> {
-    let origin = if let Request::Observe { origin, channel, .. } = &source.request {
+    let origin = if let Request::Session(SessionRequest::Observe { origin, channel, .. }) =
+        &source.request
+    {
         origin.clone().unwrap_or_else(|| channel.to_string())
     } else {
         "memory".to_owned()

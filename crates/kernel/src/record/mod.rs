@@ -4,6 +4,8 @@
 //! the provenance graph; everything else, items, sessions, principals, pending proposals, is a
 //! fold over the log ([`State`](crate::state::State)) that anybody can repeat.
 
+mod tagged;
+
 use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -105,22 +107,10 @@ pub struct Route {
     pub heard: Vec<Heard>,
 }
 
-/// Everything that can be asked of a store. One variant per action; each has one deciding function.
+/// What a session asks. One variant per action; each has one deciding function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
-    /// Found the store.
-    Found(Box<Genesis>),
-    /// Open a session for whoever asks.
-    OpenSession {
-        /// The id made for it.
-        session: SessionId,
-        /// The caller's own name for it.
-        alias: Option<String>,
-        /// The host of the model that speaks in it, where adapters may be loaded into that.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        host: Option<Name>,
-    },
+pub enum SessionRequest {
     /// Close the session.
     CloseSession,
     /// Record what entered the context, or what the model produced out of it.
@@ -174,8 +164,6 @@ pub enum Request {
     },
     /// Ask where a text that entered may go. Its stages have run; what they said decides it again without a model.
     Route(Box<Route>),
-    /// Run a tool.
-    Call(Box<Call>),
     /// Record what a call brought back, and not show it to the model.
     Withhold {
         /// Which call.
@@ -185,6 +173,25 @@ pub enum Request {
     },
     /// Show the model a single value of what was withheld.
     Extract(Box<Extract>),
+}
+
+/// What a principal asks, outside any session. One variant per action; each has one deciding function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdminRequest {
+    /// Create the store.
+    #[serde(rename = "found")]
+    CreateStore(Box<Genesis>),
+    /// Open a session for whoever asks.
+    OpenSession {
+        /// The id made for it.
+        session: SessionId,
+        /// The caller's own name for it.
+        alias: Option<String>,
+        /// The host of the model that speaks in it, where adapters may be loaded into that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<Name>,
+    },
     /// Release a pending proposal, or let a tool call run once.
     Approve {
         /// Which.
@@ -248,6 +255,32 @@ pub enum Request {
         /// The size that the lost or disagreeing head spoke of, if one was found.
         head_size: Option<u64>,
     },
+}
+
+/// Everything that can be asked of a store, as a record keeps it: under the one name of its action, whoever asked.
+///
+/// Anybody may parse one. What is put to a store is a [`SubmittedRequest`](crate::state::SubmittedRequest), which takes
+/// a call only with arguments that were traced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Asked in a session.
+    Session(SessionRequest),
+    /// Run a tool. Asked in a session.
+    Call(Box<Call>),
+    /// Asked by a principal.
+    Admin(AdminRequest),
+}
+
+impl From<SessionRequest> for Request {
+    fn from(request: SessionRequest) -> Self {
+        Self::Session(request)
+    }
+}
+
+impl From<AdminRequest> for Request {
+    fn from(request: AdminRequest) -> Self {
+        Self::Admin(request)
+    }
 }
 
 /// What was answered.
