@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use custody_kernel::adapter::{Adapt, Change, Name};
+use custody_kernel::adapter::{Adapt, AdapterChange, Name};
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{AdminRequest, Answer, Record, Request};
 use custody_kernel::state::State;
@@ -64,7 +64,7 @@ impl Incidents<'_> {
         &self,
         owner: &Authority,
         host: &Name,
-        change: Change,
+        change: AdapterChange,
     ) -> Result<Receipt, IncidentError> {
         let adapt = Adapt { host: host.clone(), change };
         Ok(self.store.ask(owner, AdminRequest::Adapt(Box::new(adapt)))?)
@@ -165,7 +165,7 @@ impl Incidents<'_> {
                 eviction.why = Some(why);
                 return Ok(());
             }
-            let change = Change::Unload { weights: eviction.weights };
+            let change = AdapterChange::Unload { weights: eviction.weights };
             let receipt = self.adapt(owner, &eviction.host, change)?;
             if let Answer::Refused(refusal) = receipt.answer {
                 eviction.why = Some(refusal.to_string());
@@ -209,9 +209,9 @@ impl Became {
 pub(crate) fn adapters_of(record: &Record) -> Vec<Digest> {
     let mut weights = match (&record.request, &record.answer) {
         (Request::Admin(AdminRequest::Adapt(adapt)), Answer::Done) => match &adapt.change {
-            Change::Load { weights, .. } => vec![*weights],
-            Change::Unload { .. } => Vec::new(),
-            Change::Fuse { .. } => record.weights.first().copied().into_iter().collect(),
+            AdapterChange::Load { weights, .. } => vec![*weights],
+            AdapterChange::Unload { .. } => Vec::new(),
+            AdapterChange::Fuse { .. } => record.weights.first().copied().into_iter().collect(),
         },
         _ => record.weights.clone(),
     };

@@ -15,7 +15,7 @@ use custody_kernel::principal::Authority;
 use custody_kernel::record::{AdminRequest, Record, Request};
 use custody_kernel::score::Score;
 use custody_kernel::state::{IncidentState, Mark};
-use custody_kernel::step::Step;
+use custody_kernel::step::RecoveryStep;
 use custody_keys::HumanKey;
 use custody_log::{
     CertificateId, Checkpoint, Digest, IncidentId, Seq, Timestamp, consistency_proof,
@@ -72,7 +72,7 @@ impl Incidents<'_> {
         })?;
         let file = custody_certificate::certify(&recovery, key.signing_key())?;
         let certificate = Digest::of(&file);
-        let receipt = self.take(owner, id, Step::Certify { certificate }, None)?;
+        let receipt = self.take(owner, id, RecoveryStep::Certify { certificate }, None)?;
         Ok((file, receipt))
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use custody_kernel::kind::EntryKind;
 use custody_kernel::record::{Answer, ObservationKind, Record, Request, SessionRequest};
 use custody_kernel::state::{IncidentState, State};
-use custody_kernel::tool::asked::Standing;
+use custody_kernel::tool::asked::ApprovalStatus;
 use custody_log::{Digest, IncidentId, Seq};
 use custody_planner::{
     Closure, EntryEffect, IncidentClosure, ItemChange, ItemHistory, OutsideEffect, Plan, PlanBasis,
@@ -189,9 +189,9 @@ fn waiting(state: &State) -> Vec<WaitingProposal> {
             .chain(pending.value.map(|value| value.arrival))
             .collect(),
     });
-    let calls = state
-        .asked_calls()
-        .filter(|asked| matches!(asked.standing, Standing::Waiting | Standing::Approved));
+    let calls = state.asked_calls().filter(|asked| {
+        matches!(asked.standing, ApprovalStatus::Waiting | ApprovalStatus::Approved)
+    });
     let calls = calls.map(|asked| WaitingProposal {
         proposal: asked.proposal,
         entry: asked.entry,

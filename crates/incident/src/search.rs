@@ -5,7 +5,7 @@ use custody_kernel::evidence::{Evidence, Finding};
 use custody_kernel::kind::EntryKind;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::record::{
-    AdminRequest, Answer, By, ObservationKind, Record, Request, SessionRequest,
+    AdminRequest, Answer, Author, ObservationKind, Record, Request, SessionRequest,
 };
 use custody_log::Seq;
 use custody_runtime::store::{View, content_of};
@@ -242,7 +242,7 @@ pub(crate) fn arrival(record: &Record) -> Option<ContentRef> {
 
 /// Whether an entry came from there. What governs the store itself came from nowhere.
 fn is_from(record: &Record, wanted: &Origin) -> bool {
-    let is_in_session = matches!(record.by, By::Session(_));
+    let is_in_session = matches!(record.by, Author::Session(_));
     if !is_in_session || EntryKind::of(&record.request) == EntryKind::Decision {
         return false;
     }
@@ -251,7 +251,7 @@ fn is_from(record: &Record, wanted: &Origin) -> bool {
     host.as_ref().is_none_or(|host| origin.is_some_and(|origin| names_host(origin, host)))
         && named.as_ref().is_none_or(|named| tool == Some(named.as_str()))
         && channel.is_none_or(|channel| record.label.channel() == channel)
-        && session.is_none_or(|session| record.by == By::Session(session))
+        && session.is_none_or(|session| record.by == Author::Session(session))
         && since.is_none_or(|since| record.at >= since)
         && until.is_none_or(|until| record.at < until)
 }

@@ -1,6 +1,6 @@
 //! What an entry is, in the words of the provenance graph.
 
-use crate::adapter::Change;
+use crate::adapter::AdapterChange;
 use crate::record::{AdminRequest, ObservationKind, Request, SessionRequest};
 
 /// What an entry is.
@@ -67,9 +67,9 @@ impl EntryKind {
         match request {
             AdminRequest::AdoptFile { .. } => Self::MemoryWrite,
             AdminRequest::Adapt(adapt) => match &adapt.change {
-                Change::Load { .. } => Self::AdapterLoad,
-                Change::Unload { .. } => Self::AdapterUnload,
-                Change::Fuse { .. } => Self::AdapterFuse,
+                AdapterChange::Load { .. } => Self::AdapterLoad,
+                AdapterChange::Unload { .. } => Self::AdapterUnload,
+                AdapterChange::Fuse { .. } => Self::AdapterFuse,
             },
             AdminRequest::CreateStore(_)
             | AdminRequest::OpenSession { .. }

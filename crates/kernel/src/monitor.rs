@@ -26,8 +26,8 @@ use crate::key::Key;
 use crate::label::Label;
 use crate::memory::item::ContentRef;
 use crate::namespace::{Namespace, Tenant};
-use crate::principal::{Authority, Credential, Role, Who};
-use crate::record::{AdminRequest, Answer, By, FORMAT, Record, Request, SessionRequest};
+use crate::principal::{Authority, Credential, PrincipalClaim, Role};
+use crate::record::{AdminRequest, Answer, Author, FORMAT, Record, Request, SessionRequest};
 use crate::state::{ApplyError, AskError, Entry, State, SubmittedRequest};
 use crate::tool::call::Call;
 
@@ -39,7 +39,7 @@ use crate::tool::call::Call;
 pub struct Decided {
     seq: Seq,
     at: Timestamp,
-    by: By,
+    by: Author,
     request: Request,
     answer: Answer,
     label: Label,
@@ -113,7 +113,7 @@ impl Decided {
     }
 
     /// Who asked.
-    pub const fn by(&self) -> &By {
+    pub const fn by(&self) -> &Author {
         &self.by
     }
 
@@ -174,24 +174,30 @@ impl State {
             SubmittedRequest::Session(id, request) => {
                 let draft = decide_in_session(self.in_session(id, at)?, &request)?;
                 let draft = draft.map(|effect| Effect::Session(id, effect));
-                (By::Session(id), request.into(), draft)
+                (Author::Session(id), request.into(), draft)
             }
             SubmittedRequest::Call(id, proposed) => {
                 let call = Box::new(Call::from(*proposed));
                 let draft = call::decide(self.in_session(id, at)?, &call)?;
                 let draft = draft.map(|call| Effect::Session(id, SessionEffect::Call(call)));
-                (By::Session(id), Request::Call(call), draft)
+                (Author::Session(id), Request::Call(call), draft)
             }
             SubmittedRequest::Admin(authority, request) => {
                 let draft = self.decide_by_principal(&authority, &request, at)?;
-                let by = By::Principal(authority.who().clone());
+                let by = Author::Principal(authority.who().clone());
                 (by, request.into(), draft.map(Effect::Admin))
             }
         };
         Ok(self.decided(by, at, request, draft))
     }
 
-    fn decided(&self, by: By, at: Timestamp, request: Request, draft: Draft<Effect>) -> Decided {
+    fn decided(
+        &self,
+        by: Author,
+        at: Timestamp,
+        request: Request,
+        draft: Draft<Effect>,
+    ) -> Decided {
         let Draft { answer, label, parents, after, content, witness: effect } = draft;
         let seq = self.next_seq();
         let weights = adapter::weights_of(self, &by, &request, &answer);
@@ -265,7 +271,7 @@ impl State {
     }
 
     /// Whether `who` may ask this at all.
-    fn check_asker(&self, who: &Who, request: &AdminRequest) -> Result<(), AskError> {
+    fn check_asker(&self, who: &PrincipalClaim, request: &AdminRequest) -> Result<(), AskError> {
         // Whoever creates the store is the first that it knows.
         if matches!(request, AdminRequest::CreateStore(_)) {
             return Ok(());
@@ -282,7 +288,7 @@ impl State {
 
     /// Whether the store knows `who`. An authority outlives what it was proven from, and a record is
     /// anybody's claim, so both are held against the principals registered now.
-    fn recognises(&self, who: &Who) -> bool {
+    fn recognises(&self, who: &PrincipalClaim) -> bool {
         match who.principal.map(|id| self.principals.get(&id)) {
             // Everybody in a replayed trace is a claim, and can be a user of it at most.
             None => match who.role {
@@ -354,15 +360,15 @@ impl State {
         }
         let before = self.before(record)?;
         let folded = match (&record.by, &record.request) {
-            (By::Session(id), Request::Session(request)) => {
+            (Author::Session(id), Request::Session(request)) => {
                 self.fold_in_session(*id, record, request)
             }
-            (By::Session(id), Request::Call(call)) => call::fold(self, *id, record, call),
-            (By::Principal(who), Request::Admin(request)) => {
+            (Author::Session(id), Request::Call(call)) => call::fold(self, *id, record, call),
+            (Author::Principal(who), Request::Admin(request)) => {
                 self.fold_by_principal(who, record, request)
             }
-            (By::Session(_), Request::Admin(_))
-            | (By::Principal(_), Request::Session(_) | Request::Call(_)) => None,
+            (Author::Session(_), Request::Admin(_))
+            | (Author::Principal(_), Request::Session(_) | Request::Call(_)) => None,
         };
         folded.ok_or(ApplyError::Answer(seq))?;
         self.hold_content(record);
@@ -391,21 +397,21 @@ impl State {
     fn decide_again(&self, record: &Record) -> Result<Result<Decided, AskError>, ApplyError> {
         let at = record.at.max(self.now);
         let draft = match (&record.by, &record.request) {
-            (By::Session(id), Request::Session(request)) => self
+            (Author::Session(id), Request::Session(request)) => self
                 .in_session(*id, at)
                 .and_then(|asked| decide_in_session(asked, request))
                 .map(|draft| draft.map(|effect| Effect::Session(*id, effect))),
-            (By::Session(id), Request::Call(call)) => self
+            (Author::Session(id), Request::Call(call)) => self
                 .in_session(*id, at)
                 .and_then(|asked| call::decide(asked, call))
                 .map(|draft| draft.map(|call| Effect::Session(*id, SessionEffect::Call(call)))),
-            (By::Principal(who), Request::Admin(request)) => {
+            (Author::Principal(who), Request::Admin(request)) => {
                 let authority = Authority::recorded(who.clone());
                 self.decide_by_principal(&authority, request, at)
                     .map(|draft| draft.map(Effect::Admin))
             }
-            (By::Session(_), Request::Admin(_))
-            | (By::Principal(_), Request::Session(_) | Request::Call(_)) => {
+            (Author::Session(_), Request::Admin(_))
+            | (Author::Principal(_), Request::Session(_) | Request::Call(_)) => {
                 return Err(ApplyError::Asker(record.seq));
             }
         };
@@ -415,10 +421,10 @@ impl State {
 
     fn before(&self, record: &Record) -> Result<Before, ApplyError> {
         let asker = match &record.by {
-            By::Session(id) => {
+            Author::Session(id) => {
                 &self.session(*id).ok_or(ApplyError::Session(record.seq))?.who.tenant
             }
-            By::Principal(who) => &who.tenant,
+            Author::Principal(who) => &who.tenant,
         };
         let tenant = self.whose(&record.request, asker);
         // Asked before the record is folded in: an approval ends the proposal that names the item.
@@ -437,7 +443,7 @@ impl State {
 
     /// Lets a session name the content that arrived in it with `record`, or that it read.
     fn hold_content(&mut self, record: &Record) {
-        let By::Session(id) = record.by else { return };
+        let Author::Session(id) = record.by else { return };
         if let Some(content) = brought(record)
             && let Some(session) = self.sessions.get_mut(&id)
         {
@@ -470,9 +476,9 @@ impl State {
     }
 
     /// The item that `request` changes when it is done.
-    pub fn changed_item(&self, by: &By, request: &Request) -> Option<(Namespace, Key)> {
+    pub fn changed_item(&self, by: &Author, request: &Request) -> Option<(Namespace, Key)> {
         match (by, request) {
-            (By::Session(id), Request::Session(request)) => {
+            (Author::Session(id), Request::Session(request)) => {
                 let tenant = &self.session(*id)?.who.tenant;
                 changed_in_session(tenant, request)
             }
@@ -532,7 +538,7 @@ impl State {
 
     fn fold_by_principal(
         &mut self,
-        who: &Who,
+        who: &PrincipalClaim,
         record: &Record,
         request: &AdminRequest,
     ) -> Option<()> {
@@ -675,7 +681,7 @@ fn brought(record: &Record) -> Option<ContentRef> {
 
 const fn read_content(answer: &Answer) -> Option<ContentRef> {
     match answer {
-        Answer::Found { content, .. } => Some(*content),
-        Answer::Done | Answer::Absent | Answer::Pending { .. } | Answer::Refused(_) => None,
+        Answer::Value { content, .. } => Some(*content),
+        Answer::Done | Answer::NotFound | Answer::Pending { .. } | Answer::Refused(_) => None,
     }
 }

@@ -6,7 +6,7 @@ mod common;
 
 use common::{Actor, Store, is_taken, produced, write};
 use custody_arguments::{ArgumentOrigin, RecordedArgument, ToolEffect};
-use custody_kernel::adapter::{Adapt, Change, Name};
+use custody_kernel::adapter::{Adapt, AdapterChange, Name};
 use custody_kernel::evidence::{Evidence, Finding};
 use custody_kernel::kind::EntryKind;
 use custody_kernel::label::Channel;
@@ -15,7 +15,7 @@ use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
 use custody_kernel::record::{AdminRequest, Answer, ObservationKind, Record, Request, Value};
 use custody_kernel::state::{AskError, State};
-use custody_kernel::step::{Applied, Indicated, Recover, Step};
+use custody_kernel::step::{Indicated, PlanEffects, Recover, RecoveryStep};
 use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
 use custody_log::{Digest, IncidentId, Seq, SessionId};
 
@@ -26,20 +26,20 @@ fn host() -> Name {
     "vllm-1".parse().unwrap()
 }
 
-fn adapt(change: Change) -> Request {
+fn adapt(change: AdapterChange) -> Request {
     Request::Admin(AdminRequest::Adapt(Box::new(Adapt { host: host(), change })))
 }
 
 fn load(weights: Digest, made_from: Vec<Seq>) -> Request {
-    adapt(Change::Load { weights, name: "finance".parse().unwrap(), made_from })
+    adapt(AdapterChange::Load { weights, name: "finance".parse().unwrap(), made_from })
 }
 
 fn unload(weights: Digest) -> Request {
-    adapt(Change::Unload { weights })
+    adapt(AdapterChange::Unload { weights })
 }
 
 fn fuse(weights: &[Digest]) -> Request {
-    adapt(Change::Fuse { weights: weights.to_vec() })
+    adapt(AdapterChange::Fuse { weights: weights.to_vec() })
 }
 
 /// A session on the host.
@@ -77,8 +77,8 @@ fn evict(store: &mut Store, weights: &[Digest]) -> IncidentId {
     };
     let finding = Finding { entry: Seq(1), indicator: 0, by: Evidence::Hash };
     let indicators = Value::New(Digest([1; 32]));
-    take(Step::Open(Indicated { indicators, findings: vec![finding] }));
-    take(Step::Apply(Applied {
+    take(RecoveryStep::Open(Indicated { indicators, findings: vec![finding] }));
+    take(RecoveryStep::Apply(PlanEffects {
         plan: Digest([2; 32]),
         text: Value::New(Digest([4; 32])),
         flagged: vec![],
@@ -203,7 +203,7 @@ fn what_a_held_adapter_produces_is_held_with_it() {
     let id = IncidentId::from_random([3; 16]);
     let finding = Finding { entry: loaded, indicator: 0, by: Evidence::Hash };
     let indicated = Indicated { indicators: Value::New(Digest([1; 32])), findings: vec![finding] };
-    for step in [Step::Open(indicated), Step::Contain { members: vec![loaded] }] {
+    for step in [RecoveryStep::Open(indicated), RecoveryStep::Contain { members: vec![loaded] }] {
         let request =
             Request::Admin(AdminRequest::Recover(Box::new(Recover { incident: id, step })));
         assert_eq!(store.by_owner(request), Answer::Done);

@@ -49,7 +49,7 @@ fn word(answer: &Answer) -> &'static str {
         Answer::Done => "allow",
         Answer::Pending { purpose: Purpose::Call, .. } => "ask",
         Answer::Refused(_) => "deny",
-        Answer::Pending { .. } | Answer::Found { .. } | Answer::Absent => "something else",
+        Answer::Pending { .. } | Answer::Value { .. } | Answer::NotFound => "something else",
     }
 }
 
@@ -183,7 +183,7 @@ fn using(store: &mut Store, session: SessionId, call: &Call) -> &'static str {
     match proposes(store, session, call) {
         Answer::Done => "runs",
         Answer::Refused(refusal) => refusal.word(),
-        Answer::Pending { .. } | Answer::Found { .. } | Answer::Absent => "something else",
+        Answer::Pending { .. } | Answer::Value { .. } | Answer::NotFound => "something else",
     }
 }
 

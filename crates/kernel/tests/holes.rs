@@ -10,11 +10,11 @@ use common::{
 use custody_kernel::label::{Channel, Taint, Trust};
 use custody_kernel::memory::item::{Item, Mode};
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::memory::refusal::{Culprit, Refusal, Rule};
+use custody_kernel::memory::refusal::{Refusal, Rule, TaintSource};
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
 use custody_kernel::record::{
-    AdminRequest, Answer, Named, ObservationKind, Record, Request, SessionRequest, Value,
+    AdminRequest, Answer, DependencyRef, ObservationKind, Record, Request, SessionRequest, Value,
 };
 use custody_kernel::state::{ApplyError, AskError, State};
 use custody_log::{Digest, EntryId, Seq, SessionId, StoreId, Timestamp};
@@ -34,7 +34,7 @@ fn changing_what_a_read_returned_changes_no_item() {
     let mut item: Item = store.state.item(&shared, &key).unwrap().clone();
     let held = item.clone();
     let mut found = store.reads(session, Scope::Shared, "SOUL.md");
-    let Answer::Found { content, .. } = &mut found else { panic!("the item is visible") };
+    let Answer::Value { content, .. } = &mut found else { panic!("the item is visible") };
     (item.mode, item.current) = (Mode::Open, None);
     content.commitment = digest("mine");
     assert_eq!(store.state.state_hash(), before);
@@ -49,7 +49,7 @@ fn a_session_that_wrote_something_still_sees_what_is_shared() {
     let own = Scope::Session(session);
     store.writes(session, Scope::Shared, "plan", false);
     store.writes(session, own, "notes", false);
-    assert!(matches!(store.reads(session, Scope::Shared, "plan"), Answer::Found { .. }));
+    assert!(matches!(store.reads(session, Scope::Shared, "plan"), Answer::Value { .. }));
 
     assert_eq!(store.writes(session, own, "SOUL.md", false), Answer::Done, "not locked yet");
     store.locks("SOUL.md");
@@ -58,7 +58,7 @@ fn a_session_that_wrote_something_still_sees_what_is_shared() {
     assert_eq!((seen_in.scope, seen.mode), (Scope::Shared, Mode::Immutable));
     let shared = store.shared("SOUL.md").unwrap();
     for scope in [own, Scope::Shared] {
-        let Answer::Found { version, .. } = store.reads(session, scope, "SOUL.md") else {
+        let Answer::Value { version, .. } = store.reads(session, scope, "SOUL.md") else {
             panic!("the item is visible")
         };
         assert_eq!(version, shared.entry, "read from {scope:?}");
@@ -79,12 +79,12 @@ fn a_tainted_dependency_of_another_session_is_seen() {
             scope: Scope::Session(session),
             key: "notes".parse().unwrap(),
             value: Value::New(digest("notes")),
-            depends_on: vec![Named::Entry(on)],
+            depends_on: vec![DependencyRef::Entry(on)],
             queue: false,
         })
     };
     let answer = store.ask(Actor::Session(session), depends(page));
-    let culprit = Culprit::Entry(page);
+    let culprit = TaintSource::Entry(page);
     assert_eq!(
         answer,
         Answer::Refused(Refusal::Tainted { key: "notes".parse().unwrap(), culprit })
@@ -99,9 +99,9 @@ fn a_missing_dependency_and_an_empty_context_are_refused_by_rule_4() {
     let empty = store.open(ada.token(), 2);
     let nobody = EntryId::from_random([99; 16]);
     let cases = [
-        (session, vec![Named::Missing(nobody)], Some(Culprit::Missing(nobody))),
-        (session, vec![Named::Entry(Seq(u64::MAX))], Some(Culprit::NoOrigin)),
-        (empty, vec![], Some(Culprit::NoOrigin)),
+        (session, vec![DependencyRef::Missing(nobody)], Some(TaintSource::Missing(nobody))),
+        (session, vec![DependencyRef::Entry(Seq(u64::MAX))], Some(TaintSource::NoOrigin)),
+        (empty, vec![], Some(TaintSource::NoOrigin)),
         (session, vec![], None),
     ];
     for (session, depends_on, expected) in cases {
@@ -464,7 +464,7 @@ fn equal_aliases_do_not_meet_and_nobody_writes_into_another_session() {
         assert_eq!(verdict(&store.deletes(ids[1], scope, "notes")), "rule 9");
         assert_eq!(verdict(&store.reads(ids[1], scope, "notes")), "rule 9");
     }
-    assert_eq!(store.reads(ids[1], Scope::Session(ids[1]), "notes"), Answer::Absent);
+    assert_eq!(store.reads(ids[1], Scope::Session(ids[1]), "notes"), Answer::NotFound);
     let version = store.version(&Namespace::session(Tenant::main(), ids[0]), "notes").unwrap();
     assert_eq!((version.provenance, version.taint), (Trust::Trusted, Taint::Clean));
 }

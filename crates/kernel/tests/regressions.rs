@@ -6,11 +6,11 @@ use common::{Actor, Person, Store, digest, message, set_mode, submitted, verdict
 use custody_kernel::label::{Channel, Taint};
 use custody_kernel::memory::item::{ContentRef, Mode};
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::memory::refusal::{Culprit, Refusal};
+use custody_kernel::memory::refusal::{Refusal, TaintSource};
 use custody_kernel::namespace::{Scope, Tenant};
-use custody_kernel::principal::{Authority, Credential, Role, Who};
+use custody_kernel::principal::{Authority, Credential, PrincipalClaim, Role};
 use custody_kernel::record::{
-    AdminRequest, Answer, By, Genesis, Named, Record, Request, SessionRequest, Value,
+    AdminRequest, Answer, Author, DependencyRef, Genesis, Record, Request, SessionRequest, Value,
 };
 use custody_kernel::state::{ApplyError, AskError, State};
 use custody_log::{Digest, EntryId, LogKey, Seq, SessionId, StoreId, Timestamp};
@@ -55,18 +55,18 @@ fn a_recount_refuses_an_owner_whom_the_store_never_knew() {
     let mut store = Store::new();
     store.sets("SOUL.md", Mode::Immutable);
     let mut record = store.log.pop().unwrap();
-    let By::Principal(who) = record.by.clone() else { panic!("the owner asked") };
+    let Author::Principal(who) = record.by.clone() else { panic!("the owner asked") };
     let mut before = State::default();
     for record in &store.log {
         before.recount(record).unwrap();
     }
     let forgeries = [
-        Who { principal: None, ..who.clone() },
-        Who { role: Role::Reviewer, ..who.clone() },
-        Who { credential: Credential::None, ..who },
+        PrincipalClaim { principal: None, ..who.clone() },
+        PrincipalClaim { role: Role::Reviewer, ..who.clone() },
+        PrincipalClaim { credential: Credential::None, ..who },
     ];
     for forged in forgeries {
-        record.by = By::Principal(forged);
+        record.by = Author::Principal(forged);
         assert!(before.clone().recount(&record).is_err(), "{:?}", record.by);
     }
 }
@@ -142,7 +142,7 @@ fn a_content_can_be_named_only_where_it_arrived_or_was_read() {
     assert_eq!(store.ask(Actor::Session(home), of(secret)), Answer::Done, "it arrived here");
     assert!(matches!(
         store.reads(elsewhere[0], Scope::Shared, "note"),
-        Answer::Found { content, .. } if content == secret
+        Answer::Value { content, .. } if content == secret
     ));
     assert_eq!(store.ask(Actor::Session(elsewhere[0]), of(secret)), Answer::Done, "read here");
     let other = ContentRef { commitment: digest("other words"), ..secret };
@@ -208,12 +208,12 @@ fn an_entry_of_another_tenant_is_as_unknown_as_one_that_does_not_exist() {
             scope: Scope::Shared,
             key: "notes".parse().unwrap(),
             value: Value::New(digest("notes")),
-            depends_on: vec![Named::Entry(named)],
+            depends_on: vec![DependencyRef::Entry(named)],
             queue: false,
         });
         let answer = store.ask(Actor::Session(ours), write);
         let key = "notes".parse().unwrap();
-        let refusal = Refusal::Tainted { key, culprit: Culprit::NoOrigin };
+        let refusal = Refusal::Tainted { key, culprit: TaintSource::NoOrigin };
         assert_eq!(answer, Answer::Refused(refusal));
         assert!(!store.log.last().unwrap().parents.contains(&named), "no edge leaves the tenant");
     }
@@ -289,7 +289,7 @@ fn folding_refuses_an_answer_that_its_request_cannot_have() {
     let queued = store.log.last().unwrap().clone();
     let next = Record { seq: Seq(store.state.len()), after: None, ..queued.clone() };
     let proposal = EntryId::from_random([77; 16]);
-    let owner = By::Principal(store.owner.who().clone());
+    let owner = Author::Principal(store.owner.who().clone());
     let found = store.log[0].request.clone();
     let opened = store.log[2].request.clone();
     let cases = [
@@ -312,10 +312,10 @@ fn folding_refuses_an_answer_that_its_request_cannot_have() {
         (
             owner,
             Request::Admin(AdminRequest::SetLimits(Limits::default())),
-            Answer::Absent,
+            Answer::NotFound,
             "no read",
         ),
-        (next.by.clone(), message(Channel::Web, None, vec![]), Answer::Absent, "no read"),
+        (next.by.clone(), message(Channel::Web, None, vec![]), Answer::NotFound, "no read"),
         (
             next.by.clone(),
             Request::Session(SessionRequest::Promote {

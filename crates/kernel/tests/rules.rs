@@ -12,7 +12,9 @@ use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
-use custody_kernel::record::{AdminRequest, Answer, By, Record, Request, SessionRequest, Value};
+use custody_kernel::record::{
+    AdminRequest, Answer, Author, Record, Request, SessionRequest, Value,
+};
 use custody_kernel::state::AskError;
 use custody_log::{EntryId, LogKey, Seq, SessionId};
 
@@ -24,7 +26,7 @@ fn plant(store: &mut Store, session: SessionId, scope: Scope, like: Seq) {
     let record = Record {
         seq: Seq(store.state.len()),
         id: EntryId::from_random([200; 16]),
-        by: By::Session(session),
+        by: Author::Session(session),
         request: write(scope, "item", Value::New(digest("planted"))),
         answer: Answer::Done,
         label: store.state.label(like).unwrap(),
@@ -191,7 +193,7 @@ fn rule_1_gives_a_read_the_label_of_the_version_read() {
         let reader = store.open(ada.token(), id);
         let expected = version(&store, key);
         let answer = store.reads(reader, Scope::Shared, key);
-        assert!(matches!(answer, Answer::Found { version, .. } if version == expected), "{key}");
+        assert!(matches!(answer, Answer::Value { version, .. } if version == expected), "{key}");
         let read = store.log.last().unwrap();
         assert_eq!((read.label.channel(), &read.parents), (Channel::Memory, &vec![expected]));
         let label = store.state.session(reader).unwrap().context.label();
@@ -255,8 +257,8 @@ fn rule_9_shows_a_session_its_own_namespace_and_the_shared_one_of_its_tenant() {
     ];
     for (reader, scope, key, expected) in cases {
         let found = match store.reads(reader, scope, key) {
-            Answer::Found { .. } => "found".to_owned(),
-            Answer::Absent => "absent".to_owned(),
+            Answer::Value { .. } => "found".to_owned(),
+            Answer::NotFound => "absent".to_owned(),
             other @ (Answer::Done | Answer::Pending { .. } | Answer::Refused(_)) => verdict(&other),
         };
         assert_eq!(found, expected, "{reader} reads `{key}` in {scope:?}");

@@ -74,7 +74,7 @@ fn a_declassified_version_reads_clean_while_its_entry_stays_tainted() {
         scope: Scope::Shared,
         key: "facts".parse().unwrap(),
     });
-    assert!(matches!(store.ask(Actor::Session(other), read), Answer::Found { .. }));
+    assert!(matches!(store.ask(Actor::Session(other), read), Answer::Value { .. }));
     assert!(!store.state.session(other).unwrap().context.label().is_tainted());
     assert_eq!(store.writes(other, Scope::Shared, "summary", false), Answer::Done);
 }

@@ -19,9 +19,10 @@ use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::memory::review::Purpose;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
-use custody_kernel::principal::{Authority, Credential, Role, Who};
+use custody_kernel::principal::{Authority, Credential, PrincipalClaim, Role};
 use custody_kernel::record::{
-    AdminRequest, Answer, By, Named, ObservationKind, Record, Request, SessionRequest, Value,
+    AdminRequest, Answer, Author, DependencyRef, ObservationKind, Record, Request, SessionRequest,
+    Value,
 };
 use custody_kernel::state::State;
 use custody_log::{EntryId, Seq, SessionId};
@@ -295,8 +296,8 @@ impl World {
             Step::Write { session: by, place, key, content, dep, queue } => {
                 let depends_on = match dep {
                     Dep::Nothing => vec![],
-                    Dep::Entry(n) => vec![Named::Entry(self.entry(n))],
-                    Dep::Missing => vec![Named::Missing(EntryId::from_random([254; 16]))],
+                    Dep::Entry(n) => vec![DependencyRef::Entry(self.entry(n))],
+                    Dep::Missing => vec![DependencyRef::Missing(EntryId::from_random([254; 16]))],
                 };
                 let (scope, value) = (self.place(by, place), self.value(content));
                 (
@@ -432,7 +433,7 @@ impl World {
                 assert_eq!(self.naive.who(record).role.trust(), Trust::Trusted);
             }
             Request::Admin(AdminRequest::Approve { proposal, shown }) => {
-                let By::Principal(who) = &record.by else { panic!("a session approved") };
+                let Author::Principal(who) = &record.by else { panic!("a session approved") };
                 assert!(who.credential == Credential::Passphrase && who.role.is_human());
                 let proposed = self.store.log.iter().find(|r| r.id == *proposal).unwrap();
                 let requester = self.naive.who(proposed);
@@ -462,7 +463,7 @@ impl World {
             let home = &self.naive.homes[&version.entry];
             assert_eq!(home, &(namespace.clone(), key.clone()), "{version:?}");
             let proposal = self.naive.proposal(version.entry);
-            let By::Session(author) = proposal.by else {
+            let Author::Session(author) = proposal.by else {
                 assert!(
                     matches!(proposal.request, Request::Admin(AdminRequest::AdoptFile { .. }))
                         && by_owner(proposal)
@@ -478,7 +479,7 @@ impl World {
                 assert!(seen.contains(&version.content), "a content its writer never saw");
             }
         }
-        if let (By::Session(id), Answer::Found { version, .. }) = (&record.by, &record.answer) {
+        if let (Author::Session(id), Answer::Value { version, .. }) = (&record.by, &record.answer) {
             let (namespace, _) = &self.naive.homes[version];
             let own = Namespace::session(self.naive.who(record).tenant.clone(), *id);
             let shared = Namespace::shared(own.tenant.clone());
@@ -488,7 +489,7 @@ impl World {
 }
 
 fn by_owner(record: &Record) -> bool {
-    matches!(&record.by, By::Principal(who)
+    matches!(&record.by, Author::Principal(who)
         if who.role == Role::Owner && who.credential == Credential::Passphrase)
 }
 
@@ -499,7 +500,7 @@ struct Naive {
     /// τ of every entry.
     tainted: Vec<bool>,
     /// For whom each session runs.
-    sessions: BTreeMap<SessionId, Who>,
+    sessions: BTreeMap<SessionId, PrincipalClaim>,
     /// Everything a session read or produced.
     heard: BTreeMap<SessionId, Vec<Seq>>,
     /// Every content that arrived in a session or was read in it.
@@ -517,16 +518,16 @@ impl Naive {
         self.tainted[usize::try_from(entry.0).unwrap()]
     }
 
-    fn who<'a>(&'a self, record: &'a Record) -> &'a Who {
+    fn who<'a>(&'a self, record: &'a Record) -> &'a PrincipalClaim {
         match &record.by {
-            By::Principal(who) => who,
-            By::Session(id) => &self.sessions[id],
+            Author::Principal(who) => who,
+            Author::Session(id) => &self.sessions[id],
         }
     }
 
     /// Everything that the asking session read before.
     fn heard(&self, record: &Record) -> &[Seq] {
-        let By::Session(id) = &record.by else { return &[] };
+        let Author::Session(id) = &record.by else { return &[] };
         self.heard.get(id).map_or(&[], Vec::as_slice)
     }
 
@@ -610,7 +611,7 @@ impl Naive {
                 untrusted || *lowered || any(&from)
             }
             Request::Session(SessionRequest::Read { .. }) => match record.answer {
-                Answer::Found { version, .. } => self.version_is_tainted(version),
+                Answer::Value { version, .. } => self.version_is_tainted(version),
                 _ => false,
             },
             Request::Session(SessionRequest::Write { value, depends_on, .. }) => {
@@ -618,8 +619,10 @@ impl Naive {
                 from.extend(arrival(value));
                 for named in depends_on {
                     match named {
-                        Named::Entry(entry) if self.is_within(record, *entry) => from.push(*entry),
-                        Named::Entry(_) | Named::Missing(_) => return true,
+                        DependencyRef::Entry(entry) if self.is_within(record, *entry) => {
+                            from.push(*entry)
+                        }
+                        DependencyRef::Entry(_) | DependencyRef::Missing(_) => return true,
                     }
                 }
                 from.is_empty() || any(&from)
@@ -692,12 +695,12 @@ impl Naive {
         }
         self.tainted.push(tainted);
         self.log.push(record.clone());
-        if let (Request::Admin(AdminRequest::OpenSession { session, .. }), By::Principal(who)) =
+        if let (Request::Admin(AdminRequest::OpenSession { session, .. }), Author::Principal(who)) =
             (&record.request, &record.by)
         {
             self.sessions.insert(*session, who.clone());
         }
-        let By::Session(id) = record.by else { return };
+        let Author::Session(id) = record.by else { return };
         let arrived = match (&record.request, &record.answer) {
             (
                 Request::Session(SessionRequest::Observe {
@@ -709,12 +712,12 @@ impl Naive {
             | (Request::Session(SessionRequest::Write { value: value @ Value::New(_), .. }), _) => {
                 Some(value.content(record.seq))
             }
-            (_, Answer::Found { content, .. }) => Some(*content),
+            (_, Answer::Value { content, .. }) => Some(*content),
             _ => None,
         };
         self.seen.entry(id).or_default().extend(arrived);
         if matches!(record.request, Request::Session(SessionRequest::Observe { .. }))
-            || matches!(record.answer, Answer::Found { .. })
+            || matches!(record.answer, Answer::Value { .. })
         {
             self.heard.entry(id).or_default().push(record.seq);
         }
@@ -804,8 +807,8 @@ fn refuses_every_alteration(state: &mut State, record: &Record) {
     let content = ContentRef { arrival: Seq(0), commitment: digest("other") };
     let answers = [
         Answer::Done,
-        Answer::Absent,
-        Answer::Found { version: Seq(0), content },
+        Answer::NotFound,
+        Answer::Value { version: Seq(0), content },
         Answer::Pending { purpose: Purpose::Review, expires: record.at, because: None },
         Answer::Pending { purpose: Purpose::Declassify, expires: record.at, because: None },
         Answer::Refused(Refusal::NeedsOwner),
@@ -834,7 +837,7 @@ fn refuses_every_alteration(state: &mut State, record: &Record) {
     for altered in altered.iter().filter(|altered| *altered != record) {
         assert!(state.recount(altered).is_err(), "recounted: {altered:?}\ninstead of {record:?}");
     }
-    let stranger = By::Session(SessionId::from_random([253; 16]));
+    let stranger = Author::Session(SessionId::from_random([253; 16]));
     let mut unordered = record.parents.clone();
     unordered.extend([Seq(0), Seq(0)]);
     let impossible = [

@@ -13,7 +13,7 @@ use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Answer, Record, Request, SessionRequest};
-use custody_kernel::route::{Heard, Stage, Undecided, replay};
+use custody_kernel::route::{Stage, StageResult, Undecided, replay};
 use custody_models::chat::{self, ChatError, ChatMessage, ChatModel, ChatRole, Finish, Usage};
 use custody_pipeline::{Router, record};
 use custody_runtime::clock::Clock;
@@ -143,6 +143,6 @@ fn an_answer_that_was_changed_afterwards_is_noticed() {
     let Request::Session(SessionRequest::Route(route)) = &mut record.request else {
         unreachable!()
     };
-    route.heard = vec![Heard::Prefilter(Ok(custody_kernel::route::Screened::Clean))];
+    route.heard = vec![StageResult::Prefilter(Ok(custody_kernel::route::Screened::Clean))];
     assert!(state.recount(&record).is_ok(), "only the signed log tells this from the truth");
 }

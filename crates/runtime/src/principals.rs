@@ -62,7 +62,7 @@ impl Store {
         let holder = self.state(|state| {
             state.principals().find(|principal| principal.token_hash == Some(hash)).cloned()
         })?;
-        let holder = holder.ok_or(custody_kernel::principal::ProofError::Token)?;
+        let holder = holder.ok_or(custody_kernel::principal::CredentialError::Token)?;
         Ok(Authority::by_token(&holder, token.as_bytes())?)
     }
 

@@ -7,7 +7,7 @@ use custody_kernel::key::Key;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{AdminRequest, Answer, By, Named, SessionRequest, Value};
+use custody_kernel::record::{AdminRequest, Answer, Author, DependencyRef, SessionRequest, Value};
 use custody_kernel::state::AskError;
 use custody_log::{EntryId, Seq, SessionId};
 
@@ -176,8 +176,8 @@ impl Session {
             let mut depends_on = Vec::with_capacity(named.len());
             for entry in named {
                 depends_on.push(match step.position(entry) {
-                    Ok(seq) => Named::Entry(seq),
-                    Err(StoreError::UnknownEntry(_)) => Named::Missing(entry),
+                    Ok(seq) => DependencyRef::Entry(seq),
+                    Err(StoreError::UnknownEntry(_)) => DependencyRef::Missing(entry),
                     Err(error) => return Err(error),
                 });
             }
@@ -199,8 +199,10 @@ impl Session {
             }
             let receipt = step.ask(id, SessionRequest::Read { scope, key }, None, Vec::new())?;
             let value = match receipt.answer {
-                Answer::Found { content, .. } => Some(step.content(content)?),
-                Answer::Absent | Answer::Done | Answer::Pending { .. } | Answer::Refused(_) => None,
+                Answer::Value { content, .. } => Some(step.content(content)?),
+                Answer::NotFound | Answer::Done | Answer::Pending { .. } | Answer::Refused(_) => {
+                    None
+                }
             };
             if let Some(value) = &value {
                 let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
@@ -247,7 +249,7 @@ fn content_at(
         return Err(unknown());
     }
     let record = step.record(seq)?;
-    if record.by != By::Session(session) {
+    if record.by != Author::Session(session) {
         return Err(unknown());
     }
     if matches!(record.answer, Answer::Refused(_)) {

@@ -241,9 +241,9 @@ pub fn done(receipt: &Receipt) -> Result<(), AttackError> {
 pub fn decided_by(receipt: &Receipt) -> String {
     match &receipt.answer {
         Answer::Refused(refusal) => format!("refused by {}", refusal.rule()),
-        answer
-        @ (Answer::Done | Answer::Found { .. } | Answer::Absent | Answer::Pending { .. }) => {
-            answer.word().to_owned()
-        }
+        answer @ (Answer::Done
+        | Answer::Value { .. }
+        | Answer::NotFound
+        | Answer::Pending { .. }) => answer.word().to_owned(),
     }
 }

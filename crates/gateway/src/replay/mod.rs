@@ -9,7 +9,7 @@ mod edit;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use custody_kernel::key::{Key, KeyError};
+use custody_kernel::key::{Key, MemoryKeyError};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::refusal::Refusal;
@@ -114,7 +114,7 @@ pub enum ReplayError {
         tool: String,
         /// Why it is no key.
         #[source]
-        cause: KeyError,
+        cause: MemoryKeyError,
     },
     /// A key that could be taken for a protected one.
     #[error("line {line}: {refusal}")]
@@ -364,8 +364,8 @@ impl<'a, 'b> Player<'a, 'b> {
         let request = SessionRequest::Read { scope, key: key.clone() };
         let receipt = self.step.ask(at.session, request, None, Vec::new())?;
         let found = match &receipt.answer {
-            Answer::Found { content, .. } => Some(self.step.content(*content)?),
-            Answer::Absent | Answer::Done | Answer::Pending { .. } | Answer::Refused(_) => None,
+            Answer::Value { content, .. } => Some(self.step.content(*content)?),
+            Answer::NotFound | Answer::Done | Answer::Pending { .. } | Answer::Refused(_) => None,
         };
         self.decided(at, "read", key, &receipt, Vec::new())?;
         Ok(found)

@@ -7,13 +7,13 @@ use custody_log::{Digest, IncidentId, Seq, SessionId};
 
 use super::draft::{Draft, ascending};
 use super::settings::check_owner;
-use crate::adapter::{Adapt, Change, Name};
+use crate::adapter::{Adapt, AdapterChange, Name};
 use crate::carried::Carried;
 use crate::kind::EntryKind;
 use crate::label::{Channel, Label, Trust};
 use crate::memory::refusal::Refusal;
 use crate::principal::Authority;
-use crate::record::{AdminRequest, Answer, By, Record, Request};
+use crate::record::{AdminRequest, Answer, Author, Record, Request};
 use crate::state::{AskError, Eviction, State, Tainting};
 
 /// A change of a host's adapters that the owner makes.
@@ -32,14 +32,14 @@ pub(crate) fn decide(
     let mut label = Label::at_ingress(Channel::System, Trust::Trusted);
     let (mut parents, mut evicted) = (Vec::new(), None);
     match &adapt.change {
-        Change::Load { weights, made_from, .. } => {
+        AdapterChange::Load { weights, made_from, .. } => {
             for entry in made_from {
                 label = label.join(state.label(*entry).ok_or(AskError::UnknownEntry(*entry))?);
             }
             parents = ascending(made_from.clone());
             evicted = state.eviction(*weights).map(|eviction| (*weights, eviction.incident));
         }
-        Change::Fuse { .. } | Change::Unload { .. } => {}
+        AdapterChange::Fuse { .. } | AdapterChange::Unload { .. } => {}
     }
     let outcome = check_owner(authority).and_then(|()| match evicted {
         Some((weights, incident)) => Err(Refusal::Evicted { weights, incident }),
@@ -69,9 +69,9 @@ fn changed(state: &State, adapt: &Adapt) -> Result<Carried, AskError> {
     let host = state.host(&adapt.host);
     let mut carried = host.map(|host| host.carried.clone()).unwrap_or_default();
     match &adapt.change {
-        Change::Load { weights, .. } => carried.load(*weights),
-        Change::Unload { weights } => carried.unload(*weights)?,
-        Change::Fuse { weights } => {
+        AdapterChange::Load { weights, .. } => carried.load(*weights),
+        AdapterChange::Unload { weights } => carried.unload(*weights)?,
+        AdapterChange::Fuse { weights } => {
             let base = carried.base();
             if let Some(base) = base.filter(|base| !weights.contains(base)) {
                 return Err(AskError::BaseNotNamed(base));
@@ -90,21 +90,21 @@ fn change(state: &mut State, record: &Record, adapt: &Adapt, carried: Carried) {
     let host = state.adapted.hosts.entry(adapt.host.clone()).or_default();
     host.carried = carried;
     match &adapt.change {
-        Change::Load { weights, name, .. } => {
+        AdapterChange::Load { weights, name, .. } => {
             if !record.label.is_good() {
                 let (weights, load, label) = (*weights, record.seq, record.label);
                 host.tainting.push(Tainting { weights, load, label, is_fused: false });
             }
             state.adapted.brought(*weights, Some(name), record.seq);
         }
-        Change::Unload { weights } => {
+        AdapterChange::Unload { weights } => {
             let is_left = host.carried.loads_of(*weights) > 0;
             host.tainting.retain(|one| one.is_fused || one.weights != *weights || is_left);
             if let Some(eviction) = state.adapted.evicted.get_mut(weights) {
                 eviction.unloaded = eviction.unloaded.saturating_add(1);
             }
         }
-        Change::Fuse { weights } => {
+        AdapterChange::Fuse { weights } => {
             for one in &mut host.tainting {
                 one.is_fused |= weights.contains(&one.weights);
             }
@@ -161,7 +161,7 @@ pub(super) fn follow_host(state: &mut State, id: SessionId) {
 /// The weights that a record is made with.
 pub(crate) fn weights_of(
     state: &State,
-    by: &By,
+    by: &Author,
     request: &Request,
     answer: &Answer,
 ) -> Vec<Digest> {
@@ -180,7 +180,7 @@ pub(crate) fn weights_of(
         | EntryKind::AdapterFuse
         | EntryKind::Decision => false,
     };
-    let By::Session(id) = by else { return Vec::new() };
+    let Author::Session(id) = by else { return Vec::new() };
     let session = state.session(*id).filter(|_| is_produced);
     let host = session.and_then(|session| state.host(session.host.as_ref()?));
     host.map_or_else(Vec::new, |host| host.carried.weights())

@@ -12,7 +12,7 @@ use crate::memory::refusal::Refusal;
 use crate::memory::review::Purpose;
 use crate::record::{Answer, Record};
 use crate::state::{AskError, State};
-use crate::tool::asked::{AskedCall, Standing};
+use crate::tool::asked::{ApprovalStatus, AskedCall};
 use crate::tool::call::{Call, Permission};
 
 /// How many calls of one session may wait at once. More would be a denial of service on the reviewer.
@@ -136,10 +136,10 @@ pub fn decide_use(
 ) -> Result<(), Refusal> {
     let proposal = asked.proposal;
     match asked.standing {
-        Standing::Approved => {}
-        Standing::Waiting => return Err(Refusal::NotApproved { proposal }),
-        Standing::TurnedDown => return Err(Refusal::TurnedDown { proposal }),
-        Standing::Used => return Err(Refusal::UsedUp { proposal }),
+        ApprovalStatus::Approved => {}
+        ApprovalStatus::Waiting => return Err(Refusal::NotApproved { proposal }),
+        ApprovalStatus::TurnedDown => return Err(Refusal::TurnedDown { proposal }),
+        ApprovalStatus::Used => return Err(Refusal::UsedUp { proposal }),
     }
     if now >= asked.expires {
         return Err(Refusal::Expired { proposal });
@@ -273,7 +273,7 @@ fn may_wait(state: &State, session: SessionId, at: Timestamp) -> bool {
     let asked = state.asked_in.get(&session).into_iter().flatten();
     let waiting = asked
         .filter_map(|proposal| state.asked_call(*proposal))
-        .filter(|asked| asked.standing == Standing::Waiting && at < asked.expires);
+        .filter(|asked| asked.standing == ApprovalStatus::Waiting && at < asked.expires);
     waiting.count() < MAX_WAITING
 }
 
@@ -313,7 +313,7 @@ pub(crate) fn fold(state: &mut State, id: SessionId, record: &Record, call: &Cal
             wait(state, id, record, call, expires);
         }
         Answer::Refused(_) => enter(state, id, record),
-        Answer::Pending { .. } | Answer::Found { .. } | Answer::Absent => return None,
+        Answer::Pending { .. } | Answer::Value { .. } | Answer::NotFound => return None,
     }
     Some(())
 }
@@ -342,7 +342,7 @@ fn remember(
         session.extractable.insert(record.seq, extracts.to_vec());
     }
     if let Some(proposal) = approval {
-        answer(state, proposal, Standing::Used);
+        answer(state, proposal, ApprovalStatus::Used);
     }
 }
 
@@ -359,14 +359,14 @@ fn wait(state: &mut State, id: SessionId, record: &Record, call: &Call, expires:
         policy: call.policy.version,
         requester,
         expires,
-        standing: Standing::Waiting,
+        standing: ApprovalStatus::Waiting,
     };
     state.asked_calls.insert(record.id, asked);
     state.asked_in.entry(id).or_default().push(record.id);
 }
 
 /// Keeps what became of a call that a human was asked about.
-pub(super) fn answer(state: &mut State, proposal: EntryId, standing: Standing) {
+pub(super) fn answer(state: &mut State, proposal: EntryId, standing: ApprovalStatus) {
     if let Some(asked) = state.asked_calls.get_mut(&proposal) {
         asked.standing = standing;
     }

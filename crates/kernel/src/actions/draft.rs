@@ -7,7 +7,7 @@ use crate::memory::item::{ContentRef, Item, Value};
 use crate::memory::refusal::Refusal;
 use crate::namespace::Namespace;
 use crate::record::Answer;
-use crate::state::{AskError, Session, State};
+use crate::state::{AskError, SessionState, State};
 
 /// A decision before it is put together with who asked and when. `W` is what its action takes to change the state.
 pub(crate) struct Draft<W> {
@@ -73,7 +73,7 @@ impl<W> Draft<W> {
 pub(crate) struct InSession<'a> {
     pub(crate) state: &'a State,
     pub(crate) id: SessionId,
-    pub(crate) session: &'a Session,
+    pub(crate) session: &'a SessionState,
     pub(crate) at: Timestamp,
 }
 

@@ -13,9 +13,9 @@ use crate::memory::item::Value;
 use crate::memory::refusal::Refusal;
 use crate::namespace::Namespace;
 use crate::principal::{Authority, Role};
-use crate::record::{By, Record};
-use crate::state::{AppliedPlan, AskError, IncidentState, Mark, Standing, State};
-use crate::step::{Applied, ListError, Recover, Step, ascending};
+use crate::record::{Author, Record};
+use crate::state::{AppliedPlan, AskError, IncidentState, Mark, Marks, State};
+use crate::step::{ListError, PlanEffects, Recover, RecoveryStep, ascending};
 
 /// A step that may be taken.
 #[derive(Debug)]
@@ -38,8 +38,8 @@ fn check(
 ) -> Result<Result<(), Refusal>, AskError> {
     let Recover { incident: id, step } = recover;
     let incident = match (state.incident(*id), step) {
-        (None, Step::Open(_)) => None,
-        (Some(_), Step::Open(_)) => return Err(AskError::DuplicateIncident(*id)),
+        (None, RecoveryStep::Open(_)) => None,
+        (Some(_), RecoveryStep::Open(_)) => return Err(AskError::DuplicateIncident(*id)),
         (None, _) => return Err(AskError::UnknownIncident(*id)),
         (Some(incident), _) => Some(incident),
     };
@@ -50,19 +50,22 @@ fn check(
         return Err(AskError::UnknownContent(content.arrival));
     }
     match step {
-        Step::Contain { members } => ascending(members).map_err(AskError::Lists)?,
-        Step::Apply(applied) => {
+        RecoveryStep::Contain { members } => ascending(members).map_err(AskError::Lists)?,
+        RecoveryStep::Apply(applied) => {
             let found = incident.into_iter().flat_map(|incident| &incident.findings);
             // What an earlier plan destroyed cannot be destroyed again.
             let found = found.filter(|finding| !state.is_purged(finding.entry));
             applied.check(found).map_err(AskError::Lists)?;
         }
-        Step::Restore { entries } => {
+        RecoveryStep::Restore { entries } => {
             ascending(entries).map_err(AskError::Lists)?;
             check_restorable(state, *id, entries).map_err(AskError::Lists)?;
             return Ok(may_restore(state, authority, entries));
         }
-        Step::Open(_) | Step::Indicate(_) | Step::Probe { .. } | Step::Certify { .. } => {}
+        RecoveryStep::Open(_)
+        | RecoveryStep::Indicate(_)
+        | RecoveryStep::Probe { .. }
+        | RecoveryStep::Certify { .. } => {}
     }
     Ok(check_owner(authority))
 }
@@ -99,7 +102,7 @@ pub(crate) fn fold(state: &mut State, record: &Record, recover: &Recover) -> Opt
 
 fn take(state: &mut State, record: &Record, recover: &Recover) {
     let (id, entry) = (recover.incident, record.seq);
-    if let Step::Open(_) = recover.step {
+    if let RecoveryStep::Open(_) = recover.step {
         let opened = IncidentState::opened(id, entry, record.at);
         state.recovered.incidents.insert(id, opened);
     }
@@ -108,32 +111,32 @@ fn take(state: &mut State, record: &Record, recover: &Recover) {
     }
     let Some(incident) = state.recovered.incidents.get_mut(&id) else { return };
     match &recover.step {
-        Step::Open(indicated) | Step::Indicate(indicated) => {
+        RecoveryStep::Open(indicated) | RecoveryStep::Indicate(indicated) => {
             incident.indicated.push(entry);
             incident.findings.extend_from_slice(&indicated.findings);
             incident.findings.sort_unstable();
             incident.findings.dedup();
         }
-        Step::Contain { members } => {
+        RecoveryStep::Contain { members } => {
             incident.contained = incident.contained.or(Some(entry));
             incident.holds = true;
             mark_all(state, id, members, Mark::Quarantined);
             follow_marks(state);
         }
-        Step::Apply(applied) => {
+        RecoveryStep::Apply(applied) => {
             incident.applied = Some(AppliedPlan { record: entry, plan: applied.plan });
             incident.holds = false;
             mark_applied(state, id, applied);
             evict(state, id, entry, &applied.evicted);
             follow_marks(state);
         }
-        Step::Restore { entries } => {
+        RecoveryStep::Restore { entries } => {
             incident.restored.push(entry);
             mark_all(state, id, entries, Mark::Flagged);
             follow_marks(state);
         }
-        Step::Probe { .. } => incident.probed = Some(entry),
-        Step::Certify { certificate } => {
+        RecoveryStep::Probe { .. } => incident.probed = Some(entry),
+        RecoveryStep::Certify { certificate } => {
             incident.certified = Some((entry, *certificate));
             state.recovered.certificates.push(*certificate);
         }
@@ -142,7 +145,7 @@ fn take(state: &mut State, record: &Record, recover: &Recover) {
     state.recovered.holding = holding.count();
 }
 
-fn mark_applied(state: &mut State, id: IncidentId, applied: &Applied) {
+fn mark_applied(state: &mut State, id: IncidentId, applied: &PlanEffects) {
     mark_all(state, id, &applied.flagged, Mark::Flagged);
     mark_all(state, id, &applied.quarantined, Mark::Quarantined);
     let mut purged = applied.purged.clone();
@@ -181,7 +184,7 @@ pub(crate) fn hold(state: &mut State, record: &Record, changed: Option<(Namespac
     let above =
         record.parents.iter().chain(&brought).filter_map(|entry| recovered.marks.get(entry));
     let mut holders: Vec<IncidentId> = above
-        .flat_map(Standing::marks)
+        .flat_map(Marks::marks)
         .filter(|(_, mark)| *mark >= Mark::Quarantined)
         .map(|(id, _)| id)
         .filter(|id| recovered.incidents.get(id).is_some_and(IncidentState::holds))
@@ -194,7 +197,7 @@ pub(crate) fn hold(state: &mut State, record: &Record, changed: Option<(Namespac
     for id in holders {
         recovered.mark(record.seq, id, Mark::Quarantined);
     }
-    if let By::Session(id) = record.by
+    if let Author::Session(id) = record.by
         && let Some(session) = sessions.get_mut(&id)
     {
         session.context.taint(record.seq);

@@ -60,10 +60,10 @@ pub(crate) fn decide(asked: InSession<'_>, scope: Scope, key: &Key) -> Draft<Rea
     };
     match decide_read(&own, &namespace, key, item) {
         Err(refusal) => Draft::new(Answer::Refused(refusal), label, Vec::new()),
-        Ok(None) => Draft::new(Answer::Absent, label, Vec::new()),
+        Ok(None) => Draft::new(Answer::NotFound, label, Vec::new()),
         Ok(Some(read)) => {
             let Version { entry, content, provenance, taint } = read.0;
-            let answer = Answer::Found { version: entry, content };
+            let answer = Answer::Value { version: entry, content };
             Draft::new(answer, Label::of_version(provenance, taint), vec![entry]).with(read)
         }
     }
@@ -78,8 +78,8 @@ impl ReadVersion {
 /// Enters what was read earlier.
 pub(crate) fn fold(state: &mut State, id: SessionId, record: &Record) -> Option<()> {
     match record.answer {
-        Answer::Found { .. } => enter(state, id, record),
-        Answer::Absent | Answer::Refused(_) => {}
+        Answer::Value { .. } => enter(state, id, record),
+        Answer::NotFound | Answer::Refused(_) => {}
         Answer::Done | Answer::Pending { .. } => return None,
     }
     Some(())

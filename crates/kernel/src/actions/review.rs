@@ -13,10 +13,10 @@ use crate::memory::item::{Item, Version};
 use crate::memory::refusal::Refusal;
 use crate::memory::review::{Pending, Purpose};
 use crate::namespace::Tenant;
-use crate::principal::{Authority, Credential, Role, Who};
+use crate::principal::{Authority, Credential, PrincipalClaim, Role};
 use crate::record::Record;
 use crate::state::State;
-use crate::tool::asked::{AskedCall, Standing};
+use crate::tool::asked::{ApprovalStatus, AskedCall};
 
 /// A released proposal. Only [`decide_declassify`] and [`decide_review`] make one, and committing consumes it.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ pub fn decide_approve_call(
 ) -> Result<ApprovedCall, Refusal> {
     let proposal = asked.proposal;
     may_review(&asked.tenant, &asked.requester, reviewer)?;
-    if asked.standing != Standing::Waiting {
+    if asked.standing != ApprovalStatus::Waiting {
         return Err(Refusal::NotPending { proposal });
     }
     if now >= asked.expires {
@@ -125,8 +125,8 @@ pub fn decide_turn_down(asked: &AskedCall, reviewer: &Authority) -> Result<Denie
     let proposal = asked.proposal;
     match asked.standing {
         // An approval that was not used yet can be taken back.
-        Standing::Waiting | Standing::Approved => Ok(DeniedCall { proposal }),
-        Standing::TurnedDown | Standing::Used => Err(Refusal::NotPending { proposal }),
+        ApprovalStatus::Waiting | ApprovalStatus::Approved => Ok(DeniedCall { proposal }),
+        ApprovalStatus::TurnedDown | ApprovalStatus::Used => Err(Refusal::NotPending { proposal }),
     }
 }
 
@@ -152,7 +152,11 @@ fn release(pending: &Pending, approval: &Approval<'_>) -> Result<Released, Refus
 }
 
 /// Whether `reviewer` may answer what `requester` asks for `tenant`.
-fn may_review(tenant: &Tenant, requester: &Who, reviewer: &Authority) -> Result<(), Refusal> {
+fn may_review(
+    tenant: &Tenant,
+    requester: &PrincipalClaim,
+    reviewer: &Authority,
+) -> Result<(), Refusal> {
     let who = reviewer.who();
     if !reviewer.is_human() {
         return Err(Refusal::NeedsReviewer);
@@ -176,7 +180,11 @@ fn may_review(tenant: &Tenant, requester: &Who, reviewer: &Authority) -> Result<
 }
 
 /// Whether `reviewer` may turn it down, or withdraw it.
-fn may_turn_down(tenant: &Tenant, requester: &Who, reviewer: &Authority) -> Result<(), Refusal> {
+fn may_turn_down(
+    tenant: &Tenant,
+    requester: &PrincipalClaim,
+    reviewer: &Authority,
+) -> Result<(), Refusal> {
     match may_review(tenant, requester, reviewer) {
         Ok(()) | Err(Refusal::OwnProposal) => Ok(()),
         Err(refusal) => Err(refusal),
@@ -260,7 +268,9 @@ impl Approved {
                 state.pending.remove(&pending.proposal);
                 put_in_force(state, record, &pending);
             }
-            Self::Call(ApprovedCall { proposal }) => answer(state, proposal, Standing::Approved),
+            Self::Call(ApprovedCall { proposal }) => {
+                answer(state, proposal, ApprovalStatus::Approved)
+            }
         }
     }
 }
@@ -271,7 +281,9 @@ impl Denied {
             Self::Write(DeniedWrite { proposal }) => {
                 state.pending.remove(&proposal);
             }
-            Self::Call(DeniedCall { proposal }) => answer(state, proposal, Standing::TurnedDown),
+            Self::Call(DeniedCall { proposal }) => {
+                answer(state, proposal, ApprovalStatus::TurnedDown)
+            }
         }
     }
 }
@@ -282,7 +294,7 @@ pub(crate) fn fold_approve(state: &mut State, record: &Record, proposal: EntryId
         return None;
     }
     record.done_or_refused(|| {
-        answer(state, proposal, Standing::Approved);
+        answer(state, proposal, ApprovalStatus::Approved);
         if let Some(pending) = state.pending.remove(&proposal) {
             put_in_force(state, record, &pending);
         }
@@ -295,7 +307,7 @@ pub(crate) fn fold_denial(state: &mut State, record: &Record, proposal: EntryId)
         return None;
     }
     record.done_or_refused(|| {
-        answer(state, proposal, Standing::TurnedDown);
+        answer(state, proposal, ApprovalStatus::TurnedDown);
         state.pending.remove(&proposal);
     })
 }

@@ -4,7 +4,7 @@ use super::draft::{Draft, InSession, ascending};
 use crate::label::{Channel, Label};
 use crate::memory::refusal::Refusal;
 use crate::record::{Answer, Record, Route};
-use crate::route::{Heard, Mended, Outcome, Release, replay};
+use crate::route::{Release, RepairResult, RouteOutcome, StageResult, replay};
 use crate::state::AskError;
 
 /// A text that may go on. Nothing in the state follows from it: whoever asked is told.
@@ -15,7 +15,7 @@ pub(crate) struct ReleasedText(Release);
 /// theirs: a route says what may be read, not that it may be believed.
 pub(crate) fn decide(asked: InSession<'_>, route: &Route) -> Result<Draft<ReleasedText>, AskError> {
     let outcome = replay(route.policy, &route.heard).map_err(AskError::Route)?;
-    let was_repaired = route.heard.contains(&Heard::Repair(Ok(Mended::Text)));
+    let was_repaired = route.heard.contains(&StageResult::Repair(Ok(RepairResult::Text)));
     if route.original.is_empty() || route.repaired.is_empty() == was_repaired {
         return Err(AskError::RouteTexts);
     }
@@ -23,9 +23,9 @@ pub(crate) fn decide(asked: InSession<'_>, route: &Route) -> Result<Draft<Releas
     let label = Label::at_ingress(Channel::Model, asked.session.on_behalf_of());
     let draft = Draft::new(Answer::Done, asked.join_named(label, &parents)?, parents);
     let refusal = match outcome {
-        Outcome::Production(release) => return Ok(draft.with(ReleasedText(release))),
-        Outcome::Unrecoverable => Refusal::Unrecoverable,
-        Outcome::Undecided { stage, why, .. } => Refusal::Undecided { stage, why },
+        RouteOutcome::Production(release) => return Ok(draft.with(ReleasedText(release))),
+        RouteOutcome::Unrecoverable => Refusal::Unrecoverable,
+        RouteOutcome::Undecided { stage, why, .. } => Refusal::Undecided { stage, why },
     };
     Ok(Draft { answer: Answer::Refused(refusal), ..draft })
 }

@@ -6,15 +6,15 @@ use super::adapter::follow_host;
 use super::draft::{Draft, InSession};
 use crate::adapter::Name;
 use crate::namespace::Namespace;
-use crate::principal::{Authority, Who};
+use crate::principal::{Authority, PrincipalClaim};
 use crate::record::{Answer, Record};
-use crate::state::{AskError, Session, State};
+use crate::state::{AskError, SessionState, State};
 
 /// A session that may be opened under a credential that was shown.
 #[derive(Debug)]
 pub(crate) struct OpenedSession {
     id: SessionId,
-    session: Session,
+    session: SessionState,
 }
 
 /// An open session that ends.
@@ -56,7 +56,7 @@ impl ClosedSession {
 pub(crate) fn fold_open(
     state: &mut State,
     record: &Record,
-    who: &Who,
+    who: &PrincipalClaim,
     id: SessionId,
     alias: Option<&str>,
     host: Option<&Name>,
@@ -74,11 +74,11 @@ fn is_new(state: &State, id: SessionId) -> bool {
     !state.sessions.contains_key(&id) && !state.closed.contains(&id)
 }
 
-fn opened(who: &Who, alias: Option<&str>, host: Option<&Name>) -> Session {
-    Session::opened(who.clone(), alias.map(str::to_owned), host.cloned())
+fn opened(who: &PrincipalClaim, alias: Option<&str>, host: Option<&Name>) -> SessionState {
+    SessionState::opened(who.clone(), alias.map(str::to_owned), host.cloned())
 }
 
-fn open(state: &mut State, id: SessionId, session: Session) {
+fn open(state: &mut State, id: SessionId, session: SessionState) {
     state.sessions.insert(id, session);
     follow_host(state, id);
 }

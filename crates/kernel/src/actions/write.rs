@@ -13,11 +13,11 @@ use crate::key::Key;
 use crate::label::{Channel, Label, Trust};
 use crate::memory::item::{ContentRef, Item, Mode, Value, Version};
 use crate::memory::rate::{Limits, RateWindow};
-use crate::memory::refusal::{Culprit, Refusal};
+use crate::memory::refusal::{Refusal, TaintSource};
 use crate::memory::review::{Pending, Purpose};
 use crate::namespace::{Namespace, Scope};
-use crate::principal::Who;
-use crate::record::{Answer, Named, Record};
+use crate::principal::PrincipalClaim;
+use crate::record::{Answer, DependencyRef, Record};
 use crate::state::{AskError, State};
 
 /// What the store holds that bears on one key, gathered by [`State`](crate::state::State).
@@ -66,7 +66,7 @@ impl<'a> WriteContext<'a> {
         state: &'a State,
         namespace: &Namespace,
         key: &Key,
-        who: &Who,
+        who: &PrincipalClaim,
         now: Timestamp,
     ) -> Self {
         let target = state.item(namespace, key);
@@ -242,7 +242,7 @@ pub(crate) fn decide(
     scope: Scope,
     key: &Key,
     value: Value,
-    depends_on: &[Named],
+    depends_on: &[DependencyRef],
     queue: bool,
 ) -> Result<Draft<DecidedWrite>, AskError> {
     let added = added(asked, depends_on, asked.arrival(Some(value))?.as_slice());
@@ -273,16 +273,16 @@ pub(crate) fn decide_removal(
 }
 
 /// What a caller adds to the dependencies that are computed for it.
-fn added(asked: InSession<'_>, depends_on: &[Named], arrivals: &[Seq]) -> Added {
+fn added(asked: InSession<'_>, depends_on: &[DependencyRef], arrivals: &[Seq]) -> Added {
     let mut added = Added::default();
     for named in depends_on {
         match *named {
-            Named::Missing(id) => added.spoilt_by(Culprit::Missing(id)),
-            Named::Entry(entry) => match asked.named(entry) {
+            DependencyRef::Missing(id) => added.spoilt_by(TaintSource::Missing(id)),
+            DependencyRef::Entry(entry) => match asked.named(entry) {
                 // A position that is not there yet is as unknown as an id that is not there.
-                Err(_) => added.spoilt_by(Culprit::NoOrigin),
+                Err(_) => added.spoilt_by(TaintSource::NoOrigin),
                 Ok(_) if asked.state.is_out(entry) => {
-                    added.spoilt_by(Culprit::Entry(entry));
+                    added.spoilt_by(TaintSource::Entry(entry));
                     added.parents.push(entry);
                 }
                 Ok(label) => added.entry(entry, label),
@@ -398,7 +398,7 @@ pub(super) fn fold_change(
             wait(state, id, record, change, purpose, expires);
         }
         Answer::Refused(_) => {}
-        Answer::Pending { .. } | Answer::Found { .. } | Answer::Absent => return None,
+        Answer::Pending { .. } | Answer::Value { .. } | Answer::NotFound => return None,
     }
     Some(())
 }

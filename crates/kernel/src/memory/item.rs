@@ -86,7 +86,7 @@ pub struct Version {
 
 /// One change of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change {
+pub struct VersionChange {
     /// The entry that made it.
     pub entry: Seq,
     /// What it put there; `None` if it was a delete.
@@ -102,7 +102,7 @@ pub struct Item {
     /// passed over.
     pub current: Option<Version>,
     /// Every change, the oldest first.
-    pub changes: Vec<Change>,
+    pub changes: Vec<VersionChange>,
     /// The entry of the last change, deletes included. Each change names the one before it, so the
     /// history of an item is a chain that nobody can shorten.
     pub last_change: Option<Seq>,

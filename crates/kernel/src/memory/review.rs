@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::key::Key;
 use crate::memory::item::ContentRef;
 use crate::namespace::Namespace;
-use crate::principal::Who;
+use crate::principal::PrincipalClaim;
 
 /// What a pending proposal waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub struct Pending {
     /// What it depends on.
     pub dependencies: Vec<Seq>,
     /// Who submitted it.
-    pub requester: Who,
+    pub requester: PrincipalClaim,
     /// When it can no longer be approved.
     pub expires: Timestamp,
 }

@@ -17,8 +17,8 @@ use crate::memory::rate::Limits;
 use crate::memory::refusal::Refusal;
 use crate::memory::review::Purpose;
 use crate::namespace::{Scope, Tenant};
-use crate::principal::{Principal, Who};
-use crate::route::{Heard, RoutePolicy};
+use crate::principal::{Principal, PrincipalClaim};
+use crate::route::{RoutePolicy, StageResult};
 use crate::step::Recover;
 use crate::tool::call::Call;
 use crate::tool::extract::Extract;
@@ -31,11 +31,11 @@ pub const FORMAT: u8 = 1;
 /// Who asked, as the record keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum Author {
     /// A session, under the credential that opened it.
     Session(SessionId),
     /// A principal directly.
-    Principal(Who),
+    Principal(PrincipalClaim),
 }
 
 /// What an observed entry is.
@@ -66,7 +66,7 @@ impl ObservationKind {
 /// A dependency that a caller adds to those computed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Named {
+pub enum DependencyRef {
     /// An entry of the record.
     Entry(Seq),
     /// An id that the record does not hold.
@@ -104,7 +104,7 @@ pub struct Route {
     /// The language model that tried and repaired it, if there was one.
     pub model: Option<String>,
     /// What the stages said, in order.
-    pub heard: Vec<Heard>,
+    pub heard: Vec<StageResult>,
 }
 
 /// What a session asks. One variant per action; each has one deciding function.
@@ -144,7 +144,7 @@ pub enum SessionRequest {
         /// What.
         value: Value,
         /// Dependencies besides the whole context.
-        depends_on: Vec<Named>,
+        depends_on: Vec<DependencyRef>,
         /// If rule 4 refuses it, wait for a reviewer.
         queue: bool,
     },
@@ -290,14 +290,16 @@ pub enum Answer {
     /// Done as asked.
     Done,
     /// The read found this version.
-    Found {
+    #[serde(rename = "found")]
+    Value {
         /// The entry that wrote it.
         version: Seq,
         /// Its content.
         content: ContentRef,
     },
     /// The read found nothing there: ⊥.
-    Absent,
+    #[serde(rename = "absent")]
+    NotFound,
     /// Waits for a reviewer, under this record's id.
     Pending {
         /// What it waits for.
@@ -315,7 +317,7 @@ impl Answer {
     /// The word for tables: `accepted`, `pending`, `refused`.
     pub const fn word(&self) -> &'static str {
         match self {
-            Self::Done | Self::Found { .. } | Self::Absent => "accepted",
+            Self::Done | Self::Value { .. } | Self::NotFound => "accepted",
             Self::Pending { .. } => "pending",
             Self::Refused(_) => "refused",
         }
@@ -331,7 +333,7 @@ impl Answer {
         match self {
             Self::Refused(refusal) => Some(refusal),
             Self::Pending { because, .. } => because.as_ref(),
-            Self::Done | Self::Found { .. } | Self::Absent => None,
+            Self::Done | Self::Value { .. } | Self::NotFound => None,
         }
     }
 }
@@ -351,7 +353,7 @@ pub struct Record {
     /// When; never before the record before it.
     pub at: Timestamp,
     /// Who asked.
-    pub by: By,
+    pub by: Author,
     /// For what.
     pub request: Request,
     /// With what answer.
@@ -389,7 +391,7 @@ impl Record {
         match self.answer {
             Answer::Done => change(),
             Answer::Refused(_) => {}
-            Answer::Found { .. } | Answer::Absent | Answer::Pending { .. } => return None,
+            Answer::Value { .. } | Answer::NotFound | Answer::Pending { .. } => return None,
         }
         Some(())
     }

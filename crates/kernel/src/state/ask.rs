@@ -8,7 +8,7 @@ use crate::label::Channel;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Authority, Role};
 use crate::record::{AdminRequest, ObservationKind, SessionRequest};
-use crate::route::ReplayError;
+use crate::route::RouteError;
 use crate::step::ListError;
 use crate::tool::call::ProposedCall;
 
@@ -59,7 +59,7 @@ pub enum AskError {
     UnknownContent(Seq),
     /// Not the answers of one whole route.
     #[error("this is no route: {0}")]
-    Route(ReplayError),
+    Route(RouteError),
     /// A route names the entries of its texts, and of no others.
     #[error(
         "a route names the entries of its text, and those of the repaired text if repair made one"

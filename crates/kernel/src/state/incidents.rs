@@ -25,12 +25,12 @@ pub enum Mark {
 
 /// The marks of one entry, each by the incident that made it. Nearly always there is one, so no list is made for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct Marks {
     first: (IncidentId, Mark),
     more: Vec<(IncidentId, Mark)>,
 }
 
-impl Standing {
+impl Marks {
     /// Whether no way of retrieval finds it.
     pub fn is_out(&self) -> bool {
         self.marks().any(|(_, mark)| mark >= Mark::Quarantined)
@@ -128,7 +128,7 @@ pub struct AppliedPlan {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recovered {
     pub(crate) incidents: BTreeMap<IncidentId, IncidentState>,
-    pub(crate) marks: BTreeMap<Seq, Standing>,
+    pub(crate) marks: BTreeMap<Seq, Marks>,
     /// How many incidents hold what is made from their members.
     pub(crate) holding: usize,
     /// The records that hold texts of recovery itself.
@@ -161,23 +161,23 @@ impl State {
     }
 
     /// What incidents did to an entry, if anything.
-    pub fn standing(&self, entry: Seq) -> Option<&Standing> {
+    pub fn standing(&self, entry: Seq) -> Option<&Marks> {
         self.recovered.marks.get(&entry)
     }
 
     /// Every entry with a mark, ascending.
-    pub fn marked(&self) -> impl Iterator<Item = (Seq, &Standing)> {
+    pub fn marked(&self) -> impl Iterator<Item = (Seq, &Marks)> {
         self.recovered.marks.iter().map(|(entry, standing)| (*entry, standing))
     }
 
     /// Whether no way of retrieval finds `entry`: it is in quarantine, or destroyed.
     pub fn is_out(&self, entry: Seq) -> bool {
-        self.standing(entry).is_some_and(Standing::is_out)
+        self.standing(entry).is_some_and(Marks::is_out)
     }
 
     /// Whether the content of `entry` is destroyed.
     pub fn is_purged(&self, entry: Seq) -> bool {
-        self.standing(entry).is_some_and(Standing::is_purged)
+        self.standing(entry).is_some_and(Marks::is_purged)
     }
 
     /// The first entry of a proposal that is out: what it asks must not happen until that is restored.
@@ -197,7 +197,7 @@ impl State {
 impl Recovered {
     /// Whether `entry` is out, by the marks of any incident.
     pub(crate) fn is_out(&self, entry: Seq) -> bool {
-        self.marks.get(&entry).is_some_and(Standing::is_out)
+        self.marks.get(&entry).is_some_and(Marks::is_out)
     }
 
     /// Puts a mark on an entry.
@@ -205,7 +205,7 @@ impl Recovered {
         let marks = self
             .marks
             .entry(entry)
-            .or_insert_with(|| Standing { first: (incident, mark), more: Vec::new() });
+            .or_insert_with(|| Marks { first: (incident, mark), more: Vec::new() });
         marks.mark(incident, mark);
     }
 }

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::incidents::is_kept;
 use crate::key::Key;
 use crate::label::{Taint, Trust};
-use crate::memory::item::{Change, Item, Mode, Version};
+use crate::memory::item::{Item, Mode, Version, VersionChange};
 use crate::namespace::{Namespace, Scope, Tenant};
 
 /// Seeds the table with the store's random id, so that an attacker who chooses keys cannot choose
@@ -29,7 +29,7 @@ impl BuildHasher for Seed {
 
 /// The newest version that is not out; `None` where a delete is newer.
 fn newest(item: &Item, is_out: impl Fn(Seq) -> bool) -> Option<Version> {
-    let kept = |change: &&Change| match &change.version {
+    let kept = |change: &&VersionChange| match &change.version {
         Some(version) => is_kept(version, &is_out),
         None => !is_out(change.entry),
     };
@@ -80,7 +80,7 @@ impl Items {
         version: Option<Version>,
     ) -> &mut Item {
         let item = self.entry(namespace, key);
-        item.changes.push(Change { entry, version });
+        item.changes.push(VersionChange { entry, version });
         item.current = version;
         item.last_change = Some(entry);
         item

@@ -17,33 +17,33 @@ use incidents::Recovered;
 use items::Items;
 
 use crate::adapter::Name;
-use crate::context::Context;
+use crate::context::SessionContext;
 use crate::key::Key;
 use crate::label::{Label, Trust};
 use crate::memory::item::{ContentRef, Item, Mode};
 use crate::memory::rate::{Limits, RateWindow};
 use crate::memory::review::Pending;
 use crate::namespace::{Namespace, Tenant};
-use crate::principal::{Principal, Who};
+use crate::principal::{Principal, PrincipalClaim};
 use crate::tool::asked::AskedCall;
 
 pub(crate) use hosts::Tainting;
 
 pub use ask::{ApplyError, AskError, SubmittedRequest};
 pub use hosts::{Adapter, Eviction, Host};
-pub use incidents::{AppliedPlan, IncidentState, Mark, Standing};
+pub use incidents::{AppliedPlan, IncidentState, Mark, Marks};
 
 /// An open session.
 #[derive(Debug, Clone)]
-pub struct Session {
+pub struct SessionState {
     /// Under which credential it was opened; every request in it is made under that.
-    pub who: Who,
+    pub who: PrincipalClaim,
     /// The caller's own name for it.
     pub alias: Option<String>,
     /// The host of its model, where adapters may be loaded into that.
     pub host: Option<Name>,
     /// What its model has read.
-    pub context: Context,
+    pub context: SessionContext,
     /// The calls of whose output the policy lets fields be taken out, with those fields.
     pub(crate) extractable: HashMap<Seq, Vec<String>>,
     /// Outputs that the model was not shown, with the call that each belongs to.
@@ -52,9 +52,9 @@ pub struct Session {
     pub(crate) extracted_bits: u32,
 }
 
-impl Session {
-    pub(crate) fn opened(who: Who, alias: Option<String>, host: Option<Name>) -> Self {
-        let context = Context::default();
+impl SessionState {
+    pub(crate) fn opened(who: PrincipalClaim, alias: Option<String>, host: Option<Name>) -> Self {
+        let context = SessionContext::default();
         let (extractable, withheld) = (HashMap::new(), HashMap::new());
         Self { who, alias, host, context, extractable, withheld, extracted_bits: 0 }
     }
@@ -108,7 +108,7 @@ pub struct State {
     pub(crate) now: Timestamp,
     pub(crate) entries: Vec<Entry>,
     pub(crate) principals: BTreeMap<PrincipalId, Principal>,
-    pub(crate) sessions: HashMap<SessionId, Session>,
+    pub(crate) sessions: HashMap<SessionId, SessionState>,
     pub(crate) closed: HashSet<SessionId>,
     pub(crate) items: Items,
     pub(crate) pending: BTreeMap<EntryId, Pending>,
@@ -195,12 +195,12 @@ impl State {
     }
 
     /// An open session.
-    pub fn session(&self, id: SessionId) -> Option<&Session> {
+    pub fn session(&self, id: SessionId) -> Option<&SessionState> {
         self.sessions.get(&id)
     }
 
     /// The open sessions, in no particular order.
-    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, &Session)> {
+    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, &SessionState)> {
         self.sessions.iter().map(|(id, session)| (*id, session))
     }
 

@@ -7,7 +7,7 @@ use custody_log::{Digest, EntryId, Seq, SessionId, Timestamp};
 
 use crate::memory::item::ContentRef;
 use crate::namespace::Tenant;
-use crate::principal::Who;
+use crate::principal::PrincipalClaim;
 
 /// A call that a human is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,11 +29,11 @@ pub struct AskedCall {
     /// The policy in force.
     pub policy: Digest,
     /// Who submitted it.
-    pub requester: Who,
+    pub requester: PrincipalClaim,
     /// When it can no longer be approved, nor an approval be used.
     pub expires: Timestamp,
     /// What became of it.
-    pub standing: Standing,
+    pub standing: ApprovalStatus,
 }
 
 impl AskedCall {
@@ -41,17 +41,17 @@ impl AskedCall {
     /// turned down or has run was answered for good.
     pub fn still_stands(&self, manifest: Digest, policy: Digest) -> bool {
         match self.standing {
-            Standing::Waiting | Standing::Approved => {
+            ApprovalStatus::Waiting | ApprovalStatus::Approved => {
                 self.manifest == manifest && self.policy == policy
             }
-            Standing::TurnedDown | Standing::Used => true,
+            ApprovalStatus::TurnedDown | ApprovalStatus::Used => true,
         }
     }
 }
 
 /// What became of a call that a human was asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ApprovalStatus {
     /// Nobody answered.
     Waiting,
     /// It may run once.

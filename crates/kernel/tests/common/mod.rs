@@ -9,7 +9,7 @@ use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
 use custody_kernel::record::{
-    AdminRequest, Answer, By, Genesis, ObservationKind, Record, Request, SessionRequest, Value,
+    AdminRequest, Answer, Author, Genesis, ObservationKind, Record, Request, SessionRequest, Value,
 };
 use custody_kernel::state::{AskError, State, SubmittedRequest};
 use custody_kernel::tool::call::{Call, ProposedCall};
@@ -82,7 +82,7 @@ pub fn digest(text: &str) -> Digest {
 pub fn verdict(answer: &Answer) -> String {
     match answer {
         Answer::Refused(refusal) => refusal.rule().to_string(),
-        Answer::Done | Answer::Found { .. } | Answer::Absent | Answer::Pending { .. } => {
+        Answer::Done | Answer::Value { .. } | Answer::NotFound | Answer::Pending { .. } => {
             answer.word().to_owned()
         }
     }
@@ -307,8 +307,8 @@ pub fn proposed(call: Call) -> ProposedCall {
 /// Whether the log takes this request from this asker, who cannot even submit it.
 pub fn is_taken(store: &Store, by: &Actor, request: &Request) -> bool {
     let by = match by {
-        Actor::Session(id) => By::Session(*id),
-        Actor::Principal(authority) => By::Principal(authority.who().clone()),
+        Actor::Session(id) => Author::Session(*id),
+        Actor::Principal(authority) => Author::Principal(authority.who().clone()),
     };
     let seq = Seq(store.state.len());
     let last = store.log.last().unwrap().clone();

@@ -1,8 +1,8 @@
 //! The provenance graph of the record, one record at a time.
 
-use custody_kernel::adapter::Change;
+use custody_kernel::adapter::AdapterChange;
 use custody_kernel::record::{AdminRequest, Answer, Record, Request};
-use custody_kernel::step::Step;
+use custody_kernel::step::RecoveryStep;
 use custody_planner::{AdapterEvent, GraphBuilder, GraphError, GraphNode};
 
 /// A record as a node: what it was made from, and under which weights or what it did to them.
@@ -13,10 +13,10 @@ pub fn node_of(record: &Record) -> GraphNode<'_> {
         return plain;
     };
     let event = match &adapt.change {
-        Change::Load { weights, .. } => Some(AdapterEvent::Load(*weights)),
-        Change::Unload { .. } => None,
+        AdapterChange::Load { weights, .. } => Some(AdapterEvent::Load(*weights)),
+        AdapterChange::Unload { .. } => None,
         // The base that it made comes first among what the host carries from then on.
-        Change::Fuse { weights: fused } => {
+        AdapterChange::Fuse { weights: fused } => {
             weights.first().map(|into| AdapterEvent::Fuse { weights: fused, into: *into })
         }
     };
@@ -29,7 +29,7 @@ pub(super) fn extend(graph: &mut GraphBuilder, record: &Record) -> Result<(), Gr
     graph.push(node_of(record))?;
     if let (Request::Admin(AdminRequest::Recover(recover)), Answer::Done) =
         (&record.request, &record.answer)
-        && let Step::Apply(applied) = &recover.step
+        && let RecoveryStep::Apply(applied) = &recover.step
     {
         applied.purged.iter().for_each(|entry| graph.purge(*entry));
     }

@@ -9,7 +9,7 @@ use custody_kernel::memory::item::{ContentRef, Version};
 use custody_kernel::monitor::{Committed, Decided};
 use custody_kernel::namespace::{Namespace, Tenant};
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{AdminRequest, Answer, By, Record, Request, SessionRequest};
+use custody_kernel::record::{AdminRequest, Answer, Author, Record, Request, SessionRequest};
 use custody_kernel::state::{State, SubmittedRequest, Watched};
 use custody_kernel::tool::call::ProposedCall;
 use custody_log::{Digest, EntryId, Seq, SessionId, Timestamp};
@@ -250,7 +250,7 @@ impl Transaction<'_> {
         *self.next_signer = Some(signer);
     }
 
-    fn note_watched(&mut self, by: &By, request: &Request, answer: &Answer) {
+    fn note_watched(&mut self, by: &Author, request: &Request, answer: &Answer) {
         let state = self.ledger.state();
         if *answer != Answer::Done || state.watched().next().is_none() {
             return;

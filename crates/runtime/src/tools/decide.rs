@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use custody_arguments::{ArgumentOrigin, Arguments, RecordedArgument, trace};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
-use custody_kernel::record::{Answer, By, Request, Value};
+use custody_kernel::record::{Answer, Author, Request, Value};
 use custody_kernel::state::AskError;
-use custody_kernel::tool::asked::{AskedCall, Standing};
+use custody_kernel::tool::asked::{ApprovalStatus, AskedCall};
 use custody_kernel::tool::call::{Call, ProposedCall};
 use custody_log::{Digest, EntryId, Seq, SessionId};
 use custody_policy::Described;
@@ -95,7 +95,7 @@ pub(super) fn allowed(
 ) -> Result<(Seq, Box<Call>), StoreError> {
     let seq = step.position(decision)?;
     let record = step.record(seq)?;
-    let is_allowed = record.by == By::Session(session) && record.answer == Answer::Done;
+    let is_allowed = record.by == Author::Session(session) && record.answer == Answer::Done;
     if let Request::Call(call) = record.request
         && is_allowed
     {
@@ -133,13 +133,13 @@ impl Proposing {
         let key = (self.tool.clone(), self.arguments.canonical().to_owned());
         let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = step.state().asked_call(*traced.asked.get(&key)?)?;
-        let is_open = matches!(asked.standing, Standing::Waiting | Standing::Approved);
+        let is_open = matches!(asked.standing, ApprovalStatus::Waiting | ApprovalStatus::Approved);
         (!is_open || step.now() < asked.expires).then(|| asked.clone())
     }
 
     /// Goes on with a call that a human was asked about.
     fn go_on(&self, step: &mut Transaction<'_>, asked: &AskedCall) -> Result<Decision, StoreError> {
-        if asked.standing == Standing::Waiting && step.now() < asked.expires {
+        if asked.standing == ApprovalStatus::Waiting && step.now() < asked.expires {
             let record = step.record(asked.entry)?;
             let because = record.answer.refusal().cloned();
             let waiting =
@@ -193,7 +193,7 @@ impl Proposing {
             }
             (Answer::Refused(because), _) => Decision::Deny { decision: id, because },
             // A call is answered in one of these ways, and only a witness makes one run.
-            (Answer::Done | Answer::Found { .. } | Answer::Absent, _) => {
+            (Answer::Done | Answer::Value { .. } | Answer::NotFound, _) => {
                 Decision::Deny { decision: id, because: Refusal::PolicyDenies { by: Vec::new() } }
             }
         })

@@ -2,7 +2,7 @@
 
 use custody_arguments::{Arguments, ToolManifest};
 use custody_kernel::actions::call::{CallContext, CallRefusal, decide_call};
-use custody_kernel::record::{Answer, By, Record, Request, Value};
+use custody_kernel::record::{Answer, Author, Record, Request, Value};
 use custody_kernel::state::State;
 use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
 use custody_log::{Seq, SessionId, Timestamp};
@@ -125,7 +125,7 @@ struct Past<'a> {
 
 impl<'a> Past<'a> {
     fn of(store: &Store, state: &State, record: &'a Record) -> Result<Option<Self>, StoreError> {
-        let (Request::Call(call), By::Session(session)) = (&record.request, &record.by) else {
+        let (Request::Call(call), Author::Session(session)) = (&record.request, &record.by) else {
             return Ok(None);
         };
         if state.session(*session).is_none() {

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use clap::ValueEnum;
-use custody_kernel::adapter::{Adapt, Change};
+use custody_kernel::adapter::{Adapt, AdapterChange};
 use custody_kernel::namespace::{Scope, Tenant};
-use custody_kernel::principal::{Credential, Who};
+use custody_kernel::principal::{Credential, PrincipalClaim};
 use custody_kernel::record::{
-    AdminRequest, Answer, By, ObservationKind, Record, Request, SessionRequest,
+    AdminRequest, Answer, Author, ObservationKind, Record, Request, SessionRequest,
 };
 use custody_log::{Digest, PrincipalId, SessionId};
 use custody_runtime::store::content_of;
@@ -141,7 +141,7 @@ impl std::fmt::Display for Part {
 /// searched for in the log, from its end backwards and no further than needed.
 pub(crate) struct Names<'a> {
     store: &'a Store,
-    sessions: HashMap<SessionId, Who>,
+    sessions: HashMap<SessionId, PrincipalClaim>,
     principals: HashMap<PrincipalId, String>,
     searched_from: u64,
 }
@@ -157,10 +157,10 @@ impl<'a> Names<'a> {
     }
 
     /// Who asked: a name, or what they are when nothing was proven.
-    pub(crate) fn asker(&mut self, by: &By) -> Result<String, StoreError> {
+    pub(crate) fn asker(&mut self, by: &Author) -> Result<String, StoreError> {
         let who = match by {
-            By::Principal(who) => Some(who.clone()),
-            By::Session(id) => self.opener(*id)?,
+            Author::Principal(who) => Some(who.clone()),
+            Author::Session(id) => self.opener(*id)?,
         };
         let Some(who) = who else { return Ok("unknown".into()) };
         match who.principal {
@@ -170,7 +170,10 @@ impl<'a> Names<'a> {
     }
 
     /// Under whose credential a session was opened.
-    pub(super) fn opener(&mut self, session: SessionId) -> Result<Option<Who>, StoreError> {
+    pub(super) fn opener(
+        &mut self,
+        session: SessionId,
+    ) -> Result<Option<PrincipalClaim>, StoreError> {
         self.search(|this| this.sessions.contains_key(&session))?;
         Ok(self.sessions.get(&session).cloned())
     }
@@ -187,7 +190,7 @@ impl<'a> Names<'a> {
                 match (record.request, record.by) {
                     (
                         Request::Admin(AdminRequest::OpenSession { session, .. }),
-                        By::Principal(who),
+                        Author::Principal(who),
                     ) => {
                         self.sessions.insert(session, who);
                     }
@@ -205,8 +208,8 @@ impl<'a> Names<'a> {
     /// The part of the store that a record is about, if it is about one.
     pub(super) fn part(&mut self, record: &Record) -> Result<Option<Part>, StoreError> {
         let in_session = match &record.by {
-            By::Session(id) => self.opener(*id)?.map(|who| (*id, who.tenant)),
-            By::Principal(_) => None,
+            Author::Session(id) => self.opener(*id)?.map(|who| (*id, who.tenant)),
+            Author::Principal(_) => None,
         };
         let here = |scope: Option<Scope>| {
             let (own, tenant) = in_session.clone()?;
@@ -227,11 +230,11 @@ impl<'a> Names<'a> {
                 | SessionRequest::CloseSession,
             ) => here(None),
             Request::Admin(AdminRequest::OpenSession { session, .. }) => match &record.by {
-                By::Principal(who) => {
+                Author::Principal(who) => {
                     let scope = Some(Scope::Session(*session));
                     Some(Part { tenant: who.tenant.clone(), scope })
                 }
-                By::Session(_) => None,
+                Author::Session(_) => None,
             },
             Request::Admin(AdminRequest::SetMode { tenant, scope, .. }) => {
                 Some(Part { tenant: tenant.clone(), scope: Some(*scope) })
@@ -245,8 +248,8 @@ impl<'a> Names<'a> {
                     Some(proposal) => {
                         let proposal = self.store.record(*proposal)?;
                         return match proposal.by {
-                            By::Session(_) => self.part(&proposal),
-                            By::Principal(_) => Ok(None),
+                            Author::Session(_) => self.part(&proposal),
+                            Author::Principal(_) => Ok(None),
                         };
                     }
                     None => None,
@@ -348,9 +351,11 @@ impl<'a> Names<'a> {
 fn adapted(adapt: &Adapt) -> String {
     let host = excerpt(adapt.host.as_str(), 40);
     match &adapt.change {
-        Change::Load { name, .. } => format!("load {} into {host}", excerpt(name.as_str(), 40)),
-        Change::Unload { weights } => format!("unload {} from {host}", beginning(weights)),
-        Change::Fuse { weights } => {
+        AdapterChange::Load { name, .. } => {
+            format!("load {} into {host}", excerpt(name.as_str(), 40))
+        }
+        AdapterChange::Unload { weights } => format!("unload {} from {host}", beginning(weights)),
+        AdapterChange::Fuse { weights } => {
             format!("fuse {} into {host}", count(weights.len() as u64, "adapter"))
         }
     }

@@ -2,7 +2,7 @@
 
 use custody_arguments::ArgumentOrigin;
 use custody_kernel::record::{Record, Request, SessionRequest};
-use custody_kernel::tool::asked::{AskedCall, Standing};
+use custody_kernel::tool::asked::{ApprovalStatus, AskedCall};
 use custody_kernel::tool::call::Call;
 use custody_log::EntryId;
 use custody_runtime::Store;
@@ -47,7 +47,7 @@ pub(super) fn pending(context: &Context, args: &PendingArgs) -> anyhow::Result<O
     let store = context.open()?;
     let now = store.clock().now();
     let is_shown = |asked: &&AskedCall| {
-        args.all || (asked.standing == Standing::Waiting && now < asked.expires)
+        args.all || (asked.standing == ApprovalStatus::Waiting && now < asked.expires)
     };
     let asked: Vec<AskedCall> =
         store.state(|state| state.asked_calls().filter(is_shown).cloned().collect())?;
@@ -121,12 +121,12 @@ fn as_json(store: &Store, asked: &AskedCall) -> anyhow::Result<Value> {
     }))
 }
 
-const fn standing(standing: Standing) -> &'static str {
+const fn standing(standing: ApprovalStatus) -> &'static str {
     match standing {
-        Standing::Waiting => "waiting",
-        Standing::Approved => "approved, not used yet",
-        Standing::TurnedDown => "turned down",
-        Standing::Used => "ran",
+        ApprovalStatus::Waiting => "waiting",
+        ApprovalStatus::Approved => "approved, not used yet",
+        ApprovalStatus::TurnedDown => "turned down",
+        ApprovalStatus::Used => "ran",
     }
 }
 

@@ -6,7 +6,7 @@ use custody_cli::attacks::scratch::key;
 use custody_kernel::label;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{AdminRequest, Named, ObservationKind, SessionRequest, Value};
+use custody_kernel::record::{AdminRequest, DependencyRef, ObservationKind, SessionRequest, Value};
 use custody_kernel::state::AskError;
 use custody_log::{Digest, EntryId, SessionId};
 use custody_runtime::StoreError;
@@ -87,9 +87,9 @@ impl<R: Rules> Episode<'_, '_, R> {
     }
 
     /// The entries a write says that it depends on, and one that does not exist.
-    fn named(&self, entries: &[usize], missing: bool) -> Vec<Named> {
-        let named = entries.iter().map(|entry| Named::Entry(self.entries[*entry].seq));
-        let missing = missing.then(|| Named::Missing(EntryId::from_random([0xEE; 16])));
+    fn named(&self, entries: &[usize], missing: bool) -> Vec<DependencyRef> {
+        let named = entries.iter().map(|entry| DependencyRef::Entry(self.entries[*entry].seq));
+        let missing = missing.then(|| DependencyRef::Missing(EntryId::from_random([0xEE; 16])));
         named.chain(missing).collect()
     }
 

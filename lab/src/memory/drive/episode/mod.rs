@@ -6,7 +6,7 @@ use custody_cli::attacks::scratch::key;
 use custody_kernel::memory::item::{ContentRef, Mode};
 use custody_kernel::memory::review::Purpose;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
-use custody_kernel::record::{AdminRequest, Answer, By, Request, SessionRequest};
+use custody_kernel::record::{AdminRequest, Answer, Author, Request, SessionRequest};
 use custody_log::{Digest, EntryId, Seq};
 use custody_runtime::StoreError;
 use custody_runtime::clock::Clock;
@@ -204,7 +204,8 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
         let record = self.step.record(receipt.seq).ok();
         let content = record.as_ref().and_then(custody_runtime::store::content_of);
         let parents = record.as_ref().map(|record| record.parents.clone()).unwrap_or_default();
-        let in_session = record.as_ref().is_some_and(|record| matches!(record.by, By::Session(_)));
+        let in_session =
+            record.as_ref().is_some_and(|record| matches!(record.by, Author::Session(_)));
         let tenant = in_session.then(|| self.cast.tenant_of(session).clone());
         let is_observation = record.is_some_and(|record| {
             matches!(record.request, Request::Session(SessionRequest::Observe { .. }))
@@ -247,8 +248,8 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
     fn verdict(&self, answer: &Answer) -> Verdict {
         match answer {
             Answer::Done => Verdict::Done,
-            Answer::Absent => Verdict::Absent,
-            Answer::Found { content, .. } => Verdict::Found(self.text(*content)),
+            Answer::NotFound => Verdict::Absent,
+            Answer::Value { content, .. } => Verdict::Found(self.text(*content)),
             Answer::Pending { purpose: Purpose::Review, .. } => Verdict::Pending("review".into()),
             Answer::Pending { purpose: Purpose::Declassify, .. } => {
                 Verdict::Pending("declassify".into())
