@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
     strangers.add_user_text("");
     strangers.add_untrusted_text(Seq(1), foreign);
     for tool in tools {
-        for leaf in trace(tool, &arguments, &strangers) {
+        for leaf in trace(tool, &arguments, &strangers).into_recorded() {
             assert_ne!(leaf.origin, ArgumentOrigin::User, "nobody said `{}`", leaf.path);
         }
     }
@@ -54,7 +54,7 @@ fuzz_target!(|bytes: &[u8]| {
         let names = arguments.object().keys().filter(|name| !tool.arguments.contains_key(*name));
         for name in names {
             let path = format!("{name} > name");
-            assert!(traced.iter().any(|leaf| leaf.path == path && leaf.origin != ArgumentOrigin::User));
+            assert!(traced.recorded().iter().any(|leaf| leaf.path == path && leaf.origin != ArgumentOrigin::User));
         }
     }
 });

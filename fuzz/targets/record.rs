@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     for line in bytes.split(|byte| *byte == b'\n') {
         let Ok(record) = Record::from_bytes(line) else { continue };
         let before = folded.len();
-        let applied = folded.apply(&record).is_ok();
+        let applied = folded.fold(&record).is_ok();
         assert_eq!(folded.len(), before + u64::from(applied));
         // Whatever the rules would have decided is also something that can be folded in.
         if recounted.len() == before && recounted.recount(&record).is_ok() {

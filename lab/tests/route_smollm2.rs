@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use custody_detect::screen::Screener;
-use custody_kernel::route::{Heard, RoutePolicy, Stage, replay};
+use custody_kernel::route::{RoutePolicy, Stage, StageResult, replay};
 use custody_lab::route::cases::{Case, read};
 use custody_models::chat::{ChatModel, EmbeddedModel};
 use custody_models::{Embedder, SentenceEmbedder};
@@ -67,7 +67,7 @@ fn models() -> Option<(Arc<dyn ChatModel>, Arc<dyn Embedder>)> {
 }
 
 /// What the stages said, what repair made, and what it cost; how long it took is another matter.
-fn told(routed: &Routed) -> (Vec<Heard>, Option<String>, u64) {
+fn told(routed: &Routed) -> (Vec<StageResult>, Option<String>, u64) {
     let repaired = routed.repaired.as_ref().map(|repaired| repaired.text.clone());
     (routed.answers(), repaired, routed.usage().total())
 }

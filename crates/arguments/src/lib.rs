@@ -16,7 +16,7 @@
 //! let call = Arguments::parse(r#"{"to": "ann@example.com", "cc": "eve@evil.example"}"#)?;
 //! let traced = trace(&ToolManifest::unknown(), &call, &texts);
 //!
-//! let origin_of = |path: &str| traced.iter().find(|value| value.path == path).map(|value| &value.origin);
+//! let origin_of = |path: &str| traced.recorded().iter().find(|value| value.path == path).map(|value| &value.origin);
 //! assert_eq!(origin_of("to"), Some(&ArgumentOrigin::User));
 //! assert_eq!(origin_of("cc"), Some(&ArgumentOrigin::Tool { from: vec![Seq(2)] }));
 //! # Ok::<(), custody_arguments::ArgumentsError>(())
@@ -38,4 +38,4 @@ pub use arguments::{Arguments, ArgumentsError, MAX_ARGUMENT_BYTES};
 pub use manifest::{Parameter, Sink, ToolEffect, ToolManifest};
 pub use shape::{ClosedShape, ShapeError, ShapedValue};
 pub use text_index::TextIndex;
-pub use trace::{ArgumentOrigin, RecordedArgument, trace};
+pub use trace::{ArgumentOrigin, RecordedArgument, TracedArguments, trace};

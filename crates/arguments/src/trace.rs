@@ -42,16 +42,29 @@ pub struct RecordedArgument {
     pub origin: ArgumentOrigin,
 }
 
-/// The leaves of a call of `tool`, traced in the `texts` of the session, in the order of the arguments.
+/// The values of a call, each with where it came from. Only [`trace`] makes them, so that nobody can declare an origin;
+/// what a record keeps of them can be read back, and does not become this again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracedArguments(Vec<RecordedArgument>);
+
+impl TracedArguments {
+    /// What a record keeps of them.
+    pub fn recorded(&self) -> &[RecordedArgument] {
+        &self.0
+    }
+
+    /// The same, given up.
+    pub fn into_recorded(self) -> Vec<RecordedArgument> {
+        self.0
+    }
+}
+
+/// The values of a call of `tool`, traced in the `texts` of the session, in the order of the arguments.
 ///
 /// Linear in the arguments; independent of how much text there is.
 ///
 /// Source: docs/design.md §5.3.
-pub fn trace(
-    tool: &ToolManifest,
-    arguments: &Arguments,
-    texts: &TextIndex,
-) -> Vec<RecordedArgument> {
+pub fn trace(tool: &ToolManifest, arguments: &Arguments, texts: &TextIndex) -> TracedArguments {
     let mut tracing = Tracing { texts, text_leaves: tool.text_leaves(), leaves: Vec::new() };
     for (name, value) in arguments.object() {
         let is_described = tool.arguments.contains_key(name);
@@ -64,7 +77,7 @@ pub fn trace(
         let nouns = LazyCell::new(&words as &dyn Fn() -> Vec<String>);
         tracing.value(&Argument { parameter, nouns: &nouns }, name, value);
     }
-    tracing.leaves
+    TracedArguments(tracing.leaves)
 }
 
 /// The words that may stand beside a short value: those of the parameter's name, its manifest's and its kind's.

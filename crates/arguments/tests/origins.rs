@@ -34,7 +34,7 @@ fn traced(
     heard: &TextIndex,
 ) -> Vec<RecordedArgument> {
     let arguments = Arguments::parse(&arguments.to_string()).expect("the test writes I-JSON");
-    trace(tool, &arguments, heard)
+    trace(tool, &arguments, heard).into_recorded()
 }
 
 /// Where a sink of that kind with this value came from.
@@ -321,7 +321,7 @@ proptest! {
         let arguments = json!({ "x": value, "y": { value: [said, page] } });
         // What is no I-JSON is never traced.
         if let Ok(arguments) = Arguments::parse(&arguments.to_string()) {
-            prop_assert_eq!(trace(&ToolManifest::unknown(), &arguments, &heard).len(), 6);
+            prop_assert_eq!(trace(&ToolManifest::unknown(), &arguments, &heard).recorded().len(), 6);
         }
     }
 }

@@ -10,8 +10,7 @@ use std::time::Instant;
 use custody_incident::{Incidents, Indicator, Settings};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::record::{ObservationKind, Request, Value};
-use custody_kernel::state::Actor;
+use custody_kernel::record::{ObservationKind, SessionRequest, Value};
 use custody_keys::Existing;
 use custody_log::Seq;
 use custody_planner::{Closure, WalkMode};
@@ -43,7 +42,7 @@ fn fill() {
         let work = move |step: &mut Transaction<'_>| {
             for number in batch * BATCH..(batch + 1) * BATCH {
                 let content = Content::new(text(number))?;
-                let request = Request::Observe {
+                let request = SessionRequest::Observe {
                     kind: ObservationKind::Message,
                     channel: Channel::User,
                     lowered: false,
@@ -51,7 +50,7 @@ fn fill() {
                     origin: None,
                     parents: parents(step.state().len()),
                 };
-                step.ask(Actor::Session(id), request, Some(&content), vec![])?;
+                step.ask(id, request, Some(&content), vec![])?;
             }
             Ok(())
         };

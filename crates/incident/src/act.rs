@@ -5,9 +5,8 @@ use std::io::{BufReader, BufWriter, Read as _};
 
 use custody_kernel::evidence::Finding;
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Answer, Request, Value};
-use custody_kernel::state::Actor;
-use custody_kernel::step::{self, Indicated, Recover, Step};
+use custody_kernel::record::{AdminRequest, Answer, Value};
+use custody_kernel::step::{self, Indicated, Recover, RecoveryStep};
 use custody_log::{Digest, EntryId, IncidentId, Seq};
 use custody_planner::{Closure, Plan, RecoveryAction, WalkMode};
 use custody_runtime::clock::random;
@@ -72,7 +71,7 @@ impl Incidents<'_> {
         findings: Vec<Finding>,
     ) -> Result<(IncidentId, Receipt), IncidentError> {
         let id = IncidentId::from_random(random());
-        let receipt = self.indicate(owner, id, indicators, findings, Step::Open)?;
+        let receipt = self.indicate(owner, id, indicators, findings, RecoveryStep::Open)?;
         Ok((id, receipt))
     }
 
@@ -87,7 +86,7 @@ impl Incidents<'_> {
         indicators: &[Indicator],
         findings: Vec<Finding>,
     ) -> Result<Receipt, IncidentError> {
-        self.indicate(owner, id, indicators, findings, Step::Indicate)
+        self.indicate(owner, id, indicators, findings, RecoveryStep::Indicate)
     }
 
     fn indicate(
@@ -96,7 +95,7 @@ impl Incidents<'_> {
         id: IncidentId,
         indicators: &[Indicator],
         findings: Vec<Finding>,
-        step: fn(Indicated) -> Step,
+        step: fn(Indicated) -> RecoveryStep,
     ) -> Result<Receipt, IncidentError> {
         if findings.is_empty() {
             return Err(IncidentError::NothingFound);
@@ -112,7 +111,7 @@ impl Incidents<'_> {
     /// # Errors
     /// [`IncidentError::UnknownIncident`], or when it could not be recorded.
     pub fn contain(&self, owner: &Authority, id: IncidentId) -> Result<Contained, IncidentError> {
-        let by = Actor::Principal(owner.clone());
+        let by = owner.clone();
         self.in_one_step(move |transaction| {
             let view = transaction.view();
             let incident = known(view.state(), id)?;
@@ -121,9 +120,9 @@ impl Incidents<'_> {
             let closure = Closure::new(&graph, WalkMode::Causal, &seeds)?;
             let members: Vec<Seq> = closure.members().map(|member| member.entry).collect();
             let entries = members.len() as u64;
-            let recover = Recover { incident: id, step: Step::Contain { members } };
-            let request = Request::Recover(Box::new(recover));
-            let receipt = transaction.ask(by, request, None, Vec::new())?;
+            let recover = Recover { incident: id, step: RecoveryStep::Contain { members } };
+            let request = AdminRequest::Recover(Box::new(recover));
+            let receipt = transaction.administer(by, request, None, Vec::new())?;
             Ok(Contained { receipt, entries })
         })
     }
@@ -143,7 +142,7 @@ impl Incidents<'_> {
         if let Some(done) = self.applied_before(id, digest)? {
             return Ok(done);
         }
-        let (by, settings) = (Actor::Principal(owner.clone()), settings.clone());
+        let (by, settings) = (owner.clone(), settings.clone());
         self.in_one_step(move |transaction| {
             let view = transaction.view();
             let plan = gather::plan(view, id, &settings)?;
@@ -154,9 +153,9 @@ impl Incidents<'_> {
             let destroyed = destroyed(view, id, &plan)?;
             let content = packed(&plan, id)?;
             let applied = as_step(&plan, digest, Value::New(content.commitment()));
-            let recover = Recover { incident: id, step: Step::Apply(applied) };
-            let request = Request::Recover(Box::new(recover));
-            let receipt = transaction.ask(by, request, Some(&content), Vec::new())?;
+            let recover = Recover { incident: id, step: RecoveryStep::Apply(applied) };
+            let request = AdminRequest::Recover(Box::new(recover));
+            let receipt = transaction.administer(by, request, Some(&content), Vec::new())?;
             let is_done = receipt.answer == Answer::Done;
             if is_done {
                 for text in &destroyed {
@@ -218,7 +217,7 @@ impl Incidents<'_> {
     ) -> Result<Receipt, IncidentError> {
         entries.sort_unstable();
         entries.dedup();
-        self.take(by, id, Step::Restore { entries }, None)
+        self.take(by, id, RecoveryStep::Restore { entries }, None)
     }
 
     /// The indicators of an incident as they were typed; `None` once they are destroyed with what they quote.
@@ -245,12 +244,14 @@ impl Incidents<'_> {
         &self,
         by: &Authority,
         incident: IncidentId,
-        step: Step,
+        step: RecoveryStep,
         content: Option<Content>,
     ) -> Result<Receipt, IncidentError> {
-        let by = Actor::Principal(by.clone());
-        let request = Request::Recover(Box::new(Recover { incident, step }));
-        self.in_one_step(move |step| Ok(step.ask(by, request, content.as_ref(), Vec::new())?))
+        let by = by.clone();
+        let request = AdminRequest::Recover(Box::new(Recover { incident, step }));
+        self.in_one_step(move |step| {
+            Ok(step.administer(by, request, content.as_ref(), Vec::new())?)
+        })
     }
 }
 
@@ -299,11 +300,11 @@ fn packed(plan: &Plan, id: IncidentId) -> Result<Content, IncidentError> {
 }
 
 /// What the plan does, entry by entry. Weights are no entries: their hosts unload them.
-fn as_step(plan: &Plan, digest: Digest, text: Value) -> step::Applied {
+fn as_step(plan: &Plan, digest: Digest, text: Value) -> step::PlanEffects {
     let mut purged = plan.with_action(RecoveryAction::Purge);
     purged.extend(plan.with_action(RecoveryAction::Evict));
     purged.sort_unstable();
-    step::Applied {
+    step::PlanEffects {
         plan: digest,
         text,
         flagged: plan.with_action(RecoveryAction::Flag),

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use custody_kernel::adapter::{Adapt, Change, Name};
+use custody_kernel::adapter::{Adapt, AdapterChange, Name};
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Answer, Record, Request};
+use custody_kernel::record::{AdminRequest, Answer, Record, Request};
 use custody_kernel::state::State;
 use custody_log::{Digest, IncidentId, Seq};
 use custody_runtime::store::Receipt;
@@ -64,10 +64,10 @@ impl Incidents<'_> {
         &self,
         owner: &Authority,
         host: &Name,
-        change: Change,
+        change: AdapterChange,
     ) -> Result<Receipt, IncidentError> {
         let adapt = Adapt { host: host.clone(), change };
-        Ok(self.store.ask(owner, Request::Adapt(Box::new(adapt)))?)
+        Ok(self.store.ask(owner, AdminRequest::Adapt(Box::new(adapt)))?)
     }
 
     /// Asks every host to unload what `incident` evicted, and records each unload. May be run again: what is unloaded
@@ -122,7 +122,7 @@ impl Incidents<'_> {
     /// # Errors
     /// When the store cannot be read.
     pub fn brought_to(&self, record: &Record) -> Result<Vec<Seq>, IncidentError> {
-        if matches!(record.request, Request::Adapt(_)) {
+        if matches!(record.request, Request::Admin(AdminRequest::Adapt(_))) {
             return Ok(Vec::new());
         }
         Ok(self.store.state(|state| {
@@ -140,7 +140,10 @@ impl Incidents<'_> {
     /// # Errors
     /// As [`Incidents::graph`].
     pub fn made_under(&self, record: &Record) -> Result<Vec<Seq>, IncidentError> {
-        if !matches!((&record.request, &record.answer), (Request::Adapt(_), Answer::Done)) {
+        if !matches!(
+            (&record.request, &record.answer),
+            (Request::Admin(AdminRequest::Adapt(_)), Answer::Done)
+        ) {
             return Ok(Vec::new());
         }
         let graph = self.graph()?;
@@ -162,7 +165,7 @@ impl Incidents<'_> {
                 eviction.why = Some(why);
                 return Ok(());
             }
-            let change = Change::Unload { weights: eviction.weights };
+            let change = AdapterChange::Unload { weights: eviction.weights };
             let receipt = self.adapt(owner, &eviction.host, change)?;
             if let Answer::Refused(refusal) = receipt.answer {
                 eviction.why = Some(refusal.to_string());
@@ -205,10 +208,10 @@ impl Became {
 /// The weights that an entry was made under, or which it brought into a model, ascending.
 pub(crate) fn adapters_of(record: &Record) -> Vec<Digest> {
     let mut weights = match (&record.request, &record.answer) {
-        (Request::Adapt(adapt), Answer::Done) => match &adapt.change {
-            Change::Load { weights, .. } => vec![*weights],
-            Change::Unload { .. } => Vec::new(),
-            Change::Fuse { .. } => record.weights.first().copied().into_iter().collect(),
+        (Request::Admin(AdminRequest::Adapt(adapt)), Answer::Done) => match &adapt.change {
+            AdapterChange::Load { weights, .. } => vec![*weights],
+            AdapterChange::Unload { .. } => Vec::new(),
+            AdapterChange::Fuse { .. } => record.weights.first().copied().into_iter().collect(),
         },
         _ => record.weights.clone(),
     };

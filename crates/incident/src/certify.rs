@@ -12,10 +12,10 @@ use custody_certificate::{
 use custody_kernel::evidence::{self, Finding};
 use custody_kernel::kind::EntryKind;
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Record, Request};
+use custody_kernel::record::{AdminRequest, Record, Request};
 use custody_kernel::score::Score;
 use custody_kernel::state::{IncidentState, Mark};
-use custody_kernel::step::Step;
+use custody_kernel::step::RecoveryStep;
 use custody_keys::HumanKey;
 use custody_log::{
     CertificateId, Checkpoint, Digest, IncidentId, Seq, Timestamp, consistency_proof,
@@ -72,7 +72,7 @@ impl Incidents<'_> {
         })?;
         let file = custody_certificate::certify(&recovery, key.signing_key())?;
         let certificate = Digest::of(&file);
-        let receipt = self.take(owner, id, Step::Certify { certificate }, None)?;
+        let receipt = self.take(owner, id, RecoveryStep::Certify { certificate }, None)?;
         Ok((file, receipt))
     }
 
@@ -232,7 +232,8 @@ impl Certifying<'_> {
         let mut found = Vec::new();
         for seq in breaks {
             let record = self.view.record(*seq)?;
-            if let Request::AdoptLedger { reason, head_size } = record.request {
+            if let Request::Admin(AdminRequest::AdoptLedger { reason, head_size }) = record.request
+            {
                 found.push(LedgerBreak { at_ms: record.at, head_size, reason, seq: *seq });
             }
         }

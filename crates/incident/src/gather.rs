@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use custody_kernel::kind::EntryKind;
-use custody_kernel::record::{Answer, ObservationKind, Record, Request};
+use custody_kernel::record::{Answer, ObservationKind, Record, Request, SessionRequest};
 use custody_kernel::state::{IncidentState, State};
-use custody_kernel::tool::asked::Standing;
+use custody_kernel::tool::asked::ApprovalStatus;
 use custody_log::{Digest, IncidentId, Seq};
 use custody_planner::{
     Closure, EntryEffect, IncidentClosure, ItemChange, ItemHistory, OutsideEffect, Plan, PlanBasis,
@@ -136,7 +136,12 @@ fn effect(record: &Record) -> Option<OutsideEffect> {
             record.answer == Answer::Done && call.effect == custody_arguments::ToolEffect::Writes;
         return ran.then(|| OutsideEffect { entry, tool: call.tool.clone() });
     }
-    if let Request::Observe { kind: ObservationKind::ToolCall, origin, .. } = &record.request {
+    if let Request::Session(SessionRequest::Observe {
+        kind: ObservationKind::ToolCall,
+        origin,
+        ..
+    }) = &record.request
+    {
         let tool = origin.clone().unwrap_or_else(|| "unknown".to_owned());
         return Some(OutsideEffect { entry, tool });
     }
@@ -184,9 +189,9 @@ fn waiting(state: &State) -> Vec<WaitingProposal> {
             .chain(pending.value.map(|value| value.arrival))
             .collect(),
     });
-    let calls = state
-        .asked_calls()
-        .filter(|asked| matches!(asked.standing, Standing::Waiting | Standing::Approved));
+    let calls = state.asked_calls().filter(|asked| {
+        matches!(asked.standing, ApprovalStatus::Waiting | ApprovalStatus::Approved)
+    });
     let calls = calls.map(|asked| WaitingProposal {
         proposal: asked.proposal,
         entry: asked.entry,

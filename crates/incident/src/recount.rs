@@ -10,7 +10,9 @@ use custody_certificate::{
 };
 use custody_kernel::evidence::{Evidence, Finding};
 use custody_kernel::kind::EntryKind;
-use custody_kernel::record::{Answer, ObservationKind, Record, Request};
+use custody_kernel::record::{
+    AdminRequest, Answer, ObservationKind, Record, Request, SessionRequest,
+};
 use custody_kernel::score::Score;
 use custody_kernel::state::Mark;
 use custody_log::{Digest, Seq};
@@ -108,8 +110,10 @@ impl Incidents<'_> {
             if may_set {
                 let record = Record::from_bytes(row)
                     .map_err(|cause| Tampering::Unreadable(seq.0, cause.into()))?;
-                if let (Request::SetPolicy { version: set, .. }, Answer::Done) =
-                    (&record.request, &record.answer)
+                if let (
+                    Request::Admin(AdminRequest::SetPolicy { version: set, .. }),
+                    Answer::Done,
+                ) = (&record.request, &record.answer)
                 {
                     version = Some(*set);
                 }
@@ -221,7 +225,8 @@ impl Recounting<'_, '_> {
 
     fn adoption(&self, adoption: &LedgerBreak) -> Result<Found, IncidentError> {
         let record = self.record(adoption.seq)?;
-        let Request::AdoptLedger { reason, head_size } = &record.request else {
+        let Request::Admin(AdminRequest::AdoptLedger { reason, head_size }) = &record.request
+        else {
             return Ok(Found::Fails("the record is no adoption".into()));
         };
         let is_same = *reason == adoption.reason
@@ -374,9 +379,14 @@ impl Recounting<'_, '_> {
         let record = self.record(effect.entry)?;
         let tool = match (&record.request, &record.answer) {
             (Request::Call(call), Answer::Done) => Some(call.tool.as_str()),
-            (Request::Observe { kind: ObservationKind::ToolCall, origin, .. }, Answer::Done) => {
-                origin.as_deref()
-            }
+            (
+                Request::Session(SessionRequest::Observe {
+                    kind: ObservationKind::ToolCall,
+                    origin,
+                    ..
+                }),
+                Answer::Done,
+            ) => origin.as_deref(),
             _ => return Ok(Found::Fails("the record is no call that was made".into())),
         };
         let arguments = content_of(&record).map(|content| content.commitment);

@@ -4,7 +4,9 @@
 use custody_kernel::evidence::{Evidence, Finding};
 use custody_kernel::kind::EntryKind;
 use custody_kernel::memory::item::ContentRef;
-use custody_kernel::record::{Answer, By, ObservationKind, Record, Request};
+use custody_kernel::record::{
+    AdminRequest, Answer, Author, ObservationKind, Record, Request, SessionRequest,
+};
 use custody_log::Seq;
 use custody_runtime::store::{View, content_of};
 use memchr::memmem;
@@ -214,7 +216,9 @@ impl Searched<'_> {
         let mut found = Vec::new();
         for seq in (0..self.view.len()).map(Seq) {
             let record = self.view.record(seq)?;
-            if !matches!(record.request, Request::Recover(_)) && wanted(&record)? {
+            if !matches!(record.request, Request::Admin(AdminRequest::Recover(_)))
+                && wanted(&record)?
+            {
                 found.push(seq);
             }
         }
@@ -238,7 +242,7 @@ pub(crate) fn arrival(record: &Record) -> Option<ContentRef> {
 
 /// Whether an entry came from there. What governs the store itself came from nowhere.
 fn is_from(record: &Record, wanted: &Origin) -> bool {
-    let is_in_session = matches!(record.by, By::Session(_));
+    let is_in_session = matches!(record.by, Author::Session(_));
     if !is_in_session || EntryKind::of(&record.request) == EntryKind::Decision {
         return false;
     }
@@ -247,7 +251,7 @@ fn is_from(record: &Record, wanted: &Origin) -> bool {
     host.as_ref().is_none_or(|host| origin.is_some_and(|origin| names_host(origin, host)))
         && named.as_ref().is_none_or(|named| tool == Some(named.as_str()))
         && channel.is_none_or(|channel| record.label.channel() == channel)
-        && session.is_none_or(|session| record.by == By::Session(session))
+        && session.is_none_or(|session| record.by == Author::Session(session))
         && since.is_none_or(|since| record.at >= since)
         && until.is_none_or(|until| record.at < until)
 }
@@ -257,7 +261,9 @@ fn said_of(request: &Request) -> (Option<&str>, Option<&str>) {
     if let Request::Call(call) = request {
         return (None, Some(&call.tool));
     }
-    let Request::Observe { kind, origin, .. } = request else { return (None, None) };
+    let Request::Session(SessionRequest::Observe { kind, origin, .. }) = request else {
+        return (None, None);
+    };
     let is_of_tool = matches!(kind, ObservationKind::ToolCall | ObservationKind::ToolOutput);
     (origin.as_deref(), origin.as_deref().filter(|_| is_of_tool))
 }

@@ -115,7 +115,7 @@ impl Looking<'_> {
 /// The changes of an item with their contents, the oldest first.
 fn changes(state: &State, namespace: &Namespace, key: &Key) -> Vec<(Seq, Option<ContentRef>)> {
     let changes = state.item(namespace, key).map(|item| item.changes.as_slice());
-    let content = |change: &custody_kernel::memory::item::Change| {
+    let content = |change: &custody_kernel::memory::item::VersionChange| {
         (change.entry, change.version.map(|version| version.content))
     };
     changes.unwrap_or_default().iter().map(content).collect()

@@ -13,7 +13,7 @@ use custody_incident::adapters::{AdapterHost, Hosts, Unloading};
 use custody_incident::certify::ProbeReport;
 use custody_incident::recount::Found;
 use custody_incident::{Incidents, Indicator, Settings};
-use custody_kernel::adapter::{Change, Name};
+use custody_kernel::adapter::{AdapterChange, Name};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::principal::Role;
@@ -69,10 +69,10 @@ impl Case {
     }
 
     fn load(&self, weights: Digest, called: &str, made_from: Vec<Seq>) -> Answer {
-        self.changes(Change::Load { weights, name: name(called), made_from })
+        self.changes(AdapterChange::Load { weights, name: name(called), made_from })
     }
 
-    fn changes(&self, change: Change) -> Answer {
+    fn changes(&self, change: AdapterChange) -> Answer {
         let Scratch { store, owner, .. } = &self.scratch;
         Incidents::of(store).adapt(owner, &self.host, change).unwrap().answer
     }
@@ -141,7 +141,7 @@ fn the_hash_of_an_adapter_finds_every_load_and_all_that_was_made_under_it() {
     let before = says(&session, "Nothing that I know of.");
     case.load(BAD, "finance", vec![]);
     let under = says(&session, "You owe 400 to Mallory.");
-    case.changes(Change::Unload { weights: BAD });
+    case.changes(AdapterChange::Unload { weights: BAD });
     let other = case.session();
     let between = says(&other, "You owe nothing.");
     case.load(BAD, "renamed", vec![]);
@@ -201,9 +201,9 @@ fn a_host_unloads_what_is_evicted_and_the_certificate_says_so() {
 fn what_was_fused_is_never_called_evicted_and_stays_with_everything_made_since() {
     let case = Case::new();
     case.load(BAD, "finance", vec![]);
-    case.changes(Change::Fuse { weights: vec![BAD] });
+    case.changes(AdapterChange::Fuse { weights: vec![BAD] });
     let base = base(&case);
-    case.changes(Change::Fuse { weights: vec![base, GOOD] });
+    case.changes(AdapterChange::Fuse { weights: vec![base, GOOD] });
     let newer = self::base(&case);
     let session = case.session();
     let said = says(&session, "You owe 400 to Mallory.");
@@ -272,9 +272,9 @@ fn the_graph_of_then_has_the_same_weights_as_the_graph_of_now() {
     hears(&session, Channel::User, "hello");
     says(&session, "hello");
     session.observe(Observation::tool_call("pay", "{}")).wait().unwrap();
-    case.changes(Change::Fuse { weights: vec![BAD] });
+    case.changes(AdapterChange::Fuse { weights: vec![BAD] });
     says(&session, "bye");
-    case.changes(Change::Unload { weights: GOOD });
+    case.changes(AdapterChange::Unload { weights: GOOD });
     let store = &case.scratch.store;
     let records = store.records(0..u64::MAX).unwrap();
     let (now, then) = (
@@ -289,7 +289,12 @@ fn the_graph_of_then_has_the_same_weights_as_the_graph_of_now() {
         }
         let is_said = matches!(
             record.request,
-            custody_kernel::record::Request::Observe { kind: ObservationKind::Completion, .. }
+            custody_kernel::record::Request::Session(
+                custody_kernel::record::SessionRequest::Observe {
+                    kind: ObservationKind::Completion,
+                    ..
+                }
+            )
         );
         assert!(!is_said || now.weights(record.seq).next().is_some());
     }

@@ -9,8 +9,8 @@ mod common;
 use common::{Scratch, hears};
 use custody_incident::{Incidents, Indicator};
 use custody_kernel::label::Channel;
-use custody_kernel::record::{Record, Request};
-use custody_kernel::step::Step;
+use custody_kernel::record::{AdminRequest, Record, Request};
+use custody_kernel::step::RecoveryStep;
 use custody_log::{Checkpoint, EntryId, Hash, Seq, key_name, leaf_hash, origin, root_of};
 use custody_runtime::StoreError;
 use custody_runtime::ingress::Observation;
@@ -58,8 +58,10 @@ fn contained() -> (Scratch, Record) {
 }
 
 fn members(record: &mut Record) -> &mut Vec<Seq> {
-    let Request::Recover(recover) = &mut record.request else { unreachable!("it contains") };
-    let Step::Contain { members } = &mut recover.step else { unreachable!("it contains") };
+    let Request::Admin(AdminRequest::Recover(recover)) = &mut record.request else {
+        unreachable!("it contains")
+    };
+    let RecoveryStep::Contain { members } = &mut recover.step else { unreachable!("it contains") };
     members
 }
 

@@ -14,7 +14,7 @@ use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::Role;
-use custody_kernel::record::{Answer, Request};
+use custody_kernel::record::{AdminRequest, Answer, Request};
 use custody_log::{Digest, IncidentId, Seq};
 use custody_models::{Embedder, ModelError};
 use custody_planner::{Plan, RecoveryAction, RollbackTarget};
@@ -320,7 +320,9 @@ fn the_certificate_says_what_was_done_and_verifies() {
 fn visible(scratch: &Scratch) -> (Digest, Vec<Option<Vec<u8>>>) {
     let hash = scratch.store.state(custody_kernel::state::State::state_hash).unwrap();
     let records = scratch.store.records(0..u64::MAX).unwrap();
-    let texts = records.iter().filter(|record| !matches!(record.request, Request::Recover(_)));
+    let texts = records
+        .iter()
+        .filter(|record| !matches!(record.request, Request::Admin(AdminRequest::Recover(_))));
     let retrieved = texts.map(|record| {
         let content = custody_runtime::store::content_of(record)?;
         if matches!(record.answer, Answer::Refused(_)) {
@@ -422,7 +424,7 @@ proptest! {
             }
             let (_, after) = visible(&scratch);
             let records = scratch.store.records(0..u64::MAX).unwrap();
-            let known = records.iter().filter(|record| !matches!(record.request, Request::Recover(_)));
+            let known = records.iter().filter(|record| !matches!(record.request, Request::Admin(AdminRequest::Recover(_))));
             for ((record, was), is) in known.zip(&seen.1).zip(&after) {
                 let content = custody_runtime::store::content_of(record);
                 let is_gone = content.is_some_and(|content| purged.contains(&content.arrival));

@@ -8,9 +8,10 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use custody_arguments::{Arguments, TextIndex, ToolManifest, trace};
+use custody_kernel::actions::call::{CallContext, decide_call};
 use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::record::Value;
-use custody_kernel::tool::call::{Around, Call, Permission, PolicyAnswer, decide_call};
+use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
 use custody_log::{Digest, Seq};
 
 /// Prose of about `bytes` bytes, in which no two sentences are alike.
@@ -53,7 +54,7 @@ fn call(c: &mut Criterion) {
     let json = arguments();
     let tool = ToolManifest::unknown();
     let label = Label::at_ingress(Channel::Tool, Trust::Trusted);
-    let around = Around { context: Some(label), signed_policy: None };
+    let context = CallContext { label: Some(label), signed_policy: None };
     c.bench_function("call/20 arguments in 100 kB", |b| {
         b.iter(|| {
             let arguments = Arguments::parse(black_box(&json)).expect("I-JSON");
@@ -63,7 +64,7 @@ fn call(c: &mut Criterion) {
                 known: false,
                 manifest: Digest([0; 32]),
                 arguments: Value::New(Digest([1; 32])),
-                leaves: trace(&tool, &arguments, &heard),
+                leaves: trace(&tool, &arguments, &heard).into_recorded(),
                 policy: PolicyAnswer {
                     version: Digest([2; 32]),
                     answer: Permission::Allow,
@@ -73,7 +74,7 @@ fn call(c: &mut Criterion) {
                 },
                 approval: None,
             };
-            decide_call(&call, around).is_ok()
+            decide_call(&call, context).is_ok()
         });
     });
 }

@@ -11,8 +11,8 @@ use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
-use custody_kernel::record::{Genesis, ObservationKind, Request, Value};
-use custody_kernel::state::{Actor, Asked, State};
+use custody_kernel::record::{AdminRequest, Genesis, ObservationKind, SessionRequest, Value};
+use custody_kernel::state::{State, SubmittedRequest};
 use custody_log::{Digest, EntryId, LogKey, PrincipalId, SessionId, StoreId, Timestamp};
 use ed25519_dalek::{Signer, SigningKey};
 
@@ -49,55 +49,52 @@ impl Filled {
         let log_key = LogKey { public_key: Digest([2; 32]), certificate: String::new() };
         let store = StoreId::from_random([9; 16]);
         let limits = Limits::UNLIMITED;
-        this.ask(
-            Actor::Principal(authority.clone()),
-            Request::Found(Box::new(Genesis { store, owner, log_key, limits })),
-        );
+        this.ask(SubmittedRequest::Admin(
+            authority.clone(),
+            AdminRequest::CreateStore(Box::new(Genesis { store, owner, log_key, limits })),
+        ));
         let unproven = Authority::unproven(Tenant::main());
         let opened = [(user, &authority), (tainted, &authority), (agent, &unproven)];
         for (session, authority) in opened {
-            let request = Request::OpenSession { session, alias: None, host: None };
-            this.ask(Actor::Principal(authority.clone()), request);
+            let request = AdminRequest::OpenSession { session, alias: None, host: None };
+            this.ask(SubmittedRequest::Admin(authority.clone(), request));
         }
         this.hear(user, Channel::User);
         this.hear(tainted, Channel::Web);
         this.hear(agent, Channel::System);
         for number in 0..items {
-            this.ask(Actor::Session(user), write(&format!("item/{number}")));
+            this.ask(SubmittedRequest::Session(user, write(&format!("item/{number}"))));
         }
-        let lock = Request::SetMode {
+        let lock = AdminRequest::SetMode {
             tenant: Tenant::main(),
             scope: Scope::Shared,
             key: "SOUL.md".parse().expect("a key"),
             mode: Mode::Immutable,
         };
-        this.ask(Actor::Principal(authority), lock);
+        this.ask(SubmittedRequest::Admin(authority, lock));
         this
     }
 
     fn hear(&mut self, session: SessionId, channel: Channel) {
         let kind = ObservationKind::Message;
         let (content, origin, parents) = (None, None, vec![]);
-        let request = Request::Observe { kind, channel, lowered: false, content, origin, parents };
-        self.ask(Actor::Session(session), request);
+        let request =
+            SessionRequest::Observe { kind, channel, lowered: false, content, origin, parents };
+        self.ask(SubmittedRequest::Session(session, request));
     }
 
-    fn asked(&self, by: Actor, request: Request) -> Asked {
-        Asked { by, at: Timestamp(self.clock + 1), request }
-    }
-
-    fn ask(&mut self, by: Actor, request: Request) {
-        let decided = self.state.decide(self.asked(by, request)).expect("can be asked");
+    fn ask(&mut self, request: SubmittedRequest) {
         self.clock += 1;
+        let decided = self.state.decide(request, Timestamp(self.clock)).expect("can be asked");
         let id = EntryId::from_random(u128::from(self.clock).to_be_bytes());
-        self.state.commit(decided, id, vec![]).expect("follows");
+        let _ = self.state.commit(decided, id, vec![]).expect("follows");
     }
 }
 
-fn write(key: &str) -> Request {
+fn write(key: &str) -> SessionRequest {
     let value = Value::New(Digest([7; 32]));
     let key = key.parse().expect("a key");
-    Request::Write { scope: Scope::Shared, key, value, depends_on: vec![], queue: false }
+    SessionRequest::Write { scope: Scope::Shared, key, value, depends_on: vec![], queue: false }
 }
 
 fn decisions(criterion: &mut Criterion) {
@@ -112,11 +109,12 @@ fn decisions(criterion: &mut Criterion) {
             ("refuse_untrusted", filled.agent, middle.as_str()),
         ];
         for (name, session, key) in cases {
-            let asked = filled.asked(Actor::Session(session), write(key));
+            let now = Timestamp(filled.clock + 1);
+            let asked = SubmittedRequest::Session(session, write(key));
             group.bench_with_input(BenchmarkId::new(name, items), &asked, |bencher, asked| {
                 bencher.iter_batched(
                     || asked.clone(),
-                    |asked| black_box(filled.state.decide(asked)),
+                    |asked| black_box(filled.state.decide(asked, now)),
                     BatchSize::SmallInput,
                 );
             });

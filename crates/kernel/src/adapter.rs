@@ -68,13 +68,13 @@ pub struct Adapt {
     /// Which host.
     pub host: Name,
     /// What changes.
-    pub change: Change,
+    pub change: AdapterChange,
 }
 
 /// What changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum AdapterChange {
     /// An adapter is loaded.
     Load {
         /// SHA-256 of its weights.

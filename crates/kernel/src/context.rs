@@ -6,14 +6,14 @@ use custody_log::Seq;
 
 use crate::label::{Channel, Label, Trust};
 use crate::memory::item::ContentRef;
-use crate::memory::refusal::Culprit;
+use crate::memory::refusal::TaintSource;
 
 /// What one session has read so far. Only grows.
 ///
 /// A completion names as parents what came since the completion before it, and that one; since
 /// contexts only grow, its ancestors are then the whole context, at a cost linear in the session.
 #[derive(Debug, Clone)]
-pub struct Context {
+pub struct SessionContext {
     label: Label,
     tainted_by: Option<Seq>,
     channels: BTreeSet<Channel>,
@@ -21,7 +21,7 @@ pub struct Context {
     contents: HashSet<ContentRef>,
 }
 
-impl Default for Context {
+impl Default for SessionContext {
     fn default() -> Self {
         // The identity of the join: a context that has read nothing adds nothing.
         let label = Label::at_ingress(Channel::Model, Trust::Trusted);
@@ -35,7 +35,7 @@ impl Default for Context {
     }
 }
 
-impl Context {
+impl SessionContext {
     /// The join of everything read (assumption A3).
     pub const fn label(&self) -> Label {
         self.label
@@ -63,7 +63,7 @@ impl Context {
     }
 
     /// What the model has read turned out to be bad.
-    pub(crate) fn spoil(&mut self, entry: Seq) {
+    pub(crate) fn taint(&mut self, entry: Seq) {
         self.label = self.label.lowered();
         self.tainted_by.get_or_insert(entry);
     }
@@ -92,12 +92,12 @@ impl Context {
     /// What a proposal made in this context depends on: all of it, and what the caller `added`.
     /// A caller can add dependencies and never remove any.
     pub(crate) fn dependencies(&self, added: Added) -> Dependencies {
-        let spoilt = self.tainted_by.map(Culprit::Entry).or(added.culprit);
+        let spoilt = self.tainted_by.map(TaintSource::Entry).or(added.culprit);
         let mut parents = self.parents.clone();
         parents.extend(added.parents);
         parents.sort_unstable();
         parents.dedup();
-        let culprit = spoilt.or(parents.is_empty().then_some(Culprit::NoOrigin));
+        let culprit = spoilt.or(parents.is_empty().then_some(TaintSource::NoOrigin));
         Dependencies { parents, culprit }
     }
 }
@@ -106,28 +106,28 @@ impl Context {
 #[derive(Debug, Default)]
 pub(crate) struct Added {
     pub(crate) parents: Vec<Seq>,
-    pub(crate) culprit: Option<Culprit>,
+    pub(crate) culprit: Option<TaintSource>,
 }
 
 impl Added {
     pub(crate) fn entry(&mut self, entry: Seq, label: Label) {
         if label.is_tainted() {
-            self.spoilt_by(Culprit::Entry(entry));
+            self.spoilt_by(TaintSource::Entry(entry));
         }
         self.parents.push(entry);
     }
 
     /// The first one found is the one that is shown.
-    pub(crate) fn spoilt_by(&mut self, culprit: Culprit) {
+    pub(crate) fn spoilt_by(&mut self, culprit: TaintSource) {
         self.culprit.get_or_insert(culprit);
     }
 }
 
-/// What a proposal depends on. Made by [`Context`] alone.
+/// What a proposal depends on. Made by [`SessionContext`] alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependencies {
     parents: Vec<Seq>,
-    culprit: Option<Culprit>,
+    culprit: Option<TaintSource>,
 }
 
 impl Dependencies {
@@ -137,7 +137,7 @@ impl Dependencies {
     }
 
     /// The first dependency that is not known to be clean: ∃ b ∈ deps with τ(b) = 1.
-    pub fn culprit(&self) -> Option<&Culprit> {
+    pub fn culprit(&self) -> Option<&TaintSource> {
         self.culprit.as_ref()
     }
 }

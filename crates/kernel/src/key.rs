@@ -28,7 +28,7 @@ struct Named {
 
 /// Why a text is not a key. One line, with what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
+pub enum MemoryKeyError {
     /// No text at all.
     #[error("a key cannot be empty; give the item a name")]
     Empty,
@@ -132,34 +132,34 @@ fn is_invisible(c: char) -> bool {
 }
 
 impl FromStr for Key {
-    type Err = KeyError;
+    type Err = MemoryKeyError;
 
-    fn from_str(text: &str) -> Result<Self, KeyError> {
+    fn from_str(text: &str) -> Result<Self, MemoryKeyError> {
         let shown = || text.chars().take(60).flat_map(char::escape_debug).collect::<String>();
         if text.is_empty() {
-            return Err(KeyError::Empty);
+            return Err(MemoryKeyError::Empty);
         }
         if text.len() > MAX_KEY_BYTES {
-            return Err(KeyError::TooLong { bytes: text.len() });
+            return Err(MemoryKeyError::TooLong { bytes: text.len() });
         }
         if let Some(c) = text.chars().find(|c| is_invisible(*c)) {
             let character = format!("U+{:04X}", u32::from(c));
-            return Err(KeyError::Invisible { key: shown(), character });
+            return Err(MemoryKeyError::Invisible { key: shown(), character });
         }
         if !is_nfc(text) {
-            return Err(KeyError::NotNormal { key: shown(), normal: text.nfc().collect() });
+            return Err(MemoryKeyError::NotNormal { key: shown(), normal: text.nfc().collect() });
         }
         if let Some(segment) = text.split('/').find(|s| matches!(*s, "" | "." | "..")) {
-            return Err(KeyError::Segment { key: shown(), segment: segment.to_owned() });
+            return Err(MemoryKeyError::Segment { key: shown(), segment: segment.to_owned() });
         }
         Ok(Self(Arc::new(Named { text: text.into(), looks: OnceLock::new() })))
     }
 }
 
 impl TryFrom<String> for Key {
-    type Error = KeyError;
+    type Error = MemoryKeyError;
 
-    fn try_from(text: String) -> Result<Self, KeyError> {
+    fn try_from(text: String) -> Result<Self, MemoryKeyError> {
         text.parse()
     }
 }

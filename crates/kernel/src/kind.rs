@@ -1,7 +1,7 @@
 //! What an entry is, in the words of the provenance graph.
 
-use crate::adapter::Change;
-use crate::record::{ObservationKind, Request};
+use crate::adapter::AdapterChange;
+use crate::record::{AdminRequest, ObservationKind, Request, SessionRequest};
 
 /// What an entry is.
 ///
@@ -38,7 +38,15 @@ impl EntryKind {
     /// What the entry is that records this request.
     pub const fn of(request: &Request) -> Self {
         match request {
-            Request::Observe { kind, .. } => match kind {
+            Request::Session(request) => Self::in_session(request),
+            Request::Call(_) => Self::ToolCall,
+            Request::Admin(request) => Self::administrative(request),
+        }
+    }
+
+    const fn in_session(request: &SessionRequest) -> Self {
+        match request {
+            SessionRequest::Observe { kind, .. } => match kind {
                 ObservationKind::Message => Self::Message,
                 ObservationKind::Completion => Self::Completion,
                 ObservationKind::ToolCall => Self::ToolCall,
@@ -46,32 +54,35 @@ impl EntryKind {
                 ObservationKind::Retrieval => Self::Retrieval,
                 ObservationKind::FileChange => Self::FileChange,
             },
-            Request::Call(_) => Self::ToolCall,
-            Request::Withhold { .. } | Request::Extract(_) => Self::ToolOutput,
-            Request::Read { .. } => Self::MemoryRead,
-            Request::Write { .. }
-            | Request::Delete { .. }
-            | Request::Promote { .. }
-            | Request::AdoptFile { .. } => Self::MemoryWrite,
-            Request::Adapt(adapt) => match &adapt.change {
-                Change::Load { .. } => Self::AdapterLoad,
-                Change::Unload { .. } => Self::AdapterUnload,
-                Change::Fuse { .. } => Self::AdapterFuse,
+            SessionRequest::Withhold { .. } | SessionRequest::Extract(_) => Self::ToolOutput,
+            SessionRequest::Read { .. } => Self::MemoryRead,
+            SessionRequest::Write { .. }
+            | SessionRequest::Delete { .. }
+            | SessionRequest::Promote { .. } => Self::MemoryWrite,
+            SessionRequest::CloseSession | SessionRequest::Route(_) => Self::Decision,
+        }
+    }
+
+    const fn administrative(request: &AdminRequest) -> Self {
+        match request {
+            AdminRequest::AdoptFile { .. } => Self::MemoryWrite,
+            AdminRequest::Adapt(adapt) => match &adapt.change {
+                AdapterChange::Load { .. } => Self::AdapterLoad,
+                AdapterChange::Unload { .. } => Self::AdapterUnload,
+                AdapterChange::Fuse { .. } => Self::AdapterFuse,
             },
-            Request::Found(_)
-            | Request::OpenSession { .. }
-            | Request::CloseSession
-            | Request::Route(_)
-            | Request::Approve { .. }
-            | Request::Deny { .. }
-            | Request::SetMode { .. }
-            | Request::AddPrincipal(_)
-            | Request::RevokePrincipal { .. }
-            | Request::SetLimits(_)
-            | Request::SetPolicy { .. }
-            | Request::Recover(_)
-            | Request::RotateLogKey(_)
-            | Request::AdoptLedger { .. } => Self::Decision,
+            AdminRequest::CreateStore(_)
+            | AdminRequest::OpenSession { .. }
+            | AdminRequest::Approve { .. }
+            | AdminRequest::Deny { .. }
+            | AdminRequest::SetMode { .. }
+            | AdminRequest::AddPrincipal(_)
+            | AdminRequest::RevokePrincipal { .. }
+            | AdminRequest::SetLimits(_)
+            | AdminRequest::SetPolicy { .. }
+            | AdminRequest::Recover(_)
+            | AdminRequest::RotateLogKey(_)
+            | AdminRequest::AdoptLedger { .. } => Self::Decision,
         }
     }
 }
@@ -82,6 +93,6 @@ mod tests {
 
     #[test]
     fn what_says_nothing_and_changes_no_item_is_a_decision() {
-        assert_eq!(EntryKind::of(&Request::CloseSession), EntryKind::Decision);
+        assert_eq!(EntryKind::of(&SessionRequest::CloseSession.into()), EntryKind::Decision);
     }
 }

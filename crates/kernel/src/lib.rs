@@ -7,13 +7,13 @@
 //! In reading order:
 //!
 //! - [`label`], [`namespace`], [`key`], [`principal`]: the words.
+//! - [`memory`], [`tool`], [`adapter`], [`step`], [`route`]: what is asked about.
 //! - [`context`]: what a proposal depends on.
-//! - [`memory`]: MON's nine rules, one function per action, and human review.
 //! - [`record`] and [`state`]: what is written down, and the fold that gives it meaning.
-//! - [`route`]: where a suspicious text may go.
-//! - [`tool`]: which calls may run.
-//! - [`adapter`]: what is loaded into which model.
+//! - [`actions`]: one module per action, each with its decision, its witness and what that changes.
+//! - [`monitor`]: decide, commit, fold, recount.
 
+pub mod actions;
 pub mod adapter;
 pub mod carried;
 pub mod context;
@@ -22,6 +22,7 @@ pub mod key;
 pub mod kind;
 pub mod label;
 pub mod memory;
+pub mod monitor;
 pub mod namespace;
 pub mod principal;
 pub mod record;

@@ -100,7 +100,7 @@ pub enum Credential {
 
 /// What the record keeps of who asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Who {
+pub struct PrincipalClaim {
     /// `None` when nothing was proven.
     pub principal: Option<PrincipalId>,
     /// The role they act in.
@@ -113,11 +113,11 @@ pub struct Who {
 
 /// A proven asker. Can only be made from a proof, so nobody can act as an owner by saying so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Authority(Who);
+pub struct Authority(PrincipalClaim);
 
 /// Why a proof proves nothing. Says no more than that, so that guessing learns nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ProofError {
+pub enum CredentialError {
     /// The token is not that principal's.
     #[error("the token is not valid; ask the owner for a new one (`custody principal add`)")]
     Token,
@@ -135,18 +135,23 @@ pub fn challenge_bytes(challenge: &[u8; 32]) -> Vec<u8> {
 impl Authority {
     /// Acts without any proof: an agent, in `tenant`.
     pub fn unproven(tenant: Tenant) -> Self {
-        Self(Who { principal: None, role: Role::Agent, tenant, credential: Credential::None })
+        Self(PrincipalClaim {
+            principal: None,
+            role: Role::Agent,
+            tenant,
+            credential: Credential::None,
+        })
     }
 
     /// Acts under a bearer token.
     ///
     /// # Errors
-    /// [`ProofError::Token`] when `token` does not hash to the principal's.
-    pub fn by_token(principal: &Principal, token: &[u8]) -> Result<Self, ProofError> {
+    /// [`CredentialError::Token`] when `token` does not hash to the principal's.
+    pub fn by_token(principal: &Principal, token: &[u8]) -> Result<Self, CredentialError> {
         let hash = Digest(Sha256::digest(token).into());
         // Equality of two hashes: timing tells about the hash of the guess, which the guesser knows.
         if principal.token_hash != Some(hash) {
-            return Err(ProofError::Token);
+            return Err(CredentialError::Token);
         }
         Ok(Self::of(principal, Credential::Token))
     }
@@ -154,15 +159,15 @@ impl Authority {
     /// Acts as the human whose key signed `challenge`.
     ///
     /// # Errors
-    /// [`ProofError::Signature`] when the principal has no key or it did not sign this challenge.
+    /// [`CredentialError::Signature`] when the principal has no key or it did not sign this challenge.
     pub fn by_signature(
         principal: &Principal,
         challenge: &[u8; 32],
         signature: &Signature,
-    ) -> Result<Self, ProofError> {
-        let key = principal.verifying_key().ok_or(ProofError::Signature)?;
+    ) -> Result<Self, CredentialError> {
+        let key = principal.verifying_key().ok_or(CredentialError::Signature)?;
         key.verify_strict(&challenge_bytes(challenge), signature)
-            .map_err(|_| ProofError::Signature)?;
+            .map_err(|_| CredentialError::Signature)?;
         Ok(Self::of(principal, Credential::Passphrase))
     }
 
@@ -170,7 +175,7 @@ impl Authority {
     ///
     /// Returns `None` when `tenant` is not one for replayed traces.
     pub fn replayed(tenant: Tenant) -> Option<Self> {
-        let who = |tenant| Who {
+        let who = |tenant| PrincipalClaim {
             principal: None,
             role: Role::User,
             tenant,
@@ -185,11 +190,11 @@ impl Authority {
         if !self.is_owner() && self.0.tenant != tenant {
             return None;
         }
-        Some(Self(Who { tenant, ..self.0 }))
+        Some(Self(PrincipalClaim { tenant, ..self.0 }))
     }
 
     fn of(principal: &Principal, credential: Credential) -> Self {
-        Self(Who {
+        Self(PrincipalClaim {
             principal: Some(principal.id),
             role: principal.role,
             tenant: principal.tenant.clone(),
@@ -198,12 +203,12 @@ impl Authority {
     }
 
     /// An authority read back from the record, to decide again what was decided then.
-    pub(crate) fn recorded(who: Who) -> Self {
+    pub(crate) fn recorded(who: PrincipalClaim) -> Self {
         Self(who)
     }
 
     /// What the record keeps.
-    pub fn who(&self) -> &Who {
+    pub fn who(&self) -> &PrincipalClaim {
         &self.0
     }
 
@@ -243,7 +248,7 @@ mod tests {
         assert!(Authority::by_signature(&owner, &[9; 32], &signature).unwrap().is_owner());
         assert_eq!(
             Authority::by_signature(&owner, &[8; 32], &signature),
-            Err(ProofError::Signature),
+            Err(CredentialError::Signature),
             "an old signature proves nothing today"
         );
         let bare = key.sign(&[9; 32]);
@@ -256,6 +261,6 @@ mod tests {
         let owner = principal(Role::Owner, &key, b"token");
         let authority = Authority::by_token(&owner, b"token").unwrap();
         assert!(!authority.is_owner() && !authority.is_human());
-        assert_eq!(Authority::by_token(&owner, b"guess"), Err(ProofError::Token));
+        assert_eq!(Authority::by_token(&owner, b"guess"), Err(CredentialError::Token));
     }
 }

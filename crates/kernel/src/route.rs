@@ -6,10 +6,10 @@
 //! on the way to repair.
 //!
 //! ```
-//! use custody_kernel::route::{Outcome, RoutePolicy, Screened, Step, start};
+//! use custody_kernel::route::{RouteOutcome, RoutePolicy, RouteStep, Screened, start};
 //!
-//! let Step::Prefilter(prefilter) = start(RoutePolicy::default()) else { unreachable!() };
-//! let Step::Done(Outcome::Production(release)) = prefilter.answer(Ok(Screened::Clean)) else { unreachable!() };
+//! let RouteStep::Prefilter(prefilter) = start(RoutePolicy::default()) else { unreachable!() };
+//! let RouteStep::Done(RouteOutcome::Production(release)) = prefilter.answer(Ok(Screened::Clean)) else { unreachable!() };
 //! assert_eq!(release.reason().name(), "clean");
 //! ```
 //!
@@ -53,7 +53,7 @@ pub enum Screened {
 /// What became of an agent that read the text, alone and with nothing to lose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Tried {
+pub enum SandboxResult {
     /// It did its own task in every sample, and nothing else. A refusal is no such evidence.
     Untouched,
     /// It did what the text wanted, in some sample.
@@ -63,7 +63,7 @@ pub enum Tried {
 /// What repair left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mended {
+pub enum RepairResult {
     /// A text with the intent that was legitimate.
     Text,
     /// Nothing: all of it was the attack, or no intent was found in the rest.
@@ -73,7 +73,7 @@ pub enum Mended {
 /// How the repaired text stands to the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Compared {
+pub enum ComparisonResult {
     /// It means what the rest of the original meant, and asks for nothing else.
     Faithful,
     /// It lost the intent, or asks for something new.
@@ -111,7 +111,7 @@ pub enum Stage {
 /// Where a route is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a route that is not finished has decided nothing"]
-pub enum Step {
+pub enum RouteStep {
     /// The prefilter is asked.
     Prefilter(AskPrefilter),
     /// The sandbox is asked.
@@ -121,7 +121,7 @@ pub enum Step {
     /// The comparison is asked.
     Compare(AskCompare),
     /// It is over.
-    Done(Outcome),
+    Done(RouteOutcome),
 }
 
 /// Whether the text is suspicious.
@@ -152,7 +152,7 @@ pub struct AskCompare {
 
 /// How a route ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RouteOutcome {
     /// A text goes on.
     Production(Release),
     /// Nothing goes on: the attack cannot be parted from the rest.
@@ -194,20 +194,20 @@ pub enum Reason {
 /// A recorded answer, of any stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "stage", content = "said")]
-pub enum Heard {
+pub enum StageResult {
     /// Of the prefilter.
     Prefilter(Result<Screened, Undecided>),
     /// Of the sandbox.
-    Sandbox(Result<Tried, Undecided>),
+    Sandbox(Result<SandboxResult, Undecided>),
     /// Of repair.
-    Repair(Result<Mended, Undecided>),
+    Repair(Result<RepairResult, Undecided>),
     /// Of the comparison.
-    Compare(Result<Compared, Undecided>),
+    Compare(Result<ComparisonResult, Undecided>),
 }
 
 /// Answers that are no route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ReplayError {
+pub enum RouteError {
     /// An answer of a stage that was not asked.
     #[error("answer {place} is of a stage that was not asked there; the record was changed")]
     WrongStage {
@@ -220,41 +220,45 @@ pub enum ReplayError {
 }
 
 /// A route that begins.
-pub fn start(policy: RoutePolicy) -> Step {
-    Step::Prefilter(AskPrefilter { policy, subject: Subject::Original })
+pub fn start(policy: RoutePolicy) -> RouteStep {
+    RouteStep::Prefilter(AskPrefilter { policy, subject: Subject::Original })
 }
 
 /// The end of a route from its recorded answers: the same decision again, without any model.
 ///
 /// # Errors
-/// [`ReplayError`] when these answers are not those of one whole route.
-pub fn replay(policy: RoutePolicy, heard: &[Heard]) -> Result<Outcome, ReplayError> {
+/// [`RouteError`] when these answers are not those of one whole route.
+pub fn replay(policy: RoutePolicy, heard: &[StageResult]) -> Result<RouteOutcome, RouteError> {
     let mut step = start(policy);
     for (place, heard) in heard.iter().enumerate() {
         step = match (step, *heard) {
-            (Step::Prefilter(asked), Heard::Prefilter(said)) => asked.answer(said),
-            (Step::Sandbox(asked), Heard::Sandbox(said)) => asked.answer(said),
-            (Step::Repair(asked), Heard::Repair(said)) => asked.answer(said),
-            (Step::Compare(asked), Heard::Compare(said)) => asked.answer(said),
+            (RouteStep::Prefilter(asked), StageResult::Prefilter(said)) => asked.answer(said),
+            (RouteStep::Sandbox(asked), StageResult::Sandbox(said)) => asked.answer(said),
+            (RouteStep::Repair(asked), StageResult::Repair(said)) => asked.answer(said),
+            (RouteStep::Compare(asked), StageResult::Compare(said)) => asked.answer(said),
             (
-                Step::Prefilter(_)
-                | Step::Sandbox(_)
-                | Step::Repair(_)
-                | Step::Compare(_)
-                | Step::Done(_),
-                Heard::Prefilter(_) | Heard::Sandbox(_) | Heard::Repair(_) | Heard::Compare(_),
-            ) => return Err(ReplayError::WrongStage { place }),
+                RouteStep::Prefilter(_)
+                | RouteStep::Sandbox(_)
+                | RouteStep::Repair(_)
+                | RouteStep::Compare(_)
+                | RouteStep::Done(_),
+                StageResult::Prefilter(_)
+                | StageResult::Sandbox(_)
+                | StageResult::Repair(_)
+                | StageResult::Compare(_),
+            ) => return Err(RouteError::WrongStage { place }),
         };
     }
     match step {
-        Step::Done(outcome) => Ok(outcome),
-        Step::Prefilter(_) | Step::Sandbox(_) | Step::Repair(_) | Step::Compare(_) => {
-            Err(ReplayError::Incomplete)
-        }
+        RouteStep::Done(outcome) => Ok(outcome),
+        RouteStep::Prefilter(_)
+        | RouteStep::Sandbox(_)
+        | RouteStep::Repair(_)
+        | RouteStep::Compare(_) => Err(RouteError::Incomplete),
     }
 }
 
-impl Heard {
+impl StageResult {
     /// Of which stage.
     pub fn stage(&self) -> Stage {
         match self {
@@ -281,12 +285,12 @@ impl Heard {
             Self::Prefilter(Ok(Screened::Clean)) => "clean",
             Self::Prefilter(Ok(Screened::Suspicious)) => "suspicious",
             Self::Prefilter(Ok(Screened::SuspiciousForSure)) => "suspicious_for_sure",
-            Self::Sandbox(Ok(Tried::Untouched)) => "untouched",
-            Self::Sandbox(Ok(Tried::Compromised)) => "compromised",
-            Self::Repair(Ok(Mended::Text)) => "text",
-            Self::Repair(Ok(Mended::Nothing)) => "nothing",
-            Self::Compare(Ok(Compared::Faithful)) => "faithful",
-            Self::Compare(Ok(Compared::Unfaithful)) => "unfaithful",
+            Self::Sandbox(Ok(SandboxResult::Untouched)) => "untouched",
+            Self::Sandbox(Ok(SandboxResult::Compromised)) => "compromised",
+            Self::Repair(Ok(RepairResult::Text)) => "text",
+            Self::Repair(Ok(RepairResult::Nothing)) => "nothing",
+            Self::Compare(Ok(ComparisonResult::Faithful)) => "faithful",
+            Self::Compare(Ok(ComparisonResult::Unfaithful)) => "unfaithful",
             Self::Prefilter(Err(_))
             | Self::Sandbox(Err(_))
             | Self::Repair(Err(_))
@@ -303,7 +307,7 @@ impl AskPrefilter {
 
     /// Goes on. A repaired text is tried whatever the prefilter says of it: what it finds there it may have found
     /// wrongly, and what it does not find may still work.
-    pub fn answer(self, said: Result<Screened, Undecided>) -> Step {
+    pub fn answer(self, said: Result<Screened, Undecided>) -> RouteStep {
         let Self { policy, subject } = self;
         let said = match said {
             Ok(said) => said,
@@ -314,13 +318,13 @@ impl AskPrefilter {
             (Subject::Original, Screened::SuspiciousForSure)
                 if policy.repairs_confident_findings_untried =>
             {
-                Step::Repair(AskRepair { policy })
+                RouteStep::Repair(AskRepair { policy })
             }
             (Subject::Original, Screened::Suspicious | Screened::SuspiciousForSure)
             | (
                 Subject::Repaired,
                 Screened::Clean | Screened::Suspicious | Screened::SuspiciousForSure,
-            ) => Step::Sandbox(AskSandbox { policy, subject }),
+            ) => RouteStep::Sandbox(AskSandbox { policy, subject }),
         }
     }
 }
@@ -332,24 +336,32 @@ impl AskSandbox {
     }
 
     /// Goes on.
-    pub fn answer(self, said: Result<Tried, Undecided>) -> Step {
+    pub fn answer(self, said: Result<SandboxResult, Undecided>) -> RouteStep {
         let Self { policy, subject } = self;
         match (subject, said) {
             (_, Err(why)) => undecided(Stage::Sandbox, subject, why),
-            (Subject::Original, Ok(Tried::Untouched)) => released(subject, Reason::FalseAlarm),
-            (Subject::Original, Ok(Tried::Compromised)) => Step::Repair(AskRepair { policy }),
-            (Subject::Repaired, Ok(Tried::Untouched)) => released(subject, Reason::Repaired),
-            (Subject::Repaired, Ok(Tried::Compromised)) => Step::Done(Outcome::Unrecoverable),
+            (Subject::Original, Ok(SandboxResult::Untouched)) => {
+                released(subject, Reason::FalseAlarm)
+            }
+            (Subject::Original, Ok(SandboxResult::Compromised)) => {
+                RouteStep::Repair(AskRepair { policy })
+            }
+            (Subject::Repaired, Ok(SandboxResult::Untouched)) => {
+                released(subject, Reason::Repaired)
+            }
+            (Subject::Repaired, Ok(SandboxResult::Compromised)) => {
+                RouteStep::Done(RouteOutcome::Unrecoverable)
+            }
         }
     }
 }
 
 impl AskRepair {
     /// Goes on.
-    pub fn answer(self, said: Result<Mended, Undecided>) -> Step {
+    pub fn answer(self, said: Result<RepairResult, Undecided>) -> RouteStep {
         match said {
-            Ok(Mended::Text) => Step::Compare(AskCompare { policy: self.policy }),
-            Ok(Mended::Nothing) => Step::Done(Outcome::Unrecoverable),
+            Ok(RepairResult::Text) => RouteStep::Compare(AskCompare { policy: self.policy }),
+            Ok(RepairResult::Nothing) => RouteStep::Done(RouteOutcome::Unrecoverable),
             Err(why) => undecided(Stage::Repair, Subject::Original, why),
         }
     }
@@ -357,23 +369,24 @@ impl AskRepair {
 
 impl AskCompare {
     /// Goes on.
-    pub fn answer(self, said: Result<Compared, Undecided>) -> Step {
+    pub fn answer(self, said: Result<ComparisonResult, Undecided>) -> RouteStep {
         match said {
-            Ok(Compared::Faithful) => {
-                Step::Prefilter(AskPrefilter { policy: self.policy, subject: Subject::Repaired })
-            }
-            Ok(Compared::Unfaithful) => Step::Done(Outcome::Unrecoverable),
+            Ok(ComparisonResult::Faithful) => RouteStep::Prefilter(AskPrefilter {
+                policy: self.policy,
+                subject: Subject::Repaired,
+            }),
+            Ok(ComparisonResult::Unfaithful) => RouteStep::Done(RouteOutcome::Unrecoverable),
             Err(why) => undecided(Stage::Compare, Subject::Repaired, why),
         }
     }
 }
 
-fn undecided(stage: Stage, subject: Subject, why: Undecided) -> Step {
-    Step::Done(Outcome::Undecided { stage, subject, why })
+fn undecided(stage: Stage, subject: Subject, why: Undecided) -> RouteStep {
+    RouteStep::Done(RouteOutcome::Undecided { stage, subject, why })
 }
 
-fn released(subject: Subject, reason: Reason) -> Step {
-    Step::Done(Outcome::Production(Release { subject, reason }))
+fn released(subject: Subject, reason: Reason) -> RouteStep {
+    RouteStep::Done(RouteOutcome::Production(Release { subject, reason }))
 }
 
 impl Release {
@@ -388,7 +401,7 @@ impl Release {
     }
 }
 
-impl Outcome {
+impl RouteOutcome {
     /// Its reason code.
     pub fn reason(&self) -> Reason {
         match self {

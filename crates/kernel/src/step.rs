@@ -7,7 +7,7 @@ use custody_log::{Digest, IncidentId, Seq};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::Finding;
-use crate::record::Value;
+use crate::memory::item::Value;
 
 /// One step of one incident.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,13 +16,13 @@ pub struct Recover {
     /// Which incident.
     pub incident: IncidentId,
     /// Which step.
-    pub step: Step,
+    pub step: RecoveryStep,
 }
 
 /// What is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum RecoveryStep {
     /// Open the incident with what was found. Marks nothing.
     Open(Indicated),
     /// Add what was found by further indicators. Marks nothing.
@@ -33,7 +33,7 @@ pub enum Step {
         members: Vec<Seq>,
     },
     /// Do what a plan says.
-    Apply(Applied),
+    Apply(PlanEffects),
     /// Take entries out of quarantine.
     Restore {
         /// Which, ascending.
@@ -64,7 +64,7 @@ pub struct Indicated {
 /// What a plan does to the entries of the record. Each list is ascending; no entry stands in two.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Applied {
+pub struct PlanEffects {
     /// The digest of the plan.
     pub plan: Digest,
     /// Its text: the plan cannot be made again once what it spared for is destroyed.
@@ -100,7 +100,7 @@ pub enum ListError {
     NotQuarantined(Seq),
 }
 
-impl Step {
+impl RecoveryStep {
     /// Every entry that it names.
     pub(crate) fn named(&self) -> impl Iterator<Item = Seq> + '_ {
         let (findings, lists): (&[Finding], [&[Seq]; 3]) = match self {
@@ -141,7 +141,7 @@ impl Step {
     }
 }
 
-impl Applied {
+impl PlanEffects {
     fn lists(&self) -> [&[Seq]; 3] {
         [&self.flagged, &self.quarantined, &self.purged]
     }
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn what_direct_evidence_points_to_is_purged_or_nothing_is_applied() {
         let found = [Finding { entry: Seq(3), indicator: 0, by: Evidence::Text }];
-        let applied = |purged: &[u64], quarantined: &[u64]| Applied {
+        let applied = |purged: &[u64], quarantined: &[u64]| PlanEffects {
             purged: purged.iter().copied().map(Seq).collect(),
             quarantined: quarantined.iter().copied().map(Seq).collect(),
             flagged: Vec::new(),

@@ -4,17 +4,19 @@
 
 mod common;
 
-use common::{Store, produced, write};
-use custody_kernel::adapter::{Adapt, Change, Name};
+use common::{Actor, Store, is_taken, produced, write};
+use custody_arguments::{ArgumentOrigin, RecordedArgument, ToolEffect};
+use custody_kernel::adapter::{Adapt, AdapterChange, Name};
 use custody_kernel::evidence::{Evidence, Finding};
 use custody_kernel::kind::EntryKind;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
-use custody_kernel::namespace::Scope;
-use custody_kernel::principal::Authority;
-use custody_kernel::record::{Answer, ObservationKind, Record, Request, Value};
-use custody_kernel::state::{Actor, AskError, State};
-use custody_kernel::step::{Applied, Indicated, Recover, Step};
+use custody_kernel::namespace::{Scope, Tenant};
+use custody_kernel::principal::{Authority, Role};
+use custody_kernel::record::{AdminRequest, Answer, ObservationKind, Record, Request, Value};
+use custody_kernel::state::{AskError, State};
+use custody_kernel::step::{Indicated, PlanEffects, Recover, RecoveryStep};
+use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
 use custody_log::{Digest, IncidentId, Seq, SessionId};
 
 const A: Digest = Digest([0xa; 32]);
@@ -24,26 +26,27 @@ fn host() -> Name {
     "vllm-1".parse().unwrap()
 }
 
-fn adapt(change: Change) -> Request {
-    Request::Adapt(Box::new(Adapt { host: host(), change }))
+fn adapt(change: AdapterChange) -> Request {
+    Request::Admin(AdminRequest::Adapt(Box::new(Adapt { host: host(), change })))
 }
 
 fn load(weights: Digest, made_from: Vec<Seq>) -> Request {
-    adapt(Change::Load { weights, name: "finance".parse().unwrap(), made_from })
+    adapt(AdapterChange::Load { weights, name: "finance".parse().unwrap(), made_from })
 }
 
 fn unload(weights: Digest) -> Request {
-    adapt(Change::Unload { weights })
+    adapt(AdapterChange::Unload { weights })
 }
 
 fn fuse(weights: &[Digest]) -> Request {
-    adapt(Change::Fuse { weights: weights.to_vec() })
+    adapt(AdapterChange::Fuse { weights: weights.to_vec() })
 }
 
 /// A session on the host.
 fn open(store: &mut Store, authority: Authority, id: u8) -> SessionId {
     let session = SessionId::from_random([id; 16]);
-    let request = Request::OpenSession { session, alias: None, host: Some(host()) };
+    let request =
+        Request::Admin(AdminRequest::OpenSession { session, alias: None, host: Some(host()) });
     assert_eq!(store.ask(Actor::Principal(authority), request), Answer::Done);
     store.hears(session, Channel::User);
     session
@@ -68,13 +71,14 @@ fn writes(store: &mut Store, session: SessionId, key: &str) -> Answer {
 fn evict(store: &mut Store, weights: &[Digest]) -> IncidentId {
     let id = IncidentId::from_random([3; 16]);
     let mut take = |step| {
-        let request = Request::Recover(Box::new(Recover { incident: id, step }));
+        let request =
+            Request::Admin(AdminRequest::Recover(Box::new(Recover { incident: id, step })));
         assert_eq!(store.by_owner(request), Answer::Done);
     };
     let finding = Finding { entry: Seq(1), indicator: 0, by: Evidence::Hash };
     let indicators = Value::New(Digest([1; 32]));
-    take(Step::Open(Indicated { indicators, findings: vec![finding] }));
-    take(Step::Apply(Applied {
+    take(RecoveryStep::Open(Indicated { indicators, findings: vec![finding] }));
+    take(RecoveryStep::Apply(PlanEffects {
         plan: Digest([2; 32]),
         text: Value::New(Digest([4; 32])),
         flagged: vec![],
@@ -137,8 +141,7 @@ fn only_the_owner_says_what_a_host_carries() {
     assert!(matches!(answer, Answer::Refused(Refusal::NeedsOwner)), "{answer:?}");
     assert_eq!(last(&store).weights, []);
     assert_eq!(store.state.hosts().count(), 0);
-    let in_session = store.try_ask(Actor::Session(session), load(A, vec![]));
-    assert_eq!(in_session, Err(AskError::NeedsPrincipal));
+    assert!(!is_taken(&store, &Actor::Session(session), &load(A, vec![])));
 }
 
 #[test]
@@ -200,8 +203,9 @@ fn what_a_held_adapter_produces_is_held_with_it() {
     let id = IncidentId::from_random([3; 16]);
     let finding = Finding { entry: loaded, indicator: 0, by: Evidence::Hash };
     let indicated = Indicated { indicators: Value::New(Digest([1; 32])), findings: vec![finding] };
-    for step in [Step::Open(indicated), Step::Contain { members: vec![loaded] }] {
-        let request = Request::Recover(Box::new(Recover { incident: id, step }));
+    for step in [RecoveryStep::Open(indicated), RecoveryStep::Contain { members: vec![loaded] }] {
+        let request =
+            Request::Admin(AdminRequest::Recover(Box::new(Recover { incident: id, step })));
         assert_eq!(store.by_owner(request), Answer::Done);
     }
     let said = store.completes(session);
@@ -222,7 +226,7 @@ fn a_log_with_adapters_folds_and_recounts_to_the_same_state() {
     for record in &store.log {
         let read = Record::from_bytes(&record.to_bytes().unwrap()).unwrap();
         assert_eq!(read, *record);
-        folded.apply(&read).unwrap();
+        folded.fold(&read).unwrap();
         recounted.recount(&read).unwrap();
     }
     for state in [&folded, &recounted] {
@@ -235,9 +239,9 @@ fn a_log_with_adapters_folds_and_recounts_to_the_same_state() {
     lie.weights = vec![B];
     let mut before = State::default();
     for record in &store.log[..at] {
-        before.apply(record).unwrap();
+        before.fold(record).unwrap();
     }
-    assert!(before.apply(&lie).is_err());
+    assert!(before.fold(&lie).is_err());
 }
 
 #[test]
@@ -245,4 +249,46 @@ fn certificates_tell_loads_unloads_and_fusions_apart() {
     assert_eq!(EntryKind::of(&load(A, vec![])), EntryKind::AdapterLoad);
     assert_eq!(EntryKind::of(&unload(A)), EntryKind::AdapterUnload);
     assert_eq!(EntryKind::of(&fuse(&[A])), EntryKind::AdapterFuse);
+}
+
+/// A call of a tool with one argument that came from these entries.
+fn call(from: Vec<Seq>) -> Request {
+    let (waives_floor, extracts, by) = (false, vec![], vec![]);
+    let (version, answer) = (Digest([7; 32]), Permission::Allow);
+    let origin = ArgumentOrigin::Tool { from };
+    Request::Call(Box::new(Call {
+        tool: "send".into(),
+        effect: ToolEffect::Writes,
+        known: true,
+        manifest: Digest([6; 32]),
+        arguments: Value::New(Digest([5; 32])),
+        leaves: vec![RecordedArgument { path: "body".into(), sink: None, origin }],
+        policy: PolicyAnswer { version, answer, waives_floor, extracts, by },
+        approval: None,
+    }))
+}
+
+#[test]
+fn a_session_of_another_tenant_on_a_tainted_host_is_asked_about_its_calls() {
+    let (mut store, ada, session) = Store::with_ada();
+    let web = store.hears(session, Channel::Web);
+    let tenant: Tenant = "acme".parse().unwrap();
+    let bob = store.knows("bob", Role::User, &tenant, 8);
+    let before = open(&mut store, bob.token(), 2);
+    store.by_owner(load(A, vec![web]));
+    let loaded = store.last_seq();
+    let after = open(&mut store, bob.token(), 3);
+    for session in [before, after] {
+        let heard = store.hears(session, Channel::User);
+        let answer = store.ask(Actor::Session(session), call(vec![heard]));
+        assert_eq!(answer.word(), "pending", "{answer:?}");
+        assert!(last(&store).label.is_tainted() && last(&store).parents.contains(&loaded));
+        let names = |entry| Err(AskError::UnknownEntry(entry));
+        for others in [loaded, web] {
+            let answer = store.try_ask(Actor::Session(session), call(vec![others]));
+            assert_eq!(answer, names(others), "what is another tenant's cannot be named");
+        }
+    }
+    let own = open(&mut store, ada.token(), 4);
+    assert_eq!(store.ask(Actor::Session(own), call(vec![loaded])).word(), "pending");
 }

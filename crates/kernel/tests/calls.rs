@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Person, Store, digest};
+use common::{Actor, Person, Store, digest, submitted};
 use custody_arguments::{ArgumentOrigin, RecordedArgument, Sink, ToolEffect};
 use custody_kernel::label::{Channel, Taint};
 use custody_kernel::memory::rate::Limits;
@@ -10,8 +10,8 @@ use custody_kernel::memory::refusal::{Refusal, Rule};
 use custody_kernel::memory::review::Purpose;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
-use custody_kernel::record::{Answer, Request, Value};
-use custody_kernel::state::{Actor, AskError, State};
+use custody_kernel::record::{AdminRequest, Answer, Request, Value};
+use custody_kernel::state::{AskError, State};
 use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
 use custody_log::{Digest, EntryId, Seq, SessionId};
 
@@ -49,7 +49,7 @@ fn word(answer: &Answer) -> &'static str {
         Answer::Done => "allow",
         Answer::Pending { purpose: Purpose::Call, .. } => "ask",
         Answer::Refused(_) => "deny",
-        Answer::Pending { .. } | Answer::Found { .. } | Answer::Absent => "something else",
+        Answer::Pending { .. } | Answer::Value { .. } | Answer::NotFound => "something else",
     }
 }
 
@@ -113,12 +113,12 @@ fn a_call_out_of_nothing_is_as_good_as_tainted() {
 #[test]
 fn only_an_allowed_call_has_a_witness() {
     for (origin, runs) in [(ArgumentOrigin::User, true), (ArgumentOrigin::Model, false)] {
-        let (store, _, session) = tainted();
+        let (mut store, _, session) = tainted();
         let request = Request::Call(Box::new(call(origin)));
         let by = Actor::Session(session);
-        let asked = custody_kernel::state::Asked { by, at: store.state.now(), request };
-        let mut decided = store.state.decide(asked).unwrap();
-        let allowed = decided.take_allowed();
+        let decided = store.state.decide(submitted(by, request), store.state.now()).unwrap();
+        let id = EntryId::from_random([8; 16]);
+        let (_, allowed) = store.state.commit(decided, id, vec![]).unwrap().into_parts();
         assert_eq!(allowed.is_some(), runs);
         if let Some(allowed) = allowed {
             assert_eq!(allowed.tool(), "send_mail");
@@ -153,7 +153,9 @@ fn only_a_policy_that_the_owner_signed_waives_the_floor() {
     let policy = PolicyAnswer { waives_floor: true, ..said(Permission::Allow) };
     let waived = Call { policy: policy.clone(), ..call(ArgumentOrigin::Model) };
     assert_eq!(word(&proposes(&mut store, session, &waived)), "ask");
-    let set = |version| Request::SetPolicy { version, text: Value::New(digest("permit")) };
+    let set = |version| {
+        Request::Admin(AdminRequest::SetPolicy { version, text: Value::New(digest("permit")) })
+    };
     let by_ada = store.ask(Actor::Principal(ada.in_person()), set(policy.version));
     assert_eq!(by_ada, Answer::Refused(Refusal::NeedsOwner));
     assert_eq!(store.by_owner(set(policy.version)), Answer::Done);
@@ -181,7 +183,7 @@ fn using(store: &mut Store, session: SessionId, call: &Call) -> &'static str {
     match proposes(store, session, call) {
         Answer::Done => "runs",
         Answer::Refused(refusal) => refusal.word(),
-        Answer::Pending { .. } | Answer::Found { .. } | Answer::Absent => "something else",
+        Answer::Pending { .. } | Answer::Value { .. } | Answer::NotFound => "something else",
     }
 }
 

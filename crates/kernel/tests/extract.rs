@@ -2,15 +2,15 @@
 
 mod common;
 
-use common::{Person, Store, digest, message, write};
+use common::{Actor, Person, Store, digest, message, write};
 use custody_arguments::{ClosedShape, ToolEffect};
 use custody_kernel::label::{Channel, Taint};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::Role;
-use custody_kernel::record::{Answer, Request, Value};
-use custody_kernel::state::{Actor, AskError};
+use custody_kernel::record::{AdminRequest, Answer, Request, SessionRequest, Value};
+use custody_kernel::state::AskError;
 use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
 use custody_kernel::tool::extract::Extract;
 use custody_log::{Digest, Seq, SessionId};
@@ -31,8 +31,10 @@ impl Guarded {
         let mut store = Store::with_limits(limits);
         let ada = store.knows("ada", Role::User, &Tenant::main(), 7);
         if signed {
-            let request =
-                Request::SetPolicy { version: digest(POLICY), text: Value::New(digest(POLICY)) };
+            let request = Request::Admin(AdminRequest::SetPolicy {
+                version: digest(POLICY),
+                text: Value::New(digest(POLICY)),
+            });
             assert_eq!(store.by_owner(request), Answer::Done);
         }
         let session = store.open(ada.token(), 1);
@@ -42,7 +44,10 @@ impl Guarded {
     }
 
     fn withholds(&mut self) -> Seq {
-        let request = Request::Withhold { call: self.call, content: Value::New(digest("output")) };
+        let request = Request::Session(SessionRequest::Withhold {
+            call: self.call,
+            content: Value::New(digest("output")),
+        });
         assert_eq!(self.store.ask(Actor::Session(self.session), request), Answer::Done);
         self.store.last_seq()
     }
@@ -51,7 +56,10 @@ impl Guarded {
         let value = Some(Value::New(digest("12.50")));
         let field = field.to_owned();
         let extract = Extract { call: self.call, output, field, shape, value };
-        self.store.try_ask(Actor::Session(self.session), Request::Extract(Box::new(extract)))
+        self.store.try_ask(
+            Actor::Session(self.session),
+            Request::Session(SessionRequest::Extract(Box::new(extract))),
+        )
     }
 
     fn is_clean(&self) -> bool {
@@ -171,7 +179,9 @@ fn a_recount_repeats_every_extraction() {
         again.recount(record).unwrap();
     }
     let mut forged = guarded.store.log.last().unwrap().clone();
-    let Request::Extract(extract) = &mut forged.request else { unreachable!() };
+    let Request::Session(SessionRequest::Extract(extract)) = &mut forged.request else {
+        unreachable!()
+    };
     extract.field = "owner".into();
     let mut before = custody_kernel::state::State::default();
     for record in &guarded.store.log[..guarded.store.log.len() - 1] {

@@ -4,15 +4,19 @@
 
 mod common;
 
-use common::{Person, Store, digest, message, produced, set_mode, verdict, write};
+use common::{
+    Actor, Person, Store, digest, message, produced, set_mode, submitted, verdict, write,
+};
 use custody_kernel::label::{Channel, Taint, Trust};
 use custody_kernel::memory::item::{Item, Mode};
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::memory::refusal::{Culprit, Refusal, Rule};
+use custody_kernel::memory::refusal::{Refusal, Rule, TaintSource};
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
-use custody_kernel::record::{Answer, Named, ObservationKind, Record, Request, Value};
-use custody_kernel::state::{Actor, ApplyError, AskError, Asked, State};
+use custody_kernel::record::{
+    AdminRequest, Answer, DependencyRef, ObservationKind, Record, Request, SessionRequest, Value,
+};
+use custody_kernel::state::{ApplyError, AskError, State};
 use custody_log::{Digest, EntryId, Seq, SessionId, StoreId, Timestamp};
 
 fn refused(answer: &Answer) -> Option<Rule> {
@@ -30,7 +34,7 @@ fn changing_what_a_read_returned_changes_no_item() {
     let mut item: Item = store.state.item(&shared, &key).unwrap().clone();
     let held = item.clone();
     let mut found = store.reads(session, Scope::Shared, "SOUL.md");
-    let Answer::Found { content, .. } = &mut found else { panic!("the item is visible") };
+    let Answer::Value { content, .. } = &mut found else { panic!("the item is visible") };
     (item.mode, item.current) = (Mode::Open, None);
     content.commitment = digest("mine");
     assert_eq!(store.state.state_hash(), before);
@@ -45,7 +49,7 @@ fn a_session_that_wrote_something_still_sees_what_is_shared() {
     let own = Scope::Session(session);
     store.writes(session, Scope::Shared, "plan", false);
     store.writes(session, own, "notes", false);
-    assert!(matches!(store.reads(session, Scope::Shared, "plan"), Answer::Found { .. }));
+    assert!(matches!(store.reads(session, Scope::Shared, "plan"), Answer::Value { .. }));
 
     assert_eq!(store.writes(session, own, "SOUL.md", false), Answer::Done, "not locked yet");
     store.locks("SOUL.md");
@@ -54,7 +58,7 @@ fn a_session_that_wrote_something_still_sees_what_is_shared() {
     assert_eq!((seen_in.scope, seen.mode), (Scope::Shared, Mode::Immutable));
     let shared = store.shared("SOUL.md").unwrap();
     for scope in [own, Scope::Shared] {
-        let Answer::Found { version, .. } = store.reads(session, scope, "SOUL.md") else {
+        let Answer::Value { version, .. } = store.reads(session, scope, "SOUL.md") else {
             panic!("the item is visible")
         };
         assert_eq!(version, shared.entry, "read from {scope:?}");
@@ -70,15 +74,17 @@ fn a_tainted_dependency_of_another_session_is_seen() {
     let other = store.open(ada.token(), 2);
     let page = store.hears(other, Channel::Web);
     store.writes(session, Scope::Session(session), "own", false);
-    let depends = |on| Request::Write {
-        scope: Scope::Session(session),
-        key: "notes".parse().unwrap(),
-        value: Value::New(digest("notes")),
-        depends_on: vec![Named::Entry(on)],
-        queue: false,
+    let depends = |on| {
+        Request::Session(SessionRequest::Write {
+            scope: Scope::Session(session),
+            key: "notes".parse().unwrap(),
+            value: Value::New(digest("notes")),
+            depends_on: vec![DependencyRef::Entry(on)],
+            queue: false,
+        })
     };
     let answer = store.ask(Actor::Session(session), depends(page));
-    let culprit = Culprit::Entry(page);
+    let culprit = TaintSource::Entry(page);
     assert_eq!(
         answer,
         Answer::Refused(Refusal::Tainted { key: "notes".parse().unwrap(), culprit })
@@ -93,19 +99,19 @@ fn a_missing_dependency_and_an_empty_context_are_refused_by_rule_4() {
     let empty = store.open(ada.token(), 2);
     let nobody = EntryId::from_random([99; 16]);
     let cases = [
-        (session, vec![Named::Missing(nobody)], Some(Culprit::Missing(nobody))),
-        (session, vec![Named::Entry(Seq(u64::MAX))], Some(Culprit::NoOrigin)),
-        (empty, vec![], Some(Culprit::NoOrigin)),
+        (session, vec![DependencyRef::Missing(nobody)], Some(TaintSource::Missing(nobody))),
+        (session, vec![DependencyRef::Entry(Seq(u64::MAX))], Some(TaintSource::NoOrigin)),
+        (empty, vec![], Some(TaintSource::NoOrigin)),
         (session, vec![], None),
     ];
     for (session, depends_on, expected) in cases {
-        let request = Request::Write {
+        let request = Request::Session(SessionRequest::Write {
             scope: Scope::Shared,
             key: "notes".parse().unwrap(),
             value: Value::New(digest("notes")),
             depends_on,
             queue: false,
-        };
+        });
         let answer = store.ask(Actor::Session(session), request);
         let key = "notes".parse().unwrap();
         let refusal = expected.map(|culprit| Refusal::Tainted { key, culprit });
@@ -156,8 +162,8 @@ fn tainted_text_in_the_mouth_of_the_user_or_the_system_is_tainted() {
 fn a_decision_cannot_be_committed_after_something_came_between() {
     let (mut store, _, session) = Store::with_ada();
     let request = write(Scope::Shared, "SOUL.md", Value::New(digest("mine")));
-    let asked = Asked { by: Actor::Session(session), at: Timestamp(store.clock), request };
-    let decided = store.state.decide(asked).unwrap();
+    let asked = submitted(Actor::Session(session), request);
+    let decided = store.state.decide(asked, Timestamp(store.clock)).unwrap();
     assert_eq!(decided.answer(), &Answer::Done);
     store.locks("SOUL.md");
     let before = store.state.state_hash();
@@ -190,7 +196,7 @@ fn a_tainted_item_is_not_promoted_and_the_refusal_is_what_is_recorded() {
         parents: vec![page],
         ..store.log.last().unwrap().clone()
     };
-    store.state.apply(&forged).unwrap();
+    store.state.fold(&forged).unwrap();
     store.log.push(forged);
 
     let human = store.open(ada.in_person(), 3);
@@ -200,7 +206,8 @@ fn a_tainted_item_is_not_promoted_and_the_refusal_is_what_is_recorded() {
     assert_eq!(store.shared("notes"), None);
     let by = Actor::Session(session);
     let nowhere = SessionId::from_random([42; 16]);
-    let promote = Request::Promote { from: nowhere, key: "notes".parse().unwrap() };
+    let promote =
+        Request::Session(SessionRequest::Promote { from: nowhere, key: "notes".parse().unwrap() });
     assert!(matches!(store.try_ask(by, promote), Err(AskError::NoSuchItem { .. })));
 }
 
@@ -213,12 +220,12 @@ fn only_the_owner_locks_and_what_is_locked_can_be_unlocked_updated_and_deleted()
         let lock = set_mode(Tenant::main(), "notes", Mode::Immutable);
         assert_eq!(store.ask(Actor::Principal(by), lock), Answer::Refused(Refusal::NeedsOwner));
     }
-    store.by_owner(Request::SetMode {
+    store.by_owner(Request::Admin(AdminRequest::SetMode {
         tenant: Tenant::main(),
         scope: own,
         key: "draft".parse().unwrap(),
         mode: Mode::Reviewed,
-    });
+    }));
     store.writes(session, own, "draft", false);
     store.approves(ada.in_person(), store.last_id(), "draft");
     assert_eq!(store.promotes(session, session, "draft"), Answer::Done);
@@ -256,7 +263,7 @@ fn an_approval_is_for_exactly_what_was_shown_once_and_by_another() {
         (
             "without having been shown any",
             |store, ruth, proposal| {
-                let approve = Request::Approve { proposal, shown: None };
+                let approve = Request::Admin(AdminRequest::Approve { proposal, shown: None });
                 store.ask(Actor::Principal(ruth.in_person()), approve)
             },
             "other content",
@@ -440,7 +447,11 @@ fn equal_aliases_do_not_meet_and_nobody_writes_into_another_session() {
     let eve = store.knows("eve", Role::User, &Tenant::main(), 6);
     let ids = [(ada.token(), 11), (eve.token(), 12)].map(|(who, id)| {
         let session = SessionId::from_random([id; 16]);
-        let request = Request::OpenSession { session, alias: Some("chat".into()), host: None };
+        let request = Request::Admin(AdminRequest::OpenSession {
+            session,
+            alias: Some("chat".into()),
+            host: None,
+        });
         assert_eq!(store.ask(Actor::Principal(who), request), Answer::Done);
         session
     });
@@ -453,7 +464,7 @@ fn equal_aliases_do_not_meet_and_nobody_writes_into_another_session() {
         assert_eq!(verdict(&store.deletes(ids[1], scope, "notes")), "rule 9");
         assert_eq!(verdict(&store.reads(ids[1], scope, "notes")), "rule 9");
     }
-    assert_eq!(store.reads(ids[1], Scope::Session(ids[1]), "notes"), Answer::Absent);
+    assert_eq!(store.reads(ids[1], Scope::Session(ids[1]), "notes"), Answer::NotFound);
     let version = store.version(&Namespace::session(Tenant::main(), ids[0]), "notes").unwrap();
     assert_eq!((version.provenance, version.taint), (Trust::Trusted, Taint::Clean));
 }

@@ -9,9 +9,10 @@ use custody_arguments::{
     ArgumentOrigin, Arguments, Parameter, RecordedArgument, Sink, TextIndex, ToolEffect,
     ToolManifest, trace,
 };
+use custody_kernel::actions::call::{CallContext, decide_call};
 use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::record::Value as Recorded;
-use custody_kernel::tool::call::{Around, Call, Permission, PolicyAnswer, decide_call};
+use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
 use custody_log::{Digest, Seq};
 use disguise::{DISGUISES, disguised, naively_said};
 use proptest::prelude::*;
@@ -35,7 +36,7 @@ fn permitted() -> PolicyAnswer {
 
 fn traced(tool: &ToolManifest, arguments: &Value, heard: &TextIndex) -> Vec<RecordedArgument> {
     let arguments = Arguments::parse(&arguments.to_string()).expect("the test writes I-JSON");
-    trace(tool, &arguments, heard)
+    trace(tool, &arguments, heard).into_recorded()
 }
 
 /// Whether a call runs without a human, after untrusted text was read, under a policy that permits everything.
@@ -51,7 +52,7 @@ fn runs(name: &str, tool: &ToolManifest, arguments: &Value, heard: &TextIndex) -
         approval: None,
     };
     let context = Some(Label::at_ingress(Channel::Tool, Trust::Trusted));
-    decide_call(&call, Around { context, signed_policy: None }).is_ok()
+    decide_call(&call, CallContext { label: context, signed_policy: None }).is_ok()
 }
 
 fn heard(user: &str, untrusted: &str) -> TextIndex {

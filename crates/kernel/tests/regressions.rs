@@ -2,15 +2,17 @@
 
 mod common;
 
-use common::{Person, Store, digest, message, set_mode, verdict, write};
+use common::{Actor, Person, Store, digest, message, set_mode, submitted, verdict, write};
 use custody_kernel::label::{Channel, Taint};
 use custody_kernel::memory::item::{ContentRef, Mode};
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::memory::refusal::{Culprit, Refusal};
+use custody_kernel::memory::refusal::{Refusal, TaintSource};
 use custody_kernel::namespace::{Scope, Tenant};
-use custody_kernel::principal::{Authority, Credential, Role, Who};
-use custody_kernel::record::{Answer, By, Genesis, Named, Record, Request, Value};
-use custody_kernel::state::{Actor, ApplyError, AskError, Asked, State};
+use custody_kernel::principal::{Authority, Credential, PrincipalClaim, Role};
+use custody_kernel::record::{
+    AdminRequest, Answer, Author, DependencyRef, Genesis, Record, Request, SessionRequest, Value,
+};
+use custody_kernel::state::{ApplyError, AskError, State};
 use custody_log::{Digest, EntryId, LogKey, Seq, SessionId, StoreId, Timestamp};
 
 #[test]
@@ -21,11 +23,12 @@ fn an_authority_ends_with_the_registration_it_was_proven_from() {
     store.writes(session, Scope::Shared, "facts", true);
     let proposal = store.last_id();
     let reviewer = ruth.in_person();
-    store.by_owner(Request::RevokePrincipal { principal: ruth.principal.id });
-    store.by_owner(Request::RevokePrincipal { principal: ada.principal.id });
+    store.by_owner(Request::Admin(AdminRequest::RevokePrincipal { principal: ruth.principal.id }));
+    store.by_owner(Request::Admin(AdminRequest::RevokePrincipal { principal: ada.principal.id }));
 
-    let approve = Request::Approve { proposal, shown: Some(Digest::of(b"facts")) };
-    let open = Request::OpenSession { session, alias: None, host: None };
+    let approve =
+        Request::Admin(AdminRequest::Approve { proposal, shown: Some(Digest::of(b"facts")) });
+    let open = Request::Admin(AdminRequest::OpenSession { session, alias: None, host: None });
     for (who, request) in [(reviewer, approve), (ada.token(), open)] {
         let answer = store.try_ask(Actor::Principal(who), request);
         assert!(matches!(answer, Err(AskError::Unproven(..))), "{answer:?}");
@@ -52,18 +55,18 @@ fn a_recount_refuses_an_owner_whom_the_store_never_knew() {
     let mut store = Store::new();
     store.sets("SOUL.md", Mode::Immutable);
     let mut record = store.log.pop().unwrap();
-    let By::Principal(who) = record.by.clone() else { panic!("the owner asked") };
+    let Author::Principal(who) = record.by.clone() else { panic!("the owner asked") };
     let mut before = State::default();
     for record in &store.log {
         before.recount(record).unwrap();
     }
     let forgeries = [
-        Who { principal: None, ..who.clone() },
-        Who { role: Role::Reviewer, ..who.clone() },
-        Who { credential: Credential::None, ..who },
+        PrincipalClaim { principal: None, ..who.clone() },
+        PrincipalClaim { role: Role::Reviewer, ..who.clone() },
+        PrincipalClaim { credential: Credential::None, ..who },
     ];
     for forged in forgeries {
-        record.by = By::Principal(forged);
+        record.by = Author::Principal(forged);
         assert!(before.clone().recount(&record).is_err(), "{:?}", record.by);
     }
 }
@@ -75,7 +78,7 @@ fn a_second_principal_cannot_take_the_id_of_the_first() {
     let mut impostor = Person::new("impostor", Role::Agent, &Tenant::main(), 3).principal;
     impostor.id = owner.id;
     let by = Actor::Principal(store.owner.clone());
-    let answer = store.try_ask(by, Request::AddPrincipal(Box::new(impostor)));
+    let answer = store.try_ask(by, Request::Admin(AdminRequest::AddPrincipal(Box::new(impostor))));
     assert!(matches!(answer, Err(AskError::DuplicatePrincipal(_))), "{answer:?}");
     assert_eq!(store.state.owner(), Some(&owner));
 }
@@ -85,15 +88,18 @@ fn nothing_but_its_founding_can_be_the_first_record_of_a_store() {
     let owner = Person::new("owner", Role::Owner, &Tenant::main(), 1);
     let user = Person::new("ada", Role::User, &Tenant::main(), 7);
     let found = |owner: &Person| {
-        Request::Found(Box::new(Genesis {
+        Request::Admin(AdminRequest::CreateStore(Box::new(Genesis {
             store: StoreId::from_random([9; 16]),
             owner: owner.principal.clone(),
             log_key: LogKey { public_key: Digest([2; 32]), certificate: String::new() },
             limits: Limits::default(),
-        }))
+        })))
     };
-    let open =
-        Request::OpenSession { session: SessionId::from_random([1; 16]), alias: None, host: None };
+    let open = Request::Admin(AdminRequest::OpenSession {
+        session: SessionId::from_random([1; 16]),
+        alias: None,
+        host: None,
+    });
     let nobody = Authority::unproven(Tenant::main());
     let first = [
         (nobody.clone(), open),
@@ -104,14 +110,14 @@ fn nothing_but_its_founding_can_be_the_first_record_of_a_store() {
         (owner.in_person(), found(&user)),
     ];
     let mut state = State::default();
-    let asked =
-        |by: Authority, request| Asked { by: Actor::Principal(by), at: Timestamp(1), request };
+    let asked = |by: Authority, request| submitted(Actor::Principal(by), request);
     for (by, request) in first {
-        let answer = state.decide(asked(by, request)).map(|decided| decided.answer().clone());
+        let answer =
+            state.decide(asked(by, request), Timestamp(1)).map(|decided| decided.answer().clone());
         assert_eq!(answer, Err(AskError::NotFounded));
     }
-    let decided = state.decide(asked(owner.in_person(), found(&owner))).unwrap();
-    state.commit(decided, EntryId::from_random([0; 16]), vec![]).unwrap();
+    let decided = state.decide(asked(owner.in_person(), found(&owner)), Timestamp(1)).unwrap();
+    let _ = state.commit(decided, EntryId::from_random([0; 16]), vec![]).unwrap();
     assert_eq!(state.owner(), Some(&owner.principal));
 }
 
@@ -136,7 +142,7 @@ fn a_content_can_be_named_only_where_it_arrived_or_was_read() {
     assert_eq!(store.ask(Actor::Session(home), of(secret)), Answer::Done, "it arrived here");
     assert!(matches!(
         store.reads(elsewhere[0], Scope::Shared, "note"),
-        Answer::Found { content, .. } if content == secret
+        Answer::Value { content, .. } if content == secret
     ));
     assert_eq!(store.ask(Actor::Session(elsewhere[0]), of(secret)), Answer::Done, "read here");
     let other = ContentRef { commitment: digest("other words"), ..secret };
@@ -160,7 +166,12 @@ fn a_file_adopted_from_an_untrusted_content_keeps_its_origin_in_the_graph() {
     let page = store.hears_text(session, Channel::Web, "a style guide");
     let (tenant, path) = (Tenant::main(), String::new());
     let key = "TONE.md".parse().unwrap();
-    store.by_owner(Request::AdoptFile { tenant, key, path, value: Value::Of(page) });
+    store.by_owner(Request::Admin(AdminRequest::AdoptFile {
+        tenant,
+        key,
+        path,
+        value: Value::Of(page),
+    }));
     let adopted = store.log.last().unwrap();
     assert!(adopted.label.is_tainted());
     assert_eq!(adopted.parents, [page.arrival]);
@@ -171,11 +182,11 @@ fn a_file_adopted_from_an_untrusted_content_keeps_its_origin_in_the_graph() {
 fn a_closed_session_cannot_be_opened_again_by_anybody() {
     let (mut store, ada, first) = Store::with_ada();
     store.writes(first, Scope::Session(first), "notes", false);
-    store.ask(Actor::Session(first), Request::CloseSession);
+    store.ask(Actor::Session(first), Request::Session(SessionRequest::CloseSession));
     let second = store.open(ada.token(), 2);
-    store.by_owner(Request::RevokePrincipal { principal: ada.principal.id });
+    store.by_owner(Request::Admin(AdminRequest::RevokePrincipal { principal: ada.principal.id }));
     for session in [first, second] {
-        let open = Request::OpenSession { session, alias: None, host: None };
+        let open = Request::Admin(AdminRequest::OpenSession { session, alias: None, host: None });
         let by = Actor::Principal(Authority::unproven(Tenant::main()));
         assert_eq!(store.try_ask(by, open), Err(AskError::DuplicateSession(session)));
     }
@@ -193,16 +204,16 @@ fn an_entry_of_another_tenant_is_as_unknown_as_one_that_does_not_exist() {
         let observe = message(Channel::User, None, vec![named]);
         let answer = store.try_ask(Actor::Session(ours), observe);
         assert_eq!(answer, Err(AskError::UnknownEntry(named)));
-        let write = Request::Write {
+        let write = Request::Session(SessionRequest::Write {
             scope: Scope::Shared,
             key: "notes".parse().unwrap(),
             value: Value::New(digest("notes")),
-            depends_on: vec![Named::Entry(named)],
+            depends_on: vec![DependencyRef::Entry(named)],
             queue: false,
-        };
+        });
         let answer = store.ask(Actor::Session(ours), write);
         let key = "notes".parse().unwrap();
-        let refusal = Refusal::Tainted { key, culprit: Culprit::NoOrigin };
+        let refusal = Refusal::Tainted { key, culprit: TaintSource::NoOrigin };
         assert_eq!(answer, Answer::Refused(refusal));
         assert!(!store.log.last().unwrap().parents.contains(&named), "no edge leaves the tenant");
     }
@@ -278,7 +289,7 @@ fn folding_refuses_an_answer_that_its_request_cannot_have() {
     let queued = store.log.last().unwrap().clone();
     let next = Record { seq: Seq(store.state.len()), after: None, ..queued.clone() };
     let proposal = EntryId::from_random([77; 16]);
-    let owner = By::Principal(store.owner.who().clone());
+    let owner = Author::Principal(store.owner.who().clone());
     let found = store.log[0].request.clone();
     let opened = store.log[2].request.clone();
     let cases = [
@@ -286,19 +297,40 @@ fn folding_refuses_an_answer_that_its_request_cannot_have() {
         (owner.clone(), next.request.clone(), Answer::Done, "a write without a session"),
         (owner.clone(), found, Answer::Done, "a second founding"),
         (owner.clone(), opened, Answer::Done, "an open session opened"),
-        (owner.clone(), Request::Approve { proposal, shown: None }, Answer::Done, "no proposal"),
-        (owner.clone(), Request::Deny { proposal }, Answer::Done, "no proposal"),
-        (owner, Request::SetLimits(Limits::default()), Answer::Absent, "no read"),
-        (next.by.clone(), message(Channel::Web, None, vec![]), Answer::Absent, "no read"),
+        (
+            owner.clone(),
+            Request::Admin(AdminRequest::Approve { proposal, shown: None }),
+            Answer::Done,
+            "no proposal",
+        ),
+        (
+            owner.clone(),
+            Request::Admin(AdminRequest::Deny { proposal }),
+            Answer::Done,
+            "no proposal",
+        ),
+        (
+            owner,
+            Request::Admin(AdminRequest::SetLimits(Limits::default())),
+            Answer::NotFound,
+            "no read",
+        ),
+        (next.by.clone(), message(Channel::Web, None, vec![]), Answer::NotFound, "no read"),
         (
             next.by.clone(),
-            Request::Promote { from: session, key: "nothing".parse().unwrap() },
+            Request::Session(SessionRequest::Promote {
+                from: session,
+                key: "nothing".parse().unwrap(),
+            }),
             Answer::Done,
             "a promotion of nothing",
         ),
         (
             next.by.clone(),
-            Request::Read { scope: Scope::Shared, key: "notes".parse().unwrap() },
+            Request::Session(SessionRequest::Read {
+                scope: Scope::Shared,
+                key: "notes".parse().unwrap(),
+            }),
             Answer::Done,
             "a read is found or absent",
         ),
@@ -306,7 +338,7 @@ fn folding_refuses_an_answer_that_its_request_cannot_have() {
     for (by, request, answer, why) in cases {
         let before = format!("{:?}", store.state);
         let record = Record { by, request, answer, ..next.clone() };
-        let error = store.state.apply(&record).unwrap_err();
+        let error = store.state.fold(&record).unwrap_err();
         assert!(matches!(error, ApplyError::Answer(_)), "{why}: {error}");
         assert_eq!(format!("{:?}", store.state), before, "{why}: the state changed");
     }
@@ -320,7 +352,9 @@ fn a_look_alike_from_before_the_lock_can_be_removed_but_not_written() {
     store.by_owner(set_mode(Tenant::main(), "SOUL.md", Mode::Immutable));
     let again = store.writes(session, Scope::Shared, "soul.md", false);
     assert!(matches!(again.refusal(), Some(Refusal::Confusable { .. })));
-    let delete = |key: &str| Request::Delete { scope: Scope::Shared, key: key.parse().unwrap() };
+    let delete = |key: &str| {
+        Request::Session(SessionRequest::Delete { scope: Scope::Shared, key: key.parse().unwrap() })
+    };
     assert_eq!(store.ask(Actor::Session(session), delete("soul.md")), Answer::Done);
     let locked = store.ask(Actor::Session(session), delete("SOUL.md"));
     assert!(matches!(locked.refusal(), Some(Refusal::Immutable { .. })));

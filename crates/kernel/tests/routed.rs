@@ -2,19 +2,20 @@
 
 mod common;
 
-use common::Store;
+use common::{Actor, Store, is_taken};
 use custody_kernel::label::{Channel, Trust};
 use custody_kernel::memory::refusal::{Refusal, Rule};
 use custody_kernel::principal::Role;
-use custody_kernel::record::{Answer, Request, Route};
+use custody_kernel::record::{Answer, Request, Route, SessionRequest};
 use custody_kernel::route::{
-    Compared, Heard, Mended, RoutePolicy, Screened, Stage, Tried, Undecided,
+    ComparisonResult, RepairResult, RoutePolicy, SandboxResult, Screened, Stage, StageResult,
+    Undecided,
 };
-use custody_kernel::state::{Actor, AskError};
+use custody_kernel::state::AskError;
 use custody_log::{Seq, SessionId};
 
-fn route(original: Vec<Seq>, repaired: Vec<Seq>, heard: &[Heard]) -> Request {
-    Request::Route(Box::new(Route {
+fn route(original: Vec<Seq>, repaired: Vec<Seq>, heard: &[StageResult]) -> Request {
+    Request::Session(SessionRequest::Route(Box::new(Route {
         original,
         before: Vec::new(),
         repaired,
@@ -22,17 +23,17 @@ fn route(original: Vec<Seq>, repaired: Vec<Seq>, heard: &[Heard]) -> Request {
         detector: "test".into(),
         model: None,
         heard: heard.to_vec(),
-    }))
+    })))
 }
 
-const CLEAN: [Heard; 1] = [Heard::Prefilter(Ok(Screened::Clean))];
-const REPAIRED: [Heard; 6] = [
-    Heard::Prefilter(Ok(Screened::Suspicious)),
-    Heard::Sandbox(Ok(Tried::Compromised)),
-    Heard::Repair(Ok(Mended::Text)),
-    Heard::Compare(Ok(Compared::Faithful)),
-    Heard::Prefilter(Ok(Screened::Clean)),
-    Heard::Sandbox(Ok(Tried::Untouched)),
+const CLEAN: [StageResult; 1] = [StageResult::Prefilter(Ok(Screened::Clean))];
+const REPAIRED: [StageResult; 6] = [
+    StageResult::Prefilter(Ok(Screened::Suspicious)),
+    StageResult::Sandbox(Ok(SandboxResult::Compromised)),
+    StageResult::Repair(Ok(RepairResult::Text)),
+    StageResult::Compare(Ok(ComparisonResult::Faithful)),
+    StageResult::Prefilter(Ok(Screened::Clean)),
+    StageResult::Sandbox(Ok(SandboxResult::Untouched)),
 ];
 
 fn asked(store: &mut Store, session: SessionId, request: Request) -> Result<Answer, AskError> {
@@ -44,8 +45,10 @@ fn the_answer_follows_from_what_the_stages_said() {
     let (mut store, _, session) = Store::with_ada();
     let text = store.hears(session, Channel::User);
     assert_eq!(asked(&mut store, session, route(vec![text], vec![], &CLEAN)), Ok(Answer::Done));
-    let unclear =
-        [Heard::Prefilter(Ok(Screened::Suspicious)), Heard::Sandbox(Err(Undecided::Unclear))];
+    let unclear = [
+        StageResult::Prefilter(Ok(Screened::Suspicious)),
+        StageResult::Sandbox(Err(Undecided::Unclear)),
+    ];
     let refusal = Refusal::Undecided { stage: Stage::Sandbox, why: Undecided::Unclear };
     assert_eq!(refusal.rule(), Rule::Route);
     assert_eq!(
@@ -89,6 +92,6 @@ fn what_is_no_whole_route_over_known_entries_is_not_recorded() {
     }
     let owner = Actor::Principal(store.owner.clone());
     let request = route(vec![text], vec![], &CLEAN);
-    assert_eq!(store.try_ask(owner, request), Err(AskError::NeedsSession));
+    assert!(!is_taken(&store, &owner, &request));
     assert_eq!(store.log.len(), before);
 }

@@ -2,30 +2,32 @@
 
 mod common;
 
-use common::{Store, prove, user};
+use common::{Actor, Store, prove, user};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Answer, Record, Request};
-use custody_kernel::state::{Actor, State};
+use custody_kernel::record::{AdminRequest, Answer, Record, Request, SessionRequest};
+use custody_kernel::state::State;
 use custody_log::Digest;
 
 #[test]
 fn every_answer_of_a_log_can_be_recounted_and_none_can_be_altered() {
     let mut store = Store::new();
     let (ada, key) = user();
-    store.by_owner(Request::AddPrincipal(Box::new(ada.clone())));
+    store.by_owner(Request::Admin(AdminRequest::AddPrincipal(Box::new(ada.clone()))));
     let agent = store.open(Authority::by_token(&ada, b"ada").unwrap(), 1);
     store.hears(agent, Channel::User);
     assert_eq!(store.writes(agent, Scope::Session(agent), "notes", false), Answer::Done);
-    let promote = Request::Promote { from: agent, key: "notes".parse().unwrap() };
+    let promote =
+        Request::Session(SessionRequest::Promote { from: agent, key: "notes".parse().unwrap() });
     assert_eq!(store.ask(Actor::Session(agent), promote), Answer::Done);
     store.hears(agent, Channel::Web);
     assert_eq!(store.writes(agent, Scope::Shared, "notes", false).word(), "refused");
     assert_eq!(store.writes(agent, Scope::Shared, "facts", true).word(), "pending");
     let proposal = store.last_id();
-    let approve = Request::Approve { proposal, shown: Some(Digest::of(b"facts")) };
+    let approve =
+        Request::Admin(AdminRequest::Approve { proposal, shown: Some(Digest::of(b"facts")) });
     assert_eq!(
         store.ask(Actor::Principal(prove(&ada, &key)), approve.clone()),
         Answer::Done,
@@ -54,19 +56,25 @@ fn every_answer_of_a_log_can_be_recounted_and_none_can_be_altered() {
 fn a_declassified_version_reads_clean_while_its_entry_stays_tainted() {
     let mut store = Store::new();
     let (ada, key) = user();
-    store.by_owner(Request::AddPrincipal(Box::new(ada.clone())));
+    store.by_owner(Request::Admin(AdminRequest::AddPrincipal(Box::new(ada.clone()))));
     let session = store.open(Authority::by_token(&ada, b"ada").unwrap(), 1);
     store.hears(session, Channel::Web);
     store.writes(session, Scope::Shared, "facts", true);
     let proposal = store.last_id();
     let shown = Some(Digest::of(b"facts"));
     let human = prove(&ada, &key);
-    store.ask(Actor::Principal(human.clone()), Request::Approve { proposal, shown });
+    store.ask(
+        Actor::Principal(human.clone()),
+        Request::Admin(AdminRequest::Approve { proposal, shown }),
+    );
     assert!(store.log.last().unwrap().label.is_tainted(), "the graph keeps the origin");
 
     let other = store.open(human, 2);
-    let read = Request::Read { scope: Scope::Shared, key: "facts".parse().unwrap() };
-    assert!(matches!(store.ask(Actor::Session(other), read), Answer::Found { .. }));
+    let read = Request::Session(SessionRequest::Read {
+        scope: Scope::Shared,
+        key: "facts".parse().unwrap(),
+    });
+    assert!(matches!(store.ask(Actor::Session(other), read), Answer::Value { .. }));
     assert!(!store.state.session(other).unwrap().context.label().is_tainted());
     assert_eq!(store.writes(other, Scope::Shared, "summary", false), Answer::Done);
 }
@@ -78,12 +86,12 @@ fn an_immutable_shared_item_is_neither_changed_nor_shadowed_nor_imitated() {
     let session = store.open(owner, 1);
     store.hears(session, Channel::User);
     let tenant = Tenant::main();
-    store.by_owner(Request::SetMode {
+    store.by_owner(Request::Admin(AdminRequest::SetMode {
         tenant: tenant.clone(),
         scope: Scope::Shared,
         key: "SOUL.md".parse().unwrap(),
         mode: Mode::Immutable,
-    });
+    }));
     for scope in [Scope::Shared, Scope::Session(session)] {
         for key in ["SOUL.md", "soul.md", "SОUL.md"] {
             let answer = store.writes(session, scope, key, false);

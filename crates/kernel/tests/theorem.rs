@@ -11,7 +11,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{Person, Store, digest, message, produced};
+use common::{Actor, Person, Store, digest, message, produced};
 use custody_kernel::key::Key;
 use custody_kernel::label::{Channel, Label, Taint, Trust};
 use custody_kernel::memory::item::{ContentRef, Item, Mode};
@@ -19,9 +19,12 @@ use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::memory::review::Purpose;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
-use custody_kernel::principal::{Authority, Credential, Role, Who};
-use custody_kernel::record::{Answer, By, Named, ObservationKind, Record, Request, Value};
-use custody_kernel::state::{Actor, State};
+use custody_kernel::principal::{Authority, Credential, PrincipalClaim, Role};
+use custody_kernel::record::{
+    AdminRequest, Answer, Author, DependencyRef, ObservationKind, Record, Request, SessionRequest,
+    Value,
+};
+use custody_kernel::state::State;
 use custody_log::{EntryId, Seq, SessionId};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -283,44 +286,81 @@ impl World {
                 (session(by), message(channel, Some(self.value(content)), parents))
             }
             Step::Produce { session: by, kind } => (session(by), produced(kind)),
-            Step::Read { session: by, place, key } => {
-                (session(by), Request::Read { scope: self.place(by, place), key: named(key) })
-            }
+            Step::Read { session: by, place, key } => (
+                session(by),
+                Request::Session(SessionRequest::Read {
+                    scope: self.place(by, place),
+                    key: named(key),
+                }),
+            ),
             Step::Write { session: by, place, key, content, dep, queue } => {
                 let depends_on = match dep {
                     Dep::Nothing => vec![],
-                    Dep::Entry(n) => vec![Named::Entry(self.entry(n))],
-                    Dep::Missing => vec![Named::Missing(EntryId::from_random([254; 16]))],
+                    Dep::Entry(n) => vec![DependencyRef::Entry(self.entry(n))],
+                    Dep::Missing => vec![DependencyRef::Missing(EntryId::from_random([254; 16]))],
                 };
                 let (scope, value) = (self.place(by, place), self.value(content));
-                (session(by), Request::Write { scope, key: named(key), value, depends_on, queue })
+                (
+                    session(by),
+                    Request::Session(SessionRequest::Write {
+                        scope,
+                        key: named(key),
+                        value,
+                        depends_on,
+                        queue,
+                    }),
+                )
             }
-            Step::Delete { session: by, place, key } => {
-                (session(by), Request::Delete { scope: self.place(by, place), key: named(key) })
-            }
-            Step::Promote { session: by, from, key } => {
-                (session(by), Request::Promote { from: self.session(from), key: named(key) })
-            }
+            Step::Delete { session: by, place, key } => (
+                session(by),
+                Request::Session(SessionRequest::Delete {
+                    scope: self.place(by, place),
+                    key: named(key),
+                }),
+            ),
+            Step::Promote { session: by, from, key } => (
+                session(by),
+                Request::Session(SessionRequest::Promote {
+                    from: self.session(from),
+                    key: named(key),
+                }),
+            ),
             Step::Approve { person: by, pending, shown } => {
                 let (proposal, value) = self.pending(pending);
                 let shown = if shown { value.map(|v| v.commitment) } else { Some(digest("else")) };
-                (person(by), Request::Approve { proposal, shown })
+                (person(by), Request::Admin(AdminRequest::Approve { proposal, shown }))
             }
-            Step::Deny { person: by, pending } => {
-                (person(by), Request::Deny { proposal: self.pending(pending).0 })
-            }
+            Step::Deny { person: by, pending } => (
+                person(by),
+                Request::Admin(AdminRequest::Deny { proposal: self.pending(pending).0 }),
+            ),
             Step::SetMode { person: by, place, key, mode } => {
                 let scope = self.place(place, place);
                 (
                     person(by),
-                    Request::SetMode { tenant: Tenant::main(), scope, key: named(key), mode },
+                    Request::Admin(AdminRequest::SetMode {
+                        tenant: Tenant::main(),
+                        scope,
+                        key: named(key),
+                        mode,
+                    }),
                 )
             }
             Step::Adopt { person: by, key, content } => {
                 let (tenant, path, value) = (Tenant::main(), String::new(), self.value(content));
-                (person(by), Request::AdoptFile { tenant, key: named(key), path, value })
+                (
+                    person(by),
+                    Request::Admin(AdminRequest::AdoptFile {
+                        tenant,
+                        key: named(key),
+                        path,
+                        value,
+                    }),
+                )
             }
-            Step::Close { session: by } => (session(by), Request::CloseSession),
+            Step::Close { session: by } => {
+                (session(by), Request::Session(SessionRequest::CloseSession))
+            }
             Step::Wait => (session(0), produced(ObservationKind::Completion)),
         }
     }
@@ -345,8 +385,10 @@ impl World {
         self.part_two(&record, &before, &after);
         self.naive.fold(&record);
         self.part_three(&record, &after);
-        if let Request::Observe { content: Some(value), .. } | Request::Write { value, .. } =
-            record.request
+        if let Request::Session(
+            SessionRequest::Observe { content: Some(value), .. }
+            | SessionRequest::Write { value, .. },
+        ) = record.request
         {
             self.contents.push(value.content(record.seq));
         }
@@ -354,7 +396,8 @@ impl World {
 
     /// ι(m) = 1 ⟹ the value stays. The owner alone adopts another, which is no action of an agent.
     fn part_one(&self, record: &Record, before: &Memory, after: &Memory) {
-        let adopted = matches!(record.request, Request::AdoptFile { .. }) && by_owner(record);
+        let adopted = matches!(record.request, Request::Admin(AdminRequest::AdoptFile { .. }))
+            && by_owner(record);
         for (place, item) in before.iter().filter(|(_, item)| item.mode == Mode::Immutable) {
             let value = after.get(place).and_then(|item| item.current);
             assert!(adopted || value == item.current, "immutable {place:?} changed by {record:?}");
@@ -381,12 +424,16 @@ impl World {
         }
         assert_eq!(record.answer, Answer::Done);
         match &record.request {
-            Request::Write { .. } | Request::Delete { .. } | Request::Promote { .. } => {
+            Request::Session(
+                SessionRequest::Write { .. }
+                | SessionRequest::Delete { .. }
+                | SessionRequest::Promote { .. },
+            ) => {
                 assert!(!self.naive.taint_of(record), "tainted change {record:?}");
                 assert_eq!(self.naive.who(record).role.trust(), Trust::Trusted);
             }
-            Request::Approve { proposal, shown } => {
-                let By::Principal(who) = &record.by else { panic!("a session approved") };
+            Request::Admin(AdminRequest::Approve { proposal, shown }) => {
+                let Author::Principal(who) = &record.by else { panic!("a session approved") };
                 assert!(who.credential == Credential::Passphrase && who.role.is_human());
                 let proposed = self.store.log.iter().find(|r| r.id == *proposal).unwrap();
                 let requester = self.naive.who(proposed);
@@ -396,12 +443,14 @@ impl World {
                     "approved by the requester"
                 );
                 let value = match proposed.request {
-                    Request::Write { value, .. } => Some(value.content(proposed.seq).commitment),
+                    Request::Session(SessionRequest::Write { value, .. }) => {
+                        Some(value.content(proposed.seq).commitment)
+                    }
                     _ => *shown,
                 };
                 assert_eq!(*shown, value, "the value that was shown");
             }
-            Request::AdoptFile { .. } => assert!(by_owner(record)),
+            Request::Admin(AdminRequest::AdoptFile { .. }) => assert!(by_owner(record)),
             other => panic!("{other:?} changed memory"),
         }
     }
@@ -414,9 +463,10 @@ impl World {
             let home = &self.naive.homes[&version.entry];
             assert_eq!(home, &(namespace.clone(), key.clone()), "{version:?}");
             let proposal = self.naive.proposal(version.entry);
-            let By::Session(author) = proposal.by else {
+            let Author::Session(author) = proposal.by else {
                 assert!(
-                    matches!(proposal.request, Request::AdoptFile { .. }) && by_owner(proposal)
+                    matches!(proposal.request, Request::Admin(AdminRequest::AdoptFile { .. }))
+                        && by_owner(proposal)
                 );
                 continue;
             };
@@ -424,12 +474,12 @@ impl World {
             if let Scope::Session(owner) = namespace.scope {
                 assert_eq!(owner, author, "another session's");
             }
-            if matches!(proposal.request, Request::Write { .. }) {
+            if matches!(proposal.request, Request::Session(SessionRequest::Write { .. })) {
                 let seen = &self.naive.seen[&author];
                 assert!(seen.contains(&version.content), "a content its writer never saw");
             }
         }
-        if let (By::Session(id), Answer::Found { version, .. }) = (&record.by, &record.answer) {
+        if let (Author::Session(id), Answer::Value { version, .. }) = (&record.by, &record.answer) {
             let (namespace, _) = &self.naive.homes[version];
             let own = Namespace::session(self.naive.who(record).tenant.clone(), *id);
             let shared = Namespace::shared(own.tenant.clone());
@@ -439,7 +489,7 @@ impl World {
 }
 
 fn by_owner(record: &Record) -> bool {
-    matches!(&record.by, By::Principal(who)
+    matches!(&record.by, Author::Principal(who)
         if who.role == Role::Owner && who.credential == Credential::Passphrase)
 }
 
@@ -450,7 +500,7 @@ struct Naive {
     /// τ of every entry.
     tainted: Vec<bool>,
     /// For whom each session runs.
-    sessions: BTreeMap<SessionId, Who>,
+    sessions: BTreeMap<SessionId, PrincipalClaim>,
     /// Everything a session read or produced.
     heard: BTreeMap<SessionId, Vec<Seq>>,
     /// Every content that arrived in a session or was read in it.
@@ -468,16 +518,16 @@ impl Naive {
         self.tainted[usize::try_from(entry.0).unwrap()]
     }
 
-    fn who<'a>(&'a self, record: &'a Record) -> &'a Who {
+    fn who<'a>(&'a self, record: &'a Record) -> &'a PrincipalClaim {
         match &record.by {
-            By::Principal(who) => who,
-            By::Session(id) => &self.sessions[id],
+            Author::Principal(who) => who,
+            Author::Session(id) => &self.sessions[id],
         }
     }
 
     /// Everything that the asking session read before.
     fn heard(&self, record: &Record) -> &[Seq] {
-        let By::Session(id) = &record.by else { return &[] };
+        let Author::Session(id) = &record.by else { return &[] };
         self.heard.get(id).map_or(&[], Vec::as_slice)
     }
 
@@ -486,14 +536,16 @@ impl Naive {
         let tenant = self.who(record).tenant.clone();
         let shared = Namespace::shared(tenant.clone());
         match &record.request {
-            Request::Write { scope, key, .. } | Request::Delete { scope, key } => {
-                Some((Namespace { tenant, scope: *scope }, key.clone()))
-            }
-            Request::Promote { key, .. } => Some((shared, key.clone())),
-            Request::AdoptFile { tenant, key, .. } => {
+            Request::Session(
+                SessionRequest::Write { scope, key, .. } | SessionRequest::Delete { scope, key },
+            ) => Some((Namespace { tenant, scope: *scope }, key.clone())),
+            Request::Session(SessionRequest::Promote { key, .. }) => Some((shared, key.clone())),
+            Request::Admin(AdminRequest::AdoptFile { tenant, key, .. }) => {
                 Some((Namespace::shared(tenant.clone()), key.clone()))
             }
-            Request::Approve { proposal, .. } => self.target(self.waiting(*proposal)?),
+            Request::Admin(AdminRequest::Approve { proposal, .. }) => {
+                self.target(self.waiting(*proposal)?)
+            }
             _ => None,
         }
     }
@@ -501,9 +553,9 @@ impl Naive {
     /// The proposal of that id, while nobody decided it.
     fn waiting(&self, id: EntryId) -> Option<&Record> {
         let decided = self.log.iter().any(|record| match &record.request {
-            Request::Approve { proposal, .. } | Request::Deny { proposal } => {
-                *proposal == id && record.answer == Answer::Done
-            }
+            Request::Admin(
+                AdminRequest::Approve { proposal, .. } | AdminRequest::Deny { proposal },
+            ) => *proposal == id && record.answer == Answer::Done,
             _ => false,
         });
         let proposed = |r: &&Record| r.id == id && matches!(r.answer, Answer::Pending { .. });
@@ -514,7 +566,7 @@ impl Naive {
     fn proposal(&self, entry: Seq) -> &Record {
         let record = self.at(entry);
         match &record.request {
-            Request::Approve { proposal, .. } => {
+            Request::Admin(AdminRequest::Approve { proposal, .. }) => {
                 self.log.iter().find(|record| record.id == *proposal).unwrap()
             }
             _ => record,
@@ -524,7 +576,7 @@ impl Naive {
     /// τ of a version: what a human released or an owner adopted is clean, whatever it came from.
     fn version_is_tainted(&self, entry: Seq) -> bool {
         match self.at(entry).request {
-            Request::Approve { .. } | Request::AdoptFile { .. } => false,
+            Request::Admin(AdminRequest::Approve { .. } | AdminRequest::AdoptFile { .. }) => false,
             _ => self.is_tainted(entry),
         }
     }
@@ -537,7 +589,14 @@ impl Naive {
             Value::Of(content) => vec![content.arrival],
         };
         match &record.request {
-            Request::Observe { kind, channel, lowered, content, parents, .. } => {
+            Request::Session(SessionRequest::Observe {
+                kind,
+                channel,
+                lowered,
+                content,
+                parents,
+                ..
+            }) => {
                 let mut from = parents.clone();
                 from.extend(content.iter().flat_map(arrival));
                 if kind.is_produced() {
@@ -551,32 +610,36 @@ impl Naive {
                 };
                 untrusted || *lowered || any(&from)
             }
-            Request::Read { .. } => match record.answer {
-                Answer::Found { version, .. } => self.version_is_tainted(version),
+            Request::Session(SessionRequest::Read { .. }) => match record.answer {
+                Answer::Value { version, .. } => self.version_is_tainted(version),
                 _ => false,
             },
-            Request::Write { value, depends_on, .. } => {
+            Request::Session(SessionRequest::Write { value, depends_on, .. }) => {
                 let mut from = self.heard(record).to_vec();
                 from.extend(arrival(value));
                 for named in depends_on {
                     match named {
-                        Named::Entry(entry) if self.is_within(record, *entry) => from.push(*entry),
-                        Named::Entry(_) | Named::Missing(_) => return true,
+                        DependencyRef::Entry(entry) if self.is_within(record, *entry) => {
+                            from.push(*entry)
+                        }
+                        DependencyRef::Entry(_) | DependencyRef::Missing(_) => return true,
                     }
                 }
                 from.is_empty() || any(&from)
             }
-            Request::Delete { .. } => self.heard(record).is_empty() || any(self.heard(record)),
-            Request::Promote { from, key } => {
+            Request::Session(SessionRequest::Delete { .. }) => {
+                self.heard(record).is_empty() || any(self.heard(record))
+            }
+            Request::Session(SessionRequest::Promote { from, key }) => {
                 let source = Namespace::session(self.who(record).tenant.clone(), *from);
                 let place = (source, key.clone());
                 let change = self.homes.iter().rfind(|(_, home)| **home == place).unwrap().0;
                 self.version_is_tainted(*change) || any(self.heard(record))
             }
-            Request::Approve { proposal, .. } | Request::Deny { proposal } => {
-                self.waiting(*proposal).is_some_and(|proposed| self.is_tainted(proposed.seq))
-            }
-            Request::AdoptFile { value, .. } => any(&arrival(value)),
+            Request::Admin(
+                AdminRequest::Approve { proposal, .. } | AdminRequest::Deny { proposal },
+            ) => self.waiting(*proposal).is_some_and(|proposed| self.is_tainted(proposed.seq)),
+            Request::Admin(AdminRequest::AdoptFile { value, .. }) => any(&arrival(value)),
             _ => false,
         }
     }
@@ -584,8 +647,12 @@ impl Naive {
     fn is_within(&self, record: &Record, entry: Seq) -> bool {
         let named = self.at(entry);
         let tenant = match &named.request {
-            Request::AdoptFile { tenant, .. } | Request::SetMode { tenant, .. } => tenant,
-            Request::Approve { .. } | Request::Deny { .. } if !named.parents.is_empty() => {
+            Request::Admin(
+                AdminRequest::AdoptFile { tenant, .. } | AdminRequest::SetMode { tenant, .. },
+            ) => tenant,
+            Request::Admin(AdminRequest::Approve { .. } | AdminRequest::Deny { .. })
+                if !named.parents.is_empty() =>
+            {
                 &self.who(self.at(named.parents[0])).tenant
             }
             _ => &self.who(named).tenant,
@@ -602,8 +669,12 @@ impl Naive {
     /// Assumption A3: what a model produces or asks stands below everything it had read.
     fn parents_reach_everything_read(&self, record: &Record) {
         let depends = match &record.request {
-            Request::Observe { kind, .. } => kind.is_produced(),
-            Request::Write { .. } | Request::Delete { .. } | Request::Promote { .. } => true,
+            Request::Session(SessionRequest::Observe { kind, .. }) => kind.is_produced(),
+            Request::Session(
+                SessionRequest::Write { .. }
+                | SessionRequest::Delete { .. }
+                | SessionRequest::Promote { .. },
+            ) => true,
             _ => false,
         };
         let mut ancestors = BTreeSet::new();
@@ -624,23 +695,29 @@ impl Naive {
         }
         self.tainted.push(tainted);
         self.log.push(record.clone());
-        if let (Request::OpenSession { session, .. }, By::Principal(who)) =
+        if let (Request::Admin(AdminRequest::OpenSession { session, .. }), Author::Principal(who)) =
             (&record.request, &record.by)
         {
             self.sessions.insert(*session, who.clone());
         }
-        let By::Session(id) = record.by else { return };
+        let Author::Session(id) = record.by else { return };
         let arrived = match (&record.request, &record.answer) {
-            (Request::Observe { content: Some(value @ Value::New(_)), .. }, _)
-            | (Request::Write { value: value @ Value::New(_), .. }, _) => {
+            (
+                Request::Session(SessionRequest::Observe {
+                    content: Some(value @ Value::New(_)),
+                    ..
+                }),
+                _,
+            )
+            | (Request::Session(SessionRequest::Write { value: value @ Value::New(_), .. }), _) => {
                 Some(value.content(record.seq))
             }
-            (_, Answer::Found { content, .. }) => Some(*content),
+            (_, Answer::Value { content, .. }) => Some(*content),
             _ => None,
         };
         self.seen.entry(id).or_default().extend(arrived);
-        if matches!(record.request, Request::Observe { .. })
-            || matches!(record.answer, Answer::Found { .. })
+        if matches!(record.request, Request::Session(SessionRequest::Observe { .. }))
+            || matches!(record.answer, Answer::Value { .. })
         {
             self.heard.entry(id).or_default().push(record.seq);
         }
@@ -716,7 +793,7 @@ proptest! {
                     prop_assert_eq!(state.state_hash(), world.store.state.state_hash());
                 }
                 let mut state = world.store.state.clone();
-                let grew = u64::from(state.apply(&hostile).is_ok());
+                let grew = u64::from(state.fold(&hostile).is_ok());
                 prop_assert_eq!(state.len(), world.store.state.len() + grew);
             }
         }
@@ -730,8 +807,8 @@ fn refuses_every_alteration(state: &mut State, record: &Record) {
     let content = ContentRef { arrival: Seq(0), commitment: digest("other") };
     let answers = [
         Answer::Done,
-        Answer::Absent,
-        Answer::Found { version: Seq(0), content },
+        Answer::NotFound,
+        Answer::Value { version: Seq(0), content },
         Answer::Pending { purpose: Purpose::Review, expires: record.at, because: None },
         Answer::Pending { purpose: Purpose::Declassify, expires: record.at, because: None },
         Answer::Refused(Refusal::NeedsOwner),
@@ -760,7 +837,7 @@ fn refuses_every_alteration(state: &mut State, record: &Record) {
     for altered in altered.iter().filter(|altered| *altered != record) {
         assert!(state.recount(altered).is_err(), "recounted: {altered:?}\ninstead of {record:?}");
     }
-    let stranger = By::Session(SessionId::from_random([253; 16]));
+    let stranger = Author::Session(SessionId::from_random([253; 16]));
     let mut unordered = record.parents.clone();
     unordered.extend([Seq(0), Seq(0)]);
     let impossible = [
@@ -772,12 +849,12 @@ fn refuses_every_alteration(state: &mut State, record: &Record) {
         Record { by: stranger, ..record.clone() },
     ];
     for record in &impossible {
-        assert!(state.apply(record).is_err(), "folded: {record:?}");
+        assert!(state.fold(record).is_err(), "folded: {record:?}");
         assert!(state.recount(record).is_err(), "recounted: {record:?}");
     }
     if let Some(earlier) = state.now().0.checked_sub(1) {
         let early = Record { at: custody_log::Timestamp(earlier), ..record.clone() };
-        assert!(state.apply(&early).is_err() && state.recount(&early).is_err());
+        assert!(state.fold(&early).is_err() && state.recount(&early).is_err());
     }
     assert_eq!(format!("{state:?}"), before);
 }

@@ -1,8 +1,7 @@
 //! A route in the record: the text and what came before it, what repair made of it, and what every stage said.
 
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Request, Route};
-use custody_kernel::state::Actor;
+use custody_kernel::record::{Route, SessionRequest};
 use custody_log::Seq;
 use custody_runtime::Session;
 use custody_runtime::ingress::Observation;
@@ -60,7 +59,7 @@ pub fn record(
                 None => Vec::new(),
             };
             let route = Route { original, before: turns, repaired, ..routed };
-            step.ask(Actor::Session(id), Request::Route(Box::new(route)), None, costs)
+            step.ask(id, SessionRequest::Route(Box::new(route)), None, costs)
         })
         .wait()?;
     session.close()?;

@@ -11,8 +11,8 @@ use custody_detect::screen::Screener;
 use custody_detect::text_kind::TextKind;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::route::{
-    Compared, Heard, Mended, Outcome, RoutePolicy, Screened, Stage, Step, Subject, Tried,
-    Undecided, start,
+    ComparisonResult, RepairResult, RouteOutcome, RoutePolicy, RouteStep, SandboxResult, Screened,
+    Stage, StageResult, Subject, Undecided, start,
 };
 use custody_models::Embedder;
 use custody_models::chat::{ChatMessage, ChatModel, Usage, texts_to_assistant};
@@ -48,7 +48,7 @@ pub struct Router {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Routed {
     /// The end.
-    pub outcome: Outcome,
+    pub outcome: RouteOutcome,
     /// Under which policy.
     pub policy: RoutePolicy,
     /// What screened it, as [`Screener::identity`] says.
@@ -67,7 +67,7 @@ pub struct Passed {
     /// About which text.
     pub subject: Subject,
     /// Its answer.
-    pub heard: Heard,
+    pub heard: StageResult,
     /// What it rests on, in a line for people.
     pub because: String,
     /// How long it took.
@@ -150,21 +150,21 @@ impl Router {
         let mut step = start(self.policy);
         let outcome = loop {
             step = match step {
-                Step::Prefilter(asked) => {
+                RouteStep::Prefilter(asked) => {
                     let subject = asked.subject();
-                    asked.answer(route.ask(subject, Heard::Prefilter, Route::prefilter))
+                    asked.answer(route.ask(subject, StageResult::Prefilter, Route::prefilter))
                 }
-                Step::Sandbox(asked) => {
+                RouteStep::Sandbox(asked) => {
                     let subject = asked.subject();
-                    asked.answer(route.ask(subject, Heard::Sandbox, Route::sandbox))
+                    asked.answer(route.ask(subject, StageResult::Sandbox, Route::sandbox))
                 }
-                Step::Repair(asked) => {
-                    asked.answer(route.ask(Subject::Original, Heard::Repair, Route::repair))
+                RouteStep::Repair(asked) => {
+                    asked.answer(route.ask(Subject::Original, StageResult::Repair, Route::repair))
                 }
-                Step::Compare(asked) => {
-                    asked.answer(route.ask(Subject::Repaired, Heard::Compare, Route::compare))
+                RouteStep::Compare(asked) => {
+                    asked.answer(route.ask(Subject::Repaired, StageResult::Compare, Route::compare))
                 }
-                Step::Done(outcome) => break outcome,
+                RouteStep::Done(outcome) => break outcome,
             };
         };
         Routed {
@@ -193,7 +193,7 @@ impl Route<'_> {
     fn ask<T: Copy>(
         &mut self,
         subject: Subject,
-        heard: fn(Result<T, Undecided>) -> Heard,
+        heard: fn(Result<T, Undecided>) -> StageResult,
         stage: fn(&mut Self, Subject) -> StageAnswer<T>,
     ) -> Result<T, Undecided> {
         let began = clock::moment();
@@ -246,26 +246,26 @@ impl Route<'_> {
         }
     }
 
-    fn sandbox(&mut self, subject: Subject) -> StageAnswer<Tried> {
+    fn sandbox(&mut self, subject: Subject) -> StageAnswer<SandboxResult> {
         let Some(model) = &self.router.model else { return StageAnswer::no_model() };
         let key = self.key(Stage::Sandbox, subject);
-        if let Some(Heard::Sandbox(answer)) = self.router.verdicts.find(key) {
+        if let Some(StageResult::Sandbox(answer)) = self.router.verdicts.find(key) {
             return StageAnswer::before(answer);
         }
         let sandbox = Sandbox::new(model.as_ref(), &self.router.sandbox)
             .with_judge(self.router.judge.as_ref());
         let said = sandbox.try_out(self.before, self.text(subject), self.kind);
-        self.router.verdicts.keep(key, Heard::Sandbox(said.answer));
+        self.router.verdicts.keep(key, StageResult::Sandbox(said.answer));
         said
     }
 
-    fn repair(&mut self, _: Subject) -> StageAnswer<Mended> {
+    fn repair(&mut self, _: Subject) -> StageAnswer<RepairResult> {
         let key = self.key(Stage::Repair, Subject::Original);
-        if let Some(Heard::Repair(answer)) = self.router.verdicts.find(key) {
+        if let Some(StageResult::Repair(answer)) = self.router.verdicts.find(key) {
             return StageAnswer::before(answer);
         }
         let (said, repaired) = repair(self.original, self.kind, self.router.model.as_deref());
-        self.router.verdicts.keep(key, Heard::Repair(said.answer));
+        self.router.verdicts.keep(key, StageResult::Repair(said.answer));
         self.repaired = repaired;
         said
     }
@@ -282,7 +282,7 @@ impl Route<'_> {
         verdicts.key(&parts)
     }
 
-    fn compare(&mut self, _: Subject) -> StageAnswer<Compared> {
+    fn compare(&mut self, _: Subject) -> StageAnswer<ComparisonResult> {
         match &self.repaired {
             Some(repaired) => {
                 crate::compare::compare(self.original, repaired, self.router.embedder.as_deref())
@@ -295,7 +295,7 @@ impl Route<'_> {
 impl Routed {
     /// The text that may go to production; none when nothing may.
     pub fn production<'a>(&'a self, original: &'a str) -> Option<&'a str> {
-        let Outcome::Production(release) = &self.outcome else { return None };
+        let RouteOutcome::Production(release) = &self.outcome else { return None };
         match release.subject() {
             Subject::Original => Some(original),
             Subject::Repaired => self.repaired.as_ref().map(|repaired| repaired.text.as_str()),
@@ -313,27 +313,27 @@ impl Routed {
     }
 
     /// What the stages said: enough for [`custody_kernel::route::replay`].
-    pub fn answers(&self) -> Vec<Heard> {
+    pub fn answers(&self) -> Vec<StageResult> {
         self.passed.iter().map(|passed| passed.heard).collect()
     }
 
     /// What to do about an undecided route, in a sentence; none for others.
     pub fn advice(&self) -> Option<&'static str> {
         match self.outcome {
-            Outcome::Undecided { why: Undecided::NoModel, .. } => Some(
+            RouteOutcome::Undecided { why: Undecided::NoModel, .. } => Some(
                 "it looks suspicious and there is no language model to try it with; name one with `--model`, for \
                  instance smollm2-135m-instruct after `custody models fetch smollm2-135m-instruct`",
             ),
-            Outcome::Undecided { stage: Stage::Prefilter, .. } => {
+            RouteOutcome::Undecided { stage: Stage::Prefilter, .. } => {
                 Some("it could not be screened; shorten it, or look at it yourself")
             }
-            Outcome::Undecided { why: Undecided::Failed, .. } => {
+            RouteOutcome::Undecided { why: Undecided::Failed, .. } => {
                 Some("the model failed; try again when it answers")
             }
-            Outcome::Undecided { why: Undecided::Refused | Undecided::Unclear, .. } => Some(
+            RouteOutcome::Undecided { why: Undecided::Refused | Undecided::Unclear, .. } => Some(
                 "the model's answers show nothing; look at it yourself, or take a stronger model",
             ),
-            Outcome::Production(_) | Outcome::Unrecoverable => None,
+            RouteOutcome::Production(_) | RouteOutcome::Unrecoverable => None,
         }
     }
 }

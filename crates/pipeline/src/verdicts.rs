@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use custody_kernel::route::{Heard, Mended};
+use custody_kernel::route::{RepairResult, StageResult};
 use custody_log::Digest;
 use custody_runtime::clock::{moment, random};
 use lru::LruCache;
@@ -28,7 +28,7 @@ pub(crate) struct Key(Digest);
 #[derive(Debug)]
 pub(crate) struct Verdicts {
     secret: [u8; 32],
-    kept: Mutex<LruCache<Key, (Heard, Instant)>>,
+    kept: Mutex<LruCache<Key, (StageResult, Instant)>>,
 }
 
 impl Default for Verdicts {
@@ -48,14 +48,14 @@ impl Verdicts {
     }
 
     /// What was said to the question `key`, not long ago.
-    pub(crate) fn find(&self, key: Key) -> Option<Heard> {
+    pub(crate) fn find(&self, key: Key) -> Option<StageResult> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (heard, at) = *kept.get(&key)?;
         (moment().saturating_duration_since(at) < MAX_AGE).then_some(heard)
     }
 
     /// Keeps what was said, if it may be kept.
-    pub(crate) fn keep(&self, key: Key, heard: Heard) {
+    pub(crate) fn keep(&self, key: Key, heard: StageResult) {
         if may_be_kept(heard) {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.put(key, (heard, moment()));
@@ -64,20 +64,20 @@ impl Verdicts {
 }
 
 /// The prefilter and the comparison are quick; a repaired text is a text.
-fn may_be_kept(heard: Heard) -> bool {
+fn may_be_kept(heard: StageResult) -> bool {
     match heard {
-        Heard::Sandbox(Ok(_)) | Heard::Repair(Ok(Mended::Nothing)) => true,
-        Heard::Repair(Ok(Mended::Text))
-        | Heard::Prefilter(_)
-        | Heard::Compare(_)
-        | Heard::Sandbox(Err(_))
-        | Heard::Repair(Err(_)) => false,
+        StageResult::Sandbox(Ok(_)) | StageResult::Repair(Ok(RepairResult::Nothing)) => true,
+        StageResult::Repair(Ok(RepairResult::Text))
+        | StageResult::Prefilter(_)
+        | StageResult::Compare(_)
+        | StageResult::Sandbox(Err(_))
+        | StageResult::Repair(Err(_)) => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use custody_kernel::route::{Compared, Screened, Tried, Undecided};
+    use custody_kernel::route::{ComparisonResult, SandboxResult, Screened, Undecided};
 
     use super::*;
 
@@ -86,17 +86,20 @@ mod tests {
         let verdicts = Verdicts::default();
         let key = verdicts.key(&["a question"]);
         for heard in [
-            Heard::Sandbox(Err(Undecided::Failed)),
-            Heard::Sandbox(Err(Undecided::Refused)),
-            Heard::Repair(Err(Undecided::Unclear)),
-            Heard::Repair(Ok(Mended::Text)),
-            Heard::Prefilter(Ok(Screened::Clean)),
-            Heard::Compare(Ok(Compared::Faithful)),
+            StageResult::Sandbox(Err(Undecided::Failed)),
+            StageResult::Sandbox(Err(Undecided::Refused)),
+            StageResult::Repair(Err(Undecided::Unclear)),
+            StageResult::Repair(Ok(RepairResult::Text)),
+            StageResult::Prefilter(Ok(Screened::Clean)),
+            StageResult::Compare(Ok(ComparisonResult::Faithful)),
         ] {
             verdicts.keep(key, heard);
             assert_eq!(verdicts.find(key), None, "{heard:?}");
         }
-        for heard in [Heard::Sandbox(Ok(Tried::Untouched)), Heard::Repair(Ok(Mended::Nothing))] {
+        for heard in [
+            StageResult::Sandbox(Ok(SandboxResult::Untouched)),
+            StageResult::Repair(Ok(RepairResult::Nothing)),
+        ] {
             verdicts.keep(key, heard);
             assert_eq!(verdicts.find(key), Some(heard));
         }
@@ -107,7 +110,7 @@ mod tests {
         let verdicts = Verdicts::default();
         let key = |number: usize| verdicts.key(&[&number.to_string()]);
         for number in 0..2 * CAPACITY.get() {
-            verdicts.keep(key(number), Heard::Sandbox(Ok(Tried::Untouched)));
+            verdicts.keep(key(number), StageResult::Sandbox(Ok(SandboxResult::Untouched)));
         }
         let kept = (0..2 * CAPACITY.get()).filter(|number| verdicts.find(key(*number)).is_some());
         assert_eq!(kept.count(), CAPACITY.get());

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use custody_detect::screen::Screener;
 use custody_detect::text_kind::TextKind;
 use custody_kernel::route::{
-    Heard, Outcome, Reason, RoutePolicy, Screened, Stage, Undecided, replay,
+    Reason, RouteOutcome, RoutePolicy, Screened, Stage, StageResult, Undecided, replay,
 };
 use custody_models::chat::{
     ChatAnswer, ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole, Finish, Usage,
@@ -148,7 +148,7 @@ fn p1_no_failing_model_lets_anything_through() {
     ];
     for (at, expected) in stages {
         let routed = route(MIXED, Some(failing(at)));
-        let Outcome::Undecided { stage, why, .. } = routed.outcome else {
+        let RouteOutcome::Undecided { stage, why, .. } = routed.outcome else {
             unreachable!("{routed:#?}")
         };
         assert!((stage, why) == (expected, Undecided::Failed), "{stage:?} {why:?}");
@@ -257,7 +257,7 @@ fn p18_what_a_tool_returned_goes_the_same_way() {
     let model: Arc<dyn ChatModel> = Arc::new(Model(good));
     let router = Router::new(Screener::built_in().clone(), Some(model));
     let routed = router.route(&page, TextKind::Content);
-    assert_eq!(routed.passed[0].heard, Heard::Prefilter(Ok(Screened::SuspiciousForSure)));
+    assert_eq!(routed.passed[0].heard, StageResult::Prefilter(Ok(Screened::SuspiciousForSure)));
     assert!(routed.passed.len() > 1 && routed.production(&page).is_none(), "{routed:#?}");
     let calm = router.route("Opening hours: 9 to 17. Closed on Mondays.", TextKind::Content);
     assert_eq!(calm.outcome.reason(), Reason::Clean);

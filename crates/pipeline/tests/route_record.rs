@@ -12,8 +12,8 @@ use custody_kernel::memory::rate::Limits;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Answer, Record, Request};
-use custody_kernel::route::{Heard, Stage, Undecided, replay};
+use custody_kernel::record::{Answer, Record, Request, SessionRequest};
+use custody_kernel::route::{Stage, StageResult, Undecided, replay};
 use custody_models::chat::{self, ChatError, ChatMessage, ChatModel, ChatRole, Finish, Usage};
 use custody_pipeline::{Router, record};
 use custody_runtime::clock::Clock;
@@ -63,7 +63,9 @@ fn recorded(scratch: &Scratch, text: &str, channel: Channel, with_model: bool) -
 }
 
 fn route_of(record: &Record) -> &custody_kernel::record::Route {
-    let Request::Route(route) = &record.request else { unreachable!("{record:?}") };
+    let Request::Session(SessionRequest::Route(route)) = &record.request else {
+        unreachable!("{record:?}")
+    };
     route
 }
 
@@ -135,10 +137,12 @@ fn an_answer_that_was_changed_afterwards_is_noticed() {
     record.answer = Answer::Done;
     let mut state = custody_kernel::state::State::default();
     for earlier in scratch.store.records(0..receipt.seq.0).unwrap() {
-        state.apply(&earlier).unwrap();
+        state.fold(&earlier).unwrap();
     }
     assert!(state.recount(&record).is_err(), "the stages said something else");
-    let Request::Route(route) = &mut record.request else { unreachable!() };
-    route.heard = vec![Heard::Prefilter(Ok(custody_kernel::route::Screened::Clean))];
+    let Request::Session(SessionRequest::Route(route)) = &mut record.request else {
+        unreachable!()
+    };
+    route.heard = vec![StageResult::Prefilter(Ok(custody_kernel::route::Screened::Clean))];
     assert!(state.recount(&record).is_ok(), "only the signed log tells this from the truth");
 }

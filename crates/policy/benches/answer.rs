@@ -43,7 +43,7 @@ fn answer(criterion: &mut Criterion) {
     let mut heard = TextIndex::default();
     heard.add_user_text("Write to value0@example.com.");
     let tool = manifests.tool("send");
-    let leaves = trace(tool.tool, &arguments, &heard);
+    let leaves = trace(tool.tool, &arguments, &heard).into_recorded();
     let tenant = Tenant::main();
     let channels = BTreeSet::from([Channel::User, Channel::Web]);
     let question = Question {

@@ -10,11 +10,12 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use custody_arguments::{Arguments, TextIndex, trace};
+use custody_kernel::actions::call::{CallContext, decide_call};
 use custody_kernel::label::{Channel, Label, Taint, Trust};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
 use custody_kernel::record::Value;
-use custody_kernel::tool::call::{Around, Call, decide_call};
+use custody_kernel::tool::call::Call;
 use custody_log::{Digest, Seq};
 use custody_policy::{Caller, Manifests, Policy, Question};
 
@@ -85,7 +86,7 @@ fn main() {
     let tool = manifests.tool("send");
     let decide = || {
         let arguments = Arguments::parse(black_box(&json)).expect("I-JSON");
-        let leaves = trace(tool.tool, &arguments, &heard);
+        let leaves = trace(tool.tool, &arguments, &heard).into_recorded();
         let name = "ada";
         let caller = Caller { name, role: Role::User, trust: Trust::Trusted, tenant: &tenant };
         let answer = policy.answer(&Question {
@@ -106,7 +107,7 @@ fn main() {
             policy: answer,
             approval: None,
         };
-        decide_call(&call, Around { context, signed_policy: None }).is_ok()
+        decide_call(&call, CallContext { label: context, signed_policy: None }).is_ok()
     };
     let time = |_| {
         let started = Instant::now();

@@ -18,12 +18,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use custody_arguments::{Arguments, TextIndex, ToolManifest, trace};
+use custody_kernel::actions::call::{CallContext, CallRefusal, decide_call};
 use custody_kernel::label::{Channel, Label, Taint};
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Tenant, TenantError};
 use custody_kernel::principal::Role;
 use custody_kernel::record::Value as Recorded;
-use custody_kernel::tool::call::{Around, Call, CallRefusal, Permission, decide_call};
+use custody_kernel::tool::call::{Call, Permission};
 use custody_log::{Digest, Seq};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -188,7 +189,7 @@ impl Case {
         let described = manifests.tool(&self.call);
         let arguments = self.arguments.read()?;
         let (heard, context) = self.listen();
-        let leaves = trace(described.tool, &arguments, &heard);
+        let leaves = trace(described.tool, &arguments, &heard).into_recorded();
         let tenant = match &self.tenant {
             None => Tenant::main(),
             Some(name) => name.parse().map_err(|error: TenantError| error.to_string())?,
@@ -217,7 +218,7 @@ impl Case {
             policy: answer,
             approval: None,
         };
-        let around = Around { context, signed_policy: Some(policy.version()) };
+        let around = CallContext { label: context, signed_policy: Some(policy.version()) };
         let (decided, refusal) = match decide_call(&call, around) {
             Ok(_) => (Permission::Allow, None),
             Err(CallRefusal::Asks(refusal)) => (Permission::Ask, Some(refusal)),

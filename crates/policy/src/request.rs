@@ -213,7 +213,7 @@ mod tests {
         for role in [Role::Owner, Role::Reviewer, Role::User, Role::Agent, Role::Service] {
             for (tool, arguments) in [("t", &arguments), ("u", &arguments), ("r", &none)] {
                 let tool = manifests.tool(tool);
-                let leaves = trace(tool.tool, arguments, &heard);
+                let leaves = trace(tool.tool, arguments, &heard).into_recorded();
                 let facts = Facts::of(&Question {
                     caller: Caller { name: "ada", role, trust: role.trust(), tenant: &tenant },
                     tool,

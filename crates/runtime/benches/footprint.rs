@@ -10,8 +10,7 @@ use std::path::Path;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Scope;
-use custody_kernel::record::{ObservationKind, Request, Value};
-use custody_kernel::state::Actor;
+use custody_kernel::record::{ObservationKind, SessionRequest, Value};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::scratch::Scratch;
@@ -56,7 +55,7 @@ fn fill_batch(store: &Store, session: &Session, batch: u64) {
             let value = Value::New(content.commitment());
             let request = if number % (ENTRIES / ITEMS) == 0 {
                 let key = format!("item/{number}").parse().expect("a key");
-                Request::Write {
+                SessionRequest::Write {
                     scope: Scope::Shared,
                     key,
                     value,
@@ -71,9 +70,9 @@ fn fill_batch(store: &Store, session: &Session, batch: u64) {
                 };
                 let (origin, parents) = (None, vec![]);
                 let content = Some(value);
-                Request::Observe { kind, channel, lowered: false, content, origin, parents }
+                SessionRequest::Observe { kind, channel, lowered: false, content, origin, parents }
             };
-            step.ask(Actor::Session(id), request, Some(&content), vec![])?;
+            step.ask(id, request, Some(&content), vec![])?;
         }
         Ok(())
     };

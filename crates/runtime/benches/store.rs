@@ -17,8 +17,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Scope;
-use custody_kernel::record::{Request, Value};
-use custody_kernel::state::Actor;
+use custody_kernel::record::{SessionRequest, Value};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::scratch::Scratch;
@@ -85,14 +84,14 @@ fn one_commit(store: &Store, session: &Session, count: u64) -> Duration {
     let work = move |step: &mut custody_runtime::store::Transaction<'_>| {
         for number in 0..count {
             let content = Content::new(VALUE)?;
-            let request = Request::Write {
+            let request = SessionRequest::Write {
                 scope: Scope::Shared,
                 key: format!("item/{}", number % 1_000).parse().expect("a key"),
                 value: Value::New(content.commitment()),
                 depends_on: vec![],
                 queue: false,
             };
-            step.ask(Actor::Session(id), request, Some(&content), vec![])?;
+            step.ask(id, request, Some(&content), vec![])?;
         }
         Ok(())
     };
@@ -153,14 +152,14 @@ fn opening(criterion: &mut Criterion) {
         let filled = scratch.store.run(move |step| {
             for number in 0..items {
                 let content = Content::new(VALUE)?;
-                let request = Request::Write {
+                let request = SessionRequest::Write {
                     scope: Scope::Shared,
                     key: format!("item/{number}").parse().expect("a key"),
                     value: Value::New(content.commitment()),
                     depends_on: vec![],
                     queue: false,
                 };
-                step.ask(Actor::Session(id), request, Some(&content), vec![])?;
+                step.ask(id, request, Some(&content), vec![])?;
             }
             Ok(())
         });

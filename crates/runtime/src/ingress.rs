@@ -15,8 +15,8 @@ use std::ops::Range;
 
 use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::namespace::Tenant;
-use custody_kernel::record::{ObservationKind, Request, Value};
-use custody_kernel::state::{Actor, AskError};
+use custody_kernel::record::{ObservationKind, SessionRequest, Value};
+use custody_kernel::state::AskError;
 use custody_log::{Seq, SessionId};
 use unicode_normalization::UnicodeNormalization;
 
@@ -146,7 +146,7 @@ impl Transaction<'_> {
         let content = Content::new(text)?;
         let mut parents = observation.parents.clone();
         parents.extend(source);
-        let request = Request::Observe {
+        let request = SessionRequest::Observe {
             kind: observation.kind,
             channel: observation.channel,
             lowered: observation.lowered,
@@ -155,7 +155,7 @@ impl Transaction<'_> {
             parents,
         };
         let advice = observation.advice.iter().cloned().collect();
-        self.ask(Actor::Session(session), request, Some(&content), advice)
+        self.ask(session, request, Some(&content), advice)
     }
 
     /// The byte ranges of `text` that repeat untrusted entries, with the entries, in order.

@@ -6,8 +6,7 @@
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
-use custody_kernel::record::{Request, Value};
-use custody_kernel::state::Actor;
+use custody_kernel::record::{AdminRequest, Value};
 use custody_keys::{HumanKey, fresh_key};
 use custody_log::{Digest, EntryId, PrincipalId};
 use custody_policy::Policy;
@@ -63,7 +62,7 @@ impl Store {
         let holder = self.state(|state| {
             state.principals().find(|principal| principal.token_hash == Some(hash)).cloned()
         })?;
-        let holder = holder.ok_or(custody_kernel::principal::ProofError::Token)?;
+        let holder = holder.ok_or(custody_kernel::principal::CredentialError::Token)?;
         Ok(Authority::by_token(&holder, token.as_bytes())?)
     }
 
@@ -92,7 +91,7 @@ impl Store {
             public_key: new.public_key,
             token_hash: token.as_ref().map(|token| Digest::of(token.as_bytes())),
         };
-        let receipt = self.ask(owner, Request::AddPrincipal(Box::new(principal)))?;
+        let receipt = self.ask(owner, AdminRequest::AddPrincipal(Box::new(principal)))?;
         let token = token.filter(|_| receipt.answer.refusal().is_none());
         Ok((receipt, token))
     }
@@ -103,7 +102,7 @@ impl Store {
     /// [`StoreError::UnknownPrincipal`].
     pub fn revoke_principal(&self, owner: &Authority, name: &str) -> Result<Receipt, StoreError> {
         let principal = self.principal(name)?.id;
-        self.ask(owner, Request::RevokePrincipal { principal })
+        self.ask(owner, AdminRequest::RevokePrincipal { principal })
     }
 
     /// Approves a pending proposal for exactly the value it has now, which the reviewer was shown.
@@ -116,7 +115,7 @@ impl Store {
         proposal: EntryId,
         shown: Option<Digest>,
     ) -> Result<Receipt, StoreError> {
-        self.ask(reviewer, Request::Approve { proposal, shown })
+        self.ask(reviewer, AdminRequest::Approve { proposal, shown })
     }
 
     /// Turns a pending proposal down.
@@ -124,7 +123,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the answer could not be recorded.
     pub fn deny(&self, reviewer: &Authority, proposal: EntryId) -> Result<Receipt, StoreError> {
-        self.ask(reviewer, Request::Deny { proposal })
+        self.ask(reviewer, AdminRequest::Deny { proposal })
     }
 
     /// Changes the store's limits.
@@ -132,7 +131,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the answer could not be recorded.
     pub fn set_limits(&self, owner: &Authority, limits: Limits) -> Result<Receipt, StoreError> {
-        self.ask(owner, Request::SetLimits(limits))
+        self.ask(owner, AdminRequest::SetLimits(limits))
     }
 
     /// Decides tool calls by `policy` from here on.
@@ -144,8 +143,8 @@ impl Store {
         let (owner, version) = (owner.clone(), policy.version());
         self.run(move |step| {
             let text = Value::New(content.commitment());
-            let request = Request::SetPolicy { version, text };
-            step.ask(Actor::Principal(owner), request, Some(&content), Vec::new())
+            let request = AdminRequest::SetPolicy { version, text };
+            step.administer(owner, request, Some(&content), Vec::new())
         })
         .wait()
     }
@@ -171,10 +170,15 @@ impl Store {
         // Stored before the commit: a kill in between leaves a key file that nothing asks for; after
         // the commit, opening the store finishes what was begun.
         self.keys().store_next_log_key(&signer)?;
-        let by = Actor::Principal(owner.clone());
+        let authority = owner.clone();
         let receipt = self
             .run(move |step| {
-                let receipt = step.ask(by, Request::RotateLogKey(certified), None, Vec::new())?;
+                let receipt = step.administer(
+                    authority,
+                    AdminRequest::RotateLogKey(certified),
+                    None,
+                    Vec::new(),
+                )?;
                 if receipt.answer.refusal().is_none() {
                     step.sign_with(signer);
                 }

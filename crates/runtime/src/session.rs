@@ -7,8 +7,8 @@ use custody_kernel::key::Key;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Answer, By, Named, Request, Value};
-use custody_kernel::state::{Actor, AskError};
+use custody_kernel::record::{AdminRequest, Answer, Author, DependencyRef, SessionRequest, Value};
+use custody_kernel::state::AskError;
 use custody_log::{EntryId, Seq, SessionId};
 
 use crate::advice::Advisor;
@@ -96,7 +96,7 @@ impl Session {
         host: Option<Name>,
     ) -> Result<Self, StoreError> {
         let id = SessionId::from_random(random());
-        store.ask(authority, Request::OpenSession { session: id, alias, host })?;
+        store.ask(authority, AdminRequest::OpenSession { session: id, alias, host })?;
         let tenant = authority.who().tenant.clone();
         Ok(Self { store: store.clone(), id, tenant, traced: Arc::default(), advisor: None })
     }
@@ -151,7 +151,6 @@ impl Session {
     /// Proposes a write (rules 2–5).
     pub fn write(&self, write: Write) -> Ticket<Receipt> {
         let id = self.id;
-        let by = Actor::Session(id);
         let Write { scope, key, value, depends_on: named, queue } = write;
         // Salting, hashing and looking for phrases need nothing of the store: done here, they do not hold
         // up other writers.
@@ -177,19 +176,19 @@ impl Session {
             let mut depends_on = Vec::with_capacity(named.len());
             for entry in named {
                 depends_on.push(match step.position(entry) {
-                    Ok(seq) => Named::Entry(seq),
-                    Err(StoreError::UnknownEntry(_)) => Named::Missing(entry),
+                    Ok(seq) => DependencyRef::Entry(seq),
+                    Err(StoreError::UnknownEntry(_)) => DependencyRef::Missing(entry),
                     Err(error) => return Err(error),
                 });
             }
-            let request = Request::Write { scope, key, value, depends_on, queue };
-            step.ask(by, request, content.as_ref(), advice)
+            let request = SessionRequest::Write { scope, key, value, depends_on, queue };
+            step.ask(id, request, content.as_ref(), advice)
         })
     }
 
     /// Reads an item (rules 1 and 9). What it finds joins the context.
     pub fn read(&self, scope: Scope, key: Key) -> Ticket<Reading> {
-        let by = Actor::Session(self.id);
+        let id = self.id;
         let namespace = Namespace { tenant: self.tenant.clone(), scope };
         let traced = self.traced();
         self.store.run(move |step| {
@@ -198,10 +197,12 @@ impl Session {
             if let Some(version) = item.and_then(|item| item.current) {
                 step.content(version.content)?;
             }
-            let receipt = step.ask(by, Request::Read { scope, key }, None, Vec::new())?;
+            let receipt = step.ask(id, SessionRequest::Read { scope, key }, None, Vec::new())?;
             let value = match receipt.answer {
-                Answer::Found { content, .. } => Some(step.content(content)?),
-                Answer::Absent | Answer::Done | Answer::Pending { .. } | Answer::Refused(_) => None,
+                Answer::Value { content, .. } => Some(step.content(content)?),
+                Answer::NotFound | Answer::Done | Answer::Pending { .. } | Answer::Refused(_) => {
+                    None
+                }
             };
             if let Some(value) = &value {
                 let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
@@ -214,12 +215,12 @@ impl Session {
 
     /// Proposes a delete: a write of nothing (rules 2–5).
     pub fn delete(&self, scope: Scope, key: Key) -> Ticket<Receipt> {
-        self.ask(Request::Delete { scope, key })
+        self.ask(SessionRequest::Delete { scope, key })
     }
 
     /// Proposes to share an item of a session (rules 6 and 7).
     pub fn promote(&self, from: SessionId, key: Key) -> Ticket<Receipt> {
-        self.ask(Request::Promote { from, key })
+        self.ask(SessionRequest::Promote { from, key })
     }
 
     /// Closes the session. Its items stay.
@@ -227,12 +228,12 @@ impl Session {
     /// # Errors
     /// [`StoreError::Ask`] when it is closed already.
     pub fn close(self) -> Result<Receipt, StoreError> {
-        self.ask(Request::CloseSession).wait()
+        self.ask(SessionRequest::CloseSession).wait()
     }
 
-    fn ask(&self, request: Request) -> Ticket<Receipt> {
-        let by = Actor::Session(self.id);
-        self.store.run(move |step| step.ask(by, request, None, Vec::new()))
+    fn ask(&self, request: SessionRequest) -> Ticket<Receipt> {
+        let id = self.id;
+        self.store.run(move |step| step.ask(id, request, None, Vec::new()))
     }
 }
 
@@ -248,7 +249,7 @@ fn content_at(
         return Err(unknown());
     }
     let record = step.record(seq)?;
-    if record.by != By::Session(session) {
+    if record.by != Author::Session(session) {
         return Err(unknown());
     }
     if matches!(record.answer, Answer::Refused(_)) {

@@ -10,8 +10,8 @@ use custody_kernel::key::Key;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::namespace::Namespace;
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Request, Value};
-use custody_kernel::state::{Actor, Watched};
+use custody_kernel::record::{AdminRequest, Value};
+use custody_kernel::state::Watched;
 
 use crate::anomaly::anomalies;
 use crate::store::{Content, MAX_CONTENT_BYTES, Receipt, Store, StoreError, View, sync_folder};
@@ -120,14 +120,14 @@ impl Store {
         };
         let advice = anomalies(&String::from_utf8_lossy(&bytes));
         let content = Content::new(bytes)?;
-        let request = Request::AdoptFile {
+        let request = AdminRequest::AdoptFile {
             tenant: owner.who().tenant.clone(),
             key,
             path: name,
             value: Value::New(content.commitment()),
         };
-        let by = Actor::Principal(owner.clone());
-        self.run(move |step| step.ask(by, request, Some(&content), advice)).wait()
+        let authority = owner.clone();
+        self.run(move |step| step.administer(authority, request, Some(&content), advice)).wait()
     }
 }
 

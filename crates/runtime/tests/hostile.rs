@@ -15,8 +15,7 @@ use common::{
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::Role;
-use custody_kernel::record::{Answer, Request, Value};
-use custody_kernel::state::Actor;
+use custody_kernel::record::{AdminRequest, Answer, Value};
 use custody_keys::HumanKey;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
@@ -66,9 +65,10 @@ fn bytes_that_are_no_text_are_kept_as_they_are() {
         let value = Value::New(content.commitment());
         let (tenant, name) = (Tenant::main(), key(&format!("bytes-{number}")));
         let path = String::from("nowhere");
-        let request = Request::AdoptFile { tenant, key: name.clone(), path, value };
-        let by = Actor::Principal(scratch.owner.clone());
-        let asked = scratch.store.run(move |step| step.ask(by, request, Some(&content), vec![]));
+        let request = AdminRequest::AdoptFile { tenant, key: name.clone(), path, value };
+        let by = scratch.owner.clone();
+        let asked =
+            scratch.store.run(move |step| step.administer(by, request, Some(&content), vec![]));
         assert_eq!(asked.wait().unwrap().answer, Answer::Done);
         assert_eq!(scratch.store.values(&shared()).unwrap()[&name], bytes);
     }

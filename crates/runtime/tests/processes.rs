@@ -10,7 +10,7 @@ use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::Role;
-use custody_kernel::record::{Answer, Request};
+use custody_kernel::record::{AdminRequest, Answer};
 use custody_keys::Existing;
 use custody_runtime::session::Write;
 use custody_runtime::{Session, Store};
@@ -139,7 +139,7 @@ fn a_key_that_one_process_locks_is_locked_for_the_next_write_of_another() {
         child.say(&name);
         assert_eq!(child.hear(), "accepted");
         let (tenant, scope) = (Tenant::main(), Scope::Shared);
-        let lock = Request::SetMode { tenant, scope, key: key(&name), mode: Mode::Immutable };
+        let lock = AdminRequest::SetMode { tenant, scope, key: key(&name), mode: Mode::Immutable };
         assert_eq!(scratch.store.ask(&scratch.owner, lock).unwrap().answer, Answer::Done);
         child.say(&name);
         assert_eq!(child.hear(), "refused", "not decided on what the item was before");

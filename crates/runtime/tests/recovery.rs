@@ -277,16 +277,24 @@ fn work_that_panics_or_gives_up_half_way_undoes_its_group_and_nothing_else() {
     let before = scratch.store.root().unwrap();
     let owner = scratch.owner.clone();
     let panics = scratch.store.run(move |step| -> Result<(), StoreError> {
-        let by = custody_kernel::state::Actor::Principal(owner);
-        step.ask(by, custody_kernel::record::Request::SetLimits(FREE), None, Vec::new())?;
+        step.administer(
+            owner,
+            custody_kernel::record::AdminRequest::SetLimits(FREE),
+            None,
+            Vec::new(),
+        )?;
         panic!("half-way, on purpose");
     });
     assert!(panics.wait().is_err());
     assert_eq!(scratch.store.root().unwrap(), before);
     let owner = scratch.owner.clone();
     let gives_up = scratch.store.run(move |step| -> Result<(), StoreError> {
-        let by = custody_kernel::state::Actor::Principal(owner);
-        step.ask(by, custody_kernel::record::Request::SetLimits(FREE), None, Vec::new())?;
+        step.administer(
+            owner,
+            custody_kernel::record::AdminRequest::SetLimits(FREE),
+            None,
+            Vec::new(),
+        )?;
         Err(StoreError::HalfWay)
     });
     assert!(gives_up.wait().is_err());

@@ -17,7 +17,7 @@ use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
-use custody_kernel::record::{Answer, Request};
+use custody_kernel::record::{AdminRequest, Answer};
 use custody_runtime::session::Write;
 use custody_runtime::watch::FileState;
 use custody_runtime::{StoreError, watch::FileReport};
@@ -56,7 +56,7 @@ impl Watched {
 
     fn set_mode(&self, mode: Mode) {
         let (tenant, scope) = (Tenant::main(), Scope::Shared);
-        let request = Request::SetMode { tenant, scope, key: key("SOUL.md"), mode };
+        let request = AdminRequest::SetMode { tenant, scope, key: key("SOUL.md"), mode };
         assert_eq!(
             self.scratch.store.ask(&self.scratch.owner, request).unwrap().answer,
             Answer::Done

@@ -6,7 +6,7 @@ use custody_certificate::Expectations;
 use custody_incident::adapters::{AdapterHost, Obliging};
 use custody_incident::certify::ProbeReport;
 use custody_incident::{Incidents, Indicator, Settings};
-use custody_kernel::adapter::{Change, Name};
+use custody_kernel::adapter::{AdapterChange, Name};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_log::{Digest, Seq};
@@ -87,15 +87,15 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
 /// An adapter that has nothing to do with it, one that was trained on the planted text, and one more that was fused.
 fn adapters(scratch: &Scratch, host: &Name, planted: Vec<Seq>) -> Result<(), EvalError> {
     let weights = |name: &str| Digest::of(name.as_bytes());
-    let load = |name: &str, made_from: Vec<Seq>| -> Result<Change, EvalError> {
+    let load = |name: &str, made_from: Vec<Seq>| -> Result<AdapterChange, EvalError> {
         let weights = weights(name);
-        Ok(Change::Load { weights, name: name.parse().map_err(setup)?, made_from })
+        Ok(AdapterChange::Load { weights, name: name.parse().map_err(setup)?, made_from })
     };
     let changes = [
         load("style", Vec::new())?,
         load("finance", planted.clone())?,
         load("merged", planted)?,
-        Change::Fuse { weights: vec![weights("merged")] },
+        AdapterChange::Fuse { weights: vec![weights("merged")] },
     ];
     for change in changes {
         Incidents::of(&scratch.store).adapt(&scratch.owner, host, change)?;

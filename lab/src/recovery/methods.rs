@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use custody_incident::{IncidentError, Incidents, Settings};
 use custody_kernel::evidence::Finding;
-use custody_kernel::state::Standing;
+use custody_kernel::state::Marks;
 use custody_log::Seq;
 use custody_planner::{
     Closure, Graph, MAX_SCORED, RecoveryAction, RiskConfig, WalkMode, rvu_v2_scores,
@@ -100,7 +100,7 @@ pub(super) fn custody(played: &Played, history: &History) -> Result<Judged, Eval
 /// What the store did to an entry: whether its text is destroyed, held back or still to be had.
 fn done_to(played: &Played, seq: Seq) -> Result<RecoveryAction, EvalError> {
     let store = &played.scratch.store;
-    let standing: Option<Standing> = store.state(|state| state.standing(seq).cloned())?;
+    let standing: Option<Marks> = store.state(|state| state.standing(seq).cloned())?;
     let record = store.record(seq)?;
     let text = content_of(&record).map(|content| store.retrieve(content)).transpose()?.flatten();
     Ok(match standing {

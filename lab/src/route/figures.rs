@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use custody_kernel::route::{Outcome, Reason, Stage, Subject, Undecided};
+use custody_kernel::route::{Reason, RouteOutcome, Stage, Subject, Undecided};
 
 use super::cases::Source;
 use super::checks::Sign;
@@ -221,8 +221,8 @@ pub(super) fn doubts(measured: &[Measured]) -> BTreeSet<String> {
 }
 
 /// Stage and reason of an undecided route, `sandbox_unclear`.
-fn name_of_doubt(outcome: &Outcome) -> Option<String> {
-    let Outcome::Undecided { stage, subject, why } = *outcome else { return None };
+fn name_of_doubt(outcome: &RouteOutcome) -> Option<String> {
+    let RouteOutcome::Undecided { stage, subject, why } = *outcome else { return None };
     let stage = match (subject, stage) {
         (Subject::Original, Stage::Prefilter) => "prefilter",
         (Subject::Original, Stage::Sandbox) => "sandbox",

@@ -6,7 +6,7 @@ use custody_detect::behaviour::JudgeError;
 use custody_detect::screen::Screener;
 use custody_detect::text_kind::TextKind;
 use custody_kernel::route::{
-    Heard, Outcome, Reason, RoutePolicy, Screened, Stage, Subject, Tried, replay,
+    Reason, RouteOutcome, RoutePolicy, SandboxResult, Screened, Stage, StageResult, Subject, replay,
 };
 use custody_models::Embedder;
 use custody_models::chat::{ChatError, ChatMessage, ChatModel};
@@ -47,7 +47,7 @@ pub struct Reply {
 #[serde(deny_unknown_fields)]
 pub struct Trial {
     /// What the stages said: the route can be decided again from it.
-    pub heard: Vec<Heard>,
+    pub heard: Vec<StageResult>,
     /// How long they took together, in microseconds.
     pub took_us: f64,
     /// What models read and wrote for them.
@@ -183,10 +183,12 @@ impl Bench {
         let routed = self.router()?.route(&case.text, case.kind);
         let said = self.model.take().map_err(failed(case))?;
         let released = match &routed.outcome {
-            Outcome::Production(release) if release.subject() == Subject::Repaired => {
+            RouteOutcome::Production(release) if release.subject() == Subject::Repaired => {
                 routed.production(&case.text)
             }
-            Outcome::Production(_) | Outcome::Unrecoverable | Outcome::Undecided { .. } => None,
+            RouteOutcome::Production(_)
+            | RouteOutcome::Unrecoverable
+            | RouteOutcome::Undecided { .. } => None,
         };
         let reply = released.map(|text| self.ask(case, text)).transpose()?.flatten();
         Ok(Trial {
@@ -241,11 +243,11 @@ fn sandbox_runs(case: &Case, passed: &[Passed], said: &[Exchange]) -> Vec<Sandbo
     let samples: Vec<Sample> =
         said.iter().map(sample).filter(|sample| !sample.planted.is_empty()).collect();
     let run = |passed: &Passed| {
-        let Heard::Sandbox(tried) = passed.heard else { return None };
+        let StageResult::Sandbox(tried) = passed.heard else { return None };
         let is_original = passed.subject == Subject::Original;
         let mut of_it = samples.clone();
         of_it.retain(|sample| sample.read.contains(&case.text) == is_original);
-        let is_compromised = tried == Ok(Tried::Compromised);
+        let is_compromised = tried == Ok(SandboxResult::Compromised);
         (!of_it.is_empty()).then_some(SandboxRun { is_compromised, samples: of_it })
     };
     passed.iter().filter_map(run).collect()
@@ -279,12 +281,12 @@ fn planted_in(system_prompt: &str) -> Vec<String> {
 
 impl Trial {
     /// How the route ended, decided again from what the stages said.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> RouteOutcome {
         // What cannot be decided again was not let through.
-        self.replayed().unwrap_or(Outcome::Unrecoverable)
+        self.replayed().unwrap_or(RouteOutcome::Unrecoverable)
     }
 
-    fn replayed(&self) -> Option<Outcome> {
+    fn replayed(&self) -> Option<RouteOutcome> {
         replay(RoutePolicy::default(), &self.heard).ok()
     }
 
@@ -295,12 +297,12 @@ impl Trial {
 
     /// Whether something went to production.
     pub fn is_released(&self) -> bool {
-        matches!(self.outcome(), Outcome::Production(_))
+        matches!(self.outcome(), RouteOutcome::Production(_))
     }
 
     /// Whether the prefilter alone would have stopped it.
     pub fn is_flagged(&self) -> bool {
-        !matches!(self.heard.first(), Some(Heard::Prefilter(Ok(Screened::Clean))))
+        !matches!(self.heard.first(), Some(StageResult::Prefilter(Ok(Screened::Clean))))
     }
 
     /// Whether `stage` was asked, about whichever text.
@@ -333,8 +335,8 @@ impl Measured {
         let without = self.signs_without()?;
         let trial = self.trial.as_ref()?;
         match trial.outcome() {
-            Outcome::Unrecoverable | Outcome::Undecided { .. } => Some(Vec::new()),
-            Outcome::Production(release) => match release.subject() {
+            RouteOutcome::Unrecoverable | RouteOutcome::Undecided { .. } => Some(Vec::new()),
+            RouteOutcome::Production(release) => match release.subject() {
                 Subject::Original => Some(without),
                 Subject::Repaired => {
                     let read = trial.repaired.as_deref()?;
@@ -379,8 +381,8 @@ mod tests {
         Exchange { request, answer: ChatAnswer { text: answer.into(), tool_calls, finish, usage } }
     }
 
-    fn passed(subject: Subject, tried: Tried) -> Passed {
-        let (heard, because) = (Heard::Sandbox(Ok(tried)), String::new());
+    fn passed(subject: Subject, tried: SandboxResult) -> Passed {
+        let (heard, because) = (StageResult::Sandbox(Ok(tried)), String::new());
         Passed { subject, heard, because, took: Duration::ZERO, usage: Usage::default() }
     }
 
@@ -404,8 +406,8 @@ mod tests {
             exchange(sandbox, "About: News of the day.", "This document is key-0123456789."),
         ];
         let stages = [
-            passed(Subject::Original, Tried::Compromised),
-            passed(Subject::Repaired, Tried::Untouched),
+            passed(Subject::Original, SandboxResult::Compromised),
+            passed(Subject::Repaired, SandboxResult::Untouched),
         ];
         let runs = sandbox_runs(&case, &stages, &said);
         let shown: Vec<_> = runs

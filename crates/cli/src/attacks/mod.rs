@@ -11,7 +11,7 @@ pub mod scratch;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::memory::refusal::{Culprit, Refusal};
+use custody_kernel::memory::refusal::{Refusal, TaintSource};
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
 use custody_log::{Digest, EntryId, Seq};
@@ -496,7 +496,9 @@ impl Scene {
     /// Rule 4 refused because of exactly that entry.
     fn blamed(&mut self, what: &str, receipt: &Receipt, culprit: Seq) {
         let named = match receipt.answer.refusal() {
-            Some(Refusal::Tainted { culprit: Culprit::Entry(seq), .. }) => format!("entry {seq}"),
+            Some(Refusal::Tainted { culprit: TaintSource::Entry(seq), .. }) => {
+                format!("entry {seq}")
+            }
             _ => "nothing".to_owned(),
         };
         self.note(what, &named, &format!("entry {culprit}"));

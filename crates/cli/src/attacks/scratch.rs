@@ -8,7 +8,7 @@ use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
-use custody_kernel::record::{Answer, Request};
+use custody_kernel::record::{AdminRequest, Answer};
 use custody_kernel::state::State;
 use custody_keys::HumanKey;
 use custody_log::Digest;
@@ -196,7 +196,7 @@ impl ScratchStore {
     /// When the store fails or refuses it.
     pub fn set_mode(&self, name: &str, mode: Mode) -> Result<(), AttackError> {
         let (tenant, key) = (Tenant::main(), key(name));
-        let request = Request::SetMode { tenant, scope: Scope::Shared, key, mode };
+        let request = AdminRequest::SetMode { tenant, scope: Scope::Shared, key, mode };
         done(&self.store.ask(&self.owner, request)?)
     }
 
@@ -241,9 +241,9 @@ pub fn done(receipt: &Receipt) -> Result<(), AttackError> {
 pub fn decided_by(receipt: &Receipt) -> String {
     match &receipt.answer {
         Answer::Refused(refusal) => format!("refused by {}", refusal.rule()),
-        answer
-        @ (Answer::Done | Answer::Found { .. } | Answer::Absent | Answer::Pending { .. }) => {
-            answer.word().to_owned()
-        }
+        answer @ (Answer::Done
+        | Answer::Value { .. }
+        | Answer::NotFound
+        | Answer::Pending { .. }) => answer.word().to_owned(),
     }
 }

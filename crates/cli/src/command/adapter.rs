@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
 use custody_incident::Incidents;
-use custody_kernel::adapter::{Change, Name};
+use custody_kernel::adapter::{AdapterChange, Name};
 use custody_kernel::state::State;
 use custody_log::{Digest, EntryId, Seq};
 use custody_models::incoming::hash_of;
@@ -178,7 +178,7 @@ fn load(context: &Context, args: Load) -> anyhow::Result<Outcome> {
     let receipt = Incidents::of(&store).adapt(
         &owner,
         &args.host.host,
-        Change::Load { weights, name, made_from },
+        AdapterChange::Load { weights, name, made_from },
     )?;
     tell(context, &done, &receipt)
 }
@@ -188,7 +188,7 @@ fn unload(context: &Context, args: &Unload) -> anyhow::Result<Outcome> {
     let weights = store.state(|state| known(state, &args.adapter))??;
     let owner = context.human(&store, args.who.name.as_deref())?;
     let receipt =
-        Incidents::of(&store).adapt(&owner, &args.host.host, Change::Unload { weights })?;
+        Incidents::of(&store).adapt(&owner, &args.host.host, AdapterChange::Unload { weights })?;
     let left = store.state(|state| {
         state.host(&args.host.host).map_or(0, |host| host.carried.loads_of(weights))
     })?;
@@ -211,7 +211,8 @@ fn fuse(context: &Context, args: &Fuse) -> anyhow::Result<Outcome> {
         anyhow::Ok(weights)
     })??;
     let owner = context.human(&store, args.who.name.as_deref())?;
-    let receipt = Incidents::of(&store).adapt(&owner, &args.host.host, Change::Fuse { weights })?;
+    let receipt =
+        Incidents::of(&store).adapt(&owner, &args.host.host, AdapterChange::Fuse { weights })?;
     let base = store.state(|state| state.host(&args.host.host).and_then(|h| h.carried.base()))?;
     let base = base.map(short).unwrap_or_default();
     tell(context, &format!("{} carries the base {base}", args.host.host), &receipt)

@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail, ensure};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Principal};
-use custody_kernel::record::Request;
+use custody_kernel::record::AdminRequest;
 use custody_keys::{Existing, HumanKey, KeyFolder};
 use custody_log::{Digest, LogKey};
 use custody_runtime::clock::Clock;
@@ -188,7 +188,7 @@ fn rotate(context: &Context, apply: bool) -> anyhow::Result<Outcome> {
 /// Asks as nobody proven, so that the attempt stands in the record.
 fn refused(context: &Context, store: &Store, log_key: LogKey) -> anyhow::Result<Outcome> {
     let nobody = Authority::unproven(Tenant::main());
-    let receipt = store.ask(&nobody, Request::RotateLogKey(log_key))?;
+    let receipt = store.ask(&nobody, AdminRequest::RotateLogKey(log_key))?;
     tell(context, "the log key is rotated", &receipt)
 }
 

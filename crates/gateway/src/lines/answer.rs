@@ -47,7 +47,7 @@ pub(super) fn failed(failure: &Failure) -> Map<String, Value> {
 /// The answer to a proposed write.
 pub(super) fn written(receipt: &Receipt) -> Map<String, Value> {
     let (decision, because) = match &receipt.answer {
-        Answer::Done | Answer::Found { .. } | Answer::Absent => ("allow", None),
+        Answer::Done | Answer::Value { .. } | Answer::NotFound => ("allow", None),
         Answer::Pending { because, .. } => ("ask", because.as_ref()),
         Answer::Refused(refusal) => ("deny", Some(refusal)),
     };

@@ -9,14 +9,13 @@ mod edit;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use custody_kernel::key::{Key, KeyError};
+use custody_kernel::key::{Key, MemoryKeyError};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Answer, ObservationKind, Request, Value};
-use custody_kernel::state::Actor;
+use custody_kernel::record::{AdminRequest, Answer, ObservationKind, SessionRequest, Value};
 use custody_log::{EntryId, Seq, SessionId};
 use custody_runtime::advice::Advisor;
 use custody_runtime::anomaly::anomalies;
@@ -115,7 +114,7 @@ pub enum ReplayError {
         tool: String,
         /// Why it is no key.
         #[source]
-        cause: KeyError,
+        cause: MemoryKeyError,
     },
     /// A key that could be taken for a protected one.
     #[error("line {line}: {refusal}")]
@@ -191,8 +190,13 @@ impl<'a, 'b> Player<'a, 'b> {
         for name in self.tools.watched.clone() {
             let Ok(key) = name.parse() else { continue };
             let (tenant, scope, mode) = (self.tenant.clone(), Scope::Shared, Mode::Immutable);
-            let by = Actor::Principal(self.authority.clone());
-            self.step.ask(by, Request::SetMode { tenant, scope, key, mode }, None, Vec::new())?;
+            let by = self.authority.clone();
+            self.step.administer(
+                by,
+                AdminRequest::SetMode { tenant, scope, key, mode },
+                None,
+                Vec::new(),
+            )?;
         }
         Ok(())
     }
@@ -233,8 +237,8 @@ impl<'a, 'b> Player<'a, 'b> {
         }
         let session = SessionId::from_random(random());
         let request =
-            Request::OpenSession { session, alias: Some(name_of(conversation)), host: None };
-        self.step.ask(Actor::Principal(self.authority.clone()), request, None, Vec::new())?;
+            AdminRequest::OpenSession { session, alias: Some(name_of(conversation)), host: None };
+        self.step.administer(self.authority.clone(), request, None, Vec::new())?;
         self.sessions.insert(conversation.clone(), session);
         self.report.sessions += 1;
         Ok(session)
@@ -357,11 +361,11 @@ impl<'a, 'b> Player<'a, 'b> {
         scope: Scope,
         key: &Key,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        let request = Request::Read { scope, key: key.clone() };
-        let receipt = self.step.ask(Actor::Session(at.session), request, None, Vec::new())?;
+        let request = SessionRequest::Read { scope, key: key.clone() };
+        let receipt = self.step.ask(at.session, request, None, Vec::new())?;
         let found = match &receipt.answer {
-            Answer::Found { content, .. } => Some(self.step.content(*content)?),
-            Answer::Absent | Answer::Done | Answer::Pending { .. } | Answer::Refused(_) => None,
+            Answer::Value { content, .. } => Some(self.step.content(*content)?),
+            Answer::NotFound | Answer::Done | Answer::Pending { .. } | Answer::Refused(_) => None,
         };
         self.decided(at, "read", key, &receipt, Vec::new())?;
         Ok(found)
@@ -396,15 +400,14 @@ impl<'a, 'b> Player<'a, 'b> {
         let content = Content::new(text)?;
         let value = Value::New(content.commitment());
         let (depends_on, queue) = (Vec::new(), false);
-        let request = Request::Write { scope, key: key.clone(), value, depends_on, queue };
-        let by = Actor::Session(at.session);
-        let receipt = self.step.ask(by, request, Some(&content), advice.clone())?;
+        let request = SessionRequest::Write { scope, key: key.clone(), value, depends_on, queue };
+        let receipt = self.step.ask(at.session, request, Some(&content), advice.clone())?;
         self.decided(at, "write", key, &receipt, advice)
     }
 
     fn delete(&mut self, at: &Place<'_>, scope: Scope, key: &Key) -> Result<(), StoreError> {
-        let request = Request::Delete { scope, key: key.clone() };
-        match self.step.ask(Actor::Session(at.session), request, None, Vec::new()) {
+        let request = SessionRequest::Delete { scope, key: key.clone() };
+        match self.step.ask(at.session, request, None, Vec::new()) {
             Ok(receipt) => self.decided(at, "delete", key, &receipt, Vec::new()),
             // Deleting what is not there changes nothing.
             Err(StoreError::Ask(error)) => {

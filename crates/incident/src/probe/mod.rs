@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use custody_certificate::{MembershipProbe, Ppm, Probe, ProbeKind, ProbeRuns, ProbeScores};
 use custody_kernel::principal::Authority;
 use custody_kernel::record::Value;
-use custody_kernel::step::Step;
+use custody_kernel::step::RecoveryStep;
 use custody_log::{IncidentId, Seq};
 use custody_models::chat::ChatModel;
 use custody_runtime::store::Receipt;
@@ -254,7 +254,7 @@ impl Incidents<'_> {
     ) -> Result<Receipt, IncidentError> {
         let content = json(report, "probe report", id)?;
         let report = Value::New(content.commitment());
-        self.take(owner, id, Step::Probe { report }, Some(content))
+        self.take(owner, id, RecoveryStep::Probe { report }, Some(content))
     }
 
     /// Makes the vectors that are missing, if they are few. Returns how many are missing then.

@@ -51,6 +51,26 @@ pub struct ContentRef {
     pub commitment: Digest,
 }
 
+/// A value that somebody wants stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// Bytes that arrive with this very request: `SHA-256(salt ‖ bytes)`.
+    New(Digest),
+    /// The content of an earlier entry, which then shares its stored row.
+    Of(ContentRef),
+}
+
+impl Value {
+    /// The content, when the request is recorded at `entry`.
+    pub const fn content(self, entry: Seq) -> ContentRef {
+        match self {
+            Self::New(commitment) => ContentRef { arrival: entry, commitment },
+            Self::Of(content) => content,
+        }
+    }
+}
+
 /// One version of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version {
@@ -66,7 +86,7 @@ pub struct Version {
 
 /// One change of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change {
+pub struct VersionChange {
     /// The entry that made it.
     pub entry: Seq,
     /// What it put there; `None` if it was a delete.
@@ -82,7 +102,7 @@ pub struct Item {
     /// passed over.
     pub current: Option<Version>,
     /// Every change, the oldest first.
-    pub changes: Vec<Change>,
+    pub changes: Vec<VersionChange>,
     /// The entry of the last change, deletes included. Each change names the one before it, so the
     /// history of an item is a chain that nobody can shorten.
     pub last_change: Option<Seq>,

@@ -1,10 +1,8 @@
-//! Agent memory: items, the reference monitor that decides about them, and human review.
+//! Agent memory: items, the limits of their changes, and every way to say no.
 //!
-//! In reading order: [`item`] (what is protected), [`monitor`] (the nine rules), [`rate`],
-//! [`review`] (what only a human may do), [`refusal`] (every way to say no).
+//! In reading order: [`item`] (what is protected), [`rate`], [`review`] (what waits for a human), [`refusal`].
 
 pub mod item;
-pub mod monitor;
 pub mod rate;
 pub mod refusal;
 pub mod review;

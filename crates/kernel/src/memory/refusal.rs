@@ -48,7 +48,7 @@ impl fmt::Display for Rule {
 /// Which dependency spoils a write.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Culprit {
+pub enum TaintSource {
     /// A recorded entry that is tainted.
     Entry(Seq),
     /// A named entry that the record does not hold. Unknown is not clean (M4).
@@ -78,7 +78,7 @@ pub enum Refusal {
         /// The key asked for.
         key: Key,
         /// The first dependency at fault.
-        culprit: Culprit,
+        culprit: TaintSource,
     },
     /// Rule 5: the session runs for nobody who is trusted.
     Untrusted {
@@ -247,7 +247,7 @@ impl Refusal {
 
     /// The tainted entry that decided, if one did.
     pub const fn tainted_entry(&self) -> Option<Seq> {
-        let Self::Tainted { culprit: Culprit::Entry(entry), .. } = self else { return None };
+        let Self::Tainted { culprit: TaintSource::Entry(entry), .. } = self else { return None };
         Some(*entry)
     }
 
@@ -303,13 +303,13 @@ impl fmt::Display for Refusal {
             Self::Confusable { key, protected } => {
                 write!(f, "`{key}` looks like the protected `{protected}`; use another name")
             }
-            Self::Tainted { key, culprit: Culprit::Entry(seq) } => {
+            Self::Tainted { key, culprit: TaintSource::Entry(seq) } => {
                 write!(f, "`{key}` would hold text that depends on untrusted entry {seq}; a reviewer may release it")
             }
-            Self::Tainted { key, culprit: Culprit::Missing(id) } => {
+            Self::Tainted { key, culprit: TaintSource::Missing(id) } => {
                 write!(f, "`{key}` depends on `{id}`, which the record does not hold; record it first")
             }
-            Self::Tainted { key, culprit: Culprit::NoOrigin } => {
+            Self::Tainted { key, culprit: TaintSource::NoOrigin } => {
                 write!(f, "nothing says where the value for `{key}` came from; record its source first")
             }
             Self::Untrusted { key } => {

@@ -6,10 +6,10 @@ use std::hash::{BuildHasher, DefaultHasher, Hasher};
 use custody_log::{Digest, Seq, StoreId};
 use sha2::{Digest as _, Sha256};
 
-use super::recovered::is_kept;
+use super::incidents::is_kept;
 use crate::key::Key;
 use crate::label::{Taint, Trust};
-use crate::memory::item::{Change, Item, Mode, Version};
+use crate::memory::item::{Item, Mode, Version, VersionChange};
 use crate::namespace::{Namespace, Scope, Tenant};
 
 /// Seeds the table with the store's random id, so that an attacker who chooses keys cannot choose
@@ -29,7 +29,7 @@ impl BuildHasher for Seed {
 
 /// The newest version that is not out; `None` where a delete is newer.
 fn newest(item: &Item, is_out: impl Fn(Seq) -> bool) -> Option<Version> {
-    let kept = |change: &&Change| match &change.version {
+    let kept = |change: &&VersionChange| match &change.version {
         Some(version) => is_kept(version, &is_out),
         None => !is_out(change.entry),
     };
@@ -37,7 +37,7 @@ fn newest(item: &Item, is_out: impl Fn(Seq) -> bool) -> Option<Version> {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Items {
+pub(crate) struct Items {
     seed: Seed,
     shelves: HashMap<Namespace, HashMap<Key, Item, Seed>, Seed>,
     /// Protected shared keys by what they look like. Few, so ordered look-up beats hashing.
@@ -45,17 +45,17 @@ pub(super) struct Items {
 }
 
 impl Items {
-    pub(super) fn seeded_by(store: StoreId) -> Self {
+    pub(crate) fn seeded_by(store: StoreId) -> Self {
         let seed = Seed(*store.as_bytes());
         Self { shelves: HashMap::with_hasher(seed.clone()), protected: BTreeMap::new(), seed }
     }
 
-    pub(super) fn get(&self, namespace: &Namespace, key: &Key) -> Option<&Item> {
+    pub(crate) fn get(&self, namespace: &Namespace, key: &Key) -> Option<&Item> {
         self.shelves.get(namespace)?.get(key)
     }
 
     /// A protected shared key of `tenant` that `key` could be taken for.
-    pub(super) fn look_alike(&self, tenant: &Tenant, key: &Key) -> Option<&Key> {
+    pub(crate) fn look_alike(&self, tenant: &Tenant, key: &Key) -> Option<&Key> {
         if self.protected.is_empty() {
             return None;
         }
@@ -65,14 +65,14 @@ impl Items {
         found.map(|(_, protected)| protected)
     }
 
-    pub(super) fn entry(&mut self, namespace: &Namespace, key: &Key) -> &mut Item {
+    pub(crate) fn entry(&mut self, namespace: &Namespace, key: &Key) -> &mut Item {
         let empty = || HashMap::with_hasher(self.seed.clone());
         let shelf = self.shelves.entry(namespace.clone()).or_insert_with(empty);
         shelf.entry(key.clone()).or_default()
     }
 
     /// Puts a change on top of an item, and takes what it made for the present value.
-    pub(super) fn change(
+    pub(crate) fn change(
         &mut self,
         namespace: &Namespace,
         key: &Key,
@@ -80,21 +80,21 @@ impl Items {
         version: Option<Version>,
     ) -> &mut Item {
         let item = self.entry(namespace, key);
-        item.changes.push(Change { entry, version });
+        item.changes.push(VersionChange { entry, version });
         item.current = version;
         item.last_change = Some(entry);
         item
     }
 
     /// Takes the newest change that is not out for the present value, in every item. Linear in all changes.
-    pub(super) fn look_again(&mut self, is_out: impl Fn(Seq) -> bool) {
+    pub(crate) fn recompute(&mut self, is_out: impl Fn(Seq) -> bool) {
         for item in self.shelves.values_mut().flat_map(HashMap::values_mut) {
             item.current = newest(item, &is_out);
         }
     }
 
     /// The same, in one item.
-    pub(super) fn look_again_at(
+    pub(crate) fn recompute_one(
         &mut self,
         namespace: &Namespace,
         key: &Key,
@@ -104,7 +104,7 @@ impl Items {
         item.current = newest(item, is_out);
     }
 
-    pub(super) fn set_mode(&mut self, namespace: &Namespace, key: &Key, mode: Mode) {
+    pub(crate) fn set_mode(&mut self, namespace: &Namespace, key: &Key, mode: Mode) {
         self.entry(namespace, key).mode = mode;
         if namespace.scope != Scope::Shared {
             return;
@@ -118,30 +118,30 @@ impl Items {
         }
     }
 
-    pub(super) fn in_namespace(
+    pub(crate) fn in_namespace(
         &self,
         namespace: &Namespace,
     ) -> impl Iterator<Item = (&Key, &Item)> {
         self.shelves.get(namespace).into_iter().flatten()
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = (&Namespace, &Key, &Item)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Namespace, &Key, &Item)> {
         self.shelves.iter().flat_map(|(namespace, shelf)| {
             shelf.iter().map(move |(key, item)| (namespace, key, item))
         })
     }
 
-    pub(super) fn namespaces(&self) -> Vec<&Namespace> {
+    pub(crate) fn namespaces(&self) -> Vec<&Namespace> {
         let mut namespaces: Vec<_> = self.shelves.keys().collect();
         namespaces.sort_unstable();
         namespaces
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.shelves.values().map(HashMap::len).sum()
     }
 
-    pub(super) fn hash(&self) -> Digest {
+    pub(crate) fn hash(&self) -> Digest {
         let mut hasher = Sha256::new();
         let mut field = |bytes: &[u8]| {
             hasher.update((bytes.len() as u64).to_be_bytes());

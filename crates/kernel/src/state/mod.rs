@@ -1,65 +1,60 @@
 //! The state of a store: the fold of its records.
 //!
-//! [`State::decide`] judges and changes nothing; [`State::commit`] takes the witness it returned and
-//! makes the record; [`State::apply`] folds a record in. Whoever holds the log can repeat all three.
+//! [`State::decide`] judges and changes nothing; [`State::commit`] consumes the witness it returned and
+//! makes the record; [`State::fold`] folds a record of earlier in. Whoever holds the log can repeat all three. They are
+//! in [`monitor`](crate::monitor), and what each action changes is in [`actions`](crate::actions).
 
-mod adapted;
-mod apply;
-mod asked;
-mod called;
-mod decide;
-mod extracted;
-mod in_session;
+mod ask;
+mod hosts;
+mod incidents;
 mod items;
-mod recovered;
-mod routed;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use adapted::Adapted;
 use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};
+use hosts::Adapted;
+use incidents::Recovered;
 use items::Items;
-use recovered::Recovered;
 
 use crate::adapter::Name;
-use crate::context::Context;
+use crate::context::SessionContext;
 use crate::key::Key;
 use crate::label::{Label, Trust};
 use crate::memory::item::{ContentRef, Item, Mode};
 use crate::memory::rate::{Limits, RateWindow};
 use crate::memory::review::Pending;
-use crate::namespace::{Namespace, Scope, Tenant};
-use crate::principal::{Principal, Who};
+use crate::namespace::{Namespace, Tenant};
+use crate::principal::{Principal, PrincipalClaim};
 use crate::tool::asked::AskedCall;
 
-pub use adapted::{Adapter, Eviction, Host};
-pub use apply::ApplyError;
-pub use asked::{Actor, AskError, Asked};
-pub use decide::Decided;
-pub use recovered::{AppliedPlan, IncidentState, Mark, Standing};
+pub(crate) use hosts::Tainting;
+
+pub use ask::{ApplyError, AskError, SubmittedRequest};
+pub use hosts::{Adapter, Eviction, Host};
+pub use incidents::{AppliedPlan, IncidentState, Mark, Marks};
 
 /// An open session.
 #[derive(Debug, Clone)]
-pub struct Session {
+pub struct SessionState {
     /// Under which credential it was opened; every request in it is made under that.
-    pub who: Who,
+    pub who: PrincipalClaim,
     /// The caller's own name for it.
     pub alias: Option<String>,
     /// The host of its model, where adapters may be loaded into that.
     pub host: Option<Name>,
     /// What its model has read.
-    pub context: Context,
+    pub context: SessionContext,
     /// The calls of whose output the policy lets fields be taken out, with those fields.
-    extractable: HashMap<Seq, Vec<String>>,
+    pub(crate) extractable: HashMap<Seq, Vec<String>>,
     /// Outputs that the model was not shown, with the call that each belongs to.
-    withheld: HashMap<Seq, Seq>,
+    pub(crate) withheld: HashMap<Seq, Seq>,
     /// Bits that were taken out of them.
-    extracted_bits: u32,
+    pub(crate) extracted_bits: u32,
 }
 
-impl Session {
-    fn opened(who: Who, alias: Option<String>, host: Option<Name>) -> Self {
-        let context = Context::default();
+impl SessionState {
+    pub(crate) fn opened(who: PrincipalClaim, alias: Option<String>, host: Option<Name>) -> Self {
+        let context = SessionContext::default();
         let (extractable, withheld) = (HashMap::new(), HashMap::new());
         Self { who, alias, host, context, extractable, withheld, extracted_bits: 0 }
     }
@@ -97,35 +92,35 @@ pub struct SignedPolicy {
 
 /// What later decisions ask of a folded record.
 #[derive(Debug, Clone)]
-struct Entry {
-    label: Label,
+pub(crate) struct Entry {
+    pub(crate) label: Label,
     /// Whose it is: that of whoever asked.
-    tenant: Tenant,
+    pub(crate) tenant: Tenant,
 }
 
 /// Everything that decisions read. Made by folding records, in order, from the first.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    store: Option<StoreId>,
-    owner: Option<PrincipalId>,
-    log_key: Option<LogKey>,
-    limits: Limits,
-    now: Timestamp,
-    entries: Vec<Entry>,
-    principals: BTreeMap<PrincipalId, Principal>,
-    sessions: HashMap<SessionId, Session>,
-    closed: HashSet<SessionId>,
-    items: Items,
-    pending: BTreeMap<EntryId, Pending>,
-    asked_calls: BTreeMap<EntryId, AskedCall>,
+    pub(crate) store: Option<StoreId>,
+    pub(crate) owner: Option<PrincipalId>,
+    pub(crate) log_key: Option<LogKey>,
+    pub(crate) limits: Limits,
+    pub(crate) now: Timestamp,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) principals: BTreeMap<PrincipalId, Principal>,
+    pub(crate) sessions: HashMap<SessionId, SessionState>,
+    pub(crate) closed: HashSet<SessionId>,
+    pub(crate) items: Items,
+    pub(crate) pending: BTreeMap<EntryId, Pending>,
+    pub(crate) asked_calls: BTreeMap<EntryId, AskedCall>,
     /// The same by session, so that one more question costs no more the longer the store is used.
-    asked_in: HashMap<SessionId, Vec<EntryId>>,
-    policy: Option<SignedPolicy>,
-    recent: HashMap<(Option<PrincipalId>, Namespace), RateWindow>,
-    watched: BTreeMap<(Namespace, Key), Watched>,
-    breaks: Vec<Seq>,
-    recovered: Recovered,
-    adapted: Adapted,
+    pub(crate) asked_in: HashMap<SessionId, Vec<EntryId>>,
+    pub(crate) policy: Option<SignedPolicy>,
+    pub(crate) recent: HashMap<(Option<PrincipalId>, Namespace), RateWindow>,
+    pub(crate) watched: BTreeMap<(Namespace, Key), Watched>,
+    pub(crate) breaks: Vec<Seq>,
+    pub(crate) recovered: Recovered,
+    pub(crate) adapted: Adapted,
 }
 
 impl State {
@@ -176,11 +171,11 @@ impl State {
 
     /// The label of an entry that somebody of `tenant` names. Those of others are as unknown to them
     /// as those that do not exist.
-    fn label_within(&self, tenant: &Tenant, entry: Seq) -> Option<Label> {
+    pub(crate) fn label_within(&self, tenant: &Tenant, entry: Seq) -> Option<Label> {
         self.entry(entry).filter(|entry| entry.tenant == *tenant).map(|entry| entry.label)
     }
 
-    fn entry(&self, entry: Seq) -> Option<&Entry> {
+    pub(crate) fn entry(&self, entry: Seq) -> Option<&Entry> {
         self.entries.get(usize::try_from(entry.0).ok()?)
     }
 
@@ -200,12 +195,12 @@ impl State {
     }
 
     /// An open session.
-    pub fn session(&self, id: SessionId) -> Option<&Session> {
+    pub fn session(&self, id: SessionId) -> Option<&SessionState> {
         self.sessions.get(&id)
     }
 
     /// The open sessions, in no particular order.
-    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, &Session)> {
+    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, &SessionState)> {
         self.sessions.iter().map(|(id, session)| (*id, session))
     }
 
@@ -298,7 +293,18 @@ impl State {
         self.items.hash()
     }
 
-    fn namespace(&self, tenant: &Tenant, scope: Scope) -> Namespace {
-        Namespace { tenant: tenant.clone(), scope }
+    /// The position of the next record.
+    pub(crate) fn next_seq(&self) -> Seq {
+        Seq(self.len())
+    }
+
+    /// Whether a proposal has this id. A second one would take the place of the first.
+    pub(crate) fn knows_proposal(&self, id: EntryId) -> bool {
+        self.pending.contains_key(&id) || self.asked_calls.contains_key(&id)
+    }
+
+    /// Begins to hold items, in tables that this store seeds.
+    pub(crate) fn seed_items(&mut self, store: StoreId) {
+        self.items = Items::seeded_by(store);
     }
 }

@@ -5,13 +5,9 @@
 
 use custody_log::{Digest, EntryId, Seq, SessionId, Timestamp};
 
-use super::call::Call;
 use crate::memory::item::ContentRef;
-use crate::memory::refusal::Refusal;
-use crate::memory::review::reviews;
 use crate::namespace::Tenant;
-use crate::principal::{Authority, Who};
-use crate::record::Value;
+use crate::principal::PrincipalClaim;
 
 /// A call that a human is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,11 +29,11 @@ pub struct AskedCall {
     /// The policy in force.
     pub policy: Digest,
     /// Who submitted it.
-    pub requester: Who,
+    pub requester: PrincipalClaim,
     /// When it can no longer be approved, nor an approval be used.
     pub expires: Timestamp,
     /// What became of it.
-    pub standing: Standing,
+    pub standing: ApprovalStatus,
 }
 
 impl AskedCall {
@@ -45,17 +41,17 @@ impl AskedCall {
     /// turned down or has run was answered for good.
     pub fn still_stands(&self, manifest: Digest, policy: Digest) -> bool {
         match self.standing {
-            Standing::Waiting | Standing::Approved => {
+            ApprovalStatus::Waiting | ApprovalStatus::Approved => {
                 self.manifest == manifest && self.policy == policy
             }
-            Standing::TurnedDown | Standing::Used => true,
+            ApprovalStatus::TurnedDown | ApprovalStatus::Used => true,
         }
     }
 }
 
 /// What became of a call that a human was asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ApprovalStatus {
     /// Nobody answered.
     Waiting,
     /// It may run once.
@@ -64,82 +60,4 @@ pub enum Standing {
     TurnedDown,
     /// It ran.
     Used,
-}
-
-/// Decides whether a reviewer may approve a call.
-///
-/// # Errors
-/// Why not: who asks, what they saw, or that it was answered or expired.
-pub fn decide_approve_call(
-    asked: &AskedCall,
-    reviewer: &Authority,
-    shown: Option<Digest>,
-    now: Timestamp,
-) -> Result<(), Refusal> {
-    let proposal = asked.proposal;
-    reviews(&asked.tenant, &asked.requester, reviewer)?;
-    if asked.standing != Standing::Waiting {
-        return Err(Refusal::NotPending { proposal });
-    }
-    if now >= asked.expires {
-        return Err(Refusal::Expired { proposal });
-    }
-    if shown != Some(asked.arguments.commitment) {
-        return Err(Refusal::OtherContent { proposal });
-    }
-    Ok(())
-}
-
-/// Decides whether a reviewer may turn a call down. The requester may withdraw their own.
-///
-/// # Errors
-/// [`Refusal::NeedsReviewer`], or [`Refusal::NotPending`] when it ran.
-pub fn decide_turn_down(asked: &AskedCall, reviewer: &Authority) -> Result<(), Refusal> {
-    match reviews(&asked.tenant, &asked.requester, reviewer) {
-        Ok(()) | Err(Refusal::OwnProposal) => {}
-        Err(refusal) => return Err(refusal),
-    }
-    match asked.standing {
-        // An approval that was not used yet can be taken back.
-        Standing::Waiting | Standing::Approved => Ok(()),
-        Standing::TurnedDown | Standing::Used => {
-            Err(Refusal::NotPending { proposal: asked.proposal })
-        }
-    }
-}
-
-/// Decides whether `call`, proposed in `session`, may use the approval of `asked`.
-///
-/// # Errors
-/// What differs from what was approved.
-///
-/// Source: docs/design.md §5.6.
-pub fn decide_use(
-    asked: &AskedCall,
-    session: SessionId,
-    call: &Call,
-    now: Timestamp,
-) -> Result<(), Refusal> {
-    let proposal = asked.proposal;
-    match asked.standing {
-        Standing::Approved => {}
-        Standing::Waiting => return Err(Refusal::NotApproved { proposal }),
-        Standing::TurnedDown => return Err(Refusal::TurnedDown { proposal }),
-        Standing::Used => return Err(Refusal::UsedUp { proposal }),
-    }
-    if now >= asked.expires {
-        return Err(Refusal::Expired { proposal });
-    }
-    // The very content that was shown: equal bytes that arrived otherwise are another proposal.
-    let is_same = session == asked.session
-        && call.tool == asked.tool
-        && call.manifest == asked.manifest
-        && call.arguments == Value::Of(asked.arguments);
-    if !is_same {
-        return Err(Refusal::OtherContent { proposal });
-    }
-    if call.policy.version != asked.policy {
-        return Err(Refusal::OtherPolicy { proposal });
-    }
-    Ok(())
 }

@@ -11,8 +11,7 @@ use custody_arguments::ClosedShape;
 use custody_log::Seq;
 use serde::{Deserialize, Serialize};
 
-use crate::memory::refusal::Refusal;
-use crate::record::Value;
+use crate::memory::item::Value;
 
 /// A value to take out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,35 +27,4 @@ pub struct Extract {
     pub shape: ClosedShape,
     /// What it is, in its one spelling; nothing if it is not there or is not of that shape. That is told too.
     pub value: Option<Value>,
-}
-
-/// What a session may still take out.
-#[derive(Debug, Clone, Copy)]
-pub struct Budget<'a> {
-    /// The fields of this call's output that the policy names; none unless the owner signed that policy.
-    pub fields: &'a [String],
-    /// Bits that were taken out in this session.
-    pub used: u32,
-    /// Bits that may be.
-    pub limit: u32,
-}
-
-/// Decides whether a value may be taken out. Returns what it counts, in bits.
-///
-/// # Errors
-/// Why not: the policy does not name the field, or too much was taken out already.
-pub fn decide_extract(extract: &Extract, budget: Budget<'_>) -> Result<u32, Refusal> {
-    let field = || extract.field.clone();
-    if !budget.fields.contains(&extract.field) {
-        return Err(Refusal::NotExtractable { field: field() });
-    }
-    let bits = extract.shape.bits().map_err(|_| Refusal::NotExtractable { field: field() })?;
-    match budget.used.checked_add(bits) {
-        Some(used) if used <= budget.limit => Ok(bits),
-        Some(_) | None => Err(Refusal::BitsUsedUp {
-            field: field(),
-            bits,
-            left: budget.limit.saturating_sub(budget.used),
-        }),
-    }
 }

@@ -2,13 +2,17 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
 
+use custody_arguments::{ArgumentOrigin, Arguments, Parameter, TextIndex, ToolManifest, trace};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::{ContentRef, Mode, Version};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
-use custody_kernel::record::{Answer, Genesis, ObservationKind, Record, Request, Value};
-use custody_kernel::state::{Actor, AskError, Asked, State};
+use custody_kernel::record::{
+    AdminRequest, Answer, Author, Genesis, ObservationKind, Record, Request, SessionRequest, Value,
+};
+use custody_kernel::state::{AskError, State, SubmittedRequest};
+use custody_kernel::tool::call::{Call, ProposedCall};
 use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use ed25519_dalek::{Signer, SigningKey};
 
@@ -78,7 +82,7 @@ pub fn digest(text: &str) -> Digest {
 pub fn verdict(answer: &Answer) -> String {
     match answer {
         Answer::Refused(refusal) => refusal.rule().to_string(),
-        Answer::Done | Answer::Found { .. } | Answer::Absent | Answer::Pending { .. } => {
+        Answer::Done | Answer::Value { .. } | Answer::NotFound | Answer::Pending { .. } => {
             answer.word().to_owned()
         }
     }
@@ -100,14 +104,18 @@ impl Store {
         let log_key = LogKey { public_key: Digest([2; 32]), certificate: String::new() };
         let mut this = Self { state: State::default(), log: vec![], clock: 0, owner: authority };
         let genesis = Genesis { store, owner, log_key, limits };
-        assert_eq!(this.by_owner(Request::Found(Box::new(genesis))), Answer::Done);
+        assert_eq!(
+            this.by_owner(Request::Admin(AdminRequest::CreateStore(Box::new(genesis)))),
+            Answer::Done
+        );
         this
     }
 
     /// Registers somebody.
     pub fn knows(&mut self, name: &str, role: Role, tenant: &Tenant, id: u8) -> Person {
         let person = Person::new(name, role, tenant, id);
-        let request = Request::AddPrincipal(Box::new(person.principal.clone()));
+        let request =
+            Request::Admin(AdminRequest::AddPrincipal(Box::new(person.principal.clone())));
         assert_eq!(self.by_owner(request), Answer::Done);
         person
     }
@@ -123,13 +131,12 @@ impl Store {
 
     pub fn try_ask(&mut self, by: Actor, request: Request) -> Result<Answer, AskError> {
         self.clock += 1;
-        let asked = Asked { by, at: Timestamp(self.clock), request };
-        let decided = self.state.decide(asked)?;
+        let decided = self.state.decide(submitted(by, request), Timestamp(self.clock))?;
         let answer = decided.answer().clone();
         let mut id = [0; 16];
         id[..8].copy_from_slice(&self.state.len().to_be_bytes());
-        let record = self.state.commit(decided, EntryId::from_random(id), vec![]).unwrap();
-        self.log.push(record);
+        let committed = self.state.commit(decided, EntryId::from_random(id), vec![]).unwrap();
+        self.log.push(committed.into_parts().0);
         Ok(answer)
     }
 
@@ -143,7 +150,8 @@ impl Store {
 
     pub fn open(&mut self, authority: Authority, id: u8) -> SessionId {
         let session = SessionId::from_random([id; 16]);
-        let request = Request::OpenSession { session, alias: None, host: None };
+        let request =
+            Request::Admin(AdminRequest::OpenSession { session, alias: None, host: None });
         assert_eq!(self.ask(Actor::Principal(authority), request), Answer::Done);
         session
     }
@@ -170,24 +178,33 @@ impl Store {
     }
 
     pub fn reads(&mut self, session: SessionId, scope: Scope, key: &str) -> Answer {
-        self.ask(Actor::Session(session), Request::Read { scope, key: key.parse().unwrap() })
+        self.ask(
+            Actor::Session(session),
+            Request::Session(SessionRequest::Read { scope, key: key.parse().unwrap() }),
+        )
     }
 
     pub fn deletes(&mut self, session: SessionId, scope: Scope, key: &str) -> Answer {
-        self.ask(Actor::Session(session), Request::Delete { scope, key: key.parse().unwrap() })
+        self.ask(
+            Actor::Session(session),
+            Request::Session(SessionRequest::Delete { scope, key: key.parse().unwrap() }),
+        )
     }
 
     pub fn promotes(&mut self, session: SessionId, from: SessionId, key: &str) -> Answer {
-        self.ask(Actor::Session(session), Request::Promote { from, key: key.parse().unwrap() })
+        self.ask(
+            Actor::Session(session),
+            Request::Session(SessionRequest::Promote { from, key: key.parse().unwrap() }),
+        )
     }
 
     pub fn approves(&mut self, by: Authority, proposal: EntryId, text: &str) -> Answer {
         let shown = Some(digest(text));
-        self.ask(Actor::Principal(by), Request::Approve { proposal, shown })
+        self.ask(Actor::Principal(by), Request::Admin(AdminRequest::Approve { proposal, shown }))
     }
 
     pub fn denies(&mut self, by: Authority, proposal: EntryId) -> Answer {
-        self.ask(Actor::Principal(by), Request::Deny { proposal })
+        self.ask(Actor::Principal(by), Request::Admin(AdminRequest::Deny { proposal }))
     }
 
     /// The owner sets the mode of a shared item of the main tenant.
@@ -199,7 +216,12 @@ impl Store {
     pub fn locks(&mut self, key: &str) {
         let (tenant, path) = (Tenant::main(), key.to_owned());
         let value = Value::New(digest("the owner's words"));
-        let adopt = Request::AdoptFile { tenant, key: key.parse().unwrap(), path, value };
+        let adopt = Request::Admin(AdminRequest::AdoptFile {
+            tenant,
+            key: key.parse().unwrap(),
+            path,
+            value,
+        });
         assert_eq!(self.by_owner(adopt), Answer::Done);
     }
 
@@ -217,7 +239,13 @@ impl Store {
     pub fn writes(&mut self, session: SessionId, scope: Scope, key: &str, queue: bool) -> Answer {
         let value = Value::New(Digest::of(key.as_bytes()));
         let key = key.parse().unwrap();
-        let request = Request::Write { scope, key, value, depends_on: vec![], queue };
+        let request = Request::Session(SessionRequest::Write {
+            scope,
+            key,
+            value,
+            depends_on: vec![],
+            queue,
+        });
         self.ask(Actor::Session(session), request)
     }
 
@@ -230,20 +258,105 @@ impl Store {
     }
 }
 
+/// Who asks.
+#[derive(Debug, Clone)]
+pub enum Actor {
+    Session(SessionId),
+    Principal(Authority),
+}
+
+/// A request as whoever makes it submits it. What they cannot make cannot be submitted.
+pub fn submitted(by: Actor, request: Request) -> SubmittedRequest {
+    match (by, request) {
+        (Actor::Session(id), Request::Session(request)) => SubmittedRequest::Session(id, request),
+        (Actor::Session(id), Request::Call(call)) => {
+            SubmittedRequest::Call(id, Box::new(proposed(*call)))
+        }
+        (Actor::Principal(authority), Request::Admin(request)) => {
+            SubmittedRequest::Admin(authority, request)
+        }
+        (by, request) => panic!("{by:?} cannot ask {request:?}"),
+    }
+}
+
+/// A call whose arguments trace to the origins that `call` has: each gets a value that its origin alone holds.
+pub fn proposed(call: Call) -> ProposedCall {
+    let mut manifest = ToolManifest { text_leaves: Some(false), ..ToolManifest::unknown() };
+    let (mut texts, mut arguments) = (TextIndex::default(), serde_json::Map::new());
+    for (number, leaf) in call.leaves.iter().enumerate() {
+        let value = format!("value-{number}-of-this-argument");
+        match &leaf.origin {
+            ArgumentOrigin::User => texts.add_user_text(&format!("Take {value} for it.")),
+            ArgumentOrigin::Tool { from } => {
+                from.iter().for_each(|entry| texts.add_untrusted_text(*entry, &value));
+            }
+            ArgumentOrigin::Model => {}
+        }
+        let taken = arguments.contains_key(&leaf.path);
+        let name = if taken { format!("{}-{number}", leaf.path) } else { leaf.path.clone() };
+        let parameter = Parameter { sink: leaf.sink, ..Parameter::default() };
+        manifest.arguments.insert(name.clone(), parameter);
+        arguments.insert(name, value.into());
+    }
+    let arguments = Arguments::parse(&serde_json::Value::Object(arguments).to_string()).unwrap();
+    let traced = trace(&manifest, &arguments, &texts);
+    let Call { tool, effect, known, manifest, arguments, policy, approval, .. } = call;
+    ProposedCall { tool, effect, known, manifest, arguments, traced, policy, approval }
+}
+
+/// Whether the log takes this request from this asker, who cannot even submit it.
+pub fn is_taken(store: &Store, by: &Actor, request: &Request) -> bool {
+    let by = match by {
+        Actor::Session(id) => Author::Session(*id),
+        Actor::Principal(authority) => Author::Principal(authority.who().clone()),
+    };
+    let seq = Seq(store.state.len());
+    let last = store.log.last().unwrap().clone();
+    let (answer, weights) = (Answer::Done, vec![]);
+    let record = Record { seq, by, request: request.clone(), answer, weights, ..last };
+    let mut state = store.state.clone();
+    state.fold(&record).is_ok() || state.recount(&record).is_ok()
+}
+
 pub fn message(channel: Channel, content: Option<Value>, parents: Vec<Seq>) -> Request {
     let (kind, origin) = (ObservationKind::Message, None);
-    Request::Observe { kind, channel, lowered: false, content, origin, parents }
+    Request::Session(SessionRequest::Observe {
+        kind,
+        channel,
+        lowered: false,
+        content,
+        origin,
+        parents,
+    })
 }
 
 pub fn produced(kind: ObservationKind) -> Request {
     let (channel, origin, parents) = (Channel::Model, None, vec![]);
-    Request::Observe { kind, channel, lowered: false, content: None, origin, parents }
+    Request::Session(SessionRequest::Observe {
+        kind,
+        channel,
+        lowered: false,
+        content: None,
+        origin,
+        parents,
+    })
 }
 
 pub fn write(scope: Scope, key: &str, value: Value) -> Request {
-    Request::Write { scope, key: key.parse().unwrap(), value, depends_on: vec![], queue: false }
+    Request::Session(SessionRequest::Write {
+        scope,
+        key: key.parse().unwrap(),
+        value,
+        depends_on: vec![],
+        queue: false,
+    })
 }
 
 pub fn set_mode(tenant: Tenant, key: &str, mode: Mode) -> Request {
-    Request::SetMode { tenant, scope: Scope::Shared, key: key.parse().unwrap(), mode }
+    Request::Admin(AdminRequest::SetMode {
+        tenant,
+        scope: Scope::Shared,
+        key: key.parse().unwrap(),
+        mode,
+    })
 }

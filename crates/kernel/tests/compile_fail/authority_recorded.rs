@@ -1,8 +1,8 @@
 //! An authority without a proof, read back from what a record keeps.
 
-use custody_kernel::principal::{Authority, Who};
+use custody_kernel::principal::{Authority, PrincipalClaim};
 
-fn read_back(who: Who) -> Authority {
+fn read_back(who: PrincipalClaim) -> Authority {
     Authority::recorded(who)
 }
 

@@ -1,8 +1,8 @@
 //! An authority without a proof, written down.
 
-use custody_kernel::principal::{Authority, Who};
+use custody_kernel::principal::{Authority, PrincipalClaim};
 
-fn written(who: Who) -> Authority {
+fn written(who: PrincipalClaim) -> Authority {
     Authority(who)
 }
 

@@ -2,10 +2,10 @@
 
 use custody_log::{Seq, Timestamp};
 use custody_kernel::label::Label;
-use custody_kernel::record::{Answer, By, Request};
-use custody_kernel::state::Decided;
+use custody_kernel::record::{Answer, Author, Request};
+use custody_kernel::monitor::Decided;
 
-fn decide_alone(by: By, request: Request, label: Label) -> Decided {
+fn decide_alone(by: Author, request: Request, label: Label) -> Decided {
     Decided {
         seq: Seq(1),
         at: Timestamp(0),

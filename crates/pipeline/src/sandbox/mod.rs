@@ -15,7 +15,7 @@ use custody_detect::behaviour::BehaviourModel;
 use custody_detect::rules::strip_to_fixed_point;
 use custody_detect::text_kind::TextKind;
 use custody_detect::{Rules, RunContext, TextTooLong, inspect_answer, is_refusal};
-use custody_kernel::route::{Tried, Undecided};
+use custody_kernel::route::{SandboxResult, Undecided};
 use custody_log::Digest;
 use custody_models::chat::text_tools::{TextTool, instructions, specs};
 use custody_models::chat::{
@@ -96,7 +96,7 @@ impl<'a> Sandbox<'a> {
         before: &[ChatMessage],
         text: &str,
         kind: TextKind,
-    ) -> StageAnswer<Tried> {
+    ) -> StageAnswer<SandboxResult> {
         let subject = match Subject::new(text, kind) {
             Ok(subject) => subject,
             Err(why) => return StageAnswer::failed(&why),
@@ -116,7 +116,7 @@ impl<'a> Sandbox<'a> {
             usage = usage + answer.usage;
             match agent.judge(&answer, &subject, self.judge) {
                 Shown::Compromised(because) => {
-                    return StageAnswer::new(Ok(Tried::Compromised), because, usage);
+                    return StageAnswer::new(Ok(SandboxResult::Compromised), because, usage);
                 }
                 Shown::Nothing(why, because) => doubt = doubt.or(Some((why, because))),
                 Shown::Untouched => {}
@@ -124,7 +124,9 @@ impl<'a> Sandbox<'a> {
         }
         match doubt {
             Some((why, because)) => StageAnswer::new(Err(why), because, usage),
-            None => StageAnswer::new(Ok(Tried::Untouched), "it did its task every time", usage),
+            None => {
+                StageAnswer::new(Ok(SandboxResult::Untouched), "it did its task every time", usage)
+            }
         }
     }
 

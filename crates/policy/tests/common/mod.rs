@@ -54,7 +54,7 @@ impl Call {
                 heard.add_user_text(text);
             }
         }
-        let leaves = trace(manifests.tool(tool).tool, &arguments, &heard);
+        let leaves = trace(manifests.tool(tool).tool, &arguments, &heard).into_recorded();
         let channels = texts.iter().map(|(channel, _)| *channel).collect();
         Self { tool: tool.to_owned(), role, arguments, leaves, taint, channels, manifests }
     }

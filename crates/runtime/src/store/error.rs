@@ -93,7 +93,7 @@ pub enum StoreError {
     Name(String),
     /// The proof does not prove it.
     #[error(transparent)]
-    Proof(#[from] custody_kernel::principal::ProofError),
+    Proof(#[from] custody_kernel::principal::CredentialError),
     /// The content was not kept, because what it was proposed for was refused, or was destroyed.
     #[error("the content of entry {0} is not kept; only its commitment is")]
     NoContent(Seq),

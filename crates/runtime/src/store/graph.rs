@@ -1,20 +1,22 @@
 //! The provenance graph of the record, one record at a time.
 
-use custody_kernel::adapter::Change;
-use custody_kernel::record::{Answer, Record, Request};
-use custody_kernel::step::Step;
+use custody_kernel::adapter::AdapterChange;
+use custody_kernel::record::{AdminRequest, Answer, Record, Request};
+use custody_kernel::step::RecoveryStep;
 use custody_planner::{AdapterEvent, GraphBuilder, GraphError, GraphNode};
 
 /// A record as a node: what it was made from, and under which weights or what it did to them.
 pub fn node_of(record: &Record) -> GraphNode<'_> {
     let Record { request, answer, parents, weights, .. } = record;
     let plain = GraphNode { parents, weights, event: None, is_purged: false };
-    let (Request::Adapt(adapt), Answer::Done) = (request, answer) else { return plain };
+    let (Request::Admin(AdminRequest::Adapt(adapt)), Answer::Done) = (request, answer) else {
+        return plain;
+    };
     let event = match &adapt.change {
-        Change::Load { weights, .. } => Some(AdapterEvent::Load(*weights)),
-        Change::Unload { .. } => None,
+        AdapterChange::Load { weights, .. } => Some(AdapterEvent::Load(*weights)),
+        AdapterChange::Unload { .. } => None,
         // The base that it made comes first among what the host carries from then on.
-        Change::Fuse { weights: fused } => {
+        AdapterChange::Fuse { weights: fused } => {
             weights.first().map(|into| AdapterEvent::Fuse { weights: fused, into: *into })
         }
     };
@@ -25,8 +27,9 @@ pub fn node_of(record: &Record) -> GraphNode<'_> {
 /// Adds a record to a graph, and marks what it purged.
 pub(super) fn extend(graph: &mut GraphBuilder, record: &Record) -> Result<(), GraphError> {
     graph.push(node_of(record))?;
-    if let (Request::Recover(recover), Answer::Done) = (&record.request, &record.answer)
-        && let Step::Apply(applied) = &recover.step
+    if let (Request::Admin(AdminRequest::Recover(recover)), Answer::Done) =
+        (&record.request, &record.answer)
+        && let RecoveryStep::Apply(applied) = &recover.step
     {
         applied.purged.iter().for_each(|entry| graph.purge(*entry));
     }

@@ -6,9 +6,10 @@
 
 use std::collections::HashSet;
 
+use custody_kernel::monitor::{Committed, Decided};
 use custody_kernel::principal::Principal;
-use custody_kernel::record::{Answer, Record, Request};
-use custody_kernel::state::{Decided, State};
+use custody_kernel::record::{AdminRequest, Answer, Record, Request};
+use custody_kernel::state::State;
 use custody_log::{
     Checkpoint, EntryId, Frontier, Hash, LogKey, Seq, StoreId, key_name, leaf_hash, origin, root_of,
 };
@@ -110,7 +111,7 @@ impl Ledger {
         let at = self.len();
         let record =
             Record::from_bytes(bytes).map_err(|cause| Tampering::Unreadable(at, cause.into()))?;
-        self.state.apply(&record).map_err(|cause| Tampering::Inconsistent(at, cause.into()))?;
+        self.state.fold(&record).map_err(|cause| Tampering::Inconsistent(at, cause.into()))?;
         self.push(&record, bytes)?;
         Ok(record)
     }
@@ -121,13 +122,14 @@ impl Ledger {
         decided: Decided,
         id: EntryId,
         advice: Vec<String>,
-    ) -> Result<(Record, Vec<u8>), StoreError> {
+    ) -> Result<(Committed, Vec<u8>), StoreError> {
         let at = self.len();
-        let record = self.state.commit(decided, id, advice);
-        let record = record.map_err(|cause| Tampering::Inconsistent(at, cause.into()))?;
+        let committed = self.state.commit(decided, id, advice);
+        let committed = committed.map_err(|cause| Tampering::Inconsistent(at, cause.into()))?;
+        let record = committed.record();
         let bytes = record.to_bytes().expect("a record holds text and numbers only");
-        self.push(&record, &bytes)?;
-        Ok((record, bytes))
+        self.push(record, &bytes)?;
+        Ok((committed, bytes))
     }
 
     fn push(&mut self, record: &Record, bytes: &[u8]) -> Result<(), StoreError> {
@@ -144,8 +146,12 @@ impl Ledger {
             }
         }
         match (&record.request, &record.answer) {
-            (Request::Found(genesis), Answer::Done) => self.trust_log_key(&genesis.log_key),
-            (Request::RotateLogKey(key), Answer::Done) => self.trust_log_key(key),
+            (Request::Admin(AdminRequest::CreateStore(genesis)), Answer::Done) => {
+                self.trust_log_key(&genesis.log_key)
+            }
+            (Request::Admin(AdminRequest::RotateLogKey(key)), Answer::Done) => {
+                self.trust_log_key(key)
+            }
             _ => Ok(()),
         }
     }

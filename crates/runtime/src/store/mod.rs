@@ -27,8 +27,7 @@ use crossbeam_channel::Sender;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Principal, Role};
-use custody_kernel::record::{Genesis, Request};
-use custody_kernel::state::Actor;
+use custody_kernel::record::{AdminRequest, Genesis};
 use custody_keys::{HumanKey, KeyFolder, fresh_key};
 use custody_log::{PrincipalId, StoreId};
 use ed25519_dalek::SigningKey;
@@ -149,7 +148,8 @@ impl Store {
         };
         let authority = prove(owner_key, &owner)?;
         let log_key = owner_key.certify(store, &signer);
-        let genesis = Request::Found(Box::new(Genesis { store, owner, log_key, limits }));
+        let genesis =
+            AdminRequest::CreateStore(Box::new(Genesis { store, owner, log_key, limits }));
         let parts = Parts {
             connection,
             head: Head::create(&keys.head())?,
@@ -239,19 +239,18 @@ impl Store {
                 let signer = fresh_key();
                 let certified = owner_key.certify(store, &signer);
                 keys.replace_log_key(&signer)?;
-                (signer, Some(Request::RotateLogKey(certified)))
+                (signer, Some(AdminRequest::RotateLogKey(certified)))
             }
         };
         let parts =
             Parts { connection, head, ledger, signer, store, unacknowledged: 0, adopting: true };
         let this = Self::start(paths, parts, clock)?;
-        let adoption = Request::AdoptLedger { reason: reason.to_owned(), head_size };
+        let adoption = AdminRequest::AdoptLedger { reason: reason.to_owned(), head_size };
         let ticket = this.run(move |transaction| {
-            let by = Actor::Principal(authority);
             if let Some(rotation) = rotation {
-                transaction.ask(by.clone(), rotation, None, Vec::new())?;
+                transaction.administer(authority.clone(), rotation, None, Vec::new())?;
             }
-            transaction.ask(by, adoption, None, Vec::new())
+            transaction.administer(authority, adoption, None, Vec::new())
         });
         let receipt = ticket.wait()?;
         Ok((this, receipt))
@@ -312,9 +311,9 @@ impl Store {
     ///
     /// # Errors
     /// As [`Transaction::ask`]. A refusal is not an error.
-    pub fn ask(&self, by: &Authority, request: Request) -> Result<Receipt, StoreError> {
-        let by = Actor::Principal(by.clone());
-        self.run(move |step| step.ask(by, request, None, Vec::new())).wait()
+    pub fn ask(&self, by: &Authority, request: AdminRequest) -> Result<Receipt, StoreError> {
+        let authority = by.clone();
+        self.run(move |step| step.administer(authority, request, None, Vec::new())).wait()
     }
 
     /// Where the database is.

@@ -1,15 +1,18 @@
 //! One atomic step: load, decide, commit, audit.
 //!
-//! Everything that changes a store passes through [`Transaction::ask`]. Part of the trusted base.
+//! Everything that changes a store passes through [`Transaction::ask`] or [`Transaction::administer`]. Part of the trusted base.
 
+use custody_kernel::actions::call::AllowedCall;
 use custody_kernel::key::Key;
 use custody_kernel::label::Label;
 use custody_kernel::memory::item::{ContentRef, Version};
+use custody_kernel::monitor::{Committed, Decided};
 use custody_kernel::namespace::{Namespace, Tenant};
-use custody_kernel::record::{Answer, By, Record, Request};
-use custody_kernel::state::{Actor, Asked, Decided, State, Watched};
-use custody_kernel::tool::call::AllowedCall;
-use custody_log::{Digest, EntryId, Seq, Timestamp};
+use custody_kernel::principal::Authority;
+use custody_kernel::record::{AdminRequest, Answer, Author, Record, Request, SessionRequest};
+use custody_kernel::state::{State, SubmittedRequest, Watched};
+use custody_kernel::tool::call::ProposedCall;
+use custody_log::{Digest, EntryId, Seq, SessionId, Timestamp};
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
@@ -88,7 +91,7 @@ impl Transaction<'_> {
         self.ledger.state()
     }
 
-    /// Decides one request and writes the outcome, whatever it is: accepted, pending or refused.
+    /// Decides what `session` asks and writes the outcome, whatever it is: accepted, pending or refused.
     ///
     /// `content` is kept unless the request is refused. `advice` is stored beside the decision and
     /// read by none.
@@ -98,14 +101,28 @@ impl Transaction<'_> {
     /// written then. Any other error undoes the whole group.
     pub fn ask(
         &mut self,
-        by: Actor,
-        request: Request,
+        session: SessionId,
+        request: SessionRequest,
         content: Option<&Content>,
         advice: Vec<String>,
     ) -> Result<Receipt, StoreError> {
-        let asked = Asked { by, at: self.clock.now(), request };
-        let decided = self.ledger.state().decide(asked)?;
-        self.commit(decided, content, advice)
+        let decided = self.decide(SubmittedRequest::Session(session, request))?;
+        Ok(self.commit(decided, content, advice)?.0)
+    }
+
+    /// Decides what a principal asks and writes the outcome, as [`Transaction::ask`] does.
+    ///
+    /// # Errors
+    /// As [`Transaction::ask`].
+    pub fn administer(
+        &mut self,
+        authority: Authority,
+        request: AdminRequest,
+        content: Option<&Content>,
+        advice: Vec<String>,
+    ) -> Result<Receipt, StoreError> {
+        let decided = self.decide(SubmittedRequest::Admin(authority, request))?;
+        Ok(self.commit(decided, content, advice)?.0)
     }
 
     /// Decides one tool call and writes the outcome, as [`Transaction::ask`] does. Returns the witness beside it, if
@@ -115,20 +132,26 @@ impl Transaction<'_> {
     /// As [`Transaction::ask`].
     pub(crate) fn ask_call(
         &mut self,
-        by: Actor,
-        request: Request,
+        session: SessionId,
+        call: ProposedCall,
         content: Option<&Content>,
     ) -> Result<(Receipt, Option<AllowedCall>), StoreError> {
-        let asked = Asked { by, at: self.clock.now(), request };
-        let mut decided = self.ledger.state().decide(asked)?;
-        let allowed = decided.take_allowed();
-        Ok((self.commit(decided, content, Vec::new())?, allowed))
+        let decided = self.decide(SubmittedRequest::Call(session, Box::new(call)))?;
+        self.commit(decided, content, Vec::new())
     }
 
-    /// How `request` would be answered now. Writes nothing.
-    pub(crate) fn would_answer(&self, by: Actor, request: &Request) -> Result<Answer, StoreError> {
-        let asked = Asked { by, at: self.clock.now(), request: request.clone() };
-        Ok(self.ledger.state().decide(asked)?.answer().clone())
+    /// How `call` would be answered now. Writes nothing.
+    pub(crate) fn would_answer(
+        &self,
+        session: SessionId,
+        call: ProposedCall,
+    ) -> Result<Answer, StoreError> {
+        let decided = self.decide(SubmittedRequest::Call(session, Box::new(call)))?;
+        Ok(decided.answer().clone())
+    }
+
+    fn decide(&self, request: SubmittedRequest) -> Result<Decided, StoreError> {
+        Ok(self.ledger.state().decide(request, self.clock.now())?)
     }
 
     /// The time that a request made now is decided at.
@@ -141,15 +164,16 @@ impl Transaction<'_> {
         decided: Decided,
         content: Option<&Content>,
         advice: Vec<String>,
-    ) -> Result<Receipt, StoreError> {
+    ) -> Result<(Receipt, Option<AllowedCall>), StoreError> {
         self.note_watched(decided.by(), decided.request(), decided.answer());
         let before = self.note_recovered(decided.request());
         let id = EntryId::from_random(random());
-        let (record, bytes) = self.ledger.commit(decided, id, advice)?;
-        self.insert(&record, &bytes, content)?;
+        let (committed, bytes) = self.ledger.commit(decided, id, advice)?;
+        self.insert(&committed, &bytes, content)?;
         self.follow_recovery(before);
+        let (record, allowed) = committed.into_parts();
         let Record { seq, at, answer, label, .. } = record;
-        Ok(Receipt { id, seq, at, answer, label })
+        Ok((Receipt { id, seq, at, answer, label }, allowed))
     }
 
     /// A record, checked against the signed log.
@@ -226,14 +250,14 @@ impl Transaction<'_> {
         *self.next_signer = Some(signer);
     }
 
-    fn note_watched(&mut self, by: &By, request: &Request, answer: &Answer) {
+    fn note_watched(&mut self, by: &Author, request: &Request, answer: &Answer) {
         let state = self.ledger.state();
         if *answer != Answer::Done || state.watched().next().is_none() {
             return;
         }
         let changed = state.changed_item(by, request);
         // An adopted file is on disk already.
-        let adopted = matches!(request, Request::AdoptFile { .. });
+        let adopted = matches!(request, Request::Admin(AdminRequest::AdoptFile { .. }));
         if let Some((namespace, key)) = changed.filter(|_| !adopted)
             && state.watched_item(&namespace, &key).is_some()
         {
@@ -244,7 +268,7 @@ impl Transaction<'_> {
     /// What watched items hold before a step of an incident, which may change any of them.
     fn note_recovered(&self, request: &Request) -> Vec<(Namespace, Key, Option<Version>)> {
         let state = self.ledger.state();
-        if !matches!(request, Request::Recover(_)) {
+        if !matches!(request, Request::Admin(AdminRequest::Recover(_))) {
             return Vec::new();
         }
         let current = |namespace: &Namespace, key: &Key| state.item(namespace, key)?.current;
@@ -267,10 +291,11 @@ impl Transaction<'_> {
 
     fn insert(
         &self,
-        record: &Record,
+        committed: &Committed,
         bytes: &[u8],
         content: Option<&Content>,
     ) -> Result<(), StoreError> {
+        let record = committed.record();
         let seq = sql(record.seq);
         let mut log = self
             .connection

@@ -6,9 +6,9 @@
 use custody_kernel::label::Trust;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::Tenant;
-use custody_kernel::record::{Answer, By, Record, Request};
+use custody_kernel::record::{AdminRequest, Answer, Author, Record, Request, SessionRequest};
 use custody_kernel::state::State;
-use custody_kernel::step::Step;
+use custody_kernel::step::RecoveryStep;
 use custody_log::Seq;
 use custody_planner::{Closure, GraphBuilder, WalkMode};
 use rusqlite::Connection;
@@ -75,8 +75,8 @@ fn is_contained_again(
     graph: &GraphBuilder,
     record: &Record,
 ) -> Result<bool, StoreError> {
-    let Request::Recover(recover) = &record.request else { return Ok(false) };
-    let Step::Contain { members } = &recover.step else { return Ok(false) };
+    let Request::Admin(AdminRequest::Recover(recover)) = &record.request else { return Ok(false) };
+    let RecoveryStep::Contain { members } = &recover.step else { return Ok(false) };
     let incident = state.incident(recover.incident).filter(|_| record.answer == Answer::Done);
     let Some(incident) = incident else { return Ok(false) };
     let seeds: Vec<Seq> = incident.findings.iter().map(|finding| finding.entry).collect();
@@ -91,8 +91,8 @@ fn is_contained_again(
 
 /// The tenant in which the text of this record counts as untrusted, and so is fingerprinted.
 fn untrusted_tenant<'a>(before: &'a State, record: &Record) -> Option<&'a Tenant> {
-    let By::Session(session) = record.by else { return None };
-    let observed = matches!(record.request, Request::Observe { .. });
+    let Author::Session(session) = record.by else { return None };
+    let observed = matches!(record.request, Request::Session(SessionRequest::Observe { .. }));
     let untrusted = record.label.trust() == Trust::Untrusted;
     before.session(session).filter(|_| observed && untrusted).map(|session| &session.who.tenant)
 }
@@ -147,18 +147,22 @@ pub fn content_of(record: &Record) -> Option<ContentRef> {
         return Some(content);
     }
     match (&record.request, &record.answer) {
-        (_, Answer::Found { content, .. }) => Some(*content),
-        (Request::Observe { content, .. }, _) => content.map(|value| value.content(record.seq)),
+        (_, Answer::Value { content, .. }) => Some(*content),
+        (Request::Session(SessionRequest::Observe { content, .. }), _) => {
+            content.map(|value| value.content(record.seq))
+        }
         (
-            Request::Write { value, .. }
-            | Request::AdoptFile { value, .. }
-            | Request::Withhold { content: value, .. },
+            Request::Session(SessionRequest::Write { value, .. })
+            | Request::Admin(AdminRequest::AdoptFile { value, .. })
+            | Request::Session(SessionRequest::Withhold { content: value, .. }),
             _,
         ) => Some(value.content(record.seq)),
-        (Request::Extract(extract), _) => extract.value.map(|value| value.content(record.seq)),
+        (Request::Session(SessionRequest::Extract(extract)), _) => {
+            extract.value.map(|value| value.content(record.seq))
+        }
         (Request::Call(call), _) => Some(call.arguments.content(record.seq)),
-        (Request::SetPolicy { text, .. }, _) => Some(text.content(record.seq)),
-        (Request::Recover(recover), _) => {
+        (Request::Admin(AdminRequest::SetPolicy { text, .. }), _) => Some(text.content(record.seq)),
+        (Request::Admin(AdminRequest::Recover(recover)), _) => {
             recover.step.arriving().map(|value| value.content(record.seq))
         }
         _ => None,

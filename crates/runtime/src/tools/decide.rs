@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use custody_arguments::{ArgumentOrigin, Arguments, RecordedArgument, trace};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
-use custody_kernel::record::{Answer, By, Request, Value};
-use custody_kernel::state::{Actor, AskError};
-use custody_kernel::tool::asked::{AskedCall, Standing};
-use custody_kernel::tool::call::Call;
+use custody_kernel::record::{Answer, Author, Request, Value};
+use custody_kernel::state::AskError;
+use custody_kernel::tool::asked::{ApprovalStatus, AskedCall};
+use custody_kernel::tool::call::{Call, ProposedCall};
 use custody_log::{Digest, EntryId, Seq, SessionId};
 use custody_policy::Described;
 
@@ -95,7 +95,7 @@ pub(super) fn allowed(
 ) -> Result<(Seq, Box<Call>), StoreError> {
     let seq = step.position(decision)?;
     let record = step.record(seq)?;
-    let is_allowed = record.by == By::Session(session) && record.answer == Answer::Done;
+    let is_allowed = record.by == Author::Session(session) && record.answer == Answer::Done;
     if let Request::Call(call) = record.request
         && is_allowed
     {
@@ -118,15 +118,14 @@ impl Proposing {
         let content = Content::new(self.arguments.canonical())?;
         let call = self.call(step, Value::New(content.commitment()), None)?;
         let (manifest, policy) = (call.manifest, call.policy.version);
-        let request = Request::Call(Box::new(call));
         // A question that was put already is not put again. What needs none does not care.
-        if let Answer::Pending { .. } = step.would_answer(Actor::Session(self.id), &request)?
+        if let Answer::Pending { .. } = step.would_answer(self.id, call.clone())?
             && let Some(asked) = self.asked_before(step)
             && asked.still_stands(manifest, policy)
         {
             return self.go_on(step, &asked);
         }
-        self.commit(step, request, Some(&content))
+        self.commit(step, call, Some(&content))
     }
 
     /// The same call, if a human was asked about it and the answer is still worth something.
@@ -134,13 +133,13 @@ impl Proposing {
         let key = (self.tool.clone(), self.arguments.canonical().to_owned());
         let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = step.state().asked_call(*traced.asked.get(&key)?)?;
-        let is_open = matches!(asked.standing, Standing::Waiting | Standing::Approved);
+        let is_open = matches!(asked.standing, ApprovalStatus::Waiting | ApprovalStatus::Approved);
         (!is_open || step.now() < asked.expires).then(|| asked.clone())
     }
 
     /// Goes on with a call that a human was asked about.
     fn go_on(&self, step: &mut Transaction<'_>, asked: &AskedCall) -> Result<Decision, StoreError> {
-        if asked.standing == Standing::Waiting && step.now() < asked.expires {
+        if asked.standing == ApprovalStatus::Waiting && step.now() < asked.expires {
             let record = step.record(asked.entry)?;
             let because = record.answer.refusal().cloned();
             let waiting =
@@ -148,7 +147,7 @@ impl Proposing {
             return Ok(Decision::Ask(waiting));
         }
         let call = self.call(step, Value::Of(asked.arguments), Some(asked.proposal))?;
-        self.commit(step, Request::Call(Box::new(call)), None)
+        self.commit(step, call, None)
     }
 
     fn call(
@@ -156,28 +155,30 @@ impl Proposing {
         step: &Transaction<'_>,
         arguments: Value,
         approval: Option<EntryId>,
-    ) -> Result<Call, StoreError> {
+    ) -> Result<ProposedCall, StoreError> {
         let KnownTool { tool, known, changed, groups } = self.gate.tool(&self.tool);
         let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
-        let leaves = trace(&tool, &self.arguments, &traced.texts);
+        let values = trace(&tool, &self.arguments, &traced.texts);
         let session = step.state().session(self.id).ok_or(AskError::UnknownSession(self.id))?;
         let described = Described { name: &self.tool, tool: &tool, known, groups: &groups };
-        let question = question(step.state(), session, described, &self.arguments, &leaves);
+        let question =
+            question(step.state(), session, described, &self.arguments, values.recorded());
         let policy = self.gate.answer(step, &question)?;
         let policy = if changed { about_changed(policy) } else { policy };
         let manifest: Digest = tool.digest(&self.tool);
         let effect = tool.effect;
         let tool = self.tool.clone();
-        Ok(Call { tool, effect, known, manifest, arguments, leaves, policy, approval })
+        let traced = values;
+        Ok(ProposedCall { tool, effect, known, manifest, arguments, traced, policy, approval })
     }
 
     fn commit(
         &self,
         step: &mut Transaction<'_>,
-        request: Request,
+        call: ProposedCall,
         content: Option<&Content>,
     ) -> Result<Decision, StoreError> {
-        let (receipt, allowed) = step.ask_call(Actor::Session(self.id), request, content)?;
+        let (receipt, allowed) = step.ask_call(self.id, call, content)?;
         let Receipt { id, answer, .. } = receipt;
         Ok(match (answer, allowed) {
             (Answer::Done, Some(allowed)) => {
@@ -192,7 +193,7 @@ impl Proposing {
             }
             (Answer::Refused(because), _) => Decision::Deny { decision: id, because },
             // A call is answered in one of these ways, and only a witness makes one run.
-            (Answer::Done | Answer::Found { .. } | Answer::Absent, _) => {
+            (Answer::Done | Answer::Value { .. } | Answer::NotFound, _) => {
                 Decision::Deny { decision: id, because: Refusal::PolicyDenies { by: Vec::new() } }
             }
         })

@@ -4,8 +4,8 @@ use std::sync::PoisonError;
 
 use custody_arguments::{ClosedShape, ShapedValue};
 use custody_kernel::label::Channel;
-use custody_kernel::record::{Answer, Request, Value as Recorded};
-use custody_kernel::state::{Actor, AskError};
+use custody_kernel::record::{Answer, SessionRequest, Value as Recorded};
+use custody_kernel::state::AskError;
 use custody_kernel::tool::extract::Extract;
 use custody_log::{EntryId, SessionId};
 use serde_json::Value;
@@ -58,9 +58,10 @@ impl Session {
                 return Err(AskError::UnknownEntry(call).into());
             }
             let content = Content::new(text.as_str())?;
-            let request = Request::Withhold { call, content: Recorded::New(content.commitment()) };
+            let request =
+                SessionRequest::Withhold { call, content: Recorded::New(content.commitment()) };
             let advice = advice.into_iter().collect();
-            let withheld = step.ask(Actor::Session(id), request, Some(&content), advice)?;
+            let withheld = step.ask(id, request, Some(&content), advice)?;
             step.remember_text(id, withheld.seq, &text)?;
             let mut extracted = Vec::with_capacity(shapes.len());
             for (shape, field) in shapes {
@@ -89,8 +90,8 @@ fn take(
     let content = taken.map(|taken| Content::new(taken.as_str())).transpose()?;
     extract.value = content.as_ref().map(|content| Recorded::New(content.commitment()));
     let field = extract.field.clone();
-    let request = Request::Extract(Box::new(extract));
-    let receipt = step.ask(Actor::Session(session), request, content.as_ref(), Vec::new())?;
+    let request = SessionRequest::Extract(Box::new(extract));
+    let receipt = step.ask(session, request, content.as_ref(), Vec::new())?;
     let taken = taken.filter(|_| receipt.answer == Answer::Done);
     Ok(Extracted { field, value: taken.map(|taken| taken.as_str().to_owned()), receipt })
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use custody_arguments::{Arguments, RecordedArgument, ToolEffect, ToolManifest};
 use custody_kernel::label::Taint;
-use custody_kernel::state::{ApplyError, Session, SignedPolicy, State};
+use custody_kernel::state::{ApplyError, SessionState, SignedPolicy, State};
 use custody_kernel::tool::call::{Permission, PolicyAnswer};
 use custody_log::Digest;
 use custody_policy::policy::CHANGED;
@@ -184,7 +184,7 @@ pub(super) struct KnownTool {
 /// What a policy is asked of a call in `session`.
 pub(super) fn question<'a>(
     state: &'a State,
-    session: &'a Session,
+    session: &'a SessionState,
     tool: Described<'a>,
     arguments: &'a Arguments,
     leaves: &'a [RecordedArgument],

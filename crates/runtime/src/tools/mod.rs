@@ -10,8 +10,8 @@ mod gate;
 mod rehearse;
 mod traced;
 
+use custody_kernel::actions::call::AllowedCall;
 use custody_kernel::memory::refusal::Refusal;
-use custody_kernel::tool::call::AllowedCall;
 use custody_log::{EntryId, Timestamp};
 use serde_json::Value;
 

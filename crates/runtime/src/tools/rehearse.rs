@@ -1,11 +1,10 @@
 //! Recorded calls, put to a policy once more: before it is in force, or to hear why.
 
 use custody_arguments::{Arguments, ToolManifest};
-use custody_kernel::record::{Answer, By, Record, Request, Value};
+use custody_kernel::actions::call::{CallContext, CallRefusal, decide_call};
+use custody_kernel::record::{Answer, Author, Record, Request, Value};
 use custody_kernel::state::State;
-use custody_kernel::tool::call::{
-    Around, Call, CallRefusal, Permission, PolicyAnswer, decide_call,
-};
+use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
 use custody_log::{Seq, SessionId, Timestamp};
 use custody_policy::{Described, Explanation, Manifests, Policy, Question};
 
@@ -109,7 +108,7 @@ fn go_through(
         from += records.len() as u64;
         for record in records {
             each(&state, &record)?;
-            state.apply(&record).map_err(GateError::Record)?;
+            state.fold(&record).map_err(GateError::Record)?;
         }
     }
 }
@@ -126,7 +125,7 @@ struct Past<'a> {
 
 impl<'a> Past<'a> {
     fn of(store: &Store, state: &State, record: &'a Record) -> Result<Option<Self>, StoreError> {
-        let (Request::Call(call), By::Session(session)) = (&record.request, &record.by) else {
+        let (Request::Call(call), Author::Session(session)) = (&record.request, &record.by) else {
             return Ok(None);
         };
         if state.session(*session).is_none() {
@@ -159,7 +158,7 @@ impl<'a> Past<'a> {
     fn changed(&self, state: &State, record: &Record, answer: PolicyAnswer) -> Option<Changed> {
         let context = &state.session(self.session)?.context;
         let context = (!context.parents().is_empty()).then(|| context.label());
-        let signed = |version| Around { context, signed_policy: version };
+        let signed = |version| CallContext { label: context, signed_policy: version };
         let then = signed(state.policy().map(|policy| policy.version));
         let (was, _) = outcome(self.call, then);
         let signed = signed(Some(answer.version));
@@ -170,8 +169,8 @@ impl<'a> Past<'a> {
     }
 }
 
-fn outcome(call: &Call, around: Around) -> (Permission, Option<String>) {
-    match decide_call(call, around) {
+fn outcome(call: &Call, context: CallContext) -> (Permission, Option<String>) {
+    match decide_call(call, context) {
         Ok(_) => (Permission::Allow, None),
         Err(CallRefusal::Asks(because)) => (Permission::Ask, Some(because.to_string())),
         Err(CallRefusal::Denied(because)) => (Permission::Deny, Some(because.to_string())),

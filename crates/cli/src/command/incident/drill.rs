@@ -6,14 +6,14 @@ use anyhow::{Context as _, ensure};
 use custody_certificate::{Expectations, OutcomeState};
 use custody_incident::adapters::{AdapterHost, Hosts, Obliging};
 use custody_incident::{Incidents, Indicator, Settings};
-use custody_kernel::adapter::{Change, Name};
+use custody_kernel::adapter::{AdapterChange, Name};
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Role;
-use custody_kernel::record::Request;
+use custody_kernel::record::AdminRequest;
 use custody_log::{Digest, Seq};
 use custody_pipeline::DetectorAdvice;
 use custody_runtime::clock::{Clock, moment};
@@ -94,7 +94,7 @@ impl Drill {
         let notes = scratch.folder().join("NOTES.md");
         std::fs::write(&notes, NOTES)?;
         scratch.store.adopt_file(&scratch.owner, key("NOTES.md")?, &notes)?;
-        let open = Request::SetMode {
+        let open = AdminRequest::SetMode {
             tenant: Tenant::main(),
             scope: Scope::Shared,
             key: key("NOTES.md")?,
@@ -126,7 +126,7 @@ impl Drill {
     /// The model's host loads an adapter that was trained on these entries.
     fn load(&self, adapter: &str, made_from: Vec<Seq>) -> anyhow::Result<()> {
         let weights = Digest::of(adapter.as_bytes());
-        let change = Change::Load { weights, name: adapter.parse()?, made_from };
+        let change = AdapterChange::Load { weights, name: adapter.parse()?, made_from };
         let receipt = Incidents::of(self.store()).adapt(&self.scratch.owner, &host()?, change)?;
         ensure!(receipt.answer.refusal().is_none(), "the adapter could not be loaded");
         Ok(())

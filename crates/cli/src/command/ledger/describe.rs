@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use clap::ValueEnum;
-use custody_kernel::adapter::{Adapt, Change};
+use custody_kernel::adapter::{Adapt, AdapterChange};
 use custody_kernel::namespace::{Scope, Tenant};
-use custody_kernel::principal::{Credential, Who};
-use custody_kernel::record::{Answer, By, ObservationKind, Record, Request};
+use custody_kernel::principal::{Credential, PrincipalClaim};
+use custody_kernel::record::{
+    AdminRequest, Answer, Author, ObservationKind, Record, Request, SessionRequest,
+};
 use custody_log::{Digest, PrincipalId, SessionId};
 use custody_runtime::store::content_of;
 use custody_runtime::{Store, StoreError};
@@ -50,7 +52,7 @@ pub(super) enum Kind {
 impl Kind {
     pub(super) const fn of(request: &Request) -> Self {
         match request {
-            Request::Observe { kind, .. } => match kind {
+            Request::Session(SessionRequest::Observe { kind, .. }) => match kind {
                 ObservationKind::Message => Self::Message,
                 ObservationKind::Completion => Self::Completion,
                 ObservationKind::ToolCall => Self::ToolCall,
@@ -58,27 +60,36 @@ impl Kind {
                 ObservationKind::Retrieval => Self::Retrieval,
                 ObservationKind::FileChange => Self::FileChange,
             },
-            Request::Read { .. }
-            | Request::Write { .. }
-            | Request::Delete { .. }
-            | Request::Promote { .. } => Self::Memory,
-            Request::Route(_) => Self::Route,
+            Request::Session(
+                SessionRequest::Read { .. }
+                | SessionRequest::Write { .. }
+                | SessionRequest::Delete { .. }
+                | SessionRequest::Promote { .. },
+            ) => Self::Memory,
+            Request::Session(SessionRequest::Route(_)) => Self::Route,
             Request::Call(_) => Self::ToolCall,
-            Request::Withhold { .. } | Request::Extract(_) => Self::ToolOutput,
-            Request::Approve { .. }
-            | Request::Deny { .. }
-            | Request::SetMode { .. }
-            | Request::AdoptFile { .. } => Self::Review,
-            Request::OpenSession { .. } | Request::CloseSession => Self::Session,
-            Request::Adapt(_) => Self::Adapter,
-            Request::Recover(_) => Self::Recovery,
-            Request::Found(_)
-            | Request::AddPrincipal(_)
-            | Request::RevokePrincipal { .. }
-            | Request::SetLimits(_)
-            | Request::SetPolicy { .. }
-            | Request::RotateLogKey(_)
-            | Request::AdoptLedger { .. } => Self::Admin,
+            Request::Session(SessionRequest::Withhold { .. } | SessionRequest::Extract(_)) => {
+                Self::ToolOutput
+            }
+            Request::Admin(
+                AdminRequest::Approve { .. }
+                | AdminRequest::Deny { .. }
+                | AdminRequest::SetMode { .. }
+                | AdminRequest::AdoptFile { .. },
+            ) => Self::Review,
+            Request::Admin(AdminRequest::OpenSession { .. })
+            | Request::Session(SessionRequest::CloseSession) => Self::Session,
+            Request::Admin(AdminRequest::Adapt(_)) => Self::Adapter,
+            Request::Admin(AdminRequest::Recover(_)) => Self::Recovery,
+            Request::Admin(
+                AdminRequest::CreateStore(_)
+                | AdminRequest::AddPrincipal(_)
+                | AdminRequest::RevokePrincipal { .. }
+                | AdminRequest::SetLimits(_)
+                | AdminRequest::SetPolicy { .. }
+                | AdminRequest::RotateLogKey(_)
+                | AdminRequest::AdoptLedger { .. },
+            ) => Self::Admin,
         }
     }
 }
@@ -130,7 +141,7 @@ impl std::fmt::Display for Part {
 /// searched for in the log, from its end backwards and no further than needed.
 pub(crate) struct Names<'a> {
     store: &'a Store,
-    sessions: HashMap<SessionId, Who>,
+    sessions: HashMap<SessionId, PrincipalClaim>,
     principals: HashMap<PrincipalId, String>,
     searched_from: u64,
 }
@@ -146,10 +157,10 @@ impl<'a> Names<'a> {
     }
 
     /// Who asked: a name, or what they are when nothing was proven.
-    pub(crate) fn asker(&mut self, by: &By) -> Result<String, StoreError> {
+    pub(crate) fn asker(&mut self, by: &Author) -> Result<String, StoreError> {
         let who = match by {
-            By::Principal(who) => Some(who.clone()),
-            By::Session(id) => self.opener(*id)?,
+            Author::Principal(who) => Some(who.clone()),
+            Author::Session(id) => self.opener(*id)?,
         };
         let Some(who) = who else { return Ok("unknown".into()) };
         match who.principal {
@@ -159,7 +170,10 @@ impl<'a> Names<'a> {
     }
 
     /// Under whose credential a session was opened.
-    pub(super) fn opener(&mut self, session: SessionId) -> Result<Option<Who>, StoreError> {
+    pub(super) fn opener(
+        &mut self,
+        session: SessionId,
+    ) -> Result<Option<PrincipalClaim>, StoreError> {
         self.search(|this| this.sessions.contains_key(&session))?;
         Ok(self.sessions.get(&session).cloned())
     }
@@ -174,10 +188,13 @@ impl<'a> Names<'a> {
             let from = self.searched_from.saturating_sub(CHUNK);
             for record in self.store.records(from..self.searched_from)? {
                 match (record.request, record.by) {
-                    (Request::OpenSession { session, .. }, By::Principal(who)) => {
+                    (
+                        Request::Admin(AdminRequest::OpenSession { session, .. }),
+                        Author::Principal(who),
+                    ) => {
                         self.sessions.insert(session, who);
                     }
-                    (Request::AddPrincipal(principal), _) => {
+                    (Request::Admin(AdminRequest::AddPrincipal(principal)), _) => {
                         self.principals.insert(principal.id, principal.name);
                     }
                     _ => {}
@@ -191,57 +208,64 @@ impl<'a> Names<'a> {
     /// The part of the store that a record is about, if it is about one.
     pub(super) fn part(&mut self, record: &Record) -> Result<Option<Part>, StoreError> {
         let in_session = match &record.by {
-            By::Session(id) => self.opener(*id)?.map(|who| (*id, who.tenant)),
-            By::Principal(_) => None,
+            Author::Session(id) => self.opener(*id)?.map(|who| (*id, who.tenant)),
+            Author::Principal(_) => None,
         };
         let here = |scope: Option<Scope>| {
             let (own, tenant) = in_session.clone()?;
             Some(Part { tenant, scope: scope.or(Some(Scope::Session(own))) })
         };
         let part = match &record.request {
-            Request::Read { scope, .. }
-            | Request::Write { scope, .. }
-            | Request::Delete { scope, .. } => here(Some(*scope)),
-            Request::Promote { .. } => here(Some(Scope::Shared)),
-            Request::Observe { .. }
-            | Request::Route(_)
+            Request::Session(
+                SessionRequest::Read { scope, .. }
+                | SessionRequest::Write { scope, .. }
+                | SessionRequest::Delete { scope, .. },
+            ) => here(Some(*scope)),
+            Request::Session(SessionRequest::Promote { .. }) => here(Some(Scope::Shared)),
+            Request::Session(SessionRequest::Observe { .. } | SessionRequest::Route(_))
             | Request::Call(_)
-            | Request::Withhold { .. }
-            | Request::Extract(_)
-            | Request::CloseSession => here(None),
-            Request::OpenSession { session, .. } => match &record.by {
-                By::Principal(who) => {
+            | Request::Session(
+                SessionRequest::Withhold { .. }
+                | SessionRequest::Extract(_)
+                | SessionRequest::CloseSession,
+            ) => here(None),
+            Request::Admin(AdminRequest::OpenSession { session, .. }) => match &record.by {
+                Author::Principal(who) => {
                     let scope = Some(Scope::Session(*session));
                     Some(Part { tenant: who.tenant.clone(), scope })
                 }
-                By::Session(_) => None,
+                Author::Session(_) => None,
             },
-            Request::SetMode { tenant, scope, .. } => {
+            Request::Admin(AdminRequest::SetMode { tenant, scope, .. }) => {
                 Some(Part { tenant: tenant.clone(), scope: Some(*scope) })
             }
-            Request::AdoptFile { tenant, .. } => {
+            Request::Admin(AdminRequest::AdoptFile { tenant, .. }) => {
                 Some(Part { tenant: tenant.clone(), scope: Some(Scope::Shared) })
             }
-            Request::Approve { .. } | Request::Deny { .. } => match record.parents.first() {
-                // The proposal was asked for in a session, so this goes one step and no further.
-                Some(proposal) => {
-                    let proposal = self.store.record(*proposal)?;
-                    return match proposal.by {
-                        By::Session(_) => self.part(&proposal),
-                        By::Principal(_) => Ok(None),
-                    };
+            Request::Admin(AdminRequest::Approve { .. } | AdminRequest::Deny { .. }) => {
+                match record.parents.first() {
+                    // The proposal was asked for in a session, so this goes one step and no further.
+                    Some(proposal) => {
+                        let proposal = self.store.record(*proposal)?;
+                        return match proposal.by {
+                            Author::Session(_) => self.part(&proposal),
+                            Author::Principal(_) => Ok(None),
+                        };
+                    }
+                    None => None,
                 }
-                None => None,
-            },
-            Request::Found(_)
-            | Request::AddPrincipal(_)
-            | Request::RevokePrincipal { .. }
-            | Request::SetLimits(_)
-            | Request::SetPolicy { .. }
-            | Request::Adapt(_)
-            | Request::Recover(_)
-            | Request::RotateLogKey(_)
-            | Request::AdoptLedger { .. } => None,
+            }
+            Request::Admin(
+                AdminRequest::CreateStore(_)
+                | AdminRequest::AddPrincipal(_)
+                | AdminRequest::RevokePrincipal { .. }
+                | AdminRequest::SetLimits(_)
+                | AdminRequest::SetPolicy { .. }
+                | AdminRequest::Adapt(_)
+                | AdminRequest::Recover(_)
+                | AdminRequest::RotateLogKey(_)
+                | AdminRequest::AdoptLedger { .. },
+            ) => None,
         };
         Ok(part)
     }
@@ -258,10 +282,12 @@ impl<'a> Names<'a> {
             Scope::Session(_) => " for the session",
         };
         Ok(match &record.request {
-            Request::Found(_) => "found the store".into(),
-            Request::OpenSession { alias, .. } => format!("open session{}", of(alias)),
-            Request::CloseSession => "close session".into(),
-            Request::Observe { kind, origin, .. } => match kind {
+            Request::Admin(AdminRequest::CreateStore(_)) => "found the store".into(),
+            Request::Admin(AdminRequest::OpenSession { alias, .. }) => {
+                format!("open session{}", of(alias))
+            }
+            Request::Session(SessionRequest::CloseSession) => "close session".into(),
+            Request::Session(SessionRequest::Observe { kind, origin, .. }) => match kind {
                 ObservationKind::Message => format!("message{}", of(origin)),
                 ObservationKind::Completion => format!("completion{}", of(origin)),
                 ObservationKind::ToolCall => format!("tool call{}", of(origin)),
@@ -269,39 +295,53 @@ impl<'a> Names<'a> {
                 ObservationKind::Retrieval => format!("retrieval{}", of(origin)),
                 ObservationKind::FileChange => format!("file change{}", of(origin)),
             },
-            Request::Read { key: k, scope } => format!("read {}{}", key(k), own(scope)),
-            Request::Write { key: k, scope, .. } => format!("write {}{}", key(k), own(scope)),
-            Request::Delete { key: k, scope } => format!("delete {}{}", key(k), own(scope)),
-            Request::Promote { key: k, .. } => format!("promote {}", key(k)),
-            Request::Route(route) => match route.heard.last() {
+            Request::Session(SessionRequest::Read { key: k, scope }) => {
+                format!("read {}{}", key(k), own(scope))
+            }
+            Request::Session(SessionRequest::Write { key: k, scope, .. }) => {
+                format!("write {}{}", key(k), own(scope))
+            }
+            Request::Session(SessionRequest::Delete { key: k, scope }) => {
+                format!("delete {}{}", key(k), own(scope))
+            }
+            Request::Session(SessionRequest::Promote { key: k, .. }) => {
+                format!("promote {}", key(k))
+            }
+            Request::Session(SessionRequest::Route(route)) => match route.heard.last() {
                 Some(last) => format!("route, to the {}", last.stage().name()),
                 None => "route".into(),
             },
             Request::Call(call) => format!("call {}", excerpt(&call.tool, 40)),
-            Request::Withhold { .. } => "withhold an output".into(),
-            Request::Extract(extract) => format!("take out {}", excerpt(&extract.field, 40)),
-            Request::Approve { proposal, .. } => format!("approve {}", short(proposal)),
-            Request::Deny { proposal } => format!("deny {}", short(proposal)),
-            Request::SetMode { key: k, mode, .. } => format!("make {} {mode}", key(k)),
-            Request::AdoptFile { key: k, path, .. } => {
+            Request::Session(SessionRequest::Withhold { .. }) => "withhold an output".into(),
+            Request::Session(SessionRequest::Extract(extract)) => {
+                format!("take out {}", excerpt(&extract.field, 40))
+            }
+            Request::Admin(AdminRequest::Approve { proposal, .. }) => {
+                format!("approve {}", short(proposal))
+            }
+            Request::Admin(AdminRequest::Deny { proposal }) => format!("deny {}", short(proposal)),
+            Request::Admin(AdminRequest::SetMode { key: k, mode, .. }) => {
+                format!("make {} {mode}", key(k))
+            }
+            Request::Admin(AdminRequest::AdoptFile { key: k, path, .. }) => {
                 format!("adopt {} as {}", excerpt(path, 60), key(k))
             }
-            Request::AddPrincipal(principal) => {
+            Request::Admin(AdminRequest::AddPrincipal(principal)) => {
                 format!("add {} as {}", excerpt(&principal.name, 64), principal.role)
             }
-            Request::RevokePrincipal { principal } => {
+            Request::Admin(AdminRequest::RevokePrincipal { principal }) => {
                 format!("revoke {}", self.principal(*principal)?)
             }
-            Request::SetLimits(_) => "set the limits".into(),
-            Request::SetPolicy { version, .. } => {
+            Request::Admin(AdminRequest::SetLimits(_)) => "set the limits".into(),
+            Request::Admin(AdminRequest::SetPolicy { version, .. }) => {
                 format!("set the policy {}", beginning(version))
             }
-            Request::Adapt(adapt) => adapted(adapt),
-            Request::Recover(recover) => {
+            Request::Admin(AdminRequest::Adapt(adapt)) => adapted(adapt),
+            Request::Admin(AdminRequest::Recover(recover)) => {
                 format!("{} {}", recover.step.word(), short(&recover.incident))
             }
-            Request::RotateLogKey(_) => "rotate the log key".into(),
-            Request::AdoptLedger { reason, .. } => {
+            Request::Admin(AdminRequest::RotateLogKey(_)) => "rotate the log key".into(),
+            Request::Admin(AdminRequest::AdoptLedger { reason, .. }) => {
                 format!("adopt the ledger: {}", excerpt(reason, 60))
             }
         })
@@ -311,9 +351,11 @@ impl<'a> Names<'a> {
 fn adapted(adapt: &Adapt) -> String {
     let host = excerpt(adapt.host.as_str(), 40);
     match &adapt.change {
-        Change::Load { name, .. } => format!("load {} into {host}", excerpt(name.as_str(), 40)),
-        Change::Unload { weights } => format!("unload {} from {host}", beginning(weights)),
-        Change::Fuse { weights } => {
+        AdapterChange::Load { name, .. } => {
+            format!("load {} into {host}", excerpt(name.as_str(), 40))
+        }
+        AdapterChange::Unload { weights } => format!("unload {} from {host}", beginning(weights)),
+        AdapterChange::Fuse { weights } => {
             format!("fuse {} into {host}", count(weights.len() as u64, "adapter"))
         }
     }

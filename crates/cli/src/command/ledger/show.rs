@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use custody_incident::Incidents;
-use custody_kernel::record::{Answer, By, Record};
+use custody_kernel::record::{Answer, Author, Record};
 use custody_log::{Seq, SessionId, leaf_hash, verify_inclusion};
 use custody_runtime::Store;
 use serde_json::json;
@@ -98,8 +98,8 @@ fn list(context: &Context, store: &Store, args: &Args) -> anyhow::Result<Outcome
 fn fits(names: &mut Names<'_>, args: &Args, record: &Record) -> anyhow::Result<bool> {
     let asked_in = match (&args.session, &record.by) {
         (None, _) => true,
-        (Some(wanted), By::Session(session)) => wanted == session,
-        (Some(_), By::Principal(_)) => false,
+        (Some(wanted), Author::Session(session)) => wanted == session,
+        (Some(_), Author::Principal(_)) => false,
     };
     let answered = (!args.refused || matches!(record.answer, Answer::Refused(_)))
         && (!args.pending || matches!(record.answer, Answer::Pending { .. }));
@@ -199,13 +199,13 @@ fn heading(
     field("id", record.id);
     field("when", moment(record.at));
     let opener = match &record.by {
-        By::Principal(who) => Some(who.clone()),
-        By::Session(session) => names.opener(*session)?,
+        Author::Principal(who) => Some(who.clone()),
+        Author::Session(session) => names.opener(*session)?,
     };
     let proven = opener.map_or("unproven", |who| proof(who.credential));
     match &record.by {
-        By::Principal(_) => field("who", format_args!("{who}, {proven}")),
-        By::Session(session) => field("who", format_args!("{who}, {proven}, in {session}")),
+        Author::Principal(_) => field("who", format_args!("{who}, {proven}")),
+        Author::Session(session) => field("who", format_args!("{who}, {proven}, in {session}")),
     }
     if let Some(part) = part {
         field("where", part);
@@ -220,8 +220,8 @@ fn heading(
     }
     match &record.answer {
         Answer::Pending { expires, .. } => field("until", moment(*expires)),
-        Answer::Found { version, .. } => field("version", version),
-        Answer::Done | Answer::Absent | Answer::Refused(_) => {}
+        Answer::Value { version, .. } => field("version", version),
+        Answer::Done | Answer::NotFound | Answer::Refused(_) => {}
     }
     let label = record.label.to_string();
     field("label", if record.label.is_tainted() { paint(WARN, label) } else { label });

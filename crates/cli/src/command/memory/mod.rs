@@ -180,5 +180,5 @@ fn text_of(bytes: &[u8]) -> String {
 
 /// A key, from the command line.
 fn parse_key(text: &str) -> Result<Key, String> {
-    text.parse().map_err(|error: custody_kernel::key::KeyError| error.to_string())
+    text.parse().map_err(|error: custody_kernel::key::MemoryKeyError| error.to_string())
 }

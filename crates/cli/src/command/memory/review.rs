@@ -6,7 +6,7 @@ use custody_kernel::key::Key;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::review::{Pending, Purpose};
 use custody_kernel::namespace::{Namespace, Tenant};
-use custody_kernel::record::Request;
+use custody_kernel::record::AdminRequest;
 use custody_log::EntryId;
 use custody_runtime::Store;
 use serde_json::json;
@@ -163,7 +163,7 @@ pub(super) fn mode(context: &Context, args: ModeArgs) -> anyhow::Result<Outcome>
     let owner = context.human(&store, args.who.name.as_deref())?;
     let done = format!("`{}` is {}", args.key, args.mode);
     let (tenant, scope) = (namespace.tenant, namespace.scope);
-    let request = Request::SetMode { tenant, scope, key: args.key, mode: args.mode };
+    let request = AdminRequest::SetMode { tenant, scope, key: args.key, mode: args.mode };
     let receipt = store.ask(&owner, request)?;
     tell(context, &done, &receipt)
 }

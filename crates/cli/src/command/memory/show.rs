@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use custody_kernel::key::Key;
 use custody_kernel::memory::review::Pending;
 use custody_kernel::namespace::Namespace;
-use custody_kernel::record::{Record, Request};
+use custody_kernel::record::{AdminRequest, Record, Request, SessionRequest};
 use custody_log::EntryId;
 use custody_runtime::store::content_of;
 use custody_runtime::watch::FileState;
@@ -217,30 +217,32 @@ const TAKEN_OUT: &str = "(taken out; see `custody incident list`)";
 
 const fn verb(request: &Request) -> &'static str {
     match request {
-        Request::Write { .. } => "write",
-        Request::Delete { .. } => "delete",
-        Request::Promote { .. } => "promote",
-        Request::Approve { .. } => "approve",
-        Request::AdoptFile { .. } => "adopt",
-        Request::Found(_)
-        | Request::OpenSession { .. }
-        | Request::CloseSession
-        | Request::Observe { .. }
-        | Request::Read { .. }
-        | Request::Route(_)
+        Request::Session(SessionRequest::Write { .. }) => "write",
+        Request::Session(SessionRequest::Delete { .. }) => "delete",
+        Request::Session(SessionRequest::Promote { .. }) => "promote",
+        Request::Admin(AdminRequest::Approve { .. }) => "approve",
+        Request::Admin(AdminRequest::AdoptFile { .. }) => "adopt",
+        Request::Admin(AdminRequest::CreateStore(_) | AdminRequest::OpenSession { .. })
+        | Request::Session(
+            SessionRequest::CloseSession
+            | SessionRequest::Observe { .. }
+            | SessionRequest::Read { .. }
+            | SessionRequest::Route(_),
+        )
         | Request::Call(_)
-        | Request::Withhold { .. }
-        | Request::Extract(_)
-        | Request::Deny { .. }
-        | Request::SetMode { .. }
-        | Request::AddPrincipal(_)
-        | Request::RevokePrincipal { .. }
-        | Request::SetLimits(_)
-        | Request::SetPolicy { .. }
-        | Request::Adapt(_)
-        | Request::Recover(_)
-        | Request::RotateLogKey(_)
-        | Request::AdoptLedger { .. } => "no change",
+        | Request::Session(SessionRequest::Withhold { .. } | SessionRequest::Extract(_))
+        | Request::Admin(
+            AdminRequest::Deny { .. }
+            | AdminRequest::SetMode { .. }
+            | AdminRequest::AddPrincipal(_)
+            | AdminRequest::RevokePrincipal { .. }
+            | AdminRequest::SetLimits(_)
+            | AdminRequest::SetPolicy { .. }
+            | AdminRequest::Adapt(_)
+            | AdminRequest::Recover(_)
+            | AdminRequest::RotateLogKey(_)
+            | AdminRequest::AdoptLedger { .. },
+        ) => "no change",
     }
 }
 

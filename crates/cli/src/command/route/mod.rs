@@ -13,7 +13,7 @@ use custody_detect::text_kind::TextKind;
 use custody_kernel::label::Channel as Label;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
-use custody_kernel::route::{Outcome as Route, RoutePolicy};
+use custody_kernel::route::{RouteOutcome as Route, RoutePolicy};
 use custody_log::EntryId;
 use custody_pipeline::sandbox::SandboxOptions;
 use custody_pipeline::{Routed, Router, record};

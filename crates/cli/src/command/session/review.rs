@@ -1,8 +1,8 @@
 //! What only a human may do: let a tool call run once, or turn it down.
 
 use custody_arguments::ArgumentOrigin;
-use custody_kernel::record::{Record, Request};
-use custody_kernel::tool::asked::{AskedCall, Standing};
+use custody_kernel::record::{Record, Request, SessionRequest};
+use custody_kernel::tool::asked::{ApprovalStatus, AskedCall};
 use custody_kernel::tool::call::Call;
 use custody_log::EntryId;
 use custody_runtime::Store;
@@ -47,7 +47,7 @@ pub(super) fn pending(context: &Context, args: &PendingArgs) -> anyhow::Result<O
     let store = context.open()?;
     let now = store.clock().now();
     let is_shown = |asked: &&AskedCall| {
-        args.all || (asked.standing == Standing::Waiting && now < asked.expires)
+        args.all || (asked.standing == ApprovalStatus::Waiting && now < asked.expires)
     };
     let asked: Vec<AskedCall> =
         store.state(|state| state.asked_calls().filter(is_shown).cloned().collect())?;
@@ -121,12 +121,12 @@ fn as_json(store: &Store, asked: &AskedCall) -> anyhow::Result<Value> {
     }))
 }
 
-const fn standing(standing: Standing) -> &'static str {
+const fn standing(standing: ApprovalStatus) -> &'static str {
     match standing {
-        Standing::Waiting => "waiting",
-        Standing::Approved => "approved, not used yet",
-        Standing::TurnedDown => "turned down",
-        Standing::Used => "ran",
+        ApprovalStatus::Waiting => "waiting",
+        ApprovalStatus::Approved => "approved, not used yet",
+        ApprovalStatus::TurnedDown => "turned down",
+        ApprovalStatus::Used => "ran",
     }
 }
 
@@ -185,7 +185,9 @@ fn show_origins(store: &Store, call: &Call) -> anyhow::Result<()> {
 }
 
 fn source_text(store: &Store, source: &Record) -> anyhow::Result<String> {
-    let origin = if let Request::Observe { origin, channel, .. } = &source.request {
+    let origin = if let Request::Session(SessionRequest::Observe { origin, channel, .. }) =
+        &source.request
+    {
         origin.clone().unwrap_or_else(|| channel.to_string())
     } else {
         "memory".to_owned()

@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 use custody_cli::attacks::scratch::key;
 use custody_kernel::label;
 use custody_kernel::memory::item::Mode;
-use custody_kernel::record::{Named, ObservationKind, Request, Value};
-use custody_kernel::state::{Actor, AskError};
-use custody_log::{Digest, EntryId};
+use custody_kernel::principal::Authority;
+use custody_kernel::record::{AdminRequest, DependencyRef, ObservationKind, SessionRequest, Value};
+use custody_kernel::state::AskError;
+use custody_log::{Digest, EntryId, SessionId};
 use custody_runtime::StoreError;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
@@ -21,41 +22,40 @@ impl<R: Rules> Episode<'_, '_, R> {
     /// Acts in the store, notes the entry that the answer became, and says the answer in plain words.
     pub(super) fn act(&mut self, action: &Action) -> Result<Verdict, StoreError> {
         let session = action.session;
-        let by = Actor::Session(self.cast.sessions[session]);
+        let by = self.cast.sessions[session];
         let asked = match &action.act {
             Act::Internal { channel, parents } => self.observe(session, *channel, parents),
-            Act::Read { place, key: name } => {
-                self.ask(by, Request::Read { scope: self.cast.scope(*place), key: key(name) })
-            }
+            Act::Read { place, key: name } => self
+                .ask(by, SessionRequest::Read { scope: self.cast.scope(*place), key: key(name) }),
             Act::Write { place, key: name, text, depends_on, missing, queue } => {
                 let (value, content) = self.value(text)?;
                 let depends_on = self.named(depends_on, *missing);
                 let (scope, key, queue) = (self.cast.scope(*place), key(name), *queue);
-                let request = Request::Write { scope, key, value, depends_on, queue };
+                let request = SessionRequest::Write { scope, key, value, depends_on, queue };
                 self.step.ask(by, request, content.as_ref(), Vec::new())
             }
-            Act::Delete { place, key: name } => {
-                self.ask(by, Request::Delete { scope: self.cast.scope(*place), key: key(name) })
-            }
-            Act::Promote { from, key: name } => {
-                self.ask(by, Request::Promote { from: self.cast.sessions[*from], key: key(name) })
-            }
+            Act::Delete { place, key: name } => self
+                .ask(by, SessionRequest::Delete { scope: self.cast.scope(*place), key: key(name) }),
+            Act::Promote { from, key: name } => self.ask(
+                by,
+                SessionRequest::Promote { from: self.cast.sessions[*from], key: key(name) },
+            ),
             Act::Approve { judge, proposal, saw_it } => {
                 let proposed = &self.entries[*proposal];
                 let shown =
                     if *saw_it { proposed.proposed } else { Some(Digest::of(b"something else")) };
-                let request = Request::Approve { proposal: proposed.id, shown };
-                self.ask(self.judge(*judge), request)
+                let request = AdminRequest::Approve { proposal: proposed.id, shown };
+                self.administer(*judge, request)
             }
             Act::Deny { judge, proposal } => {
-                let request = Request::Deny { proposal: self.entries[*proposal].id };
-                self.ask(self.judge(*judge), request)
+                let request = AdminRequest::Deny { proposal: self.entries[*proposal].id };
+                self.administer(*judge, request)
             }
             Act::SetMode { judge, place, key: name, mode } => {
                 let tenant = self.cast.tenant_of(session).clone();
                 let (scope, key) = (self.cast.scope(*place), key(name));
-                let request = Request::SetMode { tenant, scope, key, mode: mode_of(mode) };
-                self.ask(self.judge(*judge), request)
+                let request = AdminRequest::SetMode { tenant, scope, key, mode: mode_of(mode) };
+                self.administer(*judge, request)
             }
             Act::SetClock { ms } => {
                 self.set_clock(*ms);
@@ -71,12 +71,13 @@ impl<R: Rules> Episode<'_, '_, R> {
         }
     }
 
-    fn ask(&mut self, by: Actor, request: Request) -> Result<Receipt, StoreError> {
+    fn ask(&mut self, by: SessionId, request: SessionRequest) -> Result<Receipt, StoreError> {
         self.step.ask(by, request, None, Vec::new())
     }
 
-    fn judge(&self, judge: Judge) -> Actor {
-        Actor::Principal(self.cast.judge(judge))
+    fn administer(&mut self, judge: Judge, request: AdminRequest) -> Result<Receipt, StoreError> {
+        let authority: Authority = self.cast.judge(judge);
+        self.step.administer(authority, request, None, Vec::new())
     }
 
     fn set_clock(&self, ms: u64) {
@@ -86,9 +87,9 @@ impl<R: Rules> Episode<'_, '_, R> {
     }
 
     /// The entries a write says that it depends on, and one that does not exist.
-    fn named(&self, entries: &[usize], missing: bool) -> Vec<Named> {
-        let named = entries.iter().map(|entry| Named::Entry(self.entries[*entry].seq));
-        let missing = missing.then(|| Named::Missing(EntryId::from_random([0xEE; 16])));
+    fn named(&self, entries: &[usize], missing: bool) -> Vec<DependencyRef> {
+        let named = entries.iter().map(|entry| DependencyRef::Entry(self.entries[*entry].seq));
+        let missing = missing.then(|| DependencyRef::Missing(EntryId::from_random([0xEE; 16])));
         named.chain(missing).collect()
     }
 

@@ -6,8 +6,7 @@ use custody_cli::attacks::scratch::key;
 use custody_kernel::memory::item::{ContentRef, Mode};
 use custody_kernel::memory::review::Purpose;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
-use custody_kernel::record::{Answer, By, Request};
-use custody_kernel::state::Actor;
+use custody_kernel::record::{AdminRequest, Answer, Author, Request, SessionRequest};
 use custody_log::{Digest, EntryId, Seq};
 use custody_runtime::StoreError;
 use custody_runtime::clock::Clock;
@@ -109,14 +108,14 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
     }
 
     fn enter_the_stage(&mut self) -> Result<(), StoreError> {
-        let owner = Actor::Principal(self.cast.owner.clone());
+        let owner = self.cast.owner.clone();
         for principal in &self.cast.principals {
-            let request = Request::AddPrincipal(Box::new(principal.clone()));
-            self.step.ask(owner.clone(), request, None, Vec::new())?;
+            let request = AdminRequest::AddPrincipal(Box::new(principal.clone()));
+            self.step.administer(owner.clone(), request, None, Vec::new())?;
         }
         for (session, opener) in self.cast.sessions.iter().zip(&self.cast.openers) {
-            let request = Request::OpenSession { session: *session, alias: None, host: None };
-            self.step.ask(Actor::Principal(opener.clone()), request, None, Vec::new())?;
+            let request = AdminRequest::OpenSession { session: *session, alias: None, host: None };
+            self.step.administer(opener.clone(), request, None, Vec::new())?;
         }
         Ok(())
     }
@@ -144,9 +143,9 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
     fn lock(&mut self, name: &str) -> Result<(), StoreError> {
         for tenant in [self.cast.tenant.clone(), self.cast.replay.clone()] {
             let (scope, key, mode) = (Scope::Shared, key(name), Mode::Immutable);
-            let request = Request::SetMode { tenant, scope, key, mode };
-            let owner = Actor::Principal(self.cast.owner.clone());
-            self.step.ask(owner, request, None, Vec::new())?;
+            let request = AdminRequest::SetMode { tenant, scope, key, mode };
+            let owner = self.cast.owner.clone();
+            self.step.administer(owner, request, None, Vec::new())?;
         }
         self.rules.lock(name);
         Ok(())
@@ -205,10 +204,12 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
         let record = self.step.record(receipt.seq).ok();
         let content = record.as_ref().and_then(custody_runtime::store::content_of);
         let parents = record.as_ref().map(|record| record.parents.clone()).unwrap_or_default();
-        let in_session = record.as_ref().is_some_and(|record| matches!(record.by, By::Session(_)));
+        let in_session =
+            record.as_ref().is_some_and(|record| matches!(record.by, Author::Session(_)));
         let tenant = in_session.then(|| self.cast.tenant_of(session).clone());
-        let is_observation =
-            record.is_some_and(|record| matches!(record.request, Request::Observe { .. }));
+        let is_observation = record.is_some_and(|record| {
+            matches!(record.request, Request::Session(SessionRequest::Observe { .. }))
+        });
         let number = self.entries.len();
         let text = is_observation.then(|| format!("heard {number}"));
         if let (Some(text), Some(content)) = (&text, content) {
@@ -247,8 +248,8 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
     fn verdict(&self, answer: &Answer) -> Verdict {
         match answer {
             Answer::Done => Verdict::Done,
-            Answer::Absent => Verdict::Absent,
-            Answer::Found { content, .. } => Verdict::Found(self.text(*content)),
+            Answer::NotFound => Verdict::Absent,
+            Answer::Value { content, .. } => Verdict::Found(self.text(*content)),
             Answer::Pending { purpose: Purpose::Review, .. } => Verdict::Pending("review".into()),
             Answer::Pending { purpose: Purpose::Declassify, .. } => {
                 Verdict::Pending("declassify".into())

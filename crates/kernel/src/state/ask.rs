@@ -1,34 +1,28 @@
-//! What is asked: who asks, for what, when, and what cannot be asked at all.
+//! What is asked: who asks, for what, when, and what cannot be asked or folded in at all.
 
-use custody_log::{Digest, IncidentId, PrincipalId, Seq, SessionId, Timestamp};
+use custody_log::{Digest, IncidentId, PrincipalId, Seq, SessionId};
 
 use crate::carried::NotLoaded;
 use crate::key::Key;
 use crate::label::Channel;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Authority, Role};
-use crate::record::{ObservationKind, Request};
-use crate::route::ReplayError;
+use crate::record::{AdminRequest, ObservationKind, SessionRequest};
+use crate::route::RouteError;
 use crate::step::ListError;
+use crate::tool::call::ProposedCall;
 
-/// Who asks.
+/// One request, with who makes it.
+///
+/// A session asks what a session may ask, and a principal the rest: neither can be put in the other's place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Actor {
-    /// A session that this process opened under a credential it has seen.
-    Session(SessionId),
-    /// A principal directly.
-    Principal(Authority),
-}
-
-/// One request, with who makes it and when.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// Who.
-    pub by: Actor,
-    /// When.
-    pub at: Timestamp,
-    /// What.
-    pub request: Request,
+pub enum SubmittedRequest {
+    /// In a session that this process opened under a credential it has seen.
+    Session(SessionId, SessionRequest),
+    /// A tool call in such a session, with arguments that were traced.
+    Call(SessionId, Box<ProposedCall>),
+    /// By a principal directly.
+    Admin(Authority, AdminRequest),
 }
 
 /// A request that cannot be decided, because it speaks of something that does not exist. Nothing
@@ -44,12 +38,6 @@ pub enum AskError {
     /// Not open, or never was.
     #[error("there is no open session `{0}`; open one first")]
     UnknownSession(SessionId),
-    /// The request needs a session.
-    #[error("this can only be asked in a session; open one first")]
-    NeedsSession,
-    /// The request needs a principal.
-    #[error("this is asked by a principal, not in a session")]
-    NeedsPrincipal,
     /// A session of that id is open, or was.
     #[error("a session `{0}` exists already, open or closed; draw another id")]
     DuplicateSession(SessionId),
@@ -71,7 +59,7 @@ pub enum AskError {
     UnknownContent(Seq),
     /// Not the answers of one whole route.
     #[error("this is no route: {0}")]
-    Route(ReplayError),
+    Route(RouteError),
     /// A route names the entries of its texts, and of no others.
     #[error(
         "a route names the entries of its text, and those of the repaired text if repair made one"
@@ -115,4 +103,52 @@ pub enum AskError {
     /// The owner cannot be revoked.
     #[error("the owner cannot be revoked; rotate the owner's key instead")]
     RevokeOwner,
+}
+
+/// Why a record does not follow from those before it.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// Not the next position.
+    #[error("record {found} stands where record {expected} belongs")]
+    Position {
+        /// The position it names.
+        found: Seq,
+        /// The position it stands at.
+        expected: Seq,
+    },
+    /// Time runs backwards.
+    #[error("record {0} is older than the one before it")]
+    Time(Seq),
+    /// A parent that is not before it, or parents out of order.
+    #[error("record {0} names parents that do not stand before it in ascending order")]
+    Parent(Seq),
+    /// An answer that nobody could have given to its request here.
+    #[error("record {0} holds an answer that its request cannot have at this point")]
+    Answer(Seq),
+    /// A request that this kind of asker cannot make.
+    #[error("record {0} holds a request that whoever made it cannot make")]
+    Asker(Seq),
+    /// A session that is not open.
+    #[error("record {0} speaks in a session that is not open")]
+    Session(Seq),
+    /// The decision was made for another state of the store.
+    #[error("the decision was made for position {decided}, the store is at {now}; decide again")]
+    Stale {
+        /// The position it was made for.
+        decided: Seq,
+        /// The position reached since.
+        now: Seq,
+    },
+    /// Deciding again gives another answer than the record holds.
+    #[error("record {0} is not what the rules decide")]
+    Disagrees(Seq),
+    /// What was asked speaks of something that does not exist.
+    #[error("record {seq} asks what cannot be asked")]
+    Asked {
+        /// The record.
+        seq: Seq,
+        /// Why it cannot be asked.
+        #[source]
+        cause: AskError,
+    },
 }

@@ -4,6 +4,8 @@
 //! the provenance graph; everything else, items, sessions, principals, pending proposals, is a
 //! fold over the log ([`State`](crate::state::State)) that anybody can repeat.
 
+mod tagged;
+
 use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +17,13 @@ use crate::memory::rate::Limits;
 use crate::memory::refusal::Refusal;
 use crate::memory::review::Purpose;
 use crate::namespace::{Scope, Tenant};
-use crate::principal::{Principal, Who};
-use crate::route::{Heard, RoutePolicy};
+use crate::principal::{Principal, PrincipalClaim};
+use crate::route::{RoutePolicy, StageResult};
 use crate::step::Recover;
 use crate::tool::call::Call;
 use crate::tool::extract::Extract;
+
+pub use crate::memory::item::Value;
 
 /// The format of the records in this module. A reader refuses any other.
 pub const FORMAT: u8 = 1;
@@ -27,11 +31,11 @@ pub const FORMAT: u8 = 1;
 /// Who asked, as the record keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum Author {
     /// A session, under the credential that opened it.
     Session(SessionId),
     /// A principal directly.
-    Principal(Who),
+    Principal(PrincipalClaim),
 }
 
 /// What an observed entry is.
@@ -62,31 +66,11 @@ impl ObservationKind {
 /// A dependency that a caller adds to those computed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Named {
+pub enum DependencyRef {
     /// An entry of the record.
     Entry(Seq),
     /// An id that the record does not hold.
     Missing(EntryId),
-}
-
-/// A value that somebody wants stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Value {
-    /// Bytes that arrive with this very request: `SHA-256(salt ‖ bytes)`.
-    New(Digest),
-    /// The content of an earlier entry, which then shares its stored row.
-    Of(ContentRef),
-}
-
-impl Value {
-    /// The content, when the request is recorded at `entry`.
-    pub const fn content(self, entry: Seq) -> ContentRef {
-        match self {
-            Self::New(commitment) => ContentRef { arrival: entry, commitment },
-            Self::Of(content) => content,
-        }
-    }
 }
 
 /// The first record of every store.
@@ -120,25 +104,13 @@ pub struct Route {
     /// The language model that tried and repaired it, if there was one.
     pub model: Option<String>,
     /// What the stages said, in order.
-    pub heard: Vec<Heard>,
+    pub heard: Vec<StageResult>,
 }
 
-/// Everything that can be asked of a store. One variant per action; each has one deciding function.
+/// What a session asks. One variant per action; each has one deciding function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
-    /// Found the store.
-    Found(Box<Genesis>),
-    /// Open a session for whoever asks.
-    OpenSession {
-        /// The id made for it.
-        session: SessionId,
-        /// The caller's own name for it.
-        alias: Option<String>,
-        /// The host of the model that speaks in it, where adapters may be loaded into that.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        host: Option<Name>,
-    },
+pub enum SessionRequest {
     /// Close the session.
     CloseSession,
     /// Record what entered the context, or what the model produced out of it.
@@ -172,7 +144,7 @@ pub enum Request {
         /// What.
         value: Value,
         /// Dependencies besides the whole context.
-        depends_on: Vec<Named>,
+        depends_on: Vec<DependencyRef>,
         /// If rule 4 refuses it, wait for a reviewer.
         queue: bool,
     },
@@ -192,8 +164,6 @@ pub enum Request {
     },
     /// Ask where a text that entered may go. Its stages have run; what they said decides it again without a model.
     Route(Box<Route>),
-    /// Run a tool.
-    Call(Box<Call>),
     /// Record what a call brought back, and not show it to the model.
     Withhold {
         /// Which call.
@@ -203,6 +173,25 @@ pub enum Request {
     },
     /// Show the model a single value of what was withheld.
     Extract(Box<Extract>),
+}
+
+/// What a principal asks, outside any session. One variant per action; each has one deciding function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdminRequest {
+    /// Create the store.
+    #[serde(rename = "found")]
+    CreateStore(Box<Genesis>),
+    /// Open a session for whoever asks.
+    OpenSession {
+        /// The id made for it.
+        session: SessionId,
+        /// The caller's own name for it.
+        alias: Option<String>,
+        /// The host of the model that speaks in it, where adapters may be loaded into that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<Name>,
+    },
     /// Release a pending proposal, or let a tool call run once.
     Approve {
         /// Which.
@@ -268,6 +257,32 @@ pub enum Request {
     },
 }
 
+/// Everything that can be asked of a store, as a record keeps it: under the one name of its action, whoever asked.
+///
+/// Anybody may parse one. What is put to a store is a [`SubmittedRequest`](crate::state::SubmittedRequest), which takes
+/// a call only with arguments that were traced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Asked in a session.
+    Session(SessionRequest),
+    /// Run a tool. Asked in a session.
+    Call(Box<Call>),
+    /// Asked by a principal.
+    Admin(AdminRequest),
+}
+
+impl From<SessionRequest> for Request {
+    fn from(request: SessionRequest) -> Self {
+        Self::Session(request)
+    }
+}
+
+impl From<AdminRequest> for Request {
+    fn from(request: AdminRequest) -> Self {
+        Self::Admin(request)
+    }
+}
+
 /// What was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -275,14 +290,16 @@ pub enum Answer {
     /// Done as asked.
     Done,
     /// The read found this version.
-    Found {
+    #[serde(rename = "found")]
+    Value {
         /// The entry that wrote it.
         version: Seq,
         /// Its content.
         content: ContentRef,
     },
     /// The read found nothing there: ⊥.
-    Absent,
+    #[serde(rename = "absent")]
+    NotFound,
     /// Waits for a reviewer, under this record's id.
     Pending {
         /// What it waits for.
@@ -300,10 +317,15 @@ impl Answer {
     /// The word for tables: `accepted`, `pending`, `refused`.
     pub const fn word(&self) -> &'static str {
         match self {
-            Self::Done | Self::Found { .. } | Self::Absent => "accepted",
+            Self::Done | Self::Value { .. } | Self::NotFound => "accepted",
             Self::Pending { .. } => "pending",
             Self::Refused(_) => "refused",
         }
+    }
+
+    /// Whether it was done as asked.
+    pub const fn is_done(&self) -> bool {
+        matches!(self, Self::Done)
     }
 
     /// The refusal, if it is one.
@@ -311,14 +333,14 @@ impl Answer {
         match self {
             Self::Refused(refusal) => Some(refusal),
             Self::Pending { because, .. } => because.as_ref(),
-            Self::Done | Self::Found { .. } | Self::Absent => None,
+            Self::Done | Self::Value { .. } | Self::NotFound => None,
         }
     }
 }
 
 /// One entry: immutable once written.
 ///
-/// Anybody may parse one; only a [`Decided`](crate::state::Decided) can become a new one.
+/// Anybody may parse one; only a [`Decided`](crate::monitor::Decided) can become a new one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -331,7 +353,7 @@ pub struct Record {
     /// When; never before the record before it.
     pub at: Timestamp,
     /// Who asked.
-    pub by: By,
+    pub by: Author,
     /// For what.
     pub request: Request,
     /// With what answer.
@@ -362,6 +384,16 @@ impl Record {
     /// Never for records that [`State`](crate::state::State) made: they hold text and numbers only.
     pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(self)
+    }
+
+    /// Makes the change that this record has if it was done; `None` when its answer is neither that nor a refusal.
+    pub(crate) fn done_or_refused(&self, change: impl FnOnce()) -> Option<()> {
+        match self.answer {
+            Answer::Done => change(),
+            Answer::Refused(_) => {}
+            Answer::Value { .. } | Answer::NotFound | Answer::Pending { .. } => return None,
+        }
+        Some(())
     }
 
     /// Reads a record back.

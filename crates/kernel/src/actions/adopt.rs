@@ -1,0 +1,76 @@
+//! Taking a file as it is on disk for the value of a shared item, and watching it.
+
+use super::draft::Draft;
+use super::settings::check_owner;
+use crate::key::Key;
+use crate::label::{Taint, Trust};
+use crate::memory::item::{Mode, Value, Version};
+use crate::namespace::{Namespace, Tenant};
+use crate::principal::Authority;
+use crate::record::Record;
+use crate::state::{AskError, State, Watched};
+
+/// A file that the owner takes for the value of an item.
+#[derive(Debug)]
+pub(crate) struct AdoptedFile {
+    watched: Watched,
+    value: Value,
+}
+
+/// An owner takes a file for the value of a watched item. What arrived earlier they may declare
+/// clean; the graph keeps where it came from.
+pub(crate) fn decide(
+    state: &State,
+    authority: &Authority,
+    tenant: &Tenant,
+    key: &Key,
+    path: &str,
+    value: Value,
+) -> Result<Draft<AdoptedFile>, AskError> {
+    let adopted = AdoptedFile { watched: watched(tenant, key, path), value };
+    let item = state.item(&adopted.watched.namespace, key);
+    let draft = Draft::administrative(check_owner(authority).map(|()| adopted)).changing(item);
+    let Value::Of(content) = value else { return Ok(draft) };
+    let arrived = state.label(content.arrival).ok_or(AskError::UnknownEntry(content.arrival))?;
+    let label = draft.label.join(arrived);
+    Ok(Draft { label, parents: vec![content.arrival], ..draft })
+}
+
+impl AdoptedFile {
+    pub(crate) fn apply(self, state: &mut State, record: &Record) {
+        adopt(state, record, self.watched, self.value);
+    }
+}
+
+/// Adopts a file that was adopted earlier.
+pub(crate) fn fold(
+    state: &mut State,
+    record: &Record,
+    tenant: &Tenant,
+    key: &Key,
+    path: &str,
+    value: Value,
+) -> Option<()> {
+    record.done_or_refused(|| adopt(state, record, watched(tenant, key, path), value))
+}
+
+fn watched(tenant: &Tenant, key: &Key, path: &str) -> Watched {
+    let namespace = Namespace::shared(tenant.clone());
+    Watched { namespace, key: key.clone(), path: path.to_owned() }
+}
+
+fn adopt(state: &mut State, record: &Record, watched: Watched, value: Value) {
+    let Watched { namespace, key, .. } = &watched;
+    let is_new = state.item(namespace, key).is_none_or(|item| item.current.is_none());
+    let version = Version {
+        entry: record.seq,
+        content: value.content(record.seq),
+        provenance: Trust::Trusted,
+        taint: Taint::Clean,
+    };
+    state.items.change(namespace, key, record.seq, Some(version));
+    if is_new {
+        state.items.set_mode(namespace, key, Mode::Immutable);
+    }
+    state.watched.insert((namespace.clone(), key.clone()), watched);
+}

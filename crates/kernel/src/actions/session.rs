@@ -1,0 +1,91 @@
+//! Opening and closing sessions.
+
+use custody_log::SessionId;
+
+use super::adapter::follow_host;
+use super::draft::{Draft, InSession};
+use crate::adapter::Name;
+use crate::namespace::Namespace;
+use crate::principal::{Authority, PrincipalClaim};
+use crate::record::{Answer, Record};
+use crate::state::{AskError, SessionState, State};
+
+/// A session that may be opened under a credential that was shown.
+#[derive(Debug)]
+pub(crate) struct OpenedSession {
+    id: SessionId,
+    session: SessionState,
+}
+
+/// An open session that ends.
+#[derive(Debug)]
+pub(crate) struct ClosedSession(SessionId);
+
+pub(crate) fn decide_open(
+    state: &State,
+    authority: &Authority,
+    id: SessionId,
+    alias: Option<&str>,
+    host: Option<&Name>,
+) -> Result<Draft<OpenedSession>, AskError> {
+    // Whoever opened a closed session again would see its items, under any credential.
+    if !is_new(state, id) {
+        return Err(AskError::DuplicateSession(id));
+    }
+    let session = opened(authority.who(), alias, host);
+    Ok(Draft::administrative(Ok(OpenedSession { id, session })))
+}
+
+pub(crate) fn decide_close(asked: InSession<'_>) -> Draft<ClosedSession> {
+    Draft::administrative(Ok(ClosedSession(asked.id)))
+}
+
+impl OpenedSession {
+    pub(crate) fn apply(self, state: &mut State) {
+        open(state, self.id, self.session);
+    }
+}
+
+impl ClosedSession {
+    pub(crate) fn apply(self, state: &mut State) {
+        close(state, self.0);
+    }
+}
+
+/// Opens a session that was opened earlier.
+pub(crate) fn fold_open(
+    state: &mut State,
+    record: &Record,
+    who: &PrincipalClaim,
+    id: SessionId,
+    alias: Option<&str>,
+    host: Option<&Name>,
+) -> Option<()> {
+    let is_opened = record.answer == Answer::Done && is_new(state, id);
+    is_opened.then(|| open(state, id, opened(who, alias, host)))
+}
+
+/// Closes a session that was closed earlier.
+pub(crate) fn fold_close(state: &mut State, record: &Record, id: SessionId) -> Option<()> {
+    (record.answer == Answer::Done).then(|| close(state, id))
+}
+
+fn is_new(state: &State, id: SessionId) -> bool {
+    !state.sessions.contains_key(&id) && !state.closed.contains(&id)
+}
+
+fn opened(who: &PrincipalClaim, alias: Option<&str>, host: Option<&Name>) -> SessionState {
+    SessionState::opened(who.clone(), alias.map(str::to_owned), host.cloned())
+}
+
+fn open(state: &mut State, id: SessionId, session: SessionState) {
+    state.sessions.insert(id, session);
+    follow_host(state, id);
+}
+
+fn close(state: &mut State, id: SessionId) {
+    let Some(session) = state.sessions.remove(&id) else { return };
+    let own = Namespace::session(session.who.tenant, id);
+    state.recent.remove(&(session.who.principal, own));
+    state.closed.insert(id);
+}
