@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use custody_cli::attacks::AttackError;
 use custody_models::chat::ChatError;
 use custody_runtime::StoreError;
+use custody_verify::VerifyError;
 
 use crate::data::DataError;
 
@@ -23,6 +24,9 @@ pub enum EvalError {
     /// A step of an incident failed.
     #[error("the incident under test failed")]
     Incident(#[from] custody_incident::IncidentError),
+    /// The store does not verify.
+    #[error("the store under test could not be verified")]
+    Verify(#[from] VerifyError),
     /// A file could not be used.
     #[error("could not use `{path}`")]
     File {

@@ -19,6 +19,7 @@ use zeroize::Zeroizing;
 
 use crate::IncidentError;
 use crate::gather::{self, Settings, known};
+use crate::graph::graph_of;
 use crate::indicator::Indicator;
 use crate::search::arrival;
 use crate::store::Incidents;
@@ -117,7 +118,7 @@ impl Incidents<'_> {
             let view = transaction.view();
             let incident = known(view.state(), id)?;
             let seeds: Vec<Seq> = incident.findings.iter().map(|found| found.entry).collect();
-            let graph = view.graph()?;
+            let graph = graph_of(view)?;
             let closure = Closure::new(&graph, WalkMode::Causal, &seeds)?;
             let members: Vec<Seq> = closure.members().map(|member| member.entry).collect();
             let entries = members.len() as u64;

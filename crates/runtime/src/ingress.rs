@@ -231,7 +231,7 @@ pub fn normalised(text: &str) -> NormalText {
 }
 
 /// The fingerprints that are kept of an untrusted text, each with where it stands.
-pub(crate) fn fingerprints(text: &[u8]) -> impl Iterator<Item = (u64, usize)> {
+pub fn fingerprints(text: &[u8]) -> impl Iterator<Item = (u64, usize)> {
     let prints = Normalised::of(&String::from_utf8_lossy(text)).prints();
     prints.into_iter().map(|print| (print.hash, print.at))
 }

@@ -23,6 +23,7 @@ use custody_runtime::ingress::Observation;
 use custody_runtime::session::Write;
 use custody_runtime::store::{Content, MAX_CONTENT_BYTES};
 use custody_runtime::{Paths, Store, StoreError};
+use custody_verify::{VerifyError, verify_ledger};
 use proptest::prelude::*;
 use rusqlite::Connection;
 
@@ -72,7 +73,7 @@ fn bytes_that_are_no_text_are_kept_as_they_are() {
         assert_eq!(asked.wait().unwrap().answer, Answer::Done);
         assert_eq!(scratch.store.values(&shared()).unwrap()[&name], bytes);
     }
-    scratch.reopen().unwrap().verify().unwrap();
+    verify_ledger(&scratch.reopen().unwrap()).unwrap();
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn child() {
     answer(&failed.to_string());
     assert_eq!(listen().as_deref(), Some("there is space now"));
     assert_eq!(write(failed).unwrap().answer, Answer::Done);
-    store.verify().unwrap();
+    verify_ledger(&store).unwrap();
     answer("written");
 }
 
@@ -179,8 +180,8 @@ fn a_full_disk_fails_the_write_alone_and_the_same_writer_goes_on_when_there_is_s
     let failed: usize = child.hear().parse().unwrap();
     assert!(failed > 3, "some were written");
     assert_eq!(scratch.store.values(&shared()).unwrap().len(), failed, "nothing half-committed");
-    scratch.store.verify().unwrap();
-    scratch.reopen().unwrap().verify().unwrap();
+    verify_ledger(&scratch.store).unwrap();
+    verify_ledger(&scratch.reopen().unwrap()).unwrap();
     let lifted = Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited:"]).status();
     assert!(lifted.unwrap().success());
     child.say("there is space now");
@@ -210,7 +211,7 @@ fn a_head_that_cannot_be_written_is_reported_and_what_was_stored_is_not_denied()
     assert_eq!(scratch.store.values(&shared()).unwrap()[&key("a")], b"1");
     writes(&session, "b", "2");
     assert_eq!(scratch.reopen().unwrap().unacknowledged(), 0);
-    scratch.store.verify().unwrap();
+    verify_ledger(&scratch.store).unwrap();
 }
 
 #[test]
@@ -346,9 +347,9 @@ fn a_store_that_may_only_be_read_is_read_and_a_write_is_an_error() {
         return;
     }
     let store = Store::open(&paths, clock).unwrap();
-    store.verify().unwrap();
+    verify_ledger(&store).unwrap();
     assert!(store.set_limits(&owner, FREE).is_err());
-    store.verify().unwrap();
+    verify_ledger(&store).unwrap();
     drop(folder);
 }
 
@@ -360,8 +361,8 @@ fn a_folder_of_keys_that_may_not_be_read_is_an_error() {
     assert!(matches!(opened, Err(StoreError::File { .. })), "{opened:?}");
     assert!(scratch.store.values(&shared()).is_err(), "without its head nothing is read");
     fs::set_permissions(&scratch.paths.keys, before).unwrap();
-    scratch.reopen().unwrap().verify().unwrap();
-    scratch.store.verify().unwrap();
+    verify_ledger(&scratch.reopen().unwrap()).unwrap();
+    verify_ledger(&scratch.store).unwrap();
 }
 
 #[test]
@@ -405,8 +406,11 @@ fn a_row_too_long_to_be_ours_is_refused_unread() {
         format!("UPDATE log SET record = zeroblob({enormous}) WHERE seq = {written}"),
     ] {
         raw.execute_batch(&column).unwrap();
-        let verified = scratch.store.verify();
-        assert!(matches!(verified, Err(StoreError::Tampered(_))), "{verified:?}");
+        let verified = verify_ledger(&scratch.store);
+        assert!(
+            matches!(verified, Err(VerifyError::Store(StoreError::Tampered(_)))),
+            "{verified:?}"
+        );
     }
     assert!(matches!(scratch.reopen(), Err(StoreError::Tampered(_))));
 }

@@ -15,6 +15,7 @@ use custody_keys::HumanKey;
 use custody_runtime::clock::Clock;
 use custody_runtime::store::Tampering;
 use custody_runtime::{Paths, Session, Store, StoreError};
+use custody_verify::verify_ledger;
 
 const PAGE: usize = 4096;
 const FRAME: usize = PAGE + 24;
@@ -200,9 +201,9 @@ fn a_founding_that_was_interrupted_anywhere_can_be_begun_again_or_opened() {
         assert!(matches!(opened, Err(StoreError::NoKeys(_))), "{name}: {opened:?}");
         let owner_key = HumanKey::generate();
         let store = Store::create(&paths, "owner", &owner_key, FREE, Clock::manual(1)).unwrap();
-        store.verify().unwrap();
+        verify_ledger(&store).unwrap();
         drop(store);
-        Store::open(&paths, Clock::manual(1)).unwrap().verify().unwrap();
+        verify_ledger(&Store::open(&paths, Clock::manual(1)).unwrap()).unwrap();
     }
 }
 
@@ -237,7 +238,7 @@ fn a_key_rotation_killed_anywhere_is_either_not_begun_or_finished() {
 
     // Killed before the commit: a next key that nothing asks for.
     fs::copy(&stray_key, &next).unwrap();
-    scratch.reopen().unwrap().verify().unwrap();
+    verify_ledger(&scratch.reopen().unwrap()).unwrap();
     let before = fs::read(&in_force).unwrap();
     scratch.store.rotate_log_key(&scratch.owner, &scratch.owner_key).unwrap();
     let after = fs::read(&in_force).unwrap();
@@ -249,13 +250,13 @@ fn a_key_rotation_killed_anywhere_is_either_not_begun_or_finished() {
     let store = scratch.reopen().unwrap();
     assert!(fs::read(&in_force).unwrap() == after && !next.exists(), "finished by opening");
     store.set_limits(&scratch.owner, FREE).unwrap();
-    store.verify().unwrap();
+    verify_ledger(&store).unwrap();
 
     // The same, found by a process that was open all the while and wants to rotate again.
     fs::write(&next, &after).unwrap();
     fs::write(&in_force, &before).unwrap();
     scratch.store.rotate_log_key(&scratch.owner, &scratch.owner_key).unwrap();
-    scratch.reopen().unwrap().verify().unwrap();
+    verify_ledger(&scratch.reopen().unwrap()).unwrap();
 }
 
 #[test]
@@ -292,8 +293,8 @@ fn work_that_panics_or_gives_up_half_way_undoes_its_group_and_nothing_else() {
     assert!(gives_up.wait().is_err());
     assert_eq!(scratch.store.root().unwrap(), before);
     writes(&session, "greeting", "hello again");
-    scratch.store.verify().unwrap();
-    scratch.reopen().unwrap().verify().unwrap();
+    verify_ledger(&scratch.store).unwrap();
+    verify_ledger(&scratch.reopen().unwrap()).unwrap();
 }
 
 #[test]

@@ -21,6 +21,7 @@ use custody_kernel::record::{Answer, Request};
 use custody_runtime::session::Write;
 use custody_runtime::watch::FileState;
 use custody_runtime::{StoreError, watch::FileReport};
+use custody_verify::verify_ledger;
 
 const SOUL: &[u8] = b"Be kind.\r\n\0\xff\xfe binary and all";
 
@@ -120,7 +121,7 @@ fn only_an_owner_in_person_makes_an_edit_count() {
     assert_eq!(watched.adopt(&watched.scratch.owner).unwrap().answer, Answer::Done);
     assert_eq!(watched.check().state, FileState::Matches);
     assert_eq!(store.values(&shared()).unwrap()[&key("SOUL.md")], b"Be kinder.");
-    store.verify().unwrap();
+    verify_ledger(&store).unwrap();
 }
 
 #[test]

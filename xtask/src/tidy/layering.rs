@@ -16,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("policy", &["log", "arguments", "kernel"]),
     ("models", &[]),
     ("detect", &["models"]),
-    ("runtime", &["log", "arguments", "kernel", "planner", "policy", "keys"]),
+    ("runtime", &["log", "arguments", "kernel", "policy", "keys"]),
     ("pipeline", &["log", "kernel", "models", "detect", "runtime"]),
     (
         "incident",
@@ -32,6 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "runtime",
         ],
     ),
+    ("verify", &["log", "certificate", "kernel", "planner", "policy", "runtime", "incident"]),
     ("gateway", &["log", "arguments", "kernel", "runtime"]),
     (
         "lab",
@@ -47,6 +48,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "runtime",
             "pipeline",
             "incident",
+            "verify",
             "keys",
             "gateway",
             "cli",
@@ -66,6 +68,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "runtime",
             "pipeline",
             "incident",
+            "verify",
             "keys",
             "gateway",
         ],

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use custody_runtime::StoreError;
+use custody_verify::VerifyError;
 
 /// An attack that could not be tried.
 #[derive(Debug, thiserror::Error)]
@@ -10,6 +11,9 @@ pub enum AttackError {
     /// The store failed.
     #[error("the store under test failed")]
     Store(#[from] StoreError),
+    /// The store does not verify.
+    #[error("the store under test could not be verified")]
+    Verify(#[from] VerifyError),
     /// A file could not be used.
     #[error("could not use `{path}`")]
     File {

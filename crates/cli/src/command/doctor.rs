@@ -3,9 +3,9 @@
 use custody_log::Timestamp;
 use custody_models::registry::ModelStoreError;
 use custody_runtime::clock::Clock;
-use custody_runtime::store::VerifyReport;
 use custody_runtime::watch::FileState;
 use custody_runtime::{Paths, Store, StoreError};
+use custody_verify::{VerifyReport, verify_ledger};
 use serde::Serialize;
 
 use super::keys::open_to_others;
@@ -99,9 +99,9 @@ fn print(check: &Check) {
 }
 
 /// An error with its causes. Store errors say themselves what to do.
-fn causes(error: &StoreError) -> String {
+fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(error) = cause {
         text = format!("{text}: {error}");
         cause = error.source();
@@ -193,7 +193,7 @@ fn disk(report: &mut Report, paths: &Paths) {
 fn disk(_: &mut Report, _: &Paths) {}
 
 fn opened(report: &mut Report, store: &Store) {
-    let checked = store.verify().and_then(|found| Ok((found, store.checkpoint()?)));
+    let checked = verify_ledger(store).and_then(|found| Ok((found, store.checkpoint()?)));
     match checked {
         Err(error) => report.bad("record", causes(&error), ""),
         Ok((VerifyReport { records, contents, breaks, .. }, signed)) => {

@@ -103,9 +103,6 @@ pub enum StoreError {
     /// The content is in quarantine.
     #[error("entry {0} is in quarantine; see `custody incident list`")]
     Quarantined(Seq),
-    /// The record cannot be held as a graph.
-    #[error(transparent)]
-    Graph(#[from] custody_planner::GraphError),
     /// The tool's manifest does not say of what kind the field of its output is.
     #[error(
         "the tool's manifest gives no kind for `{0}`; add it to `closed_output`, or read the whole output"

@@ -12,10 +12,9 @@ use custody_kernel::state::{Decided, State};
 use custody_log::{
     Checkpoint, EntryId, Frontier, Hash, LogKey, Seq, StoreId, key_name, leaf_hash, origin, root_of,
 };
-use custody_planner::{Graph, GraphBuilder};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 
-use super::graph::extend;
+use super::edges::Edges;
 use super::{StoreError, Tampering};
 
 /// What this process holds of the log.
@@ -68,8 +67,8 @@ pub(crate) struct Ledger {
     children: Vec<u32>,
     /// The ids of all entries, to know when the index of ids lies.
     ids: HashSet<EntryId>,
-    /// What was made from what, for recovery.
-    graph: GraphBuilder,
+    /// What was made from what.
+    edges: Edges,
 }
 
 impl Ledger {
@@ -95,8 +94,8 @@ impl Ledger {
     }
 
     /// What was made from what, as far as the log goes.
-    pub(crate) fn graph(&self) -> Result<Graph, StoreError> {
-        Ok(self.graph.clone().finish()?)
+    pub(crate) const fn edges(&self) -> &Edges {
+        &self.edges
     }
 
     /// Whether an entry has this id.
@@ -136,7 +135,7 @@ impl Ledger {
         self.frontier.push(leaf);
         self.children.push(0);
         self.ids.insert(record.id);
-        extend(&mut self.graph, record)?;
+        self.edges.push(record);
         for parent in &record.parents {
             let at = usize::try_from(parent.0).ok();
             if let Some(count) = at.and_then(|at| self.children.get_mut(at)) {

@@ -13,7 +13,6 @@ use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
 use super::ledger::Ledger;
-use super::verify::{self, VerifyReport};
 use super::{Store, StoreError, View, lock, open, read};
 
 impl Store {
@@ -56,12 +55,12 @@ impl Store {
 
     /// Looks at the bytes of the first `size` records, or of all if there are fewer, in order and each checked.
     /// All are of one moment, and nobody else reads meanwhile: `look` is quick and asks the store for nothing.
-    pub fn scan(
+    pub fn scan<E: From<StoreError>>(
         &self,
         size: u64,
-        look: impl FnMut(Seq, &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        self.read(|connection, ledger| read::scan(connection, ledger, size, look))
+        look: impl FnMut(Seq, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.read(|connection, ledger| Ok(read::scan(connection, ledger, size, look)))?
     }
 
     /// A content, checked against its commitment.
@@ -106,14 +105,6 @@ impl Store {
             }
             Ok(changes)
         })
-    }
-
-    /// Checks everything there is to check; see [`VerifyReport`].
-    ///
-    /// # Errors
-    /// [`StoreError::Tampered`] with the first thing found wrong.
-    pub fn verify(&self) -> Result<VerifyReport, StoreError> {
-        self.read(verify::verify)
     }
 
     /// The present values of one namespace, by key, with their bytes checked.

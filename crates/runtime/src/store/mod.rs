@@ -4,9 +4,10 @@
 //! `open` (verification), `ledger` (what is held in memory), `look`, `view` and `read` (looking), `head`, `schema`.
 
 mod compact;
+mod contents;
+mod edges;
 mod error;
 mod export;
-mod graph;
 mod head;
 mod index;
 mod ledger;
@@ -16,7 +17,6 @@ mod read;
 mod schema;
 mod transaction;
 mod vectors;
-mod verify;
 mod view;
 mod writer;
 
@@ -40,14 +40,14 @@ use writer::{Job, Work, Writer};
 use crate::clock::{Clock, random};
 use crate::principals::prove;
 
+pub use contents::content_of;
+pub use edges::{Edges, EntryEdges};
 pub use error::{StoreError, Tampering};
 pub use export::SignedCheckpoint;
-pub use graph::node_of;
 pub(crate) use head::sync_folder;
 pub(crate) use ledger::Ledger;
+pub use read::RowCounts;
 pub use transaction::{Content, MAX_CONTENT_BYTES, Receipt, Transaction};
-pub use verify::VerifyReport;
-pub use verify::content_of;
 pub use view::View;
 pub use writer::Ticket;
 

@@ -2,8 +2,9 @@
 //! rules?
 
 use custody_runtime::clock::Clock;
-use custody_runtime::store::{SignedCheckpoint, VerifyReport};
+use custody_runtime::store::SignedCheckpoint;
 use custody_runtime::{Store, StoreError};
+use custody_verify::{VerifyError, VerifyReport, verify_ledger};
 use serde_json::json;
 
 use crate::context::Context;
@@ -35,15 +36,16 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     }
 }
 
-fn check(context: &Context) -> Result<Sound, StoreError> {
+fn check(context: &Context) -> Result<Sound, VerifyError> {
     let store = Store::open(context.paths(), Clock::System)?;
-    let report = store.verify()?;
+    let report = verify_ledger(&store)?;
     let signed = store.checkpoint()?;
     Ok(Sound { report, signed, unacknowledged: store.unacknowledged() })
 }
 
 /// Whether the store itself is at fault, rather than how it was looked at.
-const fn is_finding(error: &StoreError) -> bool {
+const fn is_finding(error: &VerifyError) -> bool {
+    let VerifyError::Store(error) = error else { return false };
     matches!(error, StoreError::Tampered(_) | StoreError::NoHead(_) | StoreError::Vanished(..))
 }
 
