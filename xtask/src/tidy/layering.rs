@@ -16,7 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("policy", &["log", "arguments", "kernel"]),
     ("models", &[]),
     ("detect", &["models"]),
-    ("runtime", &["log", "arguments", "kernel", "policy", "keys"]),
+    ("store", &["log", "kernel", "keys"]),
+    ("runtime", &["log", "arguments", "kernel", "policy", "keys", "store"]),
     ("pipeline", &["log", "kernel", "models", "detect", "runtime"]),
     (
         "incident",

@@ -19,6 +19,7 @@ use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::session::Write;
 use custody_runtime::store::Receipt;
+use custody_runtime::watch::adopt_file;
 use custody_runtime::{Session, Store};
 use custody_verify::verify_ledger;
 use serde_json::json;
@@ -67,7 +68,7 @@ impl Story {
         let scratch = Scratch::new(Limits::default(), Clock::System)?;
         let soul = scratch.folder().join("SOUL.md");
         std::fs::write(&soul, SOUL)?;
-        scratch.store.adopt_file(&scratch.owner, key("SOUL.md")?, &soul)?;
+        adopt_file(&scratch.store, &scratch.owner, key("SOUL.md")?, &soul)?;
         let new = NewPrincipal {
             name: "ada",
             role: Role::User,

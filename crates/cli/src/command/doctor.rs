@@ -3,8 +3,9 @@
 use custody_log::Timestamp;
 use custody_models::registry::ModelStoreError;
 use custody_runtime::clock::Clock;
+use custody_runtime::store::WatchError;
 use custody_runtime::watch::FileState;
-use custody_runtime::{Paths, Store, StoreError};
+use custody_runtime::{Paths, Store};
 use custody_verify::{VerifyReport, verify_ledger};
 use serde::Serialize;
 
@@ -230,7 +231,7 @@ fn tail(report: &mut Report, store: &Store, records: u64, breaks: u64) {
     }
 }
 
-fn owner_key(report: &mut Report, store: &Store) -> Result<(), StoreError> {
+fn owner_key(report: &mut Report, store: &Store) -> Result<(), WatchError> {
     let owner = store.state(|state| state.owner().map(|owner| owner.name.clone()))?;
     let owner = owner.unwrap_or_default();
     if store.keys().humans().contains(&owner) {
@@ -242,7 +243,7 @@ fn owner_key(report: &mut Report, store: &Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn pending(report: &mut Report, store: &Store) -> Result<(), StoreError> {
+fn pending(report: &mut Report, store: &Store) -> Result<(), WatchError> {
     let now = store.clock().now();
     let (waiting, expired) = store.state(|state| {
         let (expired, waiting): (Vec<_>, Vec<_>) =
@@ -264,7 +265,7 @@ fn pending(report: &mut Report, store: &Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn clock(report: &mut Report, store: &Store) -> Result<(), StoreError> {
+fn clock(report: &mut Report, store: &Store) -> Result<(), WatchError> {
     let last: Timestamp = store.state(|state| state.now())?;
     let now = store.clock().now();
     if now < last {
@@ -276,7 +277,7 @@ fn clock(report: &mut Report, store: &Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn files(report: &mut Report, store: &Store) -> Result<(), StoreError> {
+fn files(report: &mut Report, store: &Store) -> Result<(), WatchError> {
     let files = store.check_files()?;
     let matching = files.iter().filter(|file| file.state == FileState::Matches).count();
     if matching == files.len() {

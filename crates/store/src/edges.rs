@@ -64,7 +64,7 @@ impl Edges {
         &self.purged
     }
 
-    pub(super) fn push(&mut self, record: &Record) {
+    pub(crate) fn push(&mut self, record: &Record) {
         self.parents.extend_from_slice(&record.parents);
         self.ends.push(self.parents.len());
         let carried = self.number(&record.weights);

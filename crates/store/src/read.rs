@@ -7,12 +7,12 @@ use custody_kernel::state::State;
 use custody_log::{Digest, EntryId, Hash, Seq, leaf_hash};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::ledger::Ledger;
-use super::transaction::sql;
-use super::{StoreError, Tampering};
+use crate::error::{StoreError, Tampering};
+use crate::ledger::Ledger;
+use crate::schema::sql;
 
 /// A record, compared with the leaf that was signed.
-pub(super) fn record(
+pub(crate) fn record(
     connection: &Connection,
     ledger: &Ledger,
     seq: Seq,
@@ -26,7 +26,7 @@ pub(super) fn record(
 }
 
 /// The bytes of the first `size` records in order, each compared with the leaf that was signed.
-pub(super) fn scan<E: From<StoreError>>(
+pub(crate) fn scan<E: From<StoreError>>(
     connection: &Connection,
     ledger: &Ledger,
     size: u64,
@@ -56,7 +56,7 @@ fn signed_row<'a>(row: Option<&'a Row<'_>>, at: u64, leaf: &Hash) -> Result<&'a 
 }
 
 /// A content that can be retrieved, compared with its commitment.
-pub(super) fn content(
+pub(crate) fn content(
     connection: &Connection,
     state: &State,
     content: ContentRef,
@@ -68,7 +68,7 @@ pub(super) fn content(
 }
 
 /// The same, whether it is in quarantine or not. For labelling and for recovery itself.
-pub(super) fn any_content(
+pub(crate) fn any_content(
     connection: &Connection,
     state: &State,
     content: ContentRef,
@@ -91,7 +91,7 @@ pub(super) fn any_content(
 
 /// The position of an entry. Which ids there are is known from the records, so that a deleted index row
 /// shows instead of hiding an entry, and an id that nobody has costs no search.
-pub(super) fn position(
+pub(crate) fn position(
     connection: &Connection,
     ledger: &Ledger,
     id: EntryId,
@@ -111,7 +111,7 @@ pub(super) fn position(
 
 /// The entries made from `parent`, from the index, each checked in its own record; their number is
 /// known from the records, so neither a missing nor an invented row passes.
-pub(super) fn children(
+pub(crate) fn children(
     connection: &Connection,
     ledger: &Ledger,
     parent: Seq,
@@ -149,7 +149,7 @@ pub struct RowCounts {
 }
 
 /// Counts the rows of each table.
-pub(super) fn row_counts(connection: &Connection) -> Result<RowCounts, StoreError> {
+pub(crate) fn row_counts(connection: &Connection) -> Result<RowCounts, StoreError> {
     Ok(RowCounts {
         log: count(connection, "SELECT count(*) FROM log")?,
         contents: count(connection, "SELECT count(*) FROM contents")?,
@@ -164,7 +164,7 @@ fn count(connection: &Connection, query: &str) -> Result<u64, StoreError> {
 }
 
 /// Whether the index holds this fingerprint of an untrusted text.
-pub(super) fn has_fingerprint(
+pub(crate) fn has_fingerprint(
     connection: &Connection,
     tenant: &Tenant,
     print: u64,
@@ -179,7 +179,7 @@ pub(super) fn has_fingerprint(
 }
 
 /// Shows the bytes of every row that is kept to `look`: contents, and records.
-pub(super) fn each_kept(
+pub(crate) fn each_kept(
     connection: &Connection,
     mut look: impl FnMut(&[u8]),
 ) -> Result<(), StoreError> {

@@ -7,10 +7,11 @@ use custody_kernel::state::State;
 use custody_log::{Digest, EntryId, Hash, Seq};
 use rusqlite::Connection;
 
-use super::edges::Edges;
-use super::ledger::Ledger;
-use super::read::RowCounts;
-use super::{StoreError, index, read, vectors};
+use crate::edges::Edges;
+use crate::error::StoreError;
+use crate::ledger::Ledger;
+use crate::read::RowCounts;
+use crate::{index, read, vectors};
 
 /// A moment of a store. Every row is checked against the signed log before anybody sees it.
 #[derive(Clone, Copy)]
@@ -20,7 +21,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(super) const fn new(connection: &'a Connection, ledger: &'a Ledger) -> Self {
+    pub(crate) const fn new(connection: &'a Connection, ledger: &'a Ledger) -> Self {
         Self { connection, ledger }
     }
 

@@ -12,8 +12,11 @@ use custody_log::{EntryId, Hash, Seq};
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
-use super::ledger::Ledger;
-use super::{Store, StoreError, View, lock, open, read};
+use crate::error::StoreError;
+use crate::ledger::Ledger;
+use crate::store::Store;
+use crate::view::View;
+use crate::{open, read};
 
 impl Store {
     /// Looks at the state, brought up to what other processes have written.
@@ -135,11 +138,11 @@ impl Store {
     }
 
     /// The same, with the connection itself.
-    pub(super) fn read<R>(
+    pub(crate) fn read<R>(
         &self,
         look: impl FnOnce(&Connection, &Ledger) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
-        let mut reader = lock(&self.shared.reader);
+        let mut reader = self.shared.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let (connection, head) = &mut *reader;
         self.shared.place.check()?;
         {

@@ -14,8 +14,8 @@ use custody_log::{
 };
 use ed25519_dalek::{SigningKey, VerifyingKey};
 
-use super::edges::Edges;
-use super::{StoreError, Tampering};
+use crate::edges::Edges;
+use crate::error::{StoreError, Tampering};
 
 /// What this process holds of the log.
 #[derive(Debug)]
