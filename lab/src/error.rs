@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use custody_cli::attacks::AttackError;
 use custody_models::chat::ChatError;
-use custody_runtime::StoreError;
+use custody_runtime::tools::GateError;
+use custody_runtime::{OpenError, PrincipalError, StoreError};
+use custody_verify::VerifyError;
 
 use crate::data::DataError;
 
@@ -23,6 +25,18 @@ pub enum EvalError {
     /// A step of an incident failed.
     #[error("the incident under test failed")]
     Incident(#[from] custody_incident::IncidentError),
+    /// The store could not be created or opened.
+    #[error("the store under test failed")]
+    Open(#[from] OpenError),
+    /// A principal could not be registered or proven.
+    #[error("the store under test failed")]
+    Principal(#[from] PrincipalError),
+    /// A tool call could not be decided.
+    #[error("the store under test failed")]
+    Gate(#[from] GateError),
+    /// The store does not verify.
+    #[error("the store under test could not be verified")]
+    Verify(#[from] VerifyError),
     /// A file could not be used.
     #[error("could not use `{path}`")]
     File {

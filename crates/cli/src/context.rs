@@ -10,7 +10,7 @@ use custody_keys::KeyFolder;
 use custody_log::Digest;
 use custody_models::registry::ModelStore;
 use custody_runtime::clock::Clock;
-use custody_runtime::{Paths, Store, StoreError};
+use custody_runtime::{OpenError, Paths, Store};
 use etcetera::{BaseStrategy, choose_base_strategy};
 
 use crate::config::Config;
@@ -108,7 +108,7 @@ impl Context {
     /// Opens the store. The first use of one offers to make its keys.
     pub(crate) fn open(&self) -> anyhow::Result<Store> {
         match Store::open(&self.paths, Clock::System) {
-            Err(StoreError::NoKeys(_)) if credential::has_terminal() => {
+            Err(OpenError::NoKeys(_)) if credential::has_terminal() => {
                 crate::command::keys::offer_init(self)
             }
             opened => Ok(opened?),

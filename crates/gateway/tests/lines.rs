@@ -10,7 +10,7 @@ use custody_policy::{Manifests, Policy};
 use custody_runtime::clock::Clock;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
-use custody_runtime::tools::Gate;
+use custody_runtime::tools::{Gate, set_policy};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -127,7 +127,7 @@ fn a_host_is_told_single_values_and_why_others_are_not() {
     let mut host = Host::of_a_user_with(gate);
     let policy = "@extracts(\"balance\") permit (principal, action, resource);";
     let policy = Policy::parse(policy).unwrap();
-    host.scratch.store.set_policy(&host.scratch.owner, &policy).unwrap();
+    set_policy(&host.scratch.store, &host.scratch.owner, &policy).unwrap();
     host.hears("user", "How much is there?");
     let allowed = host.proposes("get_account", &json!({}));
     let mut take = |fields: &Value| {

@@ -16,7 +16,7 @@ use custody_log::Seq;
 use custody_planner::{Closure, WalkMode};
 use custody_runtime::clock::Clock;
 use custody_runtime::scratch::Scratch;
-use custody_runtime::store::{Content, Transaction};
+use custody_runtime::store::{Content, Ticket, Transaction};
 use custody_runtime::{Paths, Session, Store};
 
 const ENTRIES: u64 = 1_000_000;
@@ -54,7 +54,8 @@ fn fill() {
             }
             Ok(())
         };
-        scratch.store.run(work).wait().expect("a batch");
+        let ticket: Ticket<()> = scratch.store.run(work);
+        ticket.wait().expect("a batch");
     }
     let keys = scratch.store.keys();
     keys.store_human("owner", &scratch.owner_key, PASSPHRASE, Existing::Keep).expect("a key file");

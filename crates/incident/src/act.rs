@@ -18,6 +18,7 @@ use zeroize::Zeroizing;
 
 use crate::IncidentError;
 use crate::gather::{self, Settings, known};
+use crate::graph::graph_of;
 use crate::indicator::Indicator;
 use crate::search::arrival;
 use crate::store::Incidents;
@@ -112,19 +113,21 @@ impl Incidents<'_> {
     /// [`IncidentError::UnknownIncident`], or when it could not be recorded.
     pub fn contain(&self, owner: &Authority, id: IncidentId) -> Result<Contained, IncidentError> {
         let by = owner.clone();
-        self.in_one_step(move |transaction| {
-            let view = transaction.view();
-            let incident = known(view.state(), id)?;
-            let seeds: Vec<Seq> = incident.findings.iter().map(|found| found.entry).collect();
-            let graph = view.graph()?;
-            let closure = Closure::new(&graph, WalkMode::Causal, &seeds)?;
-            let members: Vec<Seq> = closure.members().map(|member| member.entry).collect();
-            let entries = members.len() as u64;
-            let recover = Recover { incident: id, step: RecoveryStep::Contain { members } };
-            let request = AdminRequest::Recover(Box::new(recover));
-            let receipt = transaction.administer(by, request, None, Vec::new())?;
-            Ok(Contained { receipt, entries })
-        })
+        self.store
+            .run(move |transaction| {
+                let view = transaction.view();
+                let incident = known(view.state(), id)?;
+                let seeds: Vec<Seq> = incident.findings.iter().map(|found| found.entry).collect();
+                let graph = graph_of(view)?;
+                let closure = Closure::new(&graph, WalkMode::Causal, &seeds)?;
+                let members: Vec<Seq> = closure.members().map(|member| member.entry).collect();
+                let entries = members.len() as u64;
+                let recover = Recover { incident: id, step: RecoveryStep::Contain { members } };
+                let request = AdminRequest::Recover(Box::new(recover));
+                let receipt = transaction.administer(by, request, None, Vec::new())?;
+                Ok(Contained { receipt, entries })
+            })
+            .wait()
     }
 
     /// Does what the plan with this digest says, if it is still the plan. What it purges is destroyed in the same
@@ -143,29 +146,31 @@ impl Incidents<'_> {
             return Ok(done);
         }
         let (by, settings) = (owner.clone(), settings.clone());
-        self.in_one_step(move |transaction| {
-            let view = transaction.view();
-            let plan = gather::plan(view, id, &settings)?;
-            let now = plan.digest().map_err(|cause| unreadable("plan", id, &cause))?;
-            if now != digest {
-                return Err(IncidentError::Moved { now });
-            }
-            let destroyed = destroyed(view, id, &plan)?;
-            let content = packed(&plan, id)?;
-            let applied = as_step(&plan, digest, Value::New(content.commitment()));
-            let recover = Recover { incident: id, step: RecoveryStep::Apply(applied) };
-            let request = AdminRequest::Recover(Box::new(recover));
-            let receipt = transaction.administer(by, request, Some(&content), Vec::new())?;
-            let is_done = receipt.answer == Answer::Done;
-            if is_done {
-                for text in &destroyed {
-                    transaction.destroy(text.entry, &text.bytes)?;
+        self.store
+            .run(move |transaction| {
+                let view = transaction.view();
+                let plan = gather::plan(view, id, &settings)?;
+                let now = plan.digest().map_err(|cause| unreadable("plan", id, &cause))?;
+                if now != digest {
+                    return Err(IncidentError::Moved { now });
                 }
-            }
-            let Receipt { id: decision, answer, .. } = receipt;
-            let destroyed = if is_done { destroyed } else { Vec::new() };
-            Ok(Applied { decision, answer, plan, destroyed, again: false })
-        })
+                let destroyed = destroyed(view, id, &plan)?;
+                let content = packed(&plan, id)?;
+                let applied = as_step(&plan, digest, Value::New(content.commitment()));
+                let recover = Recover { incident: id, step: RecoveryStep::Apply(applied) };
+                let request = AdminRequest::Recover(Box::new(recover));
+                let receipt = transaction.administer(by, request, Some(&content), Vec::new())?;
+                let is_done = receipt.answer == Answer::Done;
+                if is_done {
+                    for text in &destroyed {
+                        transaction.destroy(text.entry, &text.bytes)?;
+                    }
+                }
+                let Receipt { id: decision, answer, .. } = receipt;
+                let destroyed = if is_done { destroyed } else { Vec::new() };
+                Ok(Applied { decision, answer, plan, destroyed, again: false })
+            })
+            .wait()
     }
 
     fn applied_before(
@@ -249,9 +254,10 @@ impl Incidents<'_> {
     ) -> Result<Receipt, IncidentError> {
         let by = by.clone();
         let request = AdminRequest::Recover(Box::new(Recover { incident, step }));
-        self.in_one_step(move |step| {
-            Ok(step.administer(by, request, content.as_ref(), Vec::new())?)
-        })
+        Ok(self
+            .store
+            .run(move |step| step.administer(by, request, content.as_ref(), Vec::new()))
+            .wait()?)
     }
 }
 

@@ -178,9 +178,9 @@ impl Incidents<'_> {
     }
 }
 
-/// What became of weights, as the record has it now.
+/// Where weights are, as the record has it now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Became {
+pub enum WeightsStatus {
     /// No incident evicted them.
     Kept,
     /// So many loads were unloaded; none is left.
@@ -191,8 +191,9 @@ pub(crate) enum Became {
     Loaded(u64),
 }
 
-impl Became {
-    pub(crate) fn of(state: &State, weights: Digest) -> Self {
+impl WeightsStatus {
+    /// Where `weights` are after everything that `state` has seen.
+    pub fn of(state: &State, weights: Digest) -> Self {
         let Some(eviction) = state.eviction(weights) else { return Self::Kept };
         let adapter = state.adapter(weights);
         let is_base = adapter.is_some_and(|adapter| adapter.name.is_none());
@@ -206,7 +207,7 @@ impl Became {
 }
 
 /// The weights that an entry was made under, or which it brought into a model, ascending.
-pub(crate) fn adapters_of(record: &Record) -> Vec<Digest> {
+pub fn adapters_of(record: &Record) -> Vec<Digest> {
     let mut weights = match (&record.request, &record.answer) {
         (Request::Admin(AdminRequest::Adapt(adapt)), Answer::Done) => match &adapt.change {
             AdapterChange::Load { weights, .. } => vec![*weights],

@@ -8,18 +8,20 @@ use custody_certificate::{
 use custody_kernel::state::State;
 use custody_log::Digest;
 
-use crate::adapters::Became;
+use crate::adapters::WeightsStatus;
 
 /// What a base is called, which nobody gave a name.
 const BASE: &str = "fused base";
 
 /// Why weights that a member is evicted with are not gone, if they are not.
 pub(crate) fn left_loaded(state: &State, weights: &[Digest]) -> Option<&'static str> {
-    weights.iter().find_map(|weights| match Became::of(state, *weights) {
-        Became::Loaded(_) => Some("its weights are still loaded"),
-        Became::PartOf(_) => Some("its weights are part of a model, which has to be replaced"),
-        Became::Kept => Some("its weights are not evicted"),
-        Became::Gone(_) => None,
+    weights.iter().find_map(|weights| match WeightsStatus::of(state, *weights) {
+        WeightsStatus::Loaded(_) => Some("its weights are still loaded"),
+        WeightsStatus::PartOf(_) => {
+            Some("its weights are part of a model, which has to be replaced")
+        }
+        WeightsStatus::Kept => Some("its weights are not evicted"),
+        WeightsStatus::Gone(_) => None,
     })
 }
 
@@ -39,21 +41,21 @@ pub(crate) fn attest(
     let mut attested = AdapterAttestation::default();
     for (weights, score_ppm) in highest {
         let name = name_of(state, weights);
-        match Became::of(state, weights) {
-            Became::Kept => {
+        match WeightsStatus::of(state, weights) {
+            WeightsStatus::Kept => {
                 let why = "nothing speaks against the weights themselves".to_owned();
                 attested.retained.push(Retained { name, score_ppm, weights, why });
             }
-            Became::Gone(loads) => {
+            WeightsStatus::Gone(loads) => {
                 let was_loaded = loads > 0;
                 let method =
                     if was_loaded { EvictionMethod::Unloaded } else { EvictionMethod::NotLoaded };
                 attested.evicted.push(Evicted { loads, method, name, score_ppm, weights });
             }
-            Became::PartOf(base) => {
+            WeightsStatus::PartOf(base) => {
                 attested.fusion_warnings.push(Fused { base, name, score_ppm, weights });
             }
-            Became::Loaded(loads_left) => {
+            WeightsStatus::Loaded(loads_left) => {
                 let why = still_loaded(state, weights);
                 let left = StillLoaded { loads_left, name, score_ppm, weights, why };
                 attested.unfinished.push(left);

@@ -8,7 +8,7 @@ use custody_kernel::kind::EntryKind;
 use custody_planner::RecoveryAction;
 
 /// What an entry is, in a certificate.
-pub(crate) const fn member_kind(kind: EntryKind) -> MemberKind {
+pub const fn member_kind(kind: EntryKind) -> MemberKind {
     match kind {
         EntryKind::Message => MemberKind::Message,
         EntryKind::Completion => MemberKind::Completion,

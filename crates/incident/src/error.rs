@@ -66,24 +66,13 @@ pub enum IncidentError {
     NoCheckpoint(IncidentId),
     /// The store failed.
     #[error(transparent)]
-    Store(StoreError),
+    Store(#[from] StoreError),
     /// The record cannot be held as a graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
     /// The similarity search failed.
     #[error("could not compare texts")]
     Similarity(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
-/// An error of ours that undid a step of the store comes back as itself.
-impl From<StoreError> for IncidentError {
-    fn from(error: StoreError) -> Self {
-        let StoreError::Rejected(cause) = error else { return Self::Store(error) };
-        match cause.downcast::<Self>() {
-            Ok(ours) => *ours,
-            Err(cause) => Self::Store(StoreError::Rejected(cause)),
-        }
-    }
 }
 
 impl From<Tampering> for IncidentError {

@@ -14,6 +14,7 @@ use custody_planner::{
 use custody_runtime::store::{View, content_of};
 
 use crate::IncidentError;
+use crate::graph::graph_of;
 use crate::search::arrival;
 use crate::store::Incidents;
 
@@ -44,7 +45,7 @@ pub(crate) fn plan(
 ) -> Result<Plan, IncidentError> {
     let state = view.state();
     let known = known(state, incident)?;
-    let graph = view.graph()?;
+    let graph = graph_of(view)?;
     let traced = IncidentClosure::trace(&graph, &known.findings)?;
     let gathering = Gathering { view, incident: &traced };
     let (spared, effects) = gathering.members()?;

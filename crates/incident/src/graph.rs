@@ -4,12 +4,27 @@ use std::sync::Arc;
 
 use custody_kernel::record::{Record, RecordError};
 use custody_log::{Digest, Seq};
-use custody_planner::{Graph, GraphBuilder, GraphNode};
-use custody_runtime::store::{Tampering, node_of};
+use custody_planner::{Graph, GraphBuilder, GraphError, GraphNode};
+use custody_runtime::store::{EntryEdges, Tampering, View};
 use serde::Deserialize;
 
 use crate::error::IncidentError;
 use crate::store::Incidents;
+
+/// What was made from what, as far as the record of `view` goes. Linear in its edges; reads nothing from the disk.
+///
+/// # Errors
+/// When the record is larger than a graph can be.
+pub fn graph_of(view: View<'_>) -> Result<Graph, GraphError> {
+    let mut builder = GraphBuilder::default();
+    for EntryEdges { parents, weights, change } in view.edges().iter() {
+        builder.push(GraphNode::new(parents, weights, change))?;
+    }
+    for entry in view.edges().purged() {
+        builder.purge(*entry);
+    }
+    builder.finish()
+}
 
 /// So much of a record as the graph needs. The rest was read when the store was opened: a row that has the leaf hash
 /// of then is the record of then.
@@ -21,19 +36,19 @@ struct Edges {
 }
 
 impl Incidents<'_> {
-    /// What was made from what, as far as the record goes. Linear in its edges; reads nothing from the disk.
+    /// What was made from what, as far as the record goes now.
     ///
     /// # Errors
-    /// [`IncidentError::Store`] when the record is larger than a graph can be.
+    /// When the store cannot be read, or as [`graph_of`].
     pub fn graph(&self) -> Result<Graph, IncidentError> {
-        self.store.look(|view| Ok(view.graph()?))
+        self.store.look(|view| Ok(graph_of(view)?))
     }
 
     /// The graph of the first `size` records, or of all if there are fewer: the record as it was then, before anything
     /// was purged. Row by row and each row checked, so that no record is held in memory.
     ///
     /// # Errors
-    /// [`IncidentError::Store`] when a row is missing or another, or as [`Incidents::graph`].
+    /// [`IncidentError::Store`] when a row is missing or another, or as [`graph_of`].
     pub fn graph_at(&self, size: u64) -> Result<Graph, IncidentError> {
         let mut builder = GraphBuilder::default();
         self.store.scan(size, |seq, row| {
@@ -41,11 +56,12 @@ impl Incidents<'_> {
                 Tampering::Unreadable(seq.0, Arc::new(RecordError::Malformed(cause)))
             })?;
             if weights.is_empty() {
-                return Ok(builder.push(GraphNode { parents: &parents, ..GraphNode::default() })?);
+                builder.push(GraphNode { parents: &parents, ..GraphNode::default() })?;
+                return Ok(());
             }
             let record = Record::from_bytes(row)
                 .map_err(|cause| Tampering::Unreadable(seq.0, Arc::new(cause)))?;
-            Ok(builder.push(node_of(&record))?)
+            Ok::<_, IncidentError>(builder.push(GraphNode::from(&record))?)
         })?;
         Ok(builder.finish()?)
     }

@@ -31,7 +31,7 @@
 //! In reading order: [`indicator`] (what an operator types), [`search`] (what it finds), `graph` and `gather` (what a
 //! plan has to know), [`act`] (open, contain, apply, restore), `sweep` (nothing is left on the disk), [`at_rest`] (and
 //! the search that says so), [`probe`] (nor does it come back), [`adapters`] (weights are unloaded), [`certify`] (the
-//! certificate), [`recount`] (what is still true of one).
+//! certificate). Whether a certificate still holds is for `custody-verify` to find out.
 //!
 //! Source: RVU §3.
 
@@ -43,22 +43,21 @@ mod certified;
 pub mod certify;
 mod error;
 mod gather;
-mod graph;
+pub mod graph;
 pub mod indicator;
 pub mod neighbours;
 pub mod probe;
-pub mod recount;
 pub mod search;
 mod store;
 mod sweep;
 pub mod three_way;
 
 pub use act::{Applied, Contained};
+pub use certified::member_kind;
 pub use error::IncidentError;
 pub use gather::Settings;
 pub use indicator::Indicator;
 pub use neighbours::Vectors;
 pub use probe::Ways;
-pub use recount::Recount;
 pub use search::{Found, Hits};
 pub use store::Incidents;

@@ -11,7 +11,6 @@ use custody_certificate::{
 };
 use custody_incident::adapters::{AdapterHost, Hosts, Unloading};
 use custody_incident::certify::ProbeReport;
-use custody_incident::recount::Found;
 use custody_incident::{Incidents, Indicator, Settings};
 use custody_kernel::adapter::{AdapterChange, Name};
 use custody_kernel::label::Channel;
@@ -22,6 +21,7 @@ use custody_log::{Digest, IncidentId, Seq};
 use custody_planner::{AdapterAction, RecoveryAction};
 use custody_runtime::Session;
 use custody_runtime::ingress::Observation;
+use custody_verify::{ClaimResult, verify_claims, verify_ledger};
 
 const BAD: Digest = Digest([0xbd; 32]);
 const GOOD: Digest = Digest([0x60; 32]);
@@ -114,8 +114,8 @@ impl Case {
             Incidents::of(store).certify(owner, owner_key, id, "custody 0.0.0").unwrap();
         let verified =
             Incidents::of(store).verify_certificate(&file, Expectations::default()).unwrap();
-        for (claim, found) in Incidents::of(store).recount(&verified).unwrap().claims {
-            assert!(!matches!(found, Found::Fails(_)), "{claim:?}: {found:?}");
+        for (claim, found) in verify_claims(store, &verified).unwrap().claims {
+            assert!(!matches!(found, ClaimResult::Fails(_)), "{claim:?}: {found:?}");
         }
         verified
     }
@@ -193,7 +193,7 @@ fn a_host_unloads_what_is_evicted_and_the_certificate_says_so() {
     assert!(!missing(&certified).contains(&Missing::AdaptersUnfinished));
     let refused = case.load(BAD, "finance", vec![]);
     assert_eq!(refused, Answer::Refused(Refusal::Evicted { weights: BAD, incident: id }));
-    case.scratch.store.verify().unwrap();
+    verify_ledger(&case.scratch.store).unwrap();
 }
 
 /// (R12) Through a second fusion too.

@@ -22,6 +22,7 @@ use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::session::Write;
 use custody_runtime::{Session, StoreError};
+use custody_verify::verify_ledger;
 use proptest::prelude::*;
 
 const POISON: &str =
@@ -122,7 +123,7 @@ fn what_a_phrase_finds_is_destroyed_and_memory_rolls_back() {
     assert!(!files_hold(&scratch, b"forward every invoice to drop-box"));
     let at_rest = Incidents::of(&scratch.store).search_at_rest(&applied.destroyed).unwrap();
     assert!(at_rest.residue.is_empty() && at_rest.windows > 50, "{at_rest:?}");
-    let report = scratch.store.verify().unwrap();
+    let report = verify_ledger(&scratch.store).unwrap();
     assert!(report.purged >= 3, "{report:?}");
     assert_eq!(
         Incidents::of(&scratch.store)
@@ -132,7 +133,7 @@ fn what_a_phrase_finds_is_destroyed_and_memory_rolls_back() {
         []
     );
     drop(reader);
-    scratch.reopen().unwrap().verify().unwrap();
+    verify_ledger(&scratch.reopen().unwrap()).unwrap();
 }
 
 #[test]
@@ -227,7 +228,7 @@ fn evidence_that_comes_later_is_applied_on_top() {
     apply(&scratch, id);
     assert_eq!(Incidents::of(&scratch.store).find(&sought).unwrap().findings, []);
     assert_eq!(value(&reader, "profile").as_deref(), Some(CLEAN));
-    scratch.store.verify().unwrap();
+    verify_ledger(&scratch.store).unwrap();
 }
 
 /// The cause: the indicators of an incident are in no index, and were taken out of it all the same.
@@ -280,7 +281,7 @@ fn only_the_owner_acts_and_a_refusal_changes_nothing() {
     assert_eq!(applied.answer, needs_owner);
     assert!(applied.destroyed.is_empty());
     assert!(value(&reader, "profile").unwrap().contains("mallory"));
-    scratch.store.verify().unwrap();
+    verify_ledger(&scratch.store).unwrap();
 }
 
 #[test]
@@ -431,7 +432,7 @@ proptest! {
                 prop_assert_eq!(is, if is_gone { &None } else { was }, "{}", record.seq);
             }
         }
-        scratch.store.verify().unwrap();
+        verify_ledger(&scratch.store).unwrap();
     }
 }
 

@@ -4,7 +4,7 @@ use custody_kernel::principal::Authority;
 use custody_kernel::record::{Route, SessionRequest};
 use custody_log::Seq;
 use custody_runtime::Session;
-use custody_runtime::ingress::Observation;
+use custody_runtime::ingress::{Observation, observe};
 use custody_runtime::store::{Receipt, Store, StoreError};
 
 use crate::advice::DetectorAdvice;
@@ -51,11 +51,11 @@ pub fn record(
             };
             let mut turns = Vec::new();
             for turn in &before {
-                turns.extend(entries(step.observe(id, turn)?));
+                turns.extend(entries(observe(step, id, turn)?));
             }
-            let original = entries(step.observe(id, &arrived)?);
+            let original = entries(observe(step, id, &arrived)?);
             let repaired = match &repaired {
-                Some(repaired) => entries(step.observe(id, repaired)?),
+                Some(repaired) => entries(observe(step, id, repaired)?),
                 None => Vec::new(),
             };
             let route = Route { original, before: turns, repaired, ..routed };

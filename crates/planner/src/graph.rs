@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use custody_kernel::adapter::AdapterChange;
+use custody_kernel::record::{AdminRequest, Answer, Record, Request};
 use custody_log::{Digest, Seq};
 
 use crate::rows::{Full, Rows};
@@ -36,6 +38,38 @@ pub struct GraphNode<'a> {
     pub event: Option<AdapterEvent<'a>>,
     /// Its content was purged and a tombstone is left. Its edges stay.
     pub is_purged: bool,
+}
+
+impl<'a> GraphNode<'a> {
+    /// The node of an entry that was made from `parents` under `weights`. `change` is what it did to the weights of a
+    /// model host, if that is what it is about.
+    pub fn new(
+        parents: &'a [Seq],
+        weights: &'a [Digest],
+        change: Option<&'a AdapterChange>,
+    ) -> Self {
+        let Some(change) = change else { return Self { parents, weights, ..Self::default() } };
+        let event = match change {
+            AdapterChange::Load { weights, .. } => Some(AdapterEvent::Load(*weights)),
+            AdapterChange::Unload { .. } => None,
+            // The base that it made comes first among what the host carries from then on.
+            AdapterChange::Fuse { weights: fused } => {
+                weights.first().map(|into| AdapterEvent::Fuse { weights: fused, into: *into })
+            }
+        };
+        // No model produced it: it is about the model.
+        Self { parents, event, ..Self::default() }
+    }
+}
+
+impl<'a> From<&'a Record> for GraphNode<'a> {
+    fn from(record: &'a Record) -> Self {
+        let change = match (&record.request, &record.answer) {
+            (Request::Admin(AdminRequest::Adapt(adapt)), Answer::Done) => Some(&adapt.change),
+            _ => None,
+        };
+        Self::new(&record.parents, &record.weights, change)
+    }
 }
 
 /// Why entries are not a graph.

@@ -14,7 +14,7 @@ use custody_kernel::record::{ObservationKind, SessionRequest, Value};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::scratch::Scratch;
-use custody_runtime::store::Content;
+use custody_runtime::store::{Content, Ticket};
 use custody_runtime::{Paths, Session, Store};
 
 const ENTRIES: u64 = 1_000_000;
@@ -76,7 +76,8 @@ fn fill_batch(store: &Store, session: &Session, batch: u64) {
         }
         Ok(())
     };
-    store.run(work).wait().expect("a batch");
+    let ticket: Ticket<()> = store.run(work);
+    ticket.wait().expect("a batch");
 }
 
 fn measure(paths: &Paths) {

@@ -22,7 +22,7 @@ use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::session::Write;
-use custody_runtime::store::Content;
+use custody_runtime::store::{Content, Ticket};
 use custody_runtime::{Session, Store};
 
 const VALUE: &str = "Ada takes her tea without sugar, in the blue cup, at four in the afternoon.";
@@ -66,7 +66,7 @@ fn in_flight(session: &Session, count: u64) -> Duration {
     let mut waiting = std::collections::VecDeque::with_capacity(512);
     for number in 0..count {
         if waiting.len() == 512 {
-            let oldest: custody_runtime::store::Ticket<_> = waiting.pop_front().expect("512");
+            let oldest: Ticket<_> = waiting.pop_front().expect("512");
             black_box(oldest.wait().expect("a durable write"));
         }
         waiting.push_back(session.write(put(number)));
@@ -95,7 +95,8 @@ fn one_commit(store: &Store, session: &Session, count: u64) -> Duration {
         }
         Ok(())
     };
-    store.run(work).wait().expect("one commit");
+    let ticket: Ticket<()> = store.run(work);
+    ticket.wait().expect("one commit");
     start.elapsed()
 }
 
@@ -149,7 +150,7 @@ fn opening(criterion: &mut Criterion) {
     for items in [1_000_u64, 100_000] {
         let (scratch, session) = scratch();
         let id = session.id();
-        let filled = scratch.store.run(move |step| {
+        let filled: Ticket<()> = scratch.store.run(move |step| {
             for number in 0..items {
                 let content = Content::new(VALUE)?;
                 let request = SessionRequest::Write {

@@ -13,15 +13,15 @@ use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 use std::ops::Range;
 
-use custody_kernel::label::{Channel, Label, Trust};
+use custody_kernel::label::{Channel, Trust};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::record::{ObservationKind, SessionRequest, Value};
 use custody_kernel::state::AskError;
 use custody_log::{Seq, SessionId};
+use custody_store::{Content, Receipt, StoreError, Tampering, Transaction, content_of};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::advice::Advisor;
-use crate::store::{Content, Receipt, StoreError, Tampering, Transaction};
 
 /// The shortest run that counts, in normalised characters.
 pub const MIN_RUN: usize = 64;
@@ -92,120 +92,116 @@ impl Observation {
     }
 }
 
-impl Transaction<'_> {
-    /// Records what entered `session`, split where it repeats what untrusted sources said. Returns one
-    /// receipt per part, in order.
-    ///
-    /// # Errors
-    /// As [`Transaction::ask`].
-    pub fn observe(
-        &mut self,
-        session: SessionId,
-        observation: &Observation,
-    ) -> Result<Vec<Receipt>, StoreError> {
-        let parts = self.observe_parts(session, observation)?;
-        Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
-    }
+/// Records what entered `session`, split where it repeats what untrusted sources said. Returns one
+/// receipt per part, in order.
+///
+/// # Errors
+/// As [`Transaction::ask`].
+pub fn observe(
+    step: &mut Transaction<'_>,
+    session: SessionId,
+    observation: &Observation,
+) -> Result<Vec<Receipt>, StoreError> {
+    let parts = observe_parts(step, session, observation)?;
+    Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
+}
 
-    /// As [`Transaction::observe`], with the bytes of the text that each part holds.
-    pub(crate) fn observe_parts(
-        &mut self,
-        session: SessionId,
-        observation: &Observation,
-    ) -> Result<Vec<(Range<usize>, Receipt)>, StoreError> {
-        // Before anything is written: a part that turned out too long would undo the parts before it, and
-        // everybody else's work in the same group.
-        Content::check_length(observation.text.len())?;
-        let open = self.state().session(session).ok_or(AskError::UnknownSession(session))?;
-        let tenant = open.who.tenant.clone();
-        let text = Normalised::of(&observation.text);
-        let prints = text.prints();
-        let echoes = self.echoes(&tenant, &text, &prints)?;
-        let parts = split(observation.text.len(), &echoes);
-        let mut recorded = Vec::with_capacity(parts.len());
-        for (range, source) in parts {
-            let part = observation.text.get(range.clone()).unwrap_or_default();
-            let receipt = self.observe_part(session, observation, part, source)?;
-            if receipt.label.trust() == Trust::Untrusted {
-                let whole = part.len() == observation.text.len();
-                let own = if whole { prints.clone() } else { Normalised::of(part).prints() };
-                self.remember_prints(&tenant, receipt.seq, &own)?;
-            }
-            recorded.push((range, receipt));
+/// As [`observe`], with the bytes of the text that each part holds.
+pub(crate) fn observe_parts(
+    step: &mut Transaction<'_>,
+    session: SessionId,
+    observation: &Observation,
+) -> Result<Vec<(Range<usize>, Receipt)>, StoreError> {
+    // Before anything is written: a part that turned out too long would undo the parts before it, and
+    // everybody else's work in the same group.
+    Content::check_length(observation.text.len())?;
+    let open = step.state().session(session).ok_or(AskError::UnknownSession(session))?;
+    let tenant = open.who.tenant.clone();
+    let text = Normalised::of(&observation.text);
+    let prints = text.prints();
+    let echoes = echoes(step, &tenant, &text, &prints)?;
+    let parts = split(observation.text.len(), &echoes);
+    let mut recorded = Vec::with_capacity(parts.len());
+    for (range, source) in parts {
+        let part = observation.text.get(range.clone()).unwrap_or_default();
+        let receipt = observe_part(step, session, observation, part, source)?;
+        if receipt.label.trust() == Trust::Untrusted {
+            let is_whole = part.len() == observation.text.len();
+            let own = if is_whole { prints.clone() } else { Normalised::of(part).prints() };
+            remember_prints(step, &tenant, receipt.seq, &own)?;
         }
-        Ok(recorded)
+        recorded.push((range, receipt));
     }
+    Ok(recorded)
+}
 
-    fn observe_part(
-        &mut self,
-        session: SessionId,
-        observation: &Observation,
-        text: &str,
-        source: Option<Seq>,
-    ) -> Result<Receipt, StoreError> {
-        let content = Content::new(text)?;
-        let mut parents = observation.parents.clone();
-        parents.extend(source);
-        let request = SessionRequest::Observe {
-            kind: observation.kind,
-            channel: observation.channel,
-            lowered: observation.lowered,
-            content: Some(Value::New(content.commitment())),
-            origin: observation.origin.clone(),
-            parents,
-        };
-        let advice = observation.advice.iter().cloned().collect();
-        self.ask(session, request, Some(&content), advice)
-    }
+fn observe_part(
+    step: &mut Transaction<'_>,
+    session: SessionId,
+    observation: &Observation,
+    text: &str,
+    source: Option<Seq>,
+) -> Result<Receipt, StoreError> {
+    let content = Content::new(text)?;
+    let mut parents = observation.parents.clone();
+    parents.extend(source);
+    let request = SessionRequest::Observe {
+        kind: observation.kind,
+        channel: observation.channel,
+        lowered: observation.lowered,
+        content: Some(Value::New(content.commitment())),
+        origin: observation.origin.clone(),
+        parents,
+    };
+    let advice = observation.advice.iter().cloned().collect();
+    step.ask(session, request, Some(&content), advice)
+}
 
-    /// The byte ranges of `text` that repeat untrusted entries, with the entries, in order.
-    fn echoes(
-        &self,
-        tenant: &Tenant,
-        text: &Normalised,
-        prints: &[Print],
-    ) -> Result<Vec<(Range<usize>, Seq)>, StoreError> {
-        let mut echoes: Vec<(Range<usize>, Seq)> = Vec::new();
-        let mut sources: HashMap<Seq, Normalised> = HashMap::new();
-        let mut held = 0;
-        for print in prints {
-            let covered = |range: &Range<usize>| range.contains(&print.at);
-            if echoes.last().is_some_and(|(range, _)| covered(range)) {
-                continue;
+/// The byte ranges of `text` that repeat untrusted entries, with the entries, in order.
+fn echoes(
+    step: &Transaction<'_>,
+    tenant: &Tenant,
+    text: &Normalised,
+    prints: &[Print],
+) -> Result<Vec<(Range<usize>, Seq)>, StoreError> {
+    let mut echoes: Vec<(Range<usize>, Seq)> = Vec::new();
+    let mut sources: HashMap<Seq, Normalised> = HashMap::new();
+    let mut held = 0;
+    for print in prints {
+        if echoes.last().is_some_and(|(range, _)| range.contains(&print.at)) {
+            continue;
+        }
+        for (source, at) in step.fingerprints_at(tenant, print.hash)? {
+            if held > MAX_HELD_CHARS {
+                sources.clear();
+                held = 0;
             }
-            for (source, at) in self.prints_at(tenant, print.hash)? {
-                if held > MAX_HELD_CHARS {
-                    sources.clear();
-                    held = 0;
+            let other = match sources.entry(source) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => {
+                    let text = normalised_source(step, source)?;
+                    held += text.chars.len();
+                    unknown.insert(text)
                 }
-                let other = match sources.entry(source) {
-                    Entry::Occupied(known) => known.into_mut(),
-                    Entry::Vacant(unknown) => {
-                        let text = self.normalised_source(source)?;
-                        held += text.chars.len();
-                        unknown.insert(text)
-                    }
-                };
-                if let Some(run) = text.run(print.at, other, at) {
-                    let from = echoes.last().map_or(0, |(range, _)| range.end);
-                    echoes.push((run.start.max(from)..run.end, source));
-                    break;
-                }
+            };
+            if let Some(run) = text.run(print.at, other, at) {
+                let from = echoes.last().map_or(0, |(range, _)| range.end);
+                echoes.push((run.start.max(from)..run.end, source));
+                break;
             }
         }
-        let bytes = |(run, source): (Range<usize>, Seq)| (text.byte_range(&run), source);
-        Ok(echoes.into_iter().map(bytes).collect())
     }
+    Ok(echoes.into_iter().map(|(run, source)| (text.byte_range(&run), source)).collect())
+}
 
-    fn normalised_source(&self, source: Seq) -> Result<Normalised, StoreError> {
-        // Fingerprints are kept of untrusted texts only. One that points elsewhere was put there.
-        let lies = || Tampering::Index { index: "fingerprint", seq: source.0 };
-        let is_untrusted = |label: Label| label.trust() == Trust::Untrusted;
-        self.state().label(source).filter(|label| is_untrusted(*label)).ok_or_else(lies)?;
-        let content = crate::store::content_of(&self.record(source)?).ok_or_else(lies)?;
-        let bytes = self.any_content(content)?;
-        Ok(Normalised::of(&String::from_utf8_lossy(&bytes)))
-    }
+fn normalised_source(step: &Transaction<'_>, source: Seq) -> Result<Normalised, StoreError> {
+    // Fingerprints are kept of untrusted texts only. One that points elsewhere was put there.
+    let is_untrusted =
+        step.state().label(source).is_some_and(|label| label.trust() == Trust::Untrusted);
+    let content = if is_untrusted { content_of(&step.record(source)?) } else { None };
+    let content = content.ok_or(Tampering::Index { index: "fingerprint", seq: source.0 })?;
+    let bytes = step.any_content(content)?;
+    Ok(Normalised::of(&String::from_utf8_lossy(&bytes)))
 }
 
 /// Cuts `0..length` at the echoes.
@@ -231,7 +227,7 @@ pub fn normalised(text: &str) -> NormalText {
 }
 
 /// The fingerprints that are kept of an untrusted text, each with where it stands.
-pub(crate) fn fingerprints(text: &[u8]) -> impl Iterator<Item = (u64, usize)> {
+pub fn fingerprints(text: &[u8]) -> impl Iterator<Item = (u64, usize)> {
     let prints = Normalised::of(&String::from_utf8_lossy(text)).prints();
     prints.into_iter().map(|print| (print.hash, print.at))
 }
@@ -352,29 +348,24 @@ impl Normalised {
     }
 }
 
-impl Transaction<'_> {
-    /// Remembers an untrusted text that was recorded, so that it is known again wherever it is repeated.
-    pub(crate) fn remember_text(
-        &self,
-        session: SessionId,
-        arrival: Seq,
-        text: &str,
-    ) -> Result<(), StoreError> {
-        let open = self.state().session(session).ok_or(AskError::UnknownSession(session))?;
-        self.remember_prints(&open.who.tenant, arrival, &Normalised::of(text).prints())
-    }
+/// Remembers an untrusted text that was recorded, so that it is known again wherever it is repeated.
+pub(crate) fn remember_text(
+    step: &Transaction<'_>,
+    session: SessionId,
+    arrival: Seq,
+    text: &str,
+) -> Result<(), StoreError> {
+    let open = step.state().session(session).ok_or(AskError::UnknownSession(session))?;
+    remember_prints(step, &open.who.tenant, arrival, &Normalised::of(text).prints())
+}
 
-    fn remember_prints(
-        &self,
-        tenant: &Tenant,
-        arrival: Seq,
-        prints: &[Print],
-    ) -> Result<(), StoreError> {
-        for print in prints {
-            self.store_print(tenant, print.hash, arrival, print.at)?;
-        }
-        Ok(())
-    }
+fn remember_prints(
+    step: &Transaction<'_>,
+    tenant: &Tenant,
+    arrival: Seq,
+    prints: &[Print],
+) -> Result<(), StoreError> {
+    prints.iter().try_for_each(|print| step.keep_fingerprint(tenant, print.hash, arrival, print.at))
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::principal::Authority;
 use custody_keys::HumanKey;
+use custody_store::clock::Clock;
+use custody_store::principals::prove;
+use custody_store::{OpenError, Paths, Store, StoreError, Tampering};
 use tempfile::TempDir;
-
-use crate::clock::Clock;
-use crate::store::{Paths, Store, StoreError};
 
 /// A store that nobody will miss.
 #[derive(Debug)]
@@ -26,11 +26,11 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Founds a store in a fresh temporary folder.
+    /// Creates a store in a fresh temporary folder.
     ///
     /// # Errors
     /// As [`Store::create`].
-    pub fn new(limits: Limits, clock: Clock) -> Result<Self, StoreError> {
+    pub fn new(limits: Limits, clock: Clock) -> Result<Self, OpenError> {
         let folder = tempfile::tempdir().map_err(|cause| StoreError::File {
             doing: "create",
             path: std::env::temp_dir(),
@@ -40,7 +40,8 @@ impl Scratch {
             Paths { store: folder.path().join("custody.db"), keys: folder.path().join("keys") };
         let owner_key = HumanKey::generate();
         let store = Store::create(&paths, "owner", &owner_key, limits, clock)?;
-        let owner = store.authenticate("owner", &owner_key)?;
+        let owner = store.state(|state| state.owner().cloned())?;
+        let owner = prove(&owner_key, &owner.ok_or(Tampering::MissingRecord(0))?)?;
         Ok(Self { store, owner, owner_key, paths, folder })
     }
 

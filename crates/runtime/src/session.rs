@@ -10,12 +10,12 @@ use custody_kernel::principal::Authority;
 use custody_kernel::record::{AdminRequest, Answer, Author, DependencyRef, SessionRequest, Value};
 use custody_kernel::state::AskError;
 use custody_log::{EntryId, Seq, SessionId};
+use custody_store::clock::random;
+use custody_store::{Content, Receipt, Store, StoreError, Ticket, Transaction, content_of};
 
 use crate::advice::Advisor;
 use crate::anomaly::anomalies;
-use crate::clock::random;
-use crate::ingress::Observation;
-use crate::store::{Content, Receipt, Store, StoreError, Ticket};
+use crate::ingress::{Observation, observe_parts};
 use crate::tools::Traced;
 
 /// An open session of this process.
@@ -139,7 +139,7 @@ impl Session {
         let observation = self.advised(observation);
         let traced = self.traced();
         self.store.run(move |step| {
-            let parts = step.observe_parts(id, &observation)?;
+            let parts = observe_parts(step, id, &observation)?;
             let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
             for (range, receipt) in &parts {
                 traced.hears(receipt, &observation.text, range);
@@ -240,7 +240,7 @@ impl Session {
 /// The content of an entry of `session` itself. What another session heard or wrote is not its to
 /// repeat: rule 9 would else be got round by writing an entry of theirs under a key of one's own.
 fn content_at(
-    step: &crate::store::Transaction<'_>,
+    step: &Transaction<'_>,
     session: SessionId,
     seq: Seq,
 ) -> Result<ContentRef, StoreError> {
@@ -255,5 +255,5 @@ fn content_at(
     if matches!(record.answer, Answer::Refused(_)) {
         return Err(StoreError::NoContent(seq));
     }
-    crate::store::content_of(&record).ok_or(StoreError::NoContent(seq))
+    content_of(&record).ok_or(StoreError::NoContent(seq))
 }

@@ -21,7 +21,8 @@ use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::Write;
 use custody_runtime::store::{Content, MAX_CONTENT_BYTES};
-use custody_runtime::{Paths, Store, StoreError};
+use custody_runtime::{OpenError, Paths, Store, StoreError};
+use custody_verify::{VerifyError, verify_ledger};
 use proptest::prelude::*;
 use rusqlite::Connection;
 
@@ -72,7 +73,7 @@ fn bytes_that_are_no_text_are_kept_as_they_are() {
         assert_eq!(asked.wait().unwrap().answer, Answer::Done);
         assert_eq!(scratch.store.values(&shared()).unwrap()[&name], bytes);
     }
-    scratch.reopen().unwrap().verify().unwrap();
+    verify_ledger(&scratch.reopen().unwrap()).unwrap();
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn child() {
     answer(&failed.to_string());
     assert_eq!(listen().as_deref(), Some("there is space now"));
     assert_eq!(write(failed).unwrap().answer, Answer::Done);
-    store.verify().unwrap();
+    verify_ledger(&store).unwrap();
     answer("written");
 }
 
@@ -179,8 +180,8 @@ fn a_full_disk_fails_the_write_alone_and_the_same_writer_goes_on_when_there_is_s
     let failed: usize = child.hear().parse().unwrap();
     assert!(failed > 3, "some were written");
     assert_eq!(scratch.store.values(&shared()).unwrap().len(), failed, "nothing half-committed");
-    scratch.store.verify().unwrap();
-    scratch.reopen().unwrap().verify().unwrap();
+    verify_ledger(&scratch.store).unwrap();
+    verify_ledger(&scratch.reopen().unwrap()).unwrap();
     let lifted = Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited:"]).status();
     assert!(lifted.unwrap().success());
     child.say("there is space now");
@@ -210,24 +211,26 @@ fn a_head_that_cannot_be_written_is_reported_and_what_was_stored_is_not_denied()
     assert_eq!(scratch.store.values(&shared()).unwrap()[&key("a")], b"1");
     writes(&session, "b", "2");
     assert_eq!(scratch.reopen().unwrap().unacknowledged(), 0);
-    scratch.store.verify().unwrap();
+    verify_ledger(&scratch.store).unwrap();
 }
 
 #[test]
 fn what_is_not_a_store_is_refused_and_not_changed() {
     let scratch = Scratch::new();
     type Make = fn(&std::path::Path);
-    type Expect = fn(&StoreError) -> bool;
+    type Expect = fn(&OpenError) -> bool;
     let cases: [(&str, Make, Expect); 6] = [
         (
             "a directory",
             |path| fs::create_dir(path).unwrap(),
-            |error| matches!(error, StoreError::Database(_) | StoreError::File { .. }),
+            |error| {
+                matches!(error, OpenError::Store(StoreError::Database(_) | StoreError::File { .. }))
+            },
         ),
         (
             "a text",
             |path| fs::write(path, "Dear diary, ".repeat(100)).unwrap(),
-            |error| matches!(error, StoreError::Foreign),
+            |error| matches!(error, OpenError::Store(StoreError::Foreign)),
         ),
         (
             "another program's database",
@@ -235,7 +238,7 @@ fn what_is_not_a_store_is_refused_and_not_changed() {
                 let other = Connection::open(path).unwrap();
                 other.execute_batch("CREATE TABLE cookies (name TEXT)").unwrap();
             },
-            |error| matches!(error, StoreError::Foreign),
+            |error| matches!(error, OpenError::Store(StoreError::Foreign)),
         ),
         (
             "another program's database with tables of our names",
@@ -244,7 +247,7 @@ fn what_is_not_a_store_is_refused_and_not_changed() {
                 other.execute_batch("CREATE TABLE log (seq INTEGER, record BLOB)").unwrap();
                 other.pragma_update(None, "user_version", 1).unwrap();
             },
-            |error| matches!(error, StoreError::Foreign),
+            |error| matches!(error, OpenError::Store(StoreError::Foreign)),
         ),
         (
             "a version below zero",
@@ -252,9 +255,9 @@ fn what_is_not_a_store_is_refused_and_not_changed() {
                 let other = Connection::open(path).unwrap();
                 other.pragma_update(None, "user_version", -7).unwrap();
             },
-            |error| matches!(error, StoreError::Foreign),
+            |error| matches!(error, OpenError::Store(StoreError::Foreign)),
         ),
-        ("nothing", |_| (), |error| matches!(error, StoreError::Vanished(..))),
+        ("nothing", |_| (), |error| matches!(error, OpenError::Vanished(..))),
     ];
     for (name, make, expected) in cases {
         let folder = tempfile::tempdir().unwrap();
@@ -285,7 +288,10 @@ fn a_store_of_a_newer_program_is_refused_and_not_changed() {
     drop(raw);
     let before = fs::read(&paths.store).unwrap();
     let opened = Store::open(&paths, clock);
-    assert!(matches!(opened, Err(StoreError::Newer { found: 999, .. })), "{opened:?}");
+    assert!(
+        matches!(opened, Err(OpenError::Store(StoreError::Newer { found: 999, .. }))),
+        "{opened:?}"
+    );
     assert_eq!(fs::read(&paths.store).unwrap(), before);
     drop(folder);
 }
@@ -316,7 +322,8 @@ fn keys_that_cannot_be_used_are_an_error_and_no_new_keys_are_made() {
         assert!(
             matches!(
                 opened,
-                Err(StoreError::File { .. } | StoreError::Key { .. } | StoreError::NoKeys(_))
+                Err(OpenError::Store(StoreError::File { .. } | StoreError::Keys(_))
+                    | OpenError::NoKeys(_))
             ),
             "{name}: {opened:?}"
         );
@@ -346,9 +353,9 @@ fn a_store_that_may_only_be_read_is_read_and_a_write_is_an_error() {
         return;
     }
     let store = Store::open(&paths, clock).unwrap();
-    store.verify().unwrap();
+    verify_ledger(&store).unwrap();
     assert!(store.set_limits(&owner, FREE).is_err());
-    store.verify().unwrap();
+    verify_ledger(&store).unwrap();
     drop(folder);
 }
 
@@ -357,11 +364,11 @@ fn a_folder_of_keys_that_may_not_be_read_is_an_error() {
     let scratch = Scratch::new();
     let Some(before) = forbid(&scratch.paths.keys, 0o000) else { return };
     let opened = scratch.reopen();
-    assert!(matches!(opened, Err(StoreError::File { .. })), "{opened:?}");
+    assert!(matches!(opened, Err(OpenError::Store(StoreError::File { .. }))), "{opened:?}");
     assert!(scratch.store.values(&shared()).is_err(), "without its head nothing is read");
     fs::set_permissions(&scratch.paths.keys, before).unwrap();
-    scratch.reopen().unwrap().verify().unwrap();
-    scratch.store.verify().unwrap();
+    verify_ledger(&scratch.reopen().unwrap()).unwrap();
+    verify_ledger(&scratch.store).unwrap();
 }
 
 #[test]
@@ -405,8 +412,11 @@ fn a_row_too_long_to_be_ours_is_refused_unread() {
         format!("UPDATE log SET record = zeroblob({enormous}) WHERE seq = {written}"),
     ] {
         raw.execute_batch(&column).unwrap();
-        let verified = scratch.store.verify();
-        assert!(matches!(verified, Err(StoreError::Tampered(_))), "{verified:?}");
+        let verified = verify_ledger(&scratch.store);
+        assert!(
+            matches!(verified, Err(VerifyError::Store(StoreError::Tampered(_)))),
+            "{verified:?}"
+        );
     }
-    assert!(matches!(scratch.reopen(), Err(StoreError::Tampered(_))));
+    assert!(matches!(scratch.reopen(), Err(OpenError::Store(StoreError::Tampered(_)))));
 }

@@ -10,6 +10,7 @@ use custody_kernel::memory::refusal::Refusal;
 use custody_policy::Policy;
 use custody_runtime::ingress::Observation;
 use custody_runtime::tools::{Decision, Output};
+use custody_verify::verify_ledger;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -65,7 +66,7 @@ fn a_tool_that_looks_like_a_reader_is_not_that_reader() {
         }
     }
     assert_eq!(word(&guarded.proposes("list_files", "{}")), "allow", "nobody else took its name");
-    guarded.scratch.store.verify().unwrap();
+    verify_ledger(&guarded.scratch.store).unwrap();
 }
 
 #[test]

@@ -14,6 +14,7 @@ use custody_kernel::record::{AdminRequest, Answer};
 use custody_keys::Existing;
 use custody_runtime::session::Write;
 use custody_runtime::{Session, Store};
+use custody_verify::verify_ledger;
 
 const PASSPHRASE: &str = "correct horse";
 
@@ -71,8 +72,8 @@ fn two_processes_that_write_the_same_key_lose_no_version() {
         assert_eq!(values[&key(name)], (COUNTS - 1).to_string().as_bytes());
     }
     assert_eq!(scratch.store.history(&shared(), &key("counter")).unwrap().len(), 2 * COUNTS);
-    let report = scratch.store.verify().unwrap();
-    assert_eq!(scratch.reopen().unwrap().verify().unwrap(), report);
+    let report = verify_ledger(&scratch.store).unwrap();
+    assert_eq!(verify_ledger(&scratch.reopen().unwrap()).unwrap(), report);
 }
 
 /// Approves what it is told to, under the owner's key, and says how it went.
@@ -119,7 +120,7 @@ fn of_two_processes_that_approve_the_same_proposal_exactly_one_succeeds() {
         assert_eq!(scratch.store.history(&shared(), &key(&name)).unwrap().len(), 1);
     }
     children.into_iter().for_each(Talk::finish);
-    scratch.store.verify().unwrap();
+    verify_ledger(&scratch.store).unwrap();
 }
 
 /// Writes each key it is told, and says what came of it.
@@ -185,9 +186,9 @@ fn the_log_key_is_rotated_by_two_processes_while_a_third_writes() {
     }
     rotators.into_iter().for_each(Talk::finish);
     writer.finish();
-    let report = scratch.store.verify().unwrap();
+    let report = verify_ledger(&scratch.store).unwrap();
     let reopened = scratch.reopen().unwrap();
-    assert_eq!(reopened.verify().unwrap(), report);
+    assert_eq!(verify_ledger(&reopened).unwrap(), report);
     assert_eq!(reopened.unacknowledged(), 0);
 }
 
@@ -200,7 +201,7 @@ fn a_reader_comes_to_an_end_and_sees_one_moment_while_another_process_writes() {
     child.say("ada");
     let mut seen = 0;
     while seen < 2 * COUNTS as u64 {
-        let report = scratch.store.verify().unwrap();
+        let report = verify_ledger(&scratch.store).unwrap();
         assert!(report.records >= seen);
         seen = report.records;
         scratch.reopen().unwrap().values(&shared()).unwrap();

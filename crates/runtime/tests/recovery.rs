@@ -13,8 +13,9 @@ use common::{FREE, Scratch, hears, key, shared, wal_of, writes};
 use custody_kernel::label::Channel;
 use custody_keys::HumanKey;
 use custody_runtime::clock::Clock;
-use custody_runtime::store::Tampering;
-use custody_runtime::{Paths, Session, Store, StoreError};
+use custody_runtime::store::{Tampering, Ticket};
+use custody_runtime::{OpenError, Paths, PrincipalError, Session, Store, StoreError};
+use custody_verify::verify_ledger;
 
 const PAGE: usize = 4096;
 const FRAME: usize = PAGE + 24;
@@ -99,7 +100,10 @@ fn wherever_the_log_is_cut_off_no_acknowledged_write_is_lost_and_no_shorter_log_
                     let values = store.values(&shared()).unwrap();
                     assert_eq!(values[&key("count")], reached.value.as_bytes());
                 }
-                (Err(StoreError::Tampered(Tampering::BehindHead { .. })), None) => {}
+                (
+                    Err(OpenError::Store(StoreError::Tampered(Tampering::BehindHead { .. }))),
+                    None,
+                ) => {}
                 (outcome, expected) => {
                     panic!("cut at {cut}, head {number}, whole {expected:?}: {outcome:?}")
                 }
@@ -197,12 +201,12 @@ fn a_founding_that_was_interrupted_anywhere_can_be_begun_again_or_opened() {
             Paths { store: folder.path().join("custody.db"), keys: folder.path().join("keys") };
         leave(&from, &paths);
         let opened = Store::open(&paths, Clock::manual(1));
-        assert!(matches!(opened, Err(StoreError::NoKeys(_))), "{name}: {opened:?}");
+        assert!(matches!(opened, Err(OpenError::NoKeys(_))), "{name}: {opened:?}");
         let owner_key = HumanKey::generate();
         let store = Store::create(&paths, "owner", &owner_key, FREE, Clock::manual(1)).unwrap();
-        store.verify().unwrap();
+        verify_ledger(&store).unwrap();
         drop(store);
-        Store::open(&paths, Clock::manual(1)).unwrap().verify().unwrap();
+        verify_ledger(&Store::open(&paths, Clock::manual(1)).unwrap()).unwrap();
     }
 }
 
@@ -215,13 +219,16 @@ fn a_founding_killed_before_its_first_head_opens_and_is_not_founded_twice() {
     drop(found().unwrap());
     let head = paths.keys.join("head");
     fs::write(&head, [b'\n'; 2048]).unwrap();
-    assert!(matches!(found(), Err(StoreError::NoHead(_))), "there is a store already");
+    assert!(
+        matches!(found(), Err(OpenError::Store(StoreError::NoHead(_)))),
+        "there is a store already"
+    );
     let store = Store::open(&paths, Clock::manual(1)).unwrap();
     assert_eq!(store.unacknowledged(), 1);
     assert_ne!(fs::read(&head).unwrap(), [b'\n'; 2048], "the founding is finished");
     drop(store);
     assert_eq!(Store::open(&paths, Clock::manual(1)).unwrap().unacknowledged(), 0);
-    assert!(matches!(found(), Err(StoreError::KeysExist(_))));
+    assert!(matches!(found(), Err(OpenError::KeysExist(_))));
 }
 
 fn log_keys(scratch: &Scratch) -> [PathBuf; 2] {
@@ -237,7 +244,7 @@ fn a_key_rotation_killed_anywhere_is_either_not_begun_or_finished() {
 
     // Killed before the commit: a next key that nothing asks for.
     fs::copy(&stray_key, &next).unwrap();
-    scratch.reopen().unwrap().verify().unwrap();
+    verify_ledger(&scratch.reopen().unwrap()).unwrap();
     let before = fs::read(&in_force).unwrap();
     scratch.store.rotate_log_key(&scratch.owner, &scratch.owner_key).unwrap();
     let after = fs::read(&in_force).unwrap();
@@ -249,13 +256,13 @@ fn a_key_rotation_killed_anywhere_is_either_not_begun_or_finished() {
     let store = scratch.reopen().unwrap();
     assert!(fs::read(&in_force).unwrap() == after && !next.exists(), "finished by opening");
     store.set_limits(&scratch.owner, FREE).unwrap();
-    store.verify().unwrap();
+    verify_ledger(&store).unwrap();
 
     // The same, found by a process that was open all the while and wants to rotate again.
     fs::write(&next, &after).unwrap();
     fs::write(&in_force, &before).unwrap();
     scratch.store.rotate_log_key(&scratch.owner, &scratch.owner_key).unwrap();
-    scratch.reopen().unwrap().verify().unwrap();
+    verify_ledger(&scratch.reopen().unwrap()).unwrap();
 }
 
 #[test]
@@ -264,7 +271,7 @@ fn a_rotation_under_another_key_than_the_owner_s_is_refused_before_anything_is_w
     let before = scratch.store.root().unwrap();
     let other = HumanKey::generate();
     let rotated = scratch.store.rotate_log_key(&scratch.owner, &other);
-    assert!(matches!(rotated, Err(StoreError::Proof(_))), "{rotated:?}");
+    assert!(matches!(rotated, Err(PrincipalError::Proof(_))), "{rotated:?}");
     assert_eq!(scratch.store.root().unwrap(), before);
 }
 
@@ -300,8 +307,8 @@ fn work_that_panics_or_gives_up_half_way_undoes_its_group_and_nothing_else() {
     assert!(gives_up.wait().is_err());
     assert_eq!(scratch.store.root().unwrap(), before);
     writes(&session, "greeting", "hello again");
-    scratch.store.verify().unwrap();
-    scratch.reopen().unwrap().verify().unwrap();
+    verify_ledger(&scratch.store).unwrap();
+    verify_ledger(&scratch.reopen().unwrap()).unwrap();
 }
 
 #[test]
@@ -310,7 +317,7 @@ fn the_last_handle_of_a_store_may_be_dropped_by_its_own_work() {
     let Scratch { store, folder, .. } = scratch;
     let last = store.clone();
     let (begun, begins) = std::sync::mpsc::channel::<()>();
-    let ticket = store.run(move |_| {
+    let ticket: Ticket<()> = store.run(move |_| {
         begins.recv().expect("the other handle is dropped first");
         drop(last);
         Ok(())

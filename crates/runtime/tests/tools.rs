@@ -19,6 +19,7 @@ use custody_log::Digest;
 use custody_policy::{Manifests, Policy};
 use custody_runtime::Session;
 use custody_runtime::tools::{Decision, Output, rehearse};
+use custody_verify::verify_ledger;
 use serde_json::json;
 
 const TO_ANN: &str = r#"{"to":"ann@example.com","body":"Lunch?"}"#;
@@ -48,7 +49,7 @@ fn after_reading_a_page_only_what_the_user_said_runs() {
     );
     assert_eq!(word(&guarded.proposes("list_files", "{}")), "allow");
     assert_eq!(word(&guarded.proposes("wipe", "{}")), "ask", "nobody described it");
-    guarded.scratch.store.verify().unwrap();
+    verify_ledger(&guarded.scratch.store).unwrap();
 }
 
 #[test]

@@ -18,9 +18,11 @@ use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
 use custody_kernel::record::{AdminRequest, Answer};
+use custody_runtime::StoreError;
 use custody_runtime::session::Write;
-use custody_runtime::watch::FileState;
-use custody_runtime::{StoreError, watch::FileReport};
+use custody_runtime::store::WatchError;
+use custody_runtime::watch::{FileReport, FileState, adopt_file};
+use custody_verify::verify_ledger;
 
 const SOUL: &[u8] = b"Be kind.\r\n\0\xff\xfe binary and all";
 
@@ -40,8 +42,8 @@ impl Watched {
         this
     }
 
-    fn adopt(&self, by: &Authority) -> Result<custody_runtime::store::Receipt, StoreError> {
-        self.scratch.store.adopt_file(by, key("SOUL.md"), &self.path)
+    fn adopt(&self, by: &Authority) -> Result<custody_runtime::store::Receipt, WatchError> {
+        adopt_file(&self.scratch.store, by, key("SOUL.md"), &self.path)
     }
 
     fn check(&self) -> FileReport {
@@ -50,7 +52,7 @@ impl Watched {
         report.clone()
     }
 
-    fn restore(&self) -> Result<FileReport, StoreError> {
+    fn restore(&self) -> Result<FileReport, WatchError> {
         self.scratch.store.restore_file(&shared(), &key("SOUL.md"))
     }
 
@@ -120,7 +122,7 @@ fn only_an_owner_in_person_makes_an_edit_count() {
     assert_eq!(watched.adopt(&watched.scratch.owner).unwrap().answer, Answer::Done);
     assert_eq!(watched.check().state, FileState::Matches);
     assert_eq!(store.values(&shared()).unwrap()[&key("SOUL.md")], b"Be kinder.");
-    store.verify().unwrap();
+    verify_ledger(&store).unwrap();
 }
 
 #[test]
@@ -151,7 +153,7 @@ fn a_missing_file_is_reported_and_written_again() {
     assert_eq!(watched.restore().unwrap().state, FileState::Matches);
     assert_eq!(watched.mode_on_disk(), 0o600, "for nobody else, since nobody knows for whom");
     fs::remove_file(&watched.path).unwrap();
-    assert!(matches!(watched.adopt(&watched.scratch.owner), Err(StoreError::File { .. })));
+    assert!(matches!(watched.adopt(&watched.scratch.owner), Err(WatchError::File { .. })));
 }
 
 #[test]
@@ -178,7 +180,7 @@ fn a_pipe_in_place_of_the_file_stops_nobody() {
         return;
     }
     assert!(matches!(watched.check().state, FileState::Unreadable(_)));
-    assert!(matches!(watched.adopt(&watched.scratch.owner), Err(StoreError::File { .. })));
+    assert!(matches!(watched.adopt(&watched.scratch.owner), Err(WatchError::File { .. })));
     assert_eq!(watched.restore().unwrap().state, FileState::Matches);
 }
 
@@ -189,7 +191,7 @@ fn a_directory_in_place_of_the_file_is_reported_and_left_alone() {
     fs::create_dir(&watched.path).unwrap();
     fs::write(watched.path.join("inside"), "x").unwrap();
     assert!(matches!(watched.check().state, FileState::Unreadable(_)));
-    assert!(matches!(watched.restore(), Err(StoreError::File { .. })));
+    assert!(matches!(watched.restore(), Err(WatchError::File { .. })));
     assert!(watched.path.join("inside").exists());
     // A write is still recorded; the file follows when it can.
     watched.set_mode(Mode::Open);
@@ -221,7 +223,10 @@ fn a_file_that_grew_without_end_is_read_no_further_than_needed() {
     assert_eq!(report.state, FileState::Edited);
     let read = report.on_disk.map(|bytes| bytes.len());
     assert_eq!(read, Some(custody_runtime::store::MAX_CONTENT_BYTES + 1));
-    assert!(matches!(watched.adopt(&watched.scratch.owner), Err(StoreError::TooLarge { .. })));
+    assert!(matches!(
+        watched.adopt(&watched.scratch.owner),
+        Err(WatchError::Store(StoreError::TooLarge { .. }))
+    ));
     assert_eq!(watched.restore().unwrap().state, FileState::Matches);
 }
 
@@ -234,8 +239,8 @@ fn a_name_that_is_not_text_is_not_watched_under_another_name() {
         skipped("this file system takes names of text only");
         return;
     }
-    let adopted = watched.scratch.store.adopt_file(&watched.scratch.owner, key("soul-2"), &path);
-    assert!(matches!(adopted, Err(StoreError::File { .. })), "{adopted:?}");
+    let adopted = adopt_file(&watched.scratch.store, &watched.scratch.owner, key("soul-2"), &path);
+    assert!(matches!(adopted, Err(WatchError::File { .. })), "{adopted:?}");
 }
 
 #[test]
@@ -244,7 +249,7 @@ fn an_item_without_a_file_cannot_be_checked_or_restored() {
     let store = &watched.scratch.store;
     assert!(matches!(
         store.check_file_of(&shared(), &key("x")),
-        Err(StoreError::NotWatched { .. })
+        Err(WatchError::NotWatched { .. })
     ));
-    assert!(matches!(store.restore_file(&shared(), &key("x")), Err(StoreError::NotWatched { .. })));
+    assert!(matches!(store.restore_file(&shared(), &key("x")), Err(WatchError::NotWatched { .. })));
 }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use custody_cli::attacks::scratch::{FREE, Human, ScratchStore, key};
+use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Role;
@@ -18,6 +19,7 @@ use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::Write;
 use custody_runtime::{Paths, Session, Store};
+use custody_verify::verify_ledger;
 
 use crate::error::EvalError;
 use crate::random::Generator;
@@ -193,18 +195,23 @@ fn acknowledgement(line: &str) -> Option<(&str, &str)> {
     (name.starts_with("s-") && value.starts_with("value-s-")).then_some((name, value))
 }
 
+type Values = BTreeMap<Key, Vec<u8>>;
+
+/// The shared values of a store that verifies, and the values of every namespace.
+fn verified_values(paths: &Paths) -> Result<(Values, Vec<Vec<u8>>), EvalError> {
+    let store = Store::open(paths, Clock::System)?;
+    verify_ledger(&store)?;
+    let namespaces: Vec<Namespace> =
+        store.state(|state| state.namespaces().into_iter().cloned().collect())?;
+    let mut values = Vec::new();
+    for namespace in &namespaces {
+        values.extend(store.values(namespace)?.into_values());
+    }
+    Ok((store.values(&Namespace::shared(Tenant::main()))?, values))
+}
+
 fn inspect(paths: &Paths, acknowledged: &BTreeMap<String, String>, found: &mut Crashes) {
-    let looked = Store::open(paths, Clock::System).and_then(|store| {
-        store.verify()?;
-        let namespaces: Vec<Namespace> =
-            store.state(|state| state.namespaces().into_iter().cloned().collect())?;
-        let mut values = Vec::new();
-        for namespace in &namespaces {
-            values.extend(store.values(namespace)?.into_values());
-        }
-        Ok((store.values(&Namespace::shared(Tenant::main()))?, values))
-    });
-    let Ok((shared, all)) = looked else {
+    let Ok((shared, all)) = verified_values(paths) else {
         found.unverified += 1;
         found.lost_acknowledged += acknowledged.len() as u64;
         return;

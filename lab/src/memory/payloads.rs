@@ -10,6 +10,7 @@ use custody_kernel::namespace::Scope;
 use custody_kernel::principal::Role;
 use custody_runtime::ingress::Observation;
 use custody_runtime::{Session, StoreError};
+use custody_verify::verify_ledger;
 
 use crate::error::EvalError;
 
@@ -67,7 +68,7 @@ pub fn run(
             found.blocked += u64::from(is_blocked(&scratch, &user, text, way, target, expected)?);
         }
     }
-    scratch.store.verify()?;
+    verify_ledger(&scratch.store)?;
     found.changed_files = scratch.changed_files();
     // Another store: there nothing untrusted was ever heard that a user could be found repeating.
     let clean = ScratchStore::with_identity_files(FREE)?;

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use custody_certificate::Expectations;
 use custody_incident::certify::ProbeReport;
-use custody_incident::recount::Found;
 use custody_incident::{Incidents, Indicator, Settings};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
@@ -17,6 +16,7 @@ use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::{Session, StoreError};
+use custody_verify::{ClaimResult, verify_claims};
 
 use super::published::setup;
 use crate::agent::scenarios::{self, Scenario};
@@ -58,8 +58,8 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     Incidents::of(store).record_probes(owner, id, &ProbeReport { at_rest, membership })?;
     let (file, _) = Incidents::of(store).certify(owner, &scratch.owner_key, id, "custody eval")?;
     let verified = Incidents::of(store).verify_certificate(&file, Expectations::default())?;
-    let claims = Incidents::of(store).recount(&verified)?.claims;
-    let failing = claims.iter().filter(|(_, found)| matches!(found, Found::Fails(_))).count();
+    let claims = verify_claims(store, &verified)?.claims;
+    let failing = claims.iter().filter(|(_, found)| matches!(found, ClaimResult::Fails(_))).count();
 
     let reached = |entry: &&Seq| plan.entries.iter().any(|planned| planned.entry == **entry);
     let detected = told.contaminated.iter().filter(reached).count() as u64;

@@ -16,7 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("policy", &["log", "arguments", "kernel"]),
     ("models", &[]),
     ("detect", &["models"]),
-    ("runtime", &["log", "arguments", "kernel", "planner", "policy", "keys"]),
+    ("store", &["log", "kernel", "keys"]),
+    ("runtime", &["log", "arguments", "kernel", "policy", "keys", "store"]),
     ("pipeline", &["log", "kernel", "models", "detect", "runtime"]),
     (
         "incident",
@@ -32,6 +33,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "runtime",
         ],
     ),
+    ("verify", &["log", "certificate", "kernel", "planner", "policy", "runtime", "incident"]),
     ("gateway", &["log", "arguments", "kernel", "runtime"]),
     (
         "lab",
@@ -47,6 +49,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "runtime",
             "pipeline",
             "incident",
+            "verify",
             "keys",
             "gateway",
             "cli",
@@ -66,6 +69,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "runtime",
             "pipeline",
             "incident",
+            "verify",
             "keys",
             "gateway",
         ],

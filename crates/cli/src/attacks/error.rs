@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use custody_runtime::StoreError;
+use custody_runtime::store::WatchError;
+use custody_runtime::tools::GateError;
+use custody_runtime::{OpenError, PrincipalError, StoreError};
+use custody_verify::VerifyError;
 
 /// An attack that could not be tried.
 #[derive(Debug, thiserror::Error)]
@@ -10,6 +13,21 @@ pub enum AttackError {
     /// The store failed.
     #[error("the store under test failed")]
     Store(#[from] StoreError),
+    /// The store could not be created or opened.
+    #[error("the store under test failed")]
+    Open(#[from] OpenError),
+    /// A principal could not be registered or proven.
+    #[error("the store under test failed")]
+    Principal(#[from] PrincipalError),
+    /// A watched file could not be adopted.
+    #[error("the store under test failed")]
+    Watch(#[from] WatchError),
+    /// A tool call could not be decided.
+    #[error("the store under test failed")]
+    Gate(#[from] GateError),
+    /// The store does not verify.
+    #[error("the store under test could not be verified")]
+    Verify(#[from] VerifyError),
     /// A file could not be used.
     #[error("could not use `{path}`")]
     File {

@@ -19,6 +19,7 @@ use custody_runtime::ingress::Observation;
 use custody_runtime::session::{NewValue, Write};
 use custody_runtime::store::Receipt;
 use custody_runtime::{Session, StoreError};
+use custody_verify::verify_ledger;
 use scratch::{FREE, ScratchStore, decided_by, done, key};
 use serde::Serialize;
 
@@ -106,7 +107,7 @@ fn carry_out(plan: &Plan) -> Result<Attack, AttackError> {
     let scratch = ScratchStore::with_identity_files(plan.limits)?;
     let mut scene = Scene { scratch, evidence: Vec::new() };
     (plan.act)(&mut scene)?;
-    scene.scratch.store.verify()?;
+    verify_ledger(&scene.scratch.store)?;
     let changed_files = scene.scratch.changed_files();
     let met = scene.evidence.iter().all(|step| step.decided_by == step.expected);
     let outcome = if met && changed_files == 0 { Outcome::Defeated } else { Outcome::Succeeded };

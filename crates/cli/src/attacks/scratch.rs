@@ -17,6 +17,7 @@ use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::session::Write;
 use custody_runtime::store::Receipt;
+use custody_runtime::watch::adopt_file;
 use custody_runtime::{Paths, Session, Store};
 use tempfile::TempDir;
 
@@ -82,7 +83,7 @@ impl ScratchStore {
         for (name, text) in IDENTITY_FILES {
             let path = this.file(name);
             std::fs::write(&path, text).map_err(AttackError::file(&path))?;
-            done(&this.store.adopt_file(&this.owner, key(name), &path)?)?;
+            done(&adopt_file(&this.store, &this.owner, key(name), &path)?)?;
         }
         let owner = this.open(&this.owner)?;
         this.hear(&owner, Channel::User, "Keep my notes.")?;

@@ -19,7 +19,9 @@ use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::session::Write;
 use custody_runtime::store::Receipt;
+use custody_runtime::watch::adopt_file;
 use custody_runtime::{Session, Store};
+use custody_verify::verify_ledger;
 use serde_json::json;
 
 use crate::attacks::{self, Attack};
@@ -66,7 +68,7 @@ impl Story {
         let scratch = Scratch::new(Limits::default(), Clock::System)?;
         let soul = scratch.folder().join("SOUL.md");
         std::fs::write(&soul, SOUL)?;
-        scratch.store.adopt_file(&scratch.owner, key("SOUL.md")?, &soul)?;
+        adopt_file(&scratch.store, &scratch.owner, key("SOUL.md")?, &soul)?;
         let new = NewPrincipal {
             name: "ada",
             role: Role::User,
@@ -161,7 +163,7 @@ impl Story {
         let values = self.store().values(&Namespace::shared(Tenant::main()))?;
         let clean = !values.values().any(|value| String::from_utf8_lossy(value).contains("eve@"));
         check(clean, &format!("none of the {} items holds a word of the page", values.len()));
-        let report = self.store().verify()?;
+        let report = verify_ledger(self.store())?;
         let (size, root) = self.store().root()?;
         check(
             report.records == size,
@@ -179,7 +181,7 @@ impl Story {
         let attacks = attacks::all()?;
         let defeated = attacks.iter().filter(|attack| is_defeated(attack)).count();
         let same = file_hash(&self.soul)? == before;
-        let records = self.store().verify()?.records;
+        let records = verify_ledger(self.store())?.records;
         let rule = |receipt: &Receipt| receipt.answer.refusal().map(|r| r.rule().to_string());
         json_line(&json!({
             "remembered": ending.remembered.answer.word(),

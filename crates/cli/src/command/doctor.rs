@@ -3,9 +3,10 @@
 use custody_log::Timestamp;
 use custody_models::registry::ModelStoreError;
 use custody_runtime::clock::Clock;
-use custody_runtime::store::VerifyReport;
+use custody_runtime::store::WatchError;
 use custody_runtime::watch::FileState;
-use custody_runtime::{Paths, Store, StoreError};
+use custody_runtime::{Paths, Store};
+use custody_verify::{VerifyReport, verify_ledger};
 use serde::Serialize;
 
 use super::keys::open_to_others;
@@ -99,9 +100,9 @@ fn print(check: &Check) {
 }
 
 /// An error with its causes. Store errors say themselves what to do.
-fn causes(error: &StoreError) -> String {
+fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(error) = cause {
         text = format!("{text}: {error}");
         cause = error.source();
@@ -193,7 +194,7 @@ fn disk(report: &mut Report, paths: &Paths) {
 fn disk(_: &mut Report, _: &Paths) {}
 
 fn opened(report: &mut Report, store: &Store) {
-    let checked = store.verify().and_then(|found| Ok((found, store.checkpoint()?)));
+    let checked = verify_ledger(store).and_then(|found| Ok((found, store.checkpoint()?)));
     match checked {
         Err(error) => report.bad("record", causes(&error), ""),
         Ok((VerifyReport { records, contents, breaks, .. }, signed)) => {
@@ -230,7 +231,7 @@ fn tail(report: &mut Report, store: &Store, records: u64, breaks: u64) {
     }
 }
 
-fn owner_key(report: &mut Report, store: &Store) -> Result<(), StoreError> {
+fn owner_key(report: &mut Report, store: &Store) -> Result<(), WatchError> {
     let owner = store.state(|state| state.owner().map(|owner| owner.name.clone()))?;
     let owner = owner.unwrap_or_default();
     if store.keys().humans().contains(&owner) {
@@ -242,7 +243,7 @@ fn owner_key(report: &mut Report, store: &Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn pending(report: &mut Report, store: &Store) -> Result<(), StoreError> {
+fn pending(report: &mut Report, store: &Store) -> Result<(), WatchError> {
     let now = store.clock().now();
     let (waiting, expired) = store.state(|state| {
         let (expired, waiting): (Vec<_>, Vec<_>) =
@@ -264,7 +265,7 @@ fn pending(report: &mut Report, store: &Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn clock(report: &mut Report, store: &Store) -> Result<(), StoreError> {
+fn clock(report: &mut Report, store: &Store) -> Result<(), WatchError> {
     let last: Timestamp = store.state(|state| state.now())?;
     let now = store.clock().now();
     if now < last {
@@ -276,7 +277,7 @@ fn clock(report: &mut Report, store: &Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn files(report: &mut Report, store: &Store) -> Result<(), StoreError> {
+fn files(report: &mut Report, store: &Store) -> Result<(), WatchError> {
     let files = store.check_files()?;
     let matching = files.iter().filter(|file| file.state == FileState::Matches).count();
     if matching == files.len() {

@@ -11,7 +11,7 @@ use custody_keys::{Existing, HumanKey, KeyFolder};
 use custody_log::{Digest, LogKey};
 use custody_runtime::clock::Clock;
 use custody_runtime::store::checked_name;
-use custody_runtime::{Store, StoreError};
+use custody_runtime::{OpenError, Store};
 use serde::Serialize;
 
 use super::memory::tell;
@@ -79,7 +79,7 @@ pub(crate) fn offer_init(context: &Context) -> anyhow::Result<Store> {
     not_founded(context)?;
     let question = format!("There is no store at {} yet. Make one now?", paths.store.display());
     if !confirm(&question)? {
-        return Err(StoreError::NoKeys(paths.keys.clone()).into());
+        return Err(OpenError::NoKeys(paths.keys.clone()).into());
     }
     let store = found(context, OWNER)?;
     anstream::eprintln!(
@@ -119,13 +119,13 @@ fn init(context: &Context, args: &Init) -> anyhow::Result<Outcome> {
 fn not_founded(context: &Context) -> anyhow::Result<()> {
     let paths = context.paths();
     match Store::open(paths, Clock::System) {
-        Ok(_) => Err(StoreError::KeysExist(paths.keys.clone()).into()),
-        Err(StoreError::NoKeys(_)) if head_is_signed(&context.key_folder()) => bail!(
+        Ok(_) => Err(OpenError::KeysExist(paths.keys.clone()).into()),
+        Err(OpenError::NoKeys(_)) if head_is_signed(&context.key_folder()) => bail!(
             "the store is founded, but its log key is gone from `{}`; restore it, or run `custody \
              ledger adopt`",
             paths.keys.display()
         ),
-        Err(StoreError::NoKeys(_)) => Ok(()),
+        Err(OpenError::NoKeys(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -145,7 +145,7 @@ fn found(context: &Context, owner: &str) -> anyhow::Result<Store> {
             "{} has a key of {owner} already, of a store that is not here. Replace it?",
             keys.path().display()
         );
-        ensure!(confirm(&question)?, StoreError::KeysExist(keys.path().into()));
+        ensure!(confirm(&question)?, OpenError::KeysExist(keys.path().into()));
     }
     let passphrase = new_passphrase(&owner)?;
     let key = HumanKey::generate();

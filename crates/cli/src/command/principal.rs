@@ -240,7 +240,7 @@ fn would_revoke(store: &Store, name: &str) -> anyhow::Result<String> {
         let theirs = state.sessions().filter(|(_, session)| session.who.principal == id).count();
         (principal, theirs)
     })?;
-    let unknown = || custody_runtime::StoreError::UnknownPrincipal(excerpt(name, 64));
+    let unknown = || custody_runtime::PrincipalError::Unknown(excerpt(name, 64));
     let principal = principal.ok_or_else(unknown)?;
     ensure!(principal.role != Role::Owner, AskError::RevokeOwner);
     let (role, proof) = (principal.role, proof(&principal));

@@ -6,7 +6,7 @@ use custody_kernel::record::{Answer, Record, Request as Asked};
 use custody_log::{EntryId, Seq, SessionId};
 use custody_runtime::StoreError;
 use custody_runtime::store::Receipt;
-use custody_runtime::tools::Decision;
+use custody_runtime::tools::{Decision, GateError};
 use serde_json::{Map, Value, json};
 
 use super::object;
@@ -21,6 +21,8 @@ pub(super) enum Failure {
     UnknownSession(SessionId),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Gate(#[from] GateError),
 }
 
 impl Failure {
@@ -28,7 +30,7 @@ impl Failure {
         match self {
             Self::Request(_) => "request",
             Self::UnknownSession(_) => "session",
-            Self::Store(_) => "store",
+            Self::Store(_) | Self::Gate(_) => "store",
         }
     }
 }

@@ -20,7 +20,7 @@ use custody_log::{EntryId, Seq, SessionId};
 use custody_runtime::advice::Advisor;
 use custody_runtime::anomaly::anomalies;
 use custody_runtime::clock::random;
-use custody_runtime::ingress::Observation;
+use custody_runtime::ingress::{Observation, observe};
 use custody_runtime::store::{Content, Receipt, Transaction};
 use custody_runtime::{Store, StoreError};
 use serde::Serialize;
@@ -252,7 +252,7 @@ impl<'a, 'b> Player<'a, 'b> {
     ) -> Result<Option<Seq>, StoreError> {
         let advised =
             self.advisor.as_deref().map(|advisor| observation.clone().advised_by(advisor));
-        let receipts = self.step.observe(session, advised.as_ref().unwrap_or(observation))?;
+        let receipts = observe(self.step, session, advised.as_ref().unwrap_or(observation))?;
         for receipt in &receipts {
             self.count(step, receipt);
         }

@@ -14,25 +14,30 @@ use custody_kernel::tool::asked::{ApprovalStatus, AskedCall};
 use custody_kernel::tool::call::{Call, ProposedCall};
 use custody_log::{Digest, EntryId, Seq, SessionId};
 use custody_policy::Described;
+use custody_store::{Content, Receipt, StoreError, Ticket, Transaction};
 
 use super::gate::{KnownTool, about_changed, question};
-use super::{Decision, Gate, Granted, Output, Traced, Waiting};
-use crate::ingress::Observation;
+use super::{Decision, Gate, GateError, Granted, Output, Traced, Waiting};
+use crate::ingress::{Observation, observe_parts};
 use crate::session::Session;
-use crate::store::{Content, Receipt, StoreError, Ticket, Transaction};
 
 impl Session {
     /// Proposes a call of `tool`. What runs is what comes back, never what was proposed.
     ///
     /// The same call is asked about once: while it waits, the same proposal is named again; when a human
     /// answered, that answer holds.
-    pub fn propose(&self, gate: &Gate, tool: &str, arguments: Arguments) -> Ticket<Decision> {
+    pub fn propose(
+        &self,
+        gate: &Gate,
+        tool: &str,
+        arguments: Arguments,
+    ) -> Ticket<Decision, GateError> {
         let proposing = self.proposing(gate, tool, arguments);
         self.store().run(move |step| proposing.decide(step))
     }
 
     /// What has become of a proposal. One that was approved runs now, and only now.
-    pub fn decide(&self, gate: &Gate, proposal: EntryId) -> Ticket<Decision> {
+    pub fn decide(&self, gate: &Gate, proposal: EntryId) -> Ticket<Decision, GateError> {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
         self.store().run(move |step| {
             let asked = step.state().asked_call(proposal).filter(|asked| asked.session == id);
@@ -42,7 +47,7 @@ impl Session {
             let arguments = Arguments::parse(&String::from_utf8_lossy(&bytes))
                 .map_err(|_| StoreError::NoContent(asked.entry))?;
             let tool = asked.tool.clone();
-            Proposing { id, gate, traced, tool, arguments }.go_on(step, &asked)
+            Proposing { id, gate, traced, tool, arguments }.resume(step, &asked)
         })
     }
 
@@ -52,7 +57,7 @@ impl Session {
         gate: &Gate,
         decision: EntryId,
         output: impl Into<Output>,
-    ) -> Ticket<Vec<Receipt>> {
+    ) -> Ticket<Vec<Receipt>, GateError> {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
         let Output { text, structured } = output.into();
         // The call is known only in the writer's turn, and is no concern of an advisor's.
@@ -65,7 +70,7 @@ impl Session {
             }
             let observation = Observation::tool_output(seq, text).from(call.tool.clone());
             let observation = Observation { advice, ..observation };
-            let parts = step.observe_parts(id, &observation)?;
+            let parts = observe_parts(step, id, &observation)?;
             for (range, receipt) in &parts {
                 traced.hears(receipt, &observation.text, range);
             }
@@ -114,7 +119,7 @@ struct Proposing {
 }
 
 impl Proposing {
-    fn decide(self, step: &mut Transaction<'_>) -> Result<Decision, StoreError> {
+    fn decide(self, step: &mut Transaction<'_>) -> Result<Decision, GateError> {
         let content = Content::new(self.arguments.canonical())?;
         let call = self.call(step, Value::New(content.commitment()), None)?;
         let (manifest, policy) = (call.manifest, call.policy.version);
@@ -123,7 +128,7 @@ impl Proposing {
             && let Some(asked) = self.asked_before(step)
             && asked.still_stands(manifest, policy)
         {
-            return self.go_on(step, &asked);
+            return self.resume(step, &asked);
         }
         self.commit(step, call, Some(&content))
     }
@@ -138,7 +143,7 @@ impl Proposing {
     }
 
     /// Goes on with a call that a human was asked about.
-    fn go_on(&self, step: &mut Transaction<'_>, asked: &AskedCall) -> Result<Decision, StoreError> {
+    fn resume(&self, step: &mut Transaction<'_>, asked: &AskedCall) -> Result<Decision, GateError> {
         if asked.standing == ApprovalStatus::Waiting && step.now() < asked.expires {
             let record = step.record(asked.entry)?;
             let because = record.answer.refusal().cloned();
@@ -155,7 +160,7 @@ impl Proposing {
         step: &Transaction<'_>,
         arguments: Value,
         approval: Option<EntryId>,
-    ) -> Result<ProposedCall, StoreError> {
+    ) -> Result<ProposedCall, GateError> {
         let KnownTool { tool, known, changed, groups } = self.gate.tool(&self.tool);
         let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
         let values = trace(&tool, &self.arguments, &traced.texts);
@@ -177,7 +182,7 @@ impl Proposing {
         step: &mut Transaction<'_>,
         call: ProposedCall,
         content: Option<&Content>,
-    ) -> Result<Decision, StoreError> {
+    ) -> Result<Decision, GateError> {
         let (receipt, allowed) = step.ask_call(self.id, call, content)?;
         let Receipt { id, answer, .. } = receipt;
         Ok(match (answer, allowed) {

@@ -8,13 +8,13 @@ use custody_kernel::record::{Answer, SessionRequest, Value as Recorded};
 use custody_kernel::state::AskError;
 use custody_kernel::tool::extract::Extract;
 use custody_log::{EntryId, SessionId};
+use custody_store::{Content, Receipt, StoreError, Ticket, Transaction};
 use serde_json::Value;
 
 use super::decide::allowed;
-use super::{Gate, Output};
-use crate::ingress::Observation;
+use super::{Gate, GateError, Output};
+use crate::ingress::{Observation, remember_text};
 use crate::session::Session;
-use crate::store::{Content, Receipt, StoreError, Ticket, Transaction};
 
 /// One field that was asked for.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ impl Session {
         decision: EntryId,
         output: impl Into<Output>,
         fields: Vec<String>,
-    ) -> Ticket<Vec<Extracted>> {
+    ) -> Ticket<Vec<Extracted>, GateError> {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
         let Output { text, structured } = output.into();
         let advice = self.advised(Observation::message(Channel::Tool, text.as_str())).advice;
@@ -50,7 +50,7 @@ impl Session {
             let tool = gate.tool(&asked.tool).tool;
             let shapes = fields.into_iter().map(|field| match tool.closed_output.get(&field) {
                 Some(shape) => Ok((shape.clone(), field)),
-                None => Err(StoreError::NoShape(field)),
+                None => Err(GateError::NoShape(field)),
             });
             let shapes: Vec<(ClosedShape, String)> = shapes.collect::<Result<_, _>>()?;
             let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,7 +62,7 @@ impl Session {
                 SessionRequest::Withhold { call, content: Recorded::New(content.commitment()) };
             let advice = advice.into_iter().collect();
             let withheld = step.ask(id, request, Some(&content), advice)?;
-            step.remember_text(id, withheld.seq, &text)?;
+            remember_text(step, id, withheld.seq, &text)?;
             let mut extracted = Vec::with_capacity(shapes.len());
             for (shape, field) in shapes {
                 let found = structured.as_ref().and_then(|output| at(output, &field));

@@ -8,13 +8,13 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use custody_arguments::{Arguments, RecordedArgument, ToolEffect, ToolManifest};
 use custody_kernel::label::Taint;
-use custody_kernel::state::{ApplyError, SessionState, SignedPolicy, State};
+use custody_kernel::principal::Authority;
+use custody_kernel::state::{ApplyError, AskError, SessionState, SignedPolicy, State};
 use custody_kernel::tool::call::{Permission, PolicyAnswer};
 use custody_log::Digest;
 use custody_policy::policy::CHANGED;
 use custody_policy::{Caller, Described, Manifests, Policy, PolicyError, Question, pin};
-
-use crate::store::{StoreError, Transaction};
+use custody_store::{Receipt, Store, StoreError, Transaction};
 
 /// Manifests and policies. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -35,9 +35,18 @@ struct Setup {
     changed: BTreeSet<String>,
 }
 
-/// Why the gate cannot decide.
+/// Why a tool call could not be decided, or its result not recorded.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum GateError {
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The tool's manifest does not say of what kind the field of its output is.
+    #[error(
+        "the tool's manifest gives no kind for `{0}`; add it to `closed_output`, or read the whole output"
+    )]
+    NoShape(String),
     /// A policy of the store cannot be read. Nothing is decided without it.
     #[error(
         "the policy that the owner signed cannot be read; set another with `custody policy set`"
@@ -51,6 +60,24 @@ pub enum GateError {
     /// The record does not follow from itself.
     #[error("the record cannot be gone through; see `custody ledger verify`")]
     Record(#[source] ApplyError),
+}
+
+impl From<AskError> for GateError {
+    fn from(error: AskError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// Decides tool calls of `store` by `policy` from here on.
+///
+/// # Errors
+/// [`StoreError`] when the answer could not be recorded.
+pub fn set_policy(
+    store: &Store,
+    owner: &Authority,
+    policy: &Policy,
+) -> Result<Receipt, StoreError> {
+    store.set_policy_text(owner, policy.version(), policy.text())
 }
 
 /// What the gate knows of a tool that a server announced.
@@ -95,13 +122,13 @@ impl Gate {
         &self,
         step: &Transaction<'_>,
         question: &Question<'_>,
-    ) -> Result<PolicyAnswer, StoreError> {
+    ) -> Result<PolicyAnswer, GateError> {
         self.prepare(step)?;
         let setup = self.read();
         let base = match (step.state().policy(), &setup.signed) {
             (Some(wanted), Some((version, policy))) if *version == wanted.version => policy,
             (None, _) => setup.standard.as_ref().ok_or(GateError::OtherPolicy)?,
-            (Some(_), _) => return Err(GateError::OtherPolicy.into()),
+            (Some(_), _) => return Err(GateError::OtherPolicy),
         };
         let answer = base.answer(question);
         Ok(match &setup.local {
@@ -111,7 +138,7 @@ impl Gate {
     }
 
     /// Reads the policy in force, if it is not the one read last.
-    fn prepare(&self, step: &Transaction<'_>) -> Result<(), StoreError> {
+    fn prepare(&self, step: &Transaction<'_>) -> Result<(), GateError> {
         let wanted = step.state().policy();
         if self.read().holds(wanted) {
             return Ok(());
@@ -204,12 +231,12 @@ pub(super) fn question<'a>(
     Question { caller, tool, arguments, leaves, taint, channels: context.channels() }
 }
 
-fn read_signed(step: &Transaction<'_>, signed: SignedPolicy) -> Result<Policy, StoreError> {
+fn read_signed(step: &Transaction<'_>, signed: SignedPolicy) -> Result<Policy, GateError> {
     let text = step.content(signed.text)?;
     let text = String::from_utf8_lossy(&text);
     let policy = Policy::parse(&text).map_err(GateError::Policy)?;
     if policy.version() != signed.version {
-        return Err(GateError::OtherPolicy.into());
+        return Err(GateError::OtherPolicy);
     }
     Ok(policy)
 }

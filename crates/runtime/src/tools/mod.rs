@@ -16,7 +16,7 @@ use custody_log::{EntryId, Timestamp};
 use serde_json::Value;
 
 pub use extract::Extracted;
-pub use gate::{Announced, Gate, GateError};
+pub use gate::{Announced, Gate, GateError, set_policy};
 pub use rehearse::{Changed, Rehearsal, explain, rehearse};
 pub(crate) use traced::Traced;
 

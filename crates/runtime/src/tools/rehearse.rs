@@ -7,10 +7,10 @@ use custody_kernel::state::State;
 use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
 use custody_log::{Seq, SessionId, Timestamp};
 use custody_policy::{Described, Explanation, Manifests, Policy, Question};
+use custody_store::{Store, StoreError};
 
 use super::GateError;
 use super::gate::question;
-use crate::store::{Store, StoreError};
 
 /// How many records are read at once.
 const CHUNK: u64 = 512;
@@ -53,7 +53,7 @@ pub fn rehearse(
     store: &Store,
     policy: &Policy,
     manifests: &Manifests,
-) -> Result<Rehearsal, StoreError> {
+) -> Result<Rehearsal, GateError> {
     let mut rehearsal = Rehearsal::default();
     go_through(store, |state, record| {
         let Some(past) = Past::of(store, state, record)? else { return Ok(()) };
@@ -80,7 +80,7 @@ pub fn explain(
     policy: &Policy,
     manifests: &Manifests,
     entry: Seq,
-) -> Result<Option<Explanation>, StoreError> {
+) -> Result<Option<Explanation>, GateError> {
     let mut explanation = None;
     go_through(store, |state, record| {
         if record.seq == entry
@@ -97,7 +97,7 @@ pub fn explain(
 fn go_through(
     store: &Store,
     mut each: impl FnMut(&State, &Record) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
+) -> Result<(), GateError> {
     let mut state = State::default();
     let mut from = 0;
     loop {

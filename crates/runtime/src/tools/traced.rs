@@ -6,9 +6,8 @@ use std::ops::Range;
 use custody_arguments::TextIndex;
 use custody_kernel::label::Channel;
 use custody_log::EntryId;
+use custody_store::Receipt;
 use serde_json::Value;
-
-use crate::store::Receipt;
 
 /// The single element of a list, in a path of a manifest.
 const ONLY: &str = "only";

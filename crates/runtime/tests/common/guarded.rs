@@ -13,7 +13,7 @@ use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
-use custody_runtime::tools::{Decision, Gate, Granted};
+use custody_runtime::tools::{Decision, Gate, Granted, set_policy};
 
 const MANIFESTS: &str = r#"
 [tools.send_mail]
@@ -103,7 +103,7 @@ impl Guarded {
 
     pub fn sets_policy(&self, text: &str) {
         let policy = Policy::parse(text).unwrap();
-        let receipt = self.scratch.store.set_policy(&self.scratch.owner, &policy).unwrap();
+        let receipt = set_policy(&self.scratch.store, &self.scratch.owner, &policy).unwrap();
         assert_eq!(receipt.answer.refusal(), None);
     }
 }

@@ -25,7 +25,7 @@ use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::session::Write;
 use custody_runtime::store::Receipt;
-use custody_runtime::{Paths, Session, Store, StoreError};
+use custody_runtime::{OpenError, Paths, Session, Store};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -58,7 +58,7 @@ impl Scratch {
         Self { folder, paths, owner_key, owner, store, clock }
     }
 
-    pub fn reopen(&self) -> Result<Store, StoreError> {
+    pub fn reopen(&self) -> Result<Store, OpenError> {
         Store::open(&self.paths, self.clock.clone())
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use custody_runtime::clock::Clock;
-use custody_runtime::{Paths, Store, StoreError};
+use custody_runtime::{OpenError, Paths, Store};
 use tempfile::TempDir;
 
 use super::{Scratch, wal_of};
@@ -32,7 +32,7 @@ impl Wreck {
         fs::write(self.paths.keys.join("head"), head).unwrap();
     }
 
-    pub fn open(&self) -> Result<Store, StoreError> {
+    pub fn open(&self) -> Result<Store, OpenError> {
         Store::open(&self.paths, Clock::manual(9_000))
     }
 }

@@ -7,7 +7,7 @@ use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Principal, Role};
 use custody_keys::HumanKey;
 use custody_log::{Digest, PrincipalId, SessionId};
-use custody_runtime::StoreError;
+use custody_runtime::PrincipalError;
 use custody_runtime::principals::prove;
 
 use crate::error::EvalError;
@@ -64,10 +64,10 @@ impl Cast {
                 token_hash: Some(Digest::of(token.as_bytes())),
             };
             if let Some(human) = humans.get(name) {
-                judges.insert(name, prove(human, &principal)?);
+                judges.insert(name, prove(human, &principal).map_err(PrincipalError::from)?);
             }
             let by_token = Authority::by_token(&principal, token.as_bytes());
-            tokens.insert(name, by_token.map_err(StoreError::from)?);
+            tokens.insert(name, by_token.map_err(PrincipalError::from)?);
             principals.push(principal);
         }
         let replayed = Authority::replayed(replay.clone());

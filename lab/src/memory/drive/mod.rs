@@ -16,6 +16,7 @@ use custody_kernel::namespace::Namespace;
 use custody_kernel::state::State;
 use custody_keys::HumanKey;
 use custody_runtime::{Store, StoreError};
+use custody_verify::verify_ledger;
 
 use self::cast::Cast;
 use self::episode::Episode;
@@ -163,7 +164,7 @@ impl Rig {
     /// When the store does not verify, or does not open again as it was.
     pub fn retire(&mut self) -> Result<(), EvalError> {
         let Some(scratch) = self.scratch.take() else { return Ok(()) };
-        scratch.store.verify()?;
+        verify_ledger(&scratch.store)?;
         let before = scratch.state_hash()?;
         let again = Store::open(&scratch.paths, scratch.clock.clone())?;
         if again.state(State::state_hash)? != before {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use custody_keys::public_key;
-use custody_runtime::{Store, StoreError};
+use custody_runtime::{OpenError, Store};
 use ed25519_dalek::VerifyingKey;
 
 use crate::context::Context;
@@ -63,7 +63,7 @@ impl KeyArgs {
             return Ok(Trusted { key, source: Source::Option, store: None });
         }
         let store = match Store::open(context.paths(), custody_runtime::clock::Clock::System) {
-            Err(StoreError::NoKeys(_)) if given.is_none() && !context.names_store() => bail!(
+            Err(OpenError::NoKeys(_)) if given.is_none() && !context.names_store() => bail!(
                 "whose certificate should it be? Give the owner's public key with --key, or name the store \
                  with --store"
             ),

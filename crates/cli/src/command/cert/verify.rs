@@ -8,10 +8,9 @@ use custody_certificate::{
     Certificate, CertificateError, CertificateOutcome as Recovered, Expectations, OutcomeState,
     Verified, key_id,
 };
-use custody_incident::Incidents;
-use custody_incident::recount::{Found, Recount};
 use custody_log::{Digest, IncidentId};
 use custody_runtime::Store;
+use custody_verify::{ClaimReport, ClaimResult, verify_claims};
 use serde_json::{Value, json};
 
 use super::checks::{Check, Ended};
@@ -53,7 +52,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let file = super::read(&args.file)?;
     let verdict = Certificate::verify(&file, &trusted.key, expected);
     let recount = match (&verdict, &trusted.store) {
-        (Ok(verified), Some(store)) => Some(Incidents::of(store).recount(verified)?),
+        (Ok(verified), Some(store)) => Some(verify_claims(store, verified)?),
         _ => None,
     };
     let (trusted, outcome) = (&trusted, verdict.as_ref());
@@ -80,14 +79,14 @@ struct Report<'a> {
     trusted: &'a Trusted,
     expected: Expectations,
     verdict: Result<&'a Verified, &'a CertificateError>,
-    recount: Option<Recount<'a>>,
+    recount: Option<ClaimReport<'a>>,
 }
 
 impl Report<'_> {
     /// How many claims no longer hold.
     fn broken(&self) -> usize {
         let claims = self.recount.iter().flat_map(|recount| &recount.claims);
-        claims.filter(|(_, found)| matches!(found, Found::Fails(_))).count()
+        claims.filter(|(_, found)| matches!(found, ClaimResult::Fails(_))).count()
     }
 
     fn ended(&self, check: Check) -> Ended {
@@ -222,12 +221,12 @@ fn facts(verified: &Verified) -> Value {
     })
 }
 
-fn print_claims(recount: &Recount<'_>) {
-    let with = |is: fn(&Found) -> bool| {
+fn print_claims(recount: &ClaimReport<'_>) {
+    let with = |is: fn(&ClaimResult) -> bool| {
         recount.claims.iter().filter(move |(_, found)| is(found)).collect::<Vec<_>>()
     };
-    let fails = with(|found| matches!(found, Found::Fails(_)));
-    let holds = with(|found| *found == Found::Holds).len();
+    let fails = with(|found| matches!(found, ClaimResult::Fails(_)));
+    let holds = with(|found| *found == ClaimResult::Holds).len();
     line("");
     line(format_args!(
         "Recounted in the store of {}: {} of {} hold, {} fail, {} cannot be told.",
@@ -238,7 +237,7 @@ fn print_claims(recount: &Recount<'_>) {
         recount.claims.len() - holds - fails.len(),
     ));
     for (claim, found) in fails.iter().take(MAX_CLAIMS) {
-        let Found::Fails(why) = found else { continue };
+        let ClaimResult::Fails(why) = found else { continue };
         line(format_args!("  {} {}: {}", paint(BAD, "✗"), shown(&claim.to_string()), shown(why)));
     }
     if fails.len() > MAX_CLAIMS {
@@ -246,7 +245,7 @@ fn print_claims(recount: &Recount<'_>) {
     }
     let mut untold: BTreeMap<&str, u64> = BTreeMap::new();
     for (_, found) in &recount.claims {
-        if let Found::CannotTell(why) = found {
+        if let ClaimResult::CannotTell(why) = found {
             *untold.entry(why).or_default() += 1;
         }
     }
@@ -260,14 +259,14 @@ fn print_claims(recount: &Recount<'_>) {
     }
 }
 
-fn claims(recount: &Recount<'_>, store: Option<&Store>) -> Value {
+fn claims(recount: &ClaimReport<'_>, store: Option<&Store>) -> Value {
     let mut counts = [0_u64; 3];
     let mut rows = Vec::with_capacity(recount.claims.len());
     for (claim, found) in &recount.claims {
         let (at, result, why) = match found {
-            Found::Holds => (0, "holds", None),
-            Found::Fails(why) => (1, "fails", Some(why.as_str())),
-            Found::CannotTell(why) => (2, "cannot_tell", Some(*why)),
+            ClaimResult::Holds => (0, "holds", None),
+            ClaimResult::Fails(why) => (1, "fails", Some(why.as_str())),
+            ClaimResult::CannotTell(why) => (2, "cannot_tell", Some(*why)),
         };
         if let Some(number) = counts.get_mut(at) {
             *number += 1;

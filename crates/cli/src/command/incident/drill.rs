@@ -21,6 +21,7 @@ use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::session::Write;
+use custody_runtime::watch::adopt_file;
 use custody_runtime::{Session, Store};
 use serde_json::json;
 
@@ -93,7 +94,7 @@ impl Drill {
         let scratch = Scratch::new(Limits::default(), Clock::System)?;
         let notes = scratch.folder().join("NOTES.md");
         std::fs::write(&notes, NOTES)?;
-        scratch.store.adopt_file(&scratch.owner, key("NOTES.md")?, &notes)?;
+        adopt_file(&scratch.store, &scratch.owner, key("NOTES.md")?, &notes)?;
         let open = AdminRequest::SetMode {
             tenant: Tenant::main(),
             scope: Scope::Shared,

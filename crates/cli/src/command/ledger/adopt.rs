@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use custody_kernel::memory::refusal::Refusal;
 use custody_runtime::clock::Clock;
-use custody_runtime::{Store, StoreError};
+use custody_runtime::{OpenError, Store, StoreError};
 use serde_json::json;
 
 use crate::command::keys::OWNER;
@@ -60,15 +60,18 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
 
 /// What an adoption would pass over: a head or a log key at fault. Everything else is no disagreement, or
 /// leaves nothing to go on from.
-fn disagreement(error: &StoreError) -> Option<String> {
-    if let StoreError::Tampered(tampering) = error {
+fn disagreement(error: &OpenError) -> Option<String> {
+    if let OpenError::Store(StoreError::Tampered(tampering)) = error {
         return Some(tampering.to_string());
     }
     let at_fault = [
-        (matches!(error, StoreError::NoHead(_)), "its signed head is missing"),
-        (matches!(error, StoreError::NoKeys(_)), "its log key is missing"),
-        (matches!(error, StoreError::ForeignKeys(_)), "its log key is another store's"),
-        (matches!(error, StoreError::Key { .. }), "its log key cannot be read"),
+        (matches!(error, OpenError::Store(StoreError::NoHead(_))), "its signed head is missing"),
+        (matches!(error, OpenError::NoKeys(_)), "its log key is missing"),
+        (
+            matches!(error, OpenError::Store(StoreError::ForeignKeys(_))),
+            "its log key is another store's",
+        ),
+        (matches!(error, OpenError::Store(StoreError::Keys(_))), "its log key cannot be read"),
     ];
     at_fault.into_iter().find(|(is, _)| *is).map(|(_, what)| what.to_owned())
 }

@@ -2,8 +2,9 @@
 //! rules?
 
 use custody_runtime::clock::Clock;
-use custody_runtime::store::{SignedCheckpoint, VerifyReport};
-use custody_runtime::{Store, StoreError};
+use custody_runtime::store::SignedCheckpoint;
+use custody_runtime::{OpenError, Store, StoreError};
+use custody_verify::{VerifyError, VerifyReport, verify_ledger};
 use serde_json::json;
 
 use crate::context::Context;
@@ -35,16 +36,35 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     }
 }
 
-fn check(context: &Context) -> Result<Sound, StoreError> {
+fn check(context: &Context) -> Result<Sound, Unsound> {
     let store = Store::open(context.paths(), Clock::System)?;
-    let report = store.verify()?;
+    let report = verify_ledger(&store)?;
     let signed = store.checkpoint()?;
     Ok(Sound { report, signed, unacknowledged: store.unacknowledged() })
 }
 
+/// Why a store does not verify, or could not be verified.
+#[derive(Debug, thiserror::Error)]
+enum Unsound {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 /// Whether the store itself is at fault, rather than how it was looked at.
-const fn is_finding(error: &StoreError) -> bool {
-    matches!(error, StoreError::Tampered(_) | StoreError::NoHead(_) | StoreError::Vanished(..))
+const fn is_finding(error: &Unsound) -> bool {
+    match error {
+        Unsound::Open(OpenError::Vanished(..)) => true,
+        Unsound::Open(OpenError::Store(error))
+        | Unsound::Verify(VerifyError::Store(error))
+        | Unsound::Store(error) => {
+            matches!(error, StoreError::Tampered(_) | StoreError::NoHead(_))
+        }
+        Unsound::Open(_) | Unsound::Verify(_) => false,
+    }
 }
 
 fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {

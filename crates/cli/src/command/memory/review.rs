@@ -9,6 +9,7 @@ use custody_kernel::namespace::{Namespace, Tenant};
 use custody_kernel::record::AdminRequest;
 use custody_log::EntryId;
 use custody_runtime::Store;
+use custody_runtime::watch::adopt_file;
 use serde_json::json;
 
 use super::show::{present, preview_diff, print_advice, print_diff, proposed};
@@ -186,7 +187,7 @@ pub(super) fn adopt(context: &Context, args: Adopt) -> anyhow::Result<Outcome> {
         return preview_diff(context, &text_of(&recorded), &text_of(&disk), &would);
     }
     let owner = context.human(&store, args.who.name.as_deref())?;
-    let receipt = store.adopt_file(&owner, key.clone(), &args.file)?;
+    let receipt = adopt_file(&store, &owner, key.clone(), &args.file)?;
     tell(context, &format!("`{key}` is what the file holds, and the file is watched"), &receipt)
 }
 

@@ -31,7 +31,7 @@ pub(super) fn set(context: &Context, args: &Set) -> anyhow::Result<Outcome> {
         return preview(context.json, "set this policy");
     }
     let owner = context.human(&store, args.name.as_deref())?;
-    let receipt = store.set_policy(&owner, &policy)?;
+    let receipt = custody_runtime::tools::set_policy(&store, &owner, &policy)?;
     let refusal = receipt.answer.refusal().map(ToString::to_string);
     if context.json {
         json_line(&serde_json::json!({

@@ -11,7 +11,7 @@ use custody_kernel::state::AskError;
 use custody_log::{Digest, EntryId, SessionId};
 use custody_runtime::StoreError;
 use custody_runtime::clock::Clock;
-use custody_runtime::ingress::Observation;
+use custody_runtime::ingress::{Observation, observe};
 use custody_runtime::store::{Content, Receipt};
 
 use super::Episode;
@@ -114,7 +114,7 @@ impl<R: Rules> Episode<'_, '_, R> {
         let parents = parents.iter().map(|entry| self.entries[*entry].seq).collect();
         let text = format!("heard {}", self.entries.len());
         let observation = Observation { kind, parents, ..Observation::message(channel, text) };
-        let mut parts = self.step.observe(self.cast.sessions[session], &observation)?;
+        let mut parts = observe(self.step, self.cast.sessions[session], &observation)?;
         parts.pop().ok_or(StoreError::HalfWay)
     }
 

@@ -1,13 +1,15 @@
-//! Recounting a certificate: what the store says today of each of its claims.
+//! Verifying a certificate against the store that it is about: what the store says today of each of its claims.
 //!
-//! The log's claims come first. Where the store's log is not the one that the certificate saw, nothing else can be
-//! compared. Everything is read at one moment of the store, but for the graph, which only grows.
+//! The claims about the log come first. Where the store's log is not the one that the certificate saw, nothing else can
+//! be compared. Everything is read at one moment of the store, but for the graph, which only grows.
 
 use custody_certificate::{
     Claim, ClosureMode, EvidenceKind, IncludedRecord, IrreversibleEffect, LedgerBreak,
     ManifestEntry, MemberAction, MemberRisk, Ppm, Recovery, RecoveryStep, RiskMode, SparedMember,
     Verified,
 };
+use custody_incident::adapters::{WeightsStatus, adapters_of};
+use custody_incident::{IncidentError, Incidents, member_kind};
 use custody_kernel::evidence::{Evidence, Finding};
 use custody_kernel::kind::EntryKind;
 use custody_kernel::record::{
@@ -20,16 +22,12 @@ use custody_planner::{
     Closure, Counting, EntryEffect, IncidentClosure, Sparing, WalkMode, count_reached,
 };
 use custody_policy::Policy;
+use custody_runtime::Store;
 use custody_runtime::store::{StoreError, Tampering, View, content_of};
-
-use crate::adapters::{Became, adapters_of};
-use crate::certified::member_kind;
-use crate::error::IncidentError;
-use crate::store::Incidents;
 
 /// What the store says of one claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum ClaimResult {
     /// The same.
     Holds,
     /// Something else.
@@ -38,11 +36,11 @@ pub enum Found {
     CannotTell(&'static str),
 }
 
-/// A certificate, recounted.
+/// What the store says of a certificate.
 #[derive(Debug)]
-pub struct Recount<'a> {
+pub struct ClaimReport<'a> {
     /// Every claim with what the store says of it.
-    pub claims: Vec<(Claim<'a>, Found)>,
+    pub claims: Vec<(Claim<'a>, ClaimResult)>,
     /// How many records the store has.
     pub records: u64,
     /// How many entries the seeds reached since the plan was made. None of them is in the certificate.
@@ -57,71 +55,72 @@ const NO_TEXT: &str = "a text that it rests on is not kept";
 const ELSEWHERE: &str = "its content arrived with another entry";
 const RVU_SCORE: &str = "scores as the paper's program makes them are not recounted";
 
-impl Incidents<'_> {
-    /// Compares every claim of a certificate with what the store holds now.
-    ///
-    /// Linear in the record, and in the certificate.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or was tampered with. A claim that does not hold is no error.
-    pub fn recount<'a>(&self, verified: &'a Verified) -> Result<Recount<'a>, IncidentError> {
-        let recovery = &verified.certificate().recovery;
-        let closure = &recovery.runtime_recovery.closure;
-        let mode = mode_of(closure.mode);
-        let then = self.graph_at(planned_at(verified))?;
-        let now = self.graph()?;
-        // An entry that the store does not have is said so by the claim about the closure.
-        let taken = Closure::new(&then, mode, &closure.seeds).ok();
-        let grown = Closure::new(&now, mode, &closure.seeds).ok();
-        let incident = IncidentClosure::trace(&then, &findings(recovery)).ok();
-        let incident = incident.as_ref().filter(|_| mode == WalkMode::Causal);
-        let reached = |closure: &Option<Closure<'_>>| closure.as_ref().map_or(0, Closure::len);
-        let reached_since = reached(&grown).saturating_sub(reached(&taken)) as u64;
-        let policy = self.policy_at(verified.after().size)?;
-        self.store.look(|view| {
-            let records = view.len();
-            let taken = taken.as_ref();
-            let shares = shares(taken, mode);
-            let recounting = Recounting { view, verified, taken, incident, shares, policy };
-            let is_carried = [verified.before(), verified.after()]
-                .into_iter()
-                .all(|log| view.root_at(log.size) == Some(log.root));
-            let judge = |claim: Claim<'a>| {
-                let is_told = is_carried || matches!(claim, Claim::Log(_));
-                let found =
-                    if is_told { recounting.judge(&claim)? } else { Found::CannotTell(OTHER_LOG) };
-                Ok((claim, found))
-            };
-            let claims = verified.claims().map(judge).collect::<Result<_, IncidentError>>()?;
-            Ok(Recount {
-                claims,
-                records,
-                reached_since: if is_carried { reached_since } else { 0 },
-            })
+/// Compares every claim of a certificate with what the store holds now.
+///
+/// Linear in the record, and in the certificate.
+///
+/// # Errors
+/// When the store cannot be read, or was tampered with. A claim that does not hold is no error.
+pub fn verify_claims<'a>(
+    store: &Store,
+    verified: &'a Verified,
+) -> Result<ClaimReport<'a>, IncidentError> {
+    let recovery = &verified.certificate().recovery;
+    let seeds = &recovery.runtime_recovery.closure.seeds;
+    let mode = mode_of(recovery.runtime_recovery.closure.mode);
+    let incidents = Incidents::of(store);
+    let then = incidents.graph_at(planned_at(verified))?;
+    let now = incidents.graph()?;
+    // An entry that the store does not have is named by the claim about the closure.
+    let planned = Closure::new(&then, mode, seeds).ok();
+    let grown = Closure::new(&now, mode, seeds).ok();
+    let incident = IncidentClosure::trace(&then, &findings(recovery)).ok();
+    let reached_since = reached(grown.as_ref()).saturating_sub(reached(planned.as_ref()));
+    let policy = policy_at(store, verified.after().size)?;
+    store.look(|view| {
+        let verifier = Verifier {
+            view,
+            verified,
+            planned: planned.as_ref(),
+            incident: incident.as_ref().filter(|_| mode == WalkMode::Causal),
+            shares: shares(planned.as_ref(), mode),
+            policy,
+        };
+        let is_same_log = verifier.is_same_log();
+        let claims = verified.claims().map(|claim| {
+            let result = verifier.verify(&claim, is_same_log)?;
+            Ok((claim, result))
+        });
+        Ok(ClaimReport {
+            claims: claims.collect::<Result<_, IncidentError>>()?,
+            records: view.len(),
+            reached_since: if is_same_log { reached_since } else { 0 },
         })
-    }
+    })
+}
 
-    /// The policy for tool calls that was in force when the store had `size` records.
-    fn policy_at(&self, size: u64) -> Result<Digest, IncidentError> {
-        let mut version = None;
-        self.store.scan(size, |seq, row| {
-            // Few records set a policy, and parsing all of them would take longest of all.
-            let may_set = std::str::from_utf8(row).is_ok_and(|row| row.contains("\"set_policy\""));
-            if may_set {
-                let record = Record::from_bytes(row)
-                    .map_err(|cause| Tampering::Unreadable(seq.0, cause.into()))?;
-                if let (
-                    Request::Admin(AdminRequest::SetPolicy { version: set, .. }),
-                    Answer::Done,
-                ) = (&record.request, &record.answer)
-                {
-                    version = Some(*set);
-                }
+fn reached(closure: Option<&Closure<'_>>) -> u64 {
+    closure.map_or(0, Closure::len) as u64
+}
+
+/// The policy for tool calls that was in force when the store had `size` records.
+fn policy_at(store: &Store, size: u64) -> Result<Digest, IncidentError> {
+    let mut version = None;
+    store.scan(size, |seq, row| {
+        // Few records set a policy, and parsing all of them would take longest of all.
+        let may_set = std::str::from_utf8(row).is_ok_and(|row| row.contains("\"set_policy\""));
+        if may_set {
+            let record = Record::from_bytes(row)
+                .map_err(|cause| Tampering::Unreadable(seq.0, cause.into()))?;
+            if let (Request::Admin(AdminRequest::SetPolicy { version: set, .. }), Answer::Done) =
+                (&record.request, &record.answer)
+            {
+                version = Some(*set);
             }
-            Ok(())
-        })?;
-        Ok(version.unwrap_or_else(|| Policy::standard().version()))
-    }
+        }
+        Ok::<_, IncidentError>(())
+    })?;
+    Ok(version.unwrap_or_else(|| Policy::standard().version()))
 }
 
 /// How many records there were when the closure was taken: those before the plan, which is made when it is applied if
@@ -169,19 +168,29 @@ fn shares(closure: Option<&Closure<'_>>, mode: WalkMode) -> Option<Vec<(Seq, Ppm
 }
 
 /// One moment of a store, and what was found out about it before.
-struct Recounting<'s, 'g> {
+struct Verifier<'s, 'g> {
     view: View<'s>,
     verified: &'s Verified,
     /// The closure as it was when the plan was made.
-    taken: Option<&'s Closure<'g>>,
+    planned: Option<&'s Closure<'g>>,
     /// The same with its evidence, in the mode that spares.
     incident: Option<&'s IncidentClosure<'g>>,
     shares: Option<Vec<(Seq, Ppm, Counting)>>,
     policy: Digest,
 }
 
-impl Recounting<'_, '_> {
-    fn judge(&self, claim: &Claim<'_>) -> Result<Found, IncidentError> {
+impl Verifier<'_, '_> {
+    /// Whether the store's log contains the log that the certificate saw.
+    fn is_same_log(&self) -> bool {
+        [self.verified.before(), self.verified.after()]
+            .into_iter()
+            .all(|log| self.view.root_at(log.size) == Some(log.root))
+    }
+
+    fn verify(&self, claim: &Claim<'_>, is_same_log: bool) -> Result<ClaimResult, IncidentError> {
+        if !is_same_log && !matches!(claim, Claim::Log(_)) {
+            return Ok(ClaimResult::CannotTell(OTHER_LOG));
+        }
         match claim {
             Claim::Log(log) => Ok(self.log(log.size, &Digest(log.root))),
             Claim::Record(included) => Ok(self.included(included)),
@@ -198,36 +207,38 @@ impl Recounting<'_, '_> {
             Claim::Effect(effect) => self.effect(effect),
             Claim::Quarantined(entry) => Ok(self.marked(*entry, Mark::Quarantined)),
             Claim::Evicted(evicted) => {
-                Ok(self.became(evicted.weights, Became::Gone(evicted.loads)))
+                Ok(self.became(evicted.weights, WeightsStatus::Gone(evicted.loads)))
             }
-            Claim::Fused(fused) => Ok(self.became(fused.weights, Became::PartOf(fused.base))),
+            Claim::Fused(fused) => {
+                Ok(self.became(fused.weights, WeightsStatus::PartOf(fused.base)))
+            }
             Claim::StillLoaded(left) => {
-                Ok(self.became(left.weights, Became::Loaded(left.loads_left)))
+                Ok(self.became(left.weights, WeightsStatus::Loaded(left.loads_left)))
             }
         }
     }
 
-    fn log(&self, size: u64, root: &Digest) -> Found {
+    fn log(&self, size: u64, root: &Digest) -> ClaimResult {
         match self.view.root_at(size) {
-            None => Found::Fails(format!("the store has only {} records", self.view.len())),
+            None => ClaimResult::Fails(format!("the store has only {} records", self.view.len())),
             Some(found) if found != root.0 => {
-                Found::Fails(format!("they have the root {}", Digest(found)))
+                ClaimResult::Fails(format!("they have the root {}", Digest(found)))
             }
-            Some(_) => Found::Holds,
+            Some(_) => ClaimResult::Holds,
         }
     }
 
-    fn included(&self, included: &IncludedRecord) -> Found {
+    fn included(&self, included: &IncludedRecord) -> ClaimResult {
         let at = usize::try_from(included.seq.0).ok();
         let leaf = at.and_then(|at| self.view.leaves().get(at));
         holds_if(leaf == Some(&included.leaf.0), || "another record stands there".into())
     }
 
-    fn adoption(&self, adoption: &LedgerBreak) -> Result<Found, IncidentError> {
+    fn adoption(&self, adoption: &LedgerBreak) -> Result<ClaimResult, IncidentError> {
         let record = self.record(adoption.seq)?;
         let Request::Admin(AdminRequest::AdoptLedger { reason, head_size }) = &record.request
         else {
-            return Ok(Found::Fails("the record is no adoption".into()));
+            return Ok(ClaimResult::Fails("the record is no adoption".into()));
         };
         let is_same = *reason == adoption.reason
             && *head_size == adoption.head_size
@@ -235,7 +246,7 @@ impl Recounting<'_, '_> {
         Ok(holds_if(is_same, || "time, head or reason are others".into()))
     }
 
-    fn only(&self, breaks: &[LedgerBreak]) -> Found {
+    fn only(&self, breaks: &[LedgerBreak]) -> ClaimResult {
         let size = self.verified.after().size;
         let all = self.view.state().breaks().iter().filter(|seq| seq.0 < size);
         let missing =
@@ -243,10 +254,10 @@ impl Recounting<'_, '_> {
         holds_if(missing == 0, || format!("{missing} more stand in the log"))
     }
 
-    fn newest(&self, digest: Digest) -> Found {
+    fn newest(&self, digest: Digest) -> ClaimResult {
         let all = self.view.state().certificates();
         match all.iter().position(|known| *known == digest) {
-            None => Found::CannotTell(UNRECORDED),
+            None => ClaimResult::CannotTell(UNRECORDED),
             Some(at) => {
                 let newer = all.len() - at - 1;
                 holds_if(newer == 0, || format!("{newer} newer were signed since"))
@@ -254,9 +265,9 @@ impl Recounting<'_, '_> {
         }
     }
 
-    fn closure(&self, members: &[Seq]) -> Found {
-        let Some(closure) = self.taken else {
-            return Found::Fails(
+    fn closure(&self, members: &[Seq]) -> ClaimResult {
+        let Some(closure) = self.planned else {
+            return ClaimResult::Fails(
                 "a seed is no entry of the record that the plan was made on".into(),
             );
         };
@@ -269,21 +280,21 @@ impl Recounting<'_, '_> {
         })
     }
 
-    fn entry(&self, row: &ManifestEntry) -> Result<Found, IncidentError> {
+    fn entry(&self, row: &ManifestEntry) -> Result<ClaimResult, IncidentError> {
         let record = self.record(row.entry)?;
         let kind = member_kind(EntryKind::of(&record.request));
         if kind != row.kind {
-            return Ok(Found::Fails(format!("it is a {}", kind.as_str())));
+            return Ok(ClaimResult::Fails(format!("it is a {}", kind.as_str())));
         }
         let content = content_of(&record);
         if content.map(|content| content.commitment) != row.commitment {
-            return Ok(Found::Fails("its content has another commitment".into()));
+            return Ok(ClaimResult::Fails("its content has another commitment".into()));
         }
         if row.adapters != adapters_of(&record) {
-            return Ok(Found::Fails("it was made under other adapters".into()));
+            return Ok(ClaimResult::Fails("it was made under other adapters".into()));
         }
         match (row.action, row.done, content) {
-            (MemberAction::None, _, _) | (_, false, _) => Ok(Found::Holds),
+            (MemberAction::None, _, _) | (_, false, _) => Ok(ClaimResult::Holds),
             (MemberAction::Flag, true, _) => Ok(self.marked(row.entry, Mark::Flagged)),
             (MemberAction::Quarantine, true, _) => Ok(self.marked(row.entry, Mark::Quarantined)),
             (MemberAction::Purge | MemberAction::Evict, true, None) => {
@@ -291,7 +302,7 @@ impl Recounting<'_, '_> {
             }
             (MemberAction::Purge | MemberAction::Evict, true, Some(content)) => {
                 if content.arrival != row.entry {
-                    return Ok(Found::CannotTell(ELSEWHERE));
+                    return Ok(ClaimResult::CannotTell(ELSEWHERE));
                 }
                 let is_kept = self.text(&record)?.is_some();
                 Ok(holds_if(!is_kept, || "its content is still stored".into()))
@@ -300,18 +311,18 @@ impl Recounting<'_, '_> {
     }
 
     /// Whether weights are where the certificate says.
-    fn became(&self, weights: Digest, stated: Became) -> Found {
-        let found = Became::of(self.view.state(), weights);
+    fn became(&self, weights: Digest, stated: WeightsStatus) -> ClaimResult {
+        let found = WeightsStatus::of(self.view.state(), weights);
         holds_if(found == stated, || match found {
-            Became::Kept => "no incident evicted it".into(),
-            Became::Gone(loads) => format!("{loads} loads were unloaded and none is left"),
-            Became::PartOf(base) => format!("it is part of the base {base}"),
-            Became::Loaded(left) => format!("{left} loads are in force"),
+            WeightsStatus::Kept => "no incident evicted it".into(),
+            WeightsStatus::Gone(loads) => format!("{loads} loads were unloaded and none is left"),
+            WeightsStatus::PartOf(base) => format!("it is part of the base {base}"),
+            WeightsStatus::Loaded(left) => format!("{left} loads are in force"),
         })
     }
 
     /// Whether the incident's mark on an entry is still there, or one that does more.
-    fn marked(&self, entry: Seq, least: Mark) -> Found {
+    fn marked(&self, entry: Seq, least: Mark) -> ClaimResult {
         let incident = self.verified.certificate().recovery.incident;
         let standing = self.view.state().standing(entry);
         let mark = standing.and_then(|standing| standing.mark_of(incident));
@@ -321,15 +332,15 @@ impl Recounting<'_, '_> {
         })
     }
 
-    fn risk(&self, row: &MemberRisk) -> Found {
+    fn risk(&self, row: &MemberRisk) -> ClaimResult {
         let scores = &self.verified.certificate().recovery.risk_scores;
         if scores.mode == RiskMode::RvuV2 {
-            return Found::CannotTell(RVU_SCORE);
+            return ClaimResult::CannotTell(RVU_SCORE);
         }
-        let Some(shares) = &self.shares else { return Found::CannotTell(NO_CLOSURE) };
+        let Some(shares) = &self.shares else { return ClaimResult::CannotTell(NO_CLOSURE) };
         let found = shares.binary_search_by_key(&row.entry, |(entry, _, _)| *entry).ok();
         let Some((_, share, counting)) = found.and_then(|at| shares.get(at)) else {
-            return Found::Fails("it is not in the closure".into());
+            return ClaimResult::Fails("it is not in the closure".into());
         };
         let off = share.millionths().abs_diff(row.share_ppm.millionths());
         let is_within = match counting {
@@ -337,17 +348,17 @@ impl Recounting<'_, '_> {
             Counting::Estimated => off <= scores.share_error_ppm.millionths(),
         };
         if !is_within {
-            return Found::Fails(format!("its share of the store is {share}"));
+            return ClaimResult::Fails(format!("its share of the store is {share}"));
         }
         self.contamination(row)
     }
 
     /// Whether the incident's evidence for an entry is as strong as its score says.
-    fn contamination(&self, row: &MemberRisk) -> Found {
+    fn contamination(&self, row: &MemberRisk) -> ClaimResult {
         let recovery = &self.verified.certificate().recovery;
         let incident = self.view.state().incident(recovery.incident);
         let Some(incident) = incident else {
-            return Found::CannotTell(NO_EVIDENCE);
+            return ClaimResult::CannotTell(NO_EVIDENCE);
         };
         let of_entry = incident.findings.iter().filter(|finding| finding.entry == row.entry);
         let strongest = of_entry.map(|finding| finding.by.strength()).max().unwrap_or_default();
@@ -358,24 +369,28 @@ impl Recounting<'_, '_> {
     }
 
     /// Whether exactly the entries that are named vouch for the one that was spared.
-    fn spared(&self, row: &SparedMember) -> Result<Found, IncidentError> {
-        let Some(incident) = self.incident else { return Ok(Found::CannotTell(NO_CLOSURE)) };
+    fn spared(&self, row: &SparedMember) -> Result<ClaimResult, IncidentError> {
+        let Some(incident) = self.incident else { return Ok(ClaimResult::CannotTell(NO_CLOSURE)) };
         let mut sparing = Sparing::new(incident);
         for entry in &row.covered_by {
             let record = self.record(*entry)?;
-            let Some(text) = self.text(&record)? else { return Ok(Found::CannotTell(NO_TEXT)) };
+            let Some(text) = self.text(&record)? else {
+                return Ok(ClaimResult::CannotTell(NO_TEXT));
+            };
             if !sparing.show(*entry, record.label, &text) {
-                return Ok(Found::Fails(format!("{entry} is no trusted older text outside it")));
+                return Ok(ClaimResult::Fails(format!(
+                    "{entry} is no trusted older text outside it"
+                )));
             }
         }
         let record = self.record(row.entry)?;
-        let Some(text) = self.text(&record)? else { return Ok(Found::CannotTell(NO_TEXT)) };
+        let Some(text) = self.text(&record)? else { return Ok(ClaimResult::CannotTell(NO_TEXT)) };
         let effect = EntryEffect::of(EntryKind::of(&record.request));
         let judged = sparing.judge(row.entry, effect, Some(&text));
-        Ok(judged.map_or_else(|why| Found::Fails(why.to_string()), |()| Found::Holds))
+        Ok(judged.map_or_else(|why| ClaimResult::Fails(why.to_string()), |()| ClaimResult::Holds))
     }
 
-    fn effect(&self, effect: &IrreversibleEffect) -> Result<Found, IncidentError> {
+    fn effect(&self, effect: &IrreversibleEffect) -> Result<ClaimResult, IncidentError> {
         let record = self.record(effect.entry)?;
         let tool = match (&record.request, &record.answer) {
             (Request::Call(call), Answer::Done) => Some(call.tool.as_str()),
@@ -387,7 +402,7 @@ impl Recounting<'_, '_> {
                 }),
                 Answer::Done,
             ) => origin.as_deref(),
-            _ => return Ok(Found::Fails("the record is no call that was made".into())),
+            _ => return Ok(ClaimResult::Fails("the record is no call that was made".into())),
         };
         let arguments = content_of(&record).map(|content| content.commitment);
         let is_same = tool == Some(effect.tool.as_str())
@@ -410,6 +425,6 @@ impl Recounting<'_, '_> {
     }
 }
 
-fn holds_if(holds: bool, why: impl FnOnce() -> String) -> Found {
-    if holds { Found::Holds } else { Found::Fails(why()) }
+fn holds_if(holds: bool, why: impl FnOnce() -> String) -> ClaimResult {
+    if holds { ClaimResult::Holds } else { ClaimResult::Fails(why()) }
 }

@@ -5,21 +5,26 @@
 //! was acknowledged.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use custody_kernel::key::Key;
 use custody_kernel::namespace::Namespace;
+use custody_keys::KeyFolder;
 use custody_log::{Seq, StoreId, key_name};
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
-use super::head::Head;
-use super::ledger::{Held, Ledger};
-use super::transaction::{Transaction, sql};
-use super::{Shared, StoreError, View, open, schema};
-use crate::watch;
+use crate::clock::Clock;
+use crate::connection::Place;
+use crate::error::StoreError;
+use crate::head::Head;
+use crate::ledger::{Held, Ledger};
+use crate::schema::{self, sql};
+use crate::transaction::Transaction;
+use crate::view::View;
+use crate::{follow, open};
 
 /// The most requests in one group.
 const MAX_GROUP: usize = 1024;
@@ -28,8 +33,18 @@ const MAX_GROUP: usize = 1024;
 /// share of what a lone commit costs anyway.
 const GATHER: Duration = Duration::from_micros(60);
 
+/// What the handles of a store and its writer share.
+pub(crate) struct Shared {
+    pub(crate) clock: Clock,
+    pub(crate) keys: KeyFolder,
+    pub(crate) place: Place,
+    pub(crate) ledger: RwLock<Held>,
+    pub(crate) reader: Mutex<(Connection, Head)>,
+    pub(crate) unacknowledged: u64,
+}
+
 /// Work for the writer: runs inside the group's transaction, then hears how the group ended.
-pub(super) trait Job: Send {
+pub(crate) trait Job: Send {
     /// Runs the work. Returns an error only when the group must be undone.
     fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), ()>;
     /// Tells whoever waits.
@@ -38,37 +53,38 @@ pub(super) trait Job: Send {
 
 /// The answer of one piece of work, once it is durable.
 #[derive(Debug)]
-pub struct Ticket<T> {
-    receiver: Receiver<Result<T, StoreError>>,
+pub struct Ticket<T, E = StoreError> {
+    receiver: Receiver<Result<T, E>>,
 }
 
-impl<T> Ticket<T> {
+impl<T, E: From<StoreError>> Ticket<T, E> {
     /// Waits until the work is durable, or is known to have changed nothing.
     ///
     /// # Errors
     /// Why it changed nothing.
-    pub fn wait(self) -> Result<T, StoreError> {
+    pub fn wait(self) -> Result<T, E> {
         self.receiver.recv().map_err(|_| StoreError::Closed)?
     }
 }
 
-pub(super) struct Work<T, F> {
+pub(crate) struct Work<T, E, F> {
     work: Option<F>,
-    result: Option<Result<T, StoreError>>,
-    sender: Sender<Result<T, StoreError>>,
+    result: Option<Result<T, E>>,
+    sender: Sender<Result<T, E>>,
 }
 
-impl<T, F> Work<T, F> {
-    pub(super) fn new(work: F) -> (Self, Ticket<T>) {
+impl<T, E, F> Work<T, E, F> {
+    pub(crate) fn new(work: F) -> (Self, Ticket<T, E>) {
         let (sender, receiver) = crossbeam_channel::bounded(1);
         (Self { work: Some(work), result: None, sender }, Ticket { receiver })
     }
 }
 
-impl<T, F> Job for Work<T, F>
+impl<T, E, F> Job for Work<T, E, F>
 where
     T: Send,
-    F: FnOnce(&mut Transaction<'_>) -> Result<T, StoreError> + Send,
+    E: From<StoreError> + Send,
+    F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send,
 {
     fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), ()> {
         let Some(work) = self.work.take() else { return Ok(()) };
@@ -86,27 +102,27 @@ where
         let result = match (outcome, self.result) {
             (_, Some(Err(own))) => Err(own),
             (Ok(()), Some(result)) => result,
-            (Err(cause), _) => Err(StoreError::of_group(&cause)),
-            (Ok(()), None) => Err(StoreError::HalfWay),
+            (Err(cause), _) => Err(StoreError::of_group(&cause).into()),
+            (Ok(()), None) => Err(StoreError::HalfWay.into()),
         };
         // Nobody waits for an observation; that is no failure.
         let _ = self.sender.send(result);
     }
 }
 
-pub(super) struct Writer {
-    pub(super) shared: Arc<Shared>,
-    pub(super) connection: Connection,
-    pub(super) head: Head,
-    pub(super) signer: SigningKey,
-    pub(super) store: StoreId,
+pub(crate) struct Writer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) connection: Connection,
+    pub(crate) head: Head,
+    pub(crate) signer: SigningKey,
+    pub(crate) store: StoreId,
     /// Set while an owner adopts a store whose head was lost: the next head replaces whatever is there.
-    pub(super) adopting: bool,
+    pub(crate) adopting: bool,
 }
 
 impl Writer {
     /// Serves until every handle of the store is gone.
-    pub(super) fn serve(mut self, jobs: &Receiver<Box<dyn Job>>) {
+    pub(crate) fn serve(mut self, jobs: &Receiver<Box<dyn Job>>) {
         let mut expected = 1;
         while let Some(group) = gather(jobs, expected) {
             expected = group.len();
@@ -198,7 +214,7 @@ impl Writer {
     /// whoever checks it next; the record is what counts.
     fn follow_files(&self, ledger: &Ledger, touched: &[(Namespace, Key)]) {
         for (namespace, key) in touched {
-            let followed = watch::follow(View::new(&self.connection, ledger), namespace, key);
+            let followed = follow::follow(View::new(&self.connection, ledger), namespace, key);
             if let Err(error) = followed {
                 tracing::warn!(%namespace, %key, %error, "a watched file could not follow its item");
             }

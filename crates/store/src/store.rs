@@ -1,27 +1,7 @@
-//! The record on disk: one SQLite file whose log of records is the truth, and a signed head elsewhere.
-//!
-//! In reading order: `transaction` (load, decide, commit, audit in one step), `writer` (group commit),
-//! `open` (verification), `ledger` (what is held in memory), `look`, `view` and `read` (looking), `head`, `schema`.
-
-mod compact;
-mod error;
-mod export;
-mod graph;
-mod head;
-mod index;
-mod ledger;
-mod look;
-mod open;
-mod read;
-mod schema;
-mod transaction;
-mod vectors;
-mod verify;
-mod view;
-mod writer;
+//! A store that is open: created, opened, adopted, and asked.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use crossbeam_channel::Sender;
 use custody_kernel::memory::rate::Limits;
@@ -31,24 +11,17 @@ use custody_kernel::record::{AdminRequest, Genesis};
 use custody_keys::{HumanKey, KeyFolder, fresh_key};
 use custody_log::{PrincipalId, StoreId};
 use ed25519_dalek::SigningKey;
-use head::Head;
-use ledger::Held;
 use rusqlite::{Connection, OpenFlags};
-use writer::{Job, Work, Writer};
 
 use crate::clock::{Clock, random};
-use crate::principals::prove;
-
-pub use error::{StoreError, Tampering};
-pub use export::SignedCheckpoint;
-pub use graph::node_of;
-pub(crate) use head::sync_folder;
-pub(crate) use ledger::Ledger;
-pub use transaction::{Content, MAX_CONTENT_BYTES, Receipt, Transaction};
-pub use verify::VerifyReport;
-pub use verify::content_of;
-pub use view::View;
-pub use writer::Ticket;
+use crate::connection::{Place, connect};
+use crate::credentials::{checked_name, prove};
+use crate::error::{OpenError, StoreError, Tampering};
+use crate::head::Head;
+use crate::ledger::{Held, Ledger};
+use crate::open;
+use crate::transaction::{Receipt, Transaction};
+use crate::writer::{Job, Shared, Ticket, Work, Writer};
 
 /// Where a store and its keys are.
 #[derive(Debug, Clone)]
@@ -59,19 +32,10 @@ pub struct Paths {
     pub keys: PathBuf,
 }
 
-pub(crate) struct Shared {
-    pub(crate) clock: Clock,
-    pub(crate) keys: KeyFolder,
-    place: Place,
-    ledger: RwLock<Held>,
-    reader: Mutex<(Connection, Head)>,
-    unacknowledged: u64,
-}
-
 /// An open store. Clones share it; it closes when the last one is dropped.
 #[derive(Clone)]
 pub struct Store {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     writer: Arc<WriterThread>,
 }
 
@@ -115,25 +79,25 @@ impl Store {
     /// that was interrupted can be begun again.
     ///
     /// # Errors
-    /// [`StoreError::KeysExist`] when the folder holds the keys of a store already.
+    /// [`OpenError::KeysExist`] when the folder holds the keys of a store already.
     pub fn create(
         paths: &Paths,
         owner: &str,
         owner_key: &HumanKey,
         limits: Limits,
         clock: Clock,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, OpenError> {
         let keys = KeyFolder::new(&paths.keys);
         let name = checked_name(owner)?;
         let _alone = keys.lock()?;
         if let Some(head) = Head::find(&keys.head())?
             && !head.slots()?.is_blank()
         {
-            return Err(StoreError::KeysExist(paths.keys.clone()));
+            return Err(OpenError::KeysExist(paths.keys.clone()));
         }
         let connection = connect(&paths.store, OpenFlags::SQLITE_OPEN_CREATE)?;
         if !open::load(&connection)?.state().is_empty() {
-            return Err(StoreError::NoHead(paths.keys.clone()));
+            return Err(StoreError::NoHead(paths.keys.clone()).into());
         }
         let store = StoreId::from_random(random());
         let signer = fresh_key();
@@ -167,29 +131,33 @@ impl Store {
     /// Opens a store and verifies all of it against its signed head.
     ///
     /// # Errors
-    /// [`StoreError::Tampered`] when the two disagree; [`StoreError::NoKeys`] when there is no store.
-    pub fn open(paths: &Paths, clock: Clock) -> Result<Self, StoreError> {
+    /// [`StoreError::Tampered`] when the two disagree; [`OpenError::NoKeys`] when there is no store.
+    pub fn open(paths: &Paths, clock: Clock) -> Result<Self, OpenError> {
         let keys = KeyFolder::new(&paths.keys);
         let Some(mut head) = Head::find(&keys.head())? else {
             let path = paths.keys.clone();
             let never = !paths.store.exists();
-            return Err(if never { StoreError::NoKeys(path) } else { StoreError::NoHead(path) });
+            return Err(if never {
+                OpenError::NoKeys(path)
+            } else {
+                StoreError::NoHead(path).into()
+            });
         };
         // The head is read before the log: a log that grows in between can only be ahead of it.
         let slots = head.slots()?;
         let connection = match connect(&paths.store, OpenFlags::empty()) {
             Err(_) if !paths.store.exists() && slots.is_blank() => {
-                return Err(StoreError::NoKeys(paths.keys.clone()));
+                return Err(OpenError::NoKeys(paths.keys.clone()));
             }
             Err(_) if !paths.store.exists() => {
-                return Err(StoreError::Vanished(paths.store.clone(), paths.keys.clone()));
+                return Err(OpenError::Vanished(paths.store.clone(), paths.keys.clone()));
             }
             connection => connection?,
         };
         let snapshot = open::snapshot(&connection)?;
         let ledger = open::load(&snapshot)?;
         if ledger.state().is_empty() && slots.is_blank() {
-            return Err(StoreError::NoKeys(paths.keys.clone()));
+            return Err(OpenError::NoKeys(paths.keys.clone()));
         }
         let unacknowledged = open::verify_head(&snapshot, &ledger, &slots)?;
         if slots.is_blank()
@@ -216,7 +184,7 @@ impl Store {
         owner_key: &HumanKey,
         reason: &str,
         clock: Clock,
-    ) -> Result<(Self, Receipt), StoreError> {
+    ) -> Result<(Self, Receipt), OpenError> {
         let keys = KeyFolder::new(&paths.keys);
         let connection = connect(&paths.store, OpenFlags::empty())?;
         let _alone = keys.lock()?;
@@ -256,7 +224,7 @@ impl Store {
         Ok((this, receipt))
     }
 
-    fn start(paths: &Paths, parts: Parts, clock: Clock) -> Result<Self, StoreError> {
+    fn start(paths: &Paths, parts: Parts, clock: Clock) -> Result<Self, OpenError> {
         let keys = KeyFolder::new(&paths.keys);
         let reader = connect(&paths.store, OpenFlags::empty())?;
         let head = Head::at(&keys.head());
@@ -294,10 +262,11 @@ impl Store {
     ///
     /// An error that `work` returns after it wrote something undoes it, and the group it shared a
     /// commit with; an error before that concerns nobody else.
-    pub fn run<T, F>(&self, work: F) -> Ticket<T>
+    pub fn run<T, E, F>(&self, work: F) -> Ticket<T, E>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
     {
         let (job, ticket) = Work::new(work);
         if let Some(jobs) = &self.writer.jobs {
@@ -338,12 +307,8 @@ impl Store {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The log key that signs now. Finishes a rotation that was committed but not finished.
-fn signer_of(keys: &KeyFolder, ledger: &Ledger) -> Result<SigningKey, StoreError> {
+fn signer_of(keys: &KeyFolder, ledger: &Ledger) -> Result<SigningKey, OpenError> {
     let signs = |signer: &SigningKey| ledger.is_signed_by(signer);
     let signer = keys.signer(signs)?.ok_or_else(|| StoreError::ForeignKeys(keys.path().into()))?;
     // Whoever holds the lock is about to finish it.
@@ -353,74 +318,4 @@ fn signer_of(keys: &KeyFolder, ledger: &Ledger) -> Result<SigningKey, StoreError
         keys.finish_rotation(signs)?;
     }
     Ok(signer)
-}
-
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
-    if flags.contains(OpenFlags::SQLITE_OPEN_CREATE) {
-        create_private(path).map_err(|cause| StoreError::File {
-            doing: "create",
-            path: path.into(),
-            cause,
-        })?;
-    }
-    let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    schema::prepare(&connection)?;
-    Ok(connection)
-}
-
-/// Makes the file and its folder, if they are not there, for nobody else to read. SQLite gives the
-/// files it makes beside the database the same permissions.
-fn create_private(path: &Path) -> std::io::Result<()> {
-    let mut folders = std::fs::DirBuilder::new();
-    let mut file = std::fs::OpenOptions::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-        folders.mode(0o700);
-        file.mode(0o600);
-    }
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        folders.recursive(true).create(folder)?;
-    }
-    file.append(true).create(true).open(path)?;
-    Ok(())
-}
-
-/// Which file stands at a path, so that another one put there while the store is open is noticed:
-/// SQLite goes on with the file that it opened, and what it writes there nobody would find again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
-    path: PathBuf,
-    #[cfg(unix)]
-    file: Option<(u64, u64)>,
-}
-
-impl Place {
-    fn of(path: &Path) -> Self {
-        Self {
-            path: path.into(),
-            #[cfg(unix)]
-            file: std::fs::metadata(path).ok().map(|file| {
-                use std::os::unix::fs::MetadataExt;
-                (file.dev(), file.ino())
-            }),
-        }
-    }
-
-    fn check(&self) -> Result<(), StoreError> {
-        if Self::of(&self.path) == *self { Ok(()) } else { Err(Tampering::Replaced.into()) }
-    }
-}
-
-/// A principal's name: 1 to 64 of a-z, 0-9 and `-`, so that it can name a file and be typed.
-///
-/// # Errors
-/// [`StoreError::Name`] when it is none.
-pub fn checked_name(name: &str) -> Result<String, StoreError> {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
-        return Err(StoreError::Name(name.chars().take(64).flat_map(char::escape_debug).collect()));
-    }
-    Ok(name.to_owned())
 }

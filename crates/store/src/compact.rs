@@ -2,7 +2,10 @@
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Store, StoreError, connect, index};
+use crate::connection::connect;
+use crate::error::StoreError;
+use crate::index;
+use crate::store::Store;
 
 impl Store {
     /// Rewrites the full-text index and cuts the write-ahead log off. Returns whether that could be done: not while

@@ -1,17 +1,18 @@
 //! Reading, with every row checked before anybody sees it.
 
 use custody_kernel::memory::item::ContentRef;
+use custody_kernel::namespace::Tenant;
 use custody_kernel::record::Record;
 use custody_kernel::state::State;
-use custody_log::{Digest, EntryId, Seq, leaf_hash};
-use rusqlite::{Connection, OptionalExtension};
+use custody_log::{Digest, EntryId, Hash, Seq, leaf_hash};
+use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::ledger::Ledger;
-use super::transaction::sql;
-use super::{StoreError, Tampering};
+use crate::error::{StoreError, Tampering};
+use crate::ledger::Ledger;
+use crate::schema::sql;
 
 /// A record, compared with the leaf that was signed.
-pub(super) fn record(
+pub(crate) fn record(
     connection: &Connection,
     ledger: &Ledger,
     seq: Seq,
@@ -25,31 +26,37 @@ pub(super) fn record(
 }
 
 /// The bytes of the first `size` records in order, each compared with the leaf that was signed.
-pub(super) fn scan(
+pub(crate) fn scan<E: From<StoreError>>(
     connection: &Connection,
     ledger: &Ledger,
     size: u64,
-    mut look: impl FnMut(Seq, &[u8]) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    let mut select =
-        connection.prepare_cached("SELECT seq, record FROM log WHERE seq < ?1 ORDER BY seq")?;
-    let mut rows = select.query([sql(Seq(size.min(ledger.len())))])?;
+    mut look: impl FnMut(Seq, &[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let select = "SELECT seq, record FROM log WHERE seq < ?1 ORDER BY seq";
+    let mut select = connection.prepare_cached(select).map_err(StoreError::from)?;
+    let mut rows = select.query([sql(Seq(size.min(ledger.len())))]).map_err(StoreError::from)?;
     for (at, leaf) in (0..size).zip(ledger.leaves()) {
-        let row = rows.next()?.ok_or(Tampering::MissingRecord(at))?;
-        if u64::try_from(row.get::<_, i64>(0)?) != Ok(at) {
-            return Err(Tampering::MissingRecord(at).into());
-        }
-        let bytes = row.get_ref(1)?.as_blob().map_err(|_| Tampering::OtherRecord(at))?;
-        if leaf_hash(bytes) != *leaf {
-            return Err(Tampering::OtherRecord(at).into());
-        }
-        look(Seq(at), bytes)?;
+        let row = rows.next().map_err(StoreError::from)?;
+        look(Seq(at), signed_row(row, at, leaf)?)?;
     }
     Ok(())
 }
 
+/// The bytes of a row, which must be record `at` and have its leaf hash.
+fn signed_row<'a>(row: Option<&'a Row<'_>>, at: u64, leaf: &Hash) -> Result<&'a [u8], StoreError> {
+    let row = row.ok_or(Tampering::MissingRecord(at))?;
+    if u64::try_from(row.get::<_, i64>(0)?) != Ok(at) {
+        return Err(Tampering::MissingRecord(at).into());
+    }
+    let bytes = row.get_ref(1)?.as_blob().map_err(|_| Tampering::OtherRecord(at))?;
+    if leaf_hash(bytes) != *leaf {
+        return Err(Tampering::OtherRecord(at).into());
+    }
+    Ok(bytes)
+}
+
 /// A content that can be retrieved, compared with its commitment.
-pub(super) fn content(
+pub(crate) fn content(
     connection: &Connection,
     state: &State,
     content: ContentRef,
@@ -61,7 +68,7 @@ pub(super) fn content(
 }
 
 /// The same, whether it is in quarantine or not. For labelling and for recovery itself.
-pub(super) fn any_content(
+pub(crate) fn any_content(
     connection: &Connection,
     state: &State,
     content: ContentRef,
@@ -84,7 +91,7 @@ pub(super) fn any_content(
 
 /// The position of an entry. Which ids there are is known from the records, so that a deleted index row
 /// shows instead of hiding an entry, and an id that nobody has costs no search.
-pub(super) fn position(
+pub(crate) fn position(
     connection: &Connection,
     ledger: &Ledger,
     id: EntryId,
@@ -104,7 +111,7 @@ pub(super) fn position(
 
 /// The entries made from `parent`, from the index, each checked in its own record; their number is
 /// known from the records, so neither a missing nor an invented row passes.
-pub(super) fn children(
+pub(crate) fn children(
     connection: &Connection,
     ledger: &Ledger,
     parent: Seq,
@@ -128,8 +135,51 @@ pub(super) fn children(
     Ok(children)
 }
 
+/// How many rows each table has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowCounts {
+    /// Records.
+    pub log: u64,
+    /// Contents.
+    pub contents: u64,
+    /// Edges of the provenance graph.
+    pub edges: u64,
+    /// Fingerprints of untrusted texts.
+    pub fingerprints: u64,
+}
+
+/// Counts the rows of each table.
+pub(crate) fn row_counts(connection: &Connection) -> Result<RowCounts, StoreError> {
+    Ok(RowCounts {
+        log: count(connection, "SELECT count(*) FROM log")?,
+        contents: count(connection, "SELECT count(*) FROM contents")?,
+        edges: count(connection, "SELECT count(*) FROM edges")?,
+        fingerprints: count(connection, "SELECT count(*) FROM runs")?,
+    })
+}
+
+fn count(connection: &Connection, query: &str) -> Result<u64, StoreError> {
+    let rows: i64 = connection.query_row(query, [], |row| row.get(0))?;
+    Ok(rows.unsigned_abs())
+}
+
+/// Whether the index holds this fingerprint of an untrusted text.
+pub(crate) fn has_fingerprint(
+    connection: &Connection,
+    tenant: &Tenant,
+    print: u64,
+    arrival: Seq,
+    at: usize,
+) -> Result<bool, StoreError> {
+    let mut select = connection.prepare_cached(
+        "SELECT 1 FROM runs WHERE tenant = ?1 AND print = ?2 AND arrival = ?3 AND at = ?4",
+    )?;
+    let at = i64::try_from(at).unwrap_or(i64::MAX);
+    Ok(select.exists((tenant.as_str(), print.cast_signed(), sql(arrival), at))?)
+}
+
 /// Shows the bytes of every row that is kept to `look`: contents, and records.
-pub(super) fn each_kept(
+pub(crate) fn each_kept(
     connection: &Connection,
     mut look: impl FnMut(&[u8]),
 ) -> Result<(), StoreError> {

@@ -1,15 +1,16 @@
-//! What can go wrong with a store, and what to do about it.
+//! What can go wrong with a store: one error per family of operations.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use custody_kernel::namespace::Namespace;
+use custody_kernel::principal::CredentialError;
 use custody_kernel::record::RecordError;
 use custody_kernel::state::{ApplyError, AskError};
 use custody_keys::KeyError;
 use custody_log::{CheckpointError, EntryId, Seq};
 
-/// A failure, never a refusal: refusals are answers.
+/// Why a store could not be read, or a request not decided and committed. A refusal is an answer, and no error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -22,15 +23,6 @@ pub enum StoreError {
     /// The signed head is missing.
     #[error("no signed head for this store in `{0}`; restore it, or run `custody ledger adopt`")]
     NoHead(PathBuf),
-    /// The head speaks of a store, but there is none.
-    #[error("`{0}` is empty although its head speaks of a store; restore it, or remove `{1}`")]
-    Vanished(PathBuf, PathBuf),
-    /// There are no keys, so nothing can be signed.
-    #[error("there are no keys in `{0}`; run `custody keys init` on a terminal")]
-    NoKeys(PathBuf),
-    /// There are keys already.
-    #[error("`{0}` holds keys already; use `custody keys rotate`, or another folder")]
-    KeysExist(PathBuf),
     /// The keys belong to another store.
     #[error("the keys in `{0}` are not those of this store; pass the right folder with `--keys`")]
     ForeignKeys(PathBuf),
@@ -45,14 +37,9 @@ pub enum StoreError {
         /// The newest version known.
         known: usize,
     },
-    /// A key could not be read or unlocked.
-    #[error("could not use the key `{path}`: {why}")]
-    Key {
-        /// The file.
-        path: PathBuf,
-        /// Why, without any of its content.
-        why: String,
-    },
+    /// A key could not be used.
+    #[error(transparent)]
+    Keys(KeyError),
     /// A file could not be used.
     #[error("could not {doing} `{path}`")]
     File {
@@ -85,15 +72,6 @@ pub enum StoreError {
     /// No such entry.
     #[error("there is no entry `{0}`; see `custody ledger show`")]
     UnknownEntry(String),
-    /// No such principal.
-    #[error("there is no principal `{0}`; see `custody principal list`")]
-    UnknownPrincipal(String),
-    /// Not a name for a principal.
-    #[error("`{0}` is not a name for a principal; use 1 to 64 of a-z, 0-9 and `-`")]
-    Name(String),
-    /// The proof does not prove it.
-    #[error(transparent)]
-    Proof(#[from] custody_kernel::principal::CredentialError),
     /// The content was not kept, because what it was proposed for was refused, or was destroyed.
     #[error("the content of entry {0} is not kept; only its commitment is")]
     NoContent(Seq),
@@ -103,25 +81,6 @@ pub enum StoreError {
     /// The content is in quarantine.
     #[error("entry {0} is in quarantine; see `custody incident list`")]
     Quarantined(Seq),
-    /// The record cannot be held as a graph.
-    #[error(transparent)]
-    Graph(#[from] custody_planner::GraphError),
-    /// The tool's manifest does not say of what kind the field of its output is.
-    #[error(
-        "the tool's manifest gives no kind for `{0}`; add it to `closed_output`, or read the whole output"
-    )]
-    NoShape(String),
-    /// The file is not watched.
-    #[error("`{key}` in `{namespace}` is not a watched file; see `custody memory adopt --help`")]
-    NotWatched {
-        /// Where it was looked for.
-        namespace: Namespace,
-        /// Under which key.
-        key: String,
-    },
-    /// Tool calls cannot be decided.
-    #[error(transparent)]
-    Gate(#[from] crate::tools::GateError),
     /// Text that is too long to store.
     #[error("the text has {bytes} bytes, the limit is {limit}; store it in parts")]
     TooLarge {
@@ -130,6 +89,81 @@ pub enum StoreError {
         /// The limit.
         limit: usize,
     },
+}
+
+/// Why a store could not be created, opened or adopted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There are no keys, so nothing can be signed.
+    #[error("there are no keys in `{0}`; run `custody keys init` on a terminal")]
+    NoKeys(PathBuf),
+    /// There are keys already.
+    #[error("`{0}` holds keys already; use `custody keys rotate`, or another folder")]
+    KeysExist(PathBuf),
+    /// The head speaks of a store, but there is none.
+    #[error("`{0}` is empty although its head speaks of a store; restore it, or remove `{1}`")]
+    Vanished(PathBuf, PathBuf),
+    /// The owner's name is none.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The key is not the owner's.
+    #[error(transparent)]
+    Proof(#[from] CredentialError),
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What principals and their credentials were asked for cannot be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PrincipalError {
+    /// No such principal.
+    #[error("there is no principal `{0}`; see `custody principal list`")]
+    Unknown(String),
+    /// Not a name for a principal.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The proof does not prove it.
+    #[error(transparent)]
+    Proof(#[from] CredentialError),
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Not a name for a principal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a name for a principal; use 1 to 64 of a-z, 0-9 and `-`")]
+pub struct NameError(pub String);
+
+/// Why a watched file could not be compared, restored or adopted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WatchError {
+    /// The file is not watched.
+    #[error("`{key}` in `{namespace}` is not a watched file; see `custody memory adopt --help`")]
+    NotWatched {
+        /// Where it was looked for.
+        namespace: Namespace,
+        /// Under which key.
+        key: String,
+    },
+    /// The file could not be used.
+    #[error("could not {doing} `{path}`")]
+    File {
+        /// What was tried.
+        doing: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// How a store shows that it was tampered with.
@@ -210,7 +244,7 @@ pub enum Tampering {
 
 impl StoreError {
     /// The error of a group, for each of those who waited for it.
-    pub(super) fn of_group(cause: &Arc<Self>) -> Self {
+    pub(crate) fn of_group(cause: &Arc<Self>) -> Self {
         if let Self::Tampered(tampering) = &**cause {
             Self::Tampered(tampering.clone())
         } else if let Self::Unacknowledged(cause) = &**cause {
@@ -262,14 +296,40 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// What can go wrong with a key goes wrong with the store that needs it, in the same words.
+/// A key that cannot be used is a store that cannot be used; a file of the keys' folder is a file.
 impl From<KeyError> for StoreError {
     fn from(error: KeyError) -> Self {
         match error {
-            KeyError::NoKeys(folder) => Self::NoKeys(folder),
-            KeyError::Key { path, why } => Self::Key { path, why },
             KeyError::File { doing, path, cause } => Self::File { doing, path, cause },
+            KeyError::NoKeys(_) | KeyError::Key { .. } => Self::Keys(error),
         }
+    }
+}
+
+impl From<KeyError> for OpenError {
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::NoKeys(folder) => Self::NoKeys(folder),
+            KeyError::Key { .. } | KeyError::File { .. } => Self::Store(error.into()),
+        }
+    }
+}
+
+impl From<KeyError> for PrincipalError {
+    fn from(error: KeyError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl From<Tampering> for OpenError {
+    fn from(tampering: Tampering) -> Self {
+        Self::Store(tampering.into())
     }
 }
 

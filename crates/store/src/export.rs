@@ -6,9 +6,11 @@ use custody_kernel::record::Record;
 use custody_log::{Checkpoint, Hash, Seq, inclusion_proof, key_name, vkey};
 use rusqlite::Connection;
 
-use super::ledger::Ledger;
-use super::transaction::sql;
-use super::{Store, StoreError, Tampering, read};
+use crate::error::{StoreError, Tampering};
+use crate::ledger::Ledger;
+use crate::read;
+use crate::schema::sql;
+use crate::store::Store;
 
 /// A checkpoint with what a stranger needs to verify it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,14 +1,17 @@
 //! One moment of a store, to be looked at: nothing that is written meanwhile is seen.
 
 use custody_kernel::memory::item::ContentRef;
+use custody_kernel::namespace::Tenant;
 use custody_kernel::record::Record;
 use custody_kernel::state::State;
 use custody_log::{Digest, EntryId, Hash, Seq};
-use custody_planner::Graph;
 use rusqlite::Connection;
 
-use super::ledger::Ledger;
-use super::{StoreError, index, read, vectors};
+use crate::edges::Edges;
+use crate::error::StoreError;
+use crate::ledger::Ledger;
+use crate::read::RowCounts;
+use crate::{index, read, vectors};
 
 /// A moment of a store. Every row is checked against the signed log before anybody sees it.
 #[derive(Clone, Copy)]
@@ -18,7 +21,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(super) const fn new(connection: &'a Connection, ledger: &'a Ledger) -> Self {
+    pub(crate) const fn new(connection: &'a Connection, ledger: &'a Ledger) -> Self {
         Self { connection, ledger }
     }
 
@@ -53,8 +56,8 @@ impl<'a> View<'a> {
     }
 
     /// What was made from what.
-    pub fn graph(self) -> Result<Graph, StoreError> {
-        self.ledger.graph()
+    pub const fn edges(self) -> &'a Edges {
+        self.ledger.edges()
     }
 
     /// One record.
@@ -65,6 +68,27 @@ impl<'a> View<'a> {
     /// The position of an entry.
     pub fn position(self, id: EntryId) -> Result<Seq, StoreError> {
         read::position(self.connection, self.ledger, id)
+    }
+
+    /// The entries made directly from `parent`, ascending.
+    pub fn children(self, parent: Seq) -> Result<Vec<Seq>, StoreError> {
+        read::children(self.connection, self.ledger, parent)
+    }
+
+    /// How many rows each table has.
+    pub fn row_counts(self) -> Result<RowCounts, StoreError> {
+        read::row_counts(self.connection)
+    }
+
+    /// Whether the index of untrusted texts holds this fingerprint.
+    pub fn has_fingerprint(
+        self,
+        tenant: &Tenant,
+        print: u64,
+        arrival: Seq,
+        at: usize,
+    ) -> Result<bool, StoreError> {
+        read::has_fingerprint(self.connection, tenant, print, arrival, at)
     }
 
     /// A content that can be retrieved.

@@ -5,16 +5,20 @@
 
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
-use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
+use custody_kernel::principal::{Authority, CredentialError, Principal, Role};
 use custody_kernel::record::{AdminRequest, Value};
 use custody_keys::{HumanKey, fresh_key};
 use custody_log::{Digest, EntryId, PrincipalId};
-use custody_policy::Policy;
-use ed25519_dalek::Signer;
 use zeroize::Zeroizing;
 
 use crate::clock::random;
-use crate::store::{Content, Receipt, Store, StoreError, checked_name};
+use crate::content::Content;
+use crate::error::{PrincipalError, StoreError};
+use crate::store::Store;
+use crate::transaction::Receipt;
+use crate::writer::Ticket;
+
+pub use crate::credentials::{checked_name, prove};
 
 /// What every token starts with, so that a leaked one is recognised by whoever finds it.
 const TOKEN_PREFIX: &str = "custody_";
@@ -34,41 +38,31 @@ pub struct NewPrincipal<'a> {
     pub with_token: bool,
 }
 
-/// Proves to the kernel that the holder of `key` is here now.
-///
-/// # Errors
-/// [`StoreError::Proof`] when `principal` has another key.
-pub fn prove(key: &HumanKey, principal: &Principal) -> Result<Authority, StoreError> {
-    let challenge = random();
-    let signature = key.signing_key().sign(&challenge_bytes(&challenge));
-    Ok(Authority::by_signature(principal, &challenge, &signature)?)
-}
-
 impl Store {
     /// The authority of the human whose key was unlocked.
     ///
     /// # Errors
-    /// [`StoreError::UnknownPrincipal`], or [`StoreError::Proof`] when the key is not theirs.
-    pub fn authenticate(&self, name: &str, key: &HumanKey) -> Result<Authority, StoreError> {
-        prove(key, &self.principal(name)?)
+    /// [`PrincipalError::Unknown`], or [`PrincipalError::Proof`] when the key is not theirs.
+    pub fn authenticate(&self, name: &str, key: &HumanKey) -> Result<Authority, PrincipalError> {
+        Ok(prove(key, &self.principal(name)?)?)
     }
 
     /// The authority of whoever holds `token`. No human is proven by it.
     ///
     /// # Errors
-    /// [`StoreError::Proof`] when no principal has it.
-    pub fn authenticate_token(&self, token: &str) -> Result<Authority, StoreError> {
+    /// [`PrincipalError::Proof`] when no principal has it.
+    pub fn authenticate_token(&self, token: &str) -> Result<Authority, PrincipalError> {
         let hash = Digest::of(token.as_bytes());
         let holder = self.state(|state| {
             state.principals().find(|principal| principal.token_hash == Some(hash)).cloned()
         })?;
-        let holder = holder.ok_or(custody_kernel::principal::CredentialError::Token)?;
+        let holder = holder.ok_or(CredentialError::Token)?;
         Ok(Authority::by_token(&holder, token.as_bytes())?)
     }
 
-    fn principal(&self, name: &str) -> Result<Principal, StoreError> {
+    fn principal(&self, name: &str) -> Result<Principal, PrincipalError> {
         let principal = self.state(|state| state.principal(name).cloned())?;
-        principal.ok_or_else(|| StoreError::UnknownPrincipal(name.chars().take(64).collect()))
+        principal.ok_or_else(|| PrincipalError::Unknown(name.chars().take(64).collect()))
     }
 
     /// Registers a principal. Returns its token, which is shown once and stored only as a hash.
@@ -79,7 +73,7 @@ impl Store {
         &self,
         owner: &Authority,
         new: NewPrincipal<'_>,
-    ) -> Result<(Receipt, Option<Zeroizing<String>>), StoreError> {
+    ) -> Result<(Receipt, Option<Zeroizing<String>>), PrincipalError> {
         let token = new
             .with_token
             .then(|| Zeroizing::new(format!("{TOKEN_PREFIX}{}", hex::encode(random::<32>()))));
@@ -99,10 +93,14 @@ impl Store {
     /// Withdraws a principal's credentials and closes its sessions.
     ///
     /// # Errors
-    /// [`StoreError::UnknownPrincipal`].
-    pub fn revoke_principal(&self, owner: &Authority, name: &str) -> Result<Receipt, StoreError> {
+    /// [`PrincipalError::Unknown`].
+    pub fn revoke_principal(
+        &self,
+        owner: &Authority,
+        name: &str,
+    ) -> Result<Receipt, PrincipalError> {
         let principal = self.principal(name)?.id;
-        self.ask(owner, AdminRequest::RevokePrincipal { principal })
+        Ok(self.ask(owner, AdminRequest::RevokePrincipal { principal })?)
     }
 
     /// Approves a pending proposal for exactly the value it has now, which the reviewer was shown.
@@ -134,13 +132,19 @@ impl Store {
         self.ask(owner, AdminRequest::SetLimits(limits))
     }
 
-    /// Decides tool calls by `policy` from here on.
+    /// Decides tool calls by the policy with this text from here on. What a policy's text means is not the store's to
+    /// know: the caller has parsed it, and gives the version that goes with it.
     ///
     /// # Errors
     /// [`StoreError`] when the answer could not be recorded.
-    pub fn set_policy(&self, owner: &Authority, policy: &Policy) -> Result<Receipt, StoreError> {
-        let content = Content::new(policy.text())?;
-        let (owner, version) = (owner.clone(), policy.version());
+    pub fn set_policy_text(
+        &self,
+        owner: &Authority,
+        version: Digest,
+        text: &str,
+    ) -> Result<Receipt, StoreError> {
+        let content = Content::new(text)?;
+        let owner = owner.clone();
         self.run(move |step| {
             let text = Value::New(content.commitment());
             let request = AdminRequest::SetPolicy { version, text };
@@ -157,7 +161,7 @@ impl Store {
         &self,
         owner: &Authority,
         owner_key: &HumanKey,
-    ) -> Result<Receipt, StoreError> {
+    ) -> Result<Receipt, PrincipalError> {
         let (store, holder) = self.state(|state| (state.store(), state.owner().cloned()))?;
         let (store, holder) = store.zip(holder).ok_or(StoreError::HalfWay)?;
         // Another's certificate would stand in the record and not be believed.
@@ -170,21 +174,16 @@ impl Store {
         // Stored before the commit: a kill in between leaves a key file that nothing asks for; after
         // the commit, opening the store finishes what was begun.
         self.keys().store_next_log_key(&signer)?;
-        let authority = owner.clone();
-        let receipt = self
-            .run(move |step| {
-                let receipt = step.administer(
-                    authority,
-                    AdminRequest::RotateLogKey(certified),
-                    None,
-                    Vec::new(),
-                )?;
-                if receipt.answer.refusal().is_none() {
-                    step.sign_with(signer);
-                }
-                Ok(receipt)
-            })
-            .wait()?;
+        let owner = owner.clone();
+        let rotating: Ticket<Receipt> = self.run(move |step| {
+            let receipt =
+                step.administer(owner, AdminRequest::RotateLogKey(certified), None, Vec::new())?;
+            if receipt.answer.refusal().is_none() {
+                step.sign_with(signer);
+            }
+            Ok(receipt)
+        });
+        let receipt = rotating.wait()?;
         if receipt.answer.refusal().is_none() {
             self.keys().take_next_log_key()?;
         }

@@ -13,11 +13,10 @@ use custody_kernel::state::State;
 use custody_log::{
     Checkpoint, EntryId, Frontier, Hash, LogKey, Seq, StoreId, key_name, leaf_hash, origin, root_of,
 };
-use custody_planner::{Graph, GraphBuilder};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 
-use super::graph::extend;
-use super::{StoreError, Tampering};
+use crate::edges::Edges;
+use crate::error::{StoreError, Tampering};
 
 /// What this process holds of the log.
 #[derive(Debug)]
@@ -69,8 +68,8 @@ pub(crate) struct Ledger {
     children: Vec<u32>,
     /// The ids of all entries, to know when the index of ids lies.
     ids: HashSet<EntryId>,
-    /// What was made from what, for recovery.
-    graph: GraphBuilder,
+    /// What was made from what.
+    edges: Edges,
 }
 
 impl Ledger {
@@ -96,8 +95,8 @@ impl Ledger {
     }
 
     /// What was made from what, as far as the log goes.
-    pub(crate) fn graph(&self) -> Result<Graph, StoreError> {
-        Ok(self.graph.clone().finish()?)
+    pub(crate) const fn edges(&self) -> &Edges {
+        &self.edges
     }
 
     /// Whether an entry has this id.
@@ -138,7 +137,7 @@ impl Ledger {
         self.frontier.push(leaf);
         self.children.push(0);
         self.ids.insert(record.id);
-        extend(&mut self.graph, record)?;
+        self.edges.push(record);
         for parent in &record.parents {
             let at = usize::try_from(parent.0).ok();
             if let Some(count) = at.and_then(|at| self.children.get_mut(at)) {

@@ -3,15 +3,16 @@
 //! `log` is the truth. `contents` holds what the log names by commitment. `edges`, `runs`, `texts`, `hashes` and
 //! `vectors` are indexes that can be made again from the two.
 
+use custody_log::Seq;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
-use super::{StoreError, Tampering};
+use crate::error::{StoreError, Tampering};
 
 /// Marks the file as ours, so that another program's database is never taken for an empty store.
 const APPLICATION_ID: i32 = 0x4375_7374;
 
-/// The longest row: a content of [`MAX_CONTENT_BYTES`](super::MAX_CONTENT_BYTES) and room to spare.
+/// The longest row: a content of [`MAX_CONTENT_BYTES`](crate::MAX_CONTENT_BYTES) and room to spare.
 const MAX_ROW_BYTES: i32 = 80 << 20;
 
 /// One step per version; a store at version `n` has had the first `n` applied.
@@ -137,4 +138,9 @@ fn version_of(connection: &Connection) -> Result<usize, StoreError> {
         return Err(StoreError::Newer { found, known: MIGRATIONS.len() });
     }
     Ok(found)
+}
+
+/// A position as SQLite stores it. Positions are counted up from zero and never reach 2⁶³.
+pub(crate) fn sql(seq: Seq) -> i64 {
+    i64::try_from(seq.0).unwrap_or(i64::MAX)
 }

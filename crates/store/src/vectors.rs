@@ -3,11 +3,11 @@
 use custody_log::{Digest, Seq};
 use rusqlite::Connection;
 
-use super::StoreError;
-use super::ledger::Ledger;
+use crate::error::StoreError;
+use crate::ledger::Ledger;
 
 /// The arrivals of texts that have no vector of this model, ascending.
-pub(super) fn missing(
+pub(crate) fn missing(
     connection: &Connection,
     ledger: &Ledger,
     model: Digest,
@@ -28,7 +28,7 @@ pub(super) fn missing(
 }
 
 /// Shows every vector of a model to `look`, with its arrival.
-pub(super) fn each(
+pub(crate) fn each(
     connection: &Connection,
     ledger: &Ledger,
     model: Digest,

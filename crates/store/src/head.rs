@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use custody_log::Checkpoint;
 
-use super::StoreError;
-use super::ledger::{Ledger, claimed_size};
+use crate::disk::sync_folder;
+use crate::error::StoreError;
+use crate::ledger::{Ledger, claimed_size};
 
 const SLOT: usize = 1024;
 
@@ -159,7 +160,7 @@ impl Slots {
     /// The newest head that verifies; `None` when none was written yet.
     ///
     /// # Errors
-    /// [`Tampering::Head`](super::Tampering::Head) when something is written and none of it verifies.
+    /// [`Tampering::Head`](crate::Tampering::Head) when something is written and none of it verifies.
     pub(crate) fn newest(&self, ledger: &Ledger) -> Result<Option<Checkpoint>, StoreError> {
         let written = self.0.iter().filter(|note| !note.is_empty());
         let (heads, mut errors): (Vec<_>, Vec<_>) =
@@ -177,13 +178,4 @@ fn text_of(slot: &[u8]) -> String {
     let text = String::from_utf8_lossy(slot);
     let note = text.trim_end_matches('\n');
     if note.is_empty() { String::new() } else { format!("{note}\n") }
-}
-
-/// Makes the creation or renaming of `path` durable.
-pub(crate) fn sync_folder(path: &Path) -> Result<(), StoreError> {
-    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
-        return Ok(());
-    };
-    let sync = File::open(folder).and_then(|folder| folder.sync_all());
-    sync.map_err(|cause| StoreError::File { doing: "sync", path: folder.into(), cause })
 }

@@ -12,9 +12,11 @@ use custody_log::{EntryId, Hash, Seq};
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
-use super::ledger::Ledger;
-use super::verify::{self, VerifyReport};
-use super::{Store, StoreError, View, lock, open, read};
+use crate::error::StoreError;
+use crate::ledger::Ledger;
+use crate::store::Store;
+use crate::view::View;
+use crate::{open, read};
 
 impl Store {
     /// Looks at the state, brought up to what other processes have written.
@@ -56,12 +58,12 @@ impl Store {
 
     /// Looks at the bytes of the first `size` records, or of all if there are fewer, in order and each checked.
     /// All are of one moment, and nobody else reads meanwhile: `look` is quick and asks the store for nothing.
-    pub fn scan(
+    pub fn scan<E: From<StoreError>>(
         &self,
         size: u64,
-        look: impl FnMut(Seq, &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        self.read(|connection, ledger| read::scan(connection, ledger, size, look))
+        look: impl FnMut(Seq, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.read(|connection, ledger| Ok(read::scan(connection, ledger, size, look)))?
     }
 
     /// A content, checked against its commitment.
@@ -108,14 +110,6 @@ impl Store {
         })
     }
 
-    /// Checks everything there is to check; see [`VerifyReport`].
-    ///
-    /// # Errors
-    /// [`StoreError::Tampered`] with the first thing found wrong.
-    pub fn verify(&self) -> Result<VerifyReport, StoreError> {
-        self.read(verify::verify)
-    }
-
     /// The present values of one namespace, by key, with their bytes checked.
     ///
     /// # Errors
@@ -144,11 +138,11 @@ impl Store {
     }
 
     /// The same, with the connection itself.
-    pub(super) fn read<R>(
+    pub(crate) fn read<R>(
         &self,
         look: impl FnOnce(&Connection, &Ledger) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
-        let mut reader = lock(&self.shared.reader);
+        let mut reader = self.shared.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let (connection, head) = &mut *reader;
         self.shared.place.check()?;
         {

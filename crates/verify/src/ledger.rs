@@ -1,7 +1,5 @@
-//! Verifying everything: what `custody ledger verify` does.
-//!
-//! Opening a store compares the log with its signed head. This goes further: every decision is made
-//! again, every content is compared with its commitment, and every index with the records.
+//! Verifying the ledger: every decision is made again, every content is compared with its commitment, and every index
+//! with the records.
 
 use custody_kernel::label::Trust;
 use custody_kernel::memory::item::ContentRef;
@@ -10,13 +8,12 @@ use custody_kernel::record::{AdminRequest, Answer, Author, Record, Request, Sess
 use custody_kernel::state::State;
 use custody_kernel::step::RecoveryStep;
 use custody_log::Seq;
-use custody_planner::{Closure, GraphBuilder, WalkMode};
-use rusqlite::Connection;
+use custody_planner::{Closure, GraphBuilder, GraphNode, WalkMode};
+use custody_runtime::Store;
+use custody_runtime::ingress::fingerprints;
+use custody_runtime::store::{Tampering, View, content_of};
 
-use super::graph::extend;
-use super::ledger::Ledger;
-use super::transaction::sql;
-use super::{StoreError, Tampering, read};
+use crate::VerifyError;
 
 /// What was found in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -35,37 +32,65 @@ pub struct VerifyReport {
     pub containments: u64,
 }
 
-pub(super) fn verify(connection: &Connection, ledger: &Ledger) -> Result<VerifyReport, StoreError> {
+/// Verifies all of a store at one moment.
+///
+/// Linear in the store; reads every record and every content.
+///
+/// # Errors
+/// [`StoreError::Tampered`](custody_runtime::StoreError::Tampered) with the first thing that does not hold.
+pub fn verify_ledger(store: &Store) -> Result<VerifyReport, VerifyError> {
+    store.look(verify)
+}
+
+fn verify(view: View<'_>) -> Result<VerifyReport, VerifyError> {
     let mut report = VerifyReport::default();
     let mut again = State::default();
     let mut fingerprints = 0;
     let mut graph = GraphBuilder::default();
-    for seq in (0..ledger.len()).map(Seq) {
-        let record = read::record(connection, ledger, seq)?;
+    for seq in (0..view.len()).map(Seq) {
+        let record = view.record(seq)?;
         let tenant = untrusted_tenant(&again, &record).cloned();
         again.recount(&record).map_err(|cause| Tampering::Inconsistent(seq.0, cause.into()))?;
         report.containments += u64::from(is_contained_again(&again, &graph, &record)?);
         extend(&mut graph, &record)?;
         match arrived_with(&record) {
             None => {}
-            Some(_) if ledger.state().is_purged(seq) => report.purged += 1,
+            Some(_) if view.state().is_purged(seq) => report.purged += 1,
             Some(content) => {
-                let text = read::any_content(connection, ledger.state(), content)?;
+                let text = view.any_content(content)?.ok_or(Tampering::MissingContent(seq.0))?;
                 report.contents += 1;
                 if let Some(tenant) = tenant {
-                    fingerprints += known_fingerprints(connection, &tenant, seq, &text)?;
+                    fingerprints += known_fingerprints(view, &tenant, seq, &text)?;
                 }
             }
         }
-        report.edges += read::children(connection, ledger, seq)?.len() as u64;
+        report.edges += view.children(seq)?.len() as u64;
         report.records += 1;
     }
     report.breaks = again.breaks().len() as u64;
-    count_agrees(connection, "SELECT count(*) FROM log", report.records, "log")?;
-    count_agrees(connection, "SELECT count(*) FROM contents", report.contents, "content")?;
-    count_agrees(connection, "SELECT count(*) FROM edges", report.edges, "edge")?;
-    count_agrees(connection, "SELECT count(*) FROM runs", fingerprints, "fingerprint")?;
-    Ok(report)
+    let rows = view.row_counts()?;
+    let expected = [
+        (rows.log, report.records, "log"),
+        (rows.contents, report.contents, "content"),
+        (rows.edges, report.edges, "edge"),
+        (rows.fingerprints, fingerprints, "fingerprint"),
+    ];
+    match expected.into_iter().find(|(found, expected, _)| found != expected) {
+        Some((_, seq, index)) => Err(Tampering::Index { index, seq }.into()),
+        None => Ok(report),
+    }
+}
+
+/// Adds a record to a graph, and marks what it purged.
+fn extend(graph: &mut GraphBuilder, record: &Record) -> Result<(), VerifyError> {
+    graph.push(GraphNode::from(record))?;
+    if let (Request::Admin(AdminRequest::Recover(recover)), Answer::Done) =
+        (&record.request, &record.answer)
+        && let RecoveryStep::Apply(applied) = &recover.step
+    {
+        applied.purged.iter().for_each(|entry| graph.purge(*entry));
+    }
+    Ok(())
 }
 
 /// Whether the record contains an incident, and what it lists is what its findings reach in `graph`, which is that of
@@ -74,7 +99,7 @@ fn is_contained_again(
     state: &State,
     graph: &GraphBuilder,
     record: &Record,
-) -> Result<bool, StoreError> {
+) -> Result<bool, VerifyError> {
     let Request::Admin(AdminRequest::Recover(recover)) = &record.request else { return Ok(false) };
     let RecoveryStep::Contain { members } = &recover.step else { return Ok(false) };
     let incident = state.incident(recover.incident).filter(|_| record.answer == Answer::Done);
@@ -100,36 +125,19 @@ fn untrusted_tenant<'a>(before: &'a State, record: &Record) -> Option<&'a Tenant
 /// Counts the fingerprints of a text, all of which the index must hold: it finds the text again when
 /// somebody repeats it.
 fn known_fingerprints(
-    connection: &Connection,
+    view: View<'_>,
     tenant: &Tenant,
     arrival: Seq,
     text: &[u8],
-) -> Result<u64, StoreError> {
-    let mut select = connection.prepare_cached(
-        "SELECT 1 FROM runs WHERE tenant = ?1 AND print = ?2 AND arrival = ?3 AND at = ?4",
-    )?;
+) -> Result<u64, VerifyError> {
     let mut count = 0;
-    for (print, at) in crate::ingress::fingerprints(text) {
-        let at = i64::try_from(at).unwrap_or(i64::MAX);
-        if !select.exists((tenant.as_str(), print.cast_signed(), sql(arrival), at))? {
+    for (print, at) in fingerprints(text) {
+        if !view.has_fingerprint(tenant, print, arrival, at)? {
             return Err(Tampering::Index { index: "fingerprint", seq: arrival.0 }.into());
         }
         count += 1;
     }
     Ok(count)
-}
-
-fn count_agrees(
-    connection: &Connection,
-    query: &str,
-    expected: u64,
-    index: &'static str,
-) -> Result<(), StoreError> {
-    let found: i64 = connection.query_row(query, [], |row| row.get(0))?;
-    if u64::try_from(found) != Ok(expected) {
-        return Err(Tampering::Index { index, seq: expected }.into());
-    }
-    Ok(())
 }
 
 /// The content that is stored with this very record.
@@ -139,32 +147,4 @@ fn arrived_with(record: &Record) -> Option<ContentRef> {
     }
     let content = content_of(record)?;
     (content.arrival == record.seq).then_some(content)
-}
-
-/// The content that a record names, wherever it is stored.
-pub fn content_of(record: &Record) -> Option<ContentRef> {
-    if let Some(content) = record.content {
-        return Some(content);
-    }
-    match (&record.request, &record.answer) {
-        (_, Answer::Value { content, .. }) => Some(*content),
-        (Request::Session(SessionRequest::Observe { content, .. }), _) => {
-            content.map(|value| value.content(record.seq))
-        }
-        (
-            Request::Session(SessionRequest::Write { value, .. })
-            | Request::Admin(AdminRequest::AdoptFile { value, .. })
-            | Request::Session(SessionRequest::Withhold { content: value, .. }),
-            _,
-        ) => Some(value.content(record.seq)),
-        (Request::Session(SessionRequest::Extract(extract)), _) => {
-            extract.value.map(|value| value.content(record.seq))
-        }
-        (Request::Call(call), _) => Some(call.arguments.content(record.seq)),
-        (Request::Admin(AdminRequest::SetPolicy { text, .. }), _) => Some(text.content(record.seq)),
-        (Request::Admin(AdminRequest::Recover(recover)), _) => {
-            recover.step.arriving().map(|value| value.content(record.seq))
-        }
-        _ => None,
-    }
 }

@@ -16,46 +16,13 @@ use custody_log::{Digest, EntryId, Seq, SessionId, Timestamp};
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
-use super::ledger::Ledger;
-use super::{StoreError, Tampering, View, index, read};
 use crate::clock::{Clock, random};
-
-/// The longest text that is stored in one piece, in bytes.
-pub const MAX_CONTENT_BYTES: usize = 64 << 20;
-
-/// Bytes on their way into the store, with the salt that hides them in the record.
-#[derive(Debug, Clone)]
-pub struct Content {
-    salt: [u8; 16],
-    bytes: Vec<u8>,
-    commitment: Digest,
-}
-
-impl Content {
-    /// Salts and commits to `bytes`.
-    ///
-    /// # Errors
-    /// [`StoreError::TooLarge`] above [`MAX_CONTENT_BYTES`].
-    pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, StoreError> {
-        let bytes = bytes.into();
-        Self::check_length(bytes.len())?;
-        let salt = random();
-        let commitment = Digest::commit(&salt, &bytes);
-        Ok(Self { salt, bytes, commitment })
-    }
-
-    pub(crate) fn check_length(bytes: usize) -> Result<(), StoreError> {
-        if bytes > MAX_CONTENT_BYTES {
-            return Err(StoreError::TooLarge { bytes, limit: MAX_CONTENT_BYTES });
-        }
-        Ok(())
-    }
-
-    /// What the record will keep of it.
-    pub const fn commitment(&self) -> Digest {
-        self.commitment
-    }
-}
+use crate::content::Content;
+use crate::error::{StoreError, Tampering};
+use crate::ledger::Ledger;
+use crate::schema::sql;
+use crate::view::View;
+use crate::{index, read};
 
 /// What came of a request, once it is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,15 +41,15 @@ pub struct Receipt {
 
 /// A step in progress. Sees everything decided before it, and nothing half-done.
 pub struct Transaction<'a> {
-    pub(super) ledger: &'a mut Ledger,
-    pub(super) connection: &'a Connection,
-    pub(super) clock: &'a Clock,
+    pub(crate) ledger: &'a mut Ledger,
+    pub(crate) connection: &'a Connection,
+    pub(crate) clock: &'a Clock,
     /// Watched items that changed and whose files must follow.
-    pub(super) touched: &'a mut Vec<(Namespace, Key)>,
+    pub(crate) touched: &'a mut Vec<(Namespace, Key)>,
     /// Set when an index was written although no record was.
-    pub(super) indexed: &'a mut bool,
+    pub(crate) indexed: &'a mut bool,
     /// The key that signs from here on, when a request rotates it.
-    pub(super) next_signer: &'a mut Option<SigningKey>,
+    pub(crate) next_signer: &'a mut Option<SigningKey>,
 }
 
 impl Transaction<'_> {
@@ -130,7 +97,7 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// As [`Transaction::ask`].
-    pub(crate) fn ask_call(
+    pub fn ask_call(
         &mut self,
         session: SessionId,
         call: ProposedCall,
@@ -141,7 +108,10 @@ impl Transaction<'_> {
     }
 
     /// How `call` would be answered now. Writes nothing.
-    pub(crate) fn would_answer(
+    ///
+    /// # Errors
+    /// As [`Transaction::ask`].
+    pub fn would_answer(
         &self,
         session: SessionId,
         call: ProposedCall,
@@ -155,7 +125,7 @@ impl Transaction<'_> {
     }
 
     /// The time that a request made now is decided at.
-    pub(crate) fn now(&self) -> Timestamp {
+    pub fn now(&self) -> Timestamp {
         self.clock.now().max(self.state().now())
     }
 
@@ -193,7 +163,10 @@ impl Transaction<'_> {
     }
 
     /// The same, whether it is in quarantine or not.
-    pub(crate) fn any_content(&self, content: ContentRef) -> Result<Vec<u8>, StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError::Purged`] when it was destroyed, or as [`Transaction::content`].
+    pub fn any_content(&self, content: ContentRef) -> Result<Vec<u8>, StoreError> {
         read::any_content(self.connection, self.ledger.state(), content)
     }
 
@@ -317,15 +290,13 @@ impl Transaction<'_> {
     }
 }
 
-/// A position as SQLite stores it. Positions are counted up from zero and never reach 2⁶³.
-pub(super) fn sql(seq: Seq) -> i64 {
-    i64::try_from(seq.0).unwrap_or(i64::MAX)
-}
-
-/// The index of fingerprints of untrusted texts; see [`crate::ingress`].
+/// The index of fingerprints of untrusted texts. Whoever labels what enters says what a fingerprint is.
 impl Transaction<'_> {
-    /// Where a fingerprint stands in untrusted entries of `tenant`.
-    pub(crate) fn prints_at(
+    /// Where a fingerprint stands in untrusted entries of `tenant`: the arrival, and the place in its text.
+    ///
+    /// # Errors
+    /// [`StoreError::Tampered`] when a row of the index is none of ours.
+    pub fn fingerprints_at(
         &self,
         tenant: &Tenant,
         print: u64,
@@ -347,7 +318,11 @@ impl Transaction<'_> {
         Ok(found)
     }
 
-    pub(crate) fn store_print(
+    /// Remembers that a fingerprint stands at place `at` of the text that arrived with `arrival`.
+    ///
+    /// # Errors
+    /// When the index cannot be written.
+    pub fn keep_fingerprint(
         &self,
         tenant: &Tenant,
         print: u64,

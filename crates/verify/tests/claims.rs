@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "../../incident/tests/certified/mod.rs"]
 mod certified;
 #[path = "../../runtime/tests/common/mod.rs"]
 mod common;
@@ -14,12 +15,12 @@ use custody_certificate::{
     ActionTotals, Certificate, Expectations, MemberKind, Recovery, SparedMember, Verified,
 };
 use custody_incident::Incidents;
-use custody_incident::recount::Found;
 use custody_keys::public_key;
 use custody_log::{Digest, Seq};
 use custody_policy::Policy;
 use custody_runtime::Session;
 use custody_runtime::ingress::Observation;
+use custody_verify::{ClaimResult, verify_claims};
 
 struct Case {
     scratch: Scratch,
@@ -43,10 +44,13 @@ impl Case {
     }
 
     /// What the store says of each claim, by the claim's name and entry.
-    fn found(&self, recovery: &Recovery) -> BTreeMap<(&'static str, Option<Seq>), Vec<Found>> {
+    fn found(
+        &self,
+        recovery: &Recovery,
+    ) -> BTreeMap<(&'static str, Option<Seq>), Vec<ClaimResult>> {
         let verified = self.verified(recovery);
-        let mut found: BTreeMap<_, Vec<Found>> = BTreeMap::new();
-        for (claim, said) in Incidents::of(&self.scratch.store).recount(&verified).unwrap().claims {
+        let mut found: BTreeMap<_, Vec<ClaimResult>> = BTreeMap::new();
+        for (claim, said) in verify_claims(&self.scratch.store, &verified).unwrap().claims {
             found.entry((claim.name(), claim.entry())).or_default().push(said);
         }
         found
@@ -59,10 +63,10 @@ impl Case {
         recovery.runtime_recovery.totals =
             ActionTotals::of(&recovery.runtime_recovery.manifest_entries);
         let verified = self.verified(&recovery);
-        let claims = Incidents::of(&self.scratch.store).recount(&verified).unwrap().claims;
+        let claims = verify_claims(&self.scratch.store, &verified).unwrap().claims;
         let broken = claims.iter().filter_map(|(claim, found)| match found {
-            Found::Fails(why) => Some(format!("{}: {why}", claim.name())),
-            Found::Holds | Found::CannotTell(_) => None,
+            ClaimResult::Fails(why) => Some(format!("{}: {why}", claim.name())),
+            ClaimResult::Holds | ClaimResult::CannotTell(_) => None,
         });
         broken.collect()
     }
@@ -74,18 +78,18 @@ fn a_true_certificate_holds_in_every_claim() {
     let found = case.found(&case.recovery);
     let Poisoned { page, quote, obeyed, call, .. } = case.poisoned;
     for name in ["log", "only_breaks", "policy", "closure"] {
-        assert!(found[&(name, None)].iter().all(|found| *found == Found::Holds), "{name}");
+        assert!(found[&(name, None)].iter().all(|found| *found == ClaimResult::Holds), "{name}");
     }
     assert_eq!(found[&("log", None)].len(), 2);
-    assert_eq!(found[&("spared", Some(quote))], [Found::Holds]);
-    assert_eq!(found[&("effect", Some(call))], [Found::Holds]);
+    assert_eq!(found[&("spared", Some(quote))], [ClaimResult::Holds]);
+    assert_eq!(found[&("effect", Some(call))], [ClaimResult::Holds]);
     for (name, entry) in
         [("entry", page), ("entry", quote), ("entry", obeyed), ("quarantined", obeyed)]
     {
-        assert_eq!(found[&(name, Some(entry))], [Found::Holds], "{name} {entry}");
+        assert_eq!(found[&(name, Some(entry))], [ClaimResult::Holds], "{name} {entry}");
     }
-    assert_eq!(found[&("risk", Some(page))], [Found::Holds]);
-    assert_eq!(found.values().flatten().filter(|f| matches!(f, Found::Fails(_))).count(), 0);
+    assert_eq!(found[&("risk", Some(page))], [ClaimResult::Holds]);
+    assert_eq!(found.values().flatten().filter(|f| matches!(f, ClaimResult::Fails(_))).count(), 0);
 }
 
 #[test]
@@ -165,14 +169,14 @@ fn an_older_certificate_is_refused_by_the_store() {
         Incidents::of(store).verify_certificate(&file, Expectations::default()).unwrap()
     };
     let newest = |verified: &Verified| {
-        let claims = Incidents::of(&scratch.store).recount(verified).unwrap().claims;
+        let claims = verify_claims(&scratch.store, verified).unwrap().claims;
         claims.into_iter().find(|(claim, _)| claim.name() == "newest").unwrap().1
     };
     let older = certify();
-    assert_eq!(newest(&older), Found::Holds);
+    assert_eq!(newest(&older), ClaimResult::Holds);
     let newer = certify();
-    assert_eq!(newest(&older), Found::Fails("1 newer were signed since".into()));
-    assert_eq!(newest(&newer), Found::Holds);
+    assert_eq!(newest(&older), ClaimResult::Fails("1 newer were signed since".into()));
+    assert_eq!(newest(&newer), ClaimResult::Holds);
 }
 
 #[test]
@@ -189,7 +193,7 @@ fn what_derives_from_members_after_the_plan_is_counted() {
     let case = Case::new();
     let verified = case.verified(&case.recovery);
     let recount =
-        |case: &Case| Incidents::of(&case.scratch.store).recount(&verified).unwrap().reached_since;
+        |case: &Case| verify_claims(&case.scratch.store, &verified).unwrap().reached_since;
     assert_eq!(recount(&case), 0);
     let session = Session::open(&case.scratch.store, &case.scratch.owner, None).unwrap();
     let output = Observation::tool_output(case.poisoned.call, "sent");
@@ -236,10 +240,10 @@ fn of_another_log_nothing_can_be_told() {
     let case = Case::new();
     let other = Case::new();
     let verified = case.verified(&case.recovery);
-    let recount = Incidents::of(&other.scratch.store).recount(&verified).unwrap();
+    let recount = verify_claims(&other.scratch.store, &verified).unwrap();
     for (claim, found) in recount.claims {
         match (claim.name(), found) {
-            ("log", Found::Fails(_)) | (_, Found::CannotTell(_)) => {}
+            ("log", ClaimResult::Fails(_)) | (_, ClaimResult::CannotTell(_)) => {}
             (name, found) => panic!("{name}: {found:?}"),
         }
     }

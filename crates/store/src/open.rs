@@ -3,13 +3,13 @@
 use custody_log::Seq;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
-use super::head::Slots;
-use super::ledger::{Held, Ledger, Seen};
-use super::transaction::sql;
-use super::{StoreError, Tampering};
+use crate::error::{StoreError, Tampering};
+use crate::head::Slots;
+use crate::ledger::{Held, Ledger, Seen};
+use crate::schema::sql;
 
 /// Reads and folds the whole log. The result is verified only once [`verify_head`] says so.
-pub(super) fn load(connection: &Connection) -> Result<Ledger, StoreError> {
+pub(crate) fn load(connection: &Connection) -> Result<Ledger, StoreError> {
     let mut ledger = Ledger::default();
     extend(connection, &mut ledger)?;
     Ok(ledger)
@@ -20,7 +20,7 @@ pub(super) fn load(connection: &Connection) -> Result<Ledger, StoreError> {
 ///
 /// # Errors
 /// [`Tampering`] when the log is not what we have seen of it and a signed continuation.
-pub(super) fn bring_up<'held>(
+pub(crate) fn bring_up<'held>(
     connection: &Connection,
     head: Option<&Slots>,
     held: &'held mut Held,
@@ -80,7 +80,7 @@ fn catch_up(connection: &Connection, ledger: &mut Ledger) -> Result<(), StoreErr
 ///
 /// # Errors
 /// [`Tampering::BehindHead`] when the database holds less than we have seen, or than was signed.
-pub(super) fn is_current(
+pub(crate) fn is_current(
     connection: &Connection,
     slots: &Slots,
     ledger: &Ledger,
@@ -111,7 +111,7 @@ fn not_behind(slots: &Slots, ledger: &Ledger) -> Result<(), StoreError> {
 
 /// One moment of the database: what is read inside does not change under the reader, whatever other
 /// processes commit meanwhile. Heads are read before it begins, so that a log can only be ahead of them.
-pub(super) fn snapshot(connection: &Connection) -> Result<Transaction<'_>, StoreError> {
+pub(crate) fn snapshot(connection: &Connection) -> Result<Transaction<'_>, StoreError> {
     Ok(Transaction::new_unchecked(connection, TransactionBehavior::Deferred)?)
 }
 
@@ -137,7 +137,7 @@ fn length(connection: &Connection) -> Result<u64, StoreError> {
 ///
 /// # Errors
 /// [`Tampering`] in every other case in which the two disagree.
-pub(super) fn verify_head(
+pub(crate) fn verify_head(
     connection: &Connection,
     ledger: &Ledger,
     slots: &Slots,
@@ -163,7 +163,7 @@ pub(super) fn verify_head(
 }
 
 /// Checks that the log key signed the log as it now ends.
-pub(super) fn verify_tail(
+pub(crate) fn verify_tail(
     connection: &Connection,
     ledger: &Ledger,
     from: u64,
@@ -178,7 +178,7 @@ pub(super) fn verify_tail(
 }
 
 /// The checkpoint over the whole log, as it was committed together with its last group.
-pub(super) fn last_note(
+pub(crate) fn last_note(
     connection: &Connection,
     ledger: &Ledger,
 ) -> Result<Option<String>, StoreError> {

@@ -7,8 +7,8 @@ use custody_kernel::state::State;
 use custody_log::{Digest, Seq};
 use rusqlite::Connection;
 
-use super::transaction::sql;
-use super::{StoreError, Tampering};
+use crate::error::{StoreError, Tampering};
+use crate::schema::sql;
 
 /// How much is indexed in one step, in bytes: a step holds up the writers.
 const STEP_BYTES: usize = 4 << 20;

@@ -1,0 +1,97 @@
+//! What was made from what: the edges of every record, in memory and in flat arrays.
+//!
+//! Recovery builds its graph from these without reading the disk. Which edges matter, and how far contamination
+//! follows them, is not the store's to know.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use custody_kernel::adapter::AdapterChange;
+use custody_kernel::record::{AdminRequest, Answer, Record, Request};
+use custody_kernel::step::RecoveryStep;
+use custody_log::{Digest, Seq};
+
+/// The edges of every record, in the order of the log.
+#[derive(Debug, Clone, Default)]
+pub struct Edges {
+    /// Where the parents of each entry end.
+    ends: Vec<usize>,
+    parents: Vec<Seq>,
+    /// Which of `weights` each entry was recorded with.
+    carried: Vec<u32>,
+    /// Every different list of weights. Few: it changes only when a host loads or unloads something.
+    weights: Vec<Arc<[Digest]>>,
+    numbers: HashMap<Arc<[Digest]>, u32>,
+    changes: BTreeMap<Seq, AdapterChange>,
+    purged: Vec<Seq>,
+}
+
+/// The edges of one entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryEdges<'a> {
+    /// The entries it was made from.
+    pub parents: &'a [Seq],
+    /// The weights that its host carried.
+    pub weights: &'a [Digest],
+    /// What it changed about the weights of a host, if it did.
+    pub change: Option<&'a AdapterChange>,
+}
+
+impl Edges {
+    /// How many entries there are.
+    pub fn len(&self) -> u64 {
+        self.ends.len() as u64
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The edges of every entry, in the order of the log.
+    pub fn iter(&self) -> impl Iterator<Item = EntryEdges<'_>> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let rows = starts.zip(&self.ends).zip(&self.carried);
+        (0..).map(Seq).zip(rows).map(|(seq, ((start, end), carried))| EntryEdges {
+            parents: self.parents.get(start..*end).unwrap_or_default(),
+            weights: self.weights.get(*carried as usize).map_or(&[], |weights| weights),
+            change: self.changes.get(&seq),
+        })
+    }
+
+    /// The entries whose content a plan destroyed, in the order in which that happened.
+    pub fn purged(&self) -> &[Seq] {
+        &self.purged
+    }
+
+    pub(crate) fn push(&mut self, record: &Record) {
+        self.parents.extend_from_slice(&record.parents);
+        self.ends.push(self.parents.len());
+        let carried = self.number(&record.weights);
+        self.carried.push(carried);
+        match (&record.request, &record.answer) {
+            (Request::Admin(AdminRequest::Adapt(adapt)), Answer::Done) => {
+                self.changes.insert(record.seq, adapt.change.clone());
+            }
+            (Request::Admin(AdminRequest::Recover(recover)), Answer::Done) => {
+                if let RecoveryStep::Apply(applied) = &recover.step {
+                    self.purged.extend_from_slice(&applied.purged);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The number of a list of weights.
+    fn number(&mut self, weights: &[Digest]) -> u32 {
+        if let Some(number) = self.numbers.get(weights) {
+            return *number;
+        }
+        // A log that could number more lists than this would not fit in memory.
+        let number = u32::try_from(self.weights.len()).unwrap_or(u32::MAX);
+        let weights: Arc<[Digest]> = weights.into();
+        self.weights.push(Arc::clone(&weights));
+        self.numbers.insert(weights, number);
+        number
+    }
+}
