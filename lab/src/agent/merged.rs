@@ -61,7 +61,8 @@ pub(super) fn merged(earlier: Option<Report>, now: Report, model: Option<&str>) 
         data = earlier.data;
     }
     for run in &mut runs {
-        run.parts.retain(stays);
+        // A defence that has another name by now is no part of the report any more.
+        run.parts.retain(|name| stays(name) && part(name).as_ref() == Some(name));
     }
     runs.retain(|run| !run.parts.is_empty());
     runs.push(Run {
@@ -71,10 +72,15 @@ pub(super) fn merged(earlier: Option<Report>, now: Report, model: Option<&str>) 
     });
     figures.extend(now.figures);
     let played: Vec<String> = parts(&figures);
-    let is_played = |bench: &Bench| {
-        played.iter().any(|part| part.starts_with(bench.id()) && !part.ends_with(MODEL))
-    };
-    figures.extend(Bench::ALL.into_iter().filter(is_played).flat_map(published::figures));
+    for (bench, is_model) in
+        Bench::ALL.into_iter().flat_map(|bench| [(bench, false), (bench, true)])
+    {
+        let is_theirs =
+            |part: &&String| part.starts_with(bench.id()) && part.ends_with(MODEL) == is_model;
+        if played.iter().any(|part| is_theirs(&part)) {
+            figures.extend(published::figures(bench, is_model));
+        }
+    }
     figures.sort_by_key(|figure| place(&figure.id));
     data.extend(now.data);
     data.sort_by(|one, other| one.file.cmp(&other.file));
@@ -109,12 +115,12 @@ mod tests {
     fn what_was_measured_now_replaces_its_part_and_nothing_else() {
         let earlier = report(
             &[
-                ("agentdojo.rvg.attack_success", 1),
+                ("agentdojo.read_only.attack_success", 1),
                 ("agentdojo.custody.attack_success", 2),
                 ("agentdojo.slack.custody.attack_success", 3),
                 ("agentdojo.custody.gone_by_now", 4),
-                ("scenarios.rvg.attack_success", 5),
-                ("scenarios.rvg.model.attack_success", 6),
+                ("scenarios.read_only.attack_success", 5),
+                ("scenarios.read_only.model.attack_success", 6),
             ],
             "first",
         );
@@ -122,7 +128,7 @@ mod tests {
             &[
                 ("agentdojo.custody.attack_success", 0),
                 ("agentdojo.slack.custody.attack_success", 0),
-                ("scenarios.rvg.model.attack_success", 7),
+                ("scenarios.read_only.model.attack_success", 7),
             ],
             "second",
         );
@@ -130,16 +136,16 @@ mod tests {
         assert_eq!(
             shown(&both),
             [
-                ("agentdojo.rvg.attack_success", 0.1),
+                ("agentdojo.read_only.attack_success", 0.1),
                 ("agentdojo.custody.attack_success", 0.0),
                 ("agentdojo.slack.custody.attack_success", 0.0),
-                ("scenarios.rvg.attack_success", 0.5),
-                ("scenarios.rvg.model.attack_success", 0.7),
+                ("scenarios.read_only.attack_success", 0.5),
+                ("scenarios.read_only.model.attack_success", 0.7),
             ]
         );
         let [first, second] = both.runs.as_slice() else { panic!("{:?}", both.runs) };
-        assert_eq!(first.parts, ["agentdojo.rvg", "scenarios.rvg"]);
-        assert_eq!(second.parts, ["agentdojo.custody", "scenarios.rvg.model"]);
+        assert_eq!(first.parts, ["agentdojo.read_only", "scenarios.read_only"]);
+        assert_eq!(second.parts, ["agentdojo.custody", "scenarios.read_only.model"]);
         assert_eq!(
             (first.command.as_deref(), second.command.as_deref()),
             (Some("first"), Some("second"))
@@ -149,7 +155,7 @@ mod tests {
         // A third run takes over where only its own part is left of the second.
         let third = report(&[("agentdojo.custody.attack_success", 9)], "third");
         let all = merged(Some(both), third, None);
-        assert_eq!(all.runs[1].parts, ["scenarios.rvg.model"]);
+        assert_eq!(all.runs[1].parts, ["scenarios.read_only.model"]);
         assert_eq!(Report::from_json(all.to_json().as_bytes()), Ok(all));
     }
 

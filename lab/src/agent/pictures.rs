@@ -1,7 +1,7 @@
 //! Security against utility, one picture a benchmark, from the figures of a report.
 
 use super::merged::MODEL;
-use super::published::rivals;
+use super::published::published_defences;
 use super::suite::{Bench, DEFENCES};
 use crate::detection::pictures::Picture;
 use crate::plot::points::{Axes, Mark, Point, picture};
@@ -33,13 +33,9 @@ fn one(report: &Report, bench: Bench, player: Option<&str>) -> Option<Picture> {
     for id in DEFENCES {
         points.extend(published(report, bench, &format!("{id}, in the paper"), &prefix(id)));
     }
-    for rival in rivals(bench).filter(|_| player.is_none()) {
-        points.extend(published(
-            report,
-            bench,
-            &format!("{}, published", rival.name),
-            &prefix(rival.id),
-        ));
+    for theirs in published_defences(bench) {
+        let name = format!("{}, published", theirs.name);
+        points.extend(published(report, bench, &name, &prefix(theirs.id)));
     }
     let (file, by) = match player {
         None => (format!("agent-{}.svg", bench.id()), "the worst-case agent"),
@@ -89,23 +85,27 @@ mod tests {
     #[test]
     fn approvals_and_what_others_published_have_points_of_their_own() {
         let mut figures = vec![
-            Figure::rate("agentdojo.rvg.attack_success", 2, 100),
-            Figure::rate("agentdojo.rvg.utility_without_approval", 40, 100),
-            Figure::rate("agentdojo.rvg.utility_with_approval", 40, 100),
+            Figure::rate("agentdojo.read_only.attack_success", 2, 100),
+            Figure::rate("agentdojo.read_only.utility_without_approval", 40, 100),
+            Figure::rate("agentdojo.read_only.utility_with_approval", 40, 100),
             Figure::rate("agentdojo.custody.attack_success", 0, 100),
             Figure::rate("agentdojo.custody.utility_without_approval", 57, 100),
             Figure::rate("agentdojo.custody.utility_with_approval", 100, 100),
         ];
-        figures.extend(published::figures(Bench::AgentDojo));
+        figures.extend(published::figures(Bench::AgentDojo, false));
         let drawn = pictures(&Report::of("agent", 0, figures));
         let [picture] = drawn.as_slice() else { panic!("{drawn:?}") };
         assert_eq!(picture.file, "agent-agentdojo.svg");
-        for name in
-            [">rvg<", ">custody<", ">custody, with approvals<", ">CaMeL, published<", ">84.4 %<"]
-        {
+        for name in [
+            ">read_only<",
+            ">custody<",
+            ">custody, with approvals<",
+            ">CaMeL, published<",
+            ">84.4 %<",
+        ] {
             assert!(picture.svg.contains(name), "{name} in {}", picture.svg);
         }
-        assert!(!picture.svg.contains("rvg, with"), "approvals make no difference to it");
+        assert!(!picture.svg.contains("read_only, with"), "approvals make no difference to it");
         // An unmeasured defence is no point.
         let unmeasured =
             vec![Figure::unmeasured("bipia.custody.attack_success", "rate", "no data")];

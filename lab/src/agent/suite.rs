@@ -6,7 +6,7 @@ use custody_models::chat::ChatModel;
 
 use super::agentdojo::{self, Phase, Python, SUITES, Unit};
 use super::defence::{
-    Custody, Defence, Fath, Filter, Recorded, Rvg, Spotlighting, ToolFilter, Vanilla,
+    Custody, Defence, Fath, Filter, ReadOnly, Recorded, Spotlighting, ToolFilter, Vanilla,
 };
 use super::merged::merged;
 use super::pictures::pictures;
@@ -95,14 +95,13 @@ pub struct Options {
 }
 
 /// The defences, in the order of the tables.
-pub const DEFENCES: [&str; 10] = [
+pub const DEFENCES: [&str; 9] = [
     "vanilla",
     "classifier",
     "fath",
-    "rvg",
-    "rvu_v1",
-    "rvu_v2",
-    "rvu_v2_rvg",
+    "read_only",
+    "recorded",
+    "recorded_read_only",
     "spotlighting",
     "tool_filter",
     "custody",
@@ -117,10 +116,9 @@ pub fn defence(id: &str) -> Result<Box<dyn Defence>, EvalError> {
         "vanilla" => Box::new(Vanilla),
         "classifier" => Box::new(Filter::built_in()),
         "fath" => Box::new(Fath::new()?),
-        "rvg" => Box::new(Rvg),
-        "rvu_v1" => Box::new(Recorded::new("rvu_v1", Box::new(Rvg))?),
-        "rvu_v2" => Box::new(Recorded::new("rvu_v2", Box::new(Vanilla))?),
-        "rvu_v2_rvg" => Box::new(Recorded::new("rvu_v2_rvg", Box::new(Rvg))?),
+        "read_only" => Box::new(ReadOnly),
+        "recorded" => Box::new(Recorded::new("recorded", Box::new(Vanilla))?),
+        "recorded_read_only" => Box::new(Recorded::new("recorded_read_only", Box::new(ReadOnly))?),
         "spotlighting" => Box::new(Spotlighting),
         "tool_filter" => Box::new(ToolFilter),
         "custody" => Box::new(Custody::new(agentdojo::manifests()?)?),

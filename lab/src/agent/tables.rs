@@ -1,7 +1,7 @@
 //! How the figures stand side by side, and what a reader must know of them.
 
 use super::merged::MODEL;
-use super::published::rivals;
+use super::published::published_defences;
 use super::suite::{Bench, DEFENCES};
 use crate::report::{Report, Shows, Table, TableColumn, TableRow};
 
@@ -31,8 +31,10 @@ fn notes(report: &Report) -> Vec<String> {
             .to_owned(),
         "`classifier` is the cascade of `custody screen`: what it flags is not read; two of its rules were written with \
          AgentDojo's one template in view (decision 0017), so its row there says nothing of other words. `tool_filter` is a perfect one: \
-         it knows which tools the user's task needs, which no product does. `rvg` is the papers' flat allowlist of \
-         tools, asked before the call instead of after it."
+         it knows which tools the user's task needs, which no product does. `read_only` \
+         allows tools whose name says that they read; `recorded` writes everything down and prevents nothing, and \
+         `recorded_read_only` does both. None of them is the recovery paper's RVG or RVU: RVG's list of tools and its \
+         blocked phrases are not published, and RVU acts after an episode. Their rows hold published figures only."
             .to_owned(),
         "What is marked as published was measured by others, with other agents, and in part on other pairs. It stands \
          here for scale."
@@ -57,9 +59,7 @@ fn table(report: &Report, bench: Bench, player: Option<&str>) -> Option<Table> {
     if rows.is_empty() {
         return None;
     }
-    if player.is_none() {
-        rows.extend(rivals(bench).map(|rival| row(rival.name, rival.id)));
-    }
+    rows.extend(published_defences(bench).map(|theirs| row(theirs.name, theirs.id)));
     let title = match player {
         None => bench.id().to_owned(),
         Some(_) => format!("{}, played by a language model", bench.id()),
@@ -118,7 +118,7 @@ fn columns(bench: Bench, player: Option<&str>) -> Vec<TableColumn> {
     if bench == Bench::Bipia {
         columns.push(("answers marked", "answer_tainted_rate", Measured));
     }
-    if rivals(bench).next().is_some() {
+    if bench != Bench::Scenarios && published_defences(bench).next().is_some() {
         columns.push(("published: attacks", "attack_success", Published));
         columns.push(("published: tasks done", bench.utility(), Published));
     }

@@ -162,10 +162,21 @@ mod tests {
     /// R42: the published harness invented tool outputs and counted every attack as failed.
     #[test]
     fn without_the_package_there_is_no_result() {
-        for interpreter in ["false", "there-is-no-such-interpreter"] {
+        // There is no interpreter; it ends as one without the package does; it ends well and has played nothing.
+        for interpreter in ["there-is-no-such-interpreter", "false", "true"] {
             let python = Python { interpreter: interpreter.into(), package: None };
             let outcome = play(&python, &Vanilla, Size::Smoke, &mut |_, _| {});
-            assert!(outcome.is_err(), "{interpreter}");
+            let Err(EvalError::Package(why)) = outcome else {
+                panic!("{interpreter}: {outcome:?}")
+            };
+            for figure in unmeasured("custody", &why) {
+                assert_eq!(
+                    (figure.value, figure.why.as_ref()),
+                    (None, Some(&why)),
+                    "{}",
+                    figure.id
+                );
+            }
         }
     }
 

@@ -127,10 +127,10 @@ impl<'a> Played<'a> {
         let mut episode = defence.open(&scenario.setting(&wanted))?;
         let tools = scenario.tools();
         let told = if model.model.supports_tools() { String::new() } else { describe(&tools) };
-        let prompt = [ROLE, defence.tells(), &told];
+        let prompt = [ROLE, defence.system_prompt(), &told];
         let prompt: Vec<&str> = prompt.into_iter().filter(|part| !part.is_empty()).collect();
-        let system = episode.hears(Speaker::System, &prompt.join("\n"))?;
-        let user = episode.hears(Speaker::User, &scenario.user)?;
+        let system = episode.add_message(Speaker::System, &prompt.join("\n"))?;
+        let user = episode.add_message(Speaker::User, &scenario.user)?;
         let messages = vec![
             ChatMessage::new(ChatRole::System, system),
             ChatMessage::new(ChatRole::User, user),
@@ -149,7 +149,7 @@ impl<'a> Played<'a> {
         let Some(first) = scenario.calls.first() else { return Ok(self.outcome) };
         let arguments = first.arguments.to_string();
         let call = ChatToolCall { id: "call-0".into(), name: first.tool.clone(), arguments };
-        let ruling = self.episode.proposes(&first.tool, &first.arguments)?;
+        let ruling = self.episode.propose(&first.tool, &first.arguments)?;
         let read = self.outcome_of(&ruling, &scenario.output)?;
         let knows = self.model.model.supports_tools();
         let text = if knows { String::new() } else { spoken(&call) };
@@ -164,7 +164,7 @@ impl<'a> Played<'a> {
             let (answer, seconds) = self.model.answer(&self.request(), &self.scenario.id)?;
             self.outcome.seconds += seconds;
             if !answer.text.is_empty() {
-                self.episode.hears(Speaker::Model, &answer.text)?;
+                self.episode.add_message(Speaker::Model, &answer.text)?;
             }
             let wanted = tool_calls(&answer, &self.tools);
             if wanted.is_empty() {
@@ -185,7 +185,7 @@ impl<'a> Played<'a> {
         let Ok(arguments @ Value::Object(_)) = serde_json::from_str(&call.arguments) else {
             return Ok("The arguments are no JSON object.".to_owned());
         };
-        let (ruling, seconds) = timed(|| self.episode.proposes(&call.name, &arguments));
+        let (ruling, seconds) = timed(|| self.episode.propose(&call.name, &arguments));
         self.outcome.seconds += seconds;
         let ruling = ruling?;
         if ruling.verdict == Verdict::Allow {
@@ -196,7 +196,7 @@ impl<'a> Played<'a> {
 
     fn outcome_of(&mut self, ruling: &Ruling, output: &str) -> Result<String, EvalError> {
         match ruling.verdict {
-            Verdict::Allow => self.episode.reads(&ruling.proposal, &output.into()),
+            Verdict::Allow => self.episode.read_output(&ruling.proposal, &output.into()),
             Verdict::Ask | Verdict::Deny => Ok(NOT_MADE.to_owned()),
         }
     }
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn what_an_obedient_model_does_is_what_the_worst_case_agent_does() {
         assert_eq!(rates(&Vanilla, &Obedient), [Some(1.0), Some(1.0)]);
-        for id in ["rvg", "custody", "tool_filter"] {
+        for id in ["read_only", "custody", "tool_filter"] {
             let defence = defence(id).unwrap();
             let worst = super::super::play(defence.as_ref()).unwrap();
             let worst = [worst[0].value, worst[1].value];
