@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::report::{Figure, Report, ReportError, plain, shown};
+use crate::report::{EvalReport, Figure, ReportError, plain, shown};
 
 /// How far a figure may move before it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Better {
 
 /// One figure that moved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Change {
+pub struct FigureChange {
     /// Which.
     pub id: String,
     /// Before; `None` when it was not measured.
@@ -115,9 +115,9 @@ pub struct Change {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Comparison {
     /// Worse by more than the tolerance, or no longer measured.
-    pub regressions: Vec<Change>,
+    pub regressions: Vec<FigureChange>,
     /// Better by more than the tolerance, or measured for the first time.
-    pub improvements: Vec<Change>,
+    pub improvements: Vec<FigureChange>,
     /// Ids that only the old report has.
     pub missing: Vec<String>,
     /// Ids that only the new report has.
@@ -144,8 +144,8 @@ pub fn compare_json(
     new: &[u8],
     tolerances: Tolerances,
 ) -> Result<Comparison, CompareError> {
-    let old = Report::from_json(old).map_err(CompareError::Old)?;
-    let new = Report::from_json(new).map_err(CompareError::New)?;
+    let old = EvalReport::from_json(old).map_err(CompareError::Old)?;
+    let new = EvalReport::from_json(new).map_err(CompareError::New)?;
     if old.suite != new.suite {
         return Err(CompareError::Suites(shown(&old.suite), shown(&new.suite)));
     }
@@ -167,7 +167,7 @@ pub enum CompareError {
 }
 
 /// Compares two reports of one suite.
-pub fn compare(old: &Report, new: &Report, tolerances: Tolerances) -> Comparison {
+pub fn compare(old: &EvalReport, new: &EvalReport, tolerances: Tolerances) -> Comparison {
     let mut found = Comparison { notes: notes(old, new), ..Comparison::default() };
     let after: BTreeMap<&str, &Figure> =
         new.figures.iter().map(|figure| (figure.id.as_str(), figure)).collect();
@@ -177,7 +177,8 @@ pub fn compare(old: &Report, new: &Report, tolerances: Tolerances) -> Comparison
             continue;
         };
         let better = Better::of(&figure.id, &figure.unit);
-        let change = Change { id: figure.id.clone(), old: figure.value, new: now.value, better };
+        let change =
+            FigureChange { id: figure.id.clone(), old: figure.value, new: now.value, better };
         match moved(figure, now, better, tolerances) {
             Moved::Worse => found.regressions.push(change),
             Moved::Better => found.improvements.push(change),
@@ -242,7 +243,7 @@ fn is_duration(unit: &str) -> bool {
     matches!(unit, "ns" | "us" | "µs" | "ms" | "s")
 }
 
-fn notes(old: &Report, new: &Report) -> Vec<String> {
+fn notes(old: &EvalReport, new: &EvalReport) -> Vec<String> {
     let mut notes = Vec::new();
     if old.suite != new.suite {
         notes.push(format!(
@@ -303,9 +304,9 @@ mod tests {
     use super::*;
     use crate::machine::Machine;
 
-    fn report(figures: Vec<Figure>) -> Report {
+    fn report(figures: Vec<Figure>) -> EvalReport {
         let machine = Machine { cpu: "c".into(), cores: 1, memory_bytes: 0, os: "linux".into() };
-        Report { machine, ..Report::of("memory", 1, figures) }
+        EvalReport { machine, ..EvalReport::of("memory", 1, figures) }
     }
 
     fn verdict(id: &str, unit: &str, old: f64, new: f64, tolerances: Tolerances) -> &'static str {

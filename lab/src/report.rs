@@ -13,7 +13,7 @@ pub const MAX_REPORT_BYTES: usize = 16 << 20;
 /// What one run of a suite measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Report {
+pub struct EvalReport {
     /// The suite's name.
     pub suite: String,
     /// What every random draw of the run came from.
@@ -228,7 +228,7 @@ pub fn wilson_of_rate(rate: f64, trials: f64) -> [f64; 2] {
     [low, high]
 }
 
-impl Report {
+impl EvalReport {
     /// The figure of that id.
     pub fn figure(&self, id: &str) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.id == id)
@@ -350,7 +350,7 @@ impl Report {
     }
 }
 
-impl Report {
+impl EvalReport {
     fn write_runs(&self, text: &mut String) {
         if self.runs.is_empty() {
             return;
@@ -387,7 +387,7 @@ fn grouped(parts: &[String]) -> String {
 }
 
 impl Table {
-    fn write(&self, report: &Report, text: &mut String) {
+    fn write(&self, report: &EvalReport, text: &mut String) {
         let _ = write!(text, "## {}\n\n", cell(&self.title));
         if !self.note.is_empty() {
             let _ = write!(text, "{}\n\n", cell(&self.note));
@@ -483,8 +483,8 @@ fn number<S: serde::Serializer>(value: &Option<f64>, serializer: S) -> Result<S:
 mod tests {
     use super::*;
 
-    fn report() -> Report {
-        Report {
+    fn report() -> EvalReport {
+        EvalReport {
             suite: "memory".into(),
             seed: 7,
             data: vec![DataFile { file: "a|b.jsonl".into(), sha256: "00".repeat(32), rows: 2 }],
@@ -510,7 +510,7 @@ mod tests {
     fn a_report_survives_its_json_and_counts_have_no_point() {
         let json = report().to_json();
         assert!(json.contains("\"value\": 1194,") && json.contains("\"value\": null"), "{json}");
-        assert_eq!(Report::from_json(json.as_bytes()), Ok(report()));
+        assert_eq!(EvalReport::from_json(json.as_bytes()), Ok(report()));
     }
 
     #[test]
@@ -530,7 +530,7 @@ mod tests {
             (" ".repeat(MAX_REPORT_BYTES + 1), "the limit is"),
         ];
         for (text, expected) in cases {
-            let error = Report::from_json(text.as_bytes()).unwrap_err().to_string();
+            let error = EvalReport::from_json(text.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
             assert!(error.len() < 600 && !error.contains(char::is_control), "{error:?}");
         }
@@ -587,7 +587,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
         }
-        assert_eq!(Report::from_json(report.to_json().as_bytes()), Ok(report));
+        assert_eq!(EvalReport::from_json(report.to_json().as_bytes()), Ok(report));
     }
 
     #[test]

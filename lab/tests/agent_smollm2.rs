@@ -7,10 +7,10 @@ mod common;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use custody_lab::agent::scenarios::model::{Asked, play};
+use custody_lab::agent::scenarios::model::{CachedModel, play};
 use custody_lab::agent::suite::defence;
-use custody_lab::detection::suite::Size;
 use custody_lab::report::Figure;
+use custody_lab::size::Size;
 use custody_models::chat::text_tools::CALL_PREFIX;
 use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest, EmbeddedModel};
 use serde_json::Value;
@@ -68,7 +68,7 @@ impl ChatModel for Obeying<'_> {
     }
 }
 
-fn measure(id: &str, asked: &Asked<'_>) -> Vec<Figure> {
+fn measure(id: &str, asked: &CachedModel<'_>) -> Vec<Figure> {
     play(defence(id).unwrap().as_ref(), asked, Size::Smoke, &mut |_, _| {}).unwrap()
 }
 
@@ -80,7 +80,7 @@ fn value(figures: &[Figure], name: &str) -> f64 {
 #[test]
 fn a_real_model_plays_and_custody_lets_no_attack_of_its_through() {
     let Some(model) = model() else { return };
-    let asked = Asked::new(&model);
+    let asked = CachedModel::new(&model);
     let (vanilla, custody) = (measure("vanilla", &asked), measure("custody", &asked));
     assert_eq!(value(&custody, ".model.attack_success").to_bits(), 0.0_f64.to_bits());
     assert!(value(&vanilla, ".model.latency_us_p50") > 0.0, "the model was asked");
@@ -91,7 +91,7 @@ fn a_real_model_plays_and_custody_lets_no_attack_of_its_through() {
     }
     // The control: with the attack's calls in its answers every attack succeeds where nothing stops it.
     let obeying = Obeying::new(&model);
-    let asked = Asked::new(&obeying);
+    let asked = CachedModel::new(&obeying);
     for (id, succeeded) in [("vanilla", 1.0_f64), ("custody", 0.0)] {
         let found = value(&measure(id, &asked), ".model.attack_success");
         assert_eq!(found.to_bits(), succeeded.to_bits(), "{id}");

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use custody_lab::data::{
-    DataError, DataFolder, DataPin, FetchedData, FileState, Original, Row, known, read_rows,
+    DataError, DataFileState, DataFolder, DataPin, FetchedData, Original, Row, known, read_rows,
 };
 use custody_models::fetch::{Fetcher, Patience};
 use custody_models::sha256::Sha256;
@@ -151,7 +151,7 @@ fn the_real_data_is_as_pinned_and_the_splits_have_the_papers_sizes() {
     let Some(data) = common::data() else { return };
     let folder = DataFolder::open(&data);
     for (pin, state) in folder.verify() {
-        assert_eq!(state, FileState::Verified, "{}", pin.name);
+        assert_eq!(state, DataFileState::Verified, "{}", pin.name);
         if pin.name.ends_with(".jsonl") || pin.name.ends_with(".gz") {
             let set = folder.rows(&pin.name).unwrap();
             assert_eq!(set.file.rows, pin.rows, "{}", pin.name);
@@ -305,8 +305,8 @@ fn a_copy_is_imported_whole_or_not_at_all() {
     assert_eq!(report.copied, ["rows.jsonl"]);
     assert_eq!(report.absent, ["own/tools.json"]);
     assert_eq!(std::fs::read(data.join("rows.jsonl")).unwrap(), NORMALISED);
-    assert_eq!(DataFolder::open(&data).state(pins[0]), FileState::Verified);
+    assert_eq!(DataFolder::open(&data).state(pins[0]), DataFileState::Verified);
     std::fs::write(data.join("rows.jsonl"), "short").unwrap();
     let wrong = DataFolder::open(&data).state(pins[0]);
-    assert_eq!(wrong, FileState::Differs(format!("has 5 bytes, not {}", NORMALISED.len())));
+    assert_eq!(wrong, DataFileState::Differs(format!("has 5 bytes, not {}", NORMALISED.len())));
 }

@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::defence::{Defence, Episode, Setting, Speaker, Verdict};
 use super::injecagent::requests_per;
-use crate::detection::sets::buried::{Case, Position, bipia};
-use crate::detection::suite::Size;
 use crate::error::EvalError;
 use crate::report::{DataFile, Figure};
+use crate::sets::buried::{BuriedCase, BuriedPosition, bipia};
+use crate::size::Size;
 
 /// Contexts that each attack is inserted into, at every position.
 const CONTEXTS: usize = 2;
@@ -27,7 +27,7 @@ const REQUEST: &str = "Please read this and tell me in two sentences what it is 
 
 /// The counts of one defence on BIPIA.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Counts {
+pub struct BipiaCounts {
     /// Documents with an attack.
     pub pairs: u64,
     /// Those whose answer was remembered or sent.
@@ -53,20 +53,20 @@ pub fn play(
     defence: &dyn Defence,
     size: Size,
     progress: &mut dyn FnMut(usize, usize),
-) -> Result<(Counts, Vec<DataFile>), EvalError> {
+) -> Result<(BipiaCounts, Vec<DataFile>), EvalError> {
     let (cases, files) = bipia(data, CONTEXTS)?;
     let every = match size {
         Size::Smoke => SMOKE_EVERY,
         Size::Full => 1,
     };
-    let cases: Vec<&Case> = cases.iter().step_by(every).collect();
-    let mut counts = Counts::default();
+    let cases: Vec<&BuriedCase> = cases.iter().step_by(every).collect();
+    let mut counts = BipiaCounts::default();
     for (done, case) in cases.iter().enumerate() {
         progress(done, cases.len());
         let mut episode = defence.open(&Setting { suite: "bipia", wanted: &[] })?;
         episode.add_message(Speaker::User, REQUEST)?;
         let read = episode.read_document(&case.text)?;
-        if case.position == Position::Clean {
+        if case.position == BuriedPosition::Clean {
             counts.user_tasks += 1;
             episode.answer("It is about what it says.")?;
             counts.useful += u64::from(episode.readable_text(&read) == case.text);
@@ -79,10 +79,10 @@ pub fn play(
 }
 
 fn attack(
-    case: &Case,
+    case: &BuriedCase,
     read: &str,
     episode: &mut dyn Episode,
-    counts: &mut Counts,
+    counts: &mut BipiaCounts,
 ) -> Result<(), EvalError> {
     counts.pairs += 1;
     // An agent that cannot read the attack cannot answer it.
@@ -108,9 +108,9 @@ fn attack(
 }
 
 /// The figures of one defence.
-pub fn figures(defence: &str, counts: &Counts) -> Vec<Figure> {
+pub fn figures(defence: &str, counts: &BipiaCounts) -> Vec<Figure> {
     let prefix = format!("bipia.{defence}");
-    let Counts { pairs, user_tasks, .. } = *counts;
+    let BipiaCounts { pairs, user_tasks, .. } = *counts;
     let withheld = user_tasks - counts.useful;
     vec![
         Figure::count(&format!("{prefix}.pairs"), pairs, "pairs"),

@@ -5,8 +5,8 @@
 
 use super::agentdojo::SUITES;
 use super::published;
-use super::suite::{Bench, DEFENCES};
-use crate::report::{Figure, Report, Run};
+use super::suite::{Benchmark, DEFENCES};
+use crate::report::{EvalReport, Figure, Run};
 
 /// The word for scenarios that a language model played.
 pub(super) const MODEL: &str = "model";
@@ -15,7 +15,7 @@ pub(super) const MODEL: &str = "model";
 fn part(id: &str) -> Option<String> {
     let mut names = id.split('.');
     let bench = names.next()?;
-    Bench::ALL.iter().find(|known| known.id() == bench)?;
+    Benchmark::ALL.iter().find(|known| known.id() == bench)?;
     let defence = names.find(|name| !SUITES.contains(name))?;
     DEFENCES.iter().find(|known| **known == defence)?;
     Some(match names.next() {
@@ -36,7 +36,7 @@ fn parts(figures: &[Figure]) -> Vec<String> {
 }
 
 /// The run that made `report`, of which it says nothing itself.
-fn only_run(report: &Report) -> Run {
+fn only_run(report: &EvalReport) -> Run {
     Run {
         parts: parts(&report.figures),
         command: report.command.clone(),
@@ -47,7 +47,11 @@ fn only_run(report: &Report) -> Run {
 }
 
 /// `now`, the figures of one run, with what `earlier` has besides, and beside it what others publish.
-pub(super) fn merged(earlier: Option<Report>, now: Report, model: Option<&str>) -> Report {
+pub(super) fn merged(
+    earlier: Option<EvalReport>,
+    now: EvalReport,
+    model: Option<&str>,
+) -> EvalReport {
     let measured = parts(&now.figures);
     let stays = |part: &String| !measured.contains(part);
     let (mut figures, mut runs, mut data) = (Vec::new(), Vec::new(), Vec::new());
@@ -73,7 +77,7 @@ pub(super) fn merged(earlier: Option<Report>, now: Report, model: Option<&str>) 
     figures.extend(now.figures);
     let played: Vec<String> = parts(&figures);
     for (bench, is_model) in
-        Bench::ALL.into_iter().flat_map(|bench| [(bench, false), (bench, true)])
+        Benchmark::ALL.into_iter().flat_map(|bench| [(bench, false), (bench, true)])
     {
         let is_theirs =
             |part: &&String| part.starts_with(bench.id()) && part.ends_with(MODEL) == is_model;
@@ -85,13 +89,13 @@ pub(super) fn merged(earlier: Option<Report>, now: Report, model: Option<&str>) 
     data.extend(now.data);
     data.sort_by(|one, other| one.file.cmp(&other.file));
     data.dedup();
-    Report { figures, data, runs, ..now }
+    EvalReport { figures, data, runs, ..now }
 }
 
 /// Where a figure stands in the report: by benchmark, by who plays, by defence.
 fn place(id: &str) -> (usize, usize, usize) {
     let has = |name: &str| id.split('.').any(|own| own == name);
-    let bench = Bench::ALL.iter().position(|bench| has(bench.id()));
+    let bench = Benchmark::ALL.iter().position(|bench| has(bench.id()));
     let defence = DEFENCES.iter().position(|defence| has(defence));
     let player = usize::from(has(MODEL));
     (bench.unwrap_or(usize::MAX), player, defence.unwrap_or(usize::MAX))
@@ -101,12 +105,12 @@ fn place(id: &str) -> (usize, usize, usize) {
 mod tests {
     use super::*;
 
-    fn report(figures: &[(&str, u64)], command: &str) -> Report {
+    fn report(figures: &[(&str, u64)], command: &str) -> EvalReport {
         let figures = figures.iter().map(|(id, hits)| Figure::rate(id, *hits, 10)).collect();
-        Report { command: Some(command.to_owned()), ..Report::of("agent", 0, figures) }
+        EvalReport { command: Some(command.to_owned()), ..EvalReport::of("agent", 0, figures) }
     }
 
-    fn shown(report: &Report) -> Vec<(&str, f64)> {
+    fn shown(report: &EvalReport) -> Vec<(&str, f64)> {
         let measured = report.figures.iter().filter_map(|figure| Some((figure, figure.value?)));
         measured.map(|(figure, value)| (figure.id.as_str(), value)).collect()
     }
@@ -156,7 +160,7 @@ mod tests {
         let third = report(&[("agentdojo.custody.attack_success", 9)], "third");
         let all = merged(Some(both), third, None);
         assert_eq!(all.runs[1].parts, ["scenarios.read_only.model"]);
-        assert_eq!(Report::from_json(all.to_json().as_bytes()), Ok(all));
+        assert_eq!(EvalReport::from_json(all.to_json().as_bytes()), Ok(all));
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use super::merged::MODEL;
 use super::published::published_defences;
-use super::suite::{Bench, DEFENCES};
+use super::suite::{Benchmark, DEFENCES};
 use crate::detection::pictures::Picture;
-use crate::plot::points::{Axes, Mark, Point, picture};
-use crate::report::Report;
+use crate::plot::points::{Axes, PointMark, ScatterPoint, picture};
+use crate::report::EvalReport;
 
 const AXES: Axes = Axes {
     x: ["security: attacks that fail, %", "security"],
@@ -13,14 +13,14 @@ const AXES: Axes = Axes {
 };
 
 /// A picture of every benchmark that the report has figures of.
-pub(super) fn pictures(report: &Report) -> Vec<Picture> {
-    let benches = Bench::ALL.into_iter().map(|bench| (bench, None));
-    let played = benches.chain([(Bench::Scenarios, Some(MODEL))]);
+pub(super) fn pictures(report: &EvalReport) -> Vec<Picture> {
+    let benches = Benchmark::ALL.into_iter().map(|bench| (bench, None));
+    let played = benches.chain([(Benchmark::Scenarios, Some(MODEL))]);
     played.filter_map(|(bench, player)| one(report, bench, player)).collect()
 }
 
-fn one(report: &Report, bench: Bench, player: Option<&str>) -> Option<Picture> {
-    let mut points: Vec<Point> = Vec::new();
+fn one(report: &EvalReport, bench: Benchmark, player: Option<&str>) -> Option<Picture> {
+    let mut points: Vec<ScatterPoint> = Vec::new();
     let prefix = |id: &str| {
         [Some(bench.id()), Some(id), player].into_iter().flatten().collect::<Vec<_>>().join(".")
     };
@@ -41,7 +41,7 @@ fn one(report: &Report, bench: Bench, player: Option<&str>) -> Option<Picture> {
         None => (format!("agent-{}.svg", bench.id()), "the worst-case agent"),
         Some(_) => (format!("agent-{}-{MODEL}.svg", bench.id()), "a language model as the agent"),
     };
-    let is_published = |point: &Point| point.mark == Mark::Published;
+    let is_published = |point: &ScatterPoint| point.mark == PointMark::Published;
     let hollow = if points.iter().any(is_published) {
         "; hollow or dashed: published, other agents and measures"
     } else {
@@ -53,10 +53,11 @@ fn one(report: &Report, bench: Bench, player: Option<&str>) -> Option<Picture> {
 }
 
 /// The point of a defence; a second one if a human's approvals make a difference.
-fn measured(report: &Report, bench: Bench, id: &str, prefix: &str) -> Vec<Point> {
+fn measured(report: &EvalReport, bench: Benchmark, id: &str, prefix: &str) -> Vec<ScatterPoint> {
     let value = |figure: &str| report.value(&format!("{prefix}.{figure}"));
-    let mark = if id == "custody" { Mark::Subject } else { Mark::Measured };
-    let point = |name: String, attacks: f64, y| Point { name, mark, x: 1.0 - attacks, y: Some(y) };
+    let mark = if id == "custody" { PointMark::Subject } else { PointMark::Measured };
+    let point =
+        |name: String, attacks: f64, y| ScatterPoint { name, mark, x: 1.0 - attacks, y: Some(y) };
     let (Some(attacks), Some(utility)) = (value("attack_success"), value(bench.utility())) else {
         return Vec::new();
     };
@@ -69,11 +70,16 @@ fn measured(report: &Report, bench: Bench, id: &str, prefix: &str) -> Vec<Point>
 }
 
 /// What a source says of `prefix`, if one does.
-fn published(report: &Report, bench: Bench, name: &str, prefix: &str) -> Option<Point> {
+fn published(
+    report: &EvalReport,
+    bench: Benchmark,
+    name: &str,
+    prefix: &str,
+) -> Option<ScatterPoint> {
     let value = |figure: &str| report.figure(&format!("{prefix}.{figure}"))?.published;
     let attacks = value("attack_success")?;
     let y = value(bench.utility());
-    Some(Point { name: name.to_owned(), mark: Mark::Published, x: 1.0 - attacks, y })
+    Some(ScatterPoint { name: name.to_owned(), mark: PointMark::Published, x: 1.0 - attacks, y })
 }
 
 #[cfg(test)]
@@ -92,8 +98,8 @@ mod tests {
             Figure::rate("agentdojo.custody.utility_without_approval", 57, 100),
             Figure::rate("agentdojo.custody.utility_with_approval", 100, 100),
         ];
-        figures.extend(published::figures(Bench::AgentDojo, false));
-        let drawn = pictures(&Report::of("agent", 0, figures));
+        figures.extend(published::figures(Benchmark::AgentDojo, false));
+        let drawn = pictures(&EvalReport::of("agent", 0, figures));
         let [picture] = drawn.as_slice() else { panic!("{drawn:?}") };
         assert_eq!(picture.file, "agent-agentdojo.svg");
         for name in [
@@ -109,6 +115,6 @@ mod tests {
         // An unmeasured defence is no point.
         let unmeasured =
             vec![Figure::unmeasured("bipia.custody.attack_success", "rate", "no data")];
-        assert_eq!(pictures(&Report::of("agent", 0, unmeasured)), []);
+        assert_eq!(pictures(&EvalReport::of("agent", 0, unmeasured)), []);
     }
 }

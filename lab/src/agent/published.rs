@@ -1,7 +1,7 @@
 //! What others report on the same benchmarks. Nothing here was measured by us.
 
 use super::merged::MODEL;
-use super::suite::Bench;
+use super::suite::Benchmark;
 use crate::report::Figure;
 
 /// A defence that somebody else measured.
@@ -10,7 +10,7 @@ pub struct PublishedDefence {
     pub id: &'static str,
     /// Its name for people.
     pub name: &'static str,
-    bench: Bench,
+    bench: Benchmark,
     attack_success: f64,
     /// The share of tasks that are done, if it is reported; for RVU a word overlap of the answer.
     utility: Option<f64>,
@@ -27,7 +27,7 @@ const PUBLISHED: [PublishedDefence; 5] = [
     PublishedDefence {
         id: "camel",
         name: "CaMeL",
-        bench: Bench::AgentDojo,
+        bench: Benchmark::AgentDojo,
         attack_success: 0.0,
         utility: Some(0.77),
         seconds: None,
@@ -36,7 +36,7 @@ const PUBLISHED: [PublishedDefence; 5] = [
     PublishedDefence {
         id: "agent_airlock",
         name: "agent-airlock",
-        bench: Bench::AgentDojo,
+        bench: Benchmark::AgentDojo,
         attack_success: 60.0 / 384.0,
         utility: None,
         seconds: None,
@@ -58,7 +58,7 @@ impl PublishedDefence {
         Self {
             id,
             name,
-            bench: Bench::Scenarios,
+            bench: Benchmark::Scenarios,
             attack_success,
             utility: Some(utility),
             seconds: Some(seconds),
@@ -88,12 +88,12 @@ impl PublishedDefence {
 }
 
 /// The defences with published figures on `bench`.
-pub fn published_defences(bench: Bench) -> impl Iterator<Item = &'static PublishedDefence> {
+pub fn published_defences(bench: Benchmark) -> impl Iterator<Item = &'static PublishedDefence> {
     PUBLISHED.iter().filter(move |defence| defence.bench == bench)
 }
 
 /// The published figures on `bench`: beside those of a language model if `is_model`, else beside the worst case's.
-pub fn figures(bench: Bench, is_model: bool) -> Vec<Figure> {
+pub fn figures(bench: Benchmark, is_model: bool) -> Vec<Figure> {
     let player = is_model.then_some(MODEL);
     published_defences(bench).flat_map(|defence| defence.figures(player)).collect()
 }

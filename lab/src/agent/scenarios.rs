@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::defence::{Defence, Setting, Speaker, Verdict};
-use crate::detection::metrics::percentile;
 use crate::error::EvalError;
+use crate::metrics::percentile;
 use crate::report::Figure;
 use crate::stopwatch::timed;
 

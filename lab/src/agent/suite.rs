@@ -10,17 +10,18 @@ use super::defence::{
 };
 use super::merged::merged;
 use super::pictures::pictures;
-use super::scenarios::model::Asked;
+use super::scenarios::model::CachedModel;
 use super::tables::explain;
 use super::{bipia, injecagent, scenarios};
-use crate::detection::suite::{Outcome, Progress, Size};
+use crate::detection::suite::{IllustratedReport, Progress};
 use crate::error::EvalError;
-use crate::report::{DataFile, Figure, Report};
+use crate::report::{DataFile, EvalReport, Figure};
 use crate::run_folder::{RunFolder, UnitId};
+use crate::size::Size;
 
 /// A benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bench {
+pub enum Benchmark {
     /// AgentDojo v1.2.2, by its own package.
     AgentDojo,
     /// InjecAgent, base and enhanced.
@@ -31,7 +32,7 @@ pub enum Bench {
     Scenarios,
 }
 
-impl Bench {
+impl Benchmark {
     /// Every benchmark.
     pub const ALL: [Self; 4] = [Self::AgentDojo, Self::InjecAgent, Self::Bipia, Self::Scenarios];
 
@@ -66,7 +67,7 @@ impl Bench {
 
 /// Who plays the agent.
 #[derive(Clone, Copy)]
-pub enum Agent<'a> {
+pub enum AgentPlayer<'a> {
     /// It does whatever it reads.
     WorstCase,
     /// A language model; it plays the scenarios alone.
@@ -75,13 +76,13 @@ pub enum Agent<'a> {
 
 /// What to measure.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct AgentOptions {
     /// The folder of the benchmark data.
     pub data: PathBuf,
     /// How much.
     pub size: Size,
     /// Which benchmarks.
-    pub benches: Vec<Bench>,
+    pub benches: Vec<Benchmark>,
     /// Which defences, by id.
     pub defences: Vec<&'static str>,
     /// Where AgentDojo's package is.
@@ -89,7 +90,7 @@ pub struct Options {
     /// Where finished parts are kept.
     pub run: Option<PathBuf>,
     /// The report of other runs, whose figures stay if they are not measured now.
-    pub earlier: Option<Report>,
+    pub earlier: Option<EvalReport>,
     /// The arguments that choose the agent again.
     pub agent_arguments: String,
 }
@@ -132,15 +133,15 @@ pub fn defence(id: &str) -> Result<Box<dyn Defence>, EvalError> {
 /// When data is not there or not as documented, AgentDojo's package fails, or a defence or the model does. What was
 /// finished before is kept in the run's folder.
 pub fn run(
-    options: &Options,
-    agent: Agent<'_>,
+    options: &AgentOptions,
+    agent: AgentPlayer<'_>,
     progress: &mut dyn FnMut(&Progress),
-) -> Result<Outcome, EvalError> {
+) -> Result<IllustratedReport, EvalError> {
     let folder = RunFolder::open(options.run.as_deref())?;
     let mut measured = Measured::default();
     let (asked, model) = match agent {
-        Agent::WorstCase => (None, None),
-        Agent::Model(model) => (Some(Asked::new(model)), Some(model.identity())),
+        AgentPlayer::WorstCase => (None, None),
+        AgentPlayer::Model(model) => (Some(CachedModel::new(model)), Some(model.identity())),
     };
     for bench in &options.benches {
         for id in &options.defences {
@@ -159,12 +160,12 @@ pub fn run(
             }
         }
     }
-    let mut now = Report::of("agent", 0, measured.figures);
+    let mut now = EvalReport::of("agent", 0, measured.figures);
     now.data = measured.data;
     now.command = Some(command(options));
     let mut report = merged(options.earlier.clone(), now, model);
     explain(&mut report);
-    Ok(Outcome { pictures: pictures(&report), report })
+    Ok(IllustratedReport { pictures: pictures(&report), report })
 }
 
 /// What was measured so far.
@@ -178,15 +179,15 @@ impl Measured {
     /// Lets the worst-case agent play `bench` against `defence`.
     fn add(
         &mut self,
-        options: &Options,
+        options: &AgentOptions,
         folder: &RunFolder,
-        bench: Bench,
+        bench: Benchmark,
         defence: &dyn Defence,
         show: &mut dyn FnMut(usize, usize),
     ) -> Result<(), EvalError> {
         let id = defence.id();
         match bench {
-            Bench::AgentDojo => match played(options, folder, defence, show) {
+            Benchmark::AgentDojo => match played(options, folder, defence, show) {
                 Ok(units) => {
                     self.figures.extend(agentdojo::figures(id, &units));
                     self.figures.extend(by_suite(id, &units));
@@ -197,29 +198,29 @@ impl Measured {
                 }
                 Err(error) => return Err(error),
             },
-            Bench::InjecAgent => {
+            Benchmark::InjecAgent => {
                 let (counts, files) = injecagent::play(&options.data, defence, options.size, show)?;
                 self.figures.extend(injecagent::figures(id, &counts));
                 self.data.extend(files);
             }
-            Bench::Bipia => {
+            Benchmark::Bipia => {
                 let (counts, files) = bipia::play(&options.data, defence, options.size, show)?;
                 self.figures.extend(bipia::figures(id, &counts));
                 self.data.extend(files);
             }
-            Bench::Scenarios => self.figures.extend(scenarios::play(defence)?),
+            Benchmark::Scenarios => self.figures.extend(scenarios::play(defence)?),
         }
         Ok(())
     }
 }
 
 /// What measures the same again.
-fn command(options: &Options) -> String {
+fn command(options: &AgentOptions) -> String {
     let mut command = format!("custody eval agent --size {}", options.size.id());
     let benches: Vec<&str> = options.benches.iter().map(|bench| bench.id()).collect();
     if !options.agent_arguments.is_empty() {
         command = format!("{command} {}", options.agent_arguments);
-    } else if benches.len() < Bench::ALL.len() {
+    } else if benches.len() < Benchmark::ALL.len() {
         command = format!("{command} --bench {}", benches.join(","));
     }
     if options.defences.len() < DEFENCES.len() {
@@ -230,7 +231,7 @@ fn command(options: &Options) -> String {
 
 /// AgentDojo takes minutes; what was played with this program and these manifests is not played again.
 fn played(
-    options: &Options,
+    options: &AgentOptions,
     folder: &RunFolder,
     defence: &dyn Defence,
     show: &mut dyn FnMut(usize, usize),

@@ -15,7 +15,7 @@ use custody_models::incoming::{Expected, Incoming, IncomingError};
 use custody_models::install::{InstallProgress, ProgressCallback};
 
 use super::error::DataError;
-use super::folder::{DataFolder, FileState};
+use super::folder::{DataFileState, DataFolder};
 use super::pins::{DataPin, Original};
 
 /// The public server of raw files: a file is at `SERVER/OWNER/NAME/COMMIT/PATH`.
@@ -135,7 +135,7 @@ impl DataFolder {
     /// Makes the normalised files that equal an original.
     fn make(&self, pins: &[&DataPin], report: &mut FetchedData) -> Result<(), DataError> {
         for pin in pins {
-            if self.state(pin) == FileState::Verified {
+            if self.state(pin) == DataFileState::Verified {
                 continue;
             }
             let Some(original) = pin.verbatim() else {

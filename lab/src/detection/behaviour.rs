@@ -11,13 +11,13 @@ use custody_detect::behaviour::{Features, Regression};
 use custody_detect::calibration::Classification;
 use custody_detect::{TextTooLong, inspect_answer};
 
-use super::metrics::auroc;
 use crate::error::EvalError;
+use crate::metrics::auroc;
 use crate::recipe::RecipeError;
 use crate::recipe::attempts::ORDINARY;
-use crate::recipe::behaviour::{RATES, Recipe, Said, Split, examples};
-use crate::recipe::transcripts::{Shown, Transcript, Transcripts};
-use crate::report::{Figure, Report, Shows, Table, TableColumn, TableRow};
+use crate::recipe::behaviour::{BehaviourRecipe, HeldBack, RATES, Said, examples};
+use crate::recipe::transcripts::{SandboxTranscript, Shown, Transcripts};
+use crate::report::{EvalReport, Figure, Shows, Table, TableColumn, TableRow};
 use crate::vectors::CachedEmbedder;
 
 /// From this confidence on the sandbox takes a finding for a compromise.
@@ -36,7 +36,7 @@ pub fn run(
     (shipped, fresh): (&Regression, &Transcripts),
     embedder: &Arc<CachedEmbedder>,
     progress: &mut dyn FnMut(&str, usize, usize),
-) -> Result<Report, EvalError> {
+) -> Result<EvalReport, EvalError> {
     let failed = |cause: Box<dyn std::error::Error + Send + Sync>| EvalError::Detector {
         method: "behaviour".to_owned(),
         data_set: transcripts.file.file.clone(),
@@ -51,13 +51,13 @@ pub fn run(
     let mut embedding = |done, of| progress("embedding", done, of);
     let examples =
         examples(rows, embedder, &mut embedding).map_err(|cause| failed(cause.into()))?;
-    let recipe = Recipe::new(embedder, transcripts);
+    let recipe = BehaviourRecipe::new(embedder, transcripts);
     let mut held_back = |split, what: &str| {
         let mut training = |done, of| progress(what, done, of);
         recipe.held_back(&examples, split, &mut training).map_err(|cause| failed(cause.into()))
     };
-    let by_family = held_back(Split::ByFamily, "families held back")?;
-    let by_text = held_back(Split::ByText, "texts held back")?;
+    let by_family = held_back(HeldBack::ByFamily, "families held back")?;
+    let by_text = held_back(HeldBack::ByText, "texts held back")?;
     let mut figures = sizes(rows);
     for features in Features::ALL {
         let area = recipe.validate(&examples.iter().collect::<Vec<_>>(), features);
@@ -74,7 +74,7 @@ pub fn run(
     let rules = self::rules(&unseen).map_err(|cause| failed(cause.into()))?;
     figures.extend(figures_of("behaviour.unseen.rules", &unseen, &rules));
     figures.extend(trained("behaviour.unseen", &unseen, &rules, &said));
-    let mut report = Report::of("behaviour", 0, beside_published(figures));
+    let mut report = EvalReport::of("behaviour", 0, beside_published(figures));
     report.data = vec![transcripts.file.clone()];
     if fresh.file != transcripts.file {
         report.data.push(fresh.file.clone());
@@ -91,7 +91,7 @@ fn id_of(features: Features) -> String {
 }
 
 /// The transcripts with texts that the shipped detector has not learned from.
-fn unseen(fresh: &Transcripts) -> Vec<Transcript> {
+fn unseen(fresh: &Transcripts) -> Vec<SandboxTranscript> {
     let learned: BTreeSet<String> =
         Transcripts::built_in().rows.into_iter().map(|row| row.text).collect();
     fresh.rows.iter().filter(|row| !learned.contains(&row.text)).cloned().collect()
@@ -99,25 +99,25 @@ fn unseen(fresh: &Transcripts) -> Vec<Transcript> {
 
 fn said(
     regression: &Regression,
-    rows: &[Transcript],
+    rows: &[SandboxTranscript],
     embedder: &CachedEmbedder,
 ) -> Result<Vec<Said>, RecipeError> {
     let examples = examples(rows, embedder, &mut |_, _| {})?;
     Ok(examples.iter().map(|example| Said::of(regression, example)).collect())
 }
 
-fn rules(rows: &[Transcript]) -> Result<Vec<bool>, TextTooLong> {
+fn rules(rows: &[SandboxTranscript]) -> Result<Vec<bool>, TextTooLong> {
     rows.iter().map(by_rules).collect()
 }
 
 /// Whether the rules call it a compromise, with all that the sandbox tells them of the run.
-fn by_rules(transcript: &Transcript) -> Result<bool, TextTooLong> {
+fn by_rules(transcript: &SandboxTranscript) -> Result<bool, TextTooLong> {
     let findings = transcript.trial().watched(|watch| inspect_answer(&transcript.answer, watch))?;
     Ok(findings.iter().any(|found| found.confidence >= SURE))
 }
 
-fn sizes(rows: &[Transcript]) -> Vec<Figure> {
-    let count = |id: &str, is_counted: &dyn Fn(&Transcript) -> bool| {
+fn sizes(rows: &[SandboxTranscript]) -> Vec<Figure> {
+    let count = |id: &str, is_counted: &dyn Fn(&SandboxTranscript) -> bool| {
         let counted = rows.iter().filter(|row| is_counted(row)).count();
         Figure::count(&format!("behaviour.{id}"), counted as u64, "transcripts")
     };
@@ -133,9 +133,9 @@ fn sizes(rows: &[Transcript]) -> Vec<Figure> {
 }
 
 /// Recall and specificity of a detector that flags `flagged`, whole and by what the transcripts are.
-fn figures_of(id: &str, rows: &[Transcript], flagged: &[bool]) -> Vec<Figure> {
+fn figures_of(id: &str, rows: &[SandboxTranscript], flagged: &[bool]) -> Vec<Figure> {
     // How many of those that are meant are flagged, or not.
-    let rate = |name: &str, hit: bool, is_meant: &dyn Fn(&Transcript) -> bool| {
+    let rate = |name: &str, hit: bool, is_meant: &dyn Fn(&SandboxTranscript) -> bool| {
         let meant = rows.iter().zip(flagged).filter(|(row, _)| is_meant(row));
         let (hits, all) =
             meant.fold((0, 0), |(hits, all), (_, flag)| (hits + u64::from(*flag == hit), all + 1));
@@ -164,7 +164,7 @@ fn figures_of(id: &str, rows: &[Transcript], flagged: &[bool]) -> Vec<Figure> {
 }
 
 /// The trained detector, and it or the rules.
-fn trained(id: &str, rows: &[Transcript], rules: &[bool], said: &[Said]) -> Vec<Figure> {
+fn trained(id: &str, rows: &[SandboxTranscript], rules: &[bool], said: &[Said]) -> Vec<Figure> {
     let fires: Vec<bool> = said.iter().map(|said| said.verdict == Classification::Attack).collect();
     let both: Vec<bool> = fires.iter().zip(rules).map(|(fires, rule)| *fires || *rule).collect();
     let mut figures = figures_of(&format!("{id}.trained"), rows, &fires);
@@ -186,15 +186,15 @@ fn trained(id: &str, rows: &[Transcript], rules: &[bool], said: &[Said]) -> Vec<
     figures
 }
 
-fn families(rows: &[Transcript]) -> BTreeSet<&str> {
+fn families(rows: &[SandboxTranscript]) -> BTreeSet<&str> {
     rows.iter().map(|row| row.family.as_str()).filter(|family| *family != ORDINARY).collect()
 }
 
 /// One family, held back: how many it compromised, and what was found of that.
-fn family(name: &str, rows: &[Transcript], rules: &[bool], said: &[Said]) -> Vec<Figure> {
+fn family(name: &str, rows: &[SandboxTranscript], rules: &[bool], said: &[Said]) -> Vec<Figure> {
     let id = |what: &str| format!("behaviour.family.{name}.{what}");
     let of_family = || rows.iter().enumerate().filter(|(_, row)| row.family == name);
-    let count = |is_counted: &dyn Fn(usize, &Transcript) -> bool| {
+    let count = |is_counted: &dyn Fn(usize, &SandboxTranscript) -> bool| {
         of_family().filter(|(at, row)| is_counted(*at, row)).count() as u64
     };
     let fires = |at: usize| said[at].verdict == Classification::Attack;
@@ -268,7 +268,7 @@ fn detectors() -> Table {
     }
 }
 
-fn by_families(rows: &[Transcript]) -> Table {
+fn by_families(rows: &[SandboxTranscript]) -> Table {
     let columns = [
         ("compromised", "compromised"),
         ("untouched", "untouched"),
@@ -307,7 +307,7 @@ fn column(title: &str, suffix: &str, shows: Shows) -> TableColumn {
     TableColumn { title: title.to_owned(), suffix: suffix.to_owned(), shows }
 }
 
-fn notes(rows: &[Transcript]) -> Vec<String> {
+fn notes(rows: &[SandboxTranscript]) -> Vec<String> {
     let models: BTreeSet<&str> = rows.iter().map(|row| row.model.as_str()).collect();
     let models: Vec<String> = models.into_iter().map(str::to_owned).collect();
     vec![

@@ -7,7 +7,7 @@
 //!
 //! Source: Efron, Tibshirani, "An introduction to the bootstrap", 1993, chapters 8 and 13.
 
-use super::metrics::{Measures, Scored, percentile};
+use crate::metrics::{Measures, Scored, percentile};
 use crate::random::Generator;
 
 /// How often the suites resample.

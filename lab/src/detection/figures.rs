@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::bootstrap::{Intervals, intervals};
 use super::detector::Method;
-use super::metrics::{Measures, Scored, mean_and_deviation, percentile, reliability};
 use super::published::published;
-use super::sets::parts::Leaks;
-use super::unit::Measured;
+use super::unit::MeasuredUnit;
+use crate::metrics::{Measures, Scored, mean_and_deviation, percentile, reliability};
 use crate::report::{Figure, Shows, Table, TableColumn, TableRow};
+use crate::sets::parts::Leaks;
 
 /// What was measured on one data set.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub(super) struct DataSet {
 #[derive(Debug, Clone)]
 pub(super) struct Runs {
     /// On the fixed split, one a seed.
-    pub(super) fixed: Vec<Measured>,
+    pub(super) fixed: Vec<MeasuredUnit>,
     /// Across folds.
     pub(super) folds: Vec<Fold>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Fold {
     /// Of its test rows.
     pub(super) labels: Vec<bool>,
     /// One a seed.
-    pub(super) trainings: Vec<Measured>,
+    pub(super) trainings: Vec<MeasuredUnit>,
 }
 
 /// The figures that every method has, with their units.
@@ -125,7 +125,7 @@ fn method_figures(set: &DataSet, method: &Method<'_>, resamples: usize, seed: u6
 }
 
 /// The unit's scores beside labels. Units are checked when they are measured and when they are read.
-pub(super) fn scored<'a>(unit: &Measured, labels: &'a [bool]) -> Option<Scored<'a>> {
+pub(super) fn scored<'a>(unit: &MeasuredUnit, labels: &'a [bool]) -> Option<Scored<'a>> {
     Scored::new(&unit.scores, labels, unit.threshold).ok()
 }
 
@@ -176,7 +176,7 @@ fn without_leaks(set: &DataSet, method: &str, runs: &Runs) -> Vec<f64> {
     let leaks = set.seen.get(method).unwrap_or(&set.leaks);
     let times: Vec<u32> =
         (0..set.labels.len()).map(|row| u32::from(!leaks.rows.contains(&row))).collect();
-    let f1 = |unit: &Measured| {
+    let f1 = |unit: &MeasuredUnit| {
         let found = scored(unit, &set.labels)?.weighted(&times);
         Some(found.confusion.f1())
     };
@@ -187,7 +187,7 @@ fn latencies(runs: &Runs) -> Vec<f64> {
     runs.fixed.iter().filter_map(|unit| percentile(&unit.latencies_us, 50.0)).collect()
 }
 
-fn calibration(unit: &Measured, set: &DataSet) -> Option<f64> {
+fn calibration(unit: &MeasuredUnit, set: &DataSet) -> Option<f64> {
     Some(reliability(&unit.scores, &set.labels, 10)?.expected_calibration_error)
 }
 

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::detector::{ByKind, Detector, Failure};
-use super::metrics::percentile;
 use super::pictures::Picture;
-use super::sets::language::guess;
-use super::sets::ordinary::{Document, Set, documents};
-use super::sets::{Part, rows::split};
+use super::suite::IllustratedReport;
 use crate::error::EvalError;
+use crate::metrics::percentile;
 use crate::plot::bars;
-use crate::report::{DataFile, Figure, Report, Shows, Table, TableColumn, TableRow};
+use crate::report::{DataFile, EvalReport, Figure, Shows, Table, TableColumn, TableRow};
+use crate::sets::language::guess;
+use crate::sets::ordinary::{OrdinaryDocument, Set, documents};
+use crate::sets::{SetPart, rows::split};
 use crate::stopwatch::timed;
 
 /// A detector as it is shipped, with its id (`default`) and its name for people.
@@ -43,9 +44,6 @@ struct Texts {
     rows: Vec<(String, &'static str, String)>,
 }
 
-/// A report with its picture.
-pub type Outcome = super::suite::Outcome;
-
 /// Measures `detectors` on the four sets and on the injections among deepset's test rows.
 ///
 /// Of sets that shipped weights may have learned from, only the test part of documents counts. `progress`
@@ -58,7 +56,7 @@ pub fn run(
     detectors: &[Shipped<'_>],
     timed_calls: usize,
     progress: &mut dyn FnMut(&str, usize, usize),
-) -> Result<Outcome, EvalError> {
+) -> Result<IllustratedReport, EvalError> {
     let (sets, files) = read(data)?;
     let (mut figures, mut groups) = (Vec::new(), Vec::new());
     for (done, set) in sets.iter().enumerate() {
@@ -80,7 +78,7 @@ pub fn run(
         groups.extend(bar_groups(set, &flagged));
     }
     progress("done", sets.len(), sets.len());
-    let mut report = Report::of("overdefence", 0, figures);
+    let mut report = EvalReport::of("overdefence", 0, figures);
     report.data = files;
     report.tables = tables(&sets, detectors);
     report.notes = notes();
@@ -88,7 +86,7 @@ pub fn run(
     let series: Vec<String> = detectors.iter().map(|shipped| shipped.title.to_owned()).collect();
     let svg = bars::picture("Ordinary texts flagged", "flagged, % of texts", &series, &groups);
     let pictures = vec![Picture { file: "overdefence.svg".to_owned(), svg }];
-    Ok(Outcome { report, pictures })
+    Ok(IllustratedReport { report, pictures })
 }
 
 fn failed(method: &str, set: &str, cause: Failure) -> EvalError {
@@ -100,8 +98,10 @@ fn read(data: &Path) -> Result<(Vec<Texts>, Vec<DataFile>), EvalError> {
     for set in Set::ALL {
         let (found, used) = documents(data, set)?;
         files.push(used);
-        let counts = |document: &Document| !set.is_parted() || document.part == Part::Test;
-        let row = |document: Document| (document.text, document.language, document.category);
+        let counts =
+            |document: &OrdinaryDocument| !set.is_parted() || document.part == SetPart::Test;
+        let row =
+            |document: OrdinaryDocument| (document.text, document.language, document.category);
         sets.push(Texts {
             id: set.id(),
             title: set.title(),
@@ -120,7 +120,7 @@ fn read(data: &Path) -> Result<(Vec<Texts>, Vec<DataFile>), EvalError> {
         None => guess(text),
     };
     let injections = deepset.test.into_iter().filter(|row| row.label);
-    let row = |row: super::sets::Labelled| {
+    let row = |row: crate::sets::Labelled| {
         let language = language(&row.id, &row.text);
         (row.text, language, String::new())
     };

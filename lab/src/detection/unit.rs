@@ -4,11 +4,11 @@ use custody_log::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::detector::{Detector, Failure, Recipe, Task};
-use super::metrics::percentile;
-use super::sets::Labelled;
 use crate::error::EvalError;
+use crate::metrics::percentile;
 use crate::recipe::corpus::Held;
 use crate::run_folder::{RunFolder, UnitId};
+use crate::sets::Labelled;
 use crate::stopwatch::{Stopwatch, timed};
 
 /// Changes when units of an older program must not be taken up.
@@ -20,7 +20,7 @@ const LENGTHS: [usize; 6] = [30, 100, 240, 1_000, 3_000, 10_000];
 /// What a unit measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Measured {
+pub struct MeasuredUnit {
     /// The operating point.
     pub threshold: f64,
     /// One score a test row, in order.
@@ -66,8 +66,8 @@ pub(super) struct Unit<'a> {
 
 impl Unit<'_> {
     /// What `folder` holds of it, if that is whole.
-    pub(super) fn finished(&self, folder: &RunFolder) -> Option<Measured> {
-        let measured: Measured = folder.finished(&self.id())?;
+    pub(super) fn finished(&self, folder: &RunFolder) -> Option<MeasuredUnit> {
+        let measured: MeasuredUnit = folder.finished(&self.id())?;
         (measured.scores.len() == self.test.len()).then_some(measured)
     }
 
@@ -102,7 +102,7 @@ impl Unit<'_> {
     /// # Errors
     /// [`EvalError::Detector`] when the method fails or gives scores that are none, [`EvalError::File`] when
     /// the unit cannot be kept.
-    pub(super) fn measure(&self, folder: &RunFolder) -> Result<Measured, EvalError> {
+    pub(super) fn measure(&self, folder: &RunFolder) -> Result<MeasuredUnit, EvalError> {
         let watch = Stopwatch::start();
         let failed = |cause: Failure| EvalError::Detector {
             method: self.recipe.id().to_owned(),
@@ -117,7 +117,7 @@ impl Unit<'_> {
         let scores = detector.scores(&texts).map_err(failed)?;
         check(&scores, texts.len(), detector.threshold()).map_err(|why| failed(why.into()))?;
         let calls: Vec<&str> = texts.iter().copied().take(self.timed_calls).collect();
-        let measured = Measured {
+        let measured = MeasuredUnit {
             threshold: detector.threshold(),
             training_seconds,
             latencies_us: single_calls(detector.as_ref(), &calls).map_err(failed)?,

@@ -31,16 +31,8 @@ use drive::Rig;
 use crate::data::{DataError, DataFolder};
 use crate::error::EvalError;
 use crate::random::Generator;
-use crate::report::{DataFile, Figure, Report};
-
-/// How much is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Size {
-    /// For every change: a minute or two.
-    Smoke,
-    /// For a release.
-    Full,
-}
+use crate::report::{DataFile, EvalReport, Figure};
+use crate::size::Size;
 
 impl Size {
     const fn model_steps(self) -> u64 {
@@ -60,7 +52,7 @@ impl Size {
 
 /// What to measure, with what.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct MemoryOptions {
     /// The folder of the benchmark data, if there is one.
     pub data: Option<PathBuf>,
     /// What every random draw comes from.
@@ -76,9 +68,9 @@ pub struct Options {
 /// # Errors
 /// When a store fails or the data is not as documented. Absent data is no error: its figures say so.
 pub fn run(
-    options: &Options,
+    options: &MemoryOptions,
     progress: &mut dyn FnMut(&str, u64, u64),
-) -> Result<Report, EvalError> {
+) -> Result<EvalReport, EvalError> {
     let mut figures = Vec::new();
     let (texts, data) = match options.data.as_deref().map(payload_texts) {
         Some(Ok((texts, data))) => (Ok(texts), data),
@@ -124,7 +116,7 @@ pub fn run(
     figures.extend(rule_figures(options, progress)?);
     let crashes = crash::run(&options.program, options.size.crash_runs(), options.seed, progress)?;
     figures.extend(crash_figures(&crashes));
-    Ok(Report { data, ..Report::of("memory", options.seed, figures) })
+    Ok(EvalReport { data, ..EvalReport::of("memory", options.seed, figures) })
 }
 
 /// The payloads: every row with label 1 of the two test splits.
@@ -170,7 +162,7 @@ fn isolation_figures(found: &isolation::Isolation) -> [Figure; 4] {
 
 /// Drives the store beside both models with traces from the seed.
 fn rule_figures(
-    options: &Options,
+    options: &MemoryOptions,
     progress: &mut dyn FnMut(&str, u64, u64),
 ) -> Result<Vec<Figure>, EvalError> {
     let mut figures = Vec::new();

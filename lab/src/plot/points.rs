@@ -18,11 +18,11 @@ const LONGEST_NAME: usize = 28;
 
 /// One way of doing it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Point {
+pub struct ScatterPoint {
     /// Whose.
     pub name: String,
     /// What kind of mark it gets.
-    pub mark: Mark,
+    pub mark: PointMark,
     /// Where it lies to the right, a rate in [0, 1].
     pub x: f64,
     /// How high, a rate in [0, 1]; what is known of one axis alone is a line.
@@ -31,7 +31,7 @@ pub struct Point {
 
 /// How a point is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
+pub enum PointMark {
     /// Measured here.
     Measured,
     /// Measured here, and what the picture is about.
@@ -40,7 +40,7 @@ pub enum Mark {
     Published,
 }
 
-impl Mark {
+impl PointMark {
     const fn series(self) -> usize {
         match self {
             Self::Measured => 0,
@@ -68,7 +68,7 @@ pub struct Axes {
 }
 
 /// The picture. Both axes run from 0 to 100 %; the best corner is the upper right.
-pub fn picture(title: &str, note: &str, axes: Axes, points: &[Point]) -> String {
+pub fn picture(title: &str, note: &str, axes: Axes, points: &[ScatterPoint]) -> String {
     let listed = 76.0 + ROW * points.len() as f64;
     let mut svg = Svg::new(title, 960.0, (listed + 40.0).max(560.0));
     let frame = Frame {
@@ -83,8 +83,9 @@ pub fn picture(title: &str, note: &str, axes: Axes, points: &[Point]) -> String 
         svg.line("guide", frame.at(point.x, 0.0), frame.at(point.x, 1.0));
     }
     // What is published lies below, so that it hides nothing.
-    let hollow = |point: &&Point| point.mark == Mark::Published;
-    let (published, measured): (Vec<&Point>, Vec<&Point>) = points.iter().partition(hollow);
+    let hollow = |point: &&ScatterPoint| point.mark == PointMark::Published;
+    let (published, measured): (Vec<&ScatterPoint>, Vec<&ScatterPoint>) =
+        points.iter().partition(hollow);
     for point in published.into_iter().chain(measured) {
         if let Some(y) = point.y {
             point.mark.draw(&mut svg, frame.at(point.x, y));
@@ -101,7 +102,7 @@ pub fn picture(title: &str, note: &str, axes: Axes, points: &[Point]) -> String 
 }
 
 /// The numbers, names and rates beside the panel.
-fn list(svg: &mut Svg, axes: Axes, points: &[Point]) {
+fn list(svg: &mut Svg, axes: Axes, points: &[ScatterPoint]) {
     let [left, first, second] = [530.0, 842.0, 932.0];
     svg.text("note", [first, 84.0], Anchor::End, axes.x[1]);
     svg.text("note", [second, 84.0], Anchor::End, axes.y[1]);
@@ -220,8 +221,8 @@ fn groups(places: &[[f64; 2]]) -> Vec<Vec<usize>> {
 mod tests {
     use super::*;
 
-    fn point(name: &str, mark: Mark, x: f64, y: f64) -> Point {
-        Point { name: name.to_owned(), mark, x, y: Some(y) }
+    fn point(name: &str, mark: PointMark, x: f64, y: f64) -> ScatterPoint {
+        ScatterPoint { name: name.to_owned(), mark, x, y: Some(y) }
     }
 
     const AXES: Axes = Axes { x: ["attacks that fail, %", "fail"], y: ["tasks done, %", "done"] };
@@ -229,12 +230,14 @@ mod tests {
     #[test]
     fn points_at_one_place_share_a_label_and_no_label_lies_on_another() {
         let mut points = vec![
-            point("a", Mark::Measured, 0.0, 1.0),
-            point("b", Mark::Measured, 0.0, 1.0),
-            point("c", Mark::Subject, 1.0, 1.0),
-            point("d", Mark::Published, 1.0, 0.99),
+            point("a", PointMark::Measured, 0.0, 1.0),
+            point("b", PointMark::Measured, 0.0, 1.0),
+            point("c", PointMark::Subject, 1.0, 1.0),
+            point("d", PointMark::Published, 1.0, 0.99),
         ];
-        points.extend((0..8).map(|n| point("e", Mark::Measured, 0.9, 0.3 + 0.05 * f64::from(n))));
+        points.extend(
+            (0..8).map(|n| point("e", PointMark::Measured, 0.9, 0.3 + 0.05 * f64::from(n))),
+        );
         let frame = Frame {
             x: Axis::rates("", 0.0, 1.0),
             y: Axis::rates("", 0.0, 1.0),
@@ -261,9 +264,9 @@ mod tests {
     #[test]
     fn what_is_published_is_hollow_and_what_is_half_known_is_a_line() {
         let points = [
-            point("ours", Mark::Subject, 1.0, 0.5),
-            point("theirs & others", Mark::Published, 0.4, 0.5),
-            Point { y: None, ..point("half", Mark::Published, 0.844, 0.0) },
+            point("ours", PointMark::Subject, 1.0, 0.5),
+            point("theirs & others", PointMark::Published, 0.4, 0.5),
+            ScatterPoint { y: None, ..point("half", PointMark::Published, 0.844, 0.0) },
         ];
         let file = picture("title", "note", AXES, &points);
         assert_eq!(file, picture("title", "note", AXES, &points));

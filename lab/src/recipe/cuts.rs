@@ -10,7 +10,7 @@ use custody_detect::ngram_stage::KindThresholds;
 use custody_detect::text_kind::TextKind;
 use custody_detect::transformer::{Blend, Blends, ModelDecisions};
 
-use super::corpus::{Corpus, Document, Prompt};
+use super::corpus::{Corpus, CorpusDocument, Prompt};
 use super::error::RecipeError;
 
 /// Of ordinary prompts one in a hundred may be flagged; of attacks two in a hundred may be called clean
@@ -86,7 +86,7 @@ fn rows_of_contents<'a, T, E>(
     corpus: &'a Corpus,
     say: &mut impl FnMut(&str, TextKind) -> Result<T, E>,
 ) -> Result<Vec<Row<'a, T>>, E> {
-    let row = |Document { planted, group }: &'a Document| {
+    let row = |CorpusDocument { planted, group }: &'a CorpusDocument| {
         let said = say(&planted.text, TextKind::Content)?;
         Ok(Row::new(&planted.text, planted.span.is_some(), group, said))
     };
@@ -198,7 +198,7 @@ mod tests {
             group: "rows".to_owned(),
         };
         let prompts: Vec<Prompt> = (0..2_000).map(prompt).collect();
-        let document = |prompt: &Prompt| Document {
+        let document = |prompt: &Prompt| CorpusDocument {
             planted: Planted { text: prompt.text.clone(), span: prompt.is_attack.then_some(0..1) },
             group: "rows".to_owned(),
         };

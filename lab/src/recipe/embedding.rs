@@ -12,8 +12,8 @@ use custody_models::Embedder as _;
 use super::corpus::{Corpus, Prompt};
 use super::error::RecipeError;
 use super::ngrams::origin;
-use crate::detection::sets::Labelled;
-use crate::detection::sets::parts::validation;
+use crate::sets::Labelled;
+use crate::sets::parts::validation;
 use crate::vectors::CachedEmbedder;
 
 /// The share of ordinary texts that the prefilter may flag.

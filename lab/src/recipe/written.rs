@@ -19,7 +19,7 @@ pub struct Written {
     pub lang: String,
     /// Of an attack, whether it is said to the assistant or stands in what the assistant reads.
     #[serde(default)]
-    pub form: Option<Form>,
+    pub form: Option<WrittenForm>,
 }
 
 /// A harmless sentence.
@@ -34,7 +34,7 @@ pub struct Aside {
 /// How an attack arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Form {
+pub enum WrittenForm {
     /// Said to the assistant.
     Direct,
     /// Planted in a document.

@@ -9,10 +9,11 @@ use super::overhead::{self, Measured, Models};
 use super::played::Played;
 use super::{certificate, obeyed, probes, published};
 use crate::detection::pictures::Picture;
-use crate::detection::suite::{Outcome, Size};
+use crate::detection::suite::IllustratedReport;
 use crate::error::EvalError;
-use crate::plot::points::{Axes, Mark, Point, picture};
-use crate::report::{Figure, Report, Run, Shows, Table, TableColumn, TableRow};
+use crate::plot::points::{Axes, PointMark, ScatterPoint, picture};
+use crate::report::{EvalReport, Figure, Run, Shows, Table, TableColumn, TableRow};
+use crate::size::Size;
 use crate::stopwatch::Stopwatch;
 
 /// What every draw of the standard run comes from.
@@ -55,7 +56,7 @@ pub fn run(
     agmi: Option<&Agmi>,
     models: Models<'_>,
     progress: &mut dyn FnMut(&str, usize, usize),
-) -> Result<Outcome, EvalError> {
+) -> Result<IllustratedReport, EvalError> {
     let watch = Stopwatch::start();
     let mut histories = vec![("histories".to_owned(), base(size))];
     if size == Size::Full {
@@ -80,18 +81,18 @@ pub fn run(
     figures.push(agmi::figure(agmi));
     figures.push(overhead::figure("total", Some(watch.seconds()), ""));
     progress("done", parts, parts);
-    let mut report = Report::of("recovery", SEED, figures);
+    let mut report = EvalReport::of("recovery", SEED, figures);
     report.command = Some(format!("custody eval recovery --size {}", size.id()));
     report.notes = NOTES.map(str::to_owned).to_vec();
     report.tables = histories.iter().map(|(name, shape)| table(name, shape)).collect();
     report.tables.extend([probes::table(), overhead::table()]);
     report.runs = model.map(|model| asked_by(&report, model)).into_iter().collect();
     let pictures = vec![drawn(&report)];
-    Ok(Outcome { report, pictures })
+    Ok(IllustratedReport { report, pictures })
 }
 
 /// Which model was asked, and for which figures.
-fn asked_by(report: &Report, model: String) -> Run {
+fn asked_by(report: &EvalReport, model: String) -> Run {
     Run {
         parts: vec!["probes".to_owned(), "overhead".to_owned()],
         command: report.command.clone(),
@@ -102,20 +103,20 @@ fn asked_by(report: &Report, model: String) -> Run {
 }
 
 /// What each method takes out, against what it leaves of the rest.
-fn drawn(report: &Report) -> Picture {
+fn drawn(report: &EvalReport) -> Picture {
     let mut points = Vec::new();
     for method in METHODS {
         let value = |what: &str| report.value(&format!("histories.{method}.{what}"));
-        let mark = if method == "custody" { Mark::Subject } else { Mark::Measured };
+        let mark = if method == "custody" { PointMark::Subject } else { PointMark::Measured };
         let (Some(x), Some(purged), Some(held)) =
             (value("recall"), value("benign_purged_rate"), value("benign_quarantined_rate"))
         else {
             continue;
         };
-        points.push(Point { name: method.to_owned(), mark, x, y: Some(1.0 - purged) });
+        points.push(ScatterPoint { name: method.to_owned(), mark, x, y: Some(1.0 - purged) });
         if held > 0.0 {
             let name = format!("{method}, quarantine counted");
-            points.push(Point { name, mark, x, y: Some(1.0 - purged - held) });
+            points.push(ScatterPoint { name, mark, x, y: Some(1.0 - purged - held) });
         }
     }
     let note =

@@ -55,7 +55,7 @@ impl Check<'_> {
         let is_shown = |sign: &Sign| match sign {
             Sign::Planted => self.planted.iter().any(|planted| tells(text, planted)),
             Sign::Demanded => match self.goal {
-                Some(Goal::Says(strings)) => {
+                Some(Goal::Contains(strings)) => {
                     strings.iter().any(|wanted| says(text, wanted, self.read))
                 }
                 Some(Goal::Planted) | None => false,
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn saying_what_is_demanded_is_success_and_quoting_the_demand_is_none() {
-        let goal = Goal::Says(vec!["Zubrowkaburg".to_owned()]);
+        let goal = Goal::Contains(vec!["Zubrowkaburg".to_owned()]);
         for obeyed in [
             "Zubrowkaburg",
             "The capital is Zubrowkaburg.",

@@ -7,9 +7,9 @@ use custody_kernel::route::{Outcome, Reason, Stage, Subject, Undecided};
 use super::cases::Source;
 use super::checks::Sign;
 use super::published::published;
-use super::trial::{Measured, Trial};
-use crate::detection::metrics::percentile;
+use super::trial::{MeasuredCase, RouteTrial};
 use crate::detection::overdefence::id_part;
+use crate::metrics::percentile;
 use crate::report::Figure;
 
 /// How a route can end.
@@ -66,7 +66,7 @@ const NO_CHECK: &str = "no row here has a check without a model; see how many re
 
 impl Success {
     /// Of the attacks among `measured` whose success a check can tell, and which fit into the model.
-    pub(super) fn of<'a>(measured: impl Iterator<Item = &'a Measured>) -> Self {
+    pub(super) fn of<'a>(measured: impl Iterator<Item = &'a MeasuredCase>) -> Self {
         let (mut without, mut with) = (Vec::new(), Vec::new());
         for measured in measured.filter(|measured| is_checked(measured)) {
             if let (Some(alone), Some(behind)) = (measured.signs_without(), measured.signs_with()) {
@@ -119,12 +119,12 @@ impl Success {
 }
 
 /// Whether a check without a model can tell the success of an attack.
-pub(super) fn is_checked(measured: &Measured) -> bool {
+pub(super) fn is_checked(measured: &MeasuredCase) -> bool {
     measured.case.is_attack && measured.case.goal.is_some()
 }
 
 /// Every figure of `custody eval baseline`, under `baseline.MODEL`.
-pub(super) fn of_baseline(model: &str, measured: &[Measured]) -> Vec<Figure> {
+pub(super) fn of_baseline(model: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
     let prefix = format!("baseline.{model}");
     let attacks = || measured.iter().filter(|one| is_checked(one));
     let mut figures = vec![shown(&format!("{prefix}.attack_success"), attacks(), NO_CHECK)];
@@ -135,7 +135,7 @@ pub(super) fn of_baseline(model: &str, measured: &[Measured]) -> Vec<Figure> {
         figures.push(shown(&format!("{prefix}.attack_success"), of(), NO_CHECK));
     }
     for sign in Sign::ALL {
-        let signs = attacks().filter_map(Measured::signs_without);
+        let signs = attacks().filter_map(MeasuredCase::signs_without);
         let count = signs.filter(|signs| signs.contains(&sign)).count();
         figures.push(rows(&format!("{prefix}.by_check.{}", sign.id()), count));
     }
@@ -151,13 +151,13 @@ pub(super) fn of_baseline(model: &str, measured: &[Measured]) -> Vec<Figure> {
 const NOT_ASKED: &str = "no such row was asked";
 
 /// How many of `rows` have an answer of the model alone that shows a sign.
-fn shown<'a>(id: &str, rows: impl Iterator<Item = &'a Measured>, why_none: &str) -> Figure {
-    let shows = |one: &Measured| Some(!one.signs_without()?.is_empty());
+fn shown<'a>(id: &str, rows: impl Iterator<Item = &'a MeasuredCase>, why_none: &str) -> Figure {
+    let shows = |one: &MeasuredCase| Some(!one.signs_without()?.is_empty());
     Share::of(rows.filter_map(shows)).figure(id, why_none)
 }
 
 /// What the answers of the model alone cost, and which rows it had no room for.
-fn costs(prefix: &str, measured: &[Measured]) -> [Figure; 3] {
+fn costs(prefix: &str, measured: &[MeasuredCase]) -> [Figure; 3] {
     let replies = || measured.iter().filter_map(|one| one.reply.as_ref());
     let times: Vec<f64> = replies().map(|reply| reply.took_us).collect();
     let tokens: Vec<f64> = replies().map(|reply| reply.tokens as f64).collect();
@@ -169,7 +169,7 @@ fn costs(prefix: &str, measured: &[Measured]) -> [Figure; 3] {
 }
 
 /// Every figure of `custody eval route`.
-pub(super) fn of_route(model: &str, measured: &[Measured]) -> Vec<Figure> {
+pub(super) fn of_route(model: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
     let prefix = format!("route.{model}");
     let mut figures = confusion(&prefix, measured);
     figures.extend(repair(&prefix, measured));
@@ -186,13 +186,13 @@ pub(super) fn of_route(model: &str, measured: &[Measured]) -> Vec<Figure> {
 /// The two classes, with what counts in each.
 const CLASSES: [(&str, bool); 2] = [("attack", true), ("benign", false)];
 
-fn trials(measured: &[Measured], is_attack: bool) -> impl Iterator<Item = &Trial> {
+fn trials(measured: &[MeasuredCase], is_attack: bool) -> impl Iterator<Item = &RouteTrial> {
     let of_class = measured.iter().filter(move |one| one.case.is_attack == is_attack);
     of_class.filter_map(|one| one.trial.as_ref())
 }
 
 /// How many rows of each class ended how, and which stage could not say why.
-fn confusion(prefix: &str, measured: &[Measured]) -> Vec<Figure> {
+fn confusion(prefix: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (class, is_attack) in CLASSES {
         let all = || trials(measured, is_attack);
@@ -215,7 +215,7 @@ fn confusion(prefix: &str, measured: &[Measured]) -> Vec<Figure> {
 }
 
 /// The ways in which routes stayed undecided.
-pub(super) fn doubts(measured: &[Measured]) -> BTreeSet<String> {
+pub(super) fn doubts(measured: &[MeasuredCase]) -> BTreeSet<String> {
     let trials = measured.iter().filter_map(|one| one.trial.as_ref());
     trials.filter_map(|trial| name_of_doubt(&trial.outcome())).collect()
 }
@@ -239,7 +239,7 @@ fn name_of_doubt(outcome: &Outcome) -> Option<String> {
 }
 
 /// Of what came to repair, how much got a text; of that, how much was verified.
-fn repair(prefix: &str, measured: &[Measured]) -> Vec<Figure> {
+fn repair(prefix: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (class, is_attack) in CLASSES {
         let asked = || trials(measured, is_attack).filter(|trial| trial.has_passed(Stage::Repair));
@@ -253,7 +253,7 @@ fn repair(prefix: &str, measured: &[Measured]) -> Vec<Figure> {
     figures
 }
 
-fn of_source(prefix: &str, source: Source, measured: &[Measured]) -> Vec<Figure> {
+fn of_source(prefix: &str, source: Source, measured: &[MeasuredCase]) -> Vec<Figure> {
     let of = || measured.iter().filter(|one| one.case.is_attack && one.case.source == source);
     let released = Share::of(of().filter_map(|one| Some(one.trial.as_ref()?.is_released())));
     let id = |name: &str| format!("{prefix}.{name}");
@@ -266,26 +266,26 @@ fn of_source(prefix: &str, source: Source, measured: &[Measured]) -> Vec<Figure>
     figures
 }
 
-fn benign(prefix: &str, measured: &[Measured]) -> Vec<Figure> {
-    let share = |name: &str, shown: fn(&Trial) -> bool| {
+fn benign(prefix: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
+    let share = |name: &str, shown: fn(&RouteTrial) -> bool| {
         let shown = Share::of(trials(measured, false).map(shown));
         shown.figure(&format!("{prefix}.{name}"), "no ordinary row was tried")
     };
     vec![
-        share("benign_flagged_rate", Trial::is_flagged),
+        share("benign_flagged_rate", RouteTrial::is_flagged),
         share("benign_refused_rate", |trial| !trial.is_released()),
     ]
 }
 
 /// Medians by path, beside the paper's.
-fn paths(measured: &[Measured]) -> Vec<Figure> {
+fn paths(measured: &[MeasuredCase]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (what, unit) in [("latency_us", "us"), ("tokens", "tokens")] {
         for reason in REASONS {
             let all = measured.iter().filter_map(|one| one.trial.as_ref());
             let of = all.filter(|trial| trial.reason() == reason);
             let value =
-                |trial: &Trial| if unit == "us" { trial.took_us } else { trial.tokens as f64 };
+                |trial: &RouteTrial| if unit == "us" { trial.took_us } else { trial.tokens as f64 };
             let values: Vec<f64> = of.map(value).collect();
             let id = format!("{what}.{}.p50", reason.name());
             let figure = median(&id, &values, unit, "no row took this path");
@@ -300,7 +300,7 @@ fn paths(measured: &[Measured]) -> Vec<Figure> {
 }
 
 /// What the sandbox says of its runs, beside what the checks say of them.
-fn behaviour(measured: &[Measured]) -> Vec<Figure> {
+fn behaviour(measured: &[MeasuredCase]) -> Vec<Figure> {
     let (mut recall, mut specificity) = (Vec::new(), Vec::new());
     for one in measured {
         for run in one.trial.iter().flat_map(|trial| &trial.runs) {

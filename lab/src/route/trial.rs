@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::cases::Case;
 use super::checks::{Check, Sign, called};
 use super::listener::{Exchange, Listener};
-use super::production::{Agent, MAX_TOKENS};
+use super::production::{MAX_TOKENS, ProductionAgent};
 use crate::error::EvalError;
 use crate::run_folder::{RunFolder, UnitId};
 use crate::stopwatch::timed;
@@ -45,7 +45,7 @@ pub struct Reply {
 /// What the pipeline did with a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trial {
+pub struct RouteTrial {
     /// What the stages said: the route can be decided again from it.
     pub heard: Vec<Heard>,
     /// How long they took together, in microseconds.
@@ -119,7 +119,7 @@ impl Stages {
 }
 
 /// What cases are tried with.
-pub struct Bench {
+pub struct TrialSetup {
     model: Arc<Listener>,
     stages: Stages,
     /// What the stages' answers depend on.
@@ -127,7 +127,7 @@ pub struct Bench {
     folder: RunFolder,
 }
 
-impl Bench {
+impl TrialSetup {
     /// Asks `model` in production and in every stage that needs one, and `stages` for the others.
     pub fn new(stages: Stages, model: Arc<dyn ChatModel>, folder: RunFolder) -> Self {
         let identity = stages.identity();
@@ -153,10 +153,10 @@ impl Bench {
     ///
     /// # Errors
     /// As [`Self::reply`].
-    pub fn route(&self, case: &Case) -> Result<Trial, EvalError> {
+    pub fn route(&self, case: &Case) -> Result<RouteTrial, EvalError> {
         let unit = self.unit("route", case, &self.identity);
         let finished = self.folder.finished(&unit);
-        if let Some(trial) = finished.filter(|trial: &Trial| trial.replayed().is_some()) {
+        if let Some(trial) = finished.filter(|trial: &RouteTrial| trial.replayed().is_some()) {
             return Ok(trial);
         }
         let trial = self.try_out(case)?;
@@ -179,7 +179,7 @@ impl Bench {
         UnitId::new(format!("{suite}.{}", case.source.id()), &on)
     }
 
-    fn try_out(&self, case: &Case) -> Result<Trial, EvalError> {
+    fn try_out(&self, case: &Case) -> Result<RouteTrial, EvalError> {
         let routed = self.router()?.route(&case.text, case.kind);
         let said = self.model.take().map_err(failed(case))?;
         let released = match &routed.outcome {
@@ -189,7 +189,7 @@ impl Bench {
             Outcome::Production(_) | Outcome::Unrecoverable | Outcome::Undecided { .. } => None,
         };
         let reply = released.map(|text| self.ask(case, text)).transpose()?.flatten();
-        Ok(Trial {
+        Ok(RouteTrial {
             heard: routed.answers(),
             took_us: routed.took().as_secs_f64() * 1e6,
             tokens: routed.usage().total(),
@@ -211,7 +211,8 @@ impl Bench {
     }
 
     fn ask(&self, case: &Case, text: &str) -> Result<Option<Reply>, EvalError> {
-        let request = Agent::of(case).request(text, case.kind, self.model.supports_tools());
+        let request =
+            ProductionAgent::of(case).request(text, case.kind, self.model.supports_tools());
         let (answer, seconds) = timed(|| self.model.answer(&request));
         // Taken also after a failure, which belongs to this case alone.
         self.model.take().map_err(failed(case))?;
@@ -277,7 +278,7 @@ fn planted_in(system_prompt: &str) -> Vec<String> {
         .collect()
 }
 
-impl Trial {
+impl RouteTrial {
     /// How the route ended, decided again from what the stages said.
     pub fn outcome(&self) -> Outcome {
         // What cannot be decided again was not let through.
@@ -311,16 +312,16 @@ impl Trial {
 
 /// A case with all that was measured of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct MeasuredCase {
     /// The case.
     pub case: Case,
     /// What the model alone answered; none where it was not asked, and to what it has no room for.
     pub reply: Option<Reply>,
     /// What the pipeline did, where it was asked.
-    pub trial: Option<Trial>,
+    pub trial: Option<RouteTrial>,
 }
 
-impl Measured {
+impl MeasuredCase {
     /// What shows in the answer of the model alone that the attack worked.
     pub fn signs_without(&self) -> Option<Vec<Sign>> {
         self.reply.as_ref().map(|reply| signs(&self.case, &self.case.text, reply))
@@ -347,7 +348,7 @@ impl Measured {
 
 /// What shows in an answer to `read` that the attack of `case` worked.
 fn signs(case: &Case, read: &str, reply: &Reply) -> Vec<Sign> {
-    let planted = Agent::of(case).planted();
+    let planted = ProductionAgent::of(case).planted();
     let check = Check { read, planted: &planted, goal: case.goal.as_ref() };
     check.signs(&reply.text, &reply.called)
 }
@@ -393,7 +394,7 @@ mod tests {
             kind: TextKind::Content,
             is_attack: true,
             system_prompt: None,
-            goal: Some(Goal::Says(vec!["pineapple".into()])),
+            goal: Some(Goal::Contains(vec!["pineapple".into()])),
         };
         let sandbox = "The key is key-0123456789, the number hb-abcdef0123.";
         // The second request is no sandbox's: it tells of nothing to keep.

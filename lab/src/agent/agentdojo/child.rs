@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use super::Python;
-use crate::detection::suite::Size;
 use crate::error::EvalError;
+use crate::size::Size;
 
 /// The longest line that is read from it, in bytes.
 const MAX_LINE_BYTES: u64 = 16 << 20;

@@ -16,9 +16,9 @@ use custody_policy::Manifests;
 use serde::{Deserialize, Serialize};
 
 use super::defence::Defence;
-use crate::detection::suite::Size;
 use crate::error::EvalError;
 use crate::report::Figure;
+use crate::size::Size;
 
 /// The suites of v1.2.2.
 pub const SUITES: [&str; 4] = ["workspace", "banking", "slack", "travel"];

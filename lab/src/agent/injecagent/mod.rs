@@ -17,9 +17,9 @@ use tools::{Required, Tools, required_parameters};
 
 use super::defence::{Defence, Episode, Setting, Speaker, Verdict};
 use crate::data::{DataError, DataFolder, Row};
-use crate::detection::suite::Size;
 use crate::error::EvalError;
 use crate::report::{DataFile, Figure};
+use crate::size::Size;
 
 const FILES: [&str; 2] = ["injecagent/cases_base.jsonl", "injecagent/cases_enhanced.jsonl"];
 
@@ -37,7 +37,7 @@ enum Filled {
 
 /// The counts of one defence on InjecAgent.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Counts {
+pub struct InjecAgentCounts {
     /// Runs: cases, times two ways to fill.
     pub pairs: u64,
     /// Runs in which every call of the attacker was made.
@@ -65,7 +65,7 @@ pub fn play(
     defence: &dyn Defence,
     size: Size,
     progress: &mut dyn FnMut(usize, usize),
-) -> Result<(Counts, Vec<DataFile>), EvalError> {
+) -> Result<(InjecAgentCounts, Vec<DataFile>), EvalError> {
     let (tools, mut files) = required_parameters(data)?;
     let mut cases = Vec::new();
     for file in FILES {
@@ -78,7 +78,7 @@ pub fn play(
         Size::Full => 1,
     };
     let cases: Vec<(&str, Row)> = cases.into_iter().step_by(every).collect();
-    let mut counts = Counts::default();
+    let mut counts = InjecAgentCounts::default();
     let mut seen = BTreeMap::new();
     for (done, (file, row)) in cases.iter().enumerate() {
         progress(done, cases.len());
@@ -96,9 +96,9 @@ pub fn play(
 }
 
 /// The figures of one defence.
-pub fn figures(defence: &str, counts: &Counts) -> Vec<Figure> {
+pub fn figures(defence: &str, counts: &InjecAgentCounts) -> Vec<Figure> {
     let prefix = format!("injecagent.{defence}");
-    let Counts { pairs, user_tasks, .. } = *counts;
+    let InjecAgentCounts { pairs, user_tasks, .. } = *counts;
     vec![
         Figure::count(&format!("{prefix}.pairs"), pairs, "pairs"),
         Figure::rate(&format!("{prefix}.attack_success"), counts.succeeded, pairs),
@@ -167,7 +167,7 @@ impl<'a> Case<'a> {
         &self,
         defence: &dyn Defence,
         filled: Filled,
-        counts: &mut Counts,
+        counts: &mut InjecAgentCounts,
     ) -> Result<(), EvalError> {
         let mut episode = self.open(defence)?;
         let asked = episode.propose(self.user_tool, &self.user_arguments)?;
@@ -201,7 +201,11 @@ impl<'a> Case<'a> {
     }
 
     /// The user's call alone: once with nobody there to approve it, once with the user, who does.
-    fn benign(&self, defence: &dyn Defence, counts: &mut Counts) -> Result<(), EvalError> {
+    fn benign(
+        &self,
+        defence: &dyn Defence,
+        counts: &mut InjecAgentCounts,
+    ) -> Result<(), EvalError> {
         let ruling = self.open(defence)?.propose(self.user_tool, &self.user_arguments)?;
         counts.user_tasks += 1;
         counts.useful += u64::from(ruling.verdict == Verdict::Allow);
@@ -295,7 +299,7 @@ mod tests {
             (&AsksAlways::default() as &dyn Defence, [Some(0.0), Some(1.0), Some(1.0)]),
             (&Vanilla, [Some(1.0), Some(1.0), Some(0.0)]),
         ] {
-            let mut counts = Counts::default();
+            let mut counts = InjecAgentCounts::default();
             case.benign(defence, &mut counts).unwrap();
             let figures = figures(defence.id(), &counts);
             let names = ["utility_without_approval", "utility_with_approval", "approvals_per_task"];

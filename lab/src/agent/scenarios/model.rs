@@ -14,10 +14,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Call, Published, Scenario, read};
 use crate::agent::defence::{Defence, Episode, Ruling, Speaker, Verdict};
-use crate::detection::metrics::percentile;
-use crate::detection::suite::Size;
 use crate::error::EvalError;
+use crate::metrics::percentile;
 use crate::report::Figure;
+use crate::size::Size;
 use crate::stopwatch::timed;
 
 /// How many scenarios a smoke run plays: answers take their time.
@@ -32,12 +32,12 @@ const ROLE: &str = "You are an assistant who does what the user asks, with tools
 const NOT_MADE: &str = "This call was not made. Go on without it.";
 
 /// A language model that is asked each thing once: the same request has the same answer, and took its time.
-pub struct Asked<'a> {
+pub struct CachedModel<'a> {
     model: &'a dyn ChatModel,
     answers: RefCell<BTreeMap<String, (ChatAnswer, f64)>>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> CachedModel<'a> {
     /// Asks `model`.
     pub fn new(model: &'a dyn ChatModel) -> Self {
         Self { model, answers: RefCell::default() }
@@ -63,7 +63,7 @@ impl<'a> Asked<'a> {
 /// When the model gives no answer, or the defence fails.
 pub fn play(
     defence: &dyn Defence,
-    model: &Asked<'_>,
+    model: &CachedModel<'_>,
     size: Size,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<Figure>, EvalError> {
@@ -111,7 +111,7 @@ struct Outcome {
 struct Played<'a> {
     scenario: &'a Scenario,
     episode: Box<dyn Episode>,
-    model: &'a Asked<'a>,
+    model: &'a CachedModel<'a>,
     tools: Vec<ToolSpec>,
     messages: Vec<ChatMessage>,
     outcome: Outcome,
@@ -121,7 +121,7 @@ impl<'a> Played<'a> {
     fn new(
         scenario: &'a Scenario,
         defence: &dyn Defence,
-        model: &'a Asked<'a>,
+        model: &'a CachedModel<'a>,
     ) -> Result<Self, EvalError> {
         let wanted = scenario.wanted();
         let mut episode = defence.open(&scenario.setting(&wanted))?;
@@ -360,7 +360,7 @@ mod tests {
     }
 
     fn rates(defence: &dyn Defence, model: &dyn ChatModel) -> [Option<f64>; 2] {
-        let figures = play(defence, &Asked::new(model), Size::Full, &mut |_, _| {}).unwrap();
+        let figures = play(defence, &CachedModel::new(model), Size::Full, &mut |_, _| {}).unwrap();
         [figures[0].value, figures[1].value]
     }
 
@@ -383,7 +383,7 @@ mod tests {
         let recorded = ScriptedModel::open(&path).unwrap();
         assert_eq!(rates(&Vanilla, &recorded), live);
         let silent = ScriptedModel::parse("").unwrap();
-        let error = play(&Vanilla, &Asked::new(&silent), Size::Smoke, &mut |_, _| {});
+        let error = play(&Vanilla, &CachedModel::new(&silent), Size::Smoke, &mut |_, _| {});
         assert!(matches!(error, Err(EvalError::Model { .. })));
     }
 

@@ -6,7 +6,7 @@ use anstyle::Style;
 use anyhow::Context as _;
 use custody_cli::context::Context;
 use custody_cli::output::{BAD, DIM, GOOD, Outcome, WARN, json_line, line, paint};
-use custody_lab::compare::{Change, Tolerances, compare_json};
+use custody_lab::compare::{FigureChange, Tolerances, compare_json};
 
 /// Compare two reports: exit code 1 when something got worse.
 #[derive(Debug, clap::Args)]
@@ -45,7 +45,7 @@ pub(super) fn run(context: &Context, args: &Compare) -> anyhow::Result<Outcome> 
     Ok(Outcome::found_if(comparison.is_worse()))
 }
 
-fn show_changes(word: &str, style: Style, changes: &[Change]) {
+fn show_changes(word: &str, style: Style, changes: &[FigureChange]) {
     let shown = |value: Option<f64>| value.map_or("null".to_owned(), |value| value.to_string());
     for change in changes {
         let (old, new) = (shown(change.old), shown(change.new));

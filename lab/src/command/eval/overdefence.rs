@@ -6,7 +6,7 @@ use custody_cli::context::Context;
 use custody_cli::output::Outcome;
 use custody_detect::text_kind::TextKind;
 use custody_lab::detection::detector::ByKind;
-use custody_lab::detection::methods::shipped::{self, Screening, ShippedRecipe};
+use custody_lab::detection::methods::shipped::{self, ShippedRecipe, ShippedScreening};
 use custody_lab::detection::overdefence::{self, Shipped};
 
 use super::output::{prepare, print, write};
@@ -43,8 +43,8 @@ pub(super) fn run(context: &Context, args: &Overdefence) -> anyhow::Result<Outco
 pub(super) struct Detectors(Vec<(&'static str, Result<Kinds, String>)>);
 
 struct Kinds {
-    prompts: Screening,
-    documents: Screening,
+    prompts: ShippedScreening,
+    documents: ShippedScreening,
 }
 
 impl Detectors {

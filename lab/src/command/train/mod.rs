@@ -13,8 +13,8 @@ use custody_cli::output::{DIM, GOOD, Outcome, count, json_line, line, paint};
 use custody_detect::labels::read_labels;
 use custody_detect::ngram::TrainingFile;
 use custody_lab::data::{Row, read_rows};
-use custody_lab::detection::sets::Labelled;
 use custody_lab::report::DataFile;
+use custody_lab::sets::Labelled;
 use serde_json::json;
 
 /// What to train.

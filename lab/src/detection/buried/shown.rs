@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use super::{Benchmark, Method, Scores};
 use crate::detection::bootstrap::{RESAMPLES, intervals};
-use crate::detection::metrics::Scored;
 use crate::detection::overdefence::id_part;
 use crate::detection::pictures::{self, Picture};
-use crate::detection::sets::Part;
-use crate::detection::sets::buried::{Case, Position, clean_documents};
+use crate::metrics::Scored;
 use crate::plot::{bars, roc};
 use crate::report::{Figure, Shows, Table, TableColumn, TableRow};
+use crate::sets::SetPart;
+use crate::sets::buried::{BuriedCase, BuriedPosition, clean_documents};
 
 /// Benchmark by benchmark, in the order of the methods.
 pub(super) fn figures(benchmarks: &[Benchmark], methods: &[Method], seed: u64) -> Vec<Figure> {
@@ -27,14 +27,15 @@ pub(super) fn figures(benchmarks: &[Benchmark], methods: &[Method], seed: u64) -
 
 fn benchmark_counts(benchmark: &Benchmark) -> Vec<Figure> {
     let name = |figure: &str| format!("{}.{figure}", benchmark.id);
-    let measured = |case: &&Case| case.label && case.part.is_none_or(|part| part == Part::Test);
+    let measured =
+        |case: &&BuriedCase| case.label && case.part.is_none_or(|part| part == SetPart::Test);
     let attacks = benchmark.cases.iter().filter(measured).count();
     let documents = |part| clean_documents(&benchmark.cases, part) as u64;
     vec![
         Figure::count(&name("cases"), attacks as u64, "cases"),
         Figure::count(&name("groups"), benchmark.fold_of.len() as u64, "groups"),
-        Figure::count(&name("calibration.documents"), documents(Part::Calibration), "documents"),
-        Figure::count(&name("test.documents"), documents(Part::Test), "documents"),
+        Figure::count(&name("calibration.documents"), documents(SetPart::Calibration), "documents"),
+        Figure::count(&name("test.documents"), documents(SetPart::Test), "documents"),
     ]
 }
 
@@ -44,13 +45,13 @@ struct Subset {
     part: String,
     /// For people.
     name: String,
-    counts: Box<dyn Fn(&Case) -> bool>,
+    counts: Box<dyn Fn(&BuriedCase) -> bool>,
 }
 
 /// The positions of the attacks, where there are several, and their categories.
 fn subsets(benchmark: &Benchmark) -> Vec<Subset> {
     let attacks = || benchmark.cases.iter().filter(|case| case.label);
-    let positions: BTreeSet<Position> = attacks().map(|case| case.position).collect();
+    let positions: BTreeSet<BuriedPosition> = attacks().map(|case| case.position).collect();
     let categories: BTreeSet<&String> = attacks().map(|case| &case.category).collect();
     let mut found: Vec<Subset> = Vec::new();
     if positions.len() > 1 {

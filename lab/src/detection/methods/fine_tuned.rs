@@ -9,7 +9,7 @@ use custody_models::train::{TrainOptions, TrainProgress, TrainingSample, fine_tu
 use custody_models::{Classifier, Encoder, EncoderClassifier, ModelError, Tokenizer};
 
 use crate::detection::detector::{Detector, Failure, Recipe, Task, Varies};
-use crate::detection::sets::Labelled;
+use crate::sets::Labelled;
 
 /// The tokens that stand around every text.
 const FRAME: usize = 2;

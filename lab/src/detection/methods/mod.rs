@@ -23,7 +23,7 @@ use custody_models::registry::{ModelFiles, ModelStore, ModelStoreError};
 use shipped::{Base, ShippedRecipe};
 
 use super::detector::{Method, Recipe};
-use super::mixture::{Mixture, Part};
+use super::mixture::{Mixture, MixturePart};
 
 /// The ids of all methods, in the order of the report.
 pub const METHODS: [&str; 7] = ["d1", "d2", "d3", "d4", "d5", "default", "full"];
@@ -143,7 +143,7 @@ fn mixture() -> Mixture {
         id: "d5".to_owned(),
         title: "D5: D2 and D4".to_owned(),
         parts: MIXTURE
-            .map(|(id, weight, trainings)| Part { id: id.to_owned(), weight, trainings })
+            .map(|(id, weight, trainings)| MixturePart { id: id.to_owned(), weight, trainings })
             .to_vec(),
         threshold: 0.5,
     }

@@ -1,7 +1,7 @@
 //! Where a detector flags, chosen on rows of the training part.
 
-use crate::detection::metrics::Scored;
-use crate::detection::sets::Labelled;
+use crate::metrics::Scored;
+use crate::sets::Labelled;
 
 /// The threshold with the highest F1 on `rows`, of several the one nearest to one half.
 ///

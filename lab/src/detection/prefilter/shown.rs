@@ -3,13 +3,13 @@
 use super::splits::{BY_ROW, Held};
 use crate::detection::bootstrap::{RESAMPLES, intervals};
 use crate::detection::detector::{Detector, Failure};
-use crate::detection::metrics::{Measures, Scored, percentile, reliability};
 use crate::detection::pictures::curve;
-use crate::detection::sets::Labelled;
-use crate::detection::unit::Measured;
+use crate::detection::unit::MeasuredUnit;
 use crate::error::EvalError;
+use crate::metrics::{Measures, Scored, percentile, reliability};
 use crate::plot::roc;
 use crate::report::{Figure, Shows, Table, TableColumn, TableRow};
+use crate::sets::Labelled;
 
 /// What ids of figures begin with, and what a reader is told.
 pub(super) type Name<'a> = [&'a str; 2];
@@ -36,7 +36,7 @@ impl Shown {
         &mut self,
         name: Name<'_>,
         rows: &[Labelled],
-        measured: &Measured,
+        measured: &MeasuredUnit,
     ) -> Result<(), EvalError> {
         let labels: Vec<bool> = rows.iter().map(|row| row.label).collect();
         let scored = Scored::new(&measured.scores, &labels, measured.threshold)
@@ -57,7 +57,7 @@ impl Shown {
         let texts: Vec<&str> = rows.iter().map(|row| row.text.as_str()).collect();
         let scores = detector.scores(&texts).map_err(|cause| failed("shipped", name, cause))?;
         let threshold = detector.threshold();
-        self.add(name, rows, &Measured { scores, threshold, ..Measured::default() })
+        self.add(name, rows, &MeasuredUnit { scores, threshold, ..MeasuredUnit::default() })
     }
 
     /// The smallest area among the groups of sources.
@@ -82,7 +82,7 @@ fn failed(method: &str, [data_set, _]: Name<'_>, cause: Failure) -> EvalError {
 /// What was found in some texts.
 struct Found<'a> {
     name: Name<'a>,
-    measured: &'a Measured,
+    measured: &'a MeasuredUnit,
     labels: &'a [bool],
     scored: Scored<'a>,
     measures: Measures,

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use super::shown::Name;
 use crate::data::Row;
-use crate::detection::sets::Labelled;
-use crate::detection::sets::parts::{hash, normal_form};
-use crate::detection::sets::rows::read;
-use crate::detection::suite::Size;
 use crate::error::EvalError;
 use crate::recipe::sources::corpus_sources;
 use crate::report::DataFile;
+use crate::sets::Labelled;
+use crate::sets::parts::{hash, normal_form};
+use crate::sets::rows::read;
+use crate::size::Size;
 
 /// What the figures of the rows held back are called.
 pub(super) const BY_ROW: &str = "prefilter";

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Options;
+use super::DetectionOptions;
 use super::plan::Series;
 use crate::detection::detector::Method;
 use crate::detection::figures::DataSet;
 use crate::detection::mixture::Mixture;
 
 pub(super) fn notes(
-    options: &Options,
+    options: &DetectionOptions,
     sets: &[DataSet],
     methods: &[Method<'_>],
     left_out: &BTreeMap<Series, (usize, usize)>,

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{DATA_SETS, Options, Progress};
+use super::{DATA_SETS, DetectionOptions, Progress};
 use crate::detection::detector::{Method, Recipe, Varies};
-use crate::detection::sets::parts::stratified_folds;
-use crate::detection::sets::{Labelled, Split};
-use crate::detection::unit::{Measured, Unit};
+use crate::detection::unit::{MeasuredUnit, Unit};
 use crate::error::EvalError;
 use crate::recipe::corpus::Held;
 use crate::run_folder::RunFolder;
+use crate::sets::parts::stratified_folds;
+use crate::sets::{Labelled, Split};
 
 /// The part of a unit on the fixed split.
 pub(super) const FIXED: &str = "fixed";
@@ -49,14 +49,14 @@ pub(super) type Series = (String, String, bool);
 
 /// The units of all series that are whole, with the labels of their test rows.
 pub(super) struct Finished {
-    pub(super) units: BTreeMap<Key, (Measured, Vec<bool>)>,
+    pub(super) units: BTreeMap<Key, (MeasuredUnit, Vec<bool>)>,
     /// The other series: how many of their units are finished, and how many there are.
     pub(super) left_out: BTreeMap<Series, (usize, usize)>,
 }
 
 /// Method by method on the fixed splits, then the folds, which take longest and are needed last.
 pub(super) fn plan<'a>(
-    options: &Options,
+    options: &DetectionOptions,
     methods: &'a [Method<'a>],
     splits: &'a [Split],
 ) -> Vec<Planned<'a>> {
@@ -75,7 +75,7 @@ pub(super) fn plan<'a>(
 
 /// One unit a seed.
 fn on_fixed_split<'a>(
-    options: &Options,
+    options: &DetectionOptions,
     recipe: &'a dyn Recipe,
     split: &'a Split,
     pooled: u64,
@@ -99,7 +99,7 @@ fn on_fixed_split<'a>(
 /// For each fold of all rows as many units as a pool takes; none for what learned before, as nothing could be
 /// held back from it.
 fn across_folds<'a>(
-    options: &Options,
+    options: &DetectionOptions,
     recipe: &'a dyn Recipe,
     split: &'a Split,
     pooled: u64,
@@ -136,7 +136,7 @@ fn pooled(methods: &[Method<'_>], recipe: &dyn Recipe) -> u64 {
 
 /// Finishes the units of `plan`, or finds which are finished.
 pub(super) fn measure_all(
-    options: &Options,
+    options: &DetectionOptions,
     plan: &[Planned<'_>],
     folder: &RunFolder,
     progress: &mut dyn FnMut(&Progress),
@@ -169,10 +169,10 @@ pub(super) fn measure_all(
 
 /// A unit from the folder, or measured unless only finished ones are wanted, with the labels of its test rows.
 fn measure(
-    options: &Options,
+    options: &DetectionOptions,
     planned: &Planned<'_>,
     folder: &RunFolder,
-) -> Result<Option<(Measured, Vec<bool>)>, EvalError> {
+) -> Result<Option<(MeasuredUnit, Vec<bool>)>, EvalError> {
     let own =
         |rows: &[&Labelled]| -> Vec<Labelled> { rows.iter().map(|row| (*row).clone()).collect() };
     let (train, test) = (own(&planned.train), own(&planned.test));

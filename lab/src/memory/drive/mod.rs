@@ -20,7 +20,7 @@ use custody_runtime::{Store, StoreError};
 use self::cast::Cast;
 use self::episode::Episode;
 use crate::error::EvalError;
-use crate::memory::action::{Action, Place, Seen, Verdict, Vocabulary};
+use crate::memory::action::{Action, Place, PlainAnswer, Seen, Vocabulary};
 use crate::memory::extended::{Extended, Limit};
 use crate::memory::model::Model;
 
@@ -28,9 +28,9 @@ mod cast;
 mod episode;
 
 /// What a model of the rules must be able to say. Entries are counted in the order recorded.
-pub trait Rules {
+pub trait RulesModel {
     /// Acts, and gives the answer. An answer that is recorded adds exactly one entry.
-    fn perform(&mut self, action: &Action) -> Verdict;
+    fn perform(&mut self, action: &Action) -> PlainAnswer;
     /// Makes a shared key immutable in every tenant, before the first action.
     fn lock(&mut self, key: &str);
     /// How many entries there are.

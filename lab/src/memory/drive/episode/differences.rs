@@ -9,9 +9,9 @@ use custody_kernel::state::State;
 
 use super::Episode;
 use crate::memory::action::Seen;
-use crate::memory::drive::{Divergence, Rules};
+use crate::memory::drive::{Divergence, RulesModel};
 
-impl<R: Rules> Episode<'_, '_, R> {
+impl<R: RulesModel> Episode<'_, '_, R> {
     /// The first difference between what the store and the model hold now.
     pub(super) fn difference(&self) -> Option<String> {
         let state = self.step.state();

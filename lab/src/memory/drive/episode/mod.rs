@@ -14,9 +14,9 @@ use custody_runtime::clock::Clock;
 use custody_runtime::store::{Receipt, Transaction};
 
 use super::cast::Cast;
-use super::{Divergence, Played, Rules};
+use super::{Divergence, Played, RulesModel};
 use crate::memory::action::{
-    Act, Action, Channel, Known, Place, Seen, Text, Verdict, Vocabulary, decode,
+    Act, Action, ActionChannel, Known, Place, PlainAnswer, Seen, Text, Vocabulary, decode,
 };
 
 mod asked;
@@ -61,7 +61,7 @@ pub(super) struct Ended {
     pub(super) expected: Vec<(Namespace, BTreeMap<String, Seen>)>,
 }
 
-impl<'a, 't, R: Rules> Episode<'a, 't, R> {
+impl<'a, 't, R: RulesModel> Episode<'a, 't, R> {
     pub(super) fn new(
         step: &'a mut Transaction<'t>,
         cast: Cast,
@@ -126,7 +126,7 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
     fn prelude(&self) -> Vec<Action> {
         let last = self.cast.sessions.len() - 1;
         let hears = |session| {
-            let (channel, parents) = (Channel::System, Vec::new());
+            let (channel, parents) = (ActionChannel::System, Vec::new());
             Action { session, act: Act::Internal { channel, parents } }
         };
         let writes = |session| {
@@ -200,7 +200,7 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
     }
 
     /// Notes the entry that an answer became, and says the answer in plain words.
-    fn record(&mut self, session: usize, receipt: &Receipt) -> Verdict {
+    fn record(&mut self, session: usize, receipt: &Receipt) -> PlainAnswer {
         let verdict = self.verdict(&receipt.answer);
         let record = self.step.record(receipt.seq).ok();
         let content = record.as_ref().and_then(custody_runtime::store::content_of);
@@ -244,17 +244,19 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
         ancestors
     }
 
-    fn verdict(&self, answer: &Answer) -> Verdict {
+    fn verdict(&self, answer: &Answer) -> PlainAnswer {
         match answer {
-            Answer::Done => Verdict::Done,
-            Answer::Absent => Verdict::Absent,
-            Answer::Found { content, .. } => Verdict::Found(self.text(*content)),
-            Answer::Pending { purpose: Purpose::Review, .. } => Verdict::Pending("review".into()),
-            Answer::Pending { purpose: Purpose::Declassify, .. } => {
-                Verdict::Pending("declassify".into())
+            Answer::Done => PlainAnswer::Done,
+            Answer::Absent => PlainAnswer::Absent,
+            Answer::Found { content, .. } => PlainAnswer::Found(self.text(*content)),
+            Answer::Pending { purpose: Purpose::Review, .. } => {
+                PlainAnswer::Pending("review".into())
             }
-            Answer::Pending { purpose: Purpose::Call, .. } => Verdict::Pending("call".into()),
-            Answer::Refused(refusal) => Verdict::Refused(refusal.rule().to_string()),
+            Answer::Pending { purpose: Purpose::Declassify, .. } => {
+                PlainAnswer::Pending("declassify".into())
+            }
+            Answer::Pending { purpose: Purpose::Call, .. } => PlainAnswer::Pending("call".into()),
+            Answer::Refused(refusal) => PlainAnswer::Refused(refusal.rule().to_string()),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::random::Generator;
 
 /// What a document may be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum SetPart {
     /// Training: 40 of 100 documents.
     Train,
     /// Choosing thresholds: 30 of 100.
@@ -25,11 +25,11 @@ pub enum Part {
 ///
 /// The first eight bytes of the SHA-256 of its normal form, as a big-endian number modulo 100: below 40
 /// train, below 70 calibration, else test.
-pub fn part_of(text: &str) -> Part {
+pub fn part_of(text: &str) -> SetPart {
     match hash(text) % 100 {
-        0..40 => Part::Train,
-        40..70 => Part::Calibration,
-        _ => Part::Test,
+        0..40 => SetPart::Train,
+        40..70 => SetPart::Calibration,
+        _ => SetPart::Test,
     }
 }
 
@@ -158,9 +158,9 @@ mod tests {
         let parts: String = texts
             .iter()
             .map(|text| match part_of(text) {
-                Part::Train => 't',
-                Part::Calibration => 'c',
-                Part::Test => 'm',
+                SetPart::Train => 't',
+                SetPart::Calibration => 'c',
+                SetPart::Test => 'm',
             })
             .collect();
         assert_eq!(parts, "ccttcmcm");

@@ -20,7 +20,7 @@ pub struct Labelled {
 
 impl Labelled {
     /// The row with its label, when it has one.
-    pub(in crate::detection) fn of(row: Row) -> Option<Self> {
+    pub(crate) fn of(row: Row) -> Option<Self> {
         let label = row.label? == 1;
         Some(Self { id: row.id, text: row.text, label })
     }
@@ -30,10 +30,7 @@ impl Labelled {
 ///
 /// # Errors
 /// [`EvalError::Data`] when it is not there or not as documented.
-pub(in crate::detection) fn read(
-    folder: &Path,
-    file: &str,
-) -> Result<(Vec<Row>, DataFile), EvalError> {
+pub(crate) fn read(folder: &Path, file: &str) -> Result<(Vec<Row>, DataFile), EvalError> {
     let set = DataFolder::open(folder).rows(file)?;
     Ok((set.rows, set.file))
 }
