@@ -185,8 +185,12 @@ pub fn compare(old: &EvalReport, new: &EvalReport, tolerances: Tolerances) -> Co
             Moved::Stayed => found.unchanged += 1,
         }
     }
-    let is_new = |figure: &&Figure| old.figure(&figure.id).is_none();
-    found.new = new.figures.iter().filter(is_new).map(|figure| figure.id.clone()).collect();
+    found.new = new
+        .figures
+        .iter()
+        .filter(|figure: &&Figure| old.figure(&figure.id).is_none())
+        .map(|figure| figure.id.clone())
+        .collect();
     found
 }
 

@@ -43,11 +43,10 @@ impl fmt::Display for Machine {
 
 /// The value of the first line `name : value`.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    let value = |line: &'a str| {
+    text.lines().find_map(|line: &'a str| {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then_some(value.trim())
-    };
-    text.lines().find_map(value)
+    })
 }
 
 fn memory_bytes(meminfo: &str) -> Option<u64> {

@@ -235,8 +235,11 @@ impl<'a> Scored<'a> {
     /// It looks at the labels to choose, so it describes a curve and is no operating point; one comes
     /// from other rows by [`threshold_at_false_positive_rate`].
     pub fn recall_at_false_positive_rate(&self, rate: f64) -> Option<f64> {
-        let within = |point: &&RocPoint| point.false_positive_rate <= rate;
-        self.roc()?.iter().filter(within).map(|point| point.recall).reduce(f64::max)
+        self.roc()?
+            .iter()
+            .filter(|point: &&RocPoint| point.false_positive_rate <= rate)
+            .map(|point| point.recall)
+            .reduce(f64::max)
     }
 }
 
@@ -317,8 +320,11 @@ pub fn reliability(scores: &[f64], labels: &[bool], bins: usize) -> Option<Relia
         positive_rate: quotient(positives, rows),
     };
     let bins: Vec<Bin> = sums.into_iter().enumerate().map(bin).collect();
-    let gap = |bin: &Bin| bin.rows as f64 * (bin.mean_score - bin.positive_rate).abs();
-    let expected_calibration_error = bins.iter().map(gap).sum::<f64>() / scores.len() as f64;
+    let expected_calibration_error = bins
+        .iter()
+        .map(|bin: &Bin| bin.rows as f64 * (bin.mean_score - bin.positive_rate).abs())
+        .sum::<f64>()
+        / scores.len() as f64;
     Some(Reliability { bins, expected_calibration_error })
 }
 

@@ -396,11 +396,14 @@ impl Table {
         let _ = writeln!(text, "| {} | {} |", cell(&self.rows_are), titles.join(" | "));
         let _ = writeln!(text, "|---|{}", "---:|".repeat(self.columns.len()));
         for row in &self.rows {
-            let shown = |column: &TableColumn| {
-                let figure = report.figure(&format!("{}.{}", row.prefix, column.suffix));
-                figure.map_or(String::new(), |figure| cell(&column.shows.of(figure)))
-            };
-            let cells: Vec<String> = self.columns.iter().map(shown).collect();
+            let cells: Vec<String> = self
+                .columns
+                .iter()
+                .map(|column: &TableColumn| {
+                    let figure = report.figure(&format!("{}.{}", row.prefix, column.suffix));
+                    figure.map_or(String::new(), |figure| cell(&column.shows.of(figure)))
+                })
+                .collect();
             let _ = writeln!(text, "| {} | {} |", cell(&row.name), cells.join(" | "));
         }
         text.push('\n');
@@ -443,8 +446,13 @@ impl Shows {
 
 /// 1 to 100 characters of `a-z`, `0-9`, `_` and `-` in segments between dots.
 fn is_id(id: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
-    id.len() <= 100 && id.split('.').all(|part| !part.is_empty() && part.chars().all(allowed))
+    id.len() <= 100
+        && id.split('.').all(|part| {
+            !part.is_empty()
+                && part.chars().all(|c: char| {
+                    c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-')
+                })
+        })
 }
 
 /// A text from outside on one short line.

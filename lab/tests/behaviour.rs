@@ -54,8 +54,10 @@ impl Embedder for Words {
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, ModelError> {
         let about = |text: &str, word: &str| f32::from(u8::from(text.contains(word)));
-        let vector = |text: &&str| vec![about(text, "wish"), about(text, "loud"), 0.5];
-        Ok(texts.iter().map(vector).collect())
+        Ok(texts
+            .iter()
+            .map(|text: &&str| vec![about(text, "wish"), about(text, "loud"), 0.5])
+            .collect())
     }
 }
 

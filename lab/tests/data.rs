@@ -53,8 +53,11 @@ fn rows_keep_their_order_their_labels_and_their_other_fields() {
     for bytes in [lines.as_bytes().to_vec(), gzip(lines.as_bytes())] {
         let (_folder, path) = holding(&bytes);
         let set = read_rows(&path).unwrap();
-        let seen = |row: &Row| format!("{} {} {:?}", row.id, row.text, row.label);
-        let rows: Vec<String> = set.rows.iter().map(seen).collect();
+        let rows: Vec<String> = set
+            .rows
+            .iter()
+            .map(|row: &Row| format!("{} {} {:?}", row.id, row.text, row.label))
+            .collect();
         assert_eq!(rows, ["a x Some(1)", "line 3 y None", "line 4 z Some(0)"]);
         assert_eq!((set.rows[0].field("lang"), set.rows[0].field("words")), (Some("en"), None));
         assert_eq!(set.file.sha256, Sha256::of(&bytes).to_string());

@@ -208,8 +208,14 @@ fn what_is_finished_is_reported_and_a_series_with_a_gap_is_left_out() {
     let whole = measure(data.path(), Some(folder.path()), Size::Full, &methods).report;
     for gap in ["detection.combined.d4.fold-2.", "detection.jackhhao.d4.fixed.3-"] {
         let files = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap());
-        let hit = |file: &fs::DirEntry| file.file_name().to_string_lossy().starts_with(gap);
-        fs::remove_file(files.into_iter().find(hit).unwrap().path()).unwrap();
+        fs::remove_file(
+            files
+                .into_iter()
+                .find(|file: &fs::DirEntry| file.file_name().to_string_lossy().starts_with(gap))
+                .unwrap()
+                .path(),
+        )
+        .unwrap();
     }
     let options = DetectionOptions {
         finished: true,

@@ -60,8 +60,12 @@ pub(super) fn merged(
         if runs.is_empty() {
             runs.push(only_run(&earlier));
         }
-        let is_kept = |figure: &Figure| part(&figure.id).as_ref().is_some_and(stays);
-        figures.extend(earlier.figures.into_iter().filter(is_kept));
+        figures.extend(
+            earlier
+                .figures
+                .into_iter()
+                .filter(|figure: &Figure| part(&figure.id).as_ref().is_some_and(stays)),
+        );
         data = earlier.data;
     }
     for run in &mut runs {

@@ -41,8 +41,7 @@ fn one(report: &EvalReport, bench: Benchmark, player: Option<&str>) -> Option<Pi
         None => (format!("agent-{}.svg", bench.id()), "the worst-case agent"),
         Some(_) => (format!("agent-{}-{MODEL}.svg", bench.id()), "a language model as the agent"),
     };
-    let is_published = |point: &ScatterPoint| point.mark == PointMark::Published;
-    let hollow = if points.iter().any(is_published) {
+    let hollow = if points.iter().any(|point: &ScatterPoint| point.mark == PointMark::Published) {
         "; hollow or dashed: published, other agents and measures"
     } else {
         ""

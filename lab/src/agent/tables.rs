@@ -122,10 +122,12 @@ fn columns(bench: Benchmark, player: Option<&str>) -> Vec<TableColumn> {
         columns.push(("published: attacks", "attack_success", Published));
         columns.push(("published: tasks done", bench.utility(), Published));
     }
-    let column = |(title, suffix, shows): (&str, &str, Shows)| TableColumn {
-        title: title.to_owned(),
-        suffix: suffix.to_owned(),
-        shows,
-    };
-    columns.into_iter().map(column).collect()
+    columns
+        .into_iter()
+        .map(|(title, suffix, shows): (&str, &str, Shows)| TableColumn {
+            title: title.to_owned(),
+            suffix: suffix.to_owned(),
+            shows,
+        })
+        .collect()
 }

@@ -222,13 +222,15 @@ fn family(name: &str, rows: &[SandboxTranscript], rules: &[bool], said: &[Said])
 }
 
 fn beside_published(figures: Vec<Figure>) -> Vec<Figure> {
-    let with = |figure: Figure| match figure.id.as_str() {
-        "behaviour.rules.recall" => figure.published(0.0009, RULES),
-        "behaviour.both.recall" => figure.published(0.02, SANDBOX),
-        "behaviour.both.specificity" => figure.published(0.98, SANDBOX),
-        _ => figure,
-    };
-    figures.into_iter().map(with).collect()
+    figures
+        .into_iter()
+        .map(|figure: Figure| match figure.id.as_str() {
+            "behaviour.rules.recall" => figure.published(0.0009, RULES),
+            "behaviour.both.recall" => figure.published(0.02, SANDBOX),
+            "behaviour.both.specificity" => figure.published(0.98, SANDBOX),
+            _ => figure,
+        })
+        .collect()
 }
 
 fn detectors() -> Table {
@@ -276,12 +278,14 @@ fn by_families(rows: &[SandboxTranscript]) -> Table {
         ("recall, trained", "trained_recall"),
         ("specificity, trained", "trained_specificity"),
     ];
-    let prefixed = |name: &str| row(name, &format!("behaviour.family.{name}"));
     Table {
         title: "Families of attacks".to_owned(),
         note: "Each by a detector that learned from the others.".to_owned(),
         rows_are: "family".to_owned(),
-        rows: families(rows).into_iter().map(prefixed).collect(),
+        rows: families(rows)
+            .into_iter()
+            .map(|name: &str| row(name, &format!("behaviour.family.{name}")))
+            .collect(),
         columns: columns.map(|(title, suffix)| column(title, suffix, Shows::Measured)).to_vec(),
     }
 }

@@ -85,8 +85,10 @@ fn method_figures(set: &DataSet, method: &Method<'_>, resamples: usize, seed: u6
             Method::Recipe(_) => "not all of its seeds are finished",
             Method::Mixture(_) => "a method it is made of was not measured",
         };
-        let absent = |(name, unit): (&str, &str)| Figure::unmeasured(&id(name), unit, why);
-        return FIGURES.into_iter().map(absent).collect();
+        return FIGURES
+            .into_iter()
+            .map(|(name, unit): (&str, &str)| Figure::unmeasured(&id(name), unit, why))
+            .collect();
     };
     let scored: Vec<Scored<'_>> =
         runs.fixed.iter().filter_map(|unit| scored(unit, &set.labels)).collect();
@@ -176,11 +178,13 @@ fn without_leaks(set: &DataSet, method: &str, runs: &Runs) -> Vec<f64> {
     let leaks = set.seen.get(method).unwrap_or(&set.leaks);
     let times: Vec<u32> =
         (0..set.labels.len()).map(|row| u32::from(!leaks.rows.contains(&row))).collect();
-    let f1 = |unit: &MeasuredUnit| {
-        let found = scored(unit, &set.labels)?.weighted(&times);
-        Some(found.confusion.f1())
-    };
-    runs.fixed.iter().filter_map(f1).collect()
+    runs.fixed
+        .iter()
+        .filter_map(|unit: &MeasuredUnit| {
+            let found = scored(unit, &set.labels)?.weighted(&times);
+            Some(found.confusion.f1())
+        })
+        .collect()
 }
 
 fn latencies(runs: &Runs) -> Vec<f64> {
@@ -193,11 +197,14 @@ fn calibration(unit: &MeasuredUnit, set: &DataSet) -> Option<f64> {
 
 /// Mean and standard deviation over the folds and their trainings.
 fn across_folds(runs: &Runs, id: &str) -> Vec<Figure> {
-    let in_fold = |fold: &Fold| -> Vec<Measures> {
-        let units = fold.trainings.iter().filter_map(|unit| scored(unit, &fold.labels));
-        units.map(|scored| scored.measures()).collect()
-    };
-    let measures: Vec<Measures> = runs.folds.iter().flat_map(in_fold).collect();
+    let measures: Vec<Measures> = runs
+        .folds
+        .iter()
+        .flat_map(|fold: &Fold| -> Vec<Measures> {
+            let units = fold.trainings.iter().filter_map(|unit| scored(unit, &fold.labels));
+            units.map(|scored| scored.measures()).collect()
+        })
+        .collect();
     let mut found = Vec::new();
     for name in ["accuracy", "f1", "auroc"] {
         let values: Vec<f64> =
@@ -295,11 +302,12 @@ fn rows(
     is_shown: fn(Option<&Runs>) -> bool,
 ) -> Vec<TableRow> {
     let shown = methods.iter().filter(|method| is_shown(set.runs.get(method.id())));
-    let row = |method: &Method<'_>| TableRow {
-        name: method.title().to_owned(),
-        prefix: format!("{}.{}", set.name, method.id()),
-    };
-    shown.map(row).collect()
+    shown
+        .map(|method: &Method<'_>| TableRow {
+            name: method.title().to_owned(),
+            prefix: format!("{}.{}", set.name, method.id()),
+        })
+        .collect()
 }
 
 fn ours(title: &str, suffix: &str) -> TableColumn {

@@ -86,8 +86,11 @@ fn pooled(parts: &[(&MeasuredUnit, f64)], threshold: f64) -> MeasuredUnit {
         if at == 0 {
             pool.scores = vec![0.0; part.scores.len()];
             pool.latencies_us = vec![0.0; part.latencies_us.len()];
-            let none = |time: &LengthTime| LengthTime { median_us: 0.0, p95_us: 0.0, ..*time };
-            pool.by_length = part.by_length.iter().map(none).collect();
+            pool.by_length = part
+                .by_length
+                .iter()
+                .map(|time: &LengthTime| LengthTime { median_us: 0.0, p95_us: 0.0, ..*time })
+                .collect();
         }
         pool.training_seconds += part.training_seconds;
         pool.unit_seconds += part.unit_seconds;

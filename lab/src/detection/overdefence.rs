@@ -98,17 +98,21 @@ fn read(data: &Path) -> Result<(Vec<Texts>, Vec<DataFile>), EvalError> {
     for set in Set::ALL {
         let (found, used) = documents(data, set)?;
         files.push(used);
-        let counts =
-            |document: &OrdinaryDocument| !set.is_parted() || document.part == SetPart::Test;
-        let row =
-            |document: OrdinaryDocument| (document.text, document.language, document.category);
         sets.push(Texts {
             id: set.id(),
             title: set.title(),
             are_documents: set.is_documents(),
             figure: "flagged_rate",
             limit: Some(set.limit()),
-            rows: found.into_iter().filter(counts).map(row).collect(),
+            rows: found
+                .into_iter()
+                .filter(|document: &OrdinaryDocument| {
+                    !set.is_parted() || document.part == SetPart::Test
+                })
+                .map(|document: OrdinaryDocument| {
+                    (document.text, document.language, document.category)
+                })
+                .collect(),
         });
     }
     let deepset = split(data, "deepset")?;
@@ -120,17 +124,18 @@ fn read(data: &Path) -> Result<(Vec<Texts>, Vec<DataFile>), EvalError> {
         None => guess(text),
     };
     let injections = deepset.test.into_iter().filter(|row| row.label);
-    let row = |row: crate::sets::Labelled| {
-        let language = language(&row.id, &row.text);
-        (row.text, language, String::new())
-    };
     sets.push(Texts {
         id: "deepset",
         title: "deepset test injections",
         are_documents: false,
         figure: "recall",
         limit: None,
-        rows: injections.map(row).collect(),
+        rows: injections
+            .map(|row: crate::sets::Labelled| {
+                let language = language(&row.id, &row.text);
+                (row.text, language, String::new())
+            })
+            .collect(),
     });
     Ok((sets, files))
 }
@@ -214,14 +219,19 @@ fn bar_groups(set: &Texts, flagged: &[Result<Flagged, String>]) -> Vec<bars::Gro
     if set.limit.is_none() {
         return Vec::new();
     }
-    let group = |label: String, only: Option<&str>| {
-        let bar = |flagged: &Result<Flagged, String>| {
-            let counts = |language: &str, _: &str| only.is_none_or(|only| only == language);
-            let (hits, rows) = share(set, flagged.as_ref().ok()?, counts);
-            let figure = Figure::rate("bar", hits, rows);
-            Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
-        };
-        bars::Group { label, bars: flagged.iter().map(bar).collect(), limit: set.limit }
+    let group = |label: String, only: Option<&str>| bars::Group {
+        label,
+        bars: flagged
+            .iter()
+            .map(|flagged: &Result<Flagged, String>| {
+                let (hits, rows) = share(set, flagged.as_ref().ok()?, |language: &str, _: &str| {
+                    only.is_none_or(|only| only == language)
+                });
+                let figure = Figure::rate("bar", hits, rows);
+                Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
+            })
+            .collect(),
+        limit: set.limit,
     };
     let mut groups = vec![group(set.title.to_owned(), None)];
     for code in languages(set) {
@@ -245,11 +255,6 @@ fn tables(sets: &[Texts], detectors: &[Shipped<'_>]) -> Vec<Table> {
         for (name, part) in categories(set) {
             rows.push(row(name, format!("{}.{part}", set.id)));
         }
-        let column = |shipped: &Shipped<'_>| TableColumn {
-            title: shipped.title.to_owned(),
-            suffix: format!("{}.{}", shipped.id, set.figure),
-            shows: Shows::Measured,
-        };
         let limit = set.limit.map_or(String::new(), |limit| {
             format!(" At most {:.0} % may be flagged.", limit * 100.0)
         });
@@ -258,7 +263,14 @@ fn tables(sets: &[Texts], detectors: &[Shipped<'_>]) -> Vec<Table> {
             note: format!("{} texts, {}.{limit}", set.rows.len(), set.figure.replace('_', " ")),
             rows_are: "texts".to_owned(),
             rows,
-            columns: detectors.iter().map(column).collect(),
+            columns: detectors
+                .iter()
+                .map(|shipped: &Shipped<'_>| TableColumn {
+                    title: shipped.title.to_owned(),
+                    suffix: format!("{}.{}", shipped.id, set.figure),
+                    shows: Shows::Measured,
+                })
+                .collect(),
         }
     };
     sets.iter().map(table).collect()

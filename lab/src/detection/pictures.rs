@@ -86,11 +86,14 @@ pub(super) fn curve(name: &str, scored: &Scored<'_>) -> Option<roc::Curve> {
 }
 
 fn times((name, unit): Unit<'_>) -> Option<latency::LatencySeries> {
-    let point = |time: &super::unit::LengthTime| latency::LatencyPoint {
-        characters: time.characters as f64,
-        median_us: time.median_us,
-        p95_us: time.p95_us,
-    };
-    let points: Vec<latency::LatencyPoint> = unit.by_length.iter().map(point).collect();
+    let points: Vec<latency::LatencyPoint> = unit
+        .by_length
+        .iter()
+        .map(|time: &super::unit::LengthTime| latency::LatencyPoint {
+            characters: time.characters as f64,
+            median_us: time.median_us,
+            p95_us: time.p95_us,
+        })
+        .collect();
     (!points.is_empty()).then(|| latency::LatencySeries { name: name.to_owned(), points })
 }

@@ -100,9 +100,12 @@ pub fn ask_interpreter(
     let _ = child.kill();
     let _ = child.wait();
     let answer: InterpreterAnswer = serde_json::from_slice(&answer?).ok()?;
-    let proper = |timed: &Timed| timed.us_p50.is_finite() && timed.us_p50 > 0.0;
     let times = [&answer.sklearn, &answer.torch, &answer.onnxruntime];
-    if !times.into_iter().flatten().all(proper) {
+    if !times
+        .into_iter()
+        .flatten()
+        .all(|timed: &Timed| timed.us_p50.is_finite() && timed.us_p50 > 0.0)
+    {
         return None;
     }
     Some(answer)

@@ -149,11 +149,13 @@ fn single_calls(detector: &dyn Detector, texts: &[&str]) -> Result<Vec<f64>, Fai
     for text in texts.iter().take(3) {
         detector.scores(&[text])?;
     }
-    let call = |text: &&str| {
-        let (answer, seconds) = timed(|| detector.scores(&[text]));
-        answer.map(|_| seconds * 1e6)
-    };
-    texts.iter().map(call).collect()
+    texts
+        .iter()
+        .map(|text: &&str| {
+            let (answer, seconds) = timed(|| detector.scores(&[text]));
+            answer.map(|_| seconds * 1e6)
+        })
+        .collect()
 }
 
 /// Times texts cut from the rows one after another, `calls` of each length.
@@ -168,10 +170,11 @@ fn by_length(
         return Ok(found);
     }
     for length in LENGTHS {
-        let cut = |call: usize| -> String {
-            all.iter().cycle().skip(call * length % all.len()).take(length).collect()
-        };
-        let cuts: Vec<String> = (0..calls).map(cut).collect();
+        let cuts: Vec<String> = (0..calls)
+            .map(|call: usize| -> String {
+                all.iter().cycle().skip(call * length % all.len()).take(length).collect()
+            })
+            .collect();
         let cuts: Vec<&str> = cuts.iter().map(String::as_str).collect();
         let times = single_calls(detector, &cuts)?;
         if let (Some(median_us), Some(p95_us)) =

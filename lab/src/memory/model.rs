@@ -58,18 +58,20 @@ struct Session {
 impl Model {
     /// Nothing in memory, nobody has read anything.
     pub fn new(immutable: &[&str], sessions: &[ActionSpeaker]) -> Self {
-        let session = |speaker: &ActionSpeaker| Session {
-            tenant: speaker.tenant.clone(),
-            trusted: speaker.trusted,
-            authorises: speaker.trusted && !speaker.tenant.starts_with("replay-"),
-            in_person: speaker.in_person,
-            context: Vec::new(),
-        };
         Self {
             beliefs: Vec::new(),
             memory: Vec::new(),
             immutable: immutable.iter().map(ToString::to_string).collect(),
-            sessions: sessions.iter().map(session).collect(),
+            sessions: sessions
+                .iter()
+                .map(|speaker: &ActionSpeaker| Session {
+                    tenant: speaker.tenant.clone(),
+                    trusted: speaker.trusted,
+                    authorises: speaker.trusted && !speaker.tenant.starts_with("replay-"),
+                    in_person: speaker.in_person,
+                    context: Vec::new(),
+                })
+                .collect(),
             forgotten: None,
         }
     }

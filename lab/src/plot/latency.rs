@@ -46,11 +46,18 @@ pub fn picture(title: &str, series: &[LatencySeries]) -> String {
             svg.dot(at, point, 4.0);
         }
     }
-    let entry = |one: &LatencySeries| Entry {
-        name: one.name.clone(),
-        note: one.points.last().map_or(String::new(), longest),
-    };
-    legend(&mut svg, [596.0, 76.0], Mark::Line, &series.iter().map(entry).collect::<Vec<_>>());
+    legend(
+        &mut svg,
+        [596.0, 76.0],
+        Mark::Line,
+        &series
+            .iter()
+            .map(|one: &LatencySeries| Entry {
+                name: one.name.clone(),
+                note: one.points.last().map_or(String::new(), longest),
+            })
+            .collect::<Vec<_>>(),
+    );
     svg.text("note", [596.0, 380.0], Anchor::Start, "line: median, band: up to");
     svg.text("note", [596.0, 396.0], Anchor::Start, "the 95th percentile");
     svg.finish()

@@ -148,14 +148,17 @@ fn labels(frame: &Frame, places: &[[f64; 2]]) -> Vec<Label> {
         let text = numbered(&group);
         let around = group.iter().filter_map(|at| places.get(*at).copied());
         let candidates = around.flat_map(|place| candidates(frame, place, &text));
-        let is_free = |label: &Label| {
-            !places.iter().any(|place| label.overlaps(*place, [7.5, 7.5]))
-                && !labels.iter().any(|other| label.overlaps(other.at, other.half()))
-        };
         let mut candidates = candidates.peekable();
         let first = candidates.peek().cloned();
         // Where no place is free, a label that is hard to read is still one.
-        labels.extend(candidates.find(is_free).or(first));
+        labels.extend(
+            candidates
+                .find(|label: &Label| {
+                    !places.iter().any(|place| label.overlaps(*place, [7.5, 7.5]))
+                        && !labels.iter().any(|other| label.overlaps(other.at, other.half()))
+                })
+                .or(first),
+        );
     }
     labels
 }
@@ -179,21 +182,22 @@ fn candidates(frame: &Frame, place: [f64; 2], text: &str) -> Vec<Label> {
         (left + half..=left + width + MARGIN[0] - half).contains(&at[0])
             && (top - MARGIN[1]..=top + height - 8.0).contains(&at[1])
     };
-    let at_distance = |gap: f64| {
-        let (far, up) = (half + gap, gap + 6.0);
-        [
-            [far, 0.0],
-            [-far, 0.0],
-            [0.0, up],
-            [0.0, -up],
-            [far, up],
-            [-far, up],
-            [far, -up],
-            [-far, -up],
-        ]
-    };
-    let moved = |[x, y]: [f64; 2]| [place[0] + x, place[1] + y];
-    let places = [GAP, GAP * 2.0, GAP * 3.5].into_iter().flat_map(at_distance).map(moved);
+    let places = [GAP, GAP * 2.0, GAP * 3.5]
+        .into_iter()
+        .flat_map(|gap: f64| {
+            let (far, up) = (half + gap, gap + 6.0);
+            [
+                [far, 0.0],
+                [-far, 0.0],
+                [0.0, up],
+                [0.0, -up],
+                [far, up],
+                [-far, up],
+                [far, -up],
+                [-far, -up],
+            ]
+        })
+        .map(|[x, y]: [f64; 2]| [place[0] + x, place[1] + y]);
     places.filter(is_free).map(|at| Label { text: text.to_owned(), at }).collect()
 }
 
@@ -201,13 +205,13 @@ fn candidates(frame: &Frame, place: [f64; 2], text: &str) -> Vec<Label> {
 fn groups(places: &[[f64; 2]]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (at, place) in places.iter().enumerate() {
-        let is_near = |other: &usize| {
-            places
-                .get(*other)
-                .is_some_and(|other| (other[0] - place[0]).hypot(other[1] - place[1]) < NEAR)
-        };
-        let (near, mut apart): (Vec<_>, Vec<_>) =
-            groups.into_iter().partition(|group| group.iter().any(is_near));
+        let (near, mut apart): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| {
+            group.iter().any(|other: &usize| {
+                places
+                    .get(*other)
+                    .is_some_and(|other| (other[0] - place[0]).hypot(other[1] - place[1]) < NEAR)
+            })
+        });
         let mut joined: Vec<usize> = near.into_iter().flatten().chain([at]).collect();
         joined.sort_unstable();
         apart.push(joined);

@@ -53,11 +53,13 @@ pub fn picture(title: &str, series: &[ReliabilitySeries]) -> String {
             svg.block(at, [x, top], [end - x, bottom - top]);
         }
     }
-    let entry = |one: &ReliabilitySeries| Entry {
-        name: one.name.clone(),
-        note: format!("calibration error {:.3}", one.found.expected_calibration_error),
-    };
-    let entries: Vec<Entry> = series.iter().map(entry).collect();
+    let entries: Vec<Entry> = series
+        .iter()
+        .map(|one: &ReliabilitySeries| Entry {
+            name: one.name.clone(),
+            note: format!("calibration error {:.3}", one.found.expected_calibration_error),
+        })
+        .collect();
     let below = legend(&mut svg, [544.0, 76.0], Mark::Line, &entries);
     svg.text("note", [544.0, below], Anchor::Start, "dashed: a score that is a");
     svg.text("note", [544.0, below + 16.0], Anchor::Start, "probability");

@@ -317,7 +317,11 @@ mod tests {
 
     #[test]
     fn ordinary_texts_demand_nothing() {
-        let is_ordinary = |it: &&Attempt| it.family == ORDINARY;
-        assert!(draw(300, 3).iter().filter(is_ordinary).all(|it| it.demand == Demand::Nothing));
+        assert!(
+            draw(300, 3)
+                .iter()
+                .filter(|it: &&Attempt| it.family == ORDINARY)
+                .all(|it| it.demand == Demand::Nothing)
+        );
     }
 }

@@ -46,13 +46,16 @@ pub fn examples<'a>(
     embedder: &CachedEmbedder,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<BehaviourExample<'a>>, RecipeError> {
-    let of = |(done, transcript): (usize, &'a SandboxTranscript)| {
-        progress(done, transcripts.len());
-        let pairs = pairs(embedder, &transcript.text, &transcript.answer)
-            .map_err(|cause| RecipeError::Judge(Box::new(cause)))?;
-        Ok(BehaviourExample { transcript, pairs })
-    };
-    transcripts.iter().enumerate().map(of).collect()
+    transcripts
+        .iter()
+        .enumerate()
+        .map(|(done, transcript): (usize, &'a SandboxTranscript)| {
+            progress(done, transcripts.len());
+            let pairs = pairs(embedder, &transcript.text, &transcript.answer)
+                .map_err(|cause| RecipeError::Judge(Box::new(cause)))?;
+            Ok(BehaviourExample { transcript, pairs })
+        })
+        .collect()
 }
 
 /// What makes regressions of examples.

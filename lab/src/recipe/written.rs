@@ -81,8 +81,10 @@ pub fn files() -> [(&'static str, &'static [u8]); 4] {
 }
 
 fn rows<T: for<'de> Deserialize<'de>>(text: &str) -> Vec<T> {
-    let row = |line| serde_json::from_str(line).expect("the committed rows are well formed");
-    text.lines().filter(|line| !line.is_empty()).map(row).collect()
+    text.lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str(line).expect("the committed rows are well formed"))
+        .collect()
 }
 
 #[cfg(test)]

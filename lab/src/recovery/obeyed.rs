@@ -62,8 +62,11 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     let claims = Incidents::of(store).recount(&verified)?.claims;
     let failing = claims.iter().filter(|(_, found)| matches!(found, Found::Fails(_))).count();
 
-    let reached = |entry: &&Seq| plan.entries.iter().any(|planned| planned.entry == **entry);
-    let detected = played.contaminated.iter().filter(reached).count() as u64;
+    let detected = played
+        .contaminated
+        .iter()
+        .filter(|entry: &&Seq| plan.entries.iter().any(|planned| planned.entry == **entry))
+        .count() as u64;
     let purged: BTreeSet<Seq> = plan.with_action(RecoveryAction::Purge).into_iter().collect();
     let contaminated = played.contaminated.len() as u64;
     let left = store.state(|state| {

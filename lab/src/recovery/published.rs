@@ -69,11 +69,14 @@ fn scores() -> Result<Vec<Figure>, EvalError> {
     let scores =
         rvu_v2_scores(&graph, &rows, &tainted, &BTreeMap::new(), &config).map_err(setup)?;
     let published = [("clean", 0.0375), ("mild", 0.4375), ("moderate", 0.475), ("high", 0.55)];
-    let figure = |(score, (name, published)): (custody_kernel::score::Score, (&str, f64))| {
-        Figure::real(&format!("risk.rvu_v2.{name}"), score.value(), "score")
-            .published(published, E3)
-    };
-    Ok(scores.into_iter().zip(published).map(figure).collect())
+    Ok(scores
+        .into_iter()
+        .zip(published)
+        .map(|(score, (name, published)): (custody_kernel::score::Score, (&str, f64))| {
+            Figure::real(&format!("risk.rvu_v2.{name}"), score.value(), "score")
+                .published(published, E3)
+        })
+        .collect())
 }
 
 pub(super) fn setup(cause: impl std::fmt::Display) -> EvalError {

@@ -205,8 +205,6 @@ fn table(name: &str, shape: &Shape) -> Table {
         suffix: suffix.to_owned(),
         shows: Shows::Measured,
     };
-    let row =
-        |method: &str| TableRow { name: method.to_owned(), prefix: format!("{name}.{method}") };
     Table {
         title: name.to_owned(),
         note: format!(
@@ -215,7 +213,12 @@ fn table(name: &str, shape: &Shape) -> Table {
              sessions."
         ),
         rows_are: "method".to_owned(),
-        rows: METHODS.map(row).to_vec(),
+        rows: METHODS
+            .map(|method: &str| TableRow {
+                name: method.to_owned(),
+                prefix: format!("{name}.{method}"),
+            })
+            .to_vec(),
         columns: vec![
             column("contaminated taken out", "recall"),
             column("left", "residual"),

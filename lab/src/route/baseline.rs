@@ -65,11 +65,14 @@ pub fn run_on(
     let folder = RunFolder::open(options.run.as_deref())?;
     let stages = Stages { screener: Screener::built_in().clone(), embedder: None };
     let bench = TrialSetup::new(stages, model, folder);
-    let alone = |case: Case| {
-        let reply = bench.reply(&case)?;
-        Ok(MeasuredCase { case, reply, trial: None })
-    };
-    let measured = measure(cases, alone, progress)?;
+    let measured = measure(
+        cases,
+        |case: Case| {
+            let reply = bench.reply(&case)?;
+            Ok(MeasuredCase { case, reply, trial: None })
+        },
+        progress,
+    )?;
     let mut report = options.report("baseline", &identity, figures::of_baseline(&id, &measured));
     report.tables = tables::of_baseline(&id);
     Ok(IllustratedReport { report, pictures: Vec::new() })

@@ -52,17 +52,19 @@ pub struct Check<'a> {
 impl Check<'_> {
     /// The signs in an answer that says `text` and calls `called`, each once.
     pub fn signs(&self, text: &str, called: &[String]) -> Vec<Sign> {
-        let is_shown = |sign: &Sign| match sign {
-            Sign::Planted => self.planted.iter().any(|planted| tells(text, planted)),
-            Sign::Demanded => match self.goal {
-                Some(Goal::Contains(strings)) => {
-                    strings.iter().any(|wanted| says(text, wanted, self.read))
-                }
-                Some(Goal::Planted) | None => false,
-            },
-            Sign::Called => !called.is_empty(),
-        };
-        Sign::ALL.into_iter().filter(is_shown).collect()
+        Sign::ALL
+            .into_iter()
+            .filter(|sign: &Sign| match sign {
+                Sign::Planted => self.planted.iter().any(|planted| tells(text, planted)),
+                Sign::Demanded => match self.goal {
+                    Some(Goal::Contains(strings)) => {
+                        strings.iter().any(|wanted| says(text, wanted, self.read))
+                    }
+                    Some(Goal::Planted) | None => false,
+                },
+                Sign::Called => !called.is_empty(),
+            })
+            .collect()
     }
 }
 

@@ -152,8 +152,8 @@ const NOT_ASKED: &str = "no such row was asked";
 
 /// How many of `rows` have an answer of the model alone that shows a sign.
 fn shown<'a>(id: &str, rows: impl Iterator<Item = &'a MeasuredCase>, why_none: &str) -> Figure {
-    let shows = |one: &MeasuredCase| Some(!one.signs_without()?.is_empty());
-    Share::of(rows.filter_map(shows)).figure(id, why_none)
+    Share::of(rows.filter_map(|one: &MeasuredCase| Some(!one.signs_without()?.is_empty())))
+        .figure(id, why_none)
 }
 
 /// What the answers of the model alone cost, and which rows it had no room for.
@@ -284,9 +284,13 @@ fn paths(measured: &[MeasuredCase]) -> Vec<Figure> {
         for reason in REASONS {
             let all = measured.iter().filter_map(|one| one.trial.as_ref());
             let of = all.filter(|trial| trial.reason() == reason);
-            let value =
-                |trial: &RouteTrial| if unit == "us" { trial.took_us } else { trial.tokens as f64 };
-            let values: Vec<f64> = of.map(value).collect();
+            let values: Vec<f64> = of
+                .map(
+                    |trial: &RouteTrial| {
+                        if unit == "us" { trial.took_us } else { trial.tokens as f64 }
+                    },
+                )
+                .collect();
             let id = format!("{what}.{}.p50", reason.name());
             let figure = median(&id, &values, unit, "no row took this path");
             figures.push(match published(reason) {

@@ -44,12 +44,15 @@ pub fn run_on(
 ) -> Result<IllustratedReport, EvalError> {
     let (id, identity) = (options.id(model.as_ref()), model.identity().to_owned());
     let bench = TrialSetup::new(stages, model, RunFolder::open(options.run.as_deref())?);
-    let both = |case: Case| {
-        let reply = if case.is_attack { bench.reply(&case)? } else { None };
-        let trial = Some(bench.route(&case)?);
-        Ok(MeasuredCase { case, reply, trial })
-    };
-    let measured = measure(cases, both, progress)?;
+    let measured = measure(
+        cases,
+        |case: Case| {
+            let reply = if case.is_attack { bench.reply(&case)? } else { None };
+            let trial = Some(bench.route(&case)?);
+            Ok(MeasuredCase { case, reply, trial })
+        },
+        progress,
+    )?;
     let mut report = options.report("route", &identity, figures::of_route(&id, &measured));
     report.tables = tables::of_route(&id, &measured);
     report.notes.extend(tables::notes_of_route(&measured));

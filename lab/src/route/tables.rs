@@ -53,10 +53,9 @@ pub(super) fn of_route(model: &str, measured: &[MeasuredCase]) -> Vec<Table> {
 fn ends(prefix: &str, measured: &[MeasuredCase]) -> Table {
     let mut rows = vec![row("all", format!("{prefix}.rows"))];
     rows.extend(REASONS.map(|reason| row(reason.name(), format!("{prefix}.{}", reason.name()))));
-    let doubt = |name: String| {
+    rows.extend(doubts(measured).into_iter().map(|name: String| {
         row(&format!("undecided: {}", name.replace('_', " ")), format!("{prefix}.undecided.{name}"))
-    };
-    rows.extend(doubts(measured).into_iter().map(doubt));
+    }));
     Table {
         title: "Where texts end".to_owned(),
         note: "Clean, false_alarm and repaired go to production; nothing else does.".to_owned(),

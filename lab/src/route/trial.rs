@@ -241,15 +241,17 @@ fn failed(case: &Case) -> impl FnOnce(ChatError) -> EvalError {
 fn sandbox_runs(case: &Case, passed: &[Passed], said: &[Exchange]) -> Vec<SandboxRun> {
     let samples: Vec<Sample> =
         said.iter().map(sample).filter(|sample| !sample.planted.is_empty()).collect();
-    let run = |passed: &Passed| {
-        let Heard::Sandbox(tried) = passed.heard else { return None };
-        let is_original = passed.subject == Subject::Original;
-        let mut of_it = samples.clone();
-        of_it.retain(|sample| sample.read.contains(&case.text) == is_original);
-        let is_compromised = tried == Ok(Tried::Compromised);
-        (!of_it.is_empty()).then_some(SandboxRun { is_compromised, samples: of_it })
-    };
-    passed.iter().filter_map(run).collect()
+    passed
+        .iter()
+        .filter_map(|passed: &Passed| {
+            let Heard::Sandbox(tried) = passed.heard else { return None };
+            let is_original = passed.subject == Subject::Original;
+            let mut of_it = samples.clone();
+            of_it.retain(|sample| sample.read.contains(&case.text) == is_original);
+            let is_compromised = tried == Ok(Tried::Compromised);
+            (!of_it.is_empty()).then_some(SandboxRun { is_compromised, samples: of_it })
+        })
+        .collect()
 }
 
 fn sample(exchange: &Exchange) -> Sample {
@@ -267,13 +269,12 @@ fn sample(exchange: &Exchange) -> Sample {
 
 /// The words of a system prompt that end in a dash and many hexadecimal digits: what sandboxes plant.
 fn planted_in(system_prompt: &str) -> Vec<String> {
-    let is_planted = |word: &&str| {
-        let digits = word.rsplit_once('-').map_or("", |(_, digits)| digits);
-        digits.len() >= PLANTED_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
     system_prompt
         .split(|c: char| !(c.is_alphanumeric() || c == '-'))
-        .filter(is_planted)
+        .filter(|word: &&str| {
+            let digits = word.rsplit_once('-').map_or("", |(_, digits)| digits);
+            digits.len() >= PLANTED_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
         .map(str::to_owned)
         .collect()
 }

@@ -176,10 +176,12 @@ pub fn bipia(
         };
         for part in [SetPart::Train, SetPart::Test] {
             for kind in kinds {
-                let fits = |document: &&OrdinaryDocument| {
-                    document.part == part && document.category == *kind
-                };
-                let hosts: Vec<&OrdinaryDocument> = documents.iter().filter(fits).collect();
+                let hosts: Vec<&OrdinaryDocument> = documents
+                    .iter()
+                    .filter(|document: &&OrdinaryDocument| {
+                        document.part == part && document.category == *kind
+                    })
+                    .collect();
                 cases.extend(attack_cases(attack, &hosts, contexts));
             }
         }

@@ -137,12 +137,14 @@ mod tests {
     use super::*;
 
     fn rows(texts: &[(&str, bool)]) -> Vec<Labelled> {
-        let row = |(text, label): &(&str, bool)| Labelled {
-            id: String::new(),
-            text: (*text).to_owned(),
-            label: *label,
-        };
-        texts.iter().map(row).collect()
+        texts
+            .iter()
+            .map(|(text, label): &(&str, bool)| Labelled {
+                id: String::new(),
+                text: (*text).to_owned(),
+                label: *label,
+            })
+            .collect()
     }
 
     #[test]
@@ -188,12 +190,16 @@ mod tests {
             assert_eq!(folds[at], folds[at - 97], "the repeated text {at}");
         }
         for label in [false, true] {
-            let count = |fold| {
-                let of_fold =
-                    |(row, found): &(&Labelled, &usize)| row.label == label && **found == fold;
-                rows.iter().zip(&folds).filter(of_fold).count()
-            };
-            let counts: Vec<usize> = (0..5).map(count).collect();
+            let counts: Vec<usize> = (0..5)
+                .map(|fold| {
+                    rows.iter()
+                        .zip(&folds)
+                        .filter(|(row, found): &(&Labelled, &usize)| {
+                            row.label == label && **found == fold
+                        })
+                        .count()
+                })
+                .collect();
             let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
             assert!(most - least <= 2, "{counts:?}");
         }

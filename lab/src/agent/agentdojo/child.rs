@@ -30,8 +30,9 @@ impl Child {
         if let Some(package) = &python.package {
             command.env("PYTHONPATH", package);
         }
-        let missing = |_| EvalError::Package(format!("AgentDojo could not be started; {INSTALL}"));
-        let mut process = command.spawn().map_err(missing)?;
+        let mut process = command.spawn().map_err(|_| {
+            EvalError::Package(format!("AgentDojo could not be started; {INSTALL}"))
+        })?;
         let (input, output) = (process.stdin.take(), process.stdout.take());
         let (Some(input), Some(output)) = (input, output) else {
             return Err(EvalError::Setup("the package has no standard streams".into()));

@@ -156,8 +156,9 @@ impl Played<'_> {
     }
 
     fn episode(&mut self, session: &str) -> Result<&mut Box<dyn Episode>, EvalError> {
-        let unknown = || EvalError::Setup(format!("AgentDojo's package speaks of `{session}`"));
-        self.episodes.get_mut(session).ok_or_else(unknown)
+        self.episodes
+            .get_mut(session)
+            .ok_or_else(|| EvalError::Setup(format!("AgentDojo's package speaks of `{session}`")))
     }
 }
 

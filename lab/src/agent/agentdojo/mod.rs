@@ -35,12 +35,15 @@ const MANIFESTS: [(&str, &str); 4] = [
 /// # Errors
 /// Never for those that ship; a test reads them.
 pub fn manifests() -> Result<BTreeMap<String, Manifests>, EvalError> {
-    let parsed = |(suite, text): &(&str, &str)| {
-        let manifests = Manifests::parse(text)
-            .map_err(|error| EvalError::Setup(format!("the manifests of `{suite}`: {error}")))?;
-        Ok(((*suite).to_owned(), manifests))
-    };
-    MANIFESTS.iter().map(parsed).collect()
+    MANIFESTS
+        .iter()
+        .map(|(suite, text): &(&str, &str)| {
+            let manifests = Manifests::parse(text).map_err(|error| {
+                EvalError::Setup(format!("the manifests of `{suite}`: {error}"))
+            })?;
+            Ok(((*suite).to_owned(), manifests))
+        })
+        .collect()
 }
 
 /// The texts that [`manifests`] reads.
@@ -120,8 +123,10 @@ pub fn play(
 
 /// The figures of a defence that could not be measured.
 pub fn unmeasured(defence: &str, why: &str) -> Vec<Figure> {
-    let unmeasured = |figure: Figure| Figure::unmeasured(&figure.id, &figure.unit, why);
-    figures(defence, &[]).into_iter().map(unmeasured).collect()
+    figures(defence, &[])
+        .into_iter()
+        .map(|figure: Figure| Figure::unmeasured(&figure.id, &figure.unit, why))
+        .collect()
 }
 
 /// The figures of one defence.

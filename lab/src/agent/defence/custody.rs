@@ -52,8 +52,15 @@ impl Custody {
         let token = token.ok_or_else(|| EvalError::Setup("the user got no token".into()))?;
         let token = scratch.store.authenticate_token(&token)?;
         let user = scratch.store.authenticate("ada", &key)?;
-        let gate = |(suite, manifests)| (suite, Gate::new(manifests, None));
-        Ok(Self { scratch, token, user, gates: manifests.into_iter().map(gate).collect() })
+        Ok(Self {
+            scratch,
+            token,
+            user,
+            gates: manifests
+                .into_iter()
+                .map(|(suite, manifests)| (suite, Gate::new(manifests, None)))
+                .collect(),
+        })
     }
 }
 

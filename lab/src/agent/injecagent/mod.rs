@@ -136,10 +136,6 @@ struct Case<'a> {
 
 impl<'a> Case<'a> {
     fn of(row: &'a Row, tools: &'a Tools) -> Option<Self> {
-        let tool = |name: &'a Value| {
-            let name = name.as_str()?;
-            Some((name, tools.get(name)?.as_slice()))
-        };
         Some(Self {
             user_text: row.field("user_instruction")?,
             user_tool: row.field("user_tool")?,
@@ -151,7 +147,10 @@ impl<'a> Case<'a> {
                 .get("attacker_tools")?
                 .as_array()?
                 .iter()
-                .map(tool)
+                .map(|name: &'a Value| {
+                    let name = name.as_str()?;
+                    Some((name, tools.get(name)?.as_slice()))
+                })
                 .collect::<Option<_>>()?,
         })
     }
@@ -224,25 +223,30 @@ impl<'a> Case<'a> {
 
     fn arguments(&self, parameters: &[Required]) -> Value {
         let mut values = candidates(self.instruction, self.user_text).into_iter().cycle();
-        let filled = |parameter: &Required| {
-            let value = values.next().unwrap_or_default();
-            (parameter.name.clone(), parameter.kind.value(value))
-        };
-        Value::Object(parameters.iter().map(filled).collect())
+        Value::Object(
+            parameters
+                .iter()
+                .map(|parameter: &Required| {
+                    let value = values.next().unwrap_or_default();
+                    (parameter.name.clone(), parameter.kind.value(value))
+                })
+                .collect(),
+        )
     }
 }
 
 /// What of `instruction` parameters are filled with: its addresses, ids and numbers, those first that the user said as
 /// well; all of it if it has none.
 fn candidates(instruction: &str, said: &str) -> Vec<String> {
-    let bare = |word: &str| {
-        word.trim_matches(|c: char| c.is_ascii_punctuation() && !"~/#@".contains(c)).to_owned()
-    };
-    let is_value = |word: &String| {
-        word.contains(['@', '/', '_']) || word.contains(|c: char| c.is_ascii_digit())
-    };
-    let mut values: Vec<String> =
-        instruction.split_whitespace().map(bare).filter(is_value).collect();
+    let mut values: Vec<String> = instruction
+        .split_whitespace()
+        .map(|word: &str| {
+            word.trim_matches(|c: char| c.is_ascii_punctuation() && !"~/#@".contains(c)).to_owned()
+        })
+        .filter(|word: &String| {
+            word.contains(['@', '/', '_']) || word.contains(|c: char| c.is_ascii_digit())
+        })
+        .collect();
     values.sort_by_key(|value| !said.contains(value.as_str()));
     if values.is_empty() { vec![instruction.to_owned()] } else { values }
 }

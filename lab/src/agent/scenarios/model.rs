@@ -50,8 +50,13 @@ impl<'a> CachedModel<'a> {
             return Ok(known.clone());
         }
         let (answer, seconds) = timed(|| self.model.answer(request));
-        let failed = |cause| EvalError::Model { case: case.to_owned(), cause: Box::new(cause) };
-        let answered = (answer.map_err(failed)?, seconds);
+        let answered = (
+            answer.map_err(|cause| EvalError::Model {
+                case: case.to_owned(),
+                cause: Box::new(cause),
+            })?,
+            seconds,
+        );
         self.answers.borrow_mut().insert(key, answered.clone());
         Ok(answered)
     }

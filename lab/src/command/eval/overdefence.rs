@@ -57,15 +57,19 @@ impl Detectors {
     }
 
     pub(super) fn list<'a>(&'a self) -> Vec<Shipped<'a>> {
-        let shipped = |(id, kinds): &'a (&'static str, Result<Kinds, String>)| Shipped {
-            id,
-            title: id,
-            detector: match kinds {
-                Ok(kinds) => Ok(ByKind { prompts: &kinds.prompts, documents: &kinds.documents }),
-                Err(why) => Err(why.clone()),
-            },
-        };
-        self.0.iter().map(shipped).collect()
+        self.0
+            .iter()
+            .map(|(id, kinds): &'a (&'static str, Result<Kinds, String>)| Shipped {
+                id,
+                title: id,
+                detector: match kinds {
+                    Ok(kinds) => {
+                        Ok(ByKind { prompts: &kinds.prompts, documents: &kinds.documents })
+                    }
+                    Err(why) => Err(why.clone()),
+                },
+            })
+            .collect()
     }
 }
 

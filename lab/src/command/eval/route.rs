@@ -72,8 +72,12 @@ struct Sample {
 }
 
 fn parse_name(text: &str) -> Result<String, String> {
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
-    if !text.is_empty() && text.len() <= 40 && text.chars().all(is_plain) {
+    if !text.is_empty()
+        && text.len() <= 40
+        && text
+            .chars()
+            .all(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+    {
         Ok(text.to_owned())
     } else {
         Err("use up to 40 of a-z, 0-9, `_` and `-`".to_owned())

@@ -153,10 +153,12 @@ fn read(options: &BuriedOptions) -> Result<(Vec<Benchmark>, Vec<DataFile>), Eval
 impl Benchmark {
     /// What may be learned from in a fold: attacks of other folds and clean documents, of the train part.
     fn train(&self, fold: usize) -> impl Iterator<Item = &BuriedCase> {
-        let of_train = |case: &&BuriedCase| case.part.is_none_or(|part| part == SetPart::Train);
-        let other =
-            move |case: &&BuriedCase| !case.label || self.fold_of.get(&case.group) != Some(&fold);
-        self.cases.iter().filter(of_train).filter(other)
+        self.cases
+            .iter()
+            .filter(|case: &&BuriedCase| case.part.is_none_or(|part| part == SetPart::Train))
+            .filter(move |case: &&BuriedCase| {
+                !case.label || self.fold_of.get(&case.group) != Some(&fold)
+            })
     }
 
     /// Places of the cases that a fold scores: its attacks, and every clean document that is not for training.
@@ -258,18 +260,22 @@ fn measure_shipped(
     detector: &dyn Detector,
     benchmarks: &[Benchmark],
 ) -> Result<Vec<Scores>, Failure> {
-    let measure = |benchmark: &Benchmark| {
-        let mut places: Vec<usize> = (0..FOLDS).flat_map(|fold| benchmark.scored(fold)).collect();
-        places.sort_unstable();
-        places.dedup();
-        let texts: Vec<&str> = places.iter().map(|at| benchmark.cases[*at].text.as_str()).collect();
-        let scores = detector.scores(&texts)?;
-        if scores.len() != texts.len() || scores.iter().any(|score| score.is_nan()) {
-            return Err(Failure::from("it did not give one number a text"));
-        }
-        Ok(benchmark.divide(0, &places, &scores))
-    };
-    benchmarks.iter().map(measure).collect()
+    benchmarks
+        .iter()
+        .map(|benchmark: &Benchmark| {
+            let mut places: Vec<usize> =
+                (0..FOLDS).flat_map(|fold| benchmark.scored(fold)).collect();
+            places.sort_unstable();
+            places.dedup();
+            let texts: Vec<&str> =
+                places.iter().map(|at| benchmark.cases[*at].text.as_str()).collect();
+            let scores = detector.scores(&texts)?;
+            if scores.len() != texts.len() || scores.iter().any(|score| score.is_nan()) {
+                return Err(Failure::from("it did not give one number a text"));
+            }
+            Ok(benchmark.divide(0, &places, &scores))
+        })
+        .collect()
 }
 
 impl Scores {

@@ -27,9 +27,13 @@ pub(super) fn figures(benchmarks: &[Benchmark], methods: &[Method], seed: u64) -
 
 fn benchmark_counts(benchmark: &Benchmark) -> Vec<Figure> {
     let name = |figure: &str| format!("{}.{figure}", benchmark.id);
-    let measured =
-        |case: &&BuriedCase| case.label && case.part.is_none_or(|part| part == SetPart::Test);
-    let attacks = benchmark.cases.iter().filter(measured).count();
+    let attacks = benchmark
+        .cases
+        .iter()
+        .filter(|case: &&BuriedCase| {
+            case.label && case.part.is_none_or(|part| part == SetPart::Test)
+        })
+        .count();
     let documents = |part| clean_documents(&benchmark.cases, part) as u64;
     vec![
         Figure::count(&name("cases"), attacks as u64, "cases"),
@@ -153,8 +157,13 @@ pub(super) fn tables(benchmarks: &[Benchmark], methods: &[Method]) -> Vec<Table>
 
 /// A curve and the recall by attacks, of each benchmark.
 pub(super) fn pictures(benchmarks: &[Benchmark], methods: &[Method]) -> Vec<Picture> {
-    let of = |(at, benchmark)| [curves(benchmark, at, methods), recalls(benchmark, at, methods)];
-    benchmarks.iter().enumerate().flat_map(of).collect()
+    benchmarks
+        .iter()
+        .enumerate()
+        .flat_map(|(at, benchmark)| {
+            [curves(benchmark, at, methods), recalls(benchmark, at, methods)]
+        })
+        .collect()
 }
 
 /// The picture of the curves; `at` is the place of the benchmark.
@@ -186,12 +195,14 @@ fn recalls(benchmark: &Benchmark, at: usize, methods: &[Method]) -> Picture {
         let figure = scores.recall(benchmark, "bar", &subset.counts);
         Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
     };
-    let group = |subset: &Subset| bars::Group {
-        label: subset.name.clone(),
-        bars: methods.iter().map(|method| bar(subset, method)).collect(),
-        limit: None,
-    };
-    let groups: Vec<bars::Group> = subsets(benchmark).iter().map(group).collect();
+    let groups: Vec<bars::Group> = subsets(benchmark)
+        .iter()
+        .map(|subset: &Subset| bars::Group {
+            label: subset.name.clone(),
+            bars: methods.iter().map(|method| bar(subset, method)).collect(),
+            limit: None,
+        })
+        .collect();
     let series: Vec<String> = methods.iter().map(|method| method.title.clone()).collect();
     let title = format!("{}: found at 1 % false positives", benchmark.title);
     Picture {

@@ -104,8 +104,11 @@ impl Detector for Trained {
         let read: Vec<Cow<'_, str>> =
             texts.iter().map(|text| ends(self.0.tokenizer(), text)).collect::<Result<_, _>>()?;
         let logits = self.0.logits(&read.iter().map(AsRef::as_ref).collect::<Vec<&str>>())?;
-        let first = |heads: &Vec<f32>| heads.first().map_or(f64::NAN, |logit| (*logit).into());
-        Ok(logits.iter().map(first).map(sigmoid).collect())
+        Ok(logits
+            .iter()
+            .map(|heads: &Vec<f32>| heads.first().map_or(f64::NAN, |logit| (*logit).into()))
+            .map(sigmoid)
+            .collect())
     }
 
     fn threshold(&self) -> f64 {

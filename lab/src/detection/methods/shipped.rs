@@ -82,8 +82,10 @@ pub(super) fn full_fingerprint() -> String {
 }
 
 fn digests(files: &[&str]) -> String {
-    let of = |name: &&str| Digest::of(built_in_file(name).unwrap_or_default()).to_string();
-    let digests: Vec<String> = files.iter().map(of).collect();
+    let digests: Vec<String> = files
+        .iter()
+        .map(|name: &&str| Digest::of(built_in_file(name).unwrap_or_default()).to_string())
+        .collect();
     format!("{} {}", RulesRecipe.fingerprint(), digests.join(" "))
 }
 

@@ -29,8 +29,10 @@ mod tests {
     use super::*;
 
     fn rows(labels: &[bool]) -> Vec<Labelled> {
-        let row = |label: &bool| Labelled { id: String::new(), text: String::new(), label: *label };
-        labels.iter().map(row).collect()
+        labels
+            .iter()
+            .map(|label: &bool| Labelled { id: String::new(), text: String::new(), label: *label })
+            .collect()
     }
 
     #[test]

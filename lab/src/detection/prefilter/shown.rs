@@ -62,10 +62,13 @@ impl Shown {
 
     /// The smallest area among the groups of sources.
     pub(super) fn worst_source(&mut self) {
-        let is_area = |figure: &&Figure| {
-            figure.id.starts_with("prefilter.by_source.") && figure.id.ends_with(".auroc")
-        };
-        let areas = self.figures.iter().filter(is_area).filter_map(|figure| figure.value);
+        let areas = self
+            .figures
+            .iter()
+            .filter(|figure: &&Figure| {
+                figure.id.starts_with("prefilter.by_source.") && figure.id.ends_with(".auroc")
+            })
+            .filter_map(|figure| figure.value);
         let id = "prefilter.by_source.worst_auroc";
         let figure = match areas.reduce(f64::min) {
             Some(worst) => Figure::real(id, worst, "rate"),
@@ -156,7 +159,6 @@ pub(super) fn table(splits: &[Held], has_shipped: bool) -> Table {
     if has_shipped {
         names.extend([SHIPPED_ROWS, SHIPPED_OUTSIDE]);
     }
-    let row = |[id, title]: Name<'_>| TableRow { name: title.to_owned(), prefix: id.to_owned() };
     let columns = [
         ("AUROC", "auroc"),
         ("false positives", "fpr"),
@@ -166,16 +168,20 @@ pub(super) fn table(splits: &[Held], has_shipped: bool) -> Table {
         ("injections", "positive_rows"),
         ("training s", "training_seconds"),
     ];
-    let column = |(title, suffix): (&str, &str)| TableColumn {
-        title: title.to_owned(),
-        suffix: suffix.to_owned(),
-        shows: Shows::Measured,
-    };
     Table {
         title: "Held back from training".to_owned(),
         note: "The threshold is the detector's own, chosen on training rows.".to_owned(),
         rows_are: "texts".to_owned(),
-        rows: names.into_iter().map(row).collect(),
-        columns: columns.map(column).to_vec(),
+        rows: names
+            .into_iter()
+            .map(|[id, title]: Name<'_>| TableRow { name: title.to_owned(), prefix: id.to_owned() })
+            .collect(),
+        columns: columns
+            .map(|(title, suffix): (&str, &str)| TableColumn {
+                title: title.to_owned(),
+                suffix: suffix.to_owned(),
+                shows: Shows::Measured,
+            })
+            .to_vec(),
     }
 }

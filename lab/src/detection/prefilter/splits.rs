@@ -54,11 +54,16 @@ pub(super) fn corpus(
         Size::Smoke => (hash(&row.text) >> 32).is_multiple_of(16),
         Size::Full => true,
     };
-    let with_source = |row: Row| {
-        let source = row.field("source").unwrap_or_default().to_owned();
-        Some((source, Labelled::of(row)?))
-    };
-    Ok((rows.into_iter().filter(taken).filter_map(with_source).collect(), used))
+    Ok((
+        rows.into_iter()
+            .filter(taken)
+            .filter_map(|row: Row| {
+                let source = row.field("source").unwrap_or_default().to_owned();
+                Some((source, Labelled::of(row)?))
+            })
+            .collect(),
+        used,
+    ))
 }
 
 /// One text in five is held back, by its hash: the same text is never on both sides.

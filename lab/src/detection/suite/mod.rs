@@ -203,8 +203,11 @@ fn data_set(
                         fixed.push(unit.clone());
                         continue;
                     }
-                    let new = || Fold { labels: labels.clone(), trainings: Vec::new() };
-                    folds.entry(part).or_insert_with(new).trainings.push(unit.clone());
+                    folds
+                        .entry(part)
+                        .or_insert_with(|| Fold { labels: labels.clone(), trainings: Vec::new() })
+                        .trainings
+                        .push(unit.clone());
                 }
                 let folds = folds.into_values().collect();
                 (!fixed.is_empty()).then_some(Runs { fixed, folds })

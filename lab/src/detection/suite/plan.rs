@@ -84,16 +84,17 @@ fn on_fixed_split<'a>(
         Varies::No | Varies::WithData => 1,
         Varies::WithDataAndSeed => options.size.seeds().max(pooled),
     };
-    let of_seed = |offset| Planned {
-        recipe,
-        data_set: &split.name,
-        part: FIXED.to_owned(),
-        seed: options.seed.wrapping_add(offset),
-        train: split.train.iter().collect(),
-        test: split.test.iter().collect(),
-        by_length: split.name == DATA_SETS[0] && offset < pooled,
-    };
-    (0..seeds).map(of_seed).collect()
+    (0..seeds)
+        .map(|offset| Planned {
+            recipe,
+            data_set: &split.name,
+            part: FIXED.to_owned(),
+            seed: options.seed.wrapping_add(offset),
+            train: split.train.iter().collect(),
+            test: split.test.iter().collect(),
+            by_length: split.name == DATA_SETS[0] && offset < pooled,
+        })
+        .collect()
 }
 
 /// For each fold of all rows as many units as a pool takes; none for what learned before, as nothing could be
@@ -112,16 +113,18 @@ fn across_folds<'a>(
         let chosen = rows.iter().zip(&fold_of).filter(|(_, of)| (**of == fold) == inside);
         chosen.map(|(row, _)| *row).collect()
     };
-    let unit = |(fold, offset)| Planned {
-        recipe,
-        data_set: &split.name,
-        part: format!("fold-{}", fold + 1),
-        seed: options.seed.wrapping_add(offset),
-        train: pick(fold, false),
-        test: pick(fold, true),
-        by_length: false,
-    };
-    (0..folds).flat_map(|fold| (0..pooled).map(move |offset| (fold, offset))).map(unit).collect()
+    (0..folds)
+        .flat_map(|fold| (0..pooled).map(move |offset| (fold, offset)))
+        .map(|(fold, offset)| Planned {
+            recipe,
+            data_set: &split.name,
+            part: format!("fold-{}", fold + 1),
+            seed: options.seed.wrapping_add(offset),
+            train: pick(fold, false),
+            test: pick(fold, true),
+            by_length: false,
+        })
+        .collect()
 }
 
 /// How many trainings of `recipe` the largest pool takes.
@@ -204,9 +207,12 @@ fn estimate(seconds: &BTreeMap<&str, (f64, usize)>, left: &[Planned<'_>]) -> Opt
     if count == 0 {
         return None;
     }
-    let of = |planned: &Planned<'_>| {
-        let own = seconds.get(planned.recipe.id());
-        own.map_or(sum / count as f64, |(sum, count)| sum / *count as f64)
-    };
-    Some(left.iter().map(of).sum())
+    Some(
+        left.iter()
+            .map(|planned: &Planned<'_>| {
+                let own = seconds.get(planned.recipe.id());
+                own.map_or(sum / count as f64, |(sum, count)| sum / *count as f64)
+            })
+            .sum(),
+    )
 }

@@ -92,11 +92,11 @@ impl Cast {
             ("ann", &self.tenant, true, true),
             ("", &self.replay, true, false),
         ];
-        let speaker = |(principal, tenant, trusted, in_person): (&str, &Tenant, bool, bool)| {
+        cast.map(|(principal, tenant, trusted, in_person): (&str, &Tenant, bool, bool)| {
             let (tenant, principal) = (tenant.to_string(), principal.to_owned());
             ActionSpeaker { tenant, principal, trusted, in_person }
-        };
-        cast.map(speaker).into()
+        })
+        .into()
     }
 
     pub(super) fn tenant_of(&self, session: usize) -> &Tenant {

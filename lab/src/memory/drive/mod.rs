@@ -196,8 +196,10 @@ fn on_disk(
             .into_iter()
             .map(|(key, bytes)| (key.to_string(), String::from_utf8_lossy(&bytes).into_owned()))
             .collect();
-        let value = |(key, seen): (&String, &Seen)| Some((key.clone(), seen.value.clone()?.0));
-        let model: BTreeMap<String, String> = seen.iter().filter_map(value).collect();
+        let model: BTreeMap<String, String> = seen
+            .iter()
+            .filter_map(|(key, seen): (&String, &Seen)| Some((key.clone(), seen.value.clone()?.0)))
+            .collect();
         if stored != model {
             let what = format!("`{namespace}` holds {stored:?} on disk, in the model {model:?}");
             return Ok(Some(Divergence { step: 0, action: "reading back".into(), what }));

@@ -53,8 +53,8 @@ impl<R: RulesModel> Episode<'_, '_, R> {
     fn taint_differs(&self, entry: usize) -> Option<String> {
         let real = self.step.state().label(self.entries[entry].seq)?.is_tainted();
         let expected = self.rules.is_tainted(entry);
-        let differs = || format!("entry {entry} is tainted: {real}, in the model {expected}");
-        (real != expected).then(differs)
+        (real != expected)
+            .then(|| format!("entry {entry} is tainted: {real}, in the model {expected}"))
     }
 
     /// The taint of every entry once more, now that the graph is whole.

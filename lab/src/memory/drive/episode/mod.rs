@@ -125,10 +125,6 @@ impl<'a, 't, R: RulesModel> Episode<'a, 't, R> {
     /// the extended model does, so only there may a session have read nothing.
     fn prelude(&self) -> Vec<Action> {
         let last = self.cast.sessions.len() - 1;
-        let hears = |session| {
-            let (channel, parents) = (ActionChannel::System, Vec::new());
-            Action { session, act: Act::Internal { channel, parents } }
-        };
         let writes = |session| {
             let (place, key) = (Place::Shared, KEYS[0].to_owned());
             let text = Text::New(format!("identity {session}"));
@@ -138,7 +134,13 @@ impl<'a, 't, R: RulesModel> Episode<'a, 't, R> {
         let all = 0..=last;
         let hearing =
             all.filter(|session| self.vocabulary == Vocabulary::Mon || [0, last].contains(session));
-        hearing.map(hears).chain([writes(0), writes(last)]).collect()
+        hearing
+            .map(|session| {
+                let (channel, parents) = (ActionChannel::System, Vec::new());
+                Action { session, act: Act::Internal { channel, parents } }
+            })
+            .chain([writes(0), writes(last)])
+            .collect()
     }
 
     fn lock(&mut self, name: &str) -> Result<(), StoreError> {
