@@ -228,6 +228,51 @@ pub fn wilson_of_rate(rate: f64, trials: f64) -> [f64; 2] {
     [low, high]
 }
 
+/// What the ids of some figures begin with: `deepset.d2` of `deepset.d2.f1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FigureIds(String);
+
+impl FigureIds {
+    /// Ids that begin with `prefix` and a dot.
+    pub fn new(prefix: impl Into<String>) -> Self {
+        Self(prefix.into())
+    }
+
+    /// The id of the figure `name`.
+    pub fn id(&self, name: &str) -> String {
+        format!("{}.{name}", self.0)
+    }
+
+    /// As [`Figure::count`].
+    pub fn count(&self, name: &str, value: u64, unit: &str) -> Figure {
+        Figure::count(&self.id(name), value, unit)
+    }
+
+    /// As [`Figure::rate`].
+    pub fn rate(&self, name: &str, hits: u64, trials: u64) -> Figure {
+        Figure::rate(&self.id(name), hits, trials)
+    }
+
+    /// As [`EvalReport::value`].
+    pub fn value(&self, report: &EvalReport, name: &str) -> Option<f64> {
+        report.value(&self.id(name))
+    }
+}
+
+impl TableRow {
+    /// The row `name`, of the figures whose ids begin with `prefix`.
+    pub fn new(name: impl Into<String>, prefix: impl Into<String>) -> Self {
+        Self { name: name.into(), prefix: prefix.into() }
+    }
+}
+
+impl TableColumn {
+    /// The column `title`, of the figures whose ids end with `suffix`.
+    pub fn new(title: impl Into<String>, suffix: impl Into<String>, shows: Shows) -> Self {
+        Self { title: title.into(), suffix: suffix.into(), shows }
+    }
+}
+
 impl EvalReport {
     /// The figure of that id.
     pub fn figure(&self, id: &str) -> Option<&Figure> {

@@ -5,7 +5,7 @@ use super::published::published_defences;
 use super::suite::{Benchmark, DEFENCES};
 use crate::detection::pictures::Picture;
 use crate::plot::points::{Axes, PointMark, ScatterPoint, picture};
-use crate::report::EvalReport;
+use crate::report::{EvalReport, FigureIds};
 
 const AXES: Axes = Axes {
     x: ["security: attacks that fail, %", "security"],
@@ -21,21 +21,23 @@ pub(super) fn pictures(report: &EvalReport) -> Vec<Picture> {
 
 fn one(report: &EvalReport, bench: Benchmark, player: Option<&str>) -> Option<Picture> {
     let mut points: Vec<ScatterPoint> = Vec::new();
-    let prefix = |id: &str| {
-        [Some(bench.id()), Some(id), player].into_iter().flatten().collect::<Vec<_>>().join(".")
-    };
     for id in DEFENCES {
-        points.extend(measured(report, bench, id, &prefix(id)));
+        points.extend(measured(report, bench, id, &bench.prefix(id, player)));
     }
     if points.is_empty() {
         return None;
     }
     for id in DEFENCES {
-        points.extend(published(report, bench, &format!("{id}, in the paper"), &prefix(id)));
+        points.extend(published(
+            report,
+            bench,
+            &format!("{id}, in the paper"),
+            &bench.prefix(id, player),
+        ));
     }
     for theirs in published_defences(bench) {
         let name = format!("{}, published", theirs.name);
-        points.extend(published(report, bench, &name, &prefix(theirs.id)));
+        points.extend(published(report, bench, &name, &bench.prefix(theirs.id, player)));
     }
     let (file, by) = match player {
         None => (format!("agent-{}.svg", bench.id()), "the worst-case agent"),
@@ -53,17 +55,21 @@ fn one(report: &EvalReport, bench: Benchmark, player: Option<&str>) -> Option<Pi
 
 /// The point of a defence; a second one if a human's approvals make a difference.
 fn measured(report: &EvalReport, bench: Benchmark, id: &str, prefix: &str) -> Vec<ScatterPoint> {
-    let value = |figure: &str| report.value(&format!("{prefix}.{figure}"));
+    let ids = FigureIds::new(prefix);
     let mark = if id == "custody" { PointMark::Subject } else { PointMark::Measured };
-    let point =
-        |name: String, attacks: f64, y| ScatterPoint { name, mark, x: 1.0 - attacks, y: Some(y) };
-    let (Some(attacks), Some(utility)) = (value("attack_success"), value(bench.utility())) else {
+    let (Some(attacks), Some(utility)) =
+        (ids.value(report, "attack_success"), ids.value(report, bench.utility()))
+    else {
         return Vec::new();
     };
-    let mut points = vec![point(id.to_owned(), attacks, utility)];
-    if let Some(approved) = value("utility_with_approval").filter(|approved| *approved > utility) {
-        let attacks = value("attack_success_with_approval").unwrap_or(attacks);
-        points.push(point(format!("{id}, with approvals"), attacks, approved));
+    let mut points =
+        vec![ScatterPoint { name: id.to_owned(), mark, x: 1.0 - attacks, y: Some(utility) }];
+    if let Some(approved) =
+        ids.value(report, "utility_with_approval").filter(|approved| *approved > utility)
+    {
+        let attacks = ids.value(report, "attack_success_with_approval").unwrap_or(attacks);
+        let name = format!("{id}, with approvals");
+        points.push(ScatterPoint { name, mark, x: 1.0 - attacks, y: Some(approved) });
     }
     points
 }
@@ -75,9 +81,9 @@ fn published(
     name: &str,
     prefix: &str,
 ) -> Option<ScatterPoint> {
-    let value = |figure: &str| report.figure(&format!("{prefix}.{figure}"))?.published;
-    let attacks = value("attack_success")?;
-    let y = value(bench.utility());
+    let ids = FigureIds::new(prefix);
+    let attacks = report.figure(&ids.id("attack_success"))?.published?;
+    let y = report.figure(&ids.id(bench.utility())).and_then(|figure| figure.published);
     Some(ScatterPoint { name: name.to_owned(), mark: PointMark::Published, x: 1.0 - attacks, y })
 }
 

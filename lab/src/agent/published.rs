@@ -74,8 +74,7 @@ impl PublishedDefence {
             (self.bench.utility(), "rate", self.utility),
             ("latency_us_p50", "us", time),
         ];
-        let prefix = [Some(self.bench.id()), Some(self.id), player];
-        let prefix = prefix.into_iter().flatten().collect::<Vec<_>>().join(".");
+        let prefix = self.bench.prefix(self.id, player);
         reported
             .into_iter()
             .filter_map(|(name, unit, value)| {

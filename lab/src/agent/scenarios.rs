@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::defence::{Defence, Setting, Speaker, Verdict};
 use crate::error::EvalError;
 use crate::metrics::percentile;
-use crate::report::Figure;
+use crate::report::{Figure, FigureIds};
 use crate::stopwatch::timed;
 
 const SCENARIOS: &str = include_str!("scenarios.toml");
@@ -37,8 +37,8 @@ impl Published {
     }
 
     /// `figure` beside what the paper says of it, if it says something of this defence.
-    fn beside(figure: Figure, defence: &str, value: fn(&Self) -> f64) -> Figure {
-        match PUBLISHED.iter().find(|row| row.defence == defence) {
+    fn beside(figure: Figure, defence: &dyn Defence, value: fn(&Self) -> f64) -> Figure {
+        match PUBLISHED.iter().find(|row| row.defence == defence.id()) {
             Some(row) => figure.published(value(row), SOURCE),
             None => figure,
         }
@@ -90,13 +90,14 @@ pub fn play(defence: &dyn Defence) -> Result<Vec<Figure>, EvalError> {
         useful += u64::from(scenario.is_useful(defence, &mut times)?);
     }
     let of = scenarios.len() as u64;
-    let id = |figure: &str| format!("scenarios.{}.{figure}", defence.id());
-    let beside = |figure, value| Published::beside(figure, defence.id(), value);
+    let ids = FigureIds::new(format!("scenarios.{}", defence.id()));
     let median = percentile(&times, 50.0).unwrap_or(f64::NAN);
     Ok(vec![
-        beside(Figure::rate(&id("attack_success"), succeeded, of), |row| row.attack_success),
-        beside(Figure::rate(&id("utility"), useful, of), |row| row.utility),
-        Figure::real(&id("latency_us_p50"), median, "us"),
+        Published::beside(ids.rate("attack_success", succeeded, of), defence, |row| {
+            row.attack_success
+        }),
+        Published::beside(ids.rate("utility", useful, of), defence, |row| row.utility),
+        Figure::real(&ids.id("latency_us_p50"), median, "us"),
     ])
 }
 

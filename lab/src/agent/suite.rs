@@ -46,6 +46,11 @@ impl Benchmark {
         }
     }
 
+    /// What the ids of a defence's figures begin with, whoever plays the agent.
+    pub(super) fn prefix(self, defence: &str, player: Option<&str>) -> String {
+        [Some(self.id()), Some(defence), player].into_iter().flatten().collect::<Vec<_>>().join(".")
+    }
+
     /// What people call it.
     pub(super) const fn title(self) -> &'static str {
         match self {
@@ -255,18 +260,18 @@ fn played(
 fn by_suite(defence: &str, units: &[Unit]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for suite in SUITES {
-        let count = |phase: Phase, is: fn(&Unit) -> bool| {
+        let rates: [(&str, Phase, fn(&Unit) -> bool); 3] = [
+            ("attack_success", Phase::Attack, |unit| unit.attack_success == Some(true)),
+            ("utility_without_approval", Phase::Benign, |unit| unit.utility),
+            ("utility_with_approval", Phase::BenignApproved, |unit| unit.utility),
+        ];
+        for (name, phase, is) in rates {
             let of: Vec<&Unit> =
                 units.iter().filter(|unit| unit.suite == suite && unit.phase == phase).collect();
-            (of.iter().filter(|unit| is(unit)).count() as u64, of.len() as u64)
-        };
-        let mut rate = |name: &str, phase, is| {
-            let (hits, of) = count(phase, is);
-            figures.push(Figure::rate(&format!("agentdojo.{suite}.{defence}.{name}"), hits, of));
-        };
-        rate("attack_success", Phase::Attack, |unit| unit.attack_success == Some(true));
-        rate("utility_without_approval", Phase::Benign, |unit| unit.utility);
-        rate("utility_with_approval", Phase::BenignApproved, |unit| unit.utility);
+            let hits = of.iter().filter(|unit| is(unit)).count() as u64;
+            let id = format!("agentdojo.{suite}.{defence}.{name}");
+            figures.push(Figure::rate(&id, hits, of.len() as u64));
+        }
     }
     figures
 }

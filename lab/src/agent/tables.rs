@@ -49,17 +49,18 @@ fn notes(report: &EvalReport) -> Vec<String> {
 
 /// The table of a benchmark and whoever played it, if anybody did.
 fn table(report: &EvalReport, bench: Benchmark, player: Option<&str>) -> Option<Table> {
-    let prefix = |id: &str| {
-        [Some(bench.id()), Some(id), player].into_iter().flatten().collect::<Vec<_>>().join(".")
-    };
-    let is_there = |id: &&str| report.figure(&format!("{}.attack_success", prefix(id))).is_some();
-    let row = |name: &str, id: &str| TableRow { name: name.to_owned(), prefix: prefix(id) };
-    let mut rows: Vec<TableRow> =
-        DEFENCES.iter().filter(|id| is_there(id)).map(|id| row(id, id)).collect();
+    let mut rows: Vec<TableRow> = DEFENCES
+        .iter()
+        .map(|id| TableRow::new(*id, bench.prefix(id, player)))
+        .filter(|row| report.figure(&format!("{}.attack_success", row.prefix)).is_some())
+        .collect();
     if rows.is_empty() {
         return None;
     }
-    rows.extend(published_defences(bench).map(|theirs| row(theirs.name, theirs.id)));
+    rows.extend(
+        published_defences(bench)
+            .map(|theirs| TableRow::new(theirs.name, bench.prefix(theirs.id, player))),
+    );
     let title = match player {
         None => bench.id().to_owned(),
         Some(_) => format!("{}, played by a language model", bench.id()),

@@ -75,11 +75,11 @@ impl DataFolder {
             let place = original.place();
             let url = format!("{}/{}", server.trim_end_matches('/'), escaped(&place));
             let folders = new_folders(folder_of(&path))?;
-            let mut told =
-                |bytes| watch(InstallProgress { file: &place, bytes, of: expected.bytes() });
             let here = report.here + report.fetched;
             fetcher
-                .get(&url, folder_of(&path), &expected, &mut told)
+                .get(&url, folder_of(&path), &expected, &mut |bytes| {
+                    watch(InstallProgress { file: &place, bytes, of: expected.bytes() })
+                })
                 .map_err(|cause| DataError::Fetch { here, of, cause })
                 .and_then(|incoming| {
                     incoming.put(&path).map_err(|cause| unwritten(&path, cause))
@@ -113,9 +113,10 @@ impl DataFolder {
                 report.absent.push(pin.name.clone());
                 continue;
             };
-            let mut told =
-                |bytes| watch(InstallProgress { file: &pin.name, bytes, of: Some(pin.bytes) });
-            let incoming = Incoming::receive(&mut file, self.path(), &pin.expected(), &mut told)
+            let incoming =
+                Incoming::receive(&mut file, self.path(), &pin.expected(), &mut |bytes| {
+                    watch(InstallProgress { file: &pin.name, bytes, of: Some(pin.bytes) })
+                })
                 .map_err(|cause| DataError::Wrong { path: source, cause })?;
             arrived.push((*pin, incoming));
         }

@@ -7,7 +7,7 @@ use super::detector::Method;
 use super::published::published;
 use super::unit::MeasuredUnit;
 use crate::metrics::{Measures, Scored, mean_and_deviation, percentile, reliability};
-use crate::report::{Figure, Shows, Table, TableColumn, TableRow};
+use crate::report::{Figure, FigureIds, Shows, Table, TableColumn, TableRow};
 use crate::sets::parts::Leaks;
 
 /// What was measured on one data set.
@@ -66,10 +66,10 @@ pub(super) fn figures(
 ) -> Vec<Figure> {
     let mut all = Vec::new();
     for set in sets {
-        let id = |name: &str| format!("{}.{name}", set.name);
-        all.push(Figure::count(&id("rows"), set.labels.len() as u64, "rows"));
-        all.push(Figure::count(&id("leaked_rows"), set.leaks.rows.len() as u64, "rows"));
-        all.push(Figure::count(&id("leaked_contradicted"), set.leaks.contradicted, "rows"));
+        let ids = FigureIds::new(format!("{}", set.name));
+        all.push(Figure::count(&ids.id("rows"), set.labels.len() as u64, "rows"));
+        all.push(Figure::count(&ids.id("leaked_rows"), set.leaks.rows.len() as u64, "rows"));
+        all.push(Figure::count(&ids.id("leaked_contradicted"), set.leaks.contradicted, "rows"));
         for method in methods {
             all.extend(method_figures(set, method, resamples, seed));
         }
@@ -78,7 +78,7 @@ pub(super) fn figures(
 }
 
 fn method_figures(set: &DataSet, method: &Method<'_>, resamples: usize, seed: u64) -> Vec<Figure> {
-    let id = |name: &str| format!("{}.{}.{name}", set.name, method.id());
+    let ids = FigureIds::new(format!("{}.{}", set.name, method.id()));
     let Some(runs) = set.runs.get(method.id()) else {
         let why = match method {
             Method::Absent { why, .. } => why.as_str(),
@@ -87,7 +87,7 @@ fn method_figures(set: &DataSet, method: &Method<'_>, resamples: usize, seed: u6
         };
         return FIGURES
             .into_iter()
-            .map(|(name, unit): (&str, &str)| Figure::unmeasured(&id(name), unit, why))
+            .map(|(name, unit): (&str, &str)| Figure::unmeasured(&ids.id(name), unit, why))
             .collect();
     };
     let scored: Vec<Scored<'_>> =
@@ -102,27 +102,27 @@ fn method_figures(set: &DataSet, method: &Method<'_>, resamples: usize, seed: u6
             "latency_us_p50" => latencies(runs),
             _ => measures.iter().filter_map(|measures| value(measures, name)).collect(),
         };
-        let mut figure = mean_figure(&id(name), &values, unit);
+        let mut figure = mean_figure(&ids.id(name), &values, unit);
         figure.ci95 = between.as_ref().and_then(|between| interval(between, name));
         if let Some((value, source)) = published(&set.name, method.id(), name) {
             figure = figure.published(value, source);
         }
         found.push(figure);
         if runs.fixed.len() > 1 && matches!(name, "f1" | "auroc" | "accuracy") {
-            found.extend(spread(&id(name), &values));
+            found.extend(spread(&ids.id(name), &values));
         }
     }
     if let Some(seen) = set.seen.get(method.id()) {
-        found.push(Figure::count(&id("seen_rows"), seen.rows.len() as u64, "rows"));
+        found.push(Figure::count(&ids.id("seen_rows"), seen.rows.len() as u64, "rows"));
     }
     let errors: Vec<f64> = runs.fixed.iter().filter_map(|unit| calibration(unit, set)).collect();
     if !errors.is_empty() {
-        found.push(mean_figure(&id("calibration_error"), &errors, "rate"));
+        found.push(mean_figure(&ids.id("calibration_error"), &errors, "rate"));
     }
     if runs.fixed.len() > 1 {
-        found.push(Figure::count(&id("seeds"), runs.fixed.len() as u64, "seeds"));
+        found.push(Figure::count(&ids.id("seeds"), runs.fixed.len() as u64, "seeds"));
     }
-    found.extend(across_folds(runs, &id("cv")));
+    found.extend(across_folds(runs, &ids.id("cv")));
     found
 }
 

@@ -246,34 +246,34 @@ fn bar_groups(set: &Texts, flagged: &[Result<Flagged, String>]) -> Vec<bars::Gro
 
 /// One table a set: all of it, then its languages, then its categories; detectors as columns.
 fn tables(sets: &[Texts], detectors: &[Shipped<'_>]) -> Vec<Table> {
-    let table = |set: &Texts| {
-        let row = |name: String, prefix: String| TableRow { name, prefix };
-        let mut rows = vec![row("all".to_owned(), set.id.to_owned())];
-        for code in languages(set) {
-            rows.push(row(format!("language {code}"), format!("{}.{code}", set.id)));
-        }
-        for (name, part) in categories(set) {
-            rows.push(row(name, format!("{}.{part}", set.id)));
-        }
-        let limit = set.limit.map_or(String::new(), |limit| {
-            format!(" At most {:.0} % may be flagged.", limit * 100.0)
-        });
-        Table {
-            title: set.title.to_owned(),
-            note: format!("{} texts, {}.{limit}", set.rows.len(), set.figure.replace('_', " ")),
-            rows_are: "texts".to_owned(),
-            rows,
-            columns: detectors
-                .iter()
-                .map(|shipped: &Shipped<'_>| TableColumn {
-                    title: shipped.title.to_owned(),
-                    suffix: format!("{}.{}", shipped.id, set.figure),
-                    shows: Shows::Measured,
-                })
-                .collect(),
-        }
-    };
-    sets.iter().map(table).collect()
+    sets.iter()
+        .map(|set: &Texts| {
+            let mut rows = vec![TableRow::new("all".to_owned(), set.id.to_owned())];
+            for code in languages(set) {
+                rows.push(TableRow::new(format!("language {code}"), format!("{}.{code}", set.id)));
+            }
+            for (name, part) in categories(set) {
+                rows.push(TableRow::new(name, format!("{}.{part}", set.id)));
+            }
+            let limit = set.limit.map_or(String::new(), |limit| {
+                format!(" At most {:.0} % may be flagged.", limit * 100.0)
+            });
+            Table {
+                title: set.title.to_owned(),
+                note: format!("{} texts, {}.{limit}", set.rows.len(), set.figure.replace('_', " ")),
+                rows_are: "texts".to_owned(),
+                rows,
+                columns: detectors
+                    .iter()
+                    .map(|shipped: &Shipped<'_>| TableColumn {
+                        title: shipped.title.to_owned(),
+                        suffix: format!("{}.{}", shipped.id, set.figure),
+                        shows: Shows::Measured,
+                    })
+                    .collect(),
+            }
+        })
+        .collect()
 }
 
 fn notes() -> Vec<String> {

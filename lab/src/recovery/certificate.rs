@@ -41,7 +41,8 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     for text in ["The office closes at six on Fridays.", "Lunch is at noon."] {
         session.observe(Observation::message(Channel::User, text)).wait()?;
     }
-    adapters(&scratch, &host, planted.iter().map(|receipt| receipt.seq).collect())?;
+    let planted: Vec<Seq> = planted.iter().map(|receipt| receipt.seq).collect();
+    adapters(&scratch, &host, planted.clone())?;
     session.observe(Observation::completion("I have noted what is to be noted.")).wait()?;
     let indicators: Vec<Indicator> = vec![Indicator::Text(PLANTED.to_owned())];
     let found = Incidents::of(&scratch.store).find(&indicators)?;
@@ -66,8 +67,7 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     };
     Incidents::of(store).record_probes(owner, id, &report)?;
     let mut figures = of_certificate(&scratch, id)?;
-    figures
-        .push(Figure::count("probes.planted", to_destroy.len() as u64, "texts").published(2.0, E6));
+    figures.push(Figure::count("probes.planted", planted.len() as u64, "texts").published(2.0, E6));
     figures.extend(of_probes(&report.membership.probes));
     let windows: u64 = report.at_rest.residue.iter().map(|residue| residue.windows).sum();
     figures.push(Figure::count("at_rest.windows_found", windows, "runs"));

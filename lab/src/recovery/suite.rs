@@ -12,7 +12,7 @@ use crate::detection::pictures::Picture;
 use crate::detection::suite::IllustratedReport;
 use crate::error::EvalError;
 use crate::plot::points::{Axes, PointMark, ScatterPoint, picture};
-use crate::report::{EvalReport, Figure, Run, Shows, Table, TableColumn, TableRow};
+use crate::report::{EvalReport, Figure, FigureIds, Run, Shows, Table, TableColumn, TableRow};
 use crate::size::Size;
 use crate::stopwatch::Stopwatch;
 
@@ -106,11 +106,13 @@ fn asked_by(report: &EvalReport, model: String) -> Run {
 fn drawn(report: &EvalReport) -> Picture {
     let mut points = Vec::new();
     for method in METHODS {
-        let value = |what: &str| report.value(&format!("histories.{method}.{what}"));
+        let ids = FigureIds::new(format!("histories.{method}"));
         let mark = if method == "custody" { PointMark::Subject } else { PointMark::Measured };
-        let (Some(x), Some(purged), Some(held)) =
-            (value("recall"), value("benign_purged_rate"), value("benign_quarantined_rate"))
-        else {
+        let (Some(x), Some(purged), Some(held)) = (
+            ids.value(report, "recall"),
+            ids.value(report, "benign_purged_rate"),
+            ids.value(report, "benign_quarantined_rate"),
+        ) else {
             continue;
         };
         points.push(ScatterPoint { name: method.to_owned(), mark, x, y: Some(1.0 - purged) });
@@ -161,18 +163,18 @@ fn of_history(name: &str, shape: &Shape) -> Result<Vec<Figure>, EvalError> {
 fn of_method(id: &str, judged: &Judged, history: &History) -> Vec<Figure> {
     let counts = judged.counts(history);
     let Counts { contaminated, benign, taken_out, reached, reached_contaminated, .. } = counts;
-    let rate = |what: &str, hits, of| Figure::rate(&format!("{id}.{what}"), hits, of);
+    let ids = FigureIds::new(id);
     let mut figures = vec![
-        rate("recall", taken_out, contaminated),
-        rate("precision", reached_contaminated, reached),
-        rate("benign_purged_rate", counts.benign_purged, benign),
-        rate("benign_quarantined_rate", counts.benign_quarantined, benign),
-        Figure::count(&format!("{id}.residual"), contaminated - taken_out, "entries"),
+        ids.rate("recall", taken_out, contaminated),
+        ids.rate("precision", reached_contaminated, reached),
+        ids.rate("benign_purged_rate", counts.benign_purged, benign),
+        ids.rate("benign_quarantined_rate", counts.benign_quarantined, benign),
+        ids.count("residual", contaminated - taken_out, "entries"),
     ];
     if let Some(windows) = judged.at_rest {
-        figures.push(Figure::count(&format!("{id}.windows_left_at_rest"), windows, "runs"));
-        figures.push(Figure::count(&format!("{id}.spared"), judged.spared, "entries"));
-        figures.push(Figure::real(&format!("{id}.seconds"), judged.seconds, "s"));
+        figures.push(ids.count("windows_left_at_rest", windows, "runs"));
+        figures.push(ids.count("spared", judged.spared, "entries"));
+        figures.push(Figure::real(&ids.id("seconds"), judged.seconds, "s"));
     }
     figures
 }
@@ -200,11 +202,6 @@ const NOTES: [&str; 6] = [
 
 fn table(name: &str, shape: &Shape) -> Table {
     let Shape { sessions, entries, reads, copies, paraphrases, decoys, seeds, seeded } = shape;
-    let column = |title: &str, suffix: &str| TableColumn {
-        title: title.to_owned(),
-        suffix: suffix.to_owned(),
-        shows: Shows::Measured,
-    };
     Table {
         title: name.to_owned(),
         note: format!(
@@ -219,12 +216,14 @@ fn table(name: &str, shape: &Shape) -> Table {
                 prefix: format!("{name}.{method}"),
             })
             .to_vec(),
-        columns: vec![
-            column("contaminated taken out", "recall"),
-            column("left", "residual"),
-            column("precision of the closure", "precision"),
-            column("benign purged", "benign_purged_rate"),
-            column("benign in quarantine", "benign_quarantined_rate"),
-        ],
+        columns: [
+            ("contaminated taken out", "recall"),
+            ("left", "residual"),
+            ("precision of the closure", "precision"),
+            ("benign purged", "benign_purged_rate"),
+            ("benign in quarantine", "benign_quarantined_rate"),
+        ]
+        .map(|(title, suffix)| TableColumn::new(title, suffix, Shows::Measured))
+        .to_vec(),
     }
 }

@@ -10,7 +10,7 @@ use super::published::published;
 use super::trial::{MeasuredCase, RouteTrial};
 use crate::detection::overdefence::id_part;
 use crate::metrics::percentile;
-use crate::report::Figure;
+use crate::report::{Figure, FigureIds, wilson};
 
 /// How a route can end.
 pub(super) const REASONS: [Reason; 5] =
@@ -44,6 +44,10 @@ impl Share {
             hits: share.hits + u64::from(hit),
             trials: share.trials + 1,
         })
+    }
+
+    fn value(self) -> f64 {
+        self.hits as f64 / self.trials as f64
     }
 
     pub(super) fn figure(self, id: &str, why_none: &str) -> Figure {
@@ -88,8 +92,8 @@ impl Success {
                 self.without.trials
             ));
         }
-        let interval = |share: Share| crate::report::wilson(share.hits, share.trials);
-        let ([low, _], [_, high]) = (interval(self.without), interval(self.with));
+        let [low, _] = wilson(self.without.hits, self.without.trials);
+        let [_, high] = wilson(self.with.hits, self.with.trials);
         (low <= high).then(|| {
             format!(
                 "the model is too weak, or the rows too few, to show an effect: {} of {} attacks work without the \
@@ -101,20 +105,20 @@ impl Success {
 
     /// The three figures whose ids begin with `prefix`.
     fn figures(&self, prefix: &str) -> Vec<Figure> {
-        let id = |name: &str| format!("{prefix}.attack_success_{name}");
+        let ids = FigureIds::new(prefix);
         let shows_nothing = self.without.hits == 0;
         let with = match self.too_weak().filter(|_| shows_nothing) {
-            Some(why) => Figure::unmeasured(&id("with"), "rate", why),
-            None => self.with.figure(&id("with"), NO_CHECK),
+            Some(why) => Figure::unmeasured(&ids.id("attack_success_with"), "rate", why),
+            None => self.with.figure(&ids.id("attack_success_with"), NO_CHECK),
         };
         let reduction = match self.too_weak() {
-            Some(why) => Figure::unmeasured(&id("reduction"), "rate", why),
+            Some(why) => Figure::unmeasured(&ids.id("attack_success_reduction"), "rate", why),
             None => {
-                let rate = |share: Share| share.hits as f64 / share.trials as f64;
-                Figure::real(&id("reduction"), rate(self.without) - rate(self.with), "rate")
+                let fewer = self.without.value() - self.with.value();
+                Figure::real(&ids.id("attack_success_reduction"), fewer, "rate")
             }
         };
-        vec![self.without.figure(&id("without"), NO_CHECK), with, reduction]
+        vec![self.without.figure(&ids.id("attack_success_without"), NO_CHECK), with, reduction]
     }
 }
 
@@ -126,16 +130,17 @@ pub(super) fn is_checked(measured: &MeasuredCase) -> bool {
 /// Every figure of `custody eval baseline`, under `baseline.MODEL`.
 pub(super) fn of_baseline(model: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
     let prefix = format!("baseline.{model}");
-    let attacks = || measured.iter().filter(|one| is_checked(one));
-    let mut figures = vec![shown(&format!("{prefix}.attack_success"), attacks(), NO_CHECK)];
+    let attacks: Vec<&MeasuredCase> = measured.iter().filter(|one| is_checked(one)).collect();
+    let all = attacks.iter().copied();
+    let mut figures = vec![shown(&format!("{prefix}.attack_success"), all, NO_CHECK)];
     for source in Source::OF_ATTACKS {
-        let of = || attacks().filter(|one| one.case.source == source);
+        let of_source = attacks.iter().copied().filter(|one| one.case.source == source);
         let prefix = format!("{prefix}.{}", source.id());
-        figures.push(rows(&format!("{prefix}.checked_rows"), of().count()));
-        figures.push(shown(&format!("{prefix}.attack_success"), of(), NO_CHECK));
+        figures.push(rows(&format!("{prefix}.checked_rows"), of_source.clone().count()));
+        figures.push(shown(&format!("{prefix}.attack_success"), of_source, NO_CHECK));
     }
     for sign in Sign::ALL {
-        let signs = attacks().filter_map(MeasuredCase::signs_without);
+        let signs = attacks.iter().filter_map(|one| one.signs_without());
         let count = signs.filter(|signs| signs.contains(&sign)).count();
         figures.push(rows(&format!("{prefix}.by_check.{}", sign.id()), count));
     }
@@ -158,11 +163,13 @@ fn shown<'a>(id: &str, rows: impl Iterator<Item = &'a MeasuredCase>, why_none: &
 
 /// What the answers of the model alone cost, and which rows it had no room for.
 fn costs(prefix: &str, measured: &[MeasuredCase]) -> [Figure; 3] {
-    let replies = || measured.iter().filter_map(|one| one.reply.as_ref());
-    let times: Vec<f64> = replies().map(|reply| reply.took_us).collect();
-    let tokens: Vec<f64> = replies().map(|reply| reply.tokens as f64).collect();
+    let (times, tokens): (Vec<f64>, Vec<f64>) = measured
+        .iter()
+        .filter_map(|one| one.reply.as_ref())
+        .map(|reply| (reply.took_us, reply.tokens as f64))
+        .unzip();
     [
-        rows(&format!("{prefix}.too_long_rows"), measured.len() - replies().count()),
+        rows(&format!("{prefix}.too_long_rows"), measured.len() - times.len()),
         median(&format!("{prefix}.latency_us.p50"), &times, "us", NOT_ASKED),
         median(&format!("{prefix}.tokens.p50"), &tokens, "tokens", NOT_ASKED),
     ]
@@ -195,8 +202,8 @@ fn trials(measured: &[MeasuredCase], is_attack: bool) -> impl Iterator<Item = &R
 fn confusion(prefix: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (class, is_attack) in CLASSES {
-        let all = || trials(measured, is_attack);
-        figures.push(rows(&format!("{prefix}.rows.{class}"), all().count()));
+        let all = trials(measured, is_attack);
+        figures.push(rows(&format!("{prefix}.rows.{class}"), all.count()));
     }
     for reason in REASONS {
         for (class, is_attack) in CLASSES {
@@ -242,38 +249,41 @@ fn name_of_doubt(outcome: &Outcome) -> Option<String> {
 fn repair(prefix: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (class, is_attack) in CLASSES {
-        let asked = || trials(measured, is_attack).filter(|trial| trial.has_passed(Stage::Repair));
-        let repaired = || asked().filter(|trial| trial.has_passed(Stage::Compare));
-        let verified = repaired().map(|trial| trial.reason() == Reason::Repaired);
-        let rewritten = asked().map(|trial| trial.has_passed(Stage::Compare));
-        let id = |name: &str| format!("{prefix}.{name}.{class}");
-        figures.push(Share::of(rewritten).figure(&id("repair_rate"), "nothing came to repair"));
-        figures.push(Share::of(verified).figure(&id("verified_rate"), "nothing was repaired"));
+        let asked: Vec<&RouteTrial> =
+            trials(measured, is_attack).filter(|trial| trial.has_passed(Stage::Repair)).collect();
+        let repaired = asked.iter().filter(|trial| trial.has_passed(Stage::Compare));
+        let verified = Share::of(repaired.map(|trial| trial.reason() == Reason::Repaired));
+        let rewritten = Share::of(asked.iter().map(|trial| trial.has_passed(Stage::Compare)));
+        let id = format!("{prefix}.repair_rate.{class}");
+        figures.push(rewritten.figure(&id, "nothing came to repair"));
+        let id = format!("{prefix}.verified_rate.{class}");
+        figures.push(verified.figure(&id, "nothing was repaired"));
     }
     figures
 }
 
 fn of_source(prefix: &str, source: Source, measured: &[MeasuredCase]) -> Vec<Figure> {
-    let of = || measured.iter().filter(|one| one.case.is_attack && one.case.source == source);
-    let released = Share::of(of().filter_map(|one| Some(one.trial.as_ref()?.is_released())));
-    let id = |name: &str| format!("{prefix}.{name}");
+    let of_source = measured.iter().filter(|one| one.case.is_attack && one.case.source == source);
+    let released =
+        Share::of(of_source.clone().filter_map(|one| Some(one.trial.as_ref()?.is_released())));
+    let checked = of_source.clone().filter(|one| is_checked(one)).count();
+    let ids = FigureIds::new(prefix);
     let mut figures = vec![
-        rows(&id("rows"), of().count()),
-        rows(&id("checked_rows"), of().filter(|one| is_checked(one)).count()),
-        released.figure(&id("reached_production"), "no row of this source was tried"),
+        rows(&ids.id("rows"), of_source.clone().count()),
+        rows(&ids.id("checked_rows"), checked),
+        released.figure(&ids.id("reached_production"), "no row of this source was tried"),
     ];
-    figures.extend(Success::of(of()).figures(prefix));
+    figures.extend(Success::of(of_source).figures(prefix));
     figures
 }
 
 fn benign(prefix: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
-    let share = |name: &str, shown: fn(&RouteTrial) -> bool| {
-        let shown = Share::of(trials(measured, false).map(shown));
-        shown.figure(&format!("{prefix}.{name}"), "no ordinary row was tried")
-    };
+    const NONE: &str = "no ordinary row was tried";
+    let flagged = Share::of(trials(measured, false).map(RouteTrial::is_flagged));
+    let refused = Share::of(trials(measured, false).map(|trial| !trial.is_released()));
     vec![
-        share("benign_flagged_rate", RouteTrial::is_flagged),
-        share("benign_refused_rate", |trial| !trial.is_released()),
+        flagged.figure(&format!("{prefix}.benign_flagged_rate"), NONE),
+        refused.figure(&format!("{prefix}.benign_refused_rate"), NONE),
     ]
 }
 

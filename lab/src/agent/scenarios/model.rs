@@ -16,7 +16,7 @@ use super::{Call, Published, Scenario, read};
 use crate::agent::defence::{Defence, Episode, Ruling, Speaker, Verdict};
 use crate::error::EvalError;
 use crate::metrics::percentile;
-use crate::report::Figure;
+use crate::report::{Figure, FigureIds};
 use crate::size::Size;
 use crate::stopwatch::timed;
 
@@ -89,15 +89,16 @@ pub fn play(
     }
     progress(scenarios.len(), scenarios.len());
     let of = scenarios.len() as u64;
-    let id = |figure: &str| format!("scenarios.{}.model.{figure}", defence.id());
-    let beside = |figure, value| Published::beside(figure, defence.id(), value);
+    let ids = FigureIds::new(format!("scenarios.{}.model", defence.id()));
     let median = percentile(&times, 50.0).unwrap_or(f64::NAN);
-    let latency = Figure::real(&id("latency_us_p50"), median, "us");
+    let latency = Figure::real(&ids.id("latency_us_p50"), median, "us");
     Ok(vec![
-        beside(Figure::rate(&id("attack_success"), succeeded, of), |row| row.attack_success),
-        beside(Figure::rate(&id("utility"), useful, of), |row| row.utility),
-        Figure::count(&id("calls"), calls, "calls"),
-        beside(latency, |row| row.seconds * 1e6),
+        Published::beside(ids.rate("attack_success", succeeded, of), defence, |row| {
+            row.attack_success
+        }),
+        Published::beside(ids.rate("utility", useful, of), defence, |row| row.utility),
+        Figure::count(&ids.id("calls"), calls, "calls"),
+        Published::beside(latency, defence, |row| row.seconds * 1e6),
     ])
 }
 

@@ -48,8 +48,10 @@ pub(super) fn run(context: &Context, args: &Buried) -> anyhow::Result<Outcome> {
     let options = BuriedOptions { data, seed: args.seed, size: args.size, run: args.run.clone() };
     let recipes: Vec<&dyn Recipe> = recipes.iter().map(AsRef::as_ref).collect();
     let mut progress = Progress::new();
-    let mut show = |part: &str, done, total| progress.show(part, done, total, None);
-    let measured = buried::run(&options, &recipes, &shipped.list(), &mut show)?;
+    let measured =
+        buried::run(&options, &recipes, &shipped.list(), &mut |part: &str, done, total| {
+            progress.show(part, done, total, None)
+        })?;
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);

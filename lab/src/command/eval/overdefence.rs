@@ -31,8 +31,10 @@ pub(super) fn run(context: &Context, args: &Overdefence) -> anyhow::Result<Outco
     prepare(args.out.as_deref())?;
     let data = context.data_folder(args.data.clone());
     let mut progress = Progress::new();
-    let mut show = |part: &str, done, total| progress.show(part, done, total, None);
-    let measured = overdefence::run(&data, &detectors.list(), TIMED_CALLS, &mut show)?;
+    let measured =
+        overdefence::run(&data, &detectors.list(), TIMED_CALLS, &mut |part: &str, done, total| {
+            progress.show(part, done, total, None)
+        })?;
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);

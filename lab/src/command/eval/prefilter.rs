@@ -64,8 +64,10 @@ pub(super) fn run(context: &Context, args: &Prefilter) -> anyhow::Result<Outcome
     learn(&embedder, &texts)?;
     let recipe = PrefilterRecipe::new(Arc::clone(&embedder));
     let mut progress = Progress::new();
-    let mut show = |part: &str, done, total| progress.show(part, done, total, None);
-    let measured = prefilter::run(&options, &recipe, Some(&beside), &mut show)?;
+    let measured =
+        prefilter::run(&options, &recipe, Some(&beside), &mut |part: &str, done, total| {
+            progress.show(part, done, total, None)
+        })?;
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);

@@ -8,7 +8,7 @@ use crate::detection::overdefence::id_part;
 use crate::detection::pictures::{self, Picture};
 use crate::metrics::Scored;
 use crate::plot::{bars, roc};
-use crate::report::{Figure, Shows, Table, TableColumn, TableRow};
+use crate::report::{Figure, FigureIds, Shows, Table, TableColumn, TableRow};
 use crate::sets::SetPart;
 use crate::sets::buried::{BuriedCase, BuriedPosition, clean_documents};
 
@@ -26,7 +26,7 @@ pub(super) fn figures(benchmarks: &[Benchmark], methods: &[Method], seed: u64) -
 }
 
 fn benchmark_counts(benchmark: &Benchmark) -> Vec<Figure> {
-    let name = |figure: &str| format!("{}.{figure}", benchmark.id);
+    let ids = FigureIds::new(format!("{}", benchmark.id));
     let attacks = benchmark
         .cases
         .iter()
@@ -36,10 +36,14 @@ fn benchmark_counts(benchmark: &Benchmark) -> Vec<Figure> {
         .count();
     let documents = |part| clean_documents(&benchmark.cases, part) as u64;
     vec![
-        Figure::count(&name("cases"), attacks as u64, "cases"),
-        Figure::count(&name("groups"), benchmark.fold_of.len() as u64, "groups"),
-        Figure::count(&name("calibration.documents"), documents(SetPart::Calibration), "documents"),
-        Figure::count(&name("test.documents"), documents(SetPart::Test), "documents"),
+        Figure::count(&ids.id("cases"), attacks as u64, "cases"),
+        Figure::count(&ids.id("groups"), benchmark.fold_of.len() as u64, "groups"),
+        Figure::count(
+            &ids.id("calibration.documents"),
+            documents(SetPart::Calibration),
+            "documents",
+        ),
+        Figure::count(&ids.id("test.documents"), documents(SetPart::Test), "documents"),
     ]
 }
 
@@ -82,7 +86,7 @@ fn benchmark_figures(
     found: Result<&Scores, &String>,
     seed: u64,
 ) -> Vec<Figure> {
-    let name = |figure: &str| format!("{}.{method}.{figure}", benchmark.id);
+    let ids = FigureIds::new(format!("{}.{method}", benchmark.id));
     let mut figures = Vec::new();
     let scores = match found {
         Ok(scores) => scores,
@@ -90,15 +94,15 @@ fn benchmark_figures(
             for (figure, unit) in
                 [("recall_at_1pct_fpr", "rate"), ("fpr", "rate"), ("auroc", "rate")]
             {
-                figures.push(Figure::unmeasured(&name(figure), unit, why));
+                figures.push(Figure::unmeasured(&ids.id(figure), unit, why));
             }
             return figures;
         }
     };
-    figures.push(scores.recall(benchmark, &name("recall_at_1pct_fpr"), |_| true));
+    figures.push(scores.recall(benchmark, &ids.id("recall_at_1pct_fpr"), |_| true));
     let (rate, ci95) = scores.false_positives();
-    figures.push(Figure { ci95: Some(ci95), ..Figure::real(&name("fpr"), rate, "rate") });
-    figures.push(area(&name("auroc"), scores, seed));
+    figures.push(Figure { ci95: Some(ci95), ..Figure::real(&ids.id("fpr"), rate, "rate") });
+    figures.push(area(&ids.id("auroc"), scores, seed));
     for Subset { part, counts, .. } in subsets(benchmark) {
         let id = format!("{}.{part}.{method}.recall_at_1pct_fpr", benchmark.id);
         figures.push(scores.recall(benchmark, &id, counts));
@@ -127,11 +131,10 @@ fn area(id: &str, scores: &Scores, seed: u64) -> Figure {
 }
 
 pub(super) fn tables(benchmarks: &[Benchmark], methods: &[Method]) -> Vec<Table> {
-    let table = |benchmark: &Benchmark| {
-        let row = |name: &str, prefix: String| TableRow { name: name.to_owned(), prefix };
-        let mut rows = vec![row("all attacks", benchmark.id.to_owned())];
+    benchmarks.iter().map(|benchmark: &Benchmark| {
+        let mut rows = vec![TableRow::new("all attacks", benchmark.id.to_owned())];
         for Subset { part, name, .. } in subsets(benchmark) {
-            rows.push(row(&name, format!("{}.{part}", benchmark.id)));
+            rows.push(TableRow::new(&name, format!("{}.{part}", benchmark.id)));
         }
         let column =
             |title: String, suffix: String| TableColumn { title, suffix, shows: Shows::Measured };
@@ -151,8 +154,7 @@ pub(super) fn tables(benchmarks: &[Benchmark], methods: &[Method]) -> Vec<Table>
             rows,
             columns,
         }
-    };
-    benchmarks.iter().map(table).collect()
+    }).collect()
 }
 
 /// A curve and the recall by attacks, of each benchmark.

@@ -85,8 +85,12 @@ impl Recipe for FineTunedRecipe {
         let samples: Vec<TrainingSample<'_>> =
             task.train.iter().zip(&texts).map(|(row, text)| sample(row, text)).collect();
         let options = options(task.data_set, task.seed);
-        let mut go_on = |_: TrainProgress<'_>| ControlFlow::Continue(());
-        let classifier = fine_tune(&self.base, &self.tokenizer, &samples, &options, &mut go_on)?;
+        let classifier =
+            fine_tune(&self.base, &self.tokenizer, &samples, &options, &mut |_: TrainProgress<
+                '_,
+            >| {
+                ControlFlow::Continue(())
+            })?;
         Ok(Box::new(Trained(classifier)))
     }
 }
