@@ -221,23 +221,29 @@ fn moved(old: &Figure, new: &Figure, better: Better, tolerances: Tolerances) -> 
     }
 }
 
+/// Whether a part of the figure's id is this word.
+fn is_named(figure: &Figure, word: &str) -> bool {
+    figure.id.split(['.', '_', '-']).any(|part| part == word)
+}
+
 fn within(before: f64, after: f64, tolerances: Tolerances, figure: &Figure) -> bool {
-    let absolute = |limit: f64| (after - before).abs() <= limit + 1e-12;
-    let half = (after - before).abs() <= before.abs() * 0.5 + 1e-12;
+    let moved = (after - before).abs() - 1e-12;
+    let half = moved <= before.abs() * 0.5;
     match tolerances {
         Tolerances::Exact if is_duration(&figure.unit) => half,
-        Tolerances::Exact => absolute(0.0),
+        Tolerances::Exact => moved <= 0.0,
         Tolerances::Compatible => {
-            let named = |word: &str| figure.id.split(['.', '_', '-']).any(|part| part == word);
             let measured_in_half = ["time", "tokens", "steps", "certificates"];
-            if named("utility") {
-                absolute(0.05)
-            } else if named("security") {
-                absolute(0.03)
-            } else if is_duration(&figure.unit) || measured_in_half.iter().any(|word| named(word)) {
+            if is_named(figure, "utility") {
+                moved <= 0.05
+            } else if is_named(figure, "security") {
+                moved <= 0.03
+            } else if is_duration(&figure.unit)
+                || measured_in_half.iter().any(|word| is_named(figure, word))
+            {
                 half
             } else {
-                absolute(0.05) || half
+                moved <= 0.05 || half
             }
         }
     }
@@ -275,11 +281,11 @@ fn notes(old: &EvalReport, new: &EvalReport) -> Vec<String> {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = |value: Option<f64>| value.map_or("not measured".to_owned(), plain);
         let changes = [("worse", &self.regressions), ("better", &self.improvements)];
         for (word, changes) in changes {
             for change in changes {
-                let (old, new) = (value(change.old), value(change.new));
+                let [old, new] = [change.old, change.new]
+                    .map(|value| value.map_or("not measured".to_owned(), plain));
                 writeln!(f, "{word}: {} from {old} to {new}", change.id)?;
             }
         }

@@ -117,12 +117,6 @@ fn read(data: &Path) -> Result<(Vec<Texts>, Vec<DataFile>), EvalError> {
     }
     let deepset = split(data, "deepset")?;
     files.extend(deepset.files);
-    let language = |id: &str, text: &str| match deepset.languages.get(id).map(String::as_str) {
-        Some("de") => "de",
-        Some("en") => "en",
-        Some(_) => "und",
-        None => guess(text),
-    };
     let injections = deepset.test.into_iter().filter(|row| row.label);
     sets.push(Texts {
         id: "deepset",
@@ -132,7 +126,12 @@ fn read(data: &Path) -> Result<(Vec<Texts>, Vec<DataFile>), EvalError> {
         limit: None,
         rows: injections
             .map(|row: crate::sets::Labelled| {
-                let language = language(&row.id, &row.text);
+                let language = match deepset.languages.get(&row.id).map(String::as_str) {
+                    Some("de") => "de",
+                    Some("en") => "en",
+                    Some(_) => "und",
+                    None => guess(&row.text),
+                };
                 (row.text, language, String::new())
             })
             .collect(),
@@ -192,21 +191,15 @@ pub(crate) fn id_part(name: &str) -> String {
 
 fn set_figures(set: &Texts, method: &str, found: &Result<Flagged, String>) -> Vec<Figure> {
     let Texts { id, figure, .. } = set;
-    let rate = |name: &str, counts: &dyn Fn(&str, &str) -> bool| match found {
-        Ok(flagged) => {
-            let (hits, rows) = share(set, flagged, counts);
-            Figure::rate(name, hits, rows)
-        }
-        Err(why) => Figure::unmeasured(name, "rate", why),
-    };
-    let mut figures = vec![rate(&format!("{id}.{method}.{figure}"), &|_, _| true)];
+    let all = format!("{id}.{method}.{figure}");
+    let mut figures = vec![flagged_rate(&all, set, found, |_, _| true)];
     for code in languages(set) {
         let name = format!("{id}.{code}.{method}.{figure}");
-        figures.push(rate(&name, &|language, _| language == code));
+        figures.push(flagged_rate(&name, set, found, |language, _| language == code));
     }
     for (category, part) in categories(set) {
         let name = format!("{id}.{part}.{method}.{figure}");
-        figures.push(rate(&name, &|_, found| found == category));
+        figures.push(flagged_rate(&name, set, found, |_, of| of == category));
     }
     if let Ok(Flagged { latency_us_p50: Some(time), .. }) = found {
         figures.push(Figure::real(&format!("{id}.{method}.latency_us_p50"), *time, "us"));
@@ -214,31 +207,51 @@ fn set_figures(set: &Texts, method: &str, found: &Result<Flagged, String>) -> Ve
     figures
 }
 
+/// The share of flagged texts among those whose language and category count.
+fn flagged_rate(
+    id: &str,
+    set: &Texts,
+    found: &Result<Flagged, String>,
+    counts: impl Fn(&str, &str) -> bool,
+) -> Figure {
+    match found {
+        Ok(flagged) => {
+            let (hits, rows) = share(set, flagged, counts);
+            Figure::rate(id, hits, rows)
+        }
+        Err(why) => Figure::unmeasured(id, "rate", why),
+    }
+}
+
+/// The bars of the texts of one language, or of all.
+fn bar_group(
+    set: &Texts,
+    flagged: &[Result<Flagged, String>],
+    label: String,
+    only: Option<&str>,
+) -> bars::Group {
+    let bar = |flagged: &Result<Flagged, String>| {
+        let (hits, rows) = share(set, flagged.as_ref().ok()?, |language: &str, _: &str| {
+            only.is_none_or(|only| only == language)
+        });
+        let figure = Figure::rate("bar", hits, rows);
+        Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
+    };
+    bars::Group { label, bars: flagged.iter().map(bar).collect(), limit: set.limit }
+}
+
 /// The bars of the whole set and of its German texts, if there are any.
 fn bar_groups(set: &Texts, flagged: &[Result<Flagged, String>]) -> Vec<bars::Group> {
     if set.limit.is_none() {
         return Vec::new();
     }
-    let group = |label: String, only: Option<&str>| bars::Group {
-        label,
-        bars: flagged
-            .iter()
-            .map(|flagged: &Result<Flagged, String>| {
-                let (hits, rows) = share(set, flagged.as_ref().ok()?, |language: &str, _: &str| {
-                    only.is_none_or(|only| only == language)
-                });
-                let figure = Figure::rate("bar", hits, rows);
-                Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
-            })
-            .collect(),
-        limit: set.limit,
-    };
-    let mut groups = vec![group(set.title.to_owned(), None)];
+    let mut groups = vec![bar_group(set, flagged, set.title.to_owned(), None)];
     for code in languages(set) {
         let rows = set.rows.iter().filter(|(_, language, _)| *language == code).count();
         // A bar of a handful of texts is an interval and nothing else; the tables have them all.
         if rows >= 20 && rows < set.rows.len() {
-            groups.push(group(format!("{}: {code}", set.title), Some(code)));
+            let label = format!("{}: {code}", set.title);
+            groups.push(bar_group(set, flagged, label, Some(code)));
         }
     }
     groups
@@ -248,7 +261,7 @@ fn bar_groups(set: &Texts, flagged: &[Result<Flagged, String>]) -> Vec<bars::Gro
 fn tables(sets: &[Texts], detectors: &[Shipped<'_>]) -> Vec<Table> {
     sets.iter()
         .map(|set: &Texts| {
-            let mut rows = vec![TableRow::new("all".to_owned(), set.id.to_owned())];
+            let mut rows = vec![TableRow::new("all", set.id)];
             for code in languages(set) {
                 rows.push(TableRow::new(format!("language {code}"), format!("{}.{code}", set.id)));
             }
@@ -265,10 +278,9 @@ fn tables(sets: &[Texts], detectors: &[Shipped<'_>]) -> Vec<Table> {
                 rows,
                 columns: detectors
                     .iter()
-                    .map(|shipped: &Shipped<'_>| TableColumn {
-                        title: shipped.title.to_owned(),
-                        suffix: format!("{}.{}", shipped.id, set.figure),
-                        shows: Shows::Measured,
+                    .map(|shipped: &Shipped<'_>| {
+                        let suffix = format!("{}.{}", shipped.id, set.figure);
+                        TableColumn::new(shipped.title, suffix, Shows::Measured)
                     })
                     .collect(),
             }

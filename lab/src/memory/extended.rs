@@ -179,14 +179,15 @@ impl Extended {
     /// another may still be deleted.
     fn is_locked(&self, namespace: &str, key: &str, deletes: bool) -> bool {
         let shared = Self::shared_beside(namespace);
-        let immutable = |namespace: &str| self.mode(namespace, key) == "immutable";
-        let shadows = self.knows("shadowing") && immutable(&shared);
+        let [immutable, shared_immutable] =
+            [namespace, shared.as_str()].map(|place| self.mode(place, key) == "immutable");
+        let shadows = self.knows("shadowing") && shared_immutable;
         let looks_like = ALIKE.iter().any(|(a, b)| {
             let other = if *a == key { *b } else { *a };
             (*a == key || *b == key) && self.mode(&shared, other) != "open"
         });
         let imitates = self.knows("look-alikes") && looks_like && !deletes;
-        immutable(namespace) || shadows || imitates
+        immutable || shadows || imitates
     }
 
     fn is_full(&self, principal: &str, namespace: &str) -> bool {
@@ -202,24 +203,23 @@ impl Extended {
     fn change(&mut self, session: usize, change: Change) -> PlainAnswer {
         let Change { namespace, key, text, entry, spoilt, queue } = change;
         let speaker = self.sessions[session].0.clone();
-        let refused = |rule: &str| PlainAnswer::Refused(rule.to_owned());
         if self.is_locked(&namespace, &key, text.is_none()) {
-            return refused("rule 3");
+            return PlainAnswer::refused("rule 3");
         }
         let full = self.is_full(&speaker.principal, &namespace);
         if spoilt && !(queue && self.knows("declassification") && !full) {
-            return refused("rule 4");
+            return PlainAnswer::refused("rule 4");
         }
         if !spoilt && !speaker.trusted {
-            return refused("rule 5");
+            return PlainAnswer::refused("rule 5");
         }
         if !spoilt && full {
-            return refused("rate limit");
+            return PlainAnswer::refused("rate limit");
         }
         self.changes.push((speaker.principal.clone(), namespace.clone(), self.now));
         let shared = Self::shared_beside(&namespace);
-        let reviewed = |place: &str| self.mode(place, &key) == "reviewed";
-        let review = reviewed(&namespace) || reviewed(&shared);
+        let review =
+            [&namespace, &shared].into_iter().any(|place| self.mode(place, &key) == "reviewed");
         if spoilt || (review && self.knows("review")) {
             let base = self.times_changed(&namespace, &key);
             let (by, in_person) = (speaker.principal, speaker.in_person);
@@ -400,28 +400,27 @@ impl Extended {
     }
 
     fn approve(&mut self, judge: Judge, asked: usize, saw_it: bool) -> PlainAnswer {
-        let refused = |rule: &str| PlainAnswer::Refused(rule.to_owned());
         let Some(at) = self.proposals.iter().position(|waiting| waiting.entry == asked) else {
             self.enter(false, Vec::new());
-            return refused("approval");
+            return PlainAnswer::refused("approval");
         };
         let waiting = self.proposals[at].clone();
         let entry = self.enter(false, vec![asked]);
         if Self::reviews(judge, &waiting).is_err() {
-            return refused("authority");
+            return PlainAnswer::refused("authority");
         }
         if self.knows("expiry") && self.now >= waiting.expires {
-            return refused("approval");
+            return PlainAnswer::refused("approval");
         }
         if !saw_it {
-            return refused("approval");
+            return PlainAnswer::refused("approval");
         }
         if self.is_locked(&waiting.namespace, &waiting.key, waiting.text.is_none()) {
-            return refused("rule 3");
+            return PlainAnswer::refused("rule 3");
         }
         let now = self.times_changed(&waiting.namespace, &waiting.key);
         if self.knows("base version") && now != waiting.base {
-            return refused("approval");
+            return PlainAnswer::refused("approval");
         }
         if self.knows("once") {
             self.proposals.remove(at);

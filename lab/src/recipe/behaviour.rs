@@ -168,11 +168,10 @@ fn band(
     regression: &Regression,
     calibrating: &[&BehaviourExample<'_>],
 ) -> Result<Band, RecipeError> {
-    let decisions = |compromised: bool| -> Vec<f64> {
+    let [benign, attacks]: [Vec<f64>; 2] = [false, true].map(|compromised| {
         let rows = calibrating.iter().filter(|it| it.transcript.compromised == compromised);
         rows.filter_map(|it| decision(regression, it)).collect()
-    };
-    let (benign, attacks) = (decisions(false), decisions(true));
+    });
     let upper = threshold(&benign, RATES.false_positive)?;
     let lower = clearance(&attacks, RATES.miss)?.min(upper);
     Ok(Band { lower, upper, benign_rows: benign.len(), attack_rows: attacks.len() })
@@ -185,8 +184,9 @@ fn decision(regression: &Regression, example: &BehaviourExample<'_>) -> Option<f
 
 /// How far two regressions are apart on an example: in their decisions, or in a cut.
 pub fn distance(example: &BehaviourExample<'_>, one: &Regression, other: &Regression) -> f64 {
-    let cuts = |regression: &Regression| [regression.band().lower, regression.band().upper];
-    let apart = cuts(one).into_iter().zip(cuts(other)).map(|(one, other)| (one - other).abs());
+    let [one_cuts, other_cuts] =
+        [one, other].map(|regression| [regression.band().lower, regression.band().upper]);
+    let apart = one_cuts.into_iter().zip(other_cuts).map(|(one, other)| (one - other).abs());
     let decisions = decision(one, example).zip(decision(other, example));
     let decisions = decisions.map_or(0.0, |(one, other)| (one - other).abs());
     apart.fold(decisions, f64::max)

@@ -139,16 +139,11 @@ const PROGRAM: &str = "custody eval recovery (rehearsal: no real model host or a
 /// An adapter that has nothing to do with it, one that was trained on the planted text, and one more that was fused.
 /// All in rehearsal: there are no such weights.
 fn adapters(scratch: &Scratch, host: &Name, planted: Vec<Seq>) -> Result<(), EvalError> {
-    let weights = |name: &str| Digest::of(name.as_bytes());
-    let load = |name: &str, made_from: Vec<Seq>| -> Result<Change, EvalError> {
-        let weights = weights(name);
-        Ok(Change::Load { weights, name: name.parse().map_err(setup)?, made_from })
-    };
     let changes = [
         load("rehearsal-style", Vec::new())?,
         load("rehearsal-finance", planted.clone())?,
         load("rehearsal-merged", planted)?,
-        Change::Fuse { weights: vec![weights("rehearsal-merged")] },
+        Change::Fuse { weights: vec![Digest::of(b"rehearsal-merged")] },
     ];
     for change in changes {
         Incidents::of(&scratch.store).adapt(&scratch.owner, host, change)?;
@@ -156,8 +151,19 @@ fn adapters(scratch: &Scratch, host: &Name, planted: Vec<Seq>) -> Result<(), Eva
     Ok(())
 }
 
+/// The load of an adapter whose weights are its name.
+fn load(name: &str, made_from: Vec<Seq>) -> Result<Change, EvalError> {
+    let weights = Digest::of(name.as_bytes());
+    Ok(Change::Load { weights, name: name.parse().map_err(setup)?, made_from })
+}
+
 const E6: &str = "RVU §5.6, Table 6";
 const E8: &str = "RVU §5.8, Table 8";
+
+/// 1 if the store refuses the certificate.
+fn refuses(scratch: &Scratch, bytes: &[u8], expected: Expectations) -> u64 {
+    u64::from(Incidents::of(&scratch.store).verify_certificate(bytes, expected).is_err())
+}
 
 /// Every byte flipped, bytes taken out and put in, blanks, another store, another incident. How many were tried, and
 /// how many refused.
@@ -166,9 +172,6 @@ fn corrupt(
     file: &[u8],
     expected: Expectations,
 ) -> Result<(u64, u64), EvalError> {
-    let refuses = |bytes: &[u8], expected: Expectations| {
-        u64::from(Incidents::of(&scratch.store).verify_certificate(bytes, expected).is_err())
-    };
     let (mut tried, mut refused) = (0, 0);
     let mut changed = file.to_vec();
     for at in 0..file.len() {
@@ -177,7 +180,7 @@ fn corrupt(
                 *byte ^= mask;
             }
             tried += 1;
-            refused += refuses(&changed, expected);
+            refused += refuses(scratch, &changed, expected);
             changed.copy_from_slice(file);
         }
     }
@@ -187,16 +190,14 @@ fn corrupt(
         let grown = [head, b" ", tail].concat();
         for other in [head.to_vec(), cut, grown].into_iter().filter(|other| other != file) {
             tried += 1;
-            refused += refuses(&other, expected);
+            refused += refuses(scratch, &other, expected);
         }
     }
     let elsewhere = Scratch::new(Limits::UNLIMITED, Clock::manual(1_000))?;
     tried += 2;
-    refused += u64::from(
-        Incidents::of(&elsewhere.store).verify_certificate(file, Expectations::default()).is_err(),
-    );
+    refused += refuses(&elsewhere, file, Expectations::default());
     let SignedCheckpoint { note, .. } = elsewhere.store.checkpoint()?;
     let newer = Expectations { after: Some(Digest::of(note.as_bytes())), ..expected };
-    refused += refuses(file, newer);
+    refused += refuses(scratch, file, newer);
     Ok((tried, refused))
 }

@@ -140,17 +140,20 @@ fn read(options: &BuriedOptions) -> Result<(Vec<Benchmark>, Vec<DataFile>), Eval
     let (in_tools, tool_file) = injecagent(&options.data)?;
     let (in_contexts, mut files) = bipia(&options.data, contexts)?;
     files.insert(0, tool_file);
-    let benchmark = |id, title, cases: Vec<BuriedCase>| {
-        let groups = cases.iter().filter(|case| case.label).map(|case| case.group.as_str());
-        let fold_of = named_folds(groups, FOLDS, options.seed);
-        Benchmark { id, title, cases, fold_of }
-    };
-    let benchmarks =
-        vec![benchmark(INJECAGENT, "InjecAgent", in_tools), benchmark(BIPIA, "BIPIA", in_contexts)];
+    let benchmarks = vec![
+        Benchmark::new(INJECAGENT, "InjecAgent", in_tools, options.seed),
+        Benchmark::new(BIPIA, "BIPIA", in_contexts, options.seed),
+    ];
     Ok((benchmarks, files))
 }
 
 impl Benchmark {
+    fn new(id: &'static str, title: &'static str, cases: Vec<BuriedCase>, seed: u64) -> Self {
+        let groups = cases.iter().filter(|case| case.label).map(|case| case.group.as_str());
+        let fold_of = named_folds(groups, FOLDS, seed);
+        Self { id, title, cases, fold_of }
+    }
+
     /// What may be learned from in a fold: attacks of other folds and clean documents, of the train part.
     fn train(&self, fold: usize) -> impl Iterator<Item = &BuriedCase> {
         self.cases
@@ -163,14 +166,17 @@ impl Benchmark {
 
     /// Places of the cases that a fold scores: its attacks, and every clean document that is not for training.
     fn scored(&self, fold: usize) -> Vec<usize> {
-        let picked = |case: &BuriedCase| match (case.label, case.part) {
+        (0..self.cases.len()).filter(|at| self.is_scored(fold, &self.cases[*at])).collect()
+    }
+
+    fn is_scored(&self, fold: usize, case: &BuriedCase) -> bool {
+        match (case.label, case.part) {
             (true, part) => {
                 part.is_none_or(|part| part == SetPart::Test)
                     && self.fold_of.get(&case.group) == Some(&fold)
             }
             (false, part) => part != Some(SetPart::Train),
-        };
-        (0..self.cases.len()).filter(|at| picked(&self.cases[*at])).collect()
+        }
     }
 
     /// Divides the scores of `places` into attacks and clean documents, with the threshold between them.
@@ -198,12 +204,12 @@ fn labelled(case: &BuriedCase) -> Labelled {
 
 /// The attacks of a fold, by the names that the shipped recipes know them under.
 fn held(benchmarks: &[Benchmark], fold: usize) -> Held {
-    let of = |id: &str| {
+    let [instructions, categories] = [INJECAGENT, BIPIA].map(|id| {
         let benchmark = benchmarks.iter().filter(|benchmark| benchmark.id == id);
         let groups = benchmark.flat_map(|benchmark| &benchmark.fold_of);
         groups.filter(|(_, of)| **of == fold).map(|(name, _)| name.clone()).collect()
-    };
-    Held { instructions: of(INJECAGENT), categories: of(BIPIA) }
+    });
+    Held { instructions, categories }
 }
 
 /// Trains once for both benchmarks and scores the fold's part of each.

@@ -26,7 +26,7 @@ pub(super) fn figures(benchmarks: &[Benchmark], methods: &[Method], seed: u64) -
 }
 
 fn benchmark_counts(benchmark: &Benchmark) -> Vec<Figure> {
-    let ids = FigureIds::new(format!("{}", benchmark.id));
+    let ids = FigureIds::new(benchmark.id);
     let attacks = benchmark
         .cases
         .iter()
@@ -34,16 +34,13 @@ fn benchmark_counts(benchmark: &Benchmark) -> Vec<Figure> {
             case.label && case.part.is_none_or(|part| part == SetPart::Test)
         })
         .count();
-    let documents = |part| clean_documents(&benchmark.cases, part) as u64;
+    let [calibration, test] = [SetPart::Calibration, SetPart::Test]
+        .map(|part| clean_documents(&benchmark.cases, part) as u64);
     vec![
-        Figure::count(&ids.id("cases"), attacks as u64, "cases"),
-        Figure::count(&ids.id("groups"), benchmark.fold_of.len() as u64, "groups"),
-        Figure::count(
-            &ids.id("calibration.documents"),
-            documents(SetPart::Calibration),
-            "documents",
-        ),
-        Figure::count(&ids.id("test.documents"), documents(SetPart::Test), "documents"),
+        ids.count("cases", attacks as u64, "cases"),
+        ids.count("groups", benchmark.fold_of.len() as u64, "groups"),
+        ids.count("calibration.documents", calibration, "documents"),
+        ids.count("test.documents", test, "documents"),
     ]
 }
 
@@ -58,9 +55,9 @@ struct Subset {
 
 /// The positions of the attacks, where there are several, and their categories.
 fn subsets(benchmark: &Benchmark) -> Vec<Subset> {
-    let attacks = || benchmark.cases.iter().filter(|case| case.label);
-    let positions: BTreeSet<BuriedPosition> = attacks().map(|case| case.position).collect();
-    let categories: BTreeSet<&String> = attacks().map(|case| &case.category).collect();
+    let attacks = benchmark.cases.iter().filter(|case| case.label);
+    let (positions, categories): (BTreeSet<BuriedPosition>, BTreeSet<&String>) =
+        attacks.map(|case| (case.position, &case.category)).unzip();
     let mut found: Vec<Subset> = Vec::new();
     if positions.len() > 1 {
         found.extend(positions.into_iter().map(|position| Subset {
@@ -136,14 +133,16 @@ pub(super) fn tables(benchmarks: &[Benchmark], methods: &[Method]) -> Vec<Table>
         for Subset { part, name, .. } in subsets(benchmark) {
             rows.push(TableRow::new(&name, format!("{}.{part}", benchmark.id)));
         }
-        let column =
-            |title: String, suffix: String| TableColumn { title, suffix, shows: Shows::Measured };
         let mut columns: Vec<TableColumn> = methods
             .iter()
-            .map(|method| column(method.title.clone(), format!("{}.recall_at_1pct_fpr", method.id)))
+            .map(|method| {
+                let suffix = format!("{}.recall_at_1pct_fpr", method.id);
+                TableColumn::new(&method.title, suffix, Shows::Measured)
+            })
             .collect();
         for Method { id, title, .. } in methods {
-            columns.push(column(format!("{title}: false positives"), format!("{id}.fpr")));
+            let title = format!("{title}: false positives");
+            columns.push(TableColumn::new(title, format!("{id}.fpr"), Shows::Measured));
         }
         Table {
             title: benchmark.title.to_owned(),
@@ -190,18 +189,25 @@ fn curve(name: &str, scores: &Scores) -> Option<roc::Curve> {
     Some(curve)
 }
 
+/// What a method finds of a subset of the benchmark at the place `at`.
+fn recall_bar(
+    benchmark: &Benchmark,
+    at: usize,
+    subset: &Subset,
+    method: &Method,
+) -> Option<bars::Bar> {
+    let scores = method.scores.as_ref().ok()?.get(at)?;
+    let figure = scores.recall(benchmark, "bar", &subset.counts);
+    Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
+}
+
 /// The picture of what is found of each kind of attack; `at` is the place of the benchmark.
 fn recalls(benchmark: &Benchmark, at: usize, methods: &[Method]) -> Picture {
-    let bar = |subset: &Subset, method: &Method| {
-        let scores = method.scores.as_ref().ok()?.get(at)?;
-        let figure = scores.recall(benchmark, "bar", &subset.counts);
-        Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
-    };
     let groups: Vec<bars::Group> = subsets(benchmark)
         .iter()
         .map(|subset: &Subset| bars::Group {
             label: subset.name.clone(),
-            bars: methods.iter().map(|method| bar(subset, method)).collect(),
+            bars: methods.iter().map(|method| recall_bar(benchmark, at, subset, method)).collect(),
             limit: None,
         })
         .collect();

@@ -131,6 +131,13 @@ pub enum PlainAnswer {
 }
 
 impl PlainAnswer {
+    /// A refusal by `rule`.
+    pub fn refused(rule: &str) -> Self {
+        Self::Refused(rule.to_owned())
+    }
+}
+
+impl PlainAnswer {
     /// Whether the action left an entry.
     pub const fn is_recorded(&self) -> bool {
         !matches!(self, Self::NothingThere)
