@@ -87,8 +87,10 @@ impl Better {
         let last = id.rsplit('.').next().unwrap_or_default();
         // `f1_without_leaked_rows` is an F1 and no leak.
         let last = last.split("_without_").next().unwrap_or_default();
-        let says = |words: &[&str]| last.split(['_', '-']).any(|word| words.contains(&word));
-        if says(LOWER) || is_duration(unit) || matches!(unit, "tokens" | "bytes") {
+        if last.split(['_', '-']).any(|word| LOWER.contains(&word))
+            || is_duration(unit)
+            || matches!(unit, "tokens" | "bytes")
+        {
             Self::Lower
         } else if SAME.contains(&last) || last.ends_with("_steps") {
             Self::Same

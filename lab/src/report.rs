@@ -455,34 +455,40 @@ impl Table {
     }
 }
 
+impl Figure {
+    /// A value of its unit for people.
+    fn written(&self, value: f64) -> String {
+        if self.unit == "rate" {
+            format!("{:.1} %", value * 100.0)
+        } else if self.unit == "cosine" {
+            format!("{value:.2}")
+        } else if is_whole(value) {
+            format!("{value:.0}")
+        } else {
+            format!("{value:.1}")
+        }
+    }
+}
+
 impl Shows {
     /// The cell's text. Rates stand in per cent.
     fn of(self, figure: &Figure) -> String {
-        let written = |value: f64| {
-            if figure.unit == "rate" {
-                format!("{:.1} %", value * 100.0)
-            } else if figure.unit == "cosine" {
-                format!("{value:.2}")
-            } else if is_whole(value) {
-                format!("{value:.0}")
-            } else {
-                format!("{value:.1}")
-            }
-        };
         match self {
             Self::Measured => match (figure.value, figure.ci95) {
                 (None, _) => "not measured".to_owned(),
-                (Some(value), None) => written(value),
+                (Some(value), None) => figure.written(value),
                 (Some(value), Some([low, high])) => {
-                    let ends = [low, high].map(|end| written(end).replace(" %", ""));
-                    format!("{} ({}–{})", written(value), ends[0], ends[1])
+                    let ends = [low, high].map(|end| figure.written(end).replace(" %", ""));
+                    format!("{} ({}–{})", figure.written(value), ends[0], ends[1])
                 }
             },
-            Self::Published => figure.published.map_or(String::new(), written),
+            Self::Published => {
+                figure.published.map_or(String::new(), |value| figure.written(value))
+            }
             Self::Rival => {
                 let rival = figure.rival.as_ref();
                 rival.map_or(String::new(), |rival| {
-                    format!("{} {}", rival.name, written(rival.value))
+                    format!("{} {}", rival.name, figure.written(rival.value))
                 })
             }
         }

@@ -83,9 +83,10 @@ pub(super) fn merged(
     for (bench, is_model) in
         Benchmark::ALL.into_iter().flat_map(|bench| [(bench, false), (bench, true)])
     {
-        let is_theirs =
-            |part: &&String| part.starts_with(bench.id()) && part.ends_with(MODEL) == is_model;
-        if played.iter().any(|part| is_theirs(&part)) {
+        if played
+            .iter()
+            .any(|part| part.starts_with(bench.id()) && part.ends_with(MODEL) == is_model)
+        {
             figures.extend(published::figures(bench, is_model));
         }
     }
@@ -98,10 +99,10 @@ pub(super) fn merged(
 
 /// Where a figure stands in the report: by benchmark, by who plays, by defence.
 fn place(id: &str) -> (usize, usize, usize) {
-    let has = |name: &str| id.split('.').any(|own| own == name);
-    let bench = Benchmark::ALL.iter().position(|bench| has(bench.id()));
-    let defence = DEFENCES.iter().position(|defence| has(defence));
-    let player = usize::from(has(MODEL));
+    let names: Vec<&str> = id.split('.').collect();
+    let bench = Benchmark::ALL.iter().position(|bench| names.contains(&bench.id()));
+    let defence = DEFENCES.iter().position(|defence| names.contains(defence));
+    let player = usize::from(names.contains(&MODEL));
     (bench.unwrap_or(usize::MAX), player, defence.unwrap_or(usize::MAX))
 }
 

@@ -256,11 +256,14 @@ fn played(
     Ok(units)
 }
 
+/// Whether a unit counts for a rate.
+type IsCounted = fn(&Unit) -> bool;
+
 /// The same rates for each suite.
 fn by_suite(defence: &str, units: &[Unit]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for suite in SUITES {
-        let rates: [(&str, Phase, fn(&Unit) -> bool); 3] = [
+        let rates: [(&str, Phase, IsCounted); 3] = [
             ("attack_success", Phase::Attack, |unit| unit.attack_success == Some(true)),
             ("utility_without_approval", Phase::Benign, |unit| unit.utility),
             ("utility_with_approval", Phase::BenignApproved, |unit| unit.utility),

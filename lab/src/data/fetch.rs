@@ -78,7 +78,7 @@ impl DataFolder {
             let here = report.here + report.fetched;
             fetcher
                 .get(&url, folder_of(&path), &expected, &mut |bytes| {
-                    watch(InstallProgress { file: &place, bytes, of: expected.bytes() })
+                    watch(InstallProgress { file: &place, bytes, of: expected.bytes() });
                 })
                 .map_err(|cause| DataError::Fetch { here, of, cause })
                 .and_then(|incoming| {
@@ -115,7 +115,7 @@ impl DataFolder {
             };
             let incoming =
                 Incoming::receive(&mut file, self.path(), &pin.expected(), &mut |bytes| {
-                    watch(InstallProgress { file: &pin.name, bytes, of: Some(pin.bytes) })
+                    watch(InstallProgress { file: &pin.name, bytes, of: Some(pin.bytes) });
                 })
                 .map_err(|cause| DataError::Wrong { path: source, cause })?;
             arrived.push((*pin, incoming));

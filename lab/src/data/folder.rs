@@ -114,10 +114,10 @@ impl DataFolder {
             }
             files.push(set.file);
         }
-        let mut part = |ids: Vec<String>| -> Result<Vec<Row>, DataError> {
-            ids.into_iter().map(|id| taken(&mut rows, &path, &id)).collect()
-        };
-        Ok(DataSplit { train: part(split.train)?, test: part(split.test)?, files })
+        let train = split.train.iter().map(|id| taken(&mut rows, &path, id));
+        let train = train.collect::<Result<_, _>>()?;
+        let test = split.test.iter().map(|id| taken(&mut rows, &path, id));
+        Ok(DataSplit { train, test: test.collect::<Result<_, _>>()?, files })
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) fn figures(
 ) -> Vec<Figure> {
     let mut all = Vec::new();
     for set in sets {
-        let ids = FigureIds::new(format!("{}", set.name));
+        let ids = FigureIds::new(&set.name);
         all.push(Figure::count(&ids.id("rows"), set.labels.len() as u64, "rows"));
         all.push(Figure::count(&ids.id("leaked_rows"), set.leaks.rows.len() as u64, "rows"));
         all.push(Figure::count(&ids.id("leaked_contradicted"), set.leaks.contradicted, "rows"));

@@ -27,9 +27,10 @@ pub(super) fn pictures(sets: &[DataSet], methods: &[Method<'_>]) -> Vec<Picture>
 }
 
 fn pictures_of(set: &DataSet, methods: &[Method<'_>]) -> Vec<Picture> {
-    let first = |method: &Method<'_>| set.runs.get(method.id())?.fixed.first();
-    let units: Vec<Unit<'_>> =
-        methods.iter().filter_map(|method| Some((method.title(), first(method)?))).collect();
+    let units: Vec<Unit<'_>> = methods
+        .iter()
+        .filter_map(|method| Some((method.title(), set.runs.get(method.id())?.fixed.first()?)))
+        .collect();
     let (rows, positives) = (set.labels.len(), set.labels.iter().filter(|label| **label).count());
     let title = |what: &str| format!("{}: {what} ({rows} rows, {positives} injections)", set.name);
     let curves = units.iter().filter_map(|(name, unit)| curve(name, &scored(unit, &set.labels)?));

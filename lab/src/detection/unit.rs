@@ -73,11 +73,11 @@ impl Unit<'_> {
 
     /// Everything the unit's scores depend on, and what is timed.
     fn id(&self) -> UnitId {
-        let rows = |rows: &[Labelled]| -> String {
+        let [train, test] = [self.train, self.test].map(|rows| {
             let rows: Vec<_> = rows.iter().map(|row| (&row.id, &row.text, row.label)).collect();
             let json = serde_json::to_vec(&rows).expect("rows hold text and labels only");
             Digest::of(&json).to_string()
-        };
+        });
         let all = serde_json::json!({
             "format": FORMAT,
             "version": env!("CARGO_PKG_VERSION"),
@@ -87,8 +87,8 @@ impl Unit<'_> {
             "data_set": self.data_set,
             "part": self.part,
             "seed": self.seed,
-            "train": rows(self.train),
-            "test": rows(self.test),
+            "train": train,
+            "test": test,
             "held": [&self.held.instructions, &self.held.categories],
             "timed": [self.timed_calls, self.calls_by_length],
         });

@@ -83,9 +83,8 @@ pub fn picture(title: &str, note: &str, axes: Axes, points: &[ScatterPoint]) -> 
         svg.line("guide", frame.at(point.x, 0.0), frame.at(point.x, 1.0));
     }
     // What is published lies below, so that it hides nothing.
-    let hollow = |point: &&ScatterPoint| point.mark == PointMark::Published;
     let (published, measured): (Vec<&ScatterPoint>, Vec<&ScatterPoint>) =
-        points.iter().partition(hollow);
+        points.iter().partition(|point| point.mark == PointMark::Published);
     for point in published.into_iter().chain(measured) {
         if let Some(y) = point.y {
             point.mark.draw(&mut svg, frame.at(point.x, y));
@@ -115,11 +114,15 @@ fn list(svg: &mut Svg, axes: Axes, points: &[ScatterPoint]) {
         }
         let name = short(&point.name, LONGEST_NAME);
         svg.text("", [left + 50.0, y], Anchor::Start, &name);
-        let rate = |rate: f64| per_cent((rate * 1e3).round() / 1e3);
-        svg.text("note", [first, y], Anchor::End, &rate(point.x));
-        let high = point.y.map_or_else(|| "unknown".to_owned(), rate);
+        svg.text("note", [first, y], Anchor::End, &rounded(point.x));
+        let high = point.y.map_or_else(|| "unknown".to_owned(), rounded);
         svg.text("note", [second, y], Anchor::End, &high);
     }
+}
+
+/// A rate in per cent, with one decimal.
+fn rounded(rate: f64) -> String {
+    per_cent((rate * 1e3).round() / 1e3)
 }
 
 /// The numbers of the points at one place.

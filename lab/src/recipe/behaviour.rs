@@ -84,10 +84,8 @@ impl BehaviourRecipe {
     /// # Errors
     /// [`RecipeError`] when they do not suffice for [`RATES`], or are all of one class.
     pub fn train(&self, examples: &[&BehaviourExample<'_>]) -> Result<Regression, RecipeError> {
-        let teaches =
-            |it: &&&BehaviourExample<'_>| of_training_row(&it.transcript.text) == SetPart::Train;
         let (teaching, calibrating): (Vec<&BehaviourExample<'_>>, Vec<_>) =
-            examples.iter().partition(|it| teaches(it));
+            examples.iter().partition(|it| of_training_row(&it.transcript.text) == SetPart::Train);
         let features = self.choose(&teaching)?;
         let regression = self.fit(&teaching, features)?;
         let band = band(&regression, &calibrating)?;
@@ -118,9 +116,8 @@ impl BehaviourRecipe {
         let families = families(examples);
         let (mut decisions, mut labels) = (Vec::new(), Vec::new());
         for fold in 0..families.len() {
-            let is_held = |it: &&&BehaviourExample<'_>| by_family(it.transcript, &families) == fold;
             let (held, teaching): (Vec<&BehaviourExample<'_>>, Vec<_>) =
-                examples.iter().partition(|it| is_held(it));
+                examples.iter().partition(|it| by_family(it.transcript, &families) == fold);
             let regression = self.fit(&teaching, features)?;
             for example in held {
                 let Some(decision) = decision(&regression, example) else { continue };

@@ -112,7 +112,7 @@ mod tests {
                 match position {
                     PlantedPosition::Start => assert_eq!(span.start, 0),
                     PlantedPosition::Middle => {
-                        assert!(span.start > 0 && span.end < planted.text.len())
+                        assert!(span.start > 0 && span.end < planted.text.len());
                     }
                     PlantedPosition::End => assert_eq!(span.end, planted.text.len()),
                 }

@@ -90,14 +90,16 @@ fn says(answer: &str, wanted: &str, read: &str) -> bool {
 
 /// Where `wanted` stands in `text` without being a part of a longer word.
 fn occurrences<'a>(text: &'a str, wanted: &'a str) -> impl Iterator<Item = usize> + 'a {
-    let inside_a_word = |inner: Option<char>, outer: Option<char>| {
-        inner.is_some_and(char::is_alphanumeric) && outer.is_some_and(char::is_alphanumeric)
-    };
     text.match_indices(wanted).map(|(at, _)| at).filter(move |at| {
         let (before, after) = (&text[..*at], &text[at + wanted.len()..]);
         !inside_a_word(wanted.chars().next(), before.chars().next_back())
             && !inside_a_word(wanted.chars().next_back(), after.chars().next())
     })
+}
+
+/// Whether both characters belong to one word.
+fn inside_a_word(inner: Option<char>, outer: Option<char>) -> bool {
+    inner.is_some_and(char::is_alphanumeric) && outer.is_some_and(char::is_alphanumeric)
 }
 
 fn words(text: &str) -> Vec<String> {

@@ -9,7 +9,7 @@ use custody_kernel::route::{
     Heard, Outcome, Reason, RoutePolicy, Screened, Stage, Subject, Tried, replay,
 };
 use custody_models::Embedder;
-use custody_models::chat::{ChatError, ChatMessage, ChatModel};
+use custody_models::chat::{ChatError, ChatModel};
 use custody_pipeline::{Passed, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -256,12 +256,9 @@ fn sandbox_runs(case: &Case, passed: &[Passed], said: &[Exchange]) -> Vec<Sandbo
 
 fn sample(exchange: &Exchange) -> Sample {
     let Exchange { request, answer } = exchange;
-    let content = |message: Option<&ChatMessage>| {
-        message.map_or(String::new(), |message| message.content.clone())
-    };
     Sample {
-        read: content(request.messages.last()),
-        planted: planted_in(&content(request.messages.first())),
+        read: request.messages.last().map_or(String::new(), |message| message.content.clone()),
+        planted: planted_in(request.messages.first().map_or("", |message| &message.content)),
         text: answer.text.clone(),
         called: called(request, answer),
     }
@@ -358,7 +355,7 @@ fn signs(case: &Case, read: &str, reply: &Reply) -> Vec<Sign> {
 mod tests {
     use std::time::Duration;
 
-    use custody_models::chat::{ChatAnswer, ChatRequest, ChatRole, Finish, Usage};
+    use custody_models::chat::{ChatAnswer, ChatMessage, ChatRequest, ChatRole, Finish, Usage};
 
     use super::*;
     use crate::route::cases::Source;

@@ -117,11 +117,11 @@ pub fn validation(train: &[Labelled], share: f64, seed: u64) -> (Vec<Labelled>, 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in 2..=100")]
     let folds = (1.0 / share).round().clamp(2.0, 100.0) as usize;
     let fold_of = stratified_folds(train, folds, seed);
-    let pick = |kept: bool| -> Vec<Labelled> {
-        let chosen = train.iter().zip(&fold_of).filter(|(_, fold)| (**fold == 0) == kept);
-        chosen.map(|(row, _)| row.clone()).collect()
-    };
-    (pick(false), pick(true))
+    let (kept, rest): (Vec<_>, Vec<_>) =
+        train.iter().zip(&fold_of).partition(|(_, fold)| **fold == 0);
+    let [rest, kept] =
+        [rest, kept].map(|part| part.into_iter().map(|(row, _)| row.clone()).collect());
+    (rest, kept)
 }
 
 /// Fisher and Yates.

@@ -59,11 +59,10 @@ pub fn split(folder: &Path, name: &str) -> Result<Split, EvalError> {
     let all = split.train.iter().chain(&split.test);
     let languages =
         all.filter_map(|row| Some((row.id.clone(), row.field("lang")?.to_owned()))).collect();
-    let labelled = |rows: Vec<Row>| rows.into_iter().filter_map(Labelled::of).collect();
     Ok(Split {
         name: name.to_owned(),
-        train: labelled(split.train),
-        test: labelled(split.test),
+        train: split.train.into_iter().filter_map(Labelled::of).collect(),
+        test: split.test.into_iter().filter_map(Labelled::of).collect(),
         files: split.files,
         languages,
     })

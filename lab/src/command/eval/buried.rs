@@ -50,7 +50,7 @@ pub(super) fn run(context: &Context, args: &Buried) -> anyhow::Result<Outcome> {
     let mut progress = Progress::new();
     let measured =
         buried::run(&options, &recipes, &shipped.list(), &mut |part: &str, done, total| {
-            progress.show(part, done, total, None)
+            progress.show(part, done, total, None);
         })?;
     progress.end();
     write(args.out.as_deref(), &measured)?;

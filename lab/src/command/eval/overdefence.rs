@@ -33,7 +33,7 @@ pub(super) fn run(context: &Context, args: &Overdefence) -> anyhow::Result<Outco
     let mut progress = Progress::new();
     let measured =
         overdefence::run(&data, &detectors.list(), TIMED_CALLS, &mut |part: &str, done, total| {
-            progress.show(part, done, total, None)
+            progress.show(part, done, total, None);
         })?;
     progress.end();
     write(args.out.as_deref(), &measured)?;

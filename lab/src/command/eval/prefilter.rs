@@ -66,7 +66,7 @@ pub(super) fn run(context: &Context, args: &Prefilter) -> anyhow::Result<Outcome
     let mut progress = Progress::new();
     let measured =
         prefilter::run(&options, &recipe, Some(&beside), &mut |part: &str, done, total| {
-            progress.show(part, done, total, None)
+            progress.show(part, done, total, None);
         })?;
     progress.end();
     write(args.out.as_deref(), &measured)?;

@@ -71,17 +71,17 @@ impl Methods {
     /// # Errors
     /// [`MethodError`] when weights are there and are not what they should be.
     pub fn open(models: &ModelStore, wanted: &[String]) -> Result<Self, MethodError> {
-        let is_wanted = |id: &str| {
-            let asked = |id: &str| wanted.iter().any(|wanted| wanted == id);
-            asked(id) || asked("d5") && MIXTURE.iter().any(|(part, ..)| *part == id)
-        };
-        let base = if is_wanted("d4") || is_wanted("full") {
+        let mut wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+        if wanted.contains(&"d5") {
+            wanted.extend(MIXTURE.iter().map(|(part, ..)| *part));
+        }
+        let base = if wanted.contains(&"d4") || wanted.contains(&"full") {
             shipped::base(models)?
         } else {
             Err("it was not asked for".to_owned())
         };
         let mut found = Vec::new();
-        for id in METHODS.into_iter().filter(|id| is_wanted(id)) {
+        for id in METHODS.into_iter().filter(|id| wanted.contains(id)) {
             found.push(match id {
                 "d1" => Owned::Recipe(Box::new(rules::RulesRecipe)),
                 "d2" => Owned::Recipe(Box::new(ngrams::NgramRecipe)),

@@ -176,9 +176,8 @@ fn measure(
     planned: &Planned<'_>,
     folder: &RunFolder,
 ) -> Result<Option<(MeasuredUnit, Vec<bool>)>, EvalError> {
-    let own =
-        |rows: &[&Labelled]| -> Vec<Labelled> { rows.iter().map(|row| (*row).clone()).collect() };
-    let (train, test) = (own(&planned.train), own(&planned.test));
+    let [train, test]: [Vec<Labelled>; 2] =
+        [&planned.train, &planned.test].map(|rows| rows.iter().map(|row| (*row).clone()).collect());
     let size = options.size;
     let unit = Unit {
         suite: "detection",
