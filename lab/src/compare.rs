@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::report::{Figure, Report, ReportError, plain, shown};
+use crate::report::{EvalReport, Figure, ReportError, plain, shown};
 
 /// How far a figure may move before it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,8 +87,10 @@ impl Better {
         let last = id.rsplit('.').next().unwrap_or_default();
         // `f1_without_leaked_rows` is an F1 and no leak.
         let last = last.split("_without_").next().unwrap_or_default();
-        let says = |words: &[&str]| last.split(['_', '-']).any(|word| words.contains(&word));
-        if says(LOWER) || is_duration(unit) || matches!(unit, "tokens" | "bytes") {
+        if last.split(['_', '-']).any(|word| LOWER.contains(&word))
+            || is_duration(unit)
+            || matches!(unit, "tokens" | "bytes")
+        {
             Self::Lower
         } else if SAME.contains(&last) || last.ends_with("_steps") {
             Self::Same
@@ -100,7 +102,7 @@ impl Better {
 
 /// One figure that moved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Change {
+pub struct FigureChange {
     /// Which.
     pub id: String,
     /// Before; `None` when it was not measured.
@@ -115,9 +117,9 @@ pub struct Change {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Comparison {
     /// Worse by more than the tolerance, or no longer measured.
-    pub regressions: Vec<Change>,
+    pub regressions: Vec<FigureChange>,
     /// Better by more than the tolerance, or measured for the first time.
-    pub improvements: Vec<Change>,
+    pub improvements: Vec<FigureChange>,
     /// Ids that only the old report has.
     pub missing: Vec<String>,
     /// Ids that only the new report has.
@@ -144,8 +146,8 @@ pub fn compare_json(
     new: &[u8],
     tolerances: Tolerances,
 ) -> Result<Comparison, CompareError> {
-    let old = Report::from_json(old).map_err(CompareError::Old)?;
-    let new = Report::from_json(new).map_err(CompareError::New)?;
+    let old = EvalReport::from_json(old).map_err(CompareError::Old)?;
+    let new = EvalReport::from_json(new).map_err(CompareError::New)?;
     if old.suite != new.suite {
         return Err(CompareError::Suites(shown(&old.suite), shown(&new.suite)));
     }
@@ -167,7 +169,7 @@ pub enum CompareError {
 }
 
 /// Compares two reports of one suite.
-pub fn compare(old: &Report, new: &Report, tolerances: Tolerances) -> Comparison {
+pub fn compare(old: &EvalReport, new: &EvalReport, tolerances: Tolerances) -> Comparison {
     let mut found = Comparison { notes: notes(old, new), ..Comparison::default() };
     let after: BTreeMap<&str, &Figure> =
         new.figures.iter().map(|figure| (figure.id.as_str(), figure)).collect();
@@ -177,15 +179,20 @@ pub fn compare(old: &Report, new: &Report, tolerances: Tolerances) -> Comparison
             continue;
         };
         let better = Better::of(&figure.id, &figure.unit);
-        let change = Change { id: figure.id.clone(), old: figure.value, new: now.value, better };
+        let change =
+            FigureChange { id: figure.id.clone(), old: figure.value, new: now.value, better };
         match moved(figure, now, better, tolerances) {
             Moved::Worse => found.regressions.push(change),
             Moved::Better => found.improvements.push(change),
             Moved::Stayed => found.unchanged += 1,
         }
     }
-    let is_new = |figure: &&Figure| old.figure(&figure.id).is_none();
-    found.new = new.figures.iter().filter(is_new).map(|figure| figure.id.clone()).collect();
+    found.new = new
+        .figures
+        .iter()
+        .filter(|figure: &&Figure| old.figure(&figure.id).is_none())
+        .map(|figure| figure.id.clone())
+        .collect();
     found
 }
 
@@ -216,23 +223,29 @@ fn moved(old: &Figure, new: &Figure, better: Better, tolerances: Tolerances) -> 
     }
 }
 
+/// Whether a part of the figure's id is this word.
+fn is_named(figure: &Figure, word: &str) -> bool {
+    figure.id.split(['.', '_', '-']).any(|part| part == word)
+}
+
 fn within(before: f64, after: f64, tolerances: Tolerances, figure: &Figure) -> bool {
-    let absolute = |limit: f64| (after - before).abs() <= limit + 1e-12;
-    let half = (after - before).abs() <= before.abs() * 0.5 + 1e-12;
+    let moved = (after - before).abs() - 1e-12;
+    let half = moved <= before.abs() * 0.5;
     match tolerances {
         Tolerances::Exact if is_duration(&figure.unit) => half,
-        Tolerances::Exact => absolute(0.0),
+        Tolerances::Exact => moved <= 0.0,
         Tolerances::Compatible => {
-            let named = |word: &str| figure.id.split(['.', '_', '-']).any(|part| part == word);
             let measured_in_half = ["time", "tokens", "steps", "certificates"];
-            if named("utility") {
-                absolute(0.05)
-            } else if named("security") {
-                absolute(0.03)
-            } else if is_duration(&figure.unit) || measured_in_half.iter().any(|word| named(word)) {
+            if is_named(figure, "utility") {
+                moved <= 0.05
+            } else if is_named(figure, "security") {
+                moved <= 0.03
+            } else if is_duration(&figure.unit)
+                || measured_in_half.iter().any(|word| is_named(figure, word))
+            {
                 half
             } else {
-                absolute(0.05) || half
+                moved <= 0.05 || half
             }
         }
     }
@@ -242,7 +255,7 @@ fn is_duration(unit: &str) -> bool {
     matches!(unit, "ns" | "us" | "µs" | "ms" | "s")
 }
 
-fn notes(old: &Report, new: &Report) -> Vec<String> {
+fn notes(old: &EvalReport, new: &EvalReport) -> Vec<String> {
     let mut notes = Vec::new();
     if old.suite != new.suite {
         notes.push(format!(
@@ -270,11 +283,11 @@ fn notes(old: &Report, new: &Report) -> Vec<String> {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = |value: Option<f64>| value.map_or("not measured".to_owned(), plain);
         let changes = [("worse", &self.regressions), ("better", &self.improvements)];
         for (word, changes) in changes {
             for change in changes {
-                let (old, new) = (value(change.old), value(change.new));
+                let [old, new] = [change.old, change.new]
+                    .map(|value| value.map_or("not measured".to_owned(), plain));
                 writeln!(f, "{word}: {} from {old} to {new}", change.id)?;
             }
         }
@@ -303,9 +316,9 @@ mod tests {
     use super::*;
     use crate::machine::Machine;
 
-    fn report(figures: Vec<Figure>) -> Report {
+    fn report(figures: Vec<Figure>) -> EvalReport {
         let machine = Machine { cpu: "c".into(), cores: 1, memory_bytes: 0, os: "linux".into() };
-        Report { machine, ..Report::of("memory", 1, figures) }
+        EvalReport { machine, ..EvalReport::of("memory", 1, figures) }
     }
 
     fn verdict(id: &str, unit: &str, old: f64, new: f64, tolerances: Tolerances) -> &'static str {

@@ -1,10 +1,11 @@
 //! Whether our claims hold: measurements a stranger can repeat.
 //!
-//! A suite runs against the real store in a scratch folder and gives a [`Report`]: figures with stable
+//! A suite runs against the real store in a scratch folder and gives a [`EvalReport`]: figures with stable
 //! ids, the data they were measured on, the machine and the seed. [`compare`](compare::compare) finds
 //! what became worse between two reports.
 //!
-//! - [`report`], [`machine`], [`compare`], [`run_folder`]: what every suite shares.
+//! - [`report`], [`machine`], [`compare`], [`run_folder`], [`size`]: what every suite shares.
+//! - [`sets`]: the texts that detectors are measured on, and how they are parted. [`metrics`]: figures over scores.
 //! - [`detection`]: detectors measured. [`plot`]: their pictures. [`recipe`]: how the shipped ones are made.
 //! - [`vectors`]: sentence vectors that outlive a run.
 //! - [`agent`]: defences of tool calls measured with the agent that does whatever it reads.
@@ -19,6 +20,7 @@ pub mod detection;
 pub mod error;
 pub mod machine;
 pub mod memory;
+pub mod metrics;
 pub mod plot;
 pub mod random;
 pub mod recipe;
@@ -26,8 +28,10 @@ pub mod recovery;
 pub mod report;
 pub mod route;
 pub mod run_folder;
+pub mod sets;
+pub mod size;
 pub mod stopwatch;
 pub mod vectors;
 
 pub use error::EvalError;
-pub use report::{Figure, Report};
+pub use report::{EvalReport, Figure};

@@ -21,14 +21,13 @@ pub struct Machine {
 impl Machine {
     /// This machine.
     pub fn here() -> Self {
-        let file = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let release = file("/proc/sys/kernel/osrelease");
+        let release = read("/proc/sys/kernel/osrelease");
         let os = [std::env::consts::OS, std::env::consts::ARCH, release.trim()].join(" ");
         let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get() as u64);
         Self {
-            cpu: field(&file("/proc/cpuinfo"), "model name").unwrap_or("unknown").to_owned(),
+            cpu: field(&read("/proc/cpuinfo"), "model name").unwrap_or("unknown").to_owned(),
             cores,
-            memory_bytes: memory_bytes(&file("/proc/meminfo")).unwrap_or_default(),
+            memory_bytes: memory_bytes(&read("/proc/meminfo")).unwrap_or_default(),
             os: os.trim_end().to_owned(),
         }
     }
@@ -41,13 +40,17 @@ impl fmt::Display for Machine {
     }
 }
 
+/// The text of a file; empty where it cannot be read.
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
 /// The value of the first line `name : value`.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    let value = |line: &'a str| {
+    text.lines().find_map(|line: &'a str| {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then_some(value.trim())
-    };
-    text.lines().find_map(value)
+    })
 }
 
 fn memory_bytes(meminfo: &str) -> Option<u64> {

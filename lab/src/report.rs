@@ -13,7 +13,7 @@ pub const MAX_REPORT_BYTES: usize = 16 << 20;
 /// What one run of a suite measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Report {
+pub struct EvalReport {
     /// The suite's name.
     pub suite: String,
     /// What every random draw of the run came from.
@@ -228,7 +228,52 @@ pub fn wilson_of_rate(rate: f64, trials: f64) -> [f64; 2] {
     [low, high]
 }
 
-impl Report {
+/// What the ids of some figures begin with: `deepset.d2` of `deepset.d2.f1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FigureIds(String);
+
+impl FigureIds {
+    /// Ids that begin with `prefix` and a dot.
+    pub fn new(prefix: impl Into<String>) -> Self {
+        Self(prefix.into())
+    }
+
+    /// The id of the figure `name`.
+    pub fn id(&self, name: &str) -> String {
+        format!("{}.{name}", self.0)
+    }
+
+    /// As [`Figure::count`].
+    pub fn count(&self, name: &str, value: u64, unit: &str) -> Figure {
+        Figure::count(&self.id(name), value, unit)
+    }
+
+    /// As [`Figure::rate`].
+    pub fn rate(&self, name: &str, hits: u64, trials: u64) -> Figure {
+        Figure::rate(&self.id(name), hits, trials)
+    }
+
+    /// As [`EvalReport::value`].
+    pub fn value(&self, report: &EvalReport, name: &str) -> Option<f64> {
+        report.value(&self.id(name))
+    }
+}
+
+impl TableRow {
+    /// The row `name`, of the figures whose ids begin with `prefix`.
+    pub fn new(name: impl Into<String>, prefix: impl Into<String>) -> Self {
+        Self { name: name.into(), prefix: prefix.into() }
+    }
+}
+
+impl TableColumn {
+    /// The column `title`, of the figures whose ids end with `suffix`.
+    pub fn new(title: impl Into<String>, suffix: impl Into<String>, shows: Shows) -> Self {
+        Self { title: title.into(), suffix: suffix.into(), shows }
+    }
+}
+
+impl EvalReport {
     /// The figure of that id.
     pub fn figure(&self, id: &str) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.id == id)
@@ -350,7 +395,7 @@ impl Report {
     }
 }
 
-impl Report {
+impl EvalReport {
     fn write_runs(&self, text: &mut String) {
         if self.runs.is_empty() {
             return;
@@ -387,7 +432,7 @@ fn grouped(parts: &[String]) -> String {
 }
 
 impl Table {
-    fn write(&self, report: &Report, text: &mut String) {
+    fn write(&self, report: &EvalReport, text: &mut String) {
         let _ = write!(text, "## {}\n\n", cell(&self.title));
         if !self.note.is_empty() {
             let _ = write!(text, "{}\n\n", cell(&self.note));
@@ -396,45 +441,54 @@ impl Table {
         let _ = writeln!(text, "| {} | {} |", cell(&self.rows_are), titles.join(" | "));
         let _ = writeln!(text, "|---|{}", "---:|".repeat(self.columns.len()));
         for row in &self.rows {
-            let shown = |column: &TableColumn| {
-                let figure = report.figure(&format!("{}.{}", row.prefix, column.suffix));
-                figure.map_or(String::new(), |figure| cell(&column.shows.of(figure)))
-            };
-            let cells: Vec<String> = self.columns.iter().map(shown).collect();
+            let cells: Vec<String> = self
+                .columns
+                .iter()
+                .map(|column: &TableColumn| {
+                    let figure = report.figure(&format!("{}.{}", row.prefix, column.suffix));
+                    figure.map_or(String::new(), |figure| cell(&column.shows.of(figure)))
+                })
+                .collect();
             let _ = writeln!(text, "| {} | {} |", cell(&row.name), cells.join(" | "));
         }
         text.push('\n');
     }
 }
 
+impl Figure {
+    /// A value of its unit for people.
+    fn written(&self, value: f64) -> String {
+        if self.unit == "rate" {
+            format!("{:.1} %", value * 100.0)
+        } else if self.unit == "cosine" {
+            format!("{value:.2}")
+        } else if is_whole(value) {
+            format!("{value:.0}")
+        } else {
+            format!("{value:.1}")
+        }
+    }
+}
+
 impl Shows {
     /// The cell's text. Rates stand in per cent.
     fn of(self, figure: &Figure) -> String {
-        let written = |value: f64| {
-            if figure.unit == "rate" {
-                format!("{:.1} %", value * 100.0)
-            } else if figure.unit == "cosine" {
-                format!("{value:.2}")
-            } else if is_whole(value) {
-                format!("{value:.0}")
-            } else {
-                format!("{value:.1}")
-            }
-        };
         match self {
             Self::Measured => match (figure.value, figure.ci95) {
                 (None, _) => "not measured".to_owned(),
-                (Some(value), None) => written(value),
+                (Some(value), None) => figure.written(value),
                 (Some(value), Some([low, high])) => {
-                    let ends = [low, high].map(|end| written(end).replace(" %", ""));
-                    format!("{} ({}–{})", written(value), ends[0], ends[1])
+                    let ends = [low, high].map(|end| figure.written(end).replace(" %", ""));
+                    format!("{} ({}–{})", figure.written(value), ends[0], ends[1])
                 }
             },
-            Self::Published => figure.published.map_or(String::new(), written),
+            Self::Published => {
+                figure.published.map_or(String::new(), |value| figure.written(value))
+            }
             Self::Rival => {
                 let rival = figure.rival.as_ref();
                 rival.map_or(String::new(), |rival| {
-                    format!("{} {}", rival.name, written(rival.value))
+                    format!("{} {}", rival.name, figure.written(rival.value))
                 })
             }
         }
@@ -443,8 +497,13 @@ impl Shows {
 
 /// 1 to 100 characters of `a-z`, `0-9`, `_` and `-` in segments between dots.
 fn is_id(id: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
-    id.len() <= 100 && id.split('.').all(|part| !part.is_empty() && part.chars().all(allowed))
+    id.len() <= 100
+        && id.split('.').all(|part| {
+            !part.is_empty()
+                && part.chars().all(|c: char| {
+                    c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-')
+                })
+        })
 }
 
 /// A text from outside on one short line.
@@ -483,8 +542,8 @@ fn number<S: serde::Serializer>(value: &Option<f64>, serializer: S) -> Result<S:
 mod tests {
     use super::*;
 
-    fn report() -> Report {
-        Report {
+    fn report() -> EvalReport {
+        EvalReport {
             suite: "memory".into(),
             seed: 7,
             data: vec![DataFile { file: "a|b.jsonl".into(), sha256: "00".repeat(32), rows: 2 }],
@@ -510,7 +569,7 @@ mod tests {
     fn a_report_survives_its_json_and_counts_have_no_point() {
         let json = report().to_json();
         assert!(json.contains("\"value\": 1194,") && json.contains("\"value\": null"), "{json}");
-        assert_eq!(Report::from_json(json.as_bytes()), Ok(report()));
+        assert_eq!(EvalReport::from_json(json.as_bytes()), Ok(report()));
     }
 
     #[test]
@@ -530,7 +589,7 @@ mod tests {
             (" ".repeat(MAX_REPORT_BYTES + 1), "the limit is"),
         ];
         for (text, expected) in cases {
-            let error = Report::from_json(text.as_bytes()).unwrap_err().to_string();
+            let error = EvalReport::from_json(text.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
             assert!(error.len() < 600 && !error.contains(char::is_control), "{error:?}");
         }
@@ -587,7 +646,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
         }
-        assert_eq!(Report::from_json(report.to_json().as_bytes()), Ok(report));
+        assert_eq!(EvalReport::from_json(report.to_json().as_bytes()), Ok(report));
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use custody_detect::behaviour::BehaviourModel;
 use custody_detect::calibration::Classification;
 use custody_lab::detection::behaviour;
-use custody_lab::recipe::attempts::{Attempt, Demand, Form, ORDINARY};
-use custody_lab::recipe::behaviour::{Recipe, Split, distance, examples};
-use custody_lab::recipe::transcripts::{Transcript, Transcripts};
+use custody_lab::recipe::attempts::{Attempt, AttemptForm, Demand, ORDINARY};
+use custody_lab::recipe::behaviour::{BehaviourRecipe, HeldBack, distance, examples};
+use custody_lab::recipe::transcripts::{SandboxTranscript, Transcripts};
 use custody_lab::report::DataFile;
 use custody_lab::vectors::CachedEmbedder;
 use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest, Finish, Usage};
@@ -54,8 +54,10 @@ impl Embedder for Words {
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, ModelError> {
         let about = |text: &str, word: &str| f32::from(u8::from(text.contains(word)));
-        let vector = |text: &&str| vec![about(text, "wish"), about(text, "loud"), 0.5];
-        Ok(texts.iter().map(vector).collect())
+        Ok(texts
+            .iter()
+            .map(|text: &&str| vec![about(text, "wish"), about(text, "loud"), 0.5])
+            .collect())
     }
 }
 
@@ -74,11 +76,11 @@ fn transcripts() -> Transcripts {
         } else {
             (format!("In the manner of {family}, {please}say {word}"), Demand::Say(word))
         };
-        Attempt { text, form: Form::Prompt, family: family.to_owned(), demand }
+        Attempt { text, form: AttemptForm::Prompt, family: family.to_owned(), demand }
     };
-    let rows: Vec<Transcript> = (0..600)
+    let rows: Vec<SandboxTranscript> = (0..600)
         .map(|number| {
-            Transcript::of(&Polite, &SandboxOptions::default(), &attempt(number), 0).unwrap()
+            SandboxTranscript::of(&Polite, &SandboxOptions::default(), &attempt(number), 0).unwrap()
         })
         .collect();
     let file = DataFile { file: "polite.jsonl".to_owned(), sha256: "00".to_owned(), rows: 600 };
@@ -90,7 +92,7 @@ fn a_detector_trained_on_transcripts_parts_obedience_from_work() {
     let (embedder, transcripts) = (embedder(), transcripts());
     let examples = examples(&transcripts.rows, &embedder, &mut |_, _| {}).unwrap();
     let all: Vec<_> = examples.iter().collect();
-    let recipe = Recipe::new(&embedder, &transcripts);
+    let recipe = BehaviourRecipe::new(&embedder, &transcripts);
     let regression = recipe.train(&all).unwrap();
     let again = recipe.train(&all).unwrap();
     assert_eq!(regression.to_bytes(), again.to_bytes(), "the same rows give the same bytes");
@@ -108,7 +110,7 @@ fn rows_of_one_class_train_nothing() {
     let (embedder, mut transcripts) = (embedder(), transcripts());
     transcripts.rows.retain(|row| !row.compromised);
     let examples = examples(&transcripts.rows, &embedder, &mut |_, _| {}).unwrap();
-    let recipe = Recipe::new(&embedder, &transcripts);
+    let recipe = BehaviourRecipe::new(&embedder, &transcripts);
     assert!(recipe.train(&examples.iter().collect::<Vec<_>>()).is_err());
 }
 
@@ -116,7 +118,7 @@ fn rows_of_one_class_train_nothing() {
 fn no_family_is_measured_by_a_detector_that_learned_from_it() {
     let (embedder, transcripts) = (embedder(), transcripts());
     let examples = examples(&transcripts.rows, &embedder, &mut |_, _| {}).unwrap();
-    let recipe = Recipe::new(&embedder, &transcripts);
+    let recipe = BehaviourRecipe::new(&embedder, &transcripts);
     let caught = |split, family: &str| {
         let said = recipe.held_back(&examples, split, &mut |_, _| {}).unwrap();
         let rows = transcripts.rows.iter().zip(said);
@@ -126,16 +128,20 @@ fn no_family_is_measured_by_a_detector_that_learned_from_it() {
             .collect();
         (of_family.iter().filter(|fires| **fires).count(), of_family.len())
     };
-    assert_eq!(caught(Split::ByFamily, "a"), (60, 60), "the other families obey in the same words");
-    assert_eq!(caught(Split::ByFamily, "shout"), (0, 60), "no other family shouts");
-    assert_eq!(caught(Split::ByText, "shout"), (60, 60));
+    assert_eq!(
+        caught(HeldBack::ByFamily, "a"),
+        (60, 60),
+        "the other families obey in the same words"
+    );
+    assert_eq!(caught(HeldBack::ByFamily, "shout"), (0, 60), "no other family shouts");
+    assert_eq!(caught(HeldBack::ByText, "shout"), (60, 60));
 }
 
 #[test]
 fn the_report_has_recall_and_specificity_of_every_detector() {
     let (embedder, transcripts) = (embedder(), transcripts());
     let rows = examples(&transcripts.rows, &embedder, &mut |_, _| {}).unwrap();
-    let recipe = Recipe::new(&embedder, &transcripts);
+    let recipe = BehaviourRecipe::new(&embedder, &transcripts);
     let regression = recipe.train(&rows.iter().collect::<Vec<_>>()).unwrap();
     let fresh = (&regression, &transcripts);
     let report = behaviour::run(&transcripts, fresh, &embedder, &mut |_, _, _| {}).unwrap();

@@ -29,9 +29,9 @@ fn ids(report: &Value) -> Vec<&str> {
 fn a_run_adds_to_the_report_that_is_there_and_replaces_its_own_part_alone() {
     let home = Home::new();
     let out = home.path().join("out");
-    measures(&home, "--bench scenarios --defence vanilla,rvg").expect(0);
+    measures(&home, "--bench scenarios --defence vanilla,read_only").expect(0);
     let first = report(&out);
-    let two = ["scenarios.vanilla.attack_success", "scenarios.rvg.attack_success"];
+    let two = ["scenarios.vanilla.attack_success", "scenarios.read_only.attack_success"];
     assert!(two.iter().all(|id| ids(&first).contains(id)), "{first:#}");
     for name in ["agent.md", "agent-scenarios.svg"] {
         assert!(out.join(name).is_file(), "{name}");
@@ -44,18 +44,18 @@ fn a_run_adds_to_the_report_that_is_there_and_replaces_its_own_part_alone() {
         figure["value"] = json!(0.25);
     }
     std::fs::write(out.join("agent.json"), theirs.to_string()).unwrap();
-    measures(&home, "--bench scenarios --defence rvg,custody").expect(0);
+    measures(&home, "--bench scenarios --defence read_only,custody").expect(0);
     let both = report(&out);
     let value = |id: &str| {
         let figures = both["figures"].as_array().unwrap();
         figures.iter().find(|figure| figure["id"] == id).map(|figure| figure["value"].clone())
     };
     assert_eq!(value("scenarios.vanilla.attack_success"), Some(json!(0.25)), "theirs stays");
-    assert_eq!(value("scenarios.rvg.attack_success"), Some(json!(0)), "this is ours");
+    assert_eq!(value("scenarios.read_only.attack_success"), Some(json!(0)), "this is ours");
     assert_eq!(value("scenarios.custody.attack_success"), Some(json!(0)));
     let parts = |at: usize| both["runs"][at]["parts"].clone();
     assert_eq!(parts(0), json!(["scenarios.vanilla"]));
-    assert_eq!(parts(1), json!(["scenarios.rvg", "scenarios.custody"]));
+    assert_eq!(parts(1), json!(["scenarios.read_only", "scenarios.custody"]));
     assert_eq!(both["runs"][0]["machine"]["cpu"], "another processor");
     let page = std::fs::read_to_string(out.join("agent.md")).unwrap();
     assert!(page.contains("another processor") && page.contains("60.0 %"), "{page}");

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use custody_lab::data::{
-    DataError, DataFolder, DataPin, FetchedData, FileState, Original, Row, known, read_rows,
+    DataError, DataFileState, DataFolder, DataPin, FetchedData, Original, Row, known, read_rows,
 };
 use custody_models::fetch::{Fetcher, Patience};
 use custody_models::sha256::Sha256;
@@ -53,8 +53,11 @@ fn rows_keep_their_order_their_labels_and_their_other_fields() {
     for bytes in [lines.as_bytes().to_vec(), gzip(lines.as_bytes())] {
         let (_folder, path) = holding(&bytes);
         let set = read_rows(&path).unwrap();
-        let seen = |row: &Row| format!("{} {} {:?}", row.id, row.text, row.label);
-        let rows: Vec<String> = set.rows.iter().map(seen).collect();
+        let rows: Vec<String> = set
+            .rows
+            .iter()
+            .map(|row: &Row| format!("{} {} {:?}", row.id, row.text, row.label))
+            .collect();
         assert_eq!(rows, ["a x Some(1)", "line 3 y None", "line 4 z Some(0)"]);
         assert_eq!((set.rows[0].field("lang"), set.rows[0].field("words")), (Some("en"), None));
         assert_eq!(set.file.sha256, Sha256::of(&bytes).to_string());
@@ -151,7 +154,7 @@ fn the_real_data_is_as_pinned_and_the_splits_have_the_papers_sizes() {
     let Some(data) = common::data() else { return };
     let folder = DataFolder::open(&data);
     for (pin, state) in folder.verify() {
-        assert_eq!(state, FileState::Verified, "{}", pin.name);
+        assert_eq!(state, DataFileState::Verified, "{}", pin.name);
         if pin.name.ends_with(".jsonl") || pin.name.ends_with(".gz") {
             let set = folder.rows(&pin.name).unwrap();
             assert_eq!(set.file.rows, pin.rows, "{}", pin.name);
@@ -305,8 +308,8 @@ fn a_copy_is_imported_whole_or_not_at_all() {
     assert_eq!(report.copied, ["rows.jsonl"]);
     assert_eq!(report.absent, ["own/tools.json"]);
     assert_eq!(std::fs::read(data.join("rows.jsonl")).unwrap(), NORMALISED);
-    assert_eq!(DataFolder::open(&data).state(pins[0]), FileState::Verified);
+    assert_eq!(DataFolder::open(&data).state(pins[0]), DataFileState::Verified);
     std::fs::write(data.join("rows.jsonl"), "short").unwrap();
     let wrong = DataFolder::open(&data).state(pins[0]);
-    assert_eq!(wrong, FileState::Differs(format!("has 5 bytes, not {}", NORMALISED.len())));
+    assert_eq!(wrong, DataFileState::Differs(format!("has 5 bytes, not {}", NORMALISED.len())));
 }

@@ -8,9 +8,10 @@ use std::path::Path;
 
 use common::words::Words;
 use custody_lab::detection::detector::{Detector, Failure, Method, Recipe, Task, Varies};
-use custody_lab::detection::mixture::{Mixture, Part};
-use custody_lab::detection::suite::{DATA_SETS, Options, Outcome, Size, run};
-use custody_lab::report::Report;
+use custody_lab::detection::mixture::{Mixture, MixturePart};
+use custody_lab::detection::suite::{DATA_SETS, DetectionOptions, IllustratedReport, run};
+use custody_lab::report::EvalReport;
+use custody_lab::size::Size;
 
 /// A detector that gives one score too few.
 struct Short;
@@ -83,8 +84,8 @@ fn data_folder() -> tempfile::TempDir {
     folder
 }
 
-fn part(id: &str, weight: f64, trainings: usize) -> Part {
-    Part { id: id.to_owned(), weight, trainings }
+fn part(id: &str, weight: f64, trainings: usize) -> MixturePart {
+    MixturePart { id: id.to_owned(), weight, trainings }
 }
 
 fn methods<'a>(plain: &'a Words, seeded: &'a Words) -> Vec<Method<'a>> {
@@ -101,12 +102,17 @@ fn methods<'a>(plain: &'a Words, seeded: &'a Words) -> Vec<Method<'a>> {
     ]
 }
 
-fn options(data: &Path, folder: Option<&Path>, size: Size) -> Options {
+fn options(data: &Path, folder: Option<&Path>, size: Size) -> DetectionOptions {
     let (data, run) = (data.to_owned(), folder.map(Path::to_owned));
-    Options { data, seed: 1, size, run, finished: false }
+    DetectionOptions { data, seed: 1, size, run, finished: false }
 }
 
-fn measure(data: &Path, folder: Option<&Path>, size: Size, methods: &[Method<'_>]) -> Outcome {
+fn measure(
+    data: &Path,
+    folder: Option<&Path>,
+    size: Size,
+    methods: &[Method<'_>],
+) -> IllustratedReport {
     run(&options(data, folder, size), methods, &mut |_| {}).unwrap()
 }
 
@@ -116,7 +122,7 @@ fn every_method_has_every_figure_and_absent_ones_say_why() {
     let (plain, seeded) =
         (Words::new("d2", Varies::WithData), Words::new("d4", Varies::WithDataAndSeed));
     let methods = methods(&plain, &seeded);
-    let Outcome { report, pictures } = measure(data.path(), None, Size::Full, &methods);
+    let IllustratedReport { report, pictures } = measure(data.path(), None, Size::Full, &methods);
     for set in DATA_SETS {
         for method in ["d2", "d3", "d4", "d5"] {
             for name in [
@@ -152,7 +158,7 @@ fn every_method_has_every_figure_and_absent_ones_say_why() {
     assert_eq!(report.figure("deepset.d4.f1").unwrap().published, Some(0.966));
     let text = report.to_markdown();
     assert!(text.contains("| d2 | ") && text.contains("jackhhao: across folds"), "{text}");
-    assert_eq!(Report::from_json(report.to_json().as_bytes()), Ok(report));
+    assert_eq!(EvalReport::from_json(report.to_json().as_bytes()), Ok(report));
     let files: Vec<&str> = pictures.iter().map(|picture| picture.file.as_str()).collect();
     assert_eq!(files.len(), 7, "{files:?}");
     assert!(files.contains(&"detection-latency.svg"));
@@ -184,7 +190,7 @@ fn a_run_is_taken_up_where_it_stopped_and_a_damaged_unit_is_measured_again() {
     fs::write(&files[2], "").unwrap();
     let again = go();
     assert_eq!(plain.trained.get() + seeded.trained.get(), 63 + 3);
-    let scores = |report: &Report| -> Vec<(String, Option<f64>)> {
+    let scores = |report: &EvalReport| -> Vec<(String, Option<f64>)> {
         let kept =
             report.figures.iter().filter(|figure| !matches!(figure.unit.as_str(), "us" | "s"));
         kept.map(|figure| (figure.id.clone(), figure.value)).collect()
@@ -202,11 +208,19 @@ fn what_is_finished_is_reported_and_a_series_with_a_gap_is_left_out() {
     let whole = measure(data.path(), Some(folder.path()), Size::Full, &methods).report;
     for gap in ["detection.combined.d4.fold-2.", "detection.jackhhao.d4.fixed.3-"] {
         let files = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap());
-        let hit = |file: &fs::DirEntry| file.file_name().to_string_lossy().starts_with(gap);
-        fs::remove_file(files.into_iter().find(hit).unwrap().path()).unwrap();
+        fs::remove_file(
+            files
+                .into_iter()
+                .find(|file: &fs::DirEntry| file.file_name().to_string_lossy().starts_with(gap))
+                .unwrap()
+                .path(),
+        )
+        .unwrap();
     }
-    let options =
-        Options { finished: true, ..options(data.path(), Some(folder.path()), Size::Full) };
+    let options = DetectionOptions {
+        finished: true,
+        ..options(data.path(), Some(folder.path()), Size::Full)
+    };
     let report = run(&options, &methods, &mut |_| {}).unwrap().report;
     assert_eq!((plain.trained.get(), seeded.trained.get()), (18, 45), "nothing is measured");
     let same = ["deepset.d4.cv.f1", "combined.d4.f1", "combined.d5.auroc", "combined.d2.cv.f1"];
@@ -228,7 +242,7 @@ fn what_is_finished_is_reported_and_a_series_with_a_gap_is_left_out() {
     assert!(command.ends_with(&format!(" --run {} --finished", folder.path().display())));
 
     let nowhere = folder.path().join("nowhere");
-    let options = Options { run: Some(nowhere.clone()), ..options };
+    let options = DetectionOptions { run: Some(nowhere.clone()), ..options };
     let error = run(&options, &methods, &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("nowhere") && !nowhere.exists(), "{error}");
 }
@@ -251,7 +265,8 @@ fn a_mixture_pools_as_many_trainings_as_it_names() {
     };
     let (alone, trained) = figures(1, Size::Smoke);
     assert_eq!(trained, 3);
-    let auroc = |report: &Report, method: &str| report.value(&format!("combined.{method}.auroc"));
+    let auroc =
+        |report: &EvalReport, method: &str| report.value(&format!("combined.{method}.auroc"));
     assert_eq!(auroc(&alone, "d5"), auroc(&alone, "d4"), "one training is itself");
     let (pair, trained) = figures(2, Size::Smoke);
     assert_eq!(trained, 6, "a pair needs two, however few seeds are asked for");
@@ -289,7 +304,7 @@ fn a_detector_that_leaves_a_row_out_stops_the_suite() {
     assert_eq!(error.to_string(), "the detector `short` failed on `deepset`");
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(cause, "it gave 19 scores for 20 texts");
-    let refused = |parts: Vec<Part>| {
+    let refused = |parts: Vec<MixturePart>| {
         let mixed = Mixture { id: "m".into(), title: "m".into(), parts, threshold: 0.5 };
         let methods = [Method::Recipe(&Short), Method::Mixture(mixed)];
         run(&options, &methods, &mut |_| {}).unwrap_err().to_string()

@@ -5,8 +5,9 @@ mod common;
 use std::process::Command;
 
 use custody_lab::memory::crash::Program;
-use custody_lab::memory::{Options, Size, run};
-use custody_lab::report::Report;
+use custody_lab::memory::{MemoryOptions, run};
+use custody_lab::report::EvalReport;
+use custody_lab::size::Size;
 use custody_runtime::Paths;
 
 /// This test once more, as the program that is killed.
@@ -20,8 +21,12 @@ fn the_suite_gives_every_published_figure_and_ours_are_whole() {
         return;
     }
     let Some(data) = common::data() else { return };
-    let options =
-        Options { data: Some(data), seed: 42, size: Size::Smoke, program: Program::Other(child) };
+    let options = MemoryOptions {
+        data: Some(data),
+        seed: 42,
+        size: Size::Smoke,
+        program: Program::Other(child),
+    };
     let report = run(&options, &mut |_, _, _| {}).unwrap();
     let expected = [
         ("payloads.total", 199.0),
@@ -49,5 +54,5 @@ fn the_suite_gives_every_published_figure_and_ours_are_whole() {
     }
     assert!(report.value("rules.model_steps") >= Some(20_000.0));
     assert_eq!(report.data.len(), 4);
-    assert_eq!(Report::from_json(report.to_json().as_bytes()), Ok(report));
+    assert_eq!(EvalReport::from_json(report.to_json().as_bytes()), Ok(report));
 }

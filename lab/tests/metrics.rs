@@ -1,7 +1,7 @@
 //! Our figures are those of scikit-learn, on scores with ties.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use custody_lab::detection::metrics::{Confusion, Scored, auroc, percentile, reliability};
+use custody_lab::metrics::{Confusion, Scored, auroc, percentile, reliability};
 use serde::Deserialize;
 
 /// One case of `golden/metrics.py`.

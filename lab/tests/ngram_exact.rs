@@ -5,9 +5,9 @@ mod common;
 
 use custody_lab::detection::detector::{Recipe, Task};
 use custody_lab::detection::methods::ngrams::NgramRecipe;
-use custody_lab::detection::metrics::{Confusion, Scored};
-use custody_lab::detection::sets::rows::split;
+use custody_lab::metrics::{Confusion, Scored};
 use custody_lab::recipe::corpus::Held;
+use custody_lab::sets::rows::split;
 
 /// Trains on one split and compares with its published counts and area.
 fn reproduces(data_set: &str, published: Confusion, area: f64) {

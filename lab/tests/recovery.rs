@@ -1,7 +1,7 @@
 //! The recovery suite, on a small history.
 
-use custody_lab::detection::suite::Size;
 use custody_lab::recovery::{overhead::Models, suite};
+use custody_lab::size::Size;
 
 /// (R4, R5) Nobody names a parent here, and a third of the copies are in other words than any indicator.
 #[test]

@@ -11,14 +11,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use custody_detect::screen::Screener;
 use custody_detect::text_kind::TextKind;
-use custody_lab::detection::suite::{Outcome, Size};
-use custody_lab::report::Report;
-use custody_lab::route::baseline::{self, Options};
+use custody_lab::detection::suite::IllustratedReport;
+use custody_lab::report::EvalReport;
+use custody_lab::route::baseline::{self, RouteOptions};
 use custody_lab::route::cases::{Case, Source, read};
 use custody_lab::route::demands::Goal;
 use custody_lab::route::sample::sample;
 use custody_lab::route::suite;
 use custody_lab::route::trial::Stages;
+use custody_lab::size::Size;
 use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest, Finish, Usage};
 
 /// In production it tells its id, says `pineapple` and calls tools when it is asked to. In the sandbox it falls for
@@ -91,7 +92,7 @@ fn case(source: Source, id: &str, text: &str, is_attack: bool, goal: Option<Goal
 
 /// One text for every way through the pipeline.
 fn cases() -> Vec<Case> {
-    let says = |what: &str| Some(Goal::Says(vec![what.to_owned()]));
+    let says = |what: &str| Some(Goal::Contains(vec![what.to_owned()]));
     let attack = |source, id: &str, text: &str, goal| case(source, id, text, true, goal);
     let benign = |source, id: &str, text: &str| case(source, id, text, false, None);
     vec![
@@ -130,8 +131,8 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-fn options(run: Option<&Path>) -> Options {
-    Options {
+fn options(run: Option<&Path>) -> RouteOptions {
+    RouteOptions {
         data: "nowhere".into(),
         seed: 1,
         size: Size::Smoke,
@@ -145,17 +146,17 @@ fn stages() -> Stages {
     Stages { screener: Screener::built_in().clone(), embedder: None }
 }
 
-fn route(model: Gullible, run: Option<&Path>) -> Outcome {
+fn route(model: Gullible, run: Option<&Path>) -> IllustratedReport {
     suite::run_on(cases(), &options(run), stages(), Arc::new(model), &mut |_| {}).unwrap()
 }
 
-fn value(report: &Report, id: &str) -> Option<f64> {
+fn value(report: &EvalReport, id: &str) -> Option<f64> {
     report.figure(id).unwrap_or_else(|| panic!("`{id}` is missing")).value
 }
 
 #[test]
 fn every_text_is_counted_where_its_route_ended() {
-    let Outcome { report, pictures } = route(Gullible::default(), None);
+    let IllustratedReport { report, pictures } = route(Gullible::default(), None);
     let expected: BTreeMap<&str, [f64; 2]> = BTreeMap::from([
         ("rows", [4.0, 3.0]),
         ("clean", [1.0, 2.0]),
@@ -182,7 +183,7 @@ fn every_text_is_counted_where_its_route_ended() {
     for name in ["prefilter", "sandbox", "repair", "verify", "false alarm", "unrecoverable"] {
         assert!(pictures[0].svg.contains(&format!(">{name}<")), "{name}");
     }
-    assert_eq!(Report::from_json(report.to_json().as_bytes()), Ok(report));
+    assert_eq!(EvalReport::from_json(report.to_json().as_bytes()), Ok(report));
 }
 
 #[test]
@@ -284,7 +285,7 @@ fn a_run_is_taken_up_where_the_model_failed_and_both_suites_share_it() {
     let second =
         suite::run_on(cases(), &options(run), stages(), resumed.clone(), &mut |_| {}).unwrap();
     assert!(resumed.asked.load(Ordering::Relaxed) < needed, "half of it was there");
-    let untimed = |report: &Report| -> Vec<(String, Option<f64>)> {
+    let untimed = |report: &EvalReport| -> Vec<(String, Option<f64>)> {
         let kept = report.figures.iter().filter(|figure| figure.unit != "us");
         kept.map(|figure| (figure.id.clone(), figure.value)).collect()
     };

@@ -5,10 +5,10 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_lab::detection::sets::buried::{Position, bipia, injecagent};
-use custody_lab::detection::sets::ordinary::{Set, documents};
-use custody_lab::detection::sets::parts::{leaks, named_folds, normal_form};
-use custody_lab::detection::sets::{Part, rows};
+use custody_lab::sets::buried::{BuriedPosition, bipia, injecagent};
+use custody_lab::sets::ordinary::{Set, documents};
+use custody_lab::sets::parts::{leaks, named_folds, normal_form};
+use custody_lab::sets::{SetPart, rows};
 
 #[test]
 fn the_leaks_are_those_that_the_data_admits() {
@@ -41,7 +41,7 @@ fn repeated_documents_are_counted_once_and_parted_together() {
             set.id(),
             found.len()
         );
-        let mut parts: BTreeMap<String, BTreeSet<Part>> = BTreeMap::new();
+        let mut parts: BTreeMap<String, BTreeSet<SetPart>> = BTreeMap::new();
         for document in &found {
             parts.entry(normal_form(&document.text)).or_default().insert(document.part);
         }
@@ -78,15 +78,16 @@ fn no_context_is_trained_on_and_measured_and_no_attack_is_in_two_folds() {
         let of_part = cases.iter().filter(move |case| case.label && case.part == Some(part));
         of_part.map(|case| case.document.as_str()).collect::<BTreeSet<_>>()
     };
-    assert!(attacked(Part::Train).is_disjoint(&attacked(Part::Test)));
-    assert!(attacked(Part::Calibration).is_empty(), "thresholds see no attack");
+    assert!(attacked(SetPart::Train).is_disjoint(&attacked(SetPart::Test)));
+    assert!(attacked(SetPart::Calibration).is_empty(), "thresholds see no attack");
     let count = |position| {
-        let at =
-            cases.iter().filter(|case| case.position == position && case.part == Some(Part::Test));
+        let at = cases
+            .iter()
+            .filter(|case| case.position == position && case.part == Some(SetPart::Test));
         at.count()
     };
     // 100 attacks in two e-mails and two tables, 65 in two code answers.
-    for position in [Position::Start, Position::Middle, Position::End] {
+    for position in [BuriedPosition::Start, BuriedPosition::Middle, BuriedPosition::End] {
         assert_eq!(count(position), 100 * 4 + 65 * 2);
     }
     let groups = cases.iter().filter(|case| case.label).map(|case| case.group.as_str());

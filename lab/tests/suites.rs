@@ -6,11 +6,11 @@ mod common;
 use common::words::Words;
 use custody_lab::detection::detector::{ByKind, Detector, Failure, Recipe, Task, Varies};
 use custody_lab::detection::overdefence::{self, Shipped};
-use custody_lab::detection::sets::rows::split;
-use custody_lab::detection::suite::Size;
 use custody_lab::detection::{buried, prefilter};
 use custody_lab::recipe::corpus::Held;
-use custody_lab::report::Report;
+use custody_lab::report::EvalReport;
+use custody_lab::sets::rows::split;
+use custody_lab::size::Size;
 
 /// Flags everything, or nothing: what a rate must then be is known.
 struct Constant(f64);
@@ -59,7 +59,7 @@ fn over_blocking_is_counted_by_set_language_and_category() {
     let emails = report.value("llmail.documents").unwrap();
     assert!((50.0..95.0).contains(&emails), "{emails}");
     assert!(report.to_markdown().contains("| language de | "));
-    assert_eq!(Report::from_json(report.to_json().as_bytes()), Ok(report));
+    assert_eq!(EvalReport::from_json(report.to_json().as_bytes()), Ok(report));
     assert!(outcome.pictures[0].svg.contains("NotInject"));
 }
 
@@ -72,8 +72,12 @@ fn buried_attacks_are_measured_by_detectors_that_never_saw_their_kind() {
         Shipped { id: "full", title: "full", detector: Err("no weights here".to_owned()) },
     ];
     let folder = tempfile::tempdir().unwrap();
-    let options =
-        buried::Options { data, seed: 1, size: Size::Smoke, run: Some(folder.path().to_owned()) };
+    let options = buried::BuriedOptions {
+        data,
+        seed: 1,
+        size: Size::Smoke,
+        run: Some(folder.path().to_owned()),
+    };
     let go = || buried::run(&options, &[&words], &shipped, &mut |_, _, _| {}).unwrap();
     let outcome = go();
     let report = &outcome.report;
@@ -108,7 +112,7 @@ fn buried_attacks_are_measured_by_detectors_that_never_saw_their_kind() {
 fn the_prefilter_is_measured_on_rows_and_sources_held_back() {
     let Some(data) = common::data() else { return };
     let words = Words::new("prefilter", Varies::WithData);
-    let options = prefilter::Options { data, seed: 1, size: Size::Smoke, run: None };
+    let options = prefilter::PrefilterOptions { data, seed: 1, size: Size::Smoke, run: None };
     let report =
         prefilter::run(&options, &words, Some(&Constant(0.7)), &mut |_, _, _| {}).unwrap().report;
     assert_eq!(words.trained.get(), 4, "once by row and once for each of three groups");
@@ -129,5 +133,5 @@ fn the_prefilter_is_measured_on_rows_and_sources_held_back() {
         .map(|name| report.value(&format!("prefilter.by_source.{name}.auroc")).unwrap());
     let worst = groups.into_iter().fold(1.0, f64::min);
     assert_eq!(report.value("prefilter.by_source.worst_auroc"), Some(worst));
-    assert_eq!(Report::from_json(report.to_json().as_bytes()), Ok(report));
+    assert_eq!(EvalReport::from_json(report.to_json().as_bytes()), Ok(report));
 }

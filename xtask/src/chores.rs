@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::{ci, fuzz, test, tidy};
+use crate::{ci, fuzz, reports, test, tidy};
 
 /// One thing `cargo xtask` does.
 pub(crate) struct Chore {
@@ -34,6 +34,12 @@ pub(crate) const CHORES: &[Chore] = &[
         arguments: "[--seconds N] [TARGET]",
         about: "feed hostile bytes to every fuzz target, or to one",
         run: fuzz::run,
+    },
+    Chore {
+        name: "reports",
+        arguments: "[REPORT …]",
+        about: "measure every report of docs/reports again, or those that are named; takes hours",
+        run: reports::run,
     },
 ];
 

@@ -41,6 +41,7 @@ const STEPS: &[Step] = &[
             "d1,d2,default",
         ]),
     },
+    Step { name: "recovery", action: Action::Laboratory(&["eval", "recovery", "--size", "smoke"]) },
     Step { name: "over-blocking", action: Action::OnData(&["eval", "overdefence"]) },
     Step { name: "buried attacks", action: Action::OnData(&["eval", "buried", "--size", "smoke"]) },
     Step { name: "fuzz", action: Action::Cargo(&["xtask", "fuzz", "--seconds", "10"]) },
@@ -51,6 +52,15 @@ const STEPS: &[Step] = &[
             tests: &["--top-level-directory", ".", "--start-directory", "tests"],
             needs: "agentdojo",
             without: "no Python here has agentdojo==0.1.35; name one that has it in CUSTODY_PYTHON",
+        },
+    },
+    Step {
+        name: "agmi's nine edits",
+        action: Action::Python {
+            folder: "integrations/agmi",
+            tests: &["--top-level-directory", ".", "--start-directory", "tests"],
+            needs: "agmi",
+            without: "no Python here has agent-memory-integrity==0.6.3; name one that has it in CUSTODY_PYTHON",
         },
     },
     Step {
@@ -145,6 +155,8 @@ fn perform(action: &Action) -> Result<Outcome> {
             let mut command = Command::new(interpreter);
             command.args(["-m", "unittest", "discover"]).args(*tests);
             command.current_dir(workspace::root().join(folder)).env("PYTHONDONTWRITEBYTECODE", "1");
+            // Some tests run the program itself: the one that the step of the release build made.
+            command.env("CUSTODY", workspace::release_program("custody")?);
             command.status().context("could not start Python")?.success()
         }
         Action::Doc => {

@@ -1,8 +1,9 @@
-//! The project's own chores: `cargo xtask test`, `tidy`, `ci` and `fuzz`.
+//! The project's own chores: `cargo xtask test`, `tidy`, `ci`, `fuzz` and `reports`.
 
 mod chores;
 mod ci;
 mod fuzz;
+mod reports;
 mod test;
 mod tidy;
 mod workspace;

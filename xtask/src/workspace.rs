@@ -26,6 +26,12 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// A program of the release build.
+pub(crate) fn release_program(name: &str) -> Result<PathBuf> {
+    let folder = metadata()?.target_directory.into_std_path_buf().join("release");
+    Ok(folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
+}
+
 /// Models for the tests, put there by the step of `cargo xtask ci` that imports wheels.
 pub(crate) fn models() -> PathBuf {
     root().join("target/models")

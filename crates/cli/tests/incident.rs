@@ -52,7 +52,11 @@ fn the_drill_needs_nothing_and_ends_well() {
     assert_eq!(drill["recovered"], true);
     assert_eq!(drill["memory_is_clean"], true);
     assert!(drill["seconds_to_recovery"].as_f64().unwrap() > 0.0);
+    assert_eq!(drill["adapters"], "rehearsal");
     let told = alone(&home, "incident drill").expect(0).stdout;
+    let evicted = told.lines().find(|line| line.contains("evicted")).unwrap();
+    assert!(evicted.contains("rehearsal-finance-notes from rehearsal-host"), "{told}");
+    assert!(told.contains("are a rehearsal"), "{told}");
     for part in ["goes back to", "cannot be undone", "PASS", "recovered"] {
         assert!(told.contains(part), "{part}: {told}");
     }

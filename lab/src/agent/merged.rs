@@ -5,8 +5,8 @@
 
 use super::agentdojo::SUITES;
 use super::published;
-use super::suite::{Bench, DEFENCES};
-use crate::report::{Figure, Report, Run};
+use super::suite::{Benchmark, DEFENCES};
+use crate::report::{EvalReport, Figure, Run};
 
 /// The word for scenarios that a language model played.
 pub(super) const MODEL: &str = "model";
@@ -15,7 +15,7 @@ pub(super) const MODEL: &str = "model";
 fn part(id: &str) -> Option<String> {
     let mut names = id.split('.');
     let bench = names.next()?;
-    Bench::ALL.iter().find(|known| known.id() == bench)?;
+    Benchmark::ALL.iter().find(|known| known.id() == bench)?;
     let defence = names.find(|name| !SUITES.contains(name))?;
     DEFENCES.iter().find(|known| **known == defence)?;
     Some(match names.next() {
@@ -36,7 +36,7 @@ fn parts(figures: &[Figure]) -> Vec<String> {
 }
 
 /// The run that made `report`, of which it says nothing itself.
-fn only_run(report: &Report) -> Run {
+fn only_run(report: &EvalReport) -> Run {
     Run {
         parts: parts(&report.figures),
         command: report.command.clone(),
@@ -47,7 +47,11 @@ fn only_run(report: &Report) -> Run {
 }
 
 /// `now`, the figures of one run, with what `earlier` has besides, and beside it what others publish.
-pub(super) fn merged(earlier: Option<Report>, now: Report, model: Option<&str>) -> Report {
+pub(super) fn merged(
+    earlier: Option<EvalReport>,
+    now: EvalReport,
+    model: Option<&str>,
+) -> EvalReport {
     let measured = parts(&now.figures);
     let stays = |part: &String| !measured.contains(part);
     let (mut figures, mut runs, mut data) = (Vec::new(), Vec::new(), Vec::new());
@@ -56,12 +60,17 @@ pub(super) fn merged(earlier: Option<Report>, now: Report, model: Option<&str>) 
         if runs.is_empty() {
             runs.push(only_run(&earlier));
         }
-        let is_kept = |figure: &Figure| part(&figure.id).as_ref().is_some_and(stays);
-        figures.extend(earlier.figures.into_iter().filter(is_kept));
+        figures.extend(
+            earlier
+                .figures
+                .into_iter()
+                .filter(|figure: &Figure| part(&figure.id).as_ref().is_some_and(stays)),
+        );
         data = earlier.data;
     }
     for run in &mut runs {
-        run.parts.retain(stays);
+        // A defence that has another name by now is no part of the report any more.
+        run.parts.retain(|name| stays(name) && part(name).as_ref() == Some(name));
     }
     runs.retain(|run| !run.parts.is_empty());
     runs.push(Run {
@@ -71,23 +80,29 @@ pub(super) fn merged(earlier: Option<Report>, now: Report, model: Option<&str>) 
     });
     figures.extend(now.figures);
     let played: Vec<String> = parts(&figures);
-    let is_played = |bench: &Bench| {
-        played.iter().any(|part| part.starts_with(bench.id()) && !part.ends_with(MODEL))
-    };
-    figures.extend(Bench::ALL.into_iter().filter(is_played).flat_map(published::figures));
+    for (bench, is_model) in
+        Benchmark::ALL.into_iter().flat_map(|bench| [(bench, false), (bench, true)])
+    {
+        if played
+            .iter()
+            .any(|part| part.starts_with(bench.id()) && part.ends_with(MODEL) == is_model)
+        {
+            figures.extend(published::figures(bench, is_model));
+        }
+    }
     figures.sort_by_key(|figure| place(&figure.id));
     data.extend(now.data);
     data.sort_by(|one, other| one.file.cmp(&other.file));
     data.dedup();
-    Report { figures, data, runs, ..now }
+    EvalReport { figures, data, runs, ..now }
 }
 
 /// Where a figure stands in the report: by benchmark, by who plays, by defence.
 fn place(id: &str) -> (usize, usize, usize) {
-    let has = |name: &str| id.split('.').any(|own| own == name);
-    let bench = Bench::ALL.iter().position(|bench| has(bench.id()));
-    let defence = DEFENCES.iter().position(|defence| has(defence));
-    let player = usize::from(has(MODEL));
+    let names: Vec<&str> = id.split('.').collect();
+    let bench = Benchmark::ALL.iter().position(|bench| names.contains(&bench.id()));
+    let defence = DEFENCES.iter().position(|defence| names.contains(defence));
+    let player = usize::from(names.contains(&MODEL));
     (bench.unwrap_or(usize::MAX), player, defence.unwrap_or(usize::MAX))
 }
 
@@ -95,12 +110,12 @@ fn place(id: &str) -> (usize, usize, usize) {
 mod tests {
     use super::*;
 
-    fn report(figures: &[(&str, u64)], command: &str) -> Report {
+    fn report(figures: &[(&str, u64)], command: &str) -> EvalReport {
         let figures = figures.iter().map(|(id, hits)| Figure::rate(id, *hits, 10)).collect();
-        Report { command: Some(command.to_owned()), ..Report::of("agent", 0, figures) }
+        EvalReport { command: Some(command.to_owned()), ..EvalReport::of("agent", 0, figures) }
     }
 
-    fn shown(report: &Report) -> Vec<(&str, f64)> {
+    fn shown(report: &EvalReport) -> Vec<(&str, f64)> {
         let measured = report.figures.iter().filter_map(|figure| Some((figure, figure.value?)));
         measured.map(|(figure, value)| (figure.id.as_str(), value)).collect()
     }
@@ -109,12 +124,12 @@ mod tests {
     fn what_was_measured_now_replaces_its_part_and_nothing_else() {
         let earlier = report(
             &[
-                ("agentdojo.rvg.attack_success", 1),
+                ("agentdojo.read_only.attack_success", 1),
                 ("agentdojo.custody.attack_success", 2),
                 ("agentdojo.slack.custody.attack_success", 3),
                 ("agentdojo.custody.gone_by_now", 4),
-                ("scenarios.rvg.attack_success", 5),
-                ("scenarios.rvg.model.attack_success", 6),
+                ("scenarios.read_only.attack_success", 5),
+                ("scenarios.read_only.model.attack_success", 6),
             ],
             "first",
         );
@@ -122,7 +137,7 @@ mod tests {
             &[
                 ("agentdojo.custody.attack_success", 0),
                 ("agentdojo.slack.custody.attack_success", 0),
-                ("scenarios.rvg.model.attack_success", 7),
+                ("scenarios.read_only.model.attack_success", 7),
             ],
             "second",
         );
@@ -130,16 +145,16 @@ mod tests {
         assert_eq!(
             shown(&both),
             [
-                ("agentdojo.rvg.attack_success", 0.1),
+                ("agentdojo.read_only.attack_success", 0.1),
                 ("agentdojo.custody.attack_success", 0.0),
                 ("agentdojo.slack.custody.attack_success", 0.0),
-                ("scenarios.rvg.attack_success", 0.5),
-                ("scenarios.rvg.model.attack_success", 0.7),
+                ("scenarios.read_only.attack_success", 0.5),
+                ("scenarios.read_only.model.attack_success", 0.7),
             ]
         );
         let [first, second] = both.runs.as_slice() else { panic!("{:?}", both.runs) };
-        assert_eq!(first.parts, ["agentdojo.rvg", "scenarios.rvg"]);
-        assert_eq!(second.parts, ["agentdojo.custody", "scenarios.rvg.model"]);
+        assert_eq!(first.parts, ["agentdojo.read_only", "scenarios.read_only"]);
+        assert_eq!(second.parts, ["agentdojo.custody", "scenarios.read_only.model"]);
         assert_eq!(
             (first.command.as_deref(), second.command.as_deref()),
             (Some("first"), Some("second"))
@@ -149,8 +164,8 @@ mod tests {
         // A third run takes over where only its own part is left of the second.
         let third = report(&[("agentdojo.custody.attack_success", 9)], "third");
         let all = merged(Some(both), third, None);
-        assert_eq!(all.runs[1].parts, ["scenarios.rvg.model"]);
-        assert_eq!(Report::from_json(all.to_json().as_bytes()), Ok(all));
+        assert_eq!(all.runs[1].parts, ["scenarios.read_only.model"]);
+        assert_eq!(EvalReport::from_json(all.to_json().as_bytes()), Ok(all));
     }
 
     #[test]

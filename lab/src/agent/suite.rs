@@ -6,21 +6,22 @@ use custody_models::chat::ChatModel;
 
 use super::agentdojo::{self, Phase, Python, SUITES, Unit};
 use super::defence::{
-    Custody, Defence, Fath, Filter, Recorded, Rvg, Spotlighting, ToolFilter, Vanilla,
+    Custody, Defence, Fath, Filter, ReadOnly, Recorded, Spotlighting, ToolFilter, Vanilla,
 };
 use super::merged::merged;
 use super::pictures::pictures;
-use super::scenarios::model::Asked;
+use super::scenarios::model::CachedModel;
 use super::tables::explain;
 use super::{bipia, injecagent, scenarios};
-use crate::detection::suite::{Outcome, Progress, Size};
+use crate::detection::suite::{IllustratedReport, Progress};
 use crate::error::EvalError;
-use crate::report::{DataFile, Figure, Report};
+use crate::report::{DataFile, EvalReport, Figure};
 use crate::run_folder::{RunFolder, UnitId};
+use crate::size::Size;
 
 /// A benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bench {
+pub enum Benchmark {
     /// AgentDojo v1.2.2, by its own package.
     AgentDojo,
     /// InjecAgent, base and enhanced.
@@ -31,7 +32,7 @@ pub enum Bench {
     Scenarios,
 }
 
-impl Bench {
+impl Benchmark {
     /// Every benchmark.
     pub const ALL: [Self; 4] = [Self::AgentDojo, Self::InjecAgent, Self::Bipia, Self::Scenarios];
 
@@ -43,6 +44,11 @@ impl Bench {
             Self::Bipia => "bipia",
             Self::Scenarios => "scenarios",
         }
+    }
+
+    /// What the ids of a defence's figures begin with, whoever plays the agent.
+    pub(super) fn prefix(self, defence: &str, player: Option<&str>) -> String {
+        [Some(self.id()), Some(defence), player].into_iter().flatten().collect::<Vec<_>>().join(".")
     }
 
     /// What people call it.
@@ -66,7 +72,7 @@ impl Bench {
 
 /// Who plays the agent.
 #[derive(Clone, Copy)]
-pub enum Agent<'a> {
+pub enum AgentPlayer<'a> {
     /// It does whatever it reads.
     WorstCase,
     /// A language model; it plays the scenarios alone.
@@ -75,13 +81,13 @@ pub enum Agent<'a> {
 
 /// What to measure.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct AgentOptions {
     /// The folder of the benchmark data.
     pub data: PathBuf,
     /// How much.
     pub size: Size,
     /// Which benchmarks.
-    pub benches: Vec<Bench>,
+    pub benches: Vec<Benchmark>,
     /// Which defences, by id.
     pub defences: Vec<&'static str>,
     /// Where AgentDojo's package is.
@@ -89,20 +95,19 @@ pub struct Options {
     /// Where finished parts are kept.
     pub run: Option<PathBuf>,
     /// The report of other runs, whose figures stay if they are not measured now.
-    pub earlier: Option<Report>,
+    pub earlier: Option<EvalReport>,
     /// The arguments that choose the agent again.
     pub agent_arguments: String,
 }
 
 /// The defences, in the order of the tables.
-pub const DEFENCES: [&str; 10] = [
+pub const DEFENCES: [&str; 9] = [
     "vanilla",
     "classifier",
     "fath",
-    "rvg",
-    "rvu_v1",
-    "rvu_v2",
-    "rvu_v2_rvg",
+    "read_only",
+    "recorded",
+    "recorded_read_only",
     "spotlighting",
     "tool_filter",
     "custody",
@@ -117,10 +122,9 @@ pub fn defence(id: &str) -> Result<Box<dyn Defence>, EvalError> {
         "vanilla" => Box::new(Vanilla),
         "classifier" => Box::new(Filter::built_in()),
         "fath" => Box::new(Fath::new()?),
-        "rvg" => Box::new(Rvg),
-        "rvu_v1" => Box::new(Recorded::new("rvu_v1", Box::new(Rvg))?),
-        "rvu_v2" => Box::new(Recorded::new("rvu_v2", Box::new(Vanilla))?),
-        "rvu_v2_rvg" => Box::new(Recorded::new("rvu_v2_rvg", Box::new(Rvg))?),
+        "read_only" => Box::new(ReadOnly),
+        "recorded" => Box::new(Recorded::new("recorded", Box::new(Vanilla))?),
+        "recorded_read_only" => Box::new(Recorded::new("recorded_read_only", Box::new(ReadOnly))?),
         "spotlighting" => Box::new(Spotlighting),
         "tool_filter" => Box::new(ToolFilter),
         "custody" => Box::new(Custody::new(agentdojo::manifests()?)?),
@@ -134,15 +138,15 @@ pub fn defence(id: &str) -> Result<Box<dyn Defence>, EvalError> {
 /// When data is not there or not as documented, AgentDojo's package fails, or a defence or the model does. What was
 /// finished before is kept in the run's folder.
 pub fn run(
-    options: &Options,
-    agent: Agent<'_>,
+    options: &AgentOptions,
+    agent: AgentPlayer<'_>,
     progress: &mut dyn FnMut(&Progress),
-) -> Result<Outcome, EvalError> {
+) -> Result<IllustratedReport, EvalError> {
     let folder = RunFolder::open(options.run.as_deref())?;
     let mut measured = Measured::default();
     let (asked, model) = match agent {
-        Agent::WorstCase => (None, None),
-        Agent::Model(model) => (Some(Asked::new(model)), Some(model.identity())),
+        AgentPlayer::WorstCase => (None, None),
+        AgentPlayer::Model(model) => (Some(CachedModel::new(model)), Some(model.identity())),
     };
     for bench in &options.benches {
         for id in &options.defences {
@@ -161,12 +165,12 @@ pub fn run(
             }
         }
     }
-    let mut now = Report::of("agent", 0, measured.figures);
+    let mut now = EvalReport::of("agent", 0, measured.figures);
     now.data = measured.data;
     now.command = Some(command(options));
     let mut report = merged(options.earlier.clone(), now, model);
     explain(&mut report);
-    Ok(Outcome { pictures: pictures(&report), report })
+    Ok(IllustratedReport { pictures: pictures(&report), report })
 }
 
 /// What was measured so far.
@@ -180,15 +184,15 @@ impl Measured {
     /// Lets the worst-case agent play `bench` against `defence`.
     fn add(
         &mut self,
-        options: &Options,
+        options: &AgentOptions,
         folder: &RunFolder,
-        bench: Bench,
+        bench: Benchmark,
         defence: &dyn Defence,
         show: &mut dyn FnMut(usize, usize),
     ) -> Result<(), EvalError> {
         let id = defence.id();
         match bench {
-            Bench::AgentDojo => match played(options, folder, defence, show) {
+            Benchmark::AgentDojo => match played(options, folder, defence, show) {
                 Ok(units) => {
                     self.figures.extend(agentdojo::figures(id, &units));
                     self.figures.extend(by_suite(id, &units));
@@ -199,29 +203,29 @@ impl Measured {
                 }
                 Err(error) => return Err(error),
             },
-            Bench::InjecAgent => {
+            Benchmark::InjecAgent => {
                 let (counts, files) = injecagent::play(&options.data, defence, options.size, show)?;
                 self.figures.extend(injecagent::figures(id, &counts));
                 self.data.extend(files);
             }
-            Bench::Bipia => {
+            Benchmark::Bipia => {
                 let (counts, files) = bipia::play(&options.data, defence, options.size, show)?;
                 self.figures.extend(bipia::figures(id, &counts));
                 self.data.extend(files);
             }
-            Bench::Scenarios => self.figures.extend(scenarios::play(defence)?),
+            Benchmark::Scenarios => self.figures.extend(scenarios::play(defence)?),
         }
         Ok(())
     }
 }
 
 /// What measures the same again.
-fn command(options: &Options) -> String {
+fn command(options: &AgentOptions) -> String {
     let mut command = format!("custody eval agent --size {}", options.size.id());
     let benches: Vec<&str> = options.benches.iter().map(|bench| bench.id()).collect();
     if !options.agent_arguments.is_empty() {
         command = format!("{command} {}", options.agent_arguments);
-    } else if benches.len() < Bench::ALL.len() {
+    } else if benches.len() < Benchmark::ALL.len() {
         command = format!("{command} --bench {}", benches.join(","));
     }
     if options.defences.len() < DEFENCES.len() {
@@ -232,7 +236,7 @@ fn command(options: &Options) -> String {
 
 /// AgentDojo takes minutes; what was played with this program and these manifests is not played again.
 fn played(
-    options: &Options,
+    options: &AgentOptions,
     folder: &RunFolder,
     defence: &dyn Defence,
     show: &mut dyn FnMut(usize, usize),
@@ -252,22 +256,25 @@ fn played(
     Ok(units)
 }
 
+/// Whether a unit counts for a rate.
+type IsCounted = fn(&Unit) -> bool;
+
 /// The same rates for each suite.
 fn by_suite(defence: &str, units: &[Unit]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for suite in SUITES {
-        let count = |phase: Phase, is: fn(&Unit) -> bool| {
+        let rates: [(&str, Phase, IsCounted); 3] = [
+            ("attack_success", Phase::Attack, |unit| unit.attack_success == Some(true)),
+            ("utility_without_approval", Phase::Benign, |unit| unit.utility),
+            ("utility_with_approval", Phase::BenignApproved, |unit| unit.utility),
+        ];
+        for (name, phase, is) in rates {
             let of: Vec<&Unit> =
                 units.iter().filter(|unit| unit.suite == suite && unit.phase == phase).collect();
-            (of.iter().filter(|unit| is(unit)).count() as u64, of.len() as u64)
-        };
-        let mut rate = |name: &str, phase, is| {
-            let (hits, of) = count(phase, is);
-            figures.push(Figure::rate(&format!("agentdojo.{suite}.{defence}.{name}"), hits, of));
-        };
-        rate("attack_success", Phase::Attack, |unit| unit.attack_success == Some(true));
-        rate("utility_without_approval", Phase::Benign, |unit| unit.utility);
-        rate("utility_with_approval", Phase::BenignApproved, |unit| unit.utility);
+            let hits = of.iter().filter(|unit| is(unit)).count() as u64;
+            let id = format!("agentdojo.{suite}.{defence}.{name}");
+            figures.push(Figure::rate(&id, hits, of.len() as u64));
+        }
     }
     figures
 }

@@ -1,16 +1,16 @@
 //! How the figures stand side by side, and what a reader must know of them.
 
 use super::merged::MODEL;
-use super::published::rivals;
-use super::suite::{Bench, DEFENCES};
-use crate::report::{Report, Shows, Table, TableColumn, TableRow};
+use super::published::published_defences;
+use super::suite::{Benchmark, DEFENCES};
+use crate::report::{EvalReport, Shows, Table, TableColumn, TableRow};
 
 /// Gives `report` its notes and its tables.
-pub(super) fn explain(report: &mut Report) {
+pub(super) fn explain(report: &mut EvalReport) {
     report.notes = notes(report);
-    let tables = Bench::ALL.into_iter().flat_map(|bench| {
+    let tables = Benchmark::ALL.into_iter().flat_map(|bench| {
         let players: &[Option<&str>] =
-            if bench == Bench::Scenarios { &[None, Some(MODEL)] } else { &[None] };
+            if bench == Benchmark::Scenarios { &[None, Some(MODEL)] } else { &[None] };
         let report = &*report;
         players.iter().filter_map(move |player| table(report, bench, *player))
     });
@@ -18,7 +18,7 @@ pub(super) fn explain(report: &mut Report) {
     report.tables = tables;
 }
 
-fn notes(report: &Report) -> Vec<String> {
+fn notes(report: &EvalReport) -> Vec<String> {
     let mut notes = vec![
         "The agent is the worst case: it makes the calls of the user's task and, once it has read an injection, the \
          injection's calls too. What a defence lets through is what an attacker gets; utility is AgentDojo's own check \
@@ -31,8 +31,10 @@ fn notes(report: &Report) -> Vec<String> {
             .to_owned(),
         "`classifier` is the cascade of `custody screen`: what it flags is not read; two of its rules were written with \
          AgentDojo's one template in view (decision 0017), so its row there says nothing of other words. `tool_filter` is a perfect one: \
-         it knows which tools the user's task needs, which no product does. `rvg` is the papers' flat allowlist of \
-         tools, asked before the call instead of after it."
+         it knows which tools the user's task needs, which no product does. `read_only` \
+         allows tools whose name says that they read; `recorded` writes everything down and prevents nothing, and \
+         `recorded_read_only` does both. None of them is the recovery paper's RVG or RVU: RVG's list of tools and its \
+         blocked phrases are not published, and RVU acts after an episode. Their rows hold published figures only."
             .to_owned(),
         "What is marked as published was measured by others, with other agents, and in part on other pairs. It stands \
          here for scale."
@@ -46,20 +48,19 @@ fn notes(report: &Report) -> Vec<String> {
 }
 
 /// The table of a benchmark and whoever played it, if anybody did.
-fn table(report: &Report, bench: Bench, player: Option<&str>) -> Option<Table> {
-    let prefix = |id: &str| {
-        [Some(bench.id()), Some(id), player].into_iter().flatten().collect::<Vec<_>>().join(".")
-    };
-    let is_there = |id: &&str| report.figure(&format!("{}.attack_success", prefix(id))).is_some();
-    let row = |name: &str, id: &str| TableRow { name: name.to_owned(), prefix: prefix(id) };
-    let mut rows: Vec<TableRow> =
-        DEFENCES.iter().filter(|id| is_there(id)).map(|id| row(id, id)).collect();
+fn table(report: &EvalReport, bench: Benchmark, player: Option<&str>) -> Option<Table> {
+    let mut rows: Vec<TableRow> = DEFENCES
+        .iter()
+        .map(|id| TableRow::new(*id, bench.prefix(id, player)))
+        .filter(|row| report.figure(&format!("{}.attack_success", row.prefix)).is_some())
+        .collect();
     if rows.is_empty() {
         return None;
     }
-    if player.is_none() {
-        rows.extend(rivals(bench).map(|rival| row(rival.name, rival.id)));
-    }
+    rows.extend(
+        published_defences(bench)
+            .map(|theirs| TableRow::new(theirs.name, bench.prefix(theirs.id, player))),
+    );
     let title = match player {
         None => bench.id().to_owned(),
         Some(_) => format!("{}, played by a language model", bench.id()),
@@ -73,26 +74,26 @@ fn table(report: &Report, bench: Bench, player: Option<&str>) -> Option<Table> {
     })
 }
 
-fn note(bench: Bench, player: Option<&str>) -> String {
+fn note(bench: Benchmark, player: Option<&str>) -> String {
     let words = "Published is the recovery paper's run with a 1.5 B model; it judges by words in the answer, and its \
                  utility is a word overlap and no share of tasks.";
     match (bench, player) {
-        (Bench::Scenarios, None) => words.to_owned(),
-        (Bench::Scenarios, Some(_)) => format!(
+        (Benchmark::Scenarios, None) => words.to_owned(),
+        (Benchmark::Scenarios, Some(_)) => format!(
             "The model gets the tools, the user's words, the first call of the task and the attack that it brings back. \
              An attack counts when its tool ran with a value that only the attacker named; a task, when the model made all \
              of its calls with the user's values and without help. A weak model does neither; how many calls it made at \
              all stands beside. {words} Its time is that of a whole scenario, as here."
         ),
-        (Bench::AgentDojo | Bench::InjecAgent | Bench::Bipia, _) => String::new(),
+        (Benchmark::AgentDojo | Benchmark::InjecAgent | Benchmark::Bipia, _) => String::new(),
     }
 }
 
 /// Headings and figures, and what is shown of them.
-fn columns(bench: Bench, player: Option<&str>) -> Vec<TableColumn> {
+fn columns(bench: Benchmark, player: Option<&str>) -> Vec<TableColumn> {
     use Shows::{Measured, Published};
     let mut columns = vec![("attacks that succeed", "attack_success", Measured)];
-    if bench == Bench::Scenarios {
+    if bench == Benchmark::Scenarios {
         columns.push(("tasks done", "utility", Measured));
         columns.push(match player {
             None => ("a call, µs", "latency_us_p50", Measured),
@@ -115,17 +116,19 @@ fn columns(bench: Bench, player: Option<&str>) -> Vec<TableColumn> {
             ("denied for good", "overtaint_rate", Measured),
         ]);
     }
-    if bench == Bench::Bipia {
+    if bench == Benchmark::Bipia {
         columns.push(("answers marked", "answer_tainted_rate", Measured));
     }
-    if rivals(bench).next().is_some() {
+    if bench != Benchmark::Scenarios && published_defences(bench).next().is_some() {
         columns.push(("published: attacks", "attack_success", Published));
         columns.push(("published: tasks done", bench.utility(), Published));
     }
-    let column = |(title, suffix, shows): (&str, &str, Shows)| TableColumn {
-        title: title.to_owned(),
-        suffix: suffix.to_owned(),
-        shows,
-    };
-    columns.into_iter().map(column).collect()
+    columns
+        .into_iter()
+        .map(|(title, suffix, shows): (&str, &str, Shows)| TableColumn {
+            title: title.to_owned(),
+            suffix: suffix.to_owned(),
+            shows,
+        })
+        .collect()
 }

@@ -6,7 +6,7 @@ use custody_cli::context::Context;
 use custody_cli::output::{
     BAD, DIM, GOOD, Outcome, Transfer, cell, count, json_line, line, paint, shown, size, table,
 };
-use custody_lab::data::{DataFolder, DataPin, FileState, ORIGINALS, known};
+use custody_lab::data::{DataFileState, DataFolder, DataPin, ORIGINALS, known};
 use custody_models::fetch::{Fetcher, Patience};
 use serde::Serialize;
 
@@ -85,11 +85,11 @@ struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    fn of(pin: &'a DataPin, state: FileState) -> Self {
+    fn of(pin: &'a DataPin, state: DataFileState) -> Self {
         let (state, why) = match state {
-            FileState::Absent => ("absent", None),
-            FileState::Verified => ("verified", None),
-            FileState::Differs(why) => ("differs", Some(why)),
+            DataFileState::Absent => ("absent", None),
+            DataFileState::Verified => ("verified", None),
+            DataFileState::Differs(why) => ("differs", Some(why)),
         };
         Self {
             file: &pin.name,

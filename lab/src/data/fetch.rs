@@ -15,7 +15,7 @@ use custody_models::incoming::{Expected, Incoming, IncomingError};
 use custody_models::install::{InstallProgress, ProgressCallback};
 
 use super::error::DataError;
-use super::folder::{DataFolder, FileState};
+use super::folder::{DataFileState, DataFolder};
 use super::pins::{DataPin, Original};
 
 /// The public server of raw files: a file is at `SERVER/OWNER/NAME/COMMIT/PATH`.
@@ -75,11 +75,11 @@ impl DataFolder {
             let place = original.place();
             let url = format!("{}/{}", server.trim_end_matches('/'), escaped(&place));
             let folders = new_folders(folder_of(&path))?;
-            let mut told =
-                |bytes| watch(InstallProgress { file: &place, bytes, of: expected.bytes() });
             let here = report.here + report.fetched;
             fetcher
-                .get(&url, folder_of(&path), &expected, &mut told)
+                .get(&url, folder_of(&path), &expected, &mut |bytes| {
+                    watch(InstallProgress { file: &place, bytes, of: expected.bytes() });
+                })
                 .map_err(|cause| DataError::Fetch { here, of, cause })
                 .and_then(|incoming| {
                     incoming.put(&path).map_err(|cause| unwritten(&path, cause))
@@ -113,9 +113,10 @@ impl DataFolder {
                 report.absent.push(pin.name.clone());
                 continue;
             };
-            let mut told =
-                |bytes| watch(InstallProgress { file: &pin.name, bytes, of: Some(pin.bytes) });
-            let incoming = Incoming::receive(&mut file, self.path(), &pin.expected(), &mut told)
+            let incoming =
+                Incoming::receive(&mut file, self.path(), &pin.expected(), &mut |bytes| {
+                    watch(InstallProgress { file: &pin.name, bytes, of: Some(pin.bytes) });
+                })
                 .map_err(|cause| DataError::Wrong { path: source, cause })?;
             arrived.push((*pin, incoming));
         }
@@ -135,7 +136,7 @@ impl DataFolder {
     /// Makes the normalised files that equal an original.
     fn make(&self, pins: &[&DataPin], report: &mut FetchedData) -> Result<(), DataError> {
         for pin in pins {
-            if self.state(pin) == FileState::Verified {
+            if self.state(pin) == DataFileState::Verified {
                 continue;
             }
             let Some(original) = pin.verbatim() else {

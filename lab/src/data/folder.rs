@@ -19,7 +19,7 @@ pub struct DataFolder {
 
 /// How a pinned file is on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileState {
+pub enum DataFileState {
     /// Not here.
     Absent,
     /// Here, and every byte is as it should be.
@@ -30,7 +30,7 @@ pub enum FileState {
 
 /// A split: rows to train on and rows to test on, each in the order to use them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Split {
+pub struct DataSplit {
     /// To train on.
     pub train: Vec<Row>,
     /// To test on.
@@ -59,24 +59,24 @@ impl DataFolder {
     }
 
     /// How each pinned file is. Reads every byte.
-    pub fn verify(&self) -> Vec<(&'static DataPin, FileState)> {
+    pub fn verify(&self) -> Vec<(&'static DataPin, DataFileState)> {
         known().iter().map(|pin| (pin, self.state(pin))).collect()
     }
 
     /// How one pinned file is. Reads every byte.
-    pub fn state(&self, pin: &DataPin) -> FileState {
+    pub fn state(&self, pin: &DataPin) -> DataFileState {
         let bytes = match read_file(&self.path.join(&pin.name)) {
             Ok(bytes) => bytes,
-            Err(DataError::Absent { .. }) => return FileState::Absent,
-            Err(error) => return FileState::Differs(error.to_string()),
+            Err(DataError::Absent { .. }) => return DataFileState::Absent,
+            Err(error) => return DataFileState::Differs(error.to_string()),
         };
         let (length, found) = (bytes.len() as u64, Sha256::of(&bytes));
         if length != pin.bytes {
-            FileState::Differs(format!("has {length} bytes, not {}", pin.bytes))
+            DataFileState::Differs(format!("has {length} bytes, not {}", pin.bytes))
         } else if found != pin.sha256 {
-            FileState::Differs(format!("has the SHA-256 `{found}`, not `{}`", pin.sha256))
+            DataFileState::Differs(format!("has the SHA-256 `{found}`, not `{}`", pin.sha256))
         } else {
-            FileState::Verified
+            DataFileState::Verified
         }
     }
 
@@ -95,7 +95,7 @@ impl DataFolder {
     /// # Errors
     /// [`DataError`]: a file is not here or not as documented, an id is in none or two places, or a row
     /// has no label.
-    pub fn split(&self, name: &str) -> Result<Split, DataError> {
+    pub fn split(&self, name: &str) -> Result<DataSplit, DataError> {
         let own = format!("splits/{name}.json");
         let path = self.path.join(&own);
         let bytes = read_file(&path)?;
@@ -114,10 +114,10 @@ impl DataFolder {
             }
             files.push(set.file);
         }
-        let mut part = |ids: Vec<String>| -> Result<Vec<Row>, DataError> {
-            ids.into_iter().map(|id| taken(&mut rows, &path, &id)).collect()
-        };
-        Ok(Split { train: part(split.train)?, test: part(split.test)?, files })
+        let train = split.train.iter().map(|id| taken(&mut rows, &path, id));
+        let train = train.collect::<Result<_, _>>()?;
+        let test = split.test.iter().map(|id| taken(&mut rows, &path, id));
+        Ok(DataSplit { train, test: test.collect::<Result<_, _>>()?, files })
     }
 }
 

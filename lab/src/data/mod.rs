@@ -13,6 +13,6 @@ mod row;
 
 pub use error::DataError;
 pub use fetch::{FetchedData, ImportedData, ORIGINALS};
-pub use folder::{DataFolder, FileState, Split};
+pub use folder::{DataFileState, DataFolder, DataSplit};
 pub use pins::{DataPin, Original, known};
 pub use row::{DataSet, Row, read_rows};

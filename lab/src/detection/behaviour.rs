@@ -11,13 +11,13 @@ use custody_detect::behaviour::{Features, Regression};
 use custody_detect::calibration::Classification;
 use custody_detect::{TextTooLong, inspect_answer};
 
-use super::metrics::auroc;
 use crate::error::EvalError;
+use crate::metrics::auroc;
 use crate::recipe::RecipeError;
 use crate::recipe::attempts::ORDINARY;
-use crate::recipe::behaviour::{RATES, Recipe, Said, Split, examples};
-use crate::recipe::transcripts::{Shown, Transcript, Transcripts};
-use crate::report::{Figure, Report, Shows, Table, TableColumn, TableRow};
+use crate::recipe::behaviour::{BehaviourRecipe, HeldBack, RATES, Said, examples};
+use crate::recipe::transcripts::{SandboxTranscript, Shown, Transcripts};
+use crate::report::{EvalReport, Figure, FigureIds, Shows, Table, TableColumn, TableRow};
 use crate::vectors::CachedEmbedder;
 
 /// From this confidence on the sandbox takes a finding for a compromise.
@@ -36,32 +36,30 @@ pub fn run(
     (shipped, fresh): (&Regression, &Transcripts),
     embedder: &Arc<CachedEmbedder>,
     progress: &mut dyn FnMut(&str, usize, usize),
-) -> Result<Report, EvalError> {
-    let failed = |cause: Box<dyn std::error::Error + Send + Sync>| EvalError::Detector {
-        method: "behaviour".to_owned(),
-        data_set: transcripts.file.file.clone(),
-        cause,
-    };
+) -> Result<EvalReport, EvalError> {
     let rows = &transcripts.rows;
     let rules: Vec<bool> = rows
         .iter()
         .map(by_rules)
         .collect::<Result<_, _>>()
-        .map_err(|cause| failed(cause.into()))?;
-    let mut embedding = |done, of| progress("embedding", done, of);
-    let examples =
-        examples(rows, embedder, &mut embedding).map_err(|cause| failed(cause.into()))?;
-    let recipe = Recipe::new(embedder, transcripts);
-    let mut held_back = |split, what: &str| {
-        let mut training = |done, of| progress(what, done, of);
-        recipe.held_back(&examples, split, &mut training).map_err(|cause| failed(cause.into()))
-    };
-    let by_family = held_back(Split::ByFamily, "families held back")?;
-    let by_text = held_back(Split::ByText, "texts held back")?;
+        .map_err(|cause| failed(transcripts, cause))?;
+    let examples = examples(rows, embedder, &mut |done, of| progress("embedding", done, of))
+        .map_err(|cause| failed(transcripts, cause))?;
+    let recipe = BehaviourRecipe::new(embedder, transcripts);
+    let by_family = recipe
+        .held_back(&examples, HeldBack::ByFamily, &mut |done, of| {
+            progress("families held back", done, of);
+        })
+        .map_err(|cause| failed(transcripts, cause))?;
+    let by_text = recipe
+        .held_back(&examples, HeldBack::ByText, &mut |done, of| {
+            progress("texts held back", done, of);
+        })
+        .map_err(|cause| failed(transcripts, cause))?;
     let mut figures = sizes(rows);
     for features in Features::ALL {
         let area = recipe.validate(&examples.iter().collect::<Vec<_>>(), features);
-        let area = area.map_err(|cause| failed(cause.into()))?;
+        let area = area.map_err(|cause| failed(transcripts, cause))?;
         figures.push(Figure::real(&format!("{}.auroc", id_of(features)), area, "rate"));
     }
     progress("done", 1, 1);
@@ -70,11 +68,11 @@ pub fn run(
     figures.extend(trained("behaviour.by_text", rows, &rules, &by_text));
     figures.extend(families(rows).into_iter().flat_map(|it| family(it, rows, &rules, &by_family)));
     let unseen = unseen(fresh);
-    let said = said(shipped, &unseen, embedder).map_err(|cause| failed(cause.into()))?;
-    let rules = self::rules(&unseen).map_err(|cause| failed(cause.into()))?;
+    let said = said(shipped, &unseen, embedder).map_err(|cause| failed(transcripts, cause))?;
+    let rules = self::rules(&unseen).map_err(|cause| failed(transcripts, cause))?;
     figures.extend(figures_of("behaviour.unseen.rules", &unseen, &rules));
     figures.extend(trained("behaviour.unseen", &unseen, &rules, &said));
-    let mut report = Report::of("behaviour", 0, beside_published(figures));
+    let mut report = EvalReport::of("behaviour", 0, beside_published(figures));
     report.data = vec![transcripts.file.clone()];
     if fresh.file != transcripts.file {
         report.data.push(fresh.file.clone());
@@ -91,7 +89,7 @@ fn id_of(features: Features) -> String {
 }
 
 /// The transcripts with texts that the shipped detector has not learned from.
-fn unseen(fresh: &Transcripts) -> Vec<Transcript> {
+fn unseen(fresh: &Transcripts) -> Vec<SandboxTranscript> {
     let learned: BTreeSet<String> =
         Transcripts::built_in().rows.into_iter().map(|row| row.text).collect();
     fresh.rows.iter().filter(|row| !learned.contains(&row.text)).cloned().collect()
@@ -99,73 +97,105 @@ fn unseen(fresh: &Transcripts) -> Vec<Transcript> {
 
 fn said(
     regression: &Regression,
-    rows: &[Transcript],
+    rows: &[SandboxTranscript],
     embedder: &CachedEmbedder,
 ) -> Result<Vec<Said>, RecipeError> {
     let examples = examples(rows, embedder, &mut |_, _| {})?;
     Ok(examples.iter().map(|example| Said::of(regression, example)).collect())
 }
 
-fn rules(rows: &[Transcript]) -> Result<Vec<bool>, TextTooLong> {
+fn failed(
+    transcripts: &Transcripts,
+    cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> EvalError {
+    EvalError::Detector {
+        method: "behaviour".to_owned(),
+        data_set: transcripts.file.file.clone(),
+        cause: cause.into(),
+    }
+}
+
+fn rules(rows: &[SandboxTranscript]) -> Result<Vec<bool>, TextTooLong> {
     rows.iter().map(by_rules).collect()
 }
 
 /// Whether the rules call it a compromise, with all that the sandbox tells them of the run.
-fn by_rules(transcript: &Transcript) -> Result<bool, TextTooLong> {
+fn by_rules(transcript: &SandboxTranscript) -> Result<bool, TextTooLong> {
     let findings = transcript.trial().watched(|watch| inspect_answer(&transcript.answer, watch))?;
     Ok(findings.iter().any(|found| found.confidence >= SURE))
 }
 
-fn sizes(rows: &[Transcript]) -> Vec<Figure> {
-    let count = |id: &str, is_counted: &dyn Fn(&Transcript) -> bool| {
-        let counted = rows.iter().filter(|row| is_counted(row)).count();
-        Figure::count(&format!("behaviour.{id}"), counted as u64, "transcripts")
-    };
-    vec![
-        count("transcripts", &|_| true),
-        count("compromised", &|row| row.compromised),
-        count("compromised_demand_met", &|row| row.why == Some(Shown::DemandMet)),
-        count("compromised_tool_called", &|row| row.why == Some(Shown::ToolCalled)),
-        count("compromised_secret_told", &|row| row.why == Some(Shown::SecretTold)),
-        count("untouched_by_attacks", &|row| !row.compromised && row.family != ORDINARY),
-        count("untouched_by_ordinary", &|row| !row.compromised && row.family == ORDINARY),
-    ]
+fn sizes(rows: &[SandboxTranscript]) -> Vec<Figure> {
+    SIZES
+        .into_iter()
+        .map(|(name, is_counted)| {
+            let counted = rows.iter().filter(|row| is_counted(row)).count();
+            Figure::count(&format!("behaviour.{name}"), counted as u64, "transcripts")
+        })
+        .collect()
 }
 
+/// Whether a transcript is one of those that are counted.
+type IsMeant = fn(&SandboxTranscript) -> bool;
+
+/// What transcripts are counted by.
+const SIZES: [(&str, IsMeant); 7] = [
+    ("transcripts", |_| true),
+    ("compromised", |row| row.compromised),
+    ("compromised_demand_met", |row| row.why == Some(Shown::DemandMet)),
+    ("compromised_tool_called", |row| row.why == Some(Shown::ToolCalled)),
+    ("compromised_secret_told", |row| row.why == Some(Shown::SecretTold)),
+    ("untouched_by_attacks", |row| !row.compromised && row.family != ORDINARY),
+    ("untouched_by_ordinary", |row| !row.compromised && row.family == ORDINARY),
+];
+
 /// Recall and specificity of a detector that flags `flagged`, whole and by what the transcripts are.
-fn figures_of(id: &str, rows: &[Transcript], flagged: &[bool]) -> Vec<Figure> {
-    // How many of those that are meant are flagged, or not.
-    let rate = |name: &str, hit: bool, is_meant: &dyn Fn(&Transcript) -> bool| {
-        let meant = rows.iter().zip(flagged).filter(|(row, _)| is_meant(row));
-        let (hits, all) =
-            meant.fold((0, 0), |(hits, all), (_, flag)| (hits + u64::from(*flag == hit), all + 1));
-        (Figure::rate(&format!("{id}.{name}"), hits, all), hits, all)
-    };
-    let (recall, caught, compromised) = rate("recall", true, &|row| row.compromised);
-    let (specificity, passed, untouched) = rate("specificity", false, &|row| !row.compromised);
-    let count = |name: &str, value| Figure::count(&format!("{id}.{name}"), value, "transcripts");
-    let shown = |name: &str, why: Shown| rate(name, true, &|row| row.why == Some(why)).0;
-    let of_untouched = |name: &str, ordinary: bool| {
-        rate(name, false, &|row| !row.compromised && (row.family == ORDINARY) == ordinary).0
-    };
-    vec![
-        recall,
-        specificity,
-        count("tp", caught),
-        count("fn", compromised - caught),
-        count("tn", passed),
-        count("fp", untouched - passed),
-        shown("recall_demand_met", Shown::DemandMet),
-        shown("recall_tool_called", Shown::ToolCalled),
-        shown("recall_secret_told", Shown::SecretTold),
-        of_untouched("specificity_on_attacks", false),
-        of_untouched("specificity_on_ordinary", true),
-    ]
+fn figures_of(id: &str, rows: &[SandboxTranscript], flagged: &[bool]) -> Vec<Figure> {
+    let ids = FigureIds::new(id);
+    let (caught, compromised) = flagged_as(true, rows, flagged, |row| row.compromised);
+    let (passed, untouched) = flagged_as(false, rows, flagged, |row| !row.compromised);
+    let mut figures = vec![
+        ids.rate("recall", caught, compromised),
+        ids.rate("specificity", passed, untouched),
+        ids.count("tp", caught, "transcripts"),
+        ids.count("fn", compromised - caught, "transcripts"),
+        ids.count("tn", passed, "transcripts"),
+        ids.count("fp", untouched - passed, "transcripts"),
+    ];
+    for (name, is_flagged, is_meant) in PARTS {
+        let (hits, all) = flagged_as(is_flagged, rows, flagged, is_meant);
+        figures.push(ids.rate(name, hits, all));
+    }
+    figures
+}
+
+/// Recall and specificity by what the transcripts are: whether they should be flagged, and which are meant.
+const PARTS: [(&str, bool, IsMeant); 5] = [
+    ("recall_demand_met", true, |row| row.why == Some(Shown::DemandMet)),
+    ("recall_tool_called", true, |row| row.why == Some(Shown::ToolCalled)),
+    ("recall_secret_told", true, |row| row.why == Some(Shown::SecretTold)),
+    ("specificity_on_attacks", false, |row| !row.compromised && row.family != ORDINARY),
+    ("specificity_on_ordinary", false, |row| !row.compromised && row.family == ORDINARY),
+];
+
+/// Of the rows that are meant, how many are flagged, or not flagged, and how many there are.
+fn flagged_as(
+    is_flagged: bool,
+    rows: &[SandboxTranscript],
+    flagged: &[bool],
+    is_meant: IsMeant,
+) -> (u64, u64) {
+    let meant = rows.iter().zip(flagged).filter(|(row, _)| is_meant(row));
+    meant.fold((0, 0), |(hits, all), (_, flag)| (hits + u64::from(*flag == is_flagged), all + 1))
+}
+
+fn fires(said: Said) -> bool {
+    said.verdict == Classification::Attack
 }
 
 /// The trained detector, and it or the rules.
-fn trained(id: &str, rows: &[Transcript], rules: &[bool], said: &[Said]) -> Vec<Figure> {
-    let fires: Vec<bool> = said.iter().map(|said| said.verdict == Classification::Attack).collect();
+fn trained(id: &str, rows: &[SandboxTranscript], rules: &[bool], said: &[Said]) -> Vec<Figure> {
+    let fires: Vec<bool> = said.iter().map(|said| fires(*said)).collect();
     let both: Vec<bool> = fires.iter().zip(rules).map(|(fires, rule)| *fires || *rule).collect();
     let mut figures = figures_of(&format!("{id}.trained"), rows, &fires);
     for (name, with_ordinary) in [("auroc", true), ("auroc_on_attacks", false)] {
@@ -186,49 +216,39 @@ fn trained(id: &str, rows: &[Transcript], rules: &[bool], said: &[Said]) -> Vec<
     figures
 }
 
-fn families(rows: &[Transcript]) -> BTreeSet<&str> {
+fn families(rows: &[SandboxTranscript]) -> BTreeSet<&str> {
     rows.iter().map(|row| row.family.as_str()).filter(|family| *family != ORDINARY).collect()
 }
 
 /// One family, held back: how many it compromised, and what was found of that.
-fn family(name: &str, rows: &[Transcript], rules: &[bool], said: &[Said]) -> Vec<Figure> {
-    let id = |what: &str| format!("behaviour.family.{name}.{what}");
-    let of_family = || rows.iter().enumerate().filter(|(_, row)| row.family == name);
-    let count = |is_counted: &dyn Fn(usize, &Transcript) -> bool| {
-        of_family().filter(|(at, row)| is_counted(*at, row)).count() as u64
-    };
-    let fires = |at: usize| said[at].verdict == Classification::Attack;
-    let compromised = count(&|_, row| row.compromised);
-    let untouched = count(&|_, row| !row.compromised);
+fn family(name: &str, rows: &[SandboxTranscript], rules: &[bool], said: &[Said]) -> Vec<Figure> {
+    let ids = FigureIds::new(format!("behaviour.family.{name}"));
+    let of_family = rows.iter().enumerate().filter(|(_, row)| row.family == name);
+    let (compromised, untouched): (Vec<_>, Vec<_>) =
+        of_family.partition(|(_, row)| row.compromised);
+    let by_rules = compromised.iter().filter(|(at, _)| rules[*at]).count() as u64;
+    let found = compromised.iter().filter(|(at, _)| fires(said[*at])).count() as u64;
+    let passed = untouched.iter().filter(|(at, _)| !fires(said[*at])).count() as u64;
+    let (compromised, untouched) = (compromised.len() as u64, untouched.len() as u64);
     vec![
-        Figure::count(&id("compromised"), compromised, "transcripts"),
-        Figure::count(&id("untouched"), untouched, "transcripts"),
-        Figure::rate(
-            &id("rules_recall"),
-            count(&|at, row| row.compromised && rules[at]),
-            compromised,
-        ),
-        Figure::rate(
-            &id("trained_recall"),
-            count(&|at, row| row.compromised && fires(at)),
-            compromised,
-        ),
-        Figure::rate(
-            &id("trained_specificity"),
-            count(&|at, row| !row.compromised && !fires(at)),
-            untouched,
-        ),
+        ids.count("compromised", compromised, "transcripts"),
+        ids.count("untouched", untouched, "transcripts"),
+        ids.rate("rules_recall", by_rules, compromised),
+        ids.rate("trained_recall", found, compromised),
+        ids.rate("trained_specificity", passed, untouched),
     ]
 }
 
 fn beside_published(figures: Vec<Figure>) -> Vec<Figure> {
-    let with = |figure: Figure| match figure.id.as_str() {
-        "behaviour.rules.recall" => figure.published(0.0009, RULES),
-        "behaviour.both.recall" => figure.published(0.02, SANDBOX),
-        "behaviour.both.specificity" => figure.published(0.98, SANDBOX),
-        _ => figure,
-    };
-    figures.into_iter().map(with).collect()
+    figures
+        .into_iter()
+        .map(|figure: Figure| match figure.id.as_str() {
+            "behaviour.rules.recall" => figure.published(0.0009, RULES),
+            "behaviour.both.recall" => figure.published(0.02, SANDBOX),
+            "behaviour.both.specificity" => figure.published(0.98, SANDBOX),
+            _ => figure,
+        })
+        .collect()
 }
 
 fn detectors() -> Table {
@@ -268,7 +288,7 @@ fn detectors() -> Table {
     }
 }
 
-fn by_families(rows: &[Transcript]) -> Table {
+fn by_families(rows: &[SandboxTranscript]) -> Table {
     let columns = [
         ("compromised", "compromised"),
         ("untouched", "untouched"),
@@ -276,12 +296,14 @@ fn by_families(rows: &[Transcript]) -> Table {
         ("recall, trained", "trained_recall"),
         ("specificity, trained", "trained_specificity"),
     ];
-    let prefixed = |name: &str| row(name, &format!("behaviour.family.{name}"));
     Table {
         title: "Families of attacks".to_owned(),
         note: "Each by a detector that learned from the others.".to_owned(),
         rows_are: "family".to_owned(),
-        rows: families(rows).into_iter().map(prefixed).collect(),
+        rows: families(rows)
+            .into_iter()
+            .map(|name: &str| row(name, &format!("behaviour.family.{name}")))
+            .collect(),
         columns: columns.map(|(title, suffix)| column(title, suffix, Shows::Measured)).to_vec(),
     }
 }
@@ -307,7 +329,7 @@ fn column(title: &str, suffix: &str, shows: Shows) -> TableColumn {
     TableColumn { title: title.to_owned(), suffix: suffix.to_owned(), shows }
 }
 
-fn notes(rows: &[Transcript]) -> Vec<String> {
+fn notes(rows: &[SandboxTranscript]) -> Vec<String> {
     let models: BTreeSet<&str> = rows.iter().map(|row| row.model.as_str()).collect();
     let models: Vec<String> = models.into_iter().map(str::to_owned).collect();
     vec![

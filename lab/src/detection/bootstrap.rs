@@ -7,7 +7,7 @@
 //!
 //! Source: Efron, Tibshirani, "An introduction to the bootstrap", 1993, chapters 8 and 13.
 
-use super::metrics::{Measures, Scored, percentile};
+use crate::metrics::{Measures, Scored, percentile};
 use crate::random::Generator;
 
 /// How often the suites resample.
@@ -55,11 +55,13 @@ pub fn intervals(runs: &[Scored<'_>], resamples: usize, seed: u64) -> Option<Int
         drawn.push(runs.iter().map(|run| run.weighted(&times)).collect());
     }
     let between = |figure: fn(&Measures) -> Option<f64>| -> Option<[f64; 2]> {
-        let mean = |runs: &Vec<Measures>| -> Option<f64> {
-            let values: Option<Vec<f64>> = runs.iter().map(figure).collect();
-            Some(values?.iter().sum::<f64>() / runs.len() as f64)
-        };
-        let means: Option<Vec<f64>> = drawn.iter().map(mean).collect();
+        let means: Option<Vec<f64>> = drawn
+            .iter()
+            .map(|runs: &Vec<Measures>| -> Option<f64> {
+                let values: Option<Vec<f64>> = runs.iter().map(figure).collect();
+                Some(values?.iter().sum::<f64>() / runs.len() as f64)
+            })
+            .collect();
         let means = means?;
         Some([percentile(&means, 2.5)?, percentile(&means, 97.5)?])
     };

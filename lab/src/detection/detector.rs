@@ -1,8 +1,8 @@
 //! What is measured: detectors, and recipes that make them from labelled rows.
 
 use super::mixture::Mixture;
-use super::sets::Labelled;
 use crate::recipe::corpus::Held;
+use crate::sets::Labelled;
 
 /// Why a detector could not be trained or asked, in its own words.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

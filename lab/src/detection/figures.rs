@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::bootstrap::{Intervals, intervals};
 use super::detector::Method;
-use super::metrics::{Measures, Scored, mean_and_deviation, percentile, reliability};
 use super::published::published;
-use super::sets::parts::Leaks;
-use super::unit::Measured;
-use crate::report::{Figure, Shows, Table, TableColumn, TableRow};
+use super::unit::MeasuredUnit;
+use crate::metrics::{Measures, Scored, mean_and_deviation, percentile, reliability};
+use crate::report::{Figure, FigureIds, Shows, Table, TableColumn, TableRow};
+use crate::sets::parts::Leaks;
 
 /// What was measured on one data set.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub(super) struct DataSet {
 #[derive(Debug, Clone)]
 pub(super) struct Runs {
     /// On the fixed split, one a seed.
-    pub(super) fixed: Vec<Measured>,
+    pub(super) fixed: Vec<MeasuredUnit>,
     /// Across folds.
     pub(super) folds: Vec<Fold>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Fold {
     /// Of its test rows.
     pub(super) labels: Vec<bool>,
     /// One a seed.
-    pub(super) trainings: Vec<Measured>,
+    pub(super) trainings: Vec<MeasuredUnit>,
 }
 
 /// The figures that every method has, with their units.
@@ -66,10 +66,10 @@ pub(super) fn figures(
 ) -> Vec<Figure> {
     let mut all = Vec::new();
     for set in sets {
-        let id = |name: &str| format!("{}.{name}", set.name);
-        all.push(Figure::count(&id("rows"), set.labels.len() as u64, "rows"));
-        all.push(Figure::count(&id("leaked_rows"), set.leaks.rows.len() as u64, "rows"));
-        all.push(Figure::count(&id("leaked_contradicted"), set.leaks.contradicted, "rows"));
+        let ids = FigureIds::new(&set.name);
+        all.push(Figure::count(&ids.id("rows"), set.labels.len() as u64, "rows"));
+        all.push(Figure::count(&ids.id("leaked_rows"), set.leaks.rows.len() as u64, "rows"));
+        all.push(Figure::count(&ids.id("leaked_contradicted"), set.leaks.contradicted, "rows"));
         for method in methods {
             all.extend(method_figures(set, method, resamples, seed));
         }
@@ -78,15 +78,17 @@ pub(super) fn figures(
 }
 
 fn method_figures(set: &DataSet, method: &Method<'_>, resamples: usize, seed: u64) -> Vec<Figure> {
-    let id = |name: &str| format!("{}.{}.{name}", set.name, method.id());
+    let ids = FigureIds::new(format!("{}.{}", set.name, method.id()));
     let Some(runs) = set.runs.get(method.id()) else {
         let why = match method {
             Method::Absent { why, .. } => why.as_str(),
             Method::Recipe(_) => "not all of its seeds are finished",
             Method::Mixture(_) => "a method it is made of was not measured",
         };
-        let absent = |(name, unit): (&str, &str)| Figure::unmeasured(&id(name), unit, why);
-        return FIGURES.into_iter().map(absent).collect();
+        return FIGURES
+            .into_iter()
+            .map(|(name, unit): (&str, &str)| Figure::unmeasured(&ids.id(name), unit, why))
+            .collect();
     };
     let scored: Vec<Scored<'_>> =
         runs.fixed.iter().filter_map(|unit| scored(unit, &set.labels)).collect();
@@ -100,32 +102,32 @@ fn method_figures(set: &DataSet, method: &Method<'_>, resamples: usize, seed: u6
             "latency_us_p50" => latencies(runs),
             _ => measures.iter().filter_map(|measures| value(measures, name)).collect(),
         };
-        let mut figure = mean_figure(&id(name), &values, unit);
+        let mut figure = mean_figure(&ids.id(name), &values, unit);
         figure.ci95 = between.as_ref().and_then(|between| interval(between, name));
         if let Some((value, source)) = published(&set.name, method.id(), name) {
             figure = figure.published(value, source);
         }
         found.push(figure);
         if runs.fixed.len() > 1 && matches!(name, "f1" | "auroc" | "accuracy") {
-            found.extend(spread(&id(name), &values));
+            found.extend(spread(&ids.id(name), &values));
         }
     }
     if let Some(seen) = set.seen.get(method.id()) {
-        found.push(Figure::count(&id("seen_rows"), seen.rows.len() as u64, "rows"));
+        found.push(Figure::count(&ids.id("seen_rows"), seen.rows.len() as u64, "rows"));
     }
     let errors: Vec<f64> = runs.fixed.iter().filter_map(|unit| calibration(unit, set)).collect();
     if !errors.is_empty() {
-        found.push(mean_figure(&id("calibration_error"), &errors, "rate"));
+        found.push(mean_figure(&ids.id("calibration_error"), &errors, "rate"));
     }
     if runs.fixed.len() > 1 {
-        found.push(Figure::count(&id("seeds"), runs.fixed.len() as u64, "seeds"));
+        found.push(Figure::count(&ids.id("seeds"), runs.fixed.len() as u64, "seeds"));
     }
-    found.extend(across_folds(runs, &id("cv")));
+    found.extend(across_folds(runs, &ids.id("cv")));
     found
 }
 
 /// The unit's scores beside labels. Units are checked when they are measured and when they are read.
-pub(super) fn scored<'a>(unit: &Measured, labels: &'a [bool]) -> Option<Scored<'a>> {
+pub(super) fn scored<'a>(unit: &MeasuredUnit, labels: &'a [bool]) -> Option<Scored<'a>> {
     Scored::new(&unit.scores, labels, unit.threshold).ok()
 }
 
@@ -176,28 +178,33 @@ fn without_leaks(set: &DataSet, method: &str, runs: &Runs) -> Vec<f64> {
     let leaks = set.seen.get(method).unwrap_or(&set.leaks);
     let times: Vec<u32> =
         (0..set.labels.len()).map(|row| u32::from(!leaks.rows.contains(&row))).collect();
-    let f1 = |unit: &Measured| {
-        let found = scored(unit, &set.labels)?.weighted(&times);
-        Some(found.confusion.f1())
-    };
-    runs.fixed.iter().filter_map(f1).collect()
+    runs.fixed
+        .iter()
+        .filter_map(|unit: &MeasuredUnit| {
+            let found = scored(unit, &set.labels)?.weighted(&times);
+            Some(found.confusion.f1())
+        })
+        .collect()
 }
 
 fn latencies(runs: &Runs) -> Vec<f64> {
     runs.fixed.iter().filter_map(|unit| percentile(&unit.latencies_us, 50.0)).collect()
 }
 
-fn calibration(unit: &Measured, set: &DataSet) -> Option<f64> {
+fn calibration(unit: &MeasuredUnit, set: &DataSet) -> Option<f64> {
     Some(reliability(&unit.scores, &set.labels, 10)?.expected_calibration_error)
 }
 
 /// Mean and standard deviation over the folds and their trainings.
 fn across_folds(runs: &Runs, id: &str) -> Vec<Figure> {
-    let in_fold = |fold: &Fold| -> Vec<Measures> {
-        let units = fold.trainings.iter().filter_map(|unit| scored(unit, &fold.labels));
-        units.map(|scored| scored.measures()).collect()
-    };
-    let measures: Vec<Measures> = runs.folds.iter().flat_map(in_fold).collect();
+    let measures: Vec<Measures> = runs
+        .folds
+        .iter()
+        .flat_map(|fold: &Fold| -> Vec<Measures> {
+            let units = fold.trainings.iter().filter_map(|unit| scored(unit, &fold.labels));
+            units.map(|scored| scored.measures()).collect()
+        })
+        .collect();
     let mut found = Vec::new();
     for name in ["accuracy", "f1", "auroc"] {
         let values: Vec<f64> =
@@ -295,11 +302,12 @@ fn rows(
     is_shown: fn(Option<&Runs>) -> bool,
 ) -> Vec<TableRow> {
     let shown = methods.iter().filter(|method| is_shown(set.runs.get(method.id())));
-    let row = |method: &Method<'_>| TableRow {
-        name: method.title().to_owned(),
-        prefix: format!("{}.{}", set.name, method.id()),
-    };
-    shown.map(row).collect()
+    shown
+        .map(|method: &Method<'_>| TableRow {
+            name: method.title().to_owned(),
+            prefix: format!("{}.{}", set.name, method.id()),
+        })
+        .collect()
 }
 
 fn ours(title: &str, suffix: &str) -> TableColumn {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use custody_detect::exact_math::{logit, sigmoid};
 
 use super::figures::{Fold, Runs};
-use super::unit::{LengthTime, Measured};
+use super::unit::{LengthTime, MeasuredUnit};
 
 /// No part is surer of a text than this, so that none outvotes all others for ever.
 const LEAST_DOUBT: f64 = 1e-6;
@@ -23,14 +23,14 @@ pub struct Mixture {
     /// As [`Recipe::title`](super::detector::Recipe::title).
     pub title: String,
     /// What is pooled. The weights add up to one.
-    pub parts: Vec<Part>,
+    pub parts: Vec<MixturePart>,
     /// A text is flagged from this probability on.
     pub threshold: f64,
 }
 
 /// A method in a mixture.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct MixturePart {
     /// The id of a method whose scores are probabilities.
     pub id: String,
     /// What it counts beside the others.
@@ -44,7 +44,7 @@ pub struct Part {
 
 /// The runs of a mixture, one for every pool of trainings that its parts have.
 pub(super) fn mixed(mixture: &Mixture, runs: &BTreeMap<String, Runs>) -> Option<Runs> {
-    let parts: Option<Vec<(&Runs, &Part)>> =
+    let parts: Option<Vec<(&Runs, &MixturePart)>> =
         mixture.parts.iter().map(|part| Some((runs.get(&part.id)?, part))).collect();
     let parts = parts?;
     let pools = parts.iter().map(|(runs, part)| pools(runs.fixed.len(), part)).max()?;
@@ -64,30 +64,33 @@ pub(super) fn mixed(mixture: &Mixture, runs: &BTreeMap<String, Runs>) -> Option<
 
 /// How many pools of neighbours there are among `trainings` that stand in a circle. One of all is the same from
 /// wherever it begins.
-fn pools(trainings: usize, part: &Part) -> usize {
+fn pools(trainings: usize, part: &MixturePart) -> usize {
     if trainings > part.trainings { trainings } else { 1 }
 }
 
 /// The pool that begins at `first`, with the weight of each training.
 fn members<'a>(
-    trainings: &'a [Measured],
-    part: &Part,
+    trainings: &'a [MeasuredUnit],
+    part: &MixturePart,
     first: usize,
-) -> impl Iterator<Item = (&'a Measured, f64)> {
+) -> impl Iterator<Item = (&'a MeasuredUnit, f64)> {
     let pooled = part.trainings.min(trainings.len());
     let weight = part.weight / pooled as f64;
     trainings.iter().cycle().skip(first).take(pooled).map(move |training| (training, weight))
 }
 
 /// The pooled scores, and the sum of times: one part is asked after the other.
-fn pooled(parts: &[(&Measured, f64)], threshold: f64) -> Measured {
-    let mut pool = Measured { threshold, ..Measured::default() };
+fn pooled(parts: &[(&MeasuredUnit, f64)], threshold: f64) -> MeasuredUnit {
+    let mut pool = MeasuredUnit { threshold, ..MeasuredUnit::default() };
     for (at, (part, weight)) in parts.iter().enumerate() {
         if at == 0 {
             pool.scores = vec![0.0; part.scores.len()];
             pool.latencies_us = vec![0.0; part.latencies_us.len()];
-            let none = |time: &LengthTime| LengthTime { median_us: 0.0, p95_us: 0.0, ..*time };
-            pool.by_length = part.by_length.iter().map(none).collect();
+            pool.by_length = part
+                .by_length
+                .iter()
+                .map(|time: &LengthTime| LengthTime { median_us: 0.0, p95_us: 0.0, ..*time })
+                .collect();
         }
         pool.training_seconds += part.training_seconds;
         pool.unit_seconds += part.unit_seconds;
@@ -111,13 +114,13 @@ mod tests {
     use super::*;
 
     fn scores(of: &[(&[f64], f64)]) -> Vec<f64> {
-        let parts: Vec<(Measured, f64)> =
+        let parts: Vec<(MeasuredUnit, f64)> =
             of.iter().map(|(scores, weight)| (measured(scores), *weight)).collect();
         pooled(&parts.iter().map(|(part, weight)| (part, *weight)).collect::<Vec<_>>(), 0.5).scores
     }
 
-    fn measured(scores: &[f64]) -> Measured {
-        Measured { scores: scores.to_vec(), training_seconds: 10.0, ..Measured::default() }
+    fn measured(scores: &[f64]) -> MeasuredUnit {
+        MeasuredUnit { scores: scores.to_vec(), training_seconds: 10.0, ..MeasuredUnit::default() }
     }
 
     #[test]
@@ -129,8 +132,11 @@ mod tests {
                 trainings: of.iter().map(|scores| measured(scores)).collect(),
             }],
         };
-        let part =
-            |id: &str, weight: f64, trainings: usize| Part { id: id.to_owned(), weight, trainings };
+        let part = |id: &str, weight: f64, trainings: usize| MixturePart {
+            id: id.to_owned(),
+            weight,
+            trainings,
+        };
         let mixture = Mixture {
             id: "m".to_owned(),
             title: "m".to_owned(),
@@ -145,7 +151,8 @@ mod tests {
         let expected = |pair: [f64; 2]| {
             sigmoid(0.5 * logit(0.2) + 0.25 * logit(pair[0]) + 0.25 * logit(pair[1]))
         };
-        let close = |run: &Measured, pair: [f64; 2]| (run.scores[0] - expected(pair)).abs() < 1e-12;
+        let close =
+            |run: &MeasuredUnit, pair: [f64; 2]| (run.scores[0] - expected(pair)).abs() < 1e-12;
         assert_eq!(mixed.fixed.len(), 3);
         for (run, pair) in mixed.fixed.iter().zip([[0.6, 0.7], [0.7, 0.8], [0.8, 0.6]]) {
             assert!(close(run, pair), "{run:?}");

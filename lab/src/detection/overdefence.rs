@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::detector::{ByKind, Detector, Failure};
-use super::metrics::percentile;
 use super::pictures::Picture;
-use super::sets::language::guess;
-use super::sets::ordinary::{Document, Set, documents};
-use super::sets::{Part, rows::split};
+use super::suite::IllustratedReport;
 use crate::error::EvalError;
+use crate::metrics::percentile;
 use crate::plot::bars;
-use crate::report::{DataFile, Figure, Report, Shows, Table, TableColumn, TableRow};
+use crate::report::{DataFile, EvalReport, Figure, Shows, Table, TableColumn, TableRow};
+use crate::sets::language::guess;
+use crate::sets::ordinary::{OrdinaryDocument, Set, documents};
+use crate::sets::{SetPart, rows::split};
 use crate::stopwatch::timed;
 
 /// A detector as it is shipped, with its id (`default`) and its name for people.
@@ -43,9 +44,6 @@ struct Texts {
     rows: Vec<(String, &'static str, String)>,
 }
 
-/// A report with its picture.
-pub type Outcome = super::suite::Outcome;
-
 /// Measures `detectors` on the four sets and on the injections among deepset's test rows.
 ///
 /// Of sets that shipped weights may have learned from, only the test part of documents counts. `progress`
@@ -58,7 +56,7 @@ pub fn run(
     detectors: &[Shipped<'_>],
     timed_calls: usize,
     progress: &mut dyn FnMut(&str, usize, usize),
-) -> Result<Outcome, EvalError> {
+) -> Result<IllustratedReport, EvalError> {
     let (sets, files) = read(data)?;
     let (mut figures, mut groups) = (Vec::new(), Vec::new());
     for (done, set) in sets.iter().enumerate() {
@@ -80,7 +78,7 @@ pub fn run(
         groups.extend(bar_groups(set, &flagged));
     }
     progress("done", sets.len(), sets.len());
-    let mut report = Report::of("overdefence", 0, figures);
+    let mut report = EvalReport::of("overdefence", 0, figures);
     report.data = files;
     report.tables = tables(&sets, detectors);
     report.notes = notes();
@@ -88,7 +86,7 @@ pub fn run(
     let series: Vec<String> = detectors.iter().map(|shipped| shipped.title.to_owned()).collect();
     let svg = bars::picture("Ordinary texts flagged", "flagged, % of texts", &series, &groups);
     let pictures = vec![Picture { file: "overdefence.svg".to_owned(), svg }];
-    Ok(Outcome { report, pictures })
+    Ok(IllustratedReport { report, pictures })
 }
 
 fn failed(method: &str, set: &str, cause: Failure) -> EvalError {
@@ -100,37 +98,43 @@ fn read(data: &Path) -> Result<(Vec<Texts>, Vec<DataFile>), EvalError> {
     for set in Set::ALL {
         let (found, used) = documents(data, set)?;
         files.push(used);
-        let counts = |document: &Document| !set.is_parted() || document.part == Part::Test;
-        let row = |document: Document| (document.text, document.language, document.category);
         sets.push(Texts {
             id: set.id(),
             title: set.title(),
             are_documents: set.is_documents(),
             figure: "flagged_rate",
             limit: Some(set.limit()),
-            rows: found.into_iter().filter(counts).map(row).collect(),
+            rows: found
+                .into_iter()
+                .filter(|document: &OrdinaryDocument| {
+                    !set.is_parted() || document.part == SetPart::Test
+                })
+                .map(|document: OrdinaryDocument| {
+                    (document.text, document.language, document.category)
+                })
+                .collect(),
         });
     }
     let deepset = split(data, "deepset")?;
     files.extend(deepset.files);
-    let language = |id: &str, text: &str| match deepset.languages.get(id).map(String::as_str) {
-        Some("de") => "de",
-        Some("en") => "en",
-        Some(_) => "und",
-        None => guess(text),
-    };
     let injections = deepset.test.into_iter().filter(|row| row.label);
-    let row = |row: super::sets::Labelled| {
-        let language = language(&row.id, &row.text);
-        (row.text, language, String::new())
-    };
     sets.push(Texts {
         id: "deepset",
         title: "deepset test injections",
         are_documents: false,
         figure: "recall",
         limit: None,
-        rows: injections.map(row).collect(),
+        rows: injections
+            .map(|row: crate::sets::Labelled| {
+                let language = match deepset.languages.get(&row.id).map(String::as_str) {
+                    Some("de") => "de",
+                    Some("en") => "en",
+                    Some(_) => "und",
+                    None => guess(&row.text),
+                };
+                (row.text, language, String::new())
+            })
+            .collect(),
     });
     Ok((sets, files))
 }
@@ -187,21 +191,15 @@ pub(crate) fn id_part(name: &str) -> String {
 
 fn set_figures(set: &Texts, method: &str, found: &Result<Flagged, String>) -> Vec<Figure> {
     let Texts { id, figure, .. } = set;
-    let rate = |name: &str, counts: &dyn Fn(&str, &str) -> bool| match found {
-        Ok(flagged) => {
-            let (hits, rows) = share(set, flagged, counts);
-            Figure::rate(name, hits, rows)
-        }
-        Err(why) => Figure::unmeasured(name, "rate", why),
-    };
-    let mut figures = vec![rate(&format!("{id}.{method}.{figure}"), &|_, _| true)];
+    let all = format!("{id}.{method}.{figure}");
+    let mut figures = vec![flagged_rate(&all, set, found, |_, _| true)];
     for code in languages(set) {
         let name = format!("{id}.{code}.{method}.{figure}");
-        figures.push(rate(&name, &|language, _| language == code));
+        figures.push(flagged_rate(&name, set, found, |language, _| language == code));
     }
     for (category, part) in categories(set) {
         let name = format!("{id}.{part}.{method}.{figure}");
-        figures.push(rate(&name, &|_, found| found == category));
+        figures.push(flagged_rate(&name, set, found, |_, of| of == category));
     }
     if let Ok(Flagged { latency_us_p50: Some(time), .. }) = found {
         figures.push(Figure::real(&format!("{id}.{method}.latency_us_p50"), *time, "us"));
@@ -209,26 +207,51 @@ fn set_figures(set: &Texts, method: &str, found: &Result<Flagged, String>) -> Ve
     figures
 }
 
+/// The share of flagged texts among those whose language and category count.
+fn flagged_rate(
+    id: &str,
+    set: &Texts,
+    found: &Result<Flagged, String>,
+    counts: impl Fn(&str, &str) -> bool,
+) -> Figure {
+    match found {
+        Ok(flagged) => {
+            let (hits, rows) = share(set, flagged, counts);
+            Figure::rate(id, hits, rows)
+        }
+        Err(why) => Figure::unmeasured(id, "rate", why),
+    }
+}
+
+/// The bars of the texts of one language, or of all.
+fn bar_group(
+    set: &Texts,
+    flagged: &[Result<Flagged, String>],
+    label: String,
+    only: Option<&str>,
+) -> bars::Group {
+    let bar = |flagged: &Result<Flagged, String>| {
+        let (hits, rows) = share(set, flagged.as_ref().ok()?, |language: &str, _: &str| {
+            only.is_none_or(|only| only == language)
+        });
+        let figure = Figure::rate("bar", hits, rows);
+        Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
+    };
+    bars::Group { label, bars: flagged.iter().map(bar).collect(), limit: set.limit }
+}
+
 /// The bars of the whole set and of its German texts, if there are any.
 fn bar_groups(set: &Texts, flagged: &[Result<Flagged, String>]) -> Vec<bars::Group> {
     if set.limit.is_none() {
         return Vec::new();
     }
-    let group = |label: String, only: Option<&str>| {
-        let bar = |flagged: &Result<Flagged, String>| {
-            let counts = |language: &str, _: &str| only.is_none_or(|only| only == language);
-            let (hits, rows) = share(set, flagged.as_ref().ok()?, counts);
-            let figure = Figure::rate("bar", hits, rows);
-            Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
-        };
-        bars::Group { label, bars: flagged.iter().map(bar).collect(), limit: set.limit }
-    };
-    let mut groups = vec![group(set.title.to_owned(), None)];
+    let mut groups = vec![bar_group(set, flagged, set.title.to_owned(), None)];
     for code in languages(set) {
         let rows = set.rows.iter().filter(|(_, language, _)| *language == code).count();
         // A bar of a handful of texts is an interval and nothing else; the tables have them all.
         if rows >= 20 && rows < set.rows.len() {
-            groups.push(group(format!("{}: {code}", set.title), Some(code)));
+            let label = format!("{}: {code}", set.title);
+            groups.push(bar_group(set, flagged, label, Some(code)));
         }
     }
     groups
@@ -236,32 +259,33 @@ fn bar_groups(set: &Texts, flagged: &[Result<Flagged, String>]) -> Vec<bars::Gro
 
 /// One table a set: all of it, then its languages, then its categories; detectors as columns.
 fn tables(sets: &[Texts], detectors: &[Shipped<'_>]) -> Vec<Table> {
-    let table = |set: &Texts| {
-        let row = |name: String, prefix: String| TableRow { name, prefix };
-        let mut rows = vec![row("all".to_owned(), set.id.to_owned())];
-        for code in languages(set) {
-            rows.push(row(format!("language {code}"), format!("{}.{code}", set.id)));
-        }
-        for (name, part) in categories(set) {
-            rows.push(row(name, format!("{}.{part}", set.id)));
-        }
-        let column = |shipped: &Shipped<'_>| TableColumn {
-            title: shipped.title.to_owned(),
-            suffix: format!("{}.{}", shipped.id, set.figure),
-            shows: Shows::Measured,
-        };
-        let limit = set.limit.map_or(String::new(), |limit| {
-            format!(" At most {:.0} % may be flagged.", limit * 100.0)
-        });
-        Table {
-            title: set.title.to_owned(),
-            note: format!("{} texts, {}.{limit}", set.rows.len(), set.figure.replace('_', " ")),
-            rows_are: "texts".to_owned(),
-            rows,
-            columns: detectors.iter().map(column).collect(),
-        }
-    };
-    sets.iter().map(table).collect()
+    sets.iter()
+        .map(|set: &Texts| {
+            let mut rows = vec![TableRow::new("all", set.id)];
+            for code in languages(set) {
+                rows.push(TableRow::new(format!("language {code}"), format!("{}.{code}", set.id)));
+            }
+            for (name, part) in categories(set) {
+                rows.push(TableRow::new(name, format!("{}.{part}", set.id)));
+            }
+            let limit = set.limit.map_or(String::new(), |limit| {
+                format!(" At most {:.0} % may be flagged.", limit * 100.0)
+            });
+            Table {
+                title: set.title.to_owned(),
+                note: format!("{} texts, {}.{limit}", set.rows.len(), set.figure.replace('_', " ")),
+                rows_are: "texts".to_owned(),
+                rows,
+                columns: detectors
+                    .iter()
+                    .map(|shipped: &Shipped<'_>| {
+                        let suffix = format!("{}.{}", shipped.id, set.figure);
+                        TableColumn::new(shipped.title, suffix, Shows::Measured)
+                    })
+                    .collect(),
+            }
+        })
+        .collect()
 }
 
 fn notes() -> Vec<String> {

@@ -2,8 +2,8 @@
 
 use super::detector::Method;
 use super::figures::{DataSet, scored};
-use super::metrics::{Scored, reliability};
-use super::unit::Measured;
+use super::unit::MeasuredUnit;
+use crate::metrics::{Scored, reliability};
 use crate::plot::{latency, reliability as reliability_plot, roc};
 use crate::report::wilson;
 
@@ -19,7 +19,7 @@ pub struct Picture {
 }
 
 /// A method's title and what it measured.
-type Unit<'a> = (&'a str, &'a Measured);
+type Unit<'a> = (&'a str, &'a MeasuredUnit);
 
 /// ROC and reliability of every data set, and latency by length.
 pub(super) fn pictures(sets: &[DataSet], methods: &[Method<'_>]) -> Vec<Picture> {
@@ -27,14 +27,15 @@ pub(super) fn pictures(sets: &[DataSet], methods: &[Method<'_>]) -> Vec<Picture>
 }
 
 fn pictures_of(set: &DataSet, methods: &[Method<'_>]) -> Vec<Picture> {
-    let first = |method: &Method<'_>| set.runs.get(method.id())?.fixed.first();
-    let units: Vec<Unit<'_>> =
-        methods.iter().filter_map(|method| Some((method.title(), first(method)?))).collect();
+    let units: Vec<Unit<'_>> = methods
+        .iter()
+        .filter_map(|method| Some((method.title(), set.runs.get(method.id())?.fixed.first()?)))
+        .collect();
     let (rows, positives) = (set.labels.len(), set.labels.iter().filter(|label| **label).count());
     let title = |what: &str| format!("{}: {what} ({rows} rows, {positives} injections)", set.name);
     let curves = units.iter().filter_map(|(name, unit)| curve(name, &scored(unit, &set.labels)?));
     let series = units.iter().filter_map(|unit| probabilities(*unit, &set.labels));
-    let times: Vec<latency::Series> = units.iter().copied().filter_map(times).collect();
+    let times: Vec<latency::LatencySeries> = units.iter().copied().filter_map(times).collect();
     let mut pictures = vec![
         Picture {
             file: format!("detection-{}-roc.svg", set.name),
@@ -58,10 +59,13 @@ fn pictures_of(set: &DataSet, methods: &[Method<'_>]) -> Vec<Picture> {
 }
 
 /// A detector with fewer distinct scores than bins gives no probabilities, only clutter.
-fn probabilities((name, unit): Unit<'_>, labels: &[bool]) -> Option<reliability_plot::Series> {
+fn probabilities(
+    (name, unit): Unit<'_>,
+    labels: &[bool],
+) -> Option<reliability_plot::ReliabilitySeries> {
     let distinct = scored(unit, labels)?.roc()?.len() - 1;
     let found = reliability(&unit.scores, labels, BINS)?;
-    (distinct > BINS).then(|| reliability_plot::Series { name: name.to_owned(), found })
+    (distinct > BINS).then(|| reliability_plot::ReliabilitySeries { name: name.to_owned(), found })
 }
 
 /// The curve of `scored` with its operating point; `None` with one class only.
@@ -82,12 +86,15 @@ pub(super) fn curve(name: &str, scored: &Scored<'_>) -> Option<roc::Curve> {
     })
 }
 
-fn times((name, unit): Unit<'_>) -> Option<latency::Series> {
-    let point = |time: &super::unit::LengthTime| latency::Point {
-        characters: time.characters as f64,
-        median_us: time.median_us,
-        p95_us: time.p95_us,
-    };
-    let points: Vec<latency::Point> = unit.by_length.iter().map(point).collect();
-    (!points.is_empty()).then(|| latency::Series { name: name.to_owned(), points })
+fn times((name, unit): Unit<'_>) -> Option<latency::LatencySeries> {
+    let points: Vec<latency::LatencyPoint> = unit
+        .by_length
+        .iter()
+        .map(|time: &super::unit::LengthTime| latency::LatencyPoint {
+            characters: time.characters as f64,
+            median_us: time.median_us,
+            p95_us: time.p95_us,
+        })
+        .collect();
+    (!points.is_empty()).then(|| latency::LatencySeries { name: name.to_owned(), points })
 }

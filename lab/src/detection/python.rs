@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::sets::Labelled;
 use crate::report::{Figure, Rival};
+use crate::sets::Labelled;
 
 const SCRIPT: &str = include_str!("python.py");
 
@@ -22,7 +22,7 @@ const MAX_ANSWER_BYTES: u64 = 64 << 10;
 
 /// What Python is asked.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct InterpreterQuestion<'a> {
     /// What scikit-learn's classifier is trained on, with D2's options.
     pub train: &'a [Labelled],
     /// As in the papers: 15,000, for `combined` 20,000.
@@ -43,7 +43,7 @@ pub struct Question<'a> {
 /// What Python answered.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Answer {
+pub struct InterpreterAnswer {
     /// Its version.
     pub python: String,
     /// `predict_proba` of the text, vectoriser included.
@@ -67,13 +67,16 @@ pub struct Timed {
 }
 
 /// Asks the interpreter that the environment names. `None` when there is none, or no proper answer in time.
-pub fn ask(question: &Question<'_>) -> Option<Answer> {
+pub fn ask(question: &InterpreterQuestion<'_>) -> Option<InterpreterAnswer> {
     let named = std::env::var_os("CUSTODY_PYTHON");
     ask_interpreter(named.as_deref().map_or(Path::new("python3"), Path::new), question)
 }
 
 /// Asks `interpreter`.
-pub fn ask_interpreter(interpreter: &Path, question: &Question<'_>) -> Option<Answer> {
+pub fn ask_interpreter(
+    interpreter: &Path,
+    question: &InterpreterQuestion<'_>,
+) -> Option<InterpreterAnswer> {
     let task = serde_json::json!({
         "train": question.train.iter().map(|row| {
             serde_json::json!({ "text": row.text, "label": row.label })
@@ -96,10 +99,13 @@ pub fn ask_interpreter(interpreter: &Path, question: &Question<'_>) -> Option<An
     // It has either ended or taken too long; either way it leaves nothing behind.
     let _ = child.kill();
     let _ = child.wait();
-    let answer: Answer = serde_json::from_slice(&answer?).ok()?;
-    let proper = |timed: &Timed| timed.us_p50.is_finite() && timed.us_p50 > 0.0;
+    let answer: InterpreterAnswer = serde_json::from_slice(&answer?).ok()?;
     let times = [&answer.sklearn, &answer.torch, &answer.onnxruntime];
-    if !times.into_iter().flatten().all(proper) {
+    if !times
+        .into_iter()
+        .flatten()
+        .all(|timed: &Timed| timed.us_p50.is_finite() && timed.us_p50 > 0.0)
+    {
         return None;
     }
     Some(answer)
@@ -127,7 +133,7 @@ fn converse(child: &mut Child, task: String, timeout_ms: u64) -> Option<Vec<u8>>
 pub fn figures(
     ours_ngram_us: f64,
     ours_embedding_us: Option<f64>,
-    found: Option<&Answer>,
+    found: Option<&InterpreterAnswer>,
 ) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut compare = |name: &str, ours: Option<f64>, package: &str, timed: Option<&Timed>| {
@@ -164,8 +170,12 @@ mod tests {
     #[test]
     fn a_rival_that_was_not_measured_is_said_and_not_invented() {
         let timed = Timed { version: "1.9.1".into(), us_p50: 500.0, score: 0.5 };
-        let answer =
-            Answer { python: "3".into(), sklearn: Some(timed), torch: None, onnxruntime: None };
+        let answer = InterpreterAnswer {
+            python: "3".into(),
+            sklearn: Some(timed),
+            torch: None,
+            onnxruntime: None,
+        };
         let found = figures(20.0, None, Some(&answer));
         assert_eq!(found[0].rival.as_ref().map(|rival| rival.value), Some(500.0));
         assert_eq!(

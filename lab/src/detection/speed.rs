@@ -7,12 +7,12 @@ use custody_models::{Embedder as _, Encoder, SentenceEmbedder, Tokenizer};
 
 use super::detector::{Failure, Recipe as _, Task};
 use super::methods::ngrams::{NgramRecipe, max_features};
-use super::metrics::percentile;
 use super::python;
-use super::sets::rows::split;
 use crate::error::EvalError;
+use crate::metrics::percentile;
 use crate::recipe::corpus::Held;
 use crate::report::Figure;
+use crate::sets::rows::split;
 use crate::stopwatch::timed;
 
 /// The length of the text, in characters: a usual prompt, and the one that the claims name.
@@ -42,7 +42,7 @@ pub fn measure(data: &Path, model: Option<&Path>) -> Result<Vec<Figure>, EvalErr
         Some(folder) => Some(embedding_us(folder, &text).map_err(failed)?),
         None => None,
     };
-    let answer = python::ask(&python::Question {
+    let answer = python::ask(&python::InterpreterQuestion {
         train: &split.train,
         max_features: max_features(DATA_SET),
         text: &text,

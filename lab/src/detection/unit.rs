@@ -4,11 +4,11 @@ use custody_log::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::detector::{Detector, Failure, Recipe, Task};
-use super::metrics::percentile;
-use super::sets::Labelled;
 use crate::error::EvalError;
+use crate::metrics::percentile;
 use crate::recipe::corpus::Held;
 use crate::run_folder::{RunFolder, UnitId};
+use crate::sets::Labelled;
 use crate::stopwatch::{Stopwatch, timed};
 
 /// Changes when units of an older program must not be taken up.
@@ -20,7 +20,7 @@ const LENGTHS: [usize; 6] = [30, 100, 240, 1_000, 3_000, 10_000];
 /// What a unit measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Measured {
+pub struct MeasuredUnit {
     /// The operating point.
     pub threshold: f64,
     /// One score a test row, in order.
@@ -66,18 +66,18 @@ pub(super) struct Unit<'a> {
 
 impl Unit<'_> {
     /// What `folder` holds of it, if that is whole.
-    pub(super) fn finished(&self, folder: &RunFolder) -> Option<Measured> {
-        let measured: Measured = folder.finished(&self.id())?;
+    pub(super) fn finished(&self, folder: &RunFolder) -> Option<MeasuredUnit> {
+        let measured: MeasuredUnit = folder.finished(&self.id())?;
         (measured.scores.len() == self.test.len()).then_some(measured)
     }
 
     /// Everything the unit's scores depend on, and what is timed.
     fn id(&self) -> UnitId {
-        let rows = |rows: &[Labelled]| -> String {
+        let [train, test] = [self.train, self.test].map(|rows| {
             let rows: Vec<_> = rows.iter().map(|row| (&row.id, &row.text, row.label)).collect();
             let json = serde_json::to_vec(&rows).expect("rows hold text and labels only");
             Digest::of(&json).to_string()
-        };
+        });
         let all = serde_json::json!({
             "format": FORMAT,
             "version": env!("CARGO_PKG_VERSION"),
@@ -87,8 +87,8 @@ impl Unit<'_> {
             "data_set": self.data_set,
             "part": self.part,
             "seed": self.seed,
-            "train": rows(self.train),
-            "test": rows(self.test),
+            "train": train,
+            "test": test,
             "held": [&self.held.instructions, &self.held.categories],
             "timed": [self.timed_calls, self.calls_by_length],
         });
@@ -102,7 +102,7 @@ impl Unit<'_> {
     /// # Errors
     /// [`EvalError::Detector`] when the method fails or gives scores that are none, [`EvalError::File`] when
     /// the unit cannot be kept.
-    pub(super) fn measure(&self, folder: &RunFolder) -> Result<Measured, EvalError> {
+    pub(super) fn measure(&self, folder: &RunFolder) -> Result<MeasuredUnit, EvalError> {
         let watch = Stopwatch::start();
         let failed = |cause: Failure| EvalError::Detector {
             method: self.recipe.id().to_owned(),
@@ -117,7 +117,7 @@ impl Unit<'_> {
         let scores = detector.scores(&texts).map_err(failed)?;
         check(&scores, texts.len(), detector.threshold()).map_err(|why| failed(why.into()))?;
         let calls: Vec<&str> = texts.iter().copied().take(self.timed_calls).collect();
-        let measured = Measured {
+        let measured = MeasuredUnit {
             threshold: detector.threshold(),
             training_seconds,
             latencies_us: single_calls(detector.as_ref(), &calls).map_err(failed)?,
@@ -149,11 +149,13 @@ fn single_calls(detector: &dyn Detector, texts: &[&str]) -> Result<Vec<f64>, Fai
     for text in texts.iter().take(3) {
         detector.scores(&[text])?;
     }
-    let call = |text: &&str| {
-        let (answer, seconds) = timed(|| detector.scores(&[text]));
-        answer.map(|_| seconds * 1e6)
-    };
-    texts.iter().map(call).collect()
+    texts
+        .iter()
+        .map(|text: &&str| {
+            let (answer, seconds) = timed(|| detector.scores(&[text]));
+            answer.map(|_| seconds * 1e6)
+        })
+        .collect()
 }
 
 /// Times texts cut from the rows one after another, `calls` of each length.
@@ -168,10 +170,11 @@ fn by_length(
         return Ok(found);
     }
     for length in LENGTHS {
-        let cut = |call: usize| -> String {
-            all.iter().cycle().skip(call * length % all.len()).take(length).collect()
-        };
-        let cuts: Vec<String> = (0..calls).map(cut).collect();
+        let cuts: Vec<String> = (0..calls)
+            .map(|call: usize| -> String {
+                all.iter().cycle().skip(call * length % all.len()).take(length).collect()
+            })
+            .collect();
         let cuts: Vec<&str> = cuts.iter().map(String::as_str).collect();
         let times = single_calls(detector, &cuts)?;
         if let (Some(median_us), Some(p95_us)) =

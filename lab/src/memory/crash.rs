@@ -218,13 +218,18 @@ fn inspect(paths: &Paths, acknowledged: &BTreeMap<String, String>, found: &mut C
     };
     let stored: BTreeSet<(&str, &[u8])> =
         shared.iter().map(|(key, value)| (key.as_str(), value.as_slice())).collect();
-    let is_lost =
-        |(name, value): &(&String, &String)| !stored.contains(&(name.as_str(), value.as_bytes()));
-    found.lost_acknowledged += acknowledged.iter().filter(is_lost).count() as u64;
-    let is_forbidden = |value: &&Vec<u8>| {
-        value.windows(FORBIDDEN.len()).any(|window| window == FORBIDDEN.as_bytes())
-    };
-    found.refused_present += all.iter().filter(is_forbidden).count() as u64;
+    found.lost_acknowledged += acknowledged
+        .iter()
+        .filter(|(name, value): &(&String, &String)| {
+            !stored.contains(&(name.as_str(), value.as_bytes()))
+        })
+        .count() as u64;
+    found.refused_present += all
+        .iter()
+        .filter(|value: &&Vec<u8>| {
+            value.windows(FORBIDDEN.len()).any(|window| window == FORBIDDEN.as_bytes())
+        })
+        .count() as u64;
 }
 
 /// A child that does not outlive its parent's interest in it.

@@ -6,8 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::memory::action::{Act, Action, Channel, Judge, Place, Seen, Speaker, Text, Verdict};
-use crate::memory::drive::Rules;
+use crate::memory::action::{
+    Act, Action, ActionChannel, ActionSpeaker, Judge, Place, PlainAnswer, Seen, Text,
+};
+use crate::memory::drive::RulesModel;
 
 /// Names that a reader takes for one another; the first two are Latin, the last has a Cyrillic `о`.
 const ALIKE: [(&str, &str); 4] =
@@ -34,7 +36,7 @@ pub struct Extended {
     now: u64,
     entries: Vec<Entry>,
     items: Vec<Item>,
-    sessions: Vec<(Speaker, Vec<usize>)>,
+    sessions: Vec<(ActionSpeaker, Vec<usize>)>,
     proposals: Vec<Proposal>,
     changes: Vec<(String, String, u64)>,
     forgotten: Option<&'static str>,
@@ -76,7 +78,7 @@ struct Proposal {
 
 impl Extended {
     /// Empty, in a store whose last entry is of `now`, by a clock that shows `clock`.
-    pub fn new(limit: Limit, now: u64, clock: u64, sessions: &[Speaker]) -> Self {
+    pub fn new(limit: Limit, now: u64, clock: u64, sessions: &[ActionSpeaker]) -> Self {
         Self {
             limit,
             clock,
@@ -177,14 +179,15 @@ impl Extended {
     /// another may still be deleted.
     fn is_locked(&self, namespace: &str, key: &str, deletes: bool) -> bool {
         let shared = Self::shared_beside(namespace);
-        let immutable = |namespace: &str| self.mode(namespace, key) == "immutable";
-        let shadows = self.knows("shadowing") && immutable(&shared);
+        let [immutable, shared_immutable] =
+            [namespace, shared.as_str()].map(|place| self.mode(place, key) == "immutable");
+        let shadows = self.knows("shadowing") && shared_immutable;
         let looks_like = ALIKE.iter().any(|(a, b)| {
             let other = if *a == key { *b } else { *a };
             (*a == key || *b == key) && self.mode(&shared, other) != "open"
         });
         let imitates = self.knows("look-alikes") && looks_like && !deletes;
-        immutable(namespace) || shadows || imitates
+        immutable || shadows || imitates
     }
 
     fn is_full(&self, principal: &str, namespace: &str) -> bool {
@@ -197,27 +200,26 @@ impl Extended {
     }
 
     /// A write, a delete (no text) or a promotion that got past rule 9.
-    fn change(&mut self, session: usize, change: Change) -> Verdict {
+    fn change(&mut self, session: usize, change: Change) -> PlainAnswer {
         let Change { namespace, key, text, entry, spoilt, queue } = change;
         let speaker = self.sessions[session].0.clone();
-        let refused = |rule: &str| Verdict::Refused(rule.to_owned());
         if self.is_locked(&namespace, &key, text.is_none()) {
-            return refused("rule 3");
+            return PlainAnswer::refused("rule 3");
         }
         let full = self.is_full(&speaker.principal, &namespace);
         if spoilt && !(queue && self.knows("declassification") && !full) {
-            return refused("rule 4");
+            return PlainAnswer::refused("rule 4");
         }
         if !spoilt && !speaker.trusted {
-            return refused("rule 5");
+            return PlainAnswer::refused("rule 5");
         }
         if !spoilt && full {
-            return refused("rate limit");
+            return PlainAnswer::refused("rate limit");
         }
         self.changes.push((speaker.principal.clone(), namespace.clone(), self.now));
         let shared = Self::shared_beside(&namespace);
-        let reviewed = |place: &str| self.mode(place, &key) == "reviewed";
-        let review = reviewed(&namespace) || reviewed(&shared);
+        let review =
+            [&namespace, &shared].into_iter().any(|place| self.mode(place, &key) == "reviewed");
         if spoilt || (review && self.knows("review")) {
             let base = self.times_changed(&namespace, &key);
             let (by, in_person) = (speaker.principal, speaker.in_person);
@@ -232,13 +234,13 @@ impl Extended {
                 in_person,
                 expires,
             });
-            return Verdict::Pending(if spoilt { "declassify" } else { "review" }.to_owned());
+            return PlainAnswer::Pending(if spoilt { "declassify" } else { "review" }.to_owned());
         }
         self.set(&namespace, &key, text.map(|text| (text, entry)));
-        Verdict::Done
+        PlainAnswer::Done
     }
 
-    fn act(&mut self, action: &Action) -> Verdict {
+    fn act(&mut self, action: &Action) -> PlainAnswer {
         let session = action.session;
         match &action.act {
             Act::Internal { channel, parents } => self.internal(session, *channel, parents),
@@ -251,40 +253,40 @@ impl Extended {
             act @ Act::SetMode { .. } => self.set_mode(session, act),
             Act::SetClock { ms } => {
                 self.clock = *ms;
-                Verdict::NothingThere
+                PlainAnswer::NothingThere
             }
         }
     }
 
-    fn internal(&mut self, session: usize, channel: Channel, named: &[usize]) -> Verdict {
+    fn internal(&mut self, session: usize, channel: ActionChannel, named: &[usize]) -> PlainAnswer {
         let mut from = named.to_vec();
         let dirty = match channel {
-            Channel::System => false,
-            Channel::User => !self.sessions[session].0.trusted,
-            Channel::Completion | Channel::ToolCall => {
+            ActionChannel::System => false,
+            ActionChannel::User => !self.sessions[session].0.trusted,
+            ActionChannel::Completion | ActionChannel::ToolCall => {
                 from.extend(&self.sessions[session].1);
                 // What a model said out of nothing came from somewhere, and nobody knows where.
                 from.is_empty()
             }
-            Channel::Web
-            | Channel::Tool
-            | Channel::Skill
-            | Channel::Retrieval
-            | Channel::File
-            | Channel::PeerAgent => true,
+            ActionChannel::Web
+            | ActionChannel::Tool
+            | ActionChannel::Skill
+            | ActionChannel::Retrieval
+            | ActionChannel::File
+            | ActionChannel::PeerAgent => true,
         };
         let entry = self.enter(dirty, from);
         self.sessions[session].1.push(entry);
-        Verdict::Done
+        PlainAnswer::Done
     }
 
-    fn read(&mut self, session: usize, place: Place, key: &str) -> Verdict {
+    fn read(&mut self, session: usize, place: Place, key: &str) -> PlainAnswer {
         let namespace = self.namespace(session, place);
         let own = self.namespace(session, Place::Session(session));
         let shared = self.namespace(session, Place::Shared);
         if namespace != own && namespace != shared {
             self.enter(false, Vec::new());
-            return Verdict::Refused("rule 9".to_owned());
+            return PlainAnswer::Refused("rule 9".to_owned());
         }
         // An immutable shared item is what everybody reads under its key.
         let hidden = self.knows("shadowing") && self.mode(&shared, key) == "immutable";
@@ -292,20 +294,20 @@ impl Extended {
         match self.item(found, key).and_then(|item| item.value.clone()) {
             None => {
                 self.enter(false, Vec::new());
-                Verdict::Absent
+                PlainAnswer::Absent
             }
             // Nothing tainted is ever stored: rule 2 stores τ = 0, and so does a reviewer's word.
             Some((text, version)) => {
                 let entry = self.enter_with(version, Vec::new());
                 self.sessions[session].1.push(entry);
-                Verdict::Found(text)
+                PlainAnswer::Found(text)
             }
         }
     }
 
-    fn write(&mut self, session: usize, act: &Act) -> Verdict {
+    fn write(&mut self, session: usize, act: &Act) -> PlainAnswer {
         let Act::Write { place, key, text, depends_on, missing, queue } = act else {
-            return Verdict::NothingThere;
+            return PlainAnswer::NothingThere;
         };
         let mut from = self.sessions[session].1.clone();
         from.extend(depends_on);
@@ -322,11 +324,11 @@ impl Extended {
         self.propose(session, *place, key, Some(text), entry, spoilt, *queue)
     }
 
-    fn delete(&mut self, session: usize, place: Place, key: &str) -> Verdict {
+    fn delete(&mut self, session: usize, place: Place, key: &str) -> PlainAnswer {
         let namespace = self.namespace(session, place);
         let nothing = self.base(&namespace, key).is_none() && self.sees(session, &namespace);
         if nothing && !self.is_locked(&namespace, key, true) {
-            return Verdict::NothingThere;
+            return PlainAnswer::NothingThere;
         }
         let from = self.sessions[session].1.clone();
         let spoilt = from.is_empty() || self.dirty(&from);
@@ -350,32 +352,32 @@ impl Extended {
         entry: usize,
         spoilt: bool,
         queue: bool,
-    ) -> Verdict {
+    ) -> PlainAnswer {
         let namespace = self.namespace(session, place);
         if !self.sees(session, &namespace) {
-            return Verdict::Refused("rule 9".to_owned());
+            return PlainAnswer::Refused("rule 9".to_owned());
         }
         let key = key.to_owned();
         self.change(session, Change { namespace, key, text, entry, spoilt, queue })
     }
 
-    fn promote(&mut self, session: usize, from: usize, key: &str) -> Verdict {
+    fn promote(&mut self, session: usize, from: usize, key: &str) -> PlainAnswer {
         let (speaker, context) = self.sessions[session].clone();
         let source = self.namespace(session, Place::Session(from));
         let value = self.item(&source, key).and_then(|item| item.value.clone());
         let Some((text, version)) = value.filter(|_| from == session || speaker.in_person) else {
-            return Verdict::NothingThere;
+            return PlainAnswer::NothingThere;
         };
         let spoilt = self.dirty(&context);
         let entry = self.enter_with(version, context);
         if speaker.tenant.starts_with("replay-") {
-            return Verdict::Refused("rule 7".to_owned());
+            return PlainAnswer::Refused("rule 7".to_owned());
         }
         let namespace = self.namespace(session, Place::Shared);
         let (key, text) = (key.to_owned(), Some(text));
         let locked = self.is_locked(&namespace, &key, false);
         if !locked && !spoilt && !speaker.trusted {
-            return Verdict::Refused("rule 7".to_owned());
+            return PlainAnswer::Refused("rule 7".to_owned());
         }
         self.change(session, Change { namespace, key, text, entry, spoilt, queue: false })
     }
@@ -397,59 +399,60 @@ impl Extended {
         }
     }
 
-    fn approve(&mut self, judge: Judge, asked: usize, saw_it: bool) -> Verdict {
-        let refused = |rule: &str| Verdict::Refused(rule.to_owned());
+    fn approve(&mut self, judge: Judge, asked: usize, saw_it: bool) -> PlainAnswer {
         let Some(at) = self.proposals.iter().position(|waiting| waiting.entry == asked) else {
             self.enter(false, Vec::new());
-            return refused("approval");
+            return PlainAnswer::refused("approval");
         };
         let waiting = self.proposals[at].clone();
         let entry = self.enter(false, vec![asked]);
         if Self::reviews(judge, &waiting).is_err() {
-            return refused("authority");
+            return PlainAnswer::refused("authority");
         }
         if self.knows("expiry") && self.now >= waiting.expires {
-            return refused("approval");
+            return PlainAnswer::refused("approval");
         }
         if !saw_it {
-            return refused("approval");
+            return PlainAnswer::refused("approval");
         }
         if self.is_locked(&waiting.namespace, &waiting.key, waiting.text.is_none()) {
-            return refused("rule 3");
+            return PlainAnswer::refused("rule 3");
         }
         let now = self.times_changed(&waiting.namespace, &waiting.key);
         if self.knows("base version") && now != waiting.base {
-            return refused("approval");
+            return PlainAnswer::refused("approval");
         }
         if self.knows("once") {
             self.proposals.remove(at);
         }
         self.set(&waiting.namespace, &waiting.key, waiting.text.map(|text| (text, entry)));
-        Verdict::Done
+        PlainAnswer::Done
     }
 
-    fn deny(&mut self, judge: Judge, asked: usize) -> Verdict {
+    fn deny(&mut self, judge: Judge, asked: usize) -> PlainAnswer {
         let Some(at) = self.proposals.iter().position(|waiting| waiting.entry == asked) else {
             self.enter(false, Vec::new());
-            return Verdict::Refused("approval".to_owned());
+            return PlainAnswer::Refused("approval".to_owned());
         };
         self.enter(false, vec![asked]);
         if Self::reviews(judge, &self.proposals[at]) == Err("not a reviewer") {
-            return Verdict::Refused("authority".to_owned());
+            return PlainAnswer::Refused("authority".to_owned());
         }
         self.proposals.remove(at);
-        Verdict::Done
+        PlainAnswer::Done
     }
 
-    fn set_mode(&mut self, session: usize, act: &Act) -> Verdict {
-        let Act::SetMode { judge, place, key, mode } = act else { return Verdict::NothingThere };
+    fn set_mode(&mut self, session: usize, act: &Act) -> PlainAnswer {
+        let Act::SetMode { judge, place, key, mode } = act else {
+            return PlainAnswer::NothingThere;
+        };
         self.enter(false, Vec::new());
         if *judge != Judge::Owner {
-            return Verdict::Refused("authority".to_owned());
+            return PlainAnswer::Refused("authority".to_owned());
         }
         let namespace = self.namespace(session, *place);
         self.item_mut(&namespace, key).mode = mode;
-        Verdict::Done
+        PlainAnswer::Done
     }
 }
 
@@ -463,8 +466,8 @@ struct Change {
     queue: bool,
 }
 
-impl Rules for Extended {
-    fn perform(&mut self, action: &Action) -> Verdict {
+impl RulesModel for Extended {
+    fn perform(&mut self, action: &Action) -> PlainAnswer {
         let before = self.now;
         self.now = before.max(self.clock);
         let verdict = self.act(action);

@@ -127,10 +127,9 @@ fn tries_to_get(
 
 /// Whether a run of the secret stands in any of the values.
 fn leaks(values: &[Vec<u8>], secret: &[u8]) -> bool {
-    let holds = |value: &Vec<u8>| {
+    values.iter().any(|value: &Vec<u8>| {
         value.windows(RUN).any(|window| secret.windows(RUN).any(|run| run == window))
-    };
-    values.iter().any(holds)
+    })
 }
 
 #[cfg(test)]

@@ -31,16 +31,8 @@ use drive::Rig;
 use crate::data::{DataError, DataFolder};
 use crate::error::EvalError;
 use crate::random::Generator;
-use crate::report::{DataFile, Figure, Report};
-
-/// How much is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Size {
-    /// For every change: a minute or two.
-    Smoke,
-    /// For a release.
-    Full,
-}
+use crate::report::{DataFile, EvalReport, Figure};
+use crate::size::Size;
 
 impl Size {
     const fn model_steps(self) -> u64 {
@@ -60,7 +52,7 @@ impl Size {
 
 /// What to measure, with what.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct MemoryOptions {
     /// The folder of the benchmark data, if there is one.
     pub data: Option<PathBuf>,
     /// What every random draw comes from.
@@ -76,9 +68,9 @@ pub struct Options {
 /// # Errors
 /// When a store fails or the data is not as documented. Absent data is no error: its figures say so.
 pub fn run(
-    options: &Options,
+    options: &MemoryOptions,
     progress: &mut dyn FnMut(&str, u64, u64),
-) -> Result<Report, EvalError> {
+) -> Result<EvalReport, EvalError> {
     let mut figures = Vec::new();
     let (texts, data) = match options.data.as_deref().map(payload_texts) {
         Some(Ok((texts, data))) => (Ok(texts), data),
@@ -102,15 +94,14 @@ pub fn run(
     };
     progress("attacks", 0, 10);
     let attacks = attacks::all()?;
-    let defeated = |attack: &Attack| u64::from(attack.outcome == Outcome::Defeated);
     let total = attacks.len() as u64;
     // The paper names seven; the code behind it simulates ten.
     figures.push(Figure::count("attacks.total", total, "attacks").published(7.0, "MON §3.6"));
-    let sum = attacks.iter().map(defeated).sum();
+    let sum = attacks.iter().filter(|attack| is_defeated(attack)).count() as u64;
     figures.push(Figure::count("attacks.defeated", sum, "attacks").published(7.0, "MON §3.6"));
     for attack in &attacks {
         let id = format!("attacks.{}.defeated", attack.number);
-        figures.push(Figure::count(&id, defeated(attack), "attacks"));
+        figures.push(Figure::count(&id, u64::from(is_defeated(attack)), "attacks"));
     }
     figures.extend(isolation_figures(&isolation::run(options.seed, progress)?));
     let by_attacks: u64 = attacks.iter().map(|attack| attack.changed_files).sum();
@@ -124,7 +115,11 @@ pub fn run(
     figures.extend(rule_figures(options, progress)?);
     let crashes = crash::run(&options.program, options.size.crash_runs(), options.seed, progress)?;
     figures.extend(crash_figures(&crashes));
-    Ok(Report { data, ..Report::of("memory", options.seed, figures) })
+    Ok(EvalReport { data, ..EvalReport::of("memory", options.seed, figures) })
+}
+
+fn is_defeated(attack: &Attack) -> bool {
+    attack.outcome == Outcome::Defeated
 }
 
 /// The payloads: every row with label 1 of the two test splits.
@@ -150,10 +145,12 @@ const PAYLOAD_FIGURES: [(&str, &str); 5] = [
 fn payload_figures(found: &payloads::Payloads) -> [Figure; 5] {
     let payloads::Payloads { total, cases, blocked, controls, controls_accepted, .. } = *found;
     let values = [total, cases, blocked, controls, controls_accepted];
-    let count = |at: usize| Figure::count(PAYLOAD_FIGURES[at].0, values[at], PAYLOAD_FIGURES[at].1);
+    let mut values = values.into_iter();
+    let [total, cases, blocked, controls, accepted] = PAYLOAD_FIGURES
+        .map(|(id, unit)| Figure::count(id, values.next().unwrap_or_default(), unit));
     // The paper's 796 is one verdict on 199 texts in four variants (M12, M15).
-    let blocked = count(2).published(796.0, "docs/threats.md M12");
-    [count(0).published(199.0, "MON §5.3"), count(1), blocked, count(3), count(4)]
+    let blocked = blocked.published(796.0, "docs/threats.md M12");
+    [total.published(199.0, "MON §5.3"), cases, blocked, controls, accepted]
 }
 
 fn isolation_figures(found: &isolation::Isolation) -> [Figure; 4] {
@@ -170,7 +167,7 @@ fn isolation_figures(found: &isolation::Isolation) -> [Figure; 4] {
 
 /// Drives the store beside both models with traces from the seed.
 fn rule_figures(
-    options: &Options,
+    options: &MemoryOptions,
     progress: &mut dyn FnMut(&str, u64, u64),
 ) -> Result<Vec<Figure>, EvalError> {
     let mut figures = Vec::new();

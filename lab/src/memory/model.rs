@@ -9,8 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::memory::action::{Act, Action, Channel, Place, Seen, Speaker, Text, Verdict};
-use crate::memory::drive::Rules;
+use crate::memory::action::{
+    Act, Action, ActionChannel, ActionSpeaker, Place, PlainAnswer, Seen, Text,
+};
+use crate::memory::drive::RulesModel;
 
 /// S = (M, B) and who runs the sessions.
 #[derive(Debug, Clone)]
@@ -55,19 +57,21 @@ struct Session {
 
 impl Model {
     /// Nothing in memory, nobody has read anything.
-    pub fn new(immutable: &[&str], sessions: &[Speaker]) -> Self {
-        let session = |speaker: &Speaker| Session {
-            tenant: speaker.tenant.clone(),
-            trusted: speaker.trusted,
-            authorises: speaker.trusted && !speaker.tenant.starts_with("replay-"),
-            in_person: speaker.in_person,
-            context: Vec::new(),
-        };
+    pub fn new(immutable: &[&str], sessions: &[ActionSpeaker]) -> Self {
         Self {
             beliefs: Vec::new(),
             memory: Vec::new(),
             immutable: immutable.iter().map(ToString::to_string).collect(),
-            sessions: sessions.iter().map(session).collect(),
+            sessions: sessions
+                .iter()
+                .map(|speaker: &ActionSpeaker| Session {
+                    tenant: speaker.tenant.clone(),
+                    trusted: speaker.trusted,
+                    authorises: speaker.trusted && !speaker.tenant.starts_with("replay-"),
+                    in_person: speaker.in_person,
+                    context: Vec::new(),
+                })
+                .collect(),
             forgotten: None,
         }
     }
@@ -132,41 +136,41 @@ impl Model {
     }
 
     /// Source labelling (§3.4), and A3: what a model makes depends on its whole context.
-    fn internal(&mut self, session: usize, channel: Channel, named: &[usize]) -> Verdict {
+    fn internal(&mut self, session: usize, channel: ActionChannel, named: &[usize]) -> PlainAnswer {
         let trusted_source = match channel {
-            Channel::System | Channel::Completion | Channel::ToolCall => true,
-            Channel::User => self.sessions[session].trusted,
-            Channel::Web
-            | Channel::Tool
-            | Channel::Skill
-            | Channel::Retrieval
-            | Channel::File
-            | Channel::PeerAgent => false,
+            ActionChannel::System | ActionChannel::Completion | ActionChannel::ToolCall => true,
+            ActionChannel::User => self.sessions[session].trusted,
+            ActionChannel::Web
+            | ActionChannel::Tool
+            | ActionChannel::Skill
+            | ActionChannel::Retrieval
+            | ActionChannel::File
+            | ActionChannel::PeerAgent => false,
         };
         let mut parents = named.to_vec();
-        if matches!(channel, Channel::Completion | Channel::ToolCall) {
+        if matches!(channel, ActionChannel::Completion | ActionChannel::ToolCall) {
             parents.extend(&self.sessions[session].context);
         }
         let belief = self.believe(!trusted_source, parents);
         self.sessions[session].context.push(belief);
-        Verdict::Done
+        PlainAnswer::Done
     }
 
-    fn read(&mut self, session: usize, place: Place, key: &str) -> Verdict {
+    fn read(&mut self, session: usize, place: Place, key: &str) -> PlainAnswer {
         let namespace = self.namespace(session, place);
         if !self.visible(session, &namespace) {
             self.believe(false, Vec::new());
-            return Verdict::Refused("rule 9".into());
+            return PlainAnswer::Refused("rule 9".into());
         }
         let Some(item) = self.find(&namespace, key).cloned() else {
             self.believe(false, Vec::new());
-            return Verdict::Absent;
+            return PlainAnswer::Absent;
         };
         let belief = self.believe(item.tainted, vec![item.written_by]);
         if self.knows(1) {
             self.sessions[session].context.push(belief);
         }
-        Verdict::Found(item.val)
+        PlainAnswer::Found(item.val)
     }
 
     fn write(
@@ -177,64 +181,64 @@ impl Model {
         value: &str,
         named: &[usize],
         missing: bool,
-    ) -> Verdict {
+    ) -> PlainAnswer {
         let namespace = self.namespace(session, place);
         let mut deps = self.sessions[session].context.clone();
         deps.extend(named);
         let tainted = missing || self.taint(&deps);
         let belief = self.believe(missing, deps);
         if !self.visible(session, &namespace) {
-            return Verdict::Refused("rule 9".into());
+            return PlainAnswer::Refused("rule 9".into());
         }
         if self.knows(3) && self.immutable.contains(key) {
-            return Verdict::Refused("rule 3".into());
+            return PlainAnswer::Refused("rule 3".into());
         }
         if self.knows(4) && tainted {
-            return Verdict::Refused("rule 4".into());
+            return PlainAnswer::Refused("rule 4".into());
         }
         if self.knows(5) && !self.sessions[session].trusted {
-            return Verdict::Refused("rule 5".into());
+            return PlainAnswer::Refused("rule 5".into());
         }
         if self.knows(2) {
             let trusted = true;
             let (key, val) = (key.to_owned(), value.to_owned());
             self.store(Item { key, val, trusted, tainted: false, namespace, written_by: belief });
         }
-        Verdict::Done
+        PlainAnswer::Done
     }
 
-    fn promote(&mut self, session: usize, from: usize, key: &str) -> Verdict {
+    fn promote(&mut self, session: usize, from: usize, key: &str) -> PlainAnswer {
         let source = self.namespace(session, Place::Session(from));
         if from != session && !self.sessions[session].in_person {
-            return Verdict::NothingThere;
+            return PlainAnswer::NothingThere;
         }
-        let Some(item) = self.find(&source, key).cloned() else { return Verdict::NothingThere };
+        let Some(item) = self.find(&source, key).cloned() else { return PlainAnswer::NothingThere };
         let mut deps = self.sessions[session].context.clone();
         let tainted_context = self.taint(&deps);
         deps.push(item.written_by);
         let belief = self.believe(item.tainted, deps);
         if self.knows(7) && !self.sessions[session].authorises {
-            return Verdict::Refused("rule 7".into());
+            return PlainAnswer::Refused("rule 7".into());
         }
         if self.knows(3) && self.immutable.contains(key) {
-            return Verdict::Refused("rule 3".into());
+            return PlainAnswer::Refused("rule 3".into());
         }
         if self.knows(7) && item.tainted {
-            return Verdict::Refused("rule 7".into());
+            return PlainAnswer::Refused("rule 7".into());
         }
         if self.knows(4) && tainted_context {
-            return Verdict::Refused("rule 4".into());
+            return PlainAnswer::Refused("rule 4".into());
         }
         if self.knows(6) {
             let namespace = self.namespace(session, Place::Shared);
             self.store(Item { namespace, written_by: belief, ..item });
         }
-        Verdict::Done
+        PlainAnswer::Done
     }
 }
 
-impl Rules for Model {
-    fn perform(&mut self, action: &Action) -> Verdict {
+impl RulesModel for Model {
+    fn perform(&mut self, action: &Action) -> PlainAnswer {
         let session = action.session;
         match &action.act {
             Act::Internal { channel, parents } => self.internal(session, *channel, parents),
@@ -249,7 +253,7 @@ impl Rules for Model {
             | Act::Approve { .. }
             | Act::Deny { .. }
             | Act::SetMode { .. }
-            | Act::SetClock { .. } => Verdict::NothingThere,
+            | Act::SetClock { .. } => PlainAnswer::NothingThere,
         }
     }
 

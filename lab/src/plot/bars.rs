@@ -27,9 +27,11 @@ pub struct Bar {
 ///
 /// A series without any rate is left out; where another has one, the gap is said.
 pub fn picture(title: &str, axis: &str, series: &[String], groups: &[Group]) -> String {
-    let measured =
-        |at: &usize| groups.iter().any(|group| matches!(group.bars.get(*at), Some(Some(_))));
-    let shown: Vec<usize> = (0..series.len()).filter(measured).collect();
+    let shown: Vec<usize> = (0..series.len())
+        .filter(|at: &usize| {
+            groups.iter().any(|group| matches!(group.bars.get(*at), Some(Some(_))))
+        })
+        .collect();
     let bar_height = 15.0;
     let group_height = bar_height * shown.len().max(1) as f64 + 16.0;
     let height = group_height * groups.len() as f64;
@@ -60,8 +62,10 @@ pub fn picture(title: &str, axis: &str, series: &[String], groups: &[Group]) -> 
             svg.line("guide", [x, top + 2.0], [x, top + group_height - 2.0]);
         }
     }
-    let entry = |at: &usize| Entry { name: series[*at].clone(), note: String::new() };
-    let entries: Vec<Entry> = shown.iter().map(entry).collect();
+    let entries: Vec<Entry> = shown
+        .iter()
+        .map(|at: &usize| Entry { name: series[*at].clone(), note: String::new() })
+        .collect();
     legend(&mut svg, [736.0, 70.0], Mark::Block, &entries);
     let below = height + 140.0;
     let limited = groups.iter().any(|group| group.limit.is_some());

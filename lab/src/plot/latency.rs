@@ -5,16 +5,16 @@ use super::svg::{Anchor, Svg};
 
 /// One detector's times.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct LatencySeries {
     /// Whose.
     pub name: String,
     /// By length, rising.
-    pub points: Vec<Point>,
+    pub points: Vec<LatencyPoint>,
 }
 
 /// The time of texts of one length.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct LatencyPoint {
     /// Their length.
     pub characters: f64,
     /// The median, in microseconds.
@@ -24,7 +24,7 @@ pub struct Point {
 }
 
 /// The picture: medians as lines, and a band up to the 95th percentile.
-pub fn picture(title: &str, series: &[Series]) -> String {
+pub fn picture(title: &str, series: &[LatencySeries]) -> String {
     let mut svg = Svg::new(title, 800.0, 470.0);
     let all = || series.iter().flat_map(|series| &series.points);
     let lengths: Vec<f64> = all().map(|point| point.characters).collect();
@@ -46,17 +46,24 @@ pub fn picture(title: &str, series: &[Series]) -> String {
             svg.dot(at, point, 4.0);
         }
     }
-    let entry = |one: &Series| Entry {
-        name: one.name.clone(),
-        note: one.points.last().map_or(String::new(), longest),
-    };
-    legend(&mut svg, [596.0, 76.0], Mark::Line, &series.iter().map(entry).collect::<Vec<_>>());
+    legend(
+        &mut svg,
+        [596.0, 76.0],
+        Mark::Line,
+        &series
+            .iter()
+            .map(|one: &LatencySeries| Entry {
+                name: one.name.clone(),
+                note: one.points.last().map_or(String::new(), longest),
+            })
+            .collect::<Vec<_>>(),
+    );
     svg.text("note", [596.0, 380.0], Anchor::Start, "line: median, band: up to");
     svg.text("note", [596.0, 396.0], Anchor::Start, "the 95th percentile");
     svg.finish()
 }
 
-fn longest(point: &Point) -> String {
+fn longest(point: &LatencyPoint) -> String {
     format!("{} at {}", duration(point.median_us), count(point.characters))
 }
 
@@ -100,9 +107,9 @@ mod tests {
     #[test]
     fn every_point_is_drawn() {
         let point =
-            |characters, median_us| Point { characters, median_us, p95_us: median_us * 2.0 };
+            |characters, median_us| LatencyPoint { characters, median_us, p95_us: median_us * 2.0 };
         let points = vec![point(100.0, 10.0), point(1_000.0, 90.0), point(10_000.0, 950.0)];
-        let file = picture("latency", &[Series { name: "d2".to_owned(), points }]);
+        let file = picture("latency", &[LatencySeries { name: "d2".to_owned(), points }]);
         assert_eq!(file.matches("<circle").count(), 4);
         assert!(file.contains(">950 µs at 10,000<") && file.contains(">10 ms<"), "{file}");
     }

@@ -18,11 +18,11 @@ const LONGEST_NAME: usize = 28;
 
 /// One way of doing it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Point {
+pub struct ScatterPoint {
     /// Whose.
     pub name: String,
     /// What kind of mark it gets.
-    pub mark: Mark,
+    pub mark: PointMark,
     /// Where it lies to the right, a rate in [0, 1].
     pub x: f64,
     /// How high, a rate in [0, 1]; what is known of one axis alone is a line.
@@ -31,7 +31,7 @@ pub struct Point {
 
 /// How a point is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
+pub enum PointMark {
     /// Measured here.
     Measured,
     /// Measured here, and what the picture is about.
@@ -40,7 +40,7 @@ pub enum Mark {
     Published,
 }
 
-impl Mark {
+impl PointMark {
     const fn series(self) -> usize {
         match self {
             Self::Measured => 0,
@@ -68,7 +68,7 @@ pub struct Axes {
 }
 
 /// The picture. Both axes run from 0 to 100 %; the best corner is the upper right.
-pub fn picture(title: &str, note: &str, axes: Axes, points: &[Point]) -> String {
+pub fn picture(title: &str, note: &str, axes: Axes, points: &[ScatterPoint]) -> String {
     let listed = 76.0 + ROW * points.len() as f64;
     let mut svg = Svg::new(title, 960.0, (listed + 40.0).max(560.0));
     let frame = Frame {
@@ -83,8 +83,8 @@ pub fn picture(title: &str, note: &str, axes: Axes, points: &[Point]) -> String 
         svg.line("guide", frame.at(point.x, 0.0), frame.at(point.x, 1.0));
     }
     // What is published lies below, so that it hides nothing.
-    let hollow = |point: &&Point| point.mark == Mark::Published;
-    let (published, measured): (Vec<&Point>, Vec<&Point>) = points.iter().partition(hollow);
+    let (published, measured): (Vec<&ScatterPoint>, Vec<&ScatterPoint>) =
+        points.iter().partition(|point| point.mark == PointMark::Published);
     for point in published.into_iter().chain(measured) {
         if let Some(y) = point.y {
             point.mark.draw(&mut svg, frame.at(point.x, y));
@@ -101,7 +101,7 @@ pub fn picture(title: &str, note: &str, axes: Axes, points: &[Point]) -> String 
 }
 
 /// The numbers, names and rates beside the panel.
-fn list(svg: &mut Svg, axes: Axes, points: &[Point]) {
+fn list(svg: &mut Svg, axes: Axes, points: &[ScatterPoint]) {
     let [left, first, second] = [530.0, 842.0, 932.0];
     svg.text("note", [first, 84.0], Anchor::End, axes.x[1]);
     svg.text("note", [second, 84.0], Anchor::End, axes.y[1]);
@@ -114,11 +114,15 @@ fn list(svg: &mut Svg, axes: Axes, points: &[Point]) {
         }
         let name = short(&point.name, LONGEST_NAME);
         svg.text("", [left + 50.0, y], Anchor::Start, &name);
-        let rate = |rate: f64| per_cent((rate * 1e3).round() / 1e3);
-        svg.text("note", [first, y], Anchor::End, &rate(point.x));
-        let high = point.y.map_or_else(|| "unknown".to_owned(), rate);
+        svg.text("note", [first, y], Anchor::End, &rounded(point.x));
+        let high = point.y.map_or_else(|| "unknown".to_owned(), rounded);
         svg.text("note", [second, y], Anchor::End, &high);
     }
+}
+
+/// A rate in per cent, with one decimal.
+fn rounded(rate: f64) -> String {
+    per_cent((rate * 1e3).round() / 1e3)
 }
 
 /// The numbers of the points at one place.
@@ -147,14 +151,17 @@ fn labels(frame: &Frame, places: &[[f64; 2]]) -> Vec<Label> {
         let text = numbered(&group);
         let around = group.iter().filter_map(|at| places.get(*at).copied());
         let candidates = around.flat_map(|place| candidates(frame, place, &text));
-        let is_free = |label: &Label| {
-            !places.iter().any(|place| label.overlaps(*place, [7.5, 7.5]))
-                && !labels.iter().any(|other| label.overlaps(other.at, other.half()))
-        };
         let mut candidates = candidates.peekable();
         let first = candidates.peek().cloned();
         // Where no place is free, a label that is hard to read is still one.
-        labels.extend(candidates.find(is_free).or(first));
+        labels.extend(
+            candidates
+                .find(|label: &Label| {
+                    !places.iter().any(|place| label.overlaps(*place, [7.5, 7.5]))
+                        && !labels.iter().any(|other| label.overlaps(other.at, other.half()))
+                })
+                .or(first),
+        );
     }
     labels
 }
@@ -178,21 +185,22 @@ fn candidates(frame: &Frame, place: [f64; 2], text: &str) -> Vec<Label> {
         (left + half..=left + width + MARGIN[0] - half).contains(&at[0])
             && (top - MARGIN[1]..=top + height - 8.0).contains(&at[1])
     };
-    let at_distance = |gap: f64| {
-        let (far, up) = (half + gap, gap + 6.0);
-        [
-            [far, 0.0],
-            [-far, 0.0],
-            [0.0, up],
-            [0.0, -up],
-            [far, up],
-            [-far, up],
-            [far, -up],
-            [-far, -up],
-        ]
-    };
-    let moved = |[x, y]: [f64; 2]| [place[0] + x, place[1] + y];
-    let places = [GAP, GAP * 2.0, GAP * 3.5].into_iter().flat_map(at_distance).map(moved);
+    let places = [GAP, GAP * 2.0, GAP * 3.5]
+        .into_iter()
+        .flat_map(|gap: f64| {
+            let (far, up) = (half + gap, gap + 6.0);
+            [
+                [far, 0.0],
+                [-far, 0.0],
+                [0.0, up],
+                [0.0, -up],
+                [far, up],
+                [-far, up],
+                [far, -up],
+                [-far, -up],
+            ]
+        })
+        .map(|[x, y]: [f64; 2]| [place[0] + x, place[1] + y]);
     places.filter(is_free).map(|at| Label { text: text.to_owned(), at }).collect()
 }
 
@@ -200,13 +208,13 @@ fn candidates(frame: &Frame, place: [f64; 2], text: &str) -> Vec<Label> {
 fn groups(places: &[[f64; 2]]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (at, place) in places.iter().enumerate() {
-        let is_near = |other: &usize| {
-            places
-                .get(*other)
-                .is_some_and(|other| (other[0] - place[0]).hypot(other[1] - place[1]) < NEAR)
-        };
-        let (near, mut apart): (Vec<_>, Vec<_>) =
-            groups.into_iter().partition(|group| group.iter().any(is_near));
+        let (near, mut apart): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| {
+            group.iter().any(|other: &usize| {
+                places
+                    .get(*other)
+                    .is_some_and(|other| (other[0] - place[0]).hypot(other[1] - place[1]) < NEAR)
+            })
+        });
         let mut joined: Vec<usize> = near.into_iter().flatten().chain([at]).collect();
         joined.sort_unstable();
         apart.push(joined);
@@ -220,8 +228,8 @@ fn groups(places: &[[f64; 2]]) -> Vec<Vec<usize>> {
 mod tests {
     use super::*;
 
-    fn point(name: &str, mark: Mark, x: f64, y: f64) -> Point {
-        Point { name: name.to_owned(), mark, x, y: Some(y) }
+    fn point(name: &str, mark: PointMark, x: f64, y: f64) -> ScatterPoint {
+        ScatterPoint { name: name.to_owned(), mark, x, y: Some(y) }
     }
 
     const AXES: Axes = Axes { x: ["attacks that fail, %", "fail"], y: ["tasks done, %", "done"] };
@@ -229,12 +237,14 @@ mod tests {
     #[test]
     fn points_at_one_place_share_a_label_and_no_label_lies_on_another() {
         let mut points = vec![
-            point("a", Mark::Measured, 0.0, 1.0),
-            point("b", Mark::Measured, 0.0, 1.0),
-            point("c", Mark::Subject, 1.0, 1.0),
-            point("d", Mark::Published, 1.0, 0.99),
+            point("a", PointMark::Measured, 0.0, 1.0),
+            point("b", PointMark::Measured, 0.0, 1.0),
+            point("c", PointMark::Subject, 1.0, 1.0),
+            point("d", PointMark::Published, 1.0, 0.99),
         ];
-        points.extend((0..8).map(|n| point("e", Mark::Measured, 0.9, 0.3 + 0.05 * f64::from(n))));
+        points.extend(
+            (0..8).map(|n| point("e", PointMark::Measured, 0.9, 0.3 + 0.05 * f64::from(n))),
+        );
         let frame = Frame {
             x: Axis::rates("", 0.0, 1.0),
             y: Axis::rates("", 0.0, 1.0),
@@ -261,9 +271,9 @@ mod tests {
     #[test]
     fn what_is_published_is_hollow_and_what_is_half_known_is_a_line() {
         let points = [
-            point("ours", Mark::Subject, 1.0, 0.5),
-            point("theirs & others", Mark::Published, 0.4, 0.5),
-            Point { y: None, ..point("half", Mark::Published, 0.844, 0.0) },
+            point("ours", PointMark::Subject, 1.0, 0.5),
+            point("theirs & others", PointMark::Published, 0.4, 0.5),
+            ScatterPoint { y: None, ..point("half", PointMark::Published, 0.844, 0.0) },
         ];
         let file = picture("title", "note", AXES, &points);
         assert_eq!(file, picture("title", "note", AXES, &points));

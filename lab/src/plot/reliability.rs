@@ -2,11 +2,11 @@
 
 use super::frame::{Axis, Entry, Frame, Mark, count, legend};
 use super::svg::{Anchor, Svg};
-use crate::detection::metrics::Reliability;
+use crate::metrics::Reliability;
 
 /// One detector's bins.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct ReliabilitySeries {
     /// Whose.
     pub name: String,
     /// What was found.
@@ -14,7 +14,7 @@ pub struct Series {
 }
 
 /// The picture: the rate of injections by score, and below it the rows in each bin.
-pub fn picture(title: &str, series: &[Series]) -> String {
+pub fn picture(title: &str, series: &[ReliabilitySeries]) -> String {
     let mut svg = Svg::new(title, 760.0, 620.0);
     let score = "score";
     let diagram = Frame {
@@ -53,11 +53,13 @@ pub fn picture(title: &str, series: &[Series]) -> String {
             svg.block(at, [x, top], [end - x, bottom - top]);
         }
     }
-    let entry = |one: &Series| Entry {
-        name: one.name.clone(),
-        note: format!("calibration error {:.3}", one.found.expected_calibration_error),
-    };
-    let entries: Vec<Entry> = series.iter().map(entry).collect();
+    let entries: Vec<Entry> = series
+        .iter()
+        .map(|one: &ReliabilitySeries| Entry {
+            name: one.name.clone(),
+            note: format!("calibration error {:.3}", one.found.expected_calibration_error),
+        })
+        .collect();
     let below = legend(&mut svg, [544.0, 76.0], Mark::Line, &entries);
     svg.text("note", [544.0, below], Anchor::Start, "dashed: a score that is a");
     svg.text("note", [544.0, below + 16.0], Anchor::Start, "probability");
@@ -67,13 +69,13 @@ pub fn picture(title: &str, series: &[Series]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detection::metrics::reliability;
+    use crate::metrics::reliability;
 
     #[test]
     fn every_filled_bin_has_a_point_and_a_bar() {
         let scores = [0.05, 0.06, 0.95];
         let found = reliability(&scores, &[false, false, true], 10).unwrap();
-        let file = picture("deepset", &[Series { name: "d2".to_owned(), found }]);
+        let file = picture("deepset", &[ReliabilitySeries { name: "d2".to_owned(), found }]);
         assert_eq!(file.matches("<circle").count(), 3, "two bins and the legend");
         assert_eq!(file.matches("fill=\"#0072B2\"/>").count(), 2, "two bars");
         assert!(file.contains("calibration error 0.053"), "{file}");

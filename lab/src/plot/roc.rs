@@ -72,8 +72,10 @@ pub fn picture(title: &str, curves: &[Curve]) -> String {
             operating_point(&mut svg, corner, series, point);
         }
     }
-    let entry = |curve: &Curve| Entry { name: curve.name.clone(), note: curve.note.clone() };
-    let entries: Vec<Entry> = curves.iter().map(entry).collect();
+    let entries: Vec<Entry> = curves
+        .iter()
+        .map(|curve: &Curve| Entry { name: curve.name.clone(), note: curve.note.clone() })
+        .collect();
     let below = legend(&mut svg, [848.0, 78.0], Mark::Line, &entries);
     svg.text("note", [848.0, below], Anchor::Start, "dots: operating points,");
     svg.text("note", [848.0, below + 16.0], Anchor::Start, "bars: 95 % intervals");

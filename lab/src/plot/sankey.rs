@@ -93,9 +93,16 @@ pub fn picture(
     for (at, end) in ends.iter().enumerate() {
         layout.draw_end(&mut svg, at, end);
     }
-    let entry = |name: &String| Entry { name: name.clone(), note: String::new() };
     let corner = [WIDTH - 180.0, 20.0];
-    legend(&mut svg, corner, Mark::Block, &series.iter().map(entry).collect::<Vec<_>>());
+    legend(
+        &mut svg,
+        corner,
+        Mark::Block,
+        &series
+            .iter()
+            .map(|name: &String| Entry { name: name.clone(), note: String::new() })
+            .collect::<Vec<_>>(),
+    );
     let says = format!("in brackets: {} + {}", series[0], series[1]);
     svg.text("note", [LEFT, bottom + 34.0], Anchor::Start, &says);
     svg.finish()
@@ -179,9 +186,11 @@ impl<'a> Layout<'a> {
             return (0..self.ends.len()).map(Item::End).collect();
         }
         let passing = |above: bool| {
-            let is_lane =
-                |at: &usize| self.flows[*at].from < column && self.goes_above(*at) == Some(above);
-            self.in_order(is_lane).into_iter().map(Item::Lane)
+            self.in_order(|at: &usize| {
+                self.flows[*at].from < column && self.goes_above(*at) == Some(above)
+            })
+            .into_iter()
+            .map(Item::Lane)
         };
         passing(true).chain([Item::Stage]).chain(passing(false)).collect()
     }

@@ -35,18 +35,18 @@ pub enum Demand {
 /// What a text is to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum AttemptForm {
     /// Words to it.
     Prompt,
     /// A document that it reads for somebody.
     Document,
 }
 
-impl From<Form> for TextKind {
-    fn from(form: Form) -> Self {
+impl From<AttemptForm> for TextKind {
+    fn from(form: AttemptForm) -> Self {
         match form {
-            Form::Prompt => Self::Prompt,
-            Form::Document => Self::Content,
+            AttemptForm::Prompt => Self::Prompt,
+            AttemptForm::Document => Self::Content,
         }
     }
 }
@@ -57,7 +57,7 @@ pub struct Attempt {
     /// The text.
     pub text: String,
     /// What it is to the agent.
-    pub form: Form,
+    pub form: AttemptForm,
     /// The family of the attack; `ordinary` for none.
     pub family: String,
     /// What it demands.
@@ -177,9 +177,9 @@ impl Shelf {
             Demanded::Call => Demand::Call,
         };
         let (form, text) = if draw.below(10) < PROMPTS {
-            (Form::Prompt, self.beside_a_request(&payload, language, draw))
+            (AttemptForm::Prompt, self.beside_a_request(&payload, language, draw))
         } else {
-            (Form::Document, self.in_a_document(&payload, language, draw))
+            (AttemptForm::Document, self.in_a_document(&payload, language, draw))
         };
         Attempt { text, form, family: family.clone(), demand }
     }
@@ -204,14 +204,14 @@ impl Shelf {
 
     fn ordinary(&self, language: &str, draw: &mut Generator) -> Attempt {
         let (form, text) = match draw.below(10) {
-            0..4 => (Form::Prompt, self.answered_in_a_word(language, draw)),
-            4..7 => (Form::Prompt, any_of(draw, &self.requests, language).text.clone()),
+            0..4 => (AttemptForm::Prompt, self.answered_in_a_word(language, draw)),
+            4..7 => (AttemptForm::Prompt, any_of(draw, &self.requests, language).text.clone()),
             7..9 => {
                 let carrier = any_of(draw, &self.carriers, language);
                 let aside: &String = any(draw, &self.asides);
-                (Form::Document, carrier.text.replacen(MARKER, aside, 1))
+                (AttemptForm::Document, carrier.text.replacen(MARKER, aside, 1))
             }
-            _ => (Form::Document, any_of(draw, &self.documents, language).text.clone()),
+            _ => (AttemptForm::Document, any_of(draw, &self.documents, language).text.clone()),
         };
         Attempt { text, form, family: ORDINARY.to_owned(), demand: Demand::Nothing }
     }
@@ -285,7 +285,7 @@ mod tests {
                     "{family}"
                 );
             }
-            for form in [Form::Prompt, Form::Document] {
+            for form in [AttemptForm::Prompt, AttemptForm::Document] {
                 assert!(
                     attempts.iter().any(|it| it.family == *family && it.form == form),
                     "{family}"
@@ -317,7 +317,11 @@ mod tests {
 
     #[test]
     fn ordinary_texts_demand_nothing() {
-        let is_ordinary = |it: &&Attempt| it.family == ORDINARY;
-        assert!(draw(300, 3).iter().filter(is_ordinary).all(|it| it.demand == Demand::Nothing));
+        assert!(
+            draw(300, 3)
+                .iter()
+                .filter(|it: &&Attempt| it.family == ORDINARY)
+                .all(|it| it.demand == Demand::Nothing)
+        );
     }
 }

@@ -15,9 +15,9 @@ use custody_models::Embedder as _;
 use super::attempts::ORDINARY;
 use super::error::RecipeError;
 use super::parts::of_training_row;
-use super::transcripts::{Transcript, Transcripts};
-use crate::detection::metrics::auroc;
-use crate::detection::sets::parts::{Part, hash};
+use super::transcripts::{SandboxTranscript, Transcripts};
+use crate::metrics::auroc;
+use crate::sets::parts::{SetPart, hash};
 use crate::vectors::CachedEmbedder;
 
 /// Of agents that did their task one in twenty may be called compromised, and of compromised ones one in ten called
@@ -30,9 +30,9 @@ const LICENCE: &str =
 
 /// A transcript as vectors.
 #[derive(Debug, Clone)]
-pub struct Example<'a> {
+pub struct BehaviourExample<'a> {
     /// The transcript.
-    pub transcript: &'a Transcript,
+    pub transcript: &'a SandboxTranscript,
     /// Of its answer, stretch by stretch; none of an answer without words.
     pairs: Vec<AnswerPair>,
 }
@@ -42,28 +42,31 @@ pub struct Example<'a> {
 /// # Errors
 /// [`RecipeError`] when a text is too long or the model fails.
 pub fn examples<'a>(
-    transcripts: &'a [Transcript],
+    transcripts: &'a [SandboxTranscript],
     embedder: &CachedEmbedder,
     progress: &mut dyn FnMut(usize, usize),
-) -> Result<Vec<Example<'a>>, RecipeError> {
-    let of = |(done, transcript): (usize, &'a Transcript)| {
-        progress(done, transcripts.len());
-        let pairs = pairs(embedder, &transcript.text, &transcript.answer)
-            .map_err(|cause| RecipeError::Judge(Box::new(cause)))?;
-        Ok(Example { transcript, pairs })
-    };
-    transcripts.iter().enumerate().map(of).collect()
+) -> Result<Vec<BehaviourExample<'a>>, RecipeError> {
+    transcripts
+        .iter()
+        .enumerate()
+        .map(|(done, transcript): (usize, &'a SandboxTranscript)| {
+            progress(done, transcripts.len());
+            let pairs = pairs(embedder, &transcript.text, &transcript.answer)
+                .map_err(|cause| RecipeError::Judge(Box::new(cause)))?;
+            Ok(BehaviourExample { transcript, pairs })
+        })
+        .collect()
 }
 
 /// What makes regressions of examples.
 #[derive(Debug, Clone)]
-pub struct Recipe {
+pub struct BehaviourRecipe {
     base: String,
     dimension: usize,
     origin: TrainingOrigin,
 }
 
-impl Recipe {
+impl BehaviourRecipe {
     /// On vectors of `embedder`, from `transcripts`.
     pub fn new(embedder: &CachedEmbedder, transcripts: &Transcripts) -> Self {
         let file = &transcripts.file;
@@ -80,10 +83,9 @@ impl Recipe {
     ///
     /// # Errors
     /// [`RecipeError`] when they do not suffice for [`RATES`], or are all of one class.
-    pub fn train(&self, examples: &[&Example<'_>]) -> Result<Regression, RecipeError> {
-        let teaches = |it: &&&Example<'_>| of_training_row(&it.transcript.text) == Part::Train;
-        let (teaching, calibrating): (Vec<&Example<'_>>, Vec<_>) =
-            examples.iter().partition(|it| teaches(it));
+    pub fn train(&self, examples: &[&BehaviourExample<'_>]) -> Result<Regression, RecipeError> {
+        let (teaching, calibrating): (Vec<&BehaviourExample<'_>>, Vec<_>) =
+            examples.iter().partition(|it| of_training_row(&it.transcript.text) == SetPart::Train);
         let features = self.choose(&teaching)?;
         let regression = self.fit(&teaching, features)?;
         let band = band(&regression, &calibrating)?;
@@ -91,7 +93,7 @@ impl Recipe {
     }
 
     /// The features that part the classes best in families that did not teach; of equal ones the fewest.
-    fn choose(&self, examples: &[&Example<'_>]) -> Result<Features, RecipeError> {
+    fn choose(&self, examples: &[&BehaviourExample<'_>]) -> Result<Features, RecipeError> {
         let mut best = (Features::Answer, f64::NEG_INFINITY);
         for features in Features::ALL {
             let area = self.validate(examples, features)?;
@@ -108,15 +110,14 @@ impl Recipe {
     /// [`RecipeError`] when a regression cannot be fitted.
     pub fn validate(
         &self,
-        examples: &[&Example<'_>],
+        examples: &[&BehaviourExample<'_>],
         features: Features,
     ) -> Result<f64, RecipeError> {
         let families = families(examples);
         let (mut decisions, mut labels) = (Vec::new(), Vec::new());
         for fold in 0..families.len() {
-            let is_held = |it: &&&Example<'_>| by_family(it.transcript, &families) == fold;
-            let (held, teaching): (Vec<&Example<'_>>, Vec<_>) =
-                examples.iter().partition(|it| is_held(it));
+            let (held, teaching): (Vec<&BehaviourExample<'_>>, Vec<_>) =
+                examples.iter().partition(|it| by_family(it.transcript, &families) == fold);
             let regression = self.fit(&teaching, features)?;
             for example in held {
                 let Some(decision) = decision(&regression, example) else { continue };
@@ -129,7 +130,7 @@ impl Recipe {
 
     fn fit(
         &self,
-        teaching: &[&Example<'_>],
+        teaching: &[&BehaviourExample<'_>],
         features: Features,
     ) -> Result<Regression, RecipeError> {
         let (mut values, mut labels) = (Vec::new(), Vec::new());
@@ -160,26 +161,29 @@ fn nearest(value: f64) -> f32 {
 }
 
 /// Where the detector fires, is unsure, and is not.
-fn band(regression: &Regression, calibrating: &[&Example<'_>]) -> Result<Band, RecipeError> {
-    let decisions = |compromised: bool| -> Vec<f64> {
+fn band(
+    regression: &Regression,
+    calibrating: &[&BehaviourExample<'_>],
+) -> Result<Band, RecipeError> {
+    let [benign, attacks]: [Vec<f64>; 2] = [false, true].map(|compromised| {
         let rows = calibrating.iter().filter(|it| it.transcript.compromised == compromised);
         rows.filter_map(|it| decision(regression, it)).collect()
-    };
-    let (benign, attacks) = (decisions(false), decisions(true));
+    });
     let upper = threshold(&benign, RATES.false_positive)?;
     let lower = clearance(&attacks, RATES.miss)?.min(upper);
     Ok(Band { lower, upper, benign_rows: benign.len(), attack_rows: attacks.len() })
 }
 
 /// The decision on the part of the answer that speaks most for a compromise, as the detector takes it.
-fn decision(regression: &Regression, example: &Example<'_>) -> Option<f64> {
+fn decision(regression: &Regression, example: &BehaviourExample<'_>) -> Option<f64> {
     example.pairs.iter().map(|pair| regression.decision(pair)).max_by(f64::total_cmp)
 }
 
 /// How far two regressions are apart on an example: in their decisions, or in a cut.
-pub fn distance(example: &Example<'_>, one: &Regression, other: &Regression) -> f64 {
-    let cuts = |regression: &Regression| [regression.band().lower, regression.band().upper];
-    let apart = cuts(one).into_iter().zip(cuts(other)).map(|(one, other)| (one - other).abs());
+pub fn distance(example: &BehaviourExample<'_>, one: &Regression, other: &Regression) -> f64 {
+    let [one_cuts, other_cuts] =
+        [one, other].map(|regression| [regression.band().lower, regression.band().upper]);
+    let apart = one_cuts.into_iter().zip(other_cuts).map(|(one, other)| (one - other).abs());
     let decisions = decision(one, example).zip(decision(other, example));
     let decisions = decisions.map_or(0.0, |(one, other)| (one - other).abs());
     apart.fold(decisions, f64::max)
@@ -187,7 +191,7 @@ pub fn distance(example: &Example<'_>, one: &Regression, other: &Regression) -> 
 
 /// What is held back together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Split {
+pub enum HeldBack {
     /// A family of attacks, with its share of the ordinary texts.
     ByFamily,
     /// A text, and so the string that it demands.
@@ -208,13 +212,13 @@ impl Said {
     const NOTHING: Self = Self { score: 0.0, verdict: Classification::Unsure };
 
     /// What the detector with this regression says of `example`.
-    pub fn of(regression: &Regression, example: &Example<'_>) -> Self {
+    pub fn of(regression: &Regression, example: &BehaviourExample<'_>) -> Self {
         let Some(decision) = decision(regression, example) else { return Self::NOTHING };
         Self { score: sigmoid(decision), verdict: regression.classify(decision) }
     }
 }
 
-impl Recipe {
+impl BehaviourRecipe {
     /// What detectors say that were trained without the part that each example stands in, in the examples' order.
     /// `progress` is told before each part.
     ///
@@ -222,21 +226,21 @@ impl Recipe {
     /// As [`Self::train`].
     pub fn held_back(
         &self,
-        examples: &[Example<'_>],
-        split: Split,
+        examples: &[BehaviourExample<'_>],
+        split: HeldBack,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Vec<Said>, RecipeError> {
-        let all: Vec<&Example<'_>> = examples.iter().collect();
+        let all: Vec<&BehaviourExample<'_>> = examples.iter().collect();
         let families = families(&all);
-        let fold = |it: &Example<'_>| match split {
-            Split::ByFamily => by_family(it.transcript, &families),
-            Split::ByText => by_text(it.transcript),
+        let fold = |it: &BehaviourExample<'_>| match split {
+            HeldBack::ByFamily => by_family(it.transcript, &families),
+            HeldBack::ByText => by_text(it.transcript),
         };
         let folds: BTreeSet<usize> = examples.iter().map(fold).collect();
         let mut said = vec![Said::NOTHING; examples.len()];
         for (done, part) in folds.iter().enumerate() {
             progress(done, folds.len());
-            let teaching: Vec<&Example<'_>> =
+            let teaching: Vec<&BehaviourExample<'_>> =
                 examples.iter().filter(|it| fold(it) != *part).collect();
             let regression = self.train(&teaching)?;
             for (example, slot) in examples.iter().zip(&mut said) {
@@ -250,24 +254,24 @@ impl Recipe {
 }
 
 /// The families of attacks, in order.
-fn families<'a>(examples: &[&Example<'a>]) -> Vec<&'a str> {
+fn families<'a>(examples: &[&BehaviourExample<'a>]) -> Vec<&'a str> {
     let families = examples.iter().map(|it| it.transcript.family.as_str());
     let families: BTreeSet<&str> = families.filter(|family| *family != ORDINARY).collect();
     families.into_iter().collect()
 }
 
 /// An attack stands in the part of its family; ordinary texts are dealt out.
-fn by_family(transcript: &Transcript, families: &[&str]) -> usize {
+fn by_family(transcript: &SandboxTranscript, families: &[&str]) -> usize {
     let place = families.iter().position(|family| *family == transcript.family);
     place.unwrap_or_else(|| dealt(transcript, families.len() as u64))
 }
 
-fn by_text(transcript: &Transcript) -> usize {
+fn by_text(transcript: &SandboxTranscript) -> usize {
     dealt(transcript, TEXT_FOLDS)
 }
 
 /// By digits of the hash that part nothing else.
-fn dealt(transcript: &Transcript, parts: u64) -> usize {
+fn dealt(transcript: &SandboxTranscript, parts: u64) -> usize {
     let part = hash(&transcript.text) / 10_000 % parts.max(1);
     usize::try_from(part).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use crate::random::Generator;
 
 /// Where in a document something is planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Position {
+pub enum PlantedPosition {
     /// Before everything else.
     Start,
     /// Between two sentences or lines.
@@ -15,7 +15,7 @@ pub enum Position {
     End,
 }
 
-impl Position {
+impl PlantedPosition {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Start, Self::Middle, Self::End];
 
@@ -45,13 +45,18 @@ impl Planted {
     }
 
     /// `payload` at `position` of `document`. A document without a break inside takes it at its end.
-    pub fn at(document: &str, payload: &str, position: Position, draw: &mut Generator) -> Self {
+    pub fn at(
+        document: &str,
+        payload: &str,
+        position: PlantedPosition,
+        draw: &mut Generator,
+    ) -> Self {
         let breaks = breaks(document);
         let gap = ["\n", " ", "\n\n"][pick(draw, 3)];
         let cut = match position {
-            Position::Start => 0,
-            Position::Middle if !breaks.is_empty() => breaks[pick(draw, breaks.len())],
-            Position::Middle | Position::End => document.len(),
+            PlantedPosition::Start => 0,
+            PlantedPosition::Middle if !breaks.is_empty() => breaks[pick(draw, breaks.len())],
+            PlantedPosition::Middle | PlantedPosition::End => document.len(),
         };
         let before = if cut == document.len() { gap } else { "" };
         let after = if cut == document.len() { "" } else { gap };
@@ -96,7 +101,7 @@ mod tests {
     #[test]
     fn what_is_planted_stands_where_the_span_says() {
         let document = "One. Two is longer.\nThree";
-        for position in Position::ALL {
+        for position in PlantedPosition::ALL {
             for seed in 0..20 {
                 let planted = Planted::at(document, "ATTACK", position, &mut Generator::new(seed));
                 let span = planted.span.clone().expect("something is planted");
@@ -105,9 +110,11 @@ mod tests {
                 let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
                 assert_eq!(plain(&without), plain(document), "the document itself is not changed");
                 match position {
-                    Position::Start => assert_eq!(span.start, 0),
-                    Position::Middle => assert!(span.start > 0 && span.end < planted.text.len()),
-                    Position::End => assert_eq!(span.end, planted.text.len()),
+                    PlantedPosition::Start => assert_eq!(span.start, 0),
+                    PlantedPosition::Middle => {
+                        assert!(span.start > 0 && span.end < planted.text.len());
+                    }
+                    PlantedPosition::End => assert_eq!(span.end, planted.text.len()),
                 }
             }
         }

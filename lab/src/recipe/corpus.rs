@@ -2,14 +2,14 @@
 
 use custody_log::Digest;
 
-use super::buried::{Planted, Position, pick};
+use super::buried::{Planted, PlantedPosition, pick};
 use super::parts::of_training_row;
 use super::sources::{Payload, Sources, TEMPLATE_MARKER};
-use super::written::{self, Form, MARKER, is_document};
+use super::written::{self, MARKER, WrittenForm, is_document};
 use crate::data::{DataError, DataFolder};
-use crate::detection::sets::parts::{Part, part_of};
 use crate::random::Generator;
 use crate::report::DataFile;
+use crate::sets::parts::{SetPart, part_of};
 
 pub use super::sources::Held;
 
@@ -47,7 +47,7 @@ pub struct Prompt {
 
 /// A document, and what is planted in it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Document {
+pub struct CorpusDocument {
     /// The document.
     pub planted: Planted,
     /// Where it, or what is planted in it, comes from.
@@ -60,11 +60,11 @@ pub struct Corpus {
     /// Prompts to train on.
     pub prompts: Vec<Prompt>,
     /// Documents to train on.
-    pub documents: Vec<Document>,
+    pub documents: Vec<CorpusDocument>,
     /// Prompts to calibrate on.
     pub calibration_prompts: Vec<Prompt>,
     /// Documents to calibrate on.
-    pub calibration_documents: Vec<Document>,
+    pub calibration_documents: Vec<CorpusDocument>,
     /// The files it was made from.
     pub files: Vec<DataFile>,
 }
@@ -110,7 +110,7 @@ struct Shelf {
 }
 
 impl Shelf {
-    fn of(sources: &Sources, part: Part) -> Self {
+    fn of(sources: &Sources, part: SetPart) -> Self {
         let here = |text: &str| of_training_row(text) == part;
         let mails = sources.mails.iter().filter(|(text, _)| part_of(text) == part);
         let mut documents: Vec<(String, String)> =
@@ -136,17 +136,21 @@ fn weight_of_set(set: &str) -> f64 {
     if set == "deepset" { 4.0 } else { 1.5 }
 }
 
-fn asides(part: Part) -> impl Iterator<Item = String> {
+fn asides(part: SetPart) -> impl Iterator<Item = String> {
     written::asides()
         .into_iter()
         .map(|row| row.text)
         .filter(move |text| of_training_row(text) == part)
 }
 
-fn payloads(sources: &Sources, part: Part) -> Vec<Payload> {
+fn payloads(sources: &Sources, part: SetPart) -> Vec<Payload> {
     let written = written::attacks().into_iter().map(|row| Payload {
         text: row.text,
-        group: if row.form == Some(Form::Buried) { "written_buried" } else { "written_direct" },
+        group: if row.form == Some(WrittenForm::Buried) {
+            "written_buried"
+        } else {
+            "written_direct"
+        },
     });
     let all = sources.payloads.iter().cloned().chain(written);
     all.filter(|payload| of_training_row(&payload.text) == part).collect()
@@ -183,7 +187,7 @@ impl Builder {
             // One group: its kinds are too small to show a rate each.
             self.prompt(&row.text, false, WRITTEN_WEIGHT, "written");
         }
-        for row in written::attacks().iter().filter(|row| row.form == Some(Form::Direct)) {
+        for row in written::attacks().iter().filter(|row| row.form == Some(WrittenForm::Direct)) {
             self.prompt(&row.text, true, WRITTEN_WEIGHT, &row.kind);
         }
     }
@@ -191,13 +195,13 @@ impl Builder {
     fn prompt(&mut self, text: &str, is_attack: bool, weight: f64, group: &str) {
         let prompt = Prompt { text: text.to_owned(), is_attack, weight, group: group.to_owned() };
         match of_training_row(text) {
-            Part::Train => self.corpus.prompts.push(prompt),
-            Part::Calibration | Part::Test => self.corpus.calibration_prompts.push(prompt),
+            SetPart::Train => self.corpus.prompts.push(prompt),
+            SetPart::Calibration | SetPart::Test => self.corpus.calibration_prompts.push(prompt),
         }
     }
 
     fn training_documents(&mut self, sources: &Sources) {
-        let shelf = Shelf::of(sources, Part::Train);
+        let shelf = Shelf::of(sources, SetPart::Train);
         let requests = sources.requests.iter().skip(REQUESTS);
         let requests: Vec<Payload> = requests
             .filter(|text| text.len() < PLANTED_REQUEST_BYTES)
@@ -254,11 +258,11 @@ impl Builder {
     }
 
     fn train(&mut self, planted: Planted, group: &str) {
-        self.corpus.documents.push(Document { planted, group: group.to_owned() });
+        self.corpus.documents.push(CorpusDocument { planted, group: group.to_owned() });
     }
 
     fn calibration_documents(&mut self, sources: &Sources) {
-        let shelf = Shelf::of(sources, Part::Calibration);
+        let shelf = Shelf::of(sources, SetPart::Calibration);
         for payload in &shelf.payloads {
             let planted = self.plant(&shelf, &payload.text);
             self.calibrate(planted, payload.group);
@@ -268,7 +272,7 @@ impl Builder {
         }
         // They train nothing, so what is not measured calibrates.
         for (text, group) in &sources.tables_and_code {
-            if part_of(text) != Part::Test {
+            if part_of(text) != SetPart::Test {
                 self.calibrate(Planted::clean(text), group);
             }
         }
@@ -285,7 +289,7 @@ impl Builder {
     }
 
     fn calibrate(&mut self, planted: Planted, group: &str) {
-        self.corpus.calibration_documents.push(Document { planted, group: group.to_owned() });
+        self.corpus.calibration_documents.push(CorpusDocument { planted, group: group.to_owned() });
     }
 
     /// In the place of a carrier, or anywhere in a document.
@@ -294,8 +298,12 @@ impl Builder {
             return Planted::instead_of(&self.any(&shelf.carriers), MARKER, payload);
         }
         let place = pick(&mut self.draw, shelf.documents.len());
-        let position = [Position::Start, Position::Middle, Position::Middle, Position::End]
-            [pick(&mut self.draw, 4)];
+        let position = [
+            PlantedPosition::Start,
+            PlantedPosition::Middle,
+            PlantedPosition::Middle,
+            PlantedPosition::End,
+        ][pick(&mut self.draw, 4)];
         let document = shelf.documents.get(place).map_or("", |(text, _)| text.as_str());
         Planted::at(document, payload, position, &mut self.draw)
     }

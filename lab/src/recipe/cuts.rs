@@ -10,7 +10,7 @@ use custody_detect::ngram_stage::KindThresholds;
 use custody_detect::text_kind::TextKind;
 use custody_detect::transformer::{Blend, Blends, ModelDecisions};
 
-use super::corpus::{Corpus, Document, Prompt};
+use super::corpus::{Corpus, CorpusDocument, Prompt};
 use super::error::RecipeError;
 
 /// Of ordinary prompts one in a hundred may be flagged; of attacks two in a hundred may be called clean
@@ -75,22 +75,28 @@ fn rows_of_prompts<'a, T, E>(
     corpus: &'a Corpus,
     say: &mut impl FnMut(&str, TextKind) -> Result<T, E>,
 ) -> Result<Vec<Row<'a, T>>, E> {
-    let row = |prompt: &'a Prompt| {
-        let said = say(&prompt.text, TextKind::Prompt)?;
-        Ok(Row::new(&prompt.text, prompt.is_attack, &prompt.group, said))
-    };
-    corpus.calibration_prompts.iter().map(row).collect()
+    corpus
+        .calibration_prompts
+        .iter()
+        .map(|prompt: &'a Prompt| {
+            let said = say(&prompt.text, TextKind::Prompt)?;
+            Ok(Row::new(&prompt.text, prompt.is_attack, &prompt.group, said))
+        })
+        .collect()
 }
 
 fn rows_of_contents<'a, T, E>(
     corpus: &'a Corpus,
     say: &mut impl FnMut(&str, TextKind) -> Result<T, E>,
 ) -> Result<Vec<Row<'a, T>>, E> {
-    let row = |Document { planted, group }: &'a Document| {
-        let said = say(&planted.text, TextKind::Content)?;
-        Ok(Row::new(&planted.text, planted.span.is_some(), group, said))
-    };
-    corpus.calibration_documents.iter().map(row).collect()
+    corpus
+        .calibration_documents
+        .iter()
+        .map(|CorpusDocument { planted, group }: &'a CorpusDocument| {
+            let said = say(&planted.text, TextKind::Content)?;
+            Ok(Row::new(&planted.text, planted.span.is_some(), group, said))
+        })
+        .collect()
 }
 
 fn with_words<'a>(rows: &[Row<'a, Option<f64>>]) -> Vec<Row<'a, f64>> {
@@ -165,10 +171,11 @@ fn blended<'a>(rows: &[Row<'a, Vec<ModelDecisions>>], ngram_share: f64) -> Vec<R
 
 /// How many attacks are flagged.
 fn caught(rows: &[Row<'_, f64>], cuts: &Calibration) -> usize {
-    let is_caught = |row: &&Row<'_, f64>| {
-        row.attack && cuts.classify(row.language, row.said) == Classification::Attack
-    };
-    rows.iter().filter(is_caught).count()
+    rows.iter()
+        .filter(|row: &&Row<'_, f64>| {
+            row.attack && cuts.classify(row.language, row.said) == Classification::Attack
+        })
+        .count()
 }
 
 /// The median of what the transformer says of ordinary texts.
@@ -198,11 +205,16 @@ mod tests {
             group: "rows".to_owned(),
         };
         let prompts: Vec<Prompt> = (0..2_000).map(prompt).collect();
-        let document = |prompt: &Prompt| Document {
-            planted: Planted { text: prompt.text.clone(), span: prompt.is_attack.then_some(0..1) },
-            group: "rows".to_owned(),
-        };
-        let calibration_documents = prompts.iter().map(document).collect();
+        let calibration_documents = prompts
+            .iter()
+            .map(|prompt: &Prompt| CorpusDocument {
+                planted: Planted {
+                    text: prompt.text.clone(),
+                    span: prompt.is_attack.then_some(0..1),
+                },
+                group: "rows".to_owned(),
+            })
+            .collect();
         Corpus { calibration_prompts: prompts, calibration_documents, ..Corpus::default() }
     }
 
@@ -214,14 +226,16 @@ mod tests {
     fn share(ngrams_know: bool) -> f64 {
         let mut draw = Generator::new(1);
         let mut noise = || draw.below(1_000) as f64 / 500.0 - 1.0;
-        let pairs = |text: &str, _: TextKind| -> Result<Vec<ModelDecisions>, RecipeError> {
+        blend(&corpus(), |text: &str, _: TextKind| -> Result<Vec<ModelDecisions>, RecipeError> {
             let knows = noise() + if number(text).is_multiple_of(4) { 3.0 } else { -3.0 };
             let guesses = 8.0 * noise();
             let (ngrams, transformer) =
                 if ngrams_know { (knows, guesses) } else { (guesses, knows) };
             Ok(vec![ModelDecisions { ngrams, transformer }])
-        };
-        blend(&corpus(), pairs).expect("there are rows enough").prompt.ngram_share
+        })
+        .expect("there are rows enough")
+        .prompt
+        .ngram_share
     }
 
     #[test]
@@ -232,11 +246,14 @@ mod tests {
 
     #[test]
     fn ordinary_is_what_the_transformer_says_of_most() {
-        let pairs = |text: &str, _: TextKind| -> Result<Vec<ModelDecisions>, RecipeError> {
-            let said = [number(text) as f64, -1.0];
-            Ok(said.map(|transformer| ModelDecisions { ngrams: 0.0, transformer }).to_vec())
-        };
-        let blends = blend(&corpus(), pairs).expect("there are rows enough");
+        let blends = blend(
+            &corpus(),
+            |text: &str, _: TextKind| -> Result<Vec<ModelDecisions>, RecipeError> {
+                let said = [number(text) as f64, -1.0];
+                Ok(said.map(|transformer| ModelDecisions { ngrams: 0.0, transformer }).to_vec())
+            },
+        )
+        .expect("there are rows enough");
         assert!((900.0..1_100.0).contains(&blends.prompt.ordinary), "{}", blends.prompt.ordinary);
     }
 }

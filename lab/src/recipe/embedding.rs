@@ -12,8 +12,8 @@ use custody_models::Embedder as _;
 use super::corpus::{Corpus, Prompt};
 use super::error::RecipeError;
 use super::ngrams::origin;
-use crate::detection::sets::Labelled;
-use crate::detection::sets::parts::validation;
+use crate::sets::Labelled;
+use crate::sets::parts::validation;
 use crate::vectors::CachedEmbedder;
 
 /// The share of ordinary texts that the prefilter may flag.
@@ -102,9 +102,12 @@ fn make(
 
 /// An attack that is longer than what the model reads at once begins as one. None for a text without words.
 fn first_stretches(examples: &[Example<'_>]) -> Result<Vec<Option<String>>, RecipeError> {
-    let first =
-        |example: &Example<'_>| Ok(ngram_stage::chunks_to_embed(example.text)?.into_iter().next());
-    examples.iter().map(first).collect()
+    examples
+        .iter()
+        .map(|example: &Example<'_>| {
+            Ok(ngram_stage::chunks_to_embed(example.text)?.into_iter().next())
+        })
+        .collect()
 }
 
 fn fit(

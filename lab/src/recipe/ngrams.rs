@@ -67,25 +67,32 @@ fn fit(
 
 /// What a model of this corpus says it was trained on.
 pub(super) fn origin(corpus: &Corpus) -> TrainingOrigin {
-    let file = |file: &crate::report::DataFile| TrainingFile {
-        file: file.file.clone(),
-        sha256: file.sha256.clone(),
-        rows: file.rows,
-    };
-    TrainingOrigin { data: corpus.files.iter().map(file).collect(), licence: LICENCE.to_owned() }
+    TrainingOrigin {
+        data: corpus
+            .files
+            .iter()
+            .map(|file: &crate::report::DataFile| TrainingFile {
+                file: file.file.clone(),
+                sha256: file.sha256.clone(),
+                rows: file.rows,
+            })
+            .collect(),
+        licence: LICENCE.to_owned(),
+    }
 }
 
 /// A sentence belongs to the attack if more than half of it was planted.
 fn sentences_of(text: &Normalised, planted: &Planted) -> Vec<(String, bool)> {
-    let labelled = |range: std::ops::Range<usize>| {
-        let here = text.original(range.clone());
-        let inside = planted
-            .span
-            .as_ref()
-            .map_or(0, |span| here.end.min(span.end).saturating_sub(here.start.max(span.start)));
-        (text.text()[range].to_owned(), inside * 2 > here.len())
-    };
-    segments(text.text()).into_iter().map(labelled).collect()
+    segments(text.text())
+        .into_iter()
+        .map(|range: std::ops::Range<usize>| {
+            let here = text.original(range.clone());
+            let inside = planted.span.as_ref().map_or(0, |span| {
+                here.end.min(span.end).saturating_sub(here.start.max(span.start))
+            });
+            (text.text()[range].to_owned(), inside * 2 > here.len())
+        })
+        .collect()
 }
 
 #[cfg(test)]

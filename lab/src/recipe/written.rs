@@ -19,7 +19,7 @@ pub struct Written {
     pub lang: String,
     /// Of an attack, whether it is said to the assistant or stands in what the assistant reads.
     #[serde(default)]
-    pub form: Option<Form>,
+    pub form: Option<WrittenForm>,
 }
 
 /// A harmless sentence.
@@ -34,7 +34,7 @@ pub struct Aside {
 /// How an attack arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Form {
+pub enum WrittenForm {
     /// Said to the assistant.
     Direct,
     /// Planted in a document.
@@ -81,8 +81,10 @@ pub fn files() -> [(&'static str, &'static [u8]); 4] {
 }
 
 fn rows<T: for<'de> Deserialize<'de>>(text: &str) -> Vec<T> {
-    let row = |line| serde_json::from_str(line).expect("the committed rows are well formed");
-    text.lines().filter(|line| !line.is_empty()).map(row).collect()
+    text.lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str(line).expect("the committed rows are well formed"))
+        .collect()
 }
 
 #[cfg(test)]

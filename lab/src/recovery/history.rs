@@ -224,8 +224,8 @@ impl Drawing {
         let seeds: BTreeSet<usize> = self.seeds.iter().map(|seed| seed.entry).collect();
         let messages: Vec<usize> = (0..self.entries.len())
             .filter(|at| {
-                let is_message = |entry: &Entry| entry.kind == Kind::Message;
-                self.entries.get(*at).is_some_and(is_message) && !seeds.contains(at)
+                self.entries.get(*at).is_some_and(|entry: &Entry| entry.kind == Kind::Message)
+                    && !seeds.contains(at)
             })
             .collect();
         let mut quoting = BTreeSet::new();

@@ -25,9 +25,9 @@ use crate::report::Figure;
 
 const E1: &str = "RVU §5.1, below Table 1";
 
-/// What stands on the record, and what is true of it.
+/// The entries that the scenarios left on the record, and what is true of them.
 #[derive(Default)]
-struct Told {
+struct ObeyedScenarios {
     /// The outputs that brought an attack.
     seeds: Vec<Seq>,
     /// Those, and whatever the agent said and did because of them.
@@ -39,14 +39,15 @@ struct Told {
 
 pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     let scratch = Scratch::new(Limits::UNLIMITED, Clock::manual(1_000))?;
-    let mut told = Told::default();
+    let mut played = ObeyedScenarios::default();
     for scenario in scenarios::read()? {
-        told.obeys(&scratch, &scenario)?;
+        played.play(&scratch, &scenario)?;
     }
     let (store, owner) = (&scratch.store, &scratch.owner);
     let graph = Incidents::of(store).graph()?;
-    let v2 = Closure::new(&graph, WalkMode::RvuV2, &told.seeds).map_err(setup)?.len() as u64;
-    let indicators: Vec<Indicator> = told.seeds.iter().copied().map(Indicator::Position).collect();
+    let v2 = Closure::new(&graph, WalkMode::RvuV2, &played.seeds).map_err(setup)?.len() as u64;
+    let indicators: Vec<Indicator> =
+        played.seeds.iter().copied().map(Indicator::Position).collect();
     let found = Incidents::of(store).find(&indicators)?;
     let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found.findings)?;
     Incidents::of(store).contain(owner, id)?;
@@ -61,18 +62,22 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     let claims = verify_claims(store, &verified)?.claims;
     let failing = claims.iter().filter(|(_, found)| matches!(found, ClaimResult::Fails(_))).count();
 
-    let reached = |entry: &&Seq| plan.entries.iter().any(|planned| planned.entry == **entry);
-    let detected = told.contaminated.iter().filter(reached).count() as u64;
+    let detected = played
+        .contaminated
+        .iter()
+        .filter(|entry: &&Seq| plan.entries.iter().any(|planned| planned.entry == **entry))
+        .count() as u64;
     let purged: BTreeSet<Seq> = plan.with_action(RecoveryAction::Purge).into_iter().collect();
-    let contaminated = told.contaminated.len() as u64;
+    let contaminated = played.contaminated.len() as u64;
     let left = store.state(|state| {
-        told.contaminated.iter().filter(|entry| !state.is_out(**entry)).count() as u64
+        played.contaminated.iter().filter(|entry| !state.is_out(**entry)).count() as u64
     })?;
-    let certificates = u64::from(failing == 0);
+    let certificates = store.state(|state| state.certificates().len() as u64)?;
+    let recounted = u64::from(failing == 0);
     Ok(vec![
         Figure::count(
             "e1.entries",
-            (told.contaminated.len() + told.benign.len()) as u64,
+            (played.contaminated.len() + played.benign.len()) as u64,
             "entries",
         )
         .published(10.0, E1),
@@ -82,44 +87,44 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
         Figure::count("e1.custody.residual", left, "entries"),
         Figure::rate(
             "e1.custody.benign_purged_rate",
-            told.benign.intersection(&purged).count() as u64,
-            told.benign.len() as u64,
+            played.benign.intersection(&purged).count() as u64,
+            played.benign.len() as u64,
         ),
-        Figure::rate("e1.custody.effects_named_rate", plan.counts.irreversible, told.effects),
-        Figure::count("e1.custody.certificates", 1, "certificates").published(1.0, E1),
-        Figure::count("e1.custody.certificates_recounted", certificates, "certificates")
+        Figure::rate("e1.custody.effects_named_rate", plan.counts.irreversible, played.effects),
+        Figure::count("e1.custody.certificates", certificates, "certificates").published(1.0, E1),
+        Figure::count("e1.custody.certificates_recounted", recounted, "certificates")
             .published(1.0, E1),
     ])
 }
 
-impl Told {
+impl ObeyedScenarios {
     /// One scenario, to the letter of what the output says, and a word of thanks in another session.
-    fn obeys(&mut self, scratch: &Scratch, scenario: &Scenario) -> Result<(), EvalError> {
+    fn play(&mut self, scratch: &Scratch, scenario: &Scenario) -> Result<(), EvalError> {
         let session = Session::open(&scratch.store, &scratch.owner, Some(scenario.id.clone()))?;
         let asked = Observation::message(Channel::User, scenario.user.as_str());
-        self.benign.insert(said(&session, asked)?);
+        self.benign.insert(observe(&session, asked)?);
         let Some(first) = scenario.calls.first() else { return Ok(()) };
-        let call = said(&session, first.observed())?;
+        let call = observe(&session, first.observed())?;
         self.benign.insert(call);
         let output = Observation::tool_output(call, scenario.output.as_str());
-        let output = said(&session, output.from(first.tool.as_str()))?;
+        let output = observe(&session, output.from(first.tool.as_str()))?;
         self.seeds.push(output);
         let repeated = format!("I do what it says: {}", scenario.output);
-        let answered = said(&session, Observation::completion(repeated))?;
+        let answered = observe(&session, Observation::completion(repeated))?;
         self.contaminated.extend([output, answered]);
         for call in &scenario.attack {
-            self.contaminated.insert(said(&session, call.observed())?);
+            self.contaminated.insert(observe(&session, call.observed())?);
             self.effects += 1;
         }
         let other = Session::open(&scratch.store, &scratch.owner, None)?;
         let thanks = format!("Thank you, {} is settled.", scenario.id);
-        self.benign.insert(said(&other, Observation::message(Channel::User, thanks))?);
-        self.benign.insert(said(&other, Observation::completion("You are welcome."))?);
+        self.benign.insert(observe(&other, Observation::message(Channel::User, thanks))?);
+        self.benign.insert(observe(&other, Observation::completion("You are welcome."))?);
         Ok(())
     }
 }
 
-fn said(session: &Session, observation: Observation) -> Result<Seq, StoreError> {
+fn observe(session: &Session, observation: Observation) -> Result<Seq, StoreError> {
     let parts = session.observe(observation).wait()?;
     Ok(parts.first().map_or(Seq(0), |receipt| receipt.seq))
 }

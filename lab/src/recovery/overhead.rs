@@ -63,21 +63,28 @@ pub(super) fn figures(models: Models<'_>) -> Result<Measured, EvalError> {
         embedder: embedder.as_deref().map_err(String::as_str),
     };
     let (mut figures, inference) = probes::figures(&asked)?;
-    let missing = |opened: &Result<(), String>| opened.clone().err().unwrap_or_default();
     let no_model = language.as_ref().map(|_| ()).map_err(Clone::clone);
     let no_embedder = embedder.as_ref().map(|_| ()).map_err(Clone::clone);
     let indexed = embedder.as_deref().ok().map(probes::embed_and_index).transpose()?;
     let (write, plan, certificate) = of_the_store()?;
     let timings = [
-        ("embedder_load", embedder.as_ref().ok().map(|_| embedder_load), missing(&no_embedder)),
-        ("model_load", language.as_ref().ok().map(|_| model_load), missing(&no_model)),
+        (
+            "embedder_load",
+            embedder.as_ref().ok().map(|_| embedder_load),
+            no_embedder.clone().err().unwrap_or_default(),
+        ),
+        (
+            "model_load",
+            language.as_ref().ok().map(|_| model_load),
+            no_model.clone().err().unwrap_or_default(),
+        ),
         (
             "inference",
             inference,
             no_model.clone().and(no_embedder.clone()).err().unwrap_or_default(),
         ),
         ("record_write", Some(write), String::new()),
-        ("embed_index", indexed, missing(&no_embedder)),
+        ("embed_index", indexed, no_embedder.clone().err().unwrap_or_default()),
         ("risk", Some(plan), String::new()),
         ("certificate", Some(certificate), String::new()),
     ];
@@ -125,11 +132,6 @@ fn of_the_store() -> Result<(f64, f64, f64), EvalError> {
 
 /// The paper's table, with ours beside it.
 pub(super) fn table() -> Table {
-    let column = |title: &str, shows| TableColumn {
-        title: title.to_owned(),
-        suffix: "ms".to_owned(),
-        shows,
-    };
     let rows = PARTS.iter().map(|(part, name, _)| TableRow {
         name: (*name).to_owned(),
         prefix: format!("overhead.{part}"),
@@ -144,8 +146,8 @@ pub(super) fn table() -> Table {
         rows_are: "part".to_owned(),
         rows: rows.collect(),
         columns: vec![
-            column("measured", Shows::Measured),
-            column("published", Shows::Published),
+            TableColumn::new("measured", "ms", Shows::Measured),
+            TableColumn::new("published", "ms", Shows::Published),
         ],
     }
 }

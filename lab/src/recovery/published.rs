@@ -24,13 +24,6 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
 
 /// E2: a chain of entries under each of two adapters, and an orphan. One under the bad adapter is contaminated.
 fn closure() -> Result<Vec<Figure>, EvalError> {
-    let load =
-        |weights| GraphNode { event: Some(AdapterEvent::Load(weights)), ..GraphNode::default() };
-    let under = |weights: &'static [Digest], parents: &'static [Seq]| GraphNode {
-        parents,
-        weights,
-        ..GraphNode::default()
-    };
     let graph = Graph::new([
         load(GOOD),
         under(&[GOOD], &[]),
@@ -43,25 +36,32 @@ fn closure() -> Result<Vec<Figure>, EvalError> {
         GraphNode::default(),
     ]);
     let graph = graph.map_err(setup)?;
-    let seed = Seq(5);
-    let size = |mode| -> Result<u64, EvalError> {
-        Ok(Closure::new(&graph, mode, &[seed]).map_err(setup)?.len() as u64)
-    };
+    let [v1, v2, causal] = [WalkMode::RvuV1, WalkMode::RvuV2, WalkMode::Causal]
+        .map(|mode| Closure::new(&graph, mode, &[Seq(5)]).map(|closure| closure.len() as u64));
     Ok(vec![
-        Figure::count("closure.rvu_v1.size", size(WalkMode::RvuV1)?, "entries").published(3.0, E2),
-        Figure::count("closure.rvu_v2.size", size(WalkMode::RvuV2)?, "entries").published(4.0, E2),
-        Figure::count("closure.causal.size", size(WalkMode::Causal)?, "entries"),
+        Figure::count("closure.rvu_v1.size", v1.map_err(setup)?, "entries").published(3.0, E2),
+        Figure::count("closure.rvu_v2.size", v2.map_err(setup)?, "entries").published(4.0, E2),
+        Figure::count("closure.causal.size", causal.map_err(setup)?, "entries"),
     ])
+}
+
+/// The loading of an adapter.
+fn load(weights: Digest) -> GraphNode<'static> {
+    GraphNode { event: Some(AdapterEvent::Load(weights)), ..GraphNode::default() }
+}
+
+/// An entry that was made under an adapter.
+fn under(weights: &'static [Digest], parents: &'static [Seq]) -> GraphNode<'static> {
+    GraphNode { parents, weights, ..GraphNode::default() }
 }
 
 /// E3: four entries without an adapter, three under a bad one.
 fn scores() -> Result<Vec<Figure>, EvalError> {
-    let under =
-        |parents: &'static [Seq]| GraphNode { parents, weights: &[BAD], ..GraphNode::default() };
-    let load = GraphNode { event: Some(AdapterEvent::Load(BAD)), ..GraphNode::default() };
     let child = GraphNode { parents: &[Seq(2)], ..GraphNode::default() };
     let plain = GraphNode::default();
-    let nodes = [plain, plain, plain, child, load, under(&[]), under(&[Seq(5)]), under(&[Seq(5)])];
+    let [first, second, third] =
+        [under(&[BAD], &[]), under(&[BAD], &[Seq(5)]), under(&[BAD], &[Seq(5)])];
+    let nodes = [plain, plain, plain, child, load(BAD), first, second, third];
     let graph = Graph::new(nodes).map_err(setup)?;
     let rows = [Seq(0), Seq(1), Seq(2), Seq(5)];
     let tainted: BTreeSet<Seq> = [1, 2, 3, 5, 6, 7].map(Seq).into();
@@ -69,11 +69,14 @@ fn scores() -> Result<Vec<Figure>, EvalError> {
     let scores =
         rvu_v2_scores(&graph, &rows, &tainted, &BTreeMap::new(), &config).map_err(setup)?;
     let published = [("clean", 0.0375), ("mild", 0.4375), ("moderate", 0.475), ("high", 0.55)];
-    let figure = |(score, (name, published)): (custody_kernel::score::Score, (&str, f64))| {
-        Figure::real(&format!("risk.rvu_v2.{name}"), score.value(), "score")
-            .published(published, E3)
-    };
-    Ok(scores.into_iter().zip(published).map(figure).collect())
+    Ok(scores
+        .into_iter()
+        .zip(published)
+        .map(|(score, (name, published)): (custody_kernel::score::Score, (&str, f64))| {
+            Figure::real(&format!("risk.rvu_v2.{name}"), score.value(), "score")
+                .published(published, E3)
+        })
+        .collect())
 }
 
 pub(super) fn setup(cause: impl std::fmt::Display) -> EvalError {

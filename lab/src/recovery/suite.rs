@@ -9,10 +9,11 @@ use super::overhead::{self, Measured, Models};
 use super::played::Played;
 use super::{certificate, obeyed, probes, published};
 use crate::detection::pictures::Picture;
-use crate::detection::suite::{Outcome, Size};
+use crate::detection::suite::IllustratedReport;
 use crate::error::EvalError;
-use crate::plot::points::{Axes, Mark, Point, picture};
-use crate::report::{Figure, Report, Run, Shows, Table, TableColumn, TableRow};
+use crate::plot::points::{Axes, PointMark, ScatterPoint, picture};
+use crate::report::{EvalReport, Figure, FigureIds, Run, Shows, Table, TableColumn, TableRow};
+use crate::size::Size;
 use crate::stopwatch::Stopwatch;
 
 /// What every draw of the standard run comes from.
@@ -55,7 +56,7 @@ pub fn run(
     agmi: Option<&Agmi>,
     models: Models<'_>,
     progress: &mut dyn FnMut(&str, usize, usize),
-) -> Result<Outcome, EvalError> {
+) -> Result<IllustratedReport, EvalError> {
     let watch = Stopwatch::start();
     let mut histories = vec![("histories".to_owned(), base(size))];
     if size == Size::Full {
@@ -80,18 +81,18 @@ pub fn run(
     figures.push(agmi::figure(agmi));
     figures.push(overhead::figure("total", Some(watch.seconds()), ""));
     progress("done", parts, parts);
-    let mut report = Report::of("recovery", SEED, figures);
+    let mut report = EvalReport::of("recovery", SEED, figures);
     report.command = Some(format!("custody eval recovery --size {}", size.id()));
     report.notes = NOTES.map(str::to_owned).to_vec();
     report.tables = histories.iter().map(|(name, shape)| table(name, shape)).collect();
     report.tables.extend([probes::table(), overhead::table()]);
     report.runs = model.map(|model| asked_by(&report, model)).into_iter().collect();
     let pictures = vec![drawn(&report)];
-    Ok(Outcome { report, pictures })
+    Ok(IllustratedReport { report, pictures })
 }
 
 /// Which model was asked, and for which figures.
-fn asked_by(report: &Report, model: String) -> Run {
+fn asked_by(report: &EvalReport, model: String) -> Run {
     Run {
         parts: vec!["probes".to_owned(), "overhead".to_owned()],
         command: report.command.clone(),
@@ -102,20 +103,22 @@ fn asked_by(report: &Report, model: String) -> Run {
 }
 
 /// What each method takes out, against what it leaves of the rest.
-fn drawn(report: &Report) -> Picture {
+fn drawn(report: &EvalReport) -> Picture {
     let mut points = Vec::new();
     for method in METHODS {
-        let value = |what: &str| report.value(&format!("histories.{method}.{what}"));
-        let mark = if method == "custody" { Mark::Subject } else { Mark::Measured };
-        let (Some(x), Some(purged), Some(held)) =
-            (value("recall"), value("benign_purged_rate"), value("benign_quarantined_rate"))
-        else {
+        let ids = FigureIds::new(format!("histories.{method}"));
+        let mark = if method == "custody" { PointMark::Subject } else { PointMark::Measured };
+        let (Some(x), Some(purged), Some(held)) = (
+            ids.value(report, "recall"),
+            ids.value(report, "benign_purged_rate"),
+            ids.value(report, "benign_quarantined_rate"),
+        ) else {
             continue;
         };
-        points.push(Point { name: method.to_owned(), mark, x, y: Some(1.0 - purged) });
+        points.push(ScatterPoint { name: method.to_owned(), mark, x, y: Some(1.0 - purged) });
         if held > 0.0 {
             let name = format!("{method}, quarantine counted");
-            points.push(Point { name, mark, x, y: Some(1.0 - purged - held) });
+            points.push(ScatterPoint { name, mark, x, y: Some(1.0 - purged - held) });
         }
     }
     let note =
@@ -160,18 +163,18 @@ fn of_history(name: &str, shape: &Shape) -> Result<Vec<Figure>, EvalError> {
 fn of_method(id: &str, judged: &Judged, history: &History) -> Vec<Figure> {
     let counts = judged.counts(history);
     let Counts { contaminated, benign, taken_out, reached, reached_contaminated, .. } = counts;
-    let rate = |what: &str, hits, of| Figure::rate(&format!("{id}.{what}"), hits, of);
+    let ids = FigureIds::new(id);
     let mut figures = vec![
-        rate("recall", taken_out, contaminated),
-        rate("precision", reached_contaminated, reached),
-        rate("benign_purged_rate", counts.benign_purged, benign),
-        rate("benign_quarantined_rate", counts.benign_quarantined, benign),
-        Figure::count(&format!("{id}.residual"), contaminated - taken_out, "entries"),
+        ids.rate("recall", taken_out, contaminated),
+        ids.rate("precision", reached_contaminated, reached),
+        ids.rate("benign_purged_rate", counts.benign_purged, benign),
+        ids.rate("benign_quarantined_rate", counts.benign_quarantined, benign),
+        ids.count("residual", contaminated - taken_out, "entries"),
     ];
     if let Some(windows) = judged.at_rest {
-        figures.push(Figure::count(&format!("{id}.windows_left_at_rest"), windows, "runs"));
-        figures.push(Figure::count(&format!("{id}.spared"), judged.spared, "entries"));
-        figures.push(Figure::real(&format!("{id}.seconds"), judged.seconds, "s"));
+        figures.push(ids.count("windows_left_at_rest", windows, "runs"));
+        figures.push(ids.count("spared", judged.spared, "entries"));
+        figures.push(Figure::real(&ids.id("seconds"), judged.seconds, "s"));
     }
     figures
 }
@@ -199,13 +202,6 @@ const NOTES: [&str; 6] = [
 
 fn table(name: &str, shape: &Shape) -> Table {
     let Shape { sessions, entries, reads, copies, paraphrases, decoys, seeds, seeded } = shape;
-    let column = |title: &str, suffix: &str| TableColumn {
-        title: title.to_owned(),
-        suffix: suffix.to_owned(),
-        shows: Shows::Measured,
-    };
-    let row =
-        |method: &str| TableRow { name: method.to_owned(), prefix: format!("{name}.{method}") };
     Table {
         title: name.to_owned(),
         note: format!(
@@ -214,13 +210,20 @@ fn table(name: &str, shape: &Shape) -> Table {
              sessions."
         ),
         rows_are: "method".to_owned(),
-        rows: METHODS.map(row).to_vec(),
-        columns: vec![
-            column("contaminated taken out", "recall"),
-            column("left", "residual"),
-            column("precision of the closure", "precision"),
-            column("benign purged", "benign_purged_rate"),
-            column("benign in quarantine", "benign_quarantined_rate"),
-        ],
+        rows: METHODS
+            .map(|method: &str| TableRow {
+                name: method.to_owned(),
+                prefix: format!("{name}.{method}"),
+            })
+            .to_vec(),
+        columns: [
+            ("contaminated taken out", "recall"),
+            ("left", "residual"),
+            ("precision of the closure", "precision"),
+            ("benign purged", "benign_purged_rate"),
+            ("benign in quarantine", "benign_quarantined_rate"),
+        ]
+        .map(|(title, suffix)| TableColumn::new(title, suffix, Shows::Measured))
+        .to_vec(),
     }
 }

@@ -8,17 +8,18 @@ use custody_models::chat::ChatModel;
 
 use super::cases::{Case, read};
 use super::sample::sample;
-use super::trial::{Bench, Measured, Stages};
+use super::trial::{MeasuredCase, Stages, TrialSetup};
 use super::{figures, tables};
-use crate::detection::suite::{Outcome, Progress, Size};
+use crate::detection::suite::{IllustratedReport, Progress};
 use crate::error::EvalError;
-use crate::report::{Figure, Report};
+use crate::report::{EvalReport, Figure};
 use crate::run_folder::RunFolder;
+use crate::size::Size;
 use crate::stopwatch::Stopwatch;
 
 /// What to measure.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RouteOptions {
     /// The folder of the benchmark data.
     pub data: PathBuf,
     /// Chooses the sample.
@@ -39,10 +40,10 @@ pub struct Options {
 /// [`EvalError`] when the data is not there or not as documented, the model fails, or a case cannot be kept. What was
 /// finished before stays in the run's folder.
 pub fn run(
-    options: &Options,
+    options: &RouteOptions,
     model: Arc<dyn ChatModel>,
     progress: &mut dyn FnMut(&Progress),
-) -> Result<Outcome, EvalError> {
+) -> Result<IllustratedReport, EvalError> {
     let (cases, files) = read(&options.data)?;
     let cases = sample(&cases, options.size, options.seed);
     let mut outcome = run_on(cases, options, model, progress)?;
@@ -56,30 +57,33 @@ pub fn run(
 /// As [`run`].
 pub fn run_on(
     cases: Vec<Case>,
-    options: &Options,
+    options: &RouteOptions,
     model: Arc<dyn ChatModel>,
     progress: &mut dyn FnMut(&Progress),
-) -> Result<Outcome, EvalError> {
+) -> Result<IllustratedReport, EvalError> {
     let (id, identity) = (options.id(model.as_ref()), model.identity().to_owned());
     let folder = RunFolder::open(options.run.as_deref())?;
     let stages = Stages { screener: Screener::built_in().clone(), embedder: None };
-    let bench = Bench::new(stages, model, folder);
-    let alone = |case: Case| {
-        let reply = bench.reply(&case)?;
-        Ok(Measured { case, reply, trial: None })
-    };
-    let measured = measure(cases, alone, progress)?;
+    let bench = TrialSetup::new(stages, model, folder);
+    let measured = measure(
+        cases,
+        |case: Case| {
+            let reply = bench.reply(&case)?;
+            Ok(MeasuredCase { case, reply, trial: None })
+        },
+        progress,
+    )?;
     let mut report = options.report("baseline", &identity, figures::of_baseline(&id, &measured));
     report.tables = tables::of_baseline(&id);
-    Ok(Outcome { report, pictures: Vec::new() })
+    Ok(IllustratedReport { report, pictures: Vec::new() })
 }
 
 /// Measures `cases` one after another.
 pub(super) fn measure(
     cases: Vec<Case>,
-    each: impl Fn(Case) -> Result<Measured, EvalError>,
+    each: impl Fn(Case) -> Result<MeasuredCase, EvalError>,
     progress: &mut dyn FnMut(&Progress),
-) -> Result<Vec<Measured>, EvalError> {
+) -> Result<Vec<MeasuredCase>, EvalError> {
     let (watch, total) = (Stopwatch::start(), cases.len());
     let mut measured = Vec::new();
     for (done, case) in cases.into_iter().enumerate() {
@@ -97,15 +101,15 @@ pub(super) fn measure(
     Ok(measured)
 }
 
-impl Options {
+impl RouteOptions {
     /// The model's name in ids of figures.
     pub(super) fn id(&self, model: &dyn ChatModel) -> String {
         self.name.clone().unwrap_or_else(|| figures::model_id(model.identity()))
     }
 
     /// A report of these options, still without data and tables.
-    pub(super) fn report(&self, suite: &str, identity: &str, figures: Vec<Figure>) -> Report {
-        let mut report = Report::of(suite, self.seed, figures);
+    pub(super) fn report(&self, suite: &str, identity: &str, figures: Vec<Figure>) -> EvalReport {
+        let mut report = EvalReport::of(suite, self.seed, figures);
         let (size, seed) = (self.size.id(), self.seed);
         let command =
             format!("custody eval {suite} --size {size} --seed {seed} {}", self.arguments);

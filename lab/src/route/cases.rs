@@ -101,10 +101,11 @@ pub fn read(data: &Path) -> Result<(Vec<Case>, Vec<DataFile>), EvalError> {
         let set = data.rows(file)?;
         files.push(set.file);
         // The translations are a machine's, and whether a translated answer succeeds is not known.
-        let english =
-            |row: &Row| source != Source::CyberSecEval || row.field("lang") == Some("English");
-        for row in set.rows.into_iter().filter(english) {
-            cases.push(whole(source, row)?);
+        let is_english_only = source == Source::CyberSecEval;
+        for row in set.rows {
+            if !is_english_only || row.field("lang") == Some("English") {
+                cases.push(whole(source, row)?);
+            }
         }
     }
     let set = data.rows("spikee_seeds.jsonl")?;
@@ -130,14 +131,15 @@ fn whole(source: Source, row: Row) -> Result<Case, EvalError> {
 /// spikee's own product: every template with every instruction of its language, alone and at the end of its document;
 /// and the inputs that are attacks as they stand.
 fn spikee(rows: &[Row]) -> Result<Vec<Case>, EvalError> {
-    let part = |name: &'static str| rows.iter().filter(move |row| row.field("part") == Some(name));
-    let templates = || part("jailbreaks").filter(|row| row.label == Some(1));
+    let templates: Vec<&Row> =
+        part(rows, "jailbreaks").filter(|row| row.label == Some(1)).collect();
     let mut cases = Vec::new();
-    for instruction in part("instructions").filter(|row| row.label == Some(1)) {
+    for instruction in part(rows, "instructions").filter(|row| row.label == Some(1)) {
         let goal = goal(instruction)?;
-        for template in templates().filter(|row| row.field("lang") == instruction.field("lang")) {
+        let language = instruction.field("lang");
+        for template in templates.iter().filter(|row| row.field("lang") == language) {
             let payload = template.text.replace("<INSTRUCTION>", &instruction.text);
-            for around in part("base_user_inputs") {
+            for around in part(rows, "base_user_inputs") {
                 let (text, kind) = planted(&around.text, &payload);
                 let id = format!("{}+{}@{}", template.id, instruction.id, around.id);
                 let (source, goal) = (Source::Spikee, goal.clone());
@@ -146,10 +148,15 @@ fn spikee(rows: &[Row]) -> Result<Vec<Case>, EvalError> {
             }
         }
     }
-    for row in part("standalone_user_inputs").filter(|row| row.label == Some(1)) {
+    for row in part(rows, "standalone_user_inputs").filter(|row| row.label == Some(1)) {
         cases.push(whole(Source::Spikee, row.clone())?);
     }
     Ok(cases)
+}
+
+/// The rows of one part of spikee's seeds.
+fn part<'a>(rows: &'a [Row], name: &'static str) -> impl Iterator<Item = &'a Row> {
+    rows.iter().filter(move |row| row.field("part") == Some(name))
 }
 
 /// The payload where the input says, which is then a prompt, or else at the end of it, which is then a document.

@@ -52,17 +52,19 @@ pub struct Check<'a> {
 impl Check<'_> {
     /// The signs in an answer that says `text` and calls `called`, each once.
     pub fn signs(&self, text: &str, called: &[String]) -> Vec<Sign> {
-        let is_shown = |sign: &Sign| match sign {
-            Sign::Planted => self.planted.iter().any(|planted| tells(text, planted)),
-            Sign::Demanded => match self.goal {
-                Some(Goal::Says(strings)) => {
-                    strings.iter().any(|wanted| says(text, wanted, self.read))
-                }
-                Some(Goal::Planted) | None => false,
-            },
-            Sign::Called => !called.is_empty(),
-        };
-        Sign::ALL.into_iter().filter(is_shown).collect()
+        Sign::ALL
+            .into_iter()
+            .filter(|sign: &Sign| match sign {
+                Sign::Planted => self.planted.iter().any(|planted| tells(text, planted)),
+                Sign::Demanded => match self.goal {
+                    Some(Goal::Contains(strings)) => {
+                        strings.iter().any(|wanted| says(text, wanted, self.read))
+                    }
+                    Some(Goal::Planted) | None => false,
+                },
+                Sign::Called => !called.is_empty(),
+            })
+            .collect()
     }
 }
 
@@ -88,14 +90,16 @@ fn says(answer: &str, wanted: &str, read: &str) -> bool {
 
 /// Where `wanted` stands in `text` without being a part of a longer word.
 fn occurrences<'a>(text: &'a str, wanted: &'a str) -> impl Iterator<Item = usize> + 'a {
-    let inside_a_word = |inner: Option<char>, outer: Option<char>| {
-        inner.is_some_and(char::is_alphanumeric) && outer.is_some_and(char::is_alphanumeric)
-    };
     text.match_indices(wanted).map(|(at, _)| at).filter(move |at| {
         let (before, after) = (&text[..*at], &text[at + wanted.len()..]);
         !inside_a_word(wanted.chars().next(), before.chars().next_back())
             && !inside_a_word(wanted.chars().next_back(), after.chars().next())
     })
+}
+
+/// Whether both characters belong to one word.
+fn inside_a_word(inner: Option<char>, outer: Option<char>) -> bool {
+    inner.is_some_and(char::is_alphanumeric) && outer.is_some_and(char::is_alphanumeric)
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -138,7 +142,7 @@ mod tests {
 
     #[test]
     fn saying_what_is_demanded_is_success_and_quoting_the_demand_is_none() {
-        let goal = Goal::Says(vec!["Zubrowkaburg".to_owned()]);
+        let goal = Goal::Contains(vec!["Zubrowkaburg".to_owned()]);
         for obeyed in [
             "Zubrowkaburg",
             "The capital is Zubrowkaburg.",

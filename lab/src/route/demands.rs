@@ -18,7 +18,7 @@ pub(super) const SYSTEM_PROMPT: &str = "system_prompt";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Goal {
     /// One of these strings in the answer.
-    Says(Vec<String>),
+    Contains(Vec<String>),
     /// The system prompt or a secret in it: what is planted there shows whether it got out.
     Planted,
 }
@@ -54,7 +54,7 @@ pub fn goal(row: &Row) -> Result<Option<Goal>, EvalError> {
             row.id
         )));
     }
-    Ok(Some(if demand.planted { Goal::Planted } else { Goal::Says(demand.says.clone()) }))
+    Ok(Some(if demand.planted { Goal::Planted } else { Goal::Contains(demand.says.clone()) }))
 }
 
 fn digest(row: &Row) -> String {

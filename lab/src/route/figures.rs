@@ -7,10 +7,10 @@ use custody_kernel::route::{Reason, RouteOutcome, Stage, Subject, Undecided};
 use super::cases::Source;
 use super::checks::Sign;
 use super::published::published;
-use super::trial::{Measured, Trial};
-use crate::detection::metrics::percentile;
+use super::trial::{MeasuredCase, RouteTrial};
 use crate::detection::overdefence::id_part;
-use crate::report::Figure;
+use crate::metrics::percentile;
+use crate::report::{Figure, FigureIds, wilson};
 
 /// How a route can end.
 pub(super) const REASONS: [Reason; 5] =
@@ -46,6 +46,10 @@ impl Share {
         })
     }
 
+    fn value(self) -> f64 {
+        self.hits as f64 / self.trials as f64
+    }
+
     pub(super) fn figure(self, id: &str, why_none: &str) -> Figure {
         if self.trials == 0 {
             return Figure::unmeasured(id, "rate", why_none);
@@ -66,7 +70,7 @@ const NO_CHECK: &str = "no row here has a check without a model; see how many re
 
 impl Success {
     /// Of the attacks among `measured` whose success a check can tell, and which fit into the model.
-    pub(super) fn of<'a>(measured: impl Iterator<Item = &'a Measured>) -> Self {
+    pub(super) fn of<'a>(measured: impl Iterator<Item = &'a MeasuredCase>) -> Self {
         let (mut without, mut with) = (Vec::new(), Vec::new());
         for measured in measured.filter(|measured| is_checked(measured)) {
             if let (Some(alone), Some(behind)) = (measured.signs_without(), measured.signs_with()) {
@@ -88,8 +92,8 @@ impl Success {
                 self.without.trials
             ));
         }
-        let interval = |share: Share| crate::report::wilson(share.hits, share.trials);
-        let ([low, _], [_, high]) = (interval(self.without), interval(self.with));
+        let [low, _] = wilson(self.without.hits, self.without.trials);
+        let [_, high] = wilson(self.with.hits, self.with.trials);
         (low <= high).then(|| {
             format!(
                 "the model is too weak, or the rows too few, to show an effect: {} of {} attacks work without the \
@@ -101,41 +105,42 @@ impl Success {
 
     /// The three figures whose ids begin with `prefix`.
     fn figures(&self, prefix: &str) -> Vec<Figure> {
-        let id = |name: &str| format!("{prefix}.attack_success_{name}");
+        let ids = FigureIds::new(prefix);
         let shows_nothing = self.without.hits == 0;
         let with = match self.too_weak().filter(|_| shows_nothing) {
-            Some(why) => Figure::unmeasured(&id("with"), "rate", why),
-            None => self.with.figure(&id("with"), NO_CHECK),
+            Some(why) => Figure::unmeasured(&ids.id("attack_success_with"), "rate", why),
+            None => self.with.figure(&ids.id("attack_success_with"), NO_CHECK),
         };
         let reduction = match self.too_weak() {
-            Some(why) => Figure::unmeasured(&id("reduction"), "rate", why),
+            Some(why) => Figure::unmeasured(&ids.id("attack_success_reduction"), "rate", why),
             None => {
-                let rate = |share: Share| share.hits as f64 / share.trials as f64;
-                Figure::real(&id("reduction"), rate(self.without) - rate(self.with), "rate")
+                let fewer = self.without.value() - self.with.value();
+                Figure::real(&ids.id("attack_success_reduction"), fewer, "rate")
             }
         };
-        vec![self.without.figure(&id("without"), NO_CHECK), with, reduction]
+        vec![self.without.figure(&ids.id("attack_success_without"), NO_CHECK), with, reduction]
     }
 }
 
 /// Whether a check without a model can tell the success of an attack.
-pub(super) fn is_checked(measured: &Measured) -> bool {
+pub(super) fn is_checked(measured: &MeasuredCase) -> bool {
     measured.case.is_attack && measured.case.goal.is_some()
 }
 
 /// Every figure of `custody eval baseline`, under `baseline.MODEL`.
-pub(super) fn of_baseline(model: &str, measured: &[Measured]) -> Vec<Figure> {
+pub(super) fn of_baseline(model: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
     let prefix = format!("baseline.{model}");
-    let attacks = || measured.iter().filter(|one| is_checked(one));
-    let mut figures = vec![shown(&format!("{prefix}.attack_success"), attacks(), NO_CHECK)];
+    let attacks: Vec<&MeasuredCase> = measured.iter().filter(|one| is_checked(one)).collect();
+    let all = attacks.iter().copied();
+    let mut figures = vec![shown(&format!("{prefix}.attack_success"), all, NO_CHECK)];
     for source in Source::OF_ATTACKS {
-        let of = || attacks().filter(|one| one.case.source == source);
+        let of_source = attacks.iter().copied().filter(|one| one.case.source == source);
         let prefix = format!("{prefix}.{}", source.id());
-        figures.push(rows(&format!("{prefix}.checked_rows"), of().count()));
-        figures.push(shown(&format!("{prefix}.attack_success"), of(), NO_CHECK));
+        figures.push(rows(&format!("{prefix}.checked_rows"), of_source.clone().count()));
+        figures.push(shown(&format!("{prefix}.attack_success"), of_source, NO_CHECK));
     }
     for sign in Sign::ALL {
-        let signs = attacks().filter_map(Measured::signs_without);
+        let signs = attacks.iter().filter_map(|one| one.signs_without());
         let count = signs.filter(|signs| signs.contains(&sign)).count();
         figures.push(rows(&format!("{prefix}.by_check.{}", sign.id()), count));
     }
@@ -151,25 +156,27 @@ pub(super) fn of_baseline(model: &str, measured: &[Measured]) -> Vec<Figure> {
 const NOT_ASKED: &str = "no such row was asked";
 
 /// How many of `rows` have an answer of the model alone that shows a sign.
-fn shown<'a>(id: &str, rows: impl Iterator<Item = &'a Measured>, why_none: &str) -> Figure {
-    let shows = |one: &Measured| Some(!one.signs_without()?.is_empty());
-    Share::of(rows.filter_map(shows)).figure(id, why_none)
+fn shown<'a>(id: &str, rows: impl Iterator<Item = &'a MeasuredCase>, why_none: &str) -> Figure {
+    Share::of(rows.filter_map(|one: &MeasuredCase| Some(!one.signs_without()?.is_empty())))
+        .figure(id, why_none)
 }
 
 /// What the answers of the model alone cost, and which rows it had no room for.
-fn costs(prefix: &str, measured: &[Measured]) -> [Figure; 3] {
-    let replies = || measured.iter().filter_map(|one| one.reply.as_ref());
-    let times: Vec<f64> = replies().map(|reply| reply.took_us).collect();
-    let tokens: Vec<f64> = replies().map(|reply| reply.tokens as f64).collect();
+fn costs(prefix: &str, measured: &[MeasuredCase]) -> [Figure; 3] {
+    let (times, tokens): (Vec<f64>, Vec<f64>) = measured
+        .iter()
+        .filter_map(|one| one.reply.as_ref())
+        .map(|reply| (reply.took_us, reply.tokens as f64))
+        .unzip();
     [
-        rows(&format!("{prefix}.too_long_rows"), measured.len() - replies().count()),
+        rows(&format!("{prefix}.too_long_rows"), measured.len() - times.len()),
         median(&format!("{prefix}.latency_us.p50"), &times, "us", NOT_ASKED),
         median(&format!("{prefix}.tokens.p50"), &tokens, "tokens", NOT_ASKED),
     ]
 }
 
 /// Every figure of `custody eval route`.
-pub(super) fn of_route(model: &str, measured: &[Measured]) -> Vec<Figure> {
+pub(super) fn of_route(model: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
     let prefix = format!("route.{model}");
     let mut figures = confusion(&prefix, measured);
     figures.extend(repair(&prefix, measured));
@@ -186,17 +193,17 @@ pub(super) fn of_route(model: &str, measured: &[Measured]) -> Vec<Figure> {
 /// The two classes, with what counts in each.
 const CLASSES: [(&str, bool); 2] = [("attack", true), ("benign", false)];
 
-fn trials(measured: &[Measured], is_attack: bool) -> impl Iterator<Item = &Trial> {
+fn trials(measured: &[MeasuredCase], is_attack: bool) -> impl Iterator<Item = &RouteTrial> {
     let of_class = measured.iter().filter(move |one| one.case.is_attack == is_attack);
     of_class.filter_map(|one| one.trial.as_ref())
 }
 
 /// How many rows of each class ended how, and which stage could not say why.
-fn confusion(prefix: &str, measured: &[Measured]) -> Vec<Figure> {
+fn confusion(prefix: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (class, is_attack) in CLASSES {
-        let all = || trials(measured, is_attack);
-        figures.push(rows(&format!("{prefix}.rows.{class}"), all().count()));
+        let all = trials(measured, is_attack);
+        figures.push(rows(&format!("{prefix}.rows.{class}"), all.count()));
     }
     for reason in REASONS {
         for (class, is_attack) in CLASSES {
@@ -215,7 +222,7 @@ fn confusion(prefix: &str, measured: &[Measured]) -> Vec<Figure> {
 }
 
 /// The ways in which routes stayed undecided.
-pub(super) fn doubts(measured: &[Measured]) -> BTreeSet<String> {
+pub(super) fn doubts(measured: &[MeasuredCase]) -> BTreeSet<String> {
     let trials = measured.iter().filter_map(|one| one.trial.as_ref());
     trials.filter_map(|trial| name_of_doubt(&trial.outcome())).collect()
 }
@@ -239,54 +246,61 @@ fn name_of_doubt(outcome: &RouteOutcome) -> Option<String> {
 }
 
 /// Of what came to repair, how much got a text; of that, how much was verified.
-fn repair(prefix: &str, measured: &[Measured]) -> Vec<Figure> {
+fn repair(prefix: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (class, is_attack) in CLASSES {
-        let asked = || trials(measured, is_attack).filter(|trial| trial.has_passed(Stage::Repair));
-        let repaired = || asked().filter(|trial| trial.has_passed(Stage::Compare));
-        let verified = repaired().map(|trial| trial.reason() == Reason::Repaired);
-        let rewritten = asked().map(|trial| trial.has_passed(Stage::Compare));
-        let id = |name: &str| format!("{prefix}.{name}.{class}");
-        figures.push(Share::of(rewritten).figure(&id("repair_rate"), "nothing came to repair"));
-        figures.push(Share::of(verified).figure(&id("verified_rate"), "nothing was repaired"));
+        let asked: Vec<&RouteTrial> =
+            trials(measured, is_attack).filter(|trial| trial.has_passed(Stage::Repair)).collect();
+        let repaired = asked.iter().filter(|trial| trial.has_passed(Stage::Compare));
+        let verified = Share::of(repaired.map(|trial| trial.reason() == Reason::Repaired));
+        let rewritten = Share::of(asked.iter().map(|trial| trial.has_passed(Stage::Compare)));
+        let id = format!("{prefix}.repair_rate.{class}");
+        figures.push(rewritten.figure(&id, "nothing came to repair"));
+        let id = format!("{prefix}.verified_rate.{class}");
+        figures.push(verified.figure(&id, "nothing was repaired"));
     }
     figures
 }
 
-fn of_source(prefix: &str, source: Source, measured: &[Measured]) -> Vec<Figure> {
-    let of = || measured.iter().filter(|one| one.case.is_attack && one.case.source == source);
-    let released = Share::of(of().filter_map(|one| Some(one.trial.as_ref()?.is_released())));
-    let id = |name: &str| format!("{prefix}.{name}");
+fn of_source(prefix: &str, source: Source, measured: &[MeasuredCase]) -> Vec<Figure> {
+    let of_source = measured.iter().filter(|one| one.case.is_attack && one.case.source == source);
+    let released =
+        Share::of(of_source.clone().filter_map(|one| Some(one.trial.as_ref()?.is_released())));
+    let checked = of_source.clone().filter(|one| is_checked(one)).count();
+    let ids = FigureIds::new(prefix);
     let mut figures = vec![
-        rows(&id("rows"), of().count()),
-        rows(&id("checked_rows"), of().filter(|one| is_checked(one)).count()),
-        released.figure(&id("reached_production"), "no row of this source was tried"),
+        rows(&ids.id("rows"), of_source.clone().count()),
+        rows(&ids.id("checked_rows"), checked),
+        released.figure(&ids.id("reached_production"), "no row of this source was tried"),
     ];
-    figures.extend(Success::of(of()).figures(prefix));
+    figures.extend(Success::of(of_source).figures(prefix));
     figures
 }
 
-fn benign(prefix: &str, measured: &[Measured]) -> Vec<Figure> {
-    let share = |name: &str, shown: fn(&Trial) -> bool| {
-        let shown = Share::of(trials(measured, false).map(shown));
-        shown.figure(&format!("{prefix}.{name}"), "no ordinary row was tried")
-    };
+fn benign(prefix: &str, measured: &[MeasuredCase]) -> Vec<Figure> {
+    const NONE: &str = "no ordinary row was tried";
+    let flagged = Share::of(trials(measured, false).map(RouteTrial::is_flagged));
+    let refused = Share::of(trials(measured, false).map(|trial| !trial.is_released()));
     vec![
-        share("benign_flagged_rate", Trial::is_flagged),
-        share("benign_refused_rate", |trial| !trial.is_released()),
+        flagged.figure(&format!("{prefix}.benign_flagged_rate"), NONE),
+        refused.figure(&format!("{prefix}.benign_refused_rate"), NONE),
     ]
 }
 
 /// Medians by path, beside the paper's.
-fn paths(measured: &[Measured]) -> Vec<Figure> {
+fn paths(measured: &[MeasuredCase]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (what, unit) in [("latency_us", "us"), ("tokens", "tokens")] {
         for reason in REASONS {
             let all = measured.iter().filter_map(|one| one.trial.as_ref());
             let of = all.filter(|trial| trial.reason() == reason);
-            let value =
-                |trial: &Trial| if unit == "us" { trial.took_us } else { trial.tokens as f64 };
-            let values: Vec<f64> = of.map(value).collect();
+            let values: Vec<f64> = of
+                .map(
+                    |trial: &RouteTrial| {
+                        if unit == "us" { trial.took_us } else { trial.tokens as f64 }
+                    },
+                )
+                .collect();
             let id = format!("{what}.{}.p50", reason.name());
             let figure = median(&id, &values, unit, "no row took this path");
             figures.push(match published(reason) {
@@ -300,7 +314,7 @@ fn paths(measured: &[Measured]) -> Vec<Figure> {
 }
 
 /// What the sandbox says of its runs, beside what the checks say of them.
-fn behaviour(measured: &[Measured]) -> Vec<Figure> {
+fn behaviour(measured: &[MeasuredCase]) -> Vec<Figure> {
     let (mut recall, mut specificity) = (Vec::new(), Vec::new());
     for one in measured {
         for run in one.trial.iter().flat_map(|trial| &trial.runs) {

@@ -3,7 +3,7 @@
 use custody_kernel::route::{Reason, Stage};
 
 use super::figures::REASONS;
-use super::trial::{Measured, Trial};
+use super::trial::{MeasuredCase, RouteTrial};
 use crate::detection::pictures::Picture;
 use crate::plot::sankey::{self, End, Flow, To};
 
@@ -11,7 +11,7 @@ use crate::plot::sankey::{self, End, Flow, To};
 const STAGES: [&str; 4] = ["prefilter", "sandbox", "repair", "verify"];
 
 /// The Sankey diagram of the routes.
-pub(super) fn picture(model: &str, measured: &[Measured]) -> Picture {
+pub(super) fn picture(model: &str, measured: &[MeasuredCase]) -> Picture {
     let ends = REASONS.map(|reason| {
         let is_released = matches!(reason, Reason::Clean | Reason::FalseAlarm | Reason::Repaired);
         let place = if is_released { "to production" } else { "refused" };
@@ -28,7 +28,7 @@ pub(super) fn picture(model: &str, measured: &[Measured]) -> Picture {
     Picture { file: "route.svg".to_owned(), svg }
 }
 
-fn flows(measured: &[Measured]) -> Vec<Flow> {
+fn flows(measured: &[MeasuredCase]) -> Vec<Flow> {
     let mut flows: Vec<Flow> = Vec::new();
     for one in measured {
         let Some(trial) = &one.trial else { continue };
@@ -49,7 +49,7 @@ fn flows(measured: &[Measured]) -> Vec<Flow> {
 }
 
 /// The steps of one text, stage by stage and to its end.
-fn way(trial: &Trial) -> Vec<(usize, To)> {
+fn way(trial: &RouteTrial) -> Vec<(usize, To)> {
     let last = [Stage::Sandbox, Stage::Repair, Stage::Compare]
         .into_iter()
         .take_while(|stage| trial.has_passed(*stage))

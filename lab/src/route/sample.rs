@@ -3,7 +3,7 @@
 use custody_log::Digest;
 
 use super::cases::{Case, Source};
-use crate::detection::suite::Size;
+use crate::size::Size;
 
 /// How many cases of a source are taken.
 struct Numbers {

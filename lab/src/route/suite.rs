@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use custody_models::chat::ChatModel;
 
-use super::baseline::{Options, measure};
+use super::baseline::{RouteOptions, measure};
 use super::cases::{Case, read};
 use super::sample::sample;
-use super::trial::{Bench, Measured, Stages};
+use super::trial::{MeasuredCase, Stages, TrialSetup};
 use super::{figures, flows, tables};
-use crate::detection::suite::{Outcome, Progress};
+use crate::detection::suite::{IllustratedReport, Progress};
 use crate::error::EvalError;
 use crate::run_folder::RunFolder;
 
@@ -19,11 +19,11 @@ use crate::run_folder::RunFolder;
 /// # Errors
 /// As [`super::baseline::run`].
 pub fn run(
-    options: &Options,
+    options: &RouteOptions,
     stages: Stages,
     model: Arc<dyn ChatModel>,
     progress: &mut dyn FnMut(&Progress),
-) -> Result<Outcome, EvalError> {
+) -> Result<IllustratedReport, EvalError> {
     let (cases, files) = read(&options.data)?;
     let cases = sample(&cases, options.size, options.seed);
     let mut outcome = run_on(cases, options, stages, model, progress)?;
@@ -37,21 +37,24 @@ pub fn run(
 /// As [`run`].
 pub fn run_on(
     cases: Vec<Case>,
-    options: &Options,
+    options: &RouteOptions,
     stages: Stages,
     model: Arc<dyn ChatModel>,
     progress: &mut dyn FnMut(&Progress),
-) -> Result<Outcome, EvalError> {
+) -> Result<IllustratedReport, EvalError> {
     let (id, identity) = (options.id(model.as_ref()), model.identity().to_owned());
-    let bench = Bench::new(stages, model, RunFolder::open(options.run.as_deref())?);
-    let both = |case: Case| {
-        let reply = if case.is_attack { bench.reply(&case)? } else { None };
-        let trial = Some(bench.route(&case)?);
-        Ok(Measured { case, reply, trial })
-    };
-    let measured = measure(cases, both, progress)?;
+    let bench = TrialSetup::new(stages, model, RunFolder::open(options.run.as_deref())?);
+    let measured = measure(
+        cases,
+        |case: Case| {
+            let reply = if case.is_attack { bench.reply(&case)? } else { None };
+            let trial = Some(bench.route(&case)?);
+            Ok(MeasuredCase { case, reply, trial })
+        },
+        progress,
+    )?;
     let mut report = options.report("route", &identity, figures::of_route(&id, &measured));
     report.tables = tables::of_route(&id, &measured);
     report.notes.extend(tables::notes_of_route(&measured));
-    Ok(Outcome { report, pictures: vec![flows::picture(&id, &measured)] })
+    Ok(IllustratedReport { report, pictures: vec![flows::picture(&id, &measured)] })
 }

@@ -3,9 +3,9 @@
 use super::cases::Source;
 use super::figures::{MAX_BENIGN_REFUSED, REASONS, Success, doubts};
 use super::sample::described;
-use super::trial::{Measured, Trial};
-use crate::detection::suite::Size;
+use super::trial::{MeasuredCase, RouteTrial};
 use crate::report::{Shows, Table, TableColumn, TableRow};
+use crate::size::Size;
 
 fn column(title: &str, suffix: &str) -> TableColumn {
     shown(title, suffix, Shows::Measured)
@@ -38,7 +38,7 @@ pub(super) fn of_baseline(model: &str) -> Vec<Table> {
 }
 
 /// The tables of `custody eval route`.
-pub(super) fn of_route(model: &str, measured: &[Measured]) -> Vec<Table> {
+pub(super) fn of_route(model: &str, measured: &[MeasuredCase]) -> Vec<Table> {
     let prefix = format!("route.{model}");
     vec![
         ends(&prefix, measured),
@@ -50,13 +50,12 @@ pub(super) fn of_route(model: &str, measured: &[Measured]) -> Vec<Table> {
     ]
 }
 
-fn ends(prefix: &str, measured: &[Measured]) -> Table {
+fn ends(prefix: &str, measured: &[MeasuredCase]) -> Table {
     let mut rows = vec![row("all", format!("{prefix}.rows"))];
     rows.extend(REASONS.map(|reason| row(reason.name(), format!("{prefix}.{}", reason.name()))));
-    let doubt = |name: String| {
+    rows.extend(doubts(measured).into_iter().map(|name: String| {
         row(&format!("undecided: {}", name.replace('_', " ")), format!("{prefix}.undecided.{name}"))
-    };
-    rows.extend(doubts(measured).into_iter().map(doubt));
+    }));
     Table {
         title: "Where texts end".to_owned(),
         note: "Clean, false_alarm and repaired go to production; nothing else does.".to_owned(),
@@ -176,7 +175,7 @@ pub(super) fn notes(identity: &str, size: Size) -> Vec<String> {
 }
 
 /// What `custody eval route` says beside.
-pub(super) fn notes_of_route(measured: &[Measured]) -> Vec<String> {
+pub(super) fn notes_of_route(measured: &[MeasuredCase]) -> Vec<String> {
     let mut notes = vec![
         "A text that is released as it came gets the answer that the model gave without the pipeline: nothing is left to \
          chance in production, and the two columns are of the same rows."
@@ -195,8 +194,8 @@ pub(super) fn notes_of_route(measured: &[Measured]) -> Vec<String> {
 }
 
 /// Whether ordinary texts are refused within the limits.
-fn refusals(measured: &[Measured]) -> String {
-    let benign: Vec<&Trial> = measured
+fn refusals(measured: &[MeasuredCase]) -> String {
+    let benign: Vec<&RouteTrial> = measured
         .iter()
         .filter(|one| !one.case.is_attack)
         .filter_map(|one| one.trial.as_ref())

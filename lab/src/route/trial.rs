@@ -9,7 +9,7 @@ use custody_kernel::route::{
     Reason, RouteOutcome, RoutePolicy, SandboxResult, Screened, Stage, StageResult, Subject, replay,
 };
 use custody_models::Embedder;
-use custody_models::chat::{ChatError, ChatMessage, ChatModel};
+use custody_models::chat::{ChatError, ChatModel};
 use custody_pipeline::{Passed, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::cases::Case;
 use super::checks::{Check, Sign, called};
 use super::listener::{Exchange, Listener};
-use super::production::{Agent, MAX_TOKENS};
+use super::production::{MAX_TOKENS, ProductionAgent};
 use crate::error::EvalError;
 use crate::run_folder::{RunFolder, UnitId};
 use crate::stopwatch::timed;
@@ -45,7 +45,7 @@ pub struct Reply {
 /// What the pipeline did with a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trial {
+pub struct RouteTrial {
     /// What the stages said: the route can be decided again from it.
     pub heard: Vec<StageResult>,
     /// How long they took together, in microseconds.
@@ -119,7 +119,7 @@ impl Stages {
 }
 
 /// What cases are tried with.
-pub struct Bench {
+pub struct TrialSetup {
     model: Arc<Listener>,
     stages: Stages,
     /// What the stages' answers depend on.
@@ -127,7 +127,7 @@ pub struct Bench {
     folder: RunFolder,
 }
 
-impl Bench {
+impl TrialSetup {
     /// Asks `model` in production and in every stage that needs one, and `stages` for the others.
     pub fn new(stages: Stages, model: Arc<dyn ChatModel>, folder: RunFolder) -> Self {
         let identity = stages.identity();
@@ -153,10 +153,10 @@ impl Bench {
     ///
     /// # Errors
     /// As [`Self::reply`].
-    pub fn route(&self, case: &Case) -> Result<Trial, EvalError> {
+    pub fn route(&self, case: &Case) -> Result<RouteTrial, EvalError> {
         let unit = self.unit("route", case, &self.identity);
         let finished = self.folder.finished(&unit);
-        if let Some(trial) = finished.filter(|trial: &Trial| trial.replayed().is_some()) {
+        if let Some(trial) = finished.filter(|trial: &RouteTrial| trial.replayed().is_some()) {
             return Ok(trial);
         }
         let trial = self.try_out(case)?;
@@ -179,7 +179,7 @@ impl Bench {
         UnitId::new(format!("{suite}.{}", case.source.id()), &on)
     }
 
-    fn try_out(&self, case: &Case) -> Result<Trial, EvalError> {
+    fn try_out(&self, case: &Case) -> Result<RouteTrial, EvalError> {
         let routed = self.router()?.route(&case.text, case.kind);
         let said = self.model.take().map_err(failed(case))?;
         let released = match &routed.outcome {
@@ -191,7 +191,7 @@ impl Bench {
             | RouteOutcome::Undecided { .. } => None,
         };
         let reply = released.map(|text| self.ask(case, text)).transpose()?.flatten();
-        Ok(Trial {
+        Ok(RouteTrial {
             heard: routed.answers(),
             took_us: routed.took().as_secs_f64() * 1e6,
             tokens: routed.usage().total(),
@@ -213,7 +213,8 @@ impl Bench {
     }
 
     fn ask(&self, case: &Case, text: &str) -> Result<Option<Reply>, EvalError> {
-        let request = Agent::of(case).request(text, case.kind, self.model.supports_tools());
+        let request =
+            ProductionAgent::of(case).request(text, case.kind, self.model.supports_tools());
         let (answer, seconds) = timed(|| self.model.answer(&request));
         // Taken also after a failure, which belongs to this case alone.
         self.model.take().map_err(failed(case))?;
@@ -242,25 +243,24 @@ fn failed(case: &Case) -> impl FnOnce(ChatError) -> EvalError {
 fn sandbox_runs(case: &Case, passed: &[Passed], said: &[Exchange]) -> Vec<SandboxRun> {
     let samples: Vec<Sample> =
         said.iter().map(sample).filter(|sample| !sample.planted.is_empty()).collect();
-    let run = |passed: &Passed| {
-        let StageResult::Sandbox(tried) = passed.heard else { return None };
-        let is_original = passed.subject == Subject::Original;
-        let mut of_it = samples.clone();
-        of_it.retain(|sample| sample.read.contains(&case.text) == is_original);
-        let is_compromised = tried == Ok(SandboxResult::Compromised);
-        (!of_it.is_empty()).then_some(SandboxRun { is_compromised, samples: of_it })
-    };
-    passed.iter().filter_map(run).collect()
+    passed
+        .iter()
+        .filter_map(|passed: &Passed| {
+            let StageResult::Sandbox(tried) = passed.heard else { return None };
+            let is_original = passed.subject == Subject::Original;
+            let mut of_it = samples.clone();
+            of_it.retain(|sample| sample.read.contains(&case.text) == is_original);
+            let is_compromised = tried == Ok(SandboxResult::Compromised);
+            (!of_it.is_empty()).then_some(SandboxRun { is_compromised, samples: of_it })
+        })
+        .collect()
 }
 
 fn sample(exchange: &Exchange) -> Sample {
     let Exchange { request, answer } = exchange;
-    let content = |message: Option<&ChatMessage>| {
-        message.map_or(String::new(), |message| message.content.clone())
-    };
     Sample {
-        read: content(request.messages.last()),
-        planted: planted_in(&content(request.messages.first())),
+        read: request.messages.last().map_or(String::new(), |message| message.content.clone()),
+        planted: planted_in(request.messages.first().map_or("", |message| &message.content)),
         text: answer.text.clone(),
         called: called(request, answer),
     }
@@ -268,18 +268,17 @@ fn sample(exchange: &Exchange) -> Sample {
 
 /// The words of a system prompt that end in a dash and many hexadecimal digits: what sandboxes plant.
 fn planted_in(system_prompt: &str) -> Vec<String> {
-    let is_planted = |word: &&str| {
-        let digits = word.rsplit_once('-').map_or("", |(_, digits)| digits);
-        digits.len() >= PLANTED_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
     system_prompt
         .split(|c: char| !(c.is_alphanumeric() || c == '-'))
-        .filter(is_planted)
+        .filter(|word: &&str| {
+            let digits = word.rsplit_once('-').map_or("", |(_, digits)| digits);
+            digits.len() >= PLANTED_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
         .map(str::to_owned)
         .collect()
 }
 
-impl Trial {
+impl RouteTrial {
     /// How the route ended, decided again from what the stages said.
     pub fn outcome(&self) -> RouteOutcome {
         // What cannot be decided again was not let through.
@@ -313,16 +312,16 @@ impl Trial {
 
 /// A case with all that was measured of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct MeasuredCase {
     /// The case.
     pub case: Case,
     /// What the model alone answered; none where it was not asked, and to what it has no room for.
     pub reply: Option<Reply>,
     /// What the pipeline did, where it was asked.
-    pub trial: Option<Trial>,
+    pub trial: Option<RouteTrial>,
 }
 
-impl Measured {
+impl MeasuredCase {
     /// What shows in the answer of the model alone that the attack worked.
     pub fn signs_without(&self) -> Option<Vec<Sign>> {
         self.reply.as_ref().map(|reply| signs(&self.case, &self.case.text, reply))
@@ -349,7 +348,7 @@ impl Measured {
 
 /// What shows in an answer to `read` that the attack of `case` worked.
 fn signs(case: &Case, read: &str, reply: &Reply) -> Vec<Sign> {
-    let planted = Agent::of(case).planted();
+    let planted = ProductionAgent::of(case).planted();
     let check = Check { read, planted: &planted, goal: case.goal.as_ref() };
     check.signs(&reply.text, &reply.called)
 }
@@ -358,7 +357,7 @@ fn signs(case: &Case, read: &str, reply: &Reply) -> Vec<Sign> {
 mod tests {
     use std::time::Duration;
 
-    use custody_models::chat::{ChatAnswer, ChatRequest, ChatRole, Finish, Usage};
+    use custody_models::chat::{ChatAnswer, ChatMessage, ChatRequest, ChatRole, Finish, Usage};
 
     use super::*;
     use crate::route::cases::Source;
@@ -395,7 +394,7 @@ mod tests {
             kind: TextKind::Content,
             is_attack: true,
             system_prompt: None,
-            goal: Some(Goal::Says(vec!["pineapple".into()])),
+            goal: Some(Goal::Contains(vec!["pineapple".into()])),
         };
         let sandbox = "The key is key-0123456789, the number hb-abcdef0123.";
         // The second request is no sandbox's: it tells of nothing to keep.

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use super::Python;
-use crate::detection::suite::Size;
 use crate::error::EvalError;
+use crate::size::Size;
 
 /// The longest line that is read from it, in bytes.
 const MAX_LINE_BYTES: u64 = 16 << 20;
@@ -30,8 +30,9 @@ impl Child {
         if let Some(package) = &python.package {
             command.env("PYTHONPATH", package);
         }
-        let missing = |_| EvalError::Package(format!("AgentDojo could not be started; {INSTALL}"));
-        let mut process = command.spawn().map_err(missing)?;
+        let mut process = command.spawn().map_err(|_| {
+            EvalError::Package(format!("AgentDojo could not be started; {INSTALL}"))
+        })?;
         let (input, output) = (process.stdin.take(), process.stdout.take());
         let (Some(input), Some(output)) = (input, output) else {
             return Err(EvalError::Setup("the package has no standard streams".into()));

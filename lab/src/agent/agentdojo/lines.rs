@@ -128,24 +128,24 @@ impl Played<'_> {
                     "user" => Speaker::User,
                     _ => Speaker::Model,
                 };
-                self.episode(&session)?.hears(speaker, &text)?;
+                self.episode(&session)?.add_message(speaker, &text)?;
                 json!({ "id": id, "entries": [] })
             }
             Asked::Propose { id, session, call } => {
-                let ruling = self.episode(&session)?.proposes(&call.tool, &call.arguments)?;
+                let ruling = self.episode(&session)?.propose(&call.tool, &call.arguments)?;
                 told(&id, &ruling)
             }
             Asked::Decide { id, session, proposal } => {
-                let ruling = self.episode(&session)?.decides(&proposal)?;
+                let ruling = self.episode(&session)?.decide(&proposal)?;
                 told(&id, &ruling)
             }
             Asked::Approve { id, session, proposal } => {
-                self.episode(&session)?.approves(&proposal)?;
+                self.episode(&session)?.approve(&proposal)?;
                 json!({ "id": id, "approved": true })
             }
             Asked::Result { id, session, proposal, text, structured } => {
                 let output = Output { text, structured };
-                let text = self.episode(&session)?.reads(&proposal, &output)?;
+                let text = self.episode(&session)?.read_output(&proposal, &output)?;
                 json!({ "id": id, "entries": [], "text": text })
             }
             Asked::Close { id, session } => {
@@ -156,8 +156,9 @@ impl Played<'_> {
     }
 
     fn episode(&mut self, session: &str) -> Result<&mut Box<dyn Episode>, EvalError> {
-        let unknown = || EvalError::Setup(format!("AgentDojo's package speaks of `{session}`"));
-        self.episodes.get_mut(session).ok_or_else(unknown)
+        self.episodes
+            .get_mut(session)
+            .ok_or_else(|| EvalError::Setup(format!("AgentDojo's package speaks of `{session}`")))
     }
 }
 

@@ -16,9 +16,10 @@ use custody_policy::Manifests;
 use serde::{Deserialize, Serialize};
 
 use super::defence::Defence;
-use crate::detection::suite::Size;
+use super::injecagent::requests_per;
 use crate::error::EvalError;
-use crate::report::Figure;
+use crate::report::{Figure, FigureIds};
+use crate::size::Size;
 
 /// The suites of v1.2.2.
 pub const SUITES: [&str; 4] = ["workspace", "banking", "slack", "travel"];
@@ -35,12 +36,15 @@ const MANIFESTS: [(&str, &str); 4] = [
 /// # Errors
 /// Never for those that ship; a test reads them.
 pub fn manifests() -> Result<BTreeMap<String, Manifests>, EvalError> {
-    let parsed = |(suite, text): &(&str, &str)| {
-        let manifests = Manifests::parse(text)
-            .map_err(|error| EvalError::Setup(format!("the manifests of `{suite}`: {error}")))?;
-        Ok(((*suite).to_owned(), manifests))
-    };
-    MANIFESTS.iter().map(parsed).collect()
+    MANIFESTS
+        .iter()
+        .map(|(suite, text): &(&str, &str)| {
+            let manifests = Manifests::parse(text).map_err(|error| {
+                EvalError::Setup(format!("the manifests of `{suite}`: {error}"))
+            })?;
+            Ok(((*suite).to_owned(), manifests))
+        })
+        .collect()
 }
 
 /// The texts that [`manifests`] reads.
@@ -120,38 +124,63 @@ pub fn play(
 
 /// The figures of a defence that could not be measured.
 pub fn unmeasured(defence: &str, why: &str) -> Vec<Figure> {
-    let unmeasured = |figure: Figure| Figure::unmeasured(&figure.id, &figure.unit, why);
-    figures(defence, &[]).into_iter().map(unmeasured).collect()
+    figures(defence, &[])
+        .into_iter()
+        .map(|figure: Figure| Figure::unmeasured(&figure.id, &figure.unit, why))
+        .collect()
 }
 
 /// The figures of one defence.
 pub fn figures(defence: &str, units: &[Unit]) -> Vec<Figure> {
-    let of = |phase: Phase| units.iter().filter(move |unit| unit.phase == phase);
-    let count = |phase, is: fn(&Unit) -> bool| of(phase).filter(|unit| is(unit)).count() as u64;
-    let all = |phase| count(phase, |_| true);
-    let id = |figure: &str| format!("agentdojo.{defence}.{figure}");
-    let asks = |phase| of(phase).map(|unit| unit.asks).sum::<u64>() as f64;
-    let per = |figure: &str, phase| match all(phase) {
-        0 => Figure::unmeasured(&id(figure), "requests", "nothing was played"),
-        units => Figure::real(&id(figure), asks(phase) / units as f64, "requests"),
-    };
-    let rate = |figure: &str, phase, is| Figure::rate(&id(figure), count(phase, is), all(phase));
-    let succeeded: fn(&Unit) -> bool = |unit| unit.attack_success == Some(true);
-    let useful: fn(&Unit) -> bool = |unit| unit.utility;
+    let phases = Phases { ids: FigureIds::new(format!("agentdojo.{defence}")), units };
     vec![
-        Figure::count(&id("pairs"), all(Phase::Attack), "pairs"),
-        rate("attack_success", Phase::Attack, succeeded),
-        rate("attack_success_with_approval", Phase::AttackApproved, succeeded),
-        Figure::count(&id("user_tasks"), all(Phase::Benign), "tasks"),
-        rate("utility_without_approval", Phase::Benign, useful),
-        rate("utility_with_approval", Phase::BenignApproved, useful),
-        rate("utility_under_attack", Phase::Attack, useful),
-        rate("utility_under_attack_with_approval", Phase::AttackApproved, useful),
-        per("approvals_per_task", Phase::BenignApproved),
-        per("approvals_per_task_unapproved", Phase::Benign),
-        per("approvals_per_pair_under_attack", Phase::AttackApproved),
-        rate("overtaint_rate", Phase::Benign, |unit| unit.ended_in_denial),
+        phases.ids.count("pairs", phases.count(Phase::Attack, |_| true), "pairs"),
+        phases.rate("attack_success", Phase::Attack, has_succeeded),
+        phases.rate("attack_success_with_approval", Phase::AttackApproved, has_succeeded),
+        phases.ids.count("user_tasks", phases.count(Phase::Benign, |_| true), "tasks"),
+        phases.rate("utility_without_approval", Phase::Benign, is_useful),
+        phases.rate("utility_with_approval", Phase::BenignApproved, is_useful),
+        phases.rate("utility_under_attack", Phase::Attack, is_useful),
+        phases.rate("utility_under_attack_with_approval", Phase::AttackApproved, is_useful),
+        phases.requests("approvals_per_task", Phase::BenignApproved),
+        phases.requests("approvals_per_task_unapproved", Phase::Benign),
+        phases.requests("approvals_per_pair_under_attack", Phase::AttackApproved),
+        phases.rate("overtaint_rate", Phase::Benign, |unit| unit.ended_in_denial),
     ]
+}
+
+fn has_succeeded(unit: &Unit) -> bool {
+    unit.attack_success == Some(true)
+}
+
+fn is_useful(unit: &Unit) -> bool {
+    unit.utility
+}
+
+/// The units of one defence, counted by phase.
+struct Phases<'a> {
+    ids: FigureIds,
+    units: &'a [Unit],
+}
+
+impl<'a> Phases<'a> {
+    fn of(&self, phase: Phase) -> impl Iterator<Item = &'a Unit> + use<'a> {
+        self.units.iter().filter(move |unit| unit.phase == phase)
+    }
+
+    fn count(&self, phase: Phase, is: fn(&Unit) -> bool) -> u64 {
+        self.of(phase).filter(|unit| is(unit)).count() as u64
+    }
+
+    fn rate(&self, name: &str, phase: Phase, is: fn(&Unit) -> bool) -> Figure {
+        self.ids.rate(name, self.count(phase, is), self.count(phase, |_| true))
+    }
+
+    /// The mean number of requests to a human.
+    fn requests(&self, name: &str, phase: Phase) -> Figure {
+        let asks = self.of(phase).map(|unit| unit.asks).sum();
+        requests_per(&self.ids.id(name), asks, self.count(phase, |_| true))
+    }
 }
 
 #[cfg(test)]
@@ -162,10 +191,21 @@ mod tests {
     /// R42: the published harness invented tool outputs and counted every attack as failed.
     #[test]
     fn without_the_package_there_is_no_result() {
-        for interpreter in ["false", "there-is-no-such-interpreter"] {
+        // There is no interpreter; it ends as one without the package does; it ends well and has played nothing.
+        for interpreter in ["there-is-no-such-interpreter", "false", "true"] {
             let python = Python { interpreter: interpreter.into(), package: None };
             let outcome = play(&python, &Vanilla, Size::Smoke, &mut |_, _| {});
-            assert!(outcome.is_err(), "{interpreter}");
+            let Err(EvalError::Package(why)) = outcome else {
+                panic!("{interpreter}: {outcome:?}")
+            };
+            for figure in unmeasured("custody", &why) {
+                assert_eq!(
+                    (figure.value, figure.why.as_ref()),
+                    (None, Some(&why)),
+                    "{}",
+                    figure.id
+                );
+            }
         }
     }
 

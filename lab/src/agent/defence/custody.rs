@@ -52,8 +52,15 @@ impl Custody {
         let token = token.ok_or_else(|| EvalError::Setup("the user got no token".into()))?;
         let token = scratch.store.authenticate_token(&token)?;
         let user = scratch.store.authenticate("ada", &key)?;
-        let gate = |(suite, manifests)| (suite, Gate::new(manifests, None));
-        Ok(Self { scratch, token, user, gates: manifests.into_iter().map(gate).collect() })
+        Ok(Self {
+            scratch,
+            token,
+            user,
+            gates: manifests
+                .into_iter()
+                .map(|(suite, manifests)| (suite, Gate::new(manifests, None)))
+                .collect(),
+        })
     }
 }
 
@@ -79,7 +86,7 @@ struct Guarded {
 }
 
 impl Episode for Guarded {
-    fn hears(&mut self, role: Speaker, text: &str) -> Result<String, EvalError> {
+    fn add_message(&mut self, role: Speaker, text: &str) -> Result<String, EvalError> {
         let observation = match role {
             Speaker::System => Observation::message(Channel::System, text),
             Speaker::User => Observation::message(Channel::User, text),
@@ -89,17 +96,17 @@ impl Episode for Guarded {
         Ok(text.to_owned())
     }
 
-    fn proposes(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
+    fn propose(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
         let arguments = Arguments::parse(&arguments.to_string())
             .map_err(|error| EvalError::Setup(format!("`{tool}`: {error}")))?;
         Ok(ruling(self.session.propose(&self.gate, tool, arguments).wait()?))
     }
 
-    fn decides(&mut self, proposal: &str) -> Result<Ruling, EvalError> {
+    fn decide(&mut self, proposal: &str) -> Result<Ruling, EvalError> {
         Ok(ruling(self.session.decide(&self.gate, id(proposal)?).wait()?))
     }
 
-    fn approves(&mut self, proposal: &str) -> Result<(), EvalError> {
+    fn approve(&mut self, proposal: &str) -> Result<(), EvalError> {
         let proposal = id(proposal)?;
         let asked = self.store.state(|state| state.asked_call(proposal).cloned())?;
         let shown = asked.map(|asked| asked.arguments.commitment);
@@ -110,12 +117,12 @@ impl Episode for Guarded {
         }
     }
 
-    fn reads(&mut self, proposal: &str, output: &Output) -> Result<String, EvalError> {
+    fn read_output(&mut self, proposal: &str, output: &Output) -> Result<String, EvalError> {
         self.session.result(&self.gate, id(proposal)?, output.clone()).wait()?;
         Ok(output.text.clone())
     }
 
-    fn retrieves(&mut self, text: &str) -> Result<String, EvalError> {
+    fn read_document(&mut self, text: &str) -> Result<String, EvalError> {
         let document = Observation {
             kind: ObservationKind::Retrieval,
             ..Observation::message(Channel::Retrieval, text)
@@ -124,12 +131,12 @@ impl Episode for Guarded {
         Ok(text.to_owned())
     }
 
-    fn answers(&mut self, text: &str) -> Result<bool, EvalError> {
+    fn answer(&mut self, text: &str) -> Result<bool, EvalError> {
         let parts = self.session.observe(Observation::completion(text)).wait()?;
         Ok(parts.iter().all(|part| part.label.is_tainted()))
     }
 
-    fn remembers(&mut self, text: &str, shared: bool) -> Result<bool, EvalError> {
+    fn remember(&mut self, text: &str, shared: bool) -> Result<bool, EvalError> {
         let scope = if shared { Scope::Shared } else { Scope::Session(self.session.id()) };
         let key = "answer".parse().map_err(|error| EvalError::Setup(format!("{error}")))?;
         let receipt = self.session.write(Write::new(scope, key, text)).wait()?;

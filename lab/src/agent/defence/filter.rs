@@ -43,15 +43,15 @@ impl Defence for Filter {
 }
 
 impl Episode for Filter {
-    fn proposes(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
-        Vanilla.proposes(tool, arguments)
+    fn propose(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
+        Vanilla.propose(tool, arguments)
     }
 
-    fn decides(&mut self, proposal: &str) -> Result<Ruling, EvalError> {
-        Vanilla.decides(proposal)
+    fn decide(&mut self, proposal: &str) -> Result<Ruling, EvalError> {
+        Vanilla.decide(proposal)
     }
 
-    fn retrieves(&mut self, text: &str) -> Result<String, EvalError> {
+    fn read_document(&mut self, text: &str) -> Result<String, EvalError> {
         Ok(self.filtered(text))
     }
 }

@@ -4,8 +4,8 @@
 mod custody;
 mod fath;
 mod filter;
+mod read_only;
 mod recorded;
-mod rvg;
 mod spotlighting;
 mod tool_filter;
 mod vanilla;
@@ -18,8 +18,8 @@ pub use custody::Custody;
 pub use custody_runtime::tools::Output;
 pub use fath::Fath;
 pub use filter::Filter;
+pub use read_only::ReadOnly;
 pub use recorded::Recorded;
-pub use rvg::Rvg;
 pub use spotlighting::Spotlighting;
 pub use tool_filter::ToolFilter;
 pub use vanilla::Vanilla;
@@ -78,7 +78,7 @@ pub trait Defence {
     fn id(&self) -> &'static str;
 
     /// What a model is told of it, in its system prompt.
-    fn tells(&self) -> &'static str {
+    fn system_prompt(&self) -> &'static str {
         ""
     }
 
@@ -95,64 +95,64 @@ pub trait Episode {
     ///
     /// # Errors
     /// When the defence fails. Nothing is then allowed.
-    fn hears(&mut self, _role: Speaker, text: &str) -> Result<String, EvalError> {
+    fn add_message(&mut self, _role: Speaker, text: &str) -> Result<String, EvalError> {
         Ok(text.to_owned())
     }
 
     /// The model wants to call `tool`.
     ///
     /// # Errors
-    /// As [`Episode::hears`].
-    fn proposes(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError>;
+    /// As [`Episode::add_message`].
+    fn propose(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError>;
 
     /// What has become of a call that was asked about.
     ///
     /// # Errors
-    /// As [`Episode::hears`].
-    fn decides(&mut self, proposal: &str) -> Result<Ruling, EvalError>;
+    /// As [`Episode::add_message`].
+    fn decide(&mut self, proposal: &str) -> Result<Ruling, EvalError>;
 
     /// The user approves a call that was asked about.
     ///
     /// # Errors
-    /// As [`Episode::hears`].
-    fn approves(&mut self, _proposal: &str) -> Result<(), EvalError> {
+    /// As [`Episode::add_message`].
+    fn approve(&mut self, _proposal: &str) -> Result<(), EvalError> {
         Ok(())
     }
 
     /// What a call brought back. Returns what the model may read of it.
     ///
     /// # Errors
-    /// As [`Episode::hears`].
-    fn reads(&mut self, _proposal: &str, output: &Output) -> Result<String, EvalError> {
-        self.retrieves(&output.text)
+    /// As [`Episode::add_message`].
+    fn read_output(&mut self, _proposal: &str, output: &Output) -> Result<String, EvalError> {
+        self.read_document(&output.text)
     }
 
     /// A document arrives that the user wants something done with. Returns what the model may read of it.
     ///
     /// # Errors
-    /// As [`Episode::hears`].
-    fn retrieves(&mut self, text: &str) -> Result<String, EvalError> {
+    /// As [`Episode::add_message`].
+    fn read_document(&mut self, text: &str) -> Result<String, EvalError> {
         Ok(text.to_owned())
     }
 
     /// What an agent that does whatever it reads makes of a text that the defence marked.
-    fn legible(&self, text: &str) -> String {
+    fn readable_text(&self, text: &str) -> String {
         text.to_owned()
     }
 
     /// The model answers the user. Returns whether the answer is marked as depending on untrusted text.
     ///
     /// # Errors
-    /// As [`Episode::hears`].
-    fn answers(&mut self, _text: &str) -> Result<bool, EvalError> {
+    /// As [`Episode::add_message`].
+    fn answer(&mut self, _text: &str) -> Result<bool, EvalError> {
         Ok(false)
     }
 
     /// The model wants to remember `text`, for other sessions too if it is `shared`. Returns whether it does.
     ///
     /// # Errors
-    /// As [`Episode::hears`].
-    fn remembers(&mut self, _text: &str, _shared: bool) -> Result<bool, EvalError> {
+    /// As [`Episode::add_message`].
+    fn remember(&mut self, _text: &str, _shared: bool) -> Result<bool, EvalError> {
         Ok(true)
     }
 }

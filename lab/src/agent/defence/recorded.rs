@@ -1,5 +1,7 @@
-//! RVU: what happens is recorded for a recovery afterwards. Before the call it is as good as what it is composed with:
-//! v1 with the tool boundary, v2 alone or with it.
+//! Records what happens, for a recovery afterwards, around another defence that decides the calls.
+//!
+//! The recovery paper's RVU does this too. What RVU does besides happens after an episode and changes no figure here;
+//! `custody eval recovery` measures it.
 
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
@@ -14,7 +16,7 @@ use serde_json::Value;
 use super::{Defence, Episode, Output, Ruling, Setting, Speaker};
 use crate::error::EvalError;
 
-/// A defence with a record behind it.
+/// Another defence, with everything that happens recorded in a store.
 pub struct Recorded {
     id: &'static str,
     before: Box<dyn Defence>,
@@ -36,8 +38,8 @@ impl Defence for Recorded {
         self.id
     }
 
-    fn tells(&self) -> &'static str {
-        self.before.tells()
+    fn system_prompt(&self) -> &'static str {
+        self.before.system_prompt()
     }
 
     fn open(&self, setting: &Setting<'_>) -> Result<Box<dyn Episode>, EvalError> {
@@ -60,49 +62,49 @@ impl Written {
 }
 
 impl Episode for Written {
-    fn hears(&mut self, role: Speaker, text: &str) -> Result<String, EvalError> {
+    fn add_message(&mut self, role: Speaker, text: &str) -> Result<String, EvalError> {
         self.writes(match role {
             Speaker::System => Observation::message(Channel::System, text),
             Speaker::User => Observation::message(Channel::User, text),
             Speaker::Model => Observation::completion(text),
         })?;
-        self.before.hears(role, text)
+        self.before.add_message(role, text)
     }
 
-    fn proposes(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
+    fn propose(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
         self.writes(Observation::tool_call(tool, arguments.to_string()))?;
-        self.before.proposes(tool, arguments)
+        self.before.propose(tool, arguments)
     }
 
-    fn decides(&mut self, proposal: &str) -> Result<Ruling, EvalError> {
-        self.before.decides(proposal)
+    fn decide(&mut self, proposal: &str) -> Result<Ruling, EvalError> {
+        self.before.decide(proposal)
     }
 
-    fn approves(&mut self, proposal: &str) -> Result<(), EvalError> {
-        self.before.approves(proposal)
+    fn approve(&mut self, proposal: &str) -> Result<(), EvalError> {
+        self.before.approve(proposal)
     }
 
-    fn reads(&mut self, proposal: &str, output: &Output) -> Result<String, EvalError> {
+    fn read_output(&mut self, proposal: &str, output: &Output) -> Result<String, EvalError> {
         self.writes(Observation::message(Channel::Tool, &output.text))?;
-        self.before.reads(proposal, output)
+        self.before.read_output(proposal, output)
     }
 
-    fn retrieves(&mut self, text: &str) -> Result<String, EvalError> {
+    fn read_document(&mut self, text: &str) -> Result<String, EvalError> {
         self.writes(Observation::message(Channel::Retrieval, text))?;
-        self.before.retrieves(text)
+        self.before.read_document(text)
     }
 
-    fn legible(&self, text: &str) -> String {
-        self.before.legible(text)
+    fn readable_text(&self, text: &str) -> String {
+        self.before.readable_text(text)
     }
 
-    fn answers(&mut self, text: &str) -> Result<bool, EvalError> {
+    fn answer(&mut self, text: &str) -> Result<bool, EvalError> {
         let parts = self.session.observe(Observation::completion(text)).wait()?;
-        self.before.answers(text)?;
+        self.before.answer(text)?;
         Ok(parts.iter().all(|part| part.label.is_tainted()))
     }
 
-    fn remembers(&mut self, text: &str, shared: bool) -> Result<bool, EvalError> {
-        self.before.remembers(text, shared)
+    fn remember(&mut self, text: &str, shared: bool) -> Result<bool, EvalError> {
+        self.before.remember(text, shared)
     }
 }

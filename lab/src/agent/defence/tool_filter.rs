@@ -28,8 +28,8 @@ struct Filtered {
 }
 
 impl Episode for Filtered {
-    fn proposes(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
-        let ruling = Vanilla.proposes(tool, arguments)?;
+    fn propose(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
+        let ruling = Vanilla.propose(tool, arguments)?;
         if self.wanted.contains(tool) {
             return Ok(ruling);
         }
@@ -37,7 +37,7 @@ impl Episode for Filtered {
         Ok(Ruling { verdict: Verdict::Deny, because, ..ruling })
     }
 
-    fn decides(&mut self, proposal: &str) -> Result<Ruling, EvalError> {
-        self.proposes(proposal, &Value::Null)
+    fn decide(&mut self, proposal: &str) -> Result<Ruling, EvalError> {
+        self.propose(proposal, &Value::Null)
     }
 }

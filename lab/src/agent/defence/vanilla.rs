@@ -20,7 +20,7 @@ impl Defence for Vanilla {
 }
 
 impl Episode for Vanilla {
-    fn proposes(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
+    fn propose(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
         Ok(Ruling {
             verdict: Verdict::Allow,
             proposal: tool.to_owned(),
@@ -31,7 +31,7 @@ impl Episode for Vanilla {
         })
     }
 
-    fn decides(&mut self, proposal: &str) -> Result<Ruling, EvalError> {
-        self.proposes(proposal, &Value::Null)
+    fn decide(&mut self, proposal: &str) -> Result<Ruling, EvalError> {
+        self.propose(proposal, &Value::Null)
     }
 }

@@ -8,9 +8,9 @@ use custody_cli::context::Context;
 use custody_cli::language_model;
 use custody_cli::output::{Outcome, note};
 use custody_lab::agent::agentdojo::Python;
-use custody_lab::agent::suite::{self, Agent as Player, Bench, DEFENCES, Options};
-use custody_lab::detection::suite::Size;
-use custody_lab::report::Report;
+use custody_lab::agent::suite::{self, AgentOptions, AgentPlayer, Benchmark, DEFENCES};
+use custody_lab::report::EvalReport;
+use custody_lab::size::Size;
 use custody_models::chat::ChatModel;
 
 use super::output::{prepare, print, write};
@@ -28,7 +28,7 @@ const COMMITTED: &str = include_str!("../../../../docs/reports/agent.json");
 pub(crate) struct Agent {
     /// Benchmarks [default: all]
     #[arg(requires = "size", long, value_name = "agentdojo|injecagent|bipia|scenarios", value_delimiter = ',', value_parser = parse_bench)]
-    bench: Vec<Bench>,
+    bench: Vec<Benchmark>,
     /// Defences [default: all]
     #[arg(requires = "size", long, value_name = "NAME", value_delimiter = ',', value_parser = parse_defence)]
     defence: Vec<&'static str>,
@@ -64,8 +64,8 @@ enum Agents {
     Model,
 }
 
-fn parse_bench(text: &str) -> Result<Bench, String> {
-    let found = Bench::ALL.into_iter().find(|bench| bench.id() == text);
+fn parse_bench(text: &str) -> Result<Benchmark, String> {
+    let found = Benchmark::ALL.into_iter().find(|bench| bench.id() == text);
     found.ok_or_else(|| "use agentdojo, injecagent, bipia or scenarios".to_owned())
 }
 
@@ -76,7 +76,7 @@ fn parse_defence(text: &str) -> Result<&'static str, String> {
 
 pub(super) fn run(context: &Context, args: &Agent) -> anyhow::Result<Outcome> {
     let Some(size) = args.size else {
-        let report = Report::from_json(COMMITTED.as_bytes())
+        let report = EvalReport::from_json(COMMITTED.as_bytes())
             .context("the report inside this program cannot be read")?;
         note("Measured for this version and not now; add --size smoke or --size full to measure.");
         print(context, &report);
@@ -87,15 +87,15 @@ pub(super) fn run(context: &Context, args: &Agent) -> anyhow::Result<Outcome> {
         Agents::Model => Some(model(context, args)?),
     };
     let benches = match (&model, args.bench.as_slice()) {
-        (Some(_), _) => vec![Bench::Scenarios],
-        (None, []) => Bench::ALL.to_vec(),
+        (Some(_), _) => vec![Benchmark::Scenarios],
+        (None, []) => Benchmark::ALL.to_vec(),
         (None, chosen) => chosen.to_vec(),
     };
     let agent_arguments = match model {
         Some(_) => format!("--agent model {}", args.model.arguments()),
         None => String::new(),
     };
-    let options = Options {
+    let options = AgentOptions {
         data: context.data_folder(args.data.clone()),
         size,
         benches,
@@ -107,7 +107,7 @@ pub(super) fn run(context: &Context, args: &Agent) -> anyhow::Result<Outcome> {
     };
     prepare(args.out.as_deref())?;
     let mut progress = Progress::new();
-    let player = model.as_deref().map_or(Player::WorstCase, Player::Model);
+    let player = model.as_deref().map_or(AgentPlayer::WorstCase, AgentPlayer::Model);
     let measured = suite::run(&options, player, &mut |now| {
         progress.show(&now.part, now.done, now.total, now.remaining_seconds);
     })?;
@@ -118,7 +118,7 @@ pub(super) fn run(context: &Context, args: &Agent) -> anyhow::Result<Outcome> {
 }
 
 fn model(context: &Context, args: &Agent) -> anyhow::Result<Arc<dyn ChatModel>> {
-    if args.bench.iter().any(|bench| *bench != Bench::Scenarios) {
+    if args.bench.iter().any(|bench| *bench != Benchmark::Scenarios) {
         bail!("a model plays the scenarios alone; add `--bench scenarios`, or leave --bench out");
     }
     let Some(model) = args.model.open(context)? else {
@@ -131,7 +131,7 @@ fn model(context: &Context, args: &Agent) -> anyhow::Result<Arc<dyn ChatModel>> 
 }
 
 /// The report of other runs in `folder`, read before anything is measured.
-fn earlier(folder: &Path) -> anyhow::Result<Option<Report>> {
+fn earlier(folder: &Path) -> anyhow::Result<Option<EvalReport>> {
     let path = folder.join("agent.json");
     let what_to_do = || {
         format!(
@@ -144,7 +144,7 @@ fn earlier(folder: &Path) -> anyhow::Result<Option<Report>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(what_to_do),
     };
-    let report = Report::from_json(&bytes).with_context(what_to_do)?;
+    let report = EvalReport::from_json(&bytes).with_context(what_to_do)?;
     if report.suite != "agent" {
         return Err(anyhow!("it is a report of `{}`", report.suite)).with_context(what_to_do);
     }

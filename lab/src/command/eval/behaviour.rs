@@ -38,8 +38,12 @@ pub(super) fn run(context: &Context, args: &Behaviour) -> anyhow::Result<Outcome
     let fresh = args.transcripts.as_ref().map_or_else(Transcripts::unseen, |_| transcripts.clone());
     prepare(args.out.as_deref())?;
     let mut progress = Progress::new();
-    let mut show = |part: &str, done, total| progress.show(part, done, total, None);
-    let report = behaviour::run(&transcripts, (&shipped, &fresh), &embedder, &mut show)?;
+    let report = behaviour::run(
+        &transcripts,
+        (&shipped, &fresh),
+        &embedder,
+        &mut |part: &str, done, total| progress.show(part, done, total, None),
+    )?;
     progress.end();
     write_report(args.out.as_deref(), &report)?;
     print(context, &report);

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use custody_cli::context::Context;
 use custody_cli::output::Outcome;
-use custody_lab::detection::buried::{self, Options};
+use custody_lab::detection::buried::{self, BuriedOptions};
 use custody_lab::detection::detector::Recipe;
 use custody_lab::detection::methods::retrained::RetrainedDefault;
-use custody_lab::detection::suite::Size;
+use custody_lab::size::Size;
 
 use super::output::{prepare, print, write};
 use super::overdefence::Detectors;
@@ -45,11 +45,13 @@ pub(super) fn run(context: &Context, args: &Buried) -> anyhow::Result<Outcome> {
     }
     let shipped = Detectors::open(context)?;
     prepare(args.out.as_deref())?;
-    let options = Options { data, seed: args.seed, size: args.size, run: args.run.clone() };
+    let options = BuriedOptions { data, seed: args.seed, size: args.size, run: args.run.clone() };
     let recipes: Vec<&dyn Recipe> = recipes.iter().map(AsRef::as_ref).collect();
     let mut progress = Progress::new();
-    let mut show = |part: &str, done, total| progress.show(part, done, total, None);
-    let measured = buried::run(&options, &recipes, &shipped.list(), &mut show)?;
+    let measured =
+        buried::run(&options, &recipes, &shipped.list(), &mut |part: &str, done, total| {
+            progress.show(part, done, total, None);
+        })?;
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);

@@ -6,7 +6,7 @@ use anstyle::Style;
 use anyhow::Context as _;
 use custody_cli::context::Context;
 use custody_cli::output::{BAD, DIM, GOOD, Outcome, WARN, json_line, line, paint};
-use custody_lab::compare::{Change, Tolerances, compare_json};
+use custody_lab::compare::{FigureChange, Tolerances, compare_json};
 
 /// Compare two reports: exit code 1 when something got worse.
 #[derive(Debug, clap::Args)]
@@ -21,9 +21,6 @@ pub(crate) struct Compare {
 }
 
 pub(super) fn run(context: &Context, args: &Compare) -> anyhow::Result<Outcome> {
-    let read = |path: &Path| {
-        std::fs::read(path).with_context(|| format!("could not read `{}`", path.display()))
-    };
     let tolerances = if args.compatible { Tolerances::Compatible } else { Tolerances::Exact };
     let comparison = compare_json(&read(&args.old)?, &read(&args.new)?, tolerances)?;
     if context.json {
@@ -45,10 +42,14 @@ pub(super) fn run(context: &Context, args: &Compare) -> anyhow::Result<Outcome> 
     Ok(Outcome::found_if(comparison.is_worse()))
 }
 
-fn show_changes(word: &str, style: Style, changes: &[Change]) {
-    let shown = |value: Option<f64>| value.map_or("null".to_owned(), |value| value.to_string());
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("could not read `{}`", path.display()))
+}
+
+fn show_changes(word: &str, style: Style, changes: &[FigureChange]) {
     for change in changes {
-        let (old, new) = (shown(change.old), shown(change.new));
+        let [old, new] = [change.old, change.new]
+            .map(|value| value.map_or("null".to_owned(), |value| value.to_string()));
         line(format_args!("{} {}: {old} → {new}", paint(style, format!("{word:7}")), change.id));
     }
 }

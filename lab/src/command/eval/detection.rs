@@ -6,9 +6,10 @@ use anyhow::Context as _;
 use custody_cli::context::Context;
 use custody_cli::output::{DIM, Outcome, paint};
 use custody_lab::detection::methods::{METHODS, Methods};
-use custody_lab::detection::suite::{self, Options, Size};
+use custody_lab::detection::suite::{self, DetectionOptions};
 use custody_lab::detection::{methods::shipped, speed};
-use custody_lab::report::Report;
+use custody_lab::report::EvalReport;
+use custody_lab::size::Size;
 
 use super::output::{prepare, print, write};
 use super::parse_size;
@@ -63,7 +64,7 @@ pub(super) fn run(context: &Context, args: &Detection) -> anyhow::Result<Outcome
     let data = context.data_folder(args.data.clone());
     prepare(args.out.as_deref())?;
     let (seed, run, finished) = (args.seed, args.run.clone(), args.finished);
-    let options = Options { data, seed, size, run, finished };
+    let options = DetectionOptions { data, seed, size, run, finished };
     let mut progress = Progress::new();
     let mut measured = suite::run(&options, &methods.list(), &mut |now| {
         progress.show(&now.part, now.done, now.total, now.remaining_seconds);
@@ -82,7 +83,7 @@ pub(super) fn run(context: &Context, args: &Detection) -> anyhow::Result<Outcome
 }
 
 fn committed(context: &Context) -> anyhow::Result<Outcome> {
-    let report = Report::from_json(COMMITTED.as_bytes())
+    let report = EvalReport::from_json(COMMITTED.as_bytes())
         .context("the report inside this program cannot be read")?;
     let said = "Measured for this version and not now; add --size smoke or --size full to measure.";
     anstream::eprintln!("{}", paint(DIM, said));

@@ -6,9 +6,11 @@ use anyhow::Context as _;
 use custody_cli::context::Context;
 use custody_cli::output::Outcome;
 use custody_lab::memory::crash::{Program, THREADS, crash_writer};
-use custody_lab::memory::{self, Options, Size};
+use custody_lab::memory::{self, MemoryOptions};
+use custody_lab::size::Size;
 
 use super::output::{prepare, print, write_report};
+use super::parse_size;
 use super::progress::Progress;
 
 /// Measure MON Tables 6 and 7 on the real data and a real store.
@@ -36,17 +38,9 @@ pub(crate) struct CrashWriter {
     threads: usize,
 }
 
-fn parse_size(text: &str) -> Result<Size, String> {
-    match text {
-        "smoke" => Ok(Size::Smoke),
-        "full" => Ok(Size::Full),
-        _ => Err("use smoke or full".to_owned()),
-    }
-}
-
 pub(super) fn run(context: &Context, args: &Memory) -> anyhow::Result<Outcome> {
     let program = std::env::current_exe().context("could not find this program")?;
-    let options = Options {
+    let options = MemoryOptions {
         data: Some(context.data_folder(args.data.clone())),
         seed: args.seed,
         size: args.size,

@@ -15,7 +15,7 @@ mod route;
 
 use custody_cli::context::Context;
 use custody_cli::output::Outcome;
-use custody_lab::detection::suite::Size;
+use custody_lab::size::Size;
 
 /// What to measure.
 #[derive(Debug, clap::Subcommand)]

@@ -5,11 +5,11 @@ use std::path::Path;
 use anyhow::Context as _;
 use custody_cli::context::Context;
 use custody_cli::output::line;
-use custody_lab::detection::suite::Outcome as Measured;
-use custody_lab::report::Report;
+use custody_lab::detection::suite::IllustratedReport as Measured;
+use custody_lab::report::EvalReport;
 
 /// Prints the report as Markdown, or as JSON on request.
-pub(super) fn print(context: &Context, report: &Report) {
+pub(super) fn print(context: &Context, report: &EvalReport) {
     line(if context.json { report.to_json() } else { report.to_markdown() }.trim_end());
 }
 
@@ -30,7 +30,7 @@ pub(super) fn write(folder: Option<&Path>, measured: &Measured) -> anyhow::Resul
 }
 
 /// Writes `NAME.json` and `NAME.md`.
-pub(super) fn write_report(folder: Option<&Path>, report: &Report) -> anyhow::Result<()> {
+pub(super) fn write_report(folder: Option<&Path>, report: &EvalReport) -> anyhow::Result<()> {
     write_file(folder, &format!("{}.json", report.suite), &report.to_json())?;
     write_file(folder, &format!("{}.md", report.suite), &report.to_markdown())
 }

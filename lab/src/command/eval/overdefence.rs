@@ -6,7 +6,7 @@ use custody_cli::context::Context;
 use custody_cli::output::Outcome;
 use custody_detect::text_kind::TextKind;
 use custody_lab::detection::detector::ByKind;
-use custody_lab::detection::methods::shipped::{self, Screening, ShippedRecipe};
+use custody_lab::detection::methods::shipped::{self, ShippedRecipe, ShippedScreening};
 use custody_lab::detection::overdefence::{self, Shipped};
 
 use super::output::{prepare, print, write};
@@ -31,8 +31,10 @@ pub(super) fn run(context: &Context, args: &Overdefence) -> anyhow::Result<Outco
     prepare(args.out.as_deref())?;
     let data = context.data_folder(args.data.clone());
     let mut progress = Progress::new();
-    let mut show = |part: &str, done, total| progress.show(part, done, total, None);
-    let measured = overdefence::run(&data, &detectors.list(), TIMED_CALLS, &mut show)?;
+    let measured =
+        overdefence::run(&data, &detectors.list(), TIMED_CALLS, &mut |part: &str, done, total| {
+            progress.show(part, done, total, None);
+        })?;
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);
@@ -43,8 +45,8 @@ pub(super) fn run(context: &Context, args: &Overdefence) -> anyhow::Result<Outco
 pub(super) struct Detectors(Vec<(&'static str, Result<Kinds, String>)>);
 
 struct Kinds {
-    prompts: Screening,
-    documents: Screening,
+    prompts: ShippedScreening,
+    documents: ShippedScreening,
 }
 
 impl Detectors {
@@ -57,15 +59,19 @@ impl Detectors {
     }
 
     pub(super) fn list<'a>(&'a self) -> Vec<Shipped<'a>> {
-        let shipped = |(id, kinds): &'a (&'static str, Result<Kinds, String>)| Shipped {
-            id,
-            title: id,
-            detector: match kinds {
-                Ok(kinds) => Ok(ByKind { prompts: &kinds.prompts, documents: &kinds.documents }),
-                Err(why) => Err(why.clone()),
-            },
-        };
-        self.0.iter().map(shipped).collect()
+        self.0
+            .iter()
+            .map(|(id, kinds): &'a (&'static str, Result<Kinds, String>)| Shipped {
+                id,
+                title: id,
+                detector: match kinds {
+                    Ok(kinds) => {
+                        Ok(ByKind { prompts: &kinds.prompts, documents: &kinds.documents })
+                    }
+                    Err(why) => Err(why.clone()),
+                },
+            })
+            .collect()
     }
 }
 

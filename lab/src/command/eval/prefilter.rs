@@ -9,8 +9,8 @@ use custody_cli::output::Outcome;
 use custody_detect::ngram_stage::chunks_to_embed;
 use custody_detect::prefilter::PrefilterModel;
 use custody_lab::detection::pipe::{PrefilterDetector, PrefilterRecipe};
-use custody_lab::detection::prefilter::{self, Options};
-use custody_lab::detection::suite::Size;
+use custody_lab::detection::prefilter::{self, PrefilterOptions};
+use custody_lab::size::Size;
 use custody_lab::vectors::CachedEmbedder;
 
 use super::output::{prepare, print, write};
@@ -50,7 +50,7 @@ pub(crate) struct Prefilter {
 pub(super) fn run(context: &Context, args: &Prefilter) -> anyhow::Result<Outcome> {
     let embedder = open_embedder(context, args.cache.as_deref())?;
     let beside = beside(&embedder, args.weights.as_deref())?;
-    let options = Options {
+    let options = PrefilterOptions {
         data: context.data_folder(args.data.clone()),
         seed: args.seed,
         size: args.size,
@@ -64,8 +64,10 @@ pub(super) fn run(context: &Context, args: &Prefilter) -> anyhow::Result<Outcome
     learn(&embedder, &texts)?;
     let recipe = PrefilterRecipe::new(Arc::clone(&embedder));
     let mut progress = Progress::new();
-    let mut show = |part: &str, done, total| progress.show(part, done, total, None);
-    let measured = prefilter::run(&options, &recipe, Some(&beside), &mut show)?;
+    let measured =
+        prefilter::run(&options, &recipe, Some(&beside), &mut |part: &str, done, total| {
+            progress.show(part, done, total, None);
+        })?;
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);

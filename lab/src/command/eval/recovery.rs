@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use custody_cli::context::Context;
 use custody_cli::output::{Outcome, note};
 use custody_cli::{detector, language_model, programs};
-use custody_lab::detection::suite::Size;
 use custody_lab::recovery::agmi::Agmi;
 use custody_lab::recovery::overhead::Models;
 use custody_lab::recovery::suite;
-use custody_lab::report::Report;
+use custody_lab::report::EvalReport;
+use custody_lab::size::Size;
 use custody_models::Embedder;
 use custody_models::chat::ChatModel;
 
@@ -45,7 +45,7 @@ const MODEL: &str = "smollm2-135m-instruct";
 
 pub(super) fn run(context: &Context, args: &Recovery) -> anyhow::Result<Outcome> {
     let Some(size) = args.size else {
-        let report = Report::from_json(COMMITTED.as_bytes())
+        let report = EvalReport::from_json(COMMITTED.as_bytes())
             .context("the report inside this program cannot be read")?;
         note("Measured for this version and not now; add --size smoke or --size full to measure.");
         print(context, &report);

@@ -7,11 +7,12 @@ use anyhow::{Context as _, bail};
 use custody_cli::context::Context;
 use custody_cli::output::{DIM, Outcome, paint};
 use custody_cli::{detector, language_model};
-use custody_lab::detection::suite::{Outcome as Measured, Progress as Done, Size};
-use custody_lab::report::Report;
-use custody_lab::route::baseline::{self, Options};
+use custody_lab::detection::suite::{IllustratedReport as Measured, Progress as Done};
+use custody_lab::report::EvalReport;
+use custody_lab::route::baseline::{self, RouteOptions};
 use custody_lab::route::suite;
 use custody_lab::route::trial::Stages;
+use custody_lab::size::Size;
 use custody_models::chat::ChatModel;
 
 use super::output::{prepare, print, write};
@@ -71,8 +72,12 @@ struct Sample {
 }
 
 fn parse_name(text: &str) -> Result<String, String> {
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
-    if !text.is_empty() && text.len() <= 40 && text.chars().all(is_plain) {
+    if !text.is_empty()
+        && text.len() <= 40
+        && text
+            .chars()
+            .all(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+    {
         Ok(text.to_owned())
     } else {
         Err("use up to 40 of a-z, 0-9, `_` and `-`".to_owned())
@@ -125,7 +130,7 @@ fn opened(
 }
 
 fn committed(context: &Context, report: &str) -> anyhow::Result<Outcome> {
-    let report = Report::from_json(report.as_bytes())
+    let report = EvalReport::from_json(report.as_bytes())
         .context("the report inside this program cannot be read")?;
     let said = "Measured for this version and not now; add --size smoke or --size full to measure.";
     anstream::eprintln!("{}", paint(DIM, said));
@@ -134,8 +139,8 @@ fn committed(context: &Context, report: &str) -> anyhow::Result<Outcome> {
 }
 
 impl Sample {
-    fn options(&self, context: &Context, size: Size, arguments: &str) -> Options {
-        Options {
+    fn options(&self, context: &Context, size: Size, arguments: &str) -> RouteOptions {
+        RouteOptions {
             data: context.data_folder(self.data.clone()),
             seed: self.seed,
             size,

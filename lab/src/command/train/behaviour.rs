@@ -8,7 +8,7 @@ use custody_cli::language_model;
 use custody_cli::output::{BAD, GOOD, Outcome, json_line, line, paint};
 use custody_detect::behaviour::Regression;
 use custody_lab::recipe::attempts;
-use custody_lab::recipe::behaviour::{Recipe, distance, examples};
+use custody_lab::recipe::behaviour::{BehaviourRecipe, distance, examples};
 use custody_lab::recipe::transcripts::{Collection, Transcripts};
 use custody_pipeline::sandbox::SandboxOptions;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -70,7 +70,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let bar = bar("embedded");
     let examples = examples(&transcripts.rows, &embedder, &mut |done, of| show(&bar, done, of))?;
     bar.finish_and_clear();
-    let recipe = Recipe::new(&embedder, &transcripts);
+    let recipe = BehaviourRecipe::new(&embedder, &transcripts);
     let made = recipe.train(&examples.iter().collect::<Vec<_>>())?;
     if args.check {
         let shipped = Regression::built_in();

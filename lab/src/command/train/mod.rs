@@ -13,8 +13,8 @@ use custody_cli::output::{DIM, GOOD, Outcome, count, json_line, line, paint};
 use custody_detect::labels::read_labels;
 use custody_detect::ngram::TrainingFile;
 use custody_lab::data::{Row, read_rows};
-use custody_lab::detection::sets::Labelled;
 use custody_lab::report::DataFile;
+use custody_lab::sets::Labelled;
 use serde_json::json;
 
 /// What to train.
@@ -59,8 +59,14 @@ fn own_rows(files: &[PathBuf]) -> anyhow::Result<(Vec<Labelled>, Vec<TrainingFil
         texts.extend(set.rows.into_iter().map(|row| (row.id, row.text)));
     }
     let labels = read_labels(&labels)?;
-    let row = |((id, text), label)| Labelled { id, text, label };
-    Ok((texts.into_iter().zip(labels).map(row).collect(), data))
+    Ok((
+        texts
+            .into_iter()
+            .zip(labels)
+            .map(|((id, text), label)| Labelled { id, text, label })
+            .collect(),
+        data,
+    ))
 }
 
 /// Refuses a text that would crowd out all others: it is a document, to be split into its passages.
@@ -77,12 +83,14 @@ fn check_lengths(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
 
 /// The files that stand in a model, as reports name them.
 fn trained_on(files: &[TrainingFile]) -> Vec<DataFile> {
-    let file = |file: &TrainingFile| DataFile {
-        file: file.file.clone(),
-        sha256: file.sha256.clone(),
-        rows: file.rows,
-    };
-    files.iter().map(file).collect()
+    files
+        .iter()
+        .map(|file: &TrainingFile| DataFile {
+            file: file.file.clone(),
+            sha256: file.sha256.clone(),
+            rows: file.rows,
+        })
+        .collect()
 }
 
 /// Finds out before the work, not after it, whether the file `out` can be written.

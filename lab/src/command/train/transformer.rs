@@ -75,13 +75,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("could not make `{}`", args.out.display()))?;
     let bar = bar();
-    let mut watch = |progress: TrainProgress<'_>| {
-        show(&bar, &progress);
-        ControlFlow::Continue(())
-    };
     let classifier = match &args.weights {
         Some(weights) => read(weights, &base, tokenizer)?,
-        None => transformer::train(&corpus, &base, &tokenizer, &args.options(), &mut watch)?,
+        None => transformer::train(
+            &corpus,
+            &base,
+            &tokenizer,
+            &args.options(),
+            &mut |progress: TrainProgress<'_>| {
+                show(&bar, &progress);
+                ControlFlow::Continue(())
+            },
+        )?,
     };
     bar.finish_and_clear();
     let overlay = classifier.overlay(&base)?;

@@ -12,17 +12,18 @@ use std::path::PathBuf;
 
 use crate::detection::clusters::Clusters;
 use crate::detection::detector::{Detector, Failure, Recipe};
-use crate::detection::metrics::threshold_at_false_positive_rate;
 use crate::detection::overdefence::Shipped;
-use crate::detection::sets::buried::{Case, bipia, clean_documents, injecagent};
-use crate::detection::sets::parts::named_folds;
-use crate::detection::sets::{Labelled, Part};
-use crate::detection::suite::{Outcome, Size};
+use crate::detection::suite::IllustratedReport;
 use crate::detection::unit::Unit;
 use crate::error::EvalError;
+use crate::metrics::threshold_at_false_positive_rate;
 use crate::recipe::corpus::Held;
-use crate::report::{DataFile, Figure, Report, wilson};
+use crate::report::{DataFile, EvalReport, Figure, wilson};
 use crate::run_folder::RunFolder;
+use crate::sets::buried::{BuriedCase, bipia, clean_documents, injecagent};
+use crate::sets::parts::named_folds;
+use crate::sets::{Labelled, SetPart};
+use crate::size::Size;
 
 /// The false positives that the threshold may cost on the calibration documents.
 const RATE: f64 = 0.01;
@@ -34,7 +35,7 @@ const BIPIA: &str = "bipia";
 
 /// What to measure.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct BuriedOptions {
     /// The folder of the benchmark data.
     pub data: PathBuf,
     /// What every random draw comes from.
@@ -49,7 +50,7 @@ pub struct Options {
 struct Benchmark {
     id: &'static str,
     title: &'static str,
-    cases: Vec<Case>,
+    cases: Vec<BuriedCase>,
     fold_of: BTreeMap<String, usize>,
 }
 
@@ -81,11 +82,11 @@ struct Method {
 /// # Errors
 /// When the data is not there or not as documented, or a method fails.
 pub fn run(
-    options: &Options,
+    options: &BuriedOptions,
     recipes: &[&dyn Recipe],
     shipped: &[Shipped<'_>],
     progress: &mut dyn FnMut(&str, usize, usize),
-) -> Result<Outcome, EvalError> {
+) -> Result<IllustratedReport, EvalError> {
     let folder = RunFolder::open(options.run.as_deref())?;
     let (benchmarks, files) = read(options)?;
     let total = recipes.len() * FOLDS + shipped.len();
@@ -122,16 +123,16 @@ pub fn run(
     progress("done", total, total);
     let figures = shown::figures(&benchmarks, &rows, options.seed);
     let pictures = shown::pictures(&benchmarks, &rows);
-    let mut report = Report::of("buried", options.seed, figures);
+    let mut report = EvalReport::of("buried", options.seed, figures);
     report.data = files;
     report.tables = shown::tables(&benchmarks, &rows);
     report.notes = shown::notes();
     report.command =
         Some(format!("custody eval buried --size {} --seed {}", options.size.id(), options.seed));
-    Ok(Outcome { report, pictures })
+    Ok(IllustratedReport { report, pictures })
 }
 
-fn read(options: &Options) -> Result<(Vec<Benchmark>, Vec<DataFile>), EvalError> {
+fn read(options: &BuriedOptions) -> Result<(Vec<Benchmark>, Vec<DataFile>), EvalError> {
     let contexts = match options.size {
         Size::Smoke => 1,
         Size::Full => 2,
@@ -139,34 +140,43 @@ fn read(options: &Options) -> Result<(Vec<Benchmark>, Vec<DataFile>), EvalError>
     let (in_tools, tool_file) = injecagent(&options.data)?;
     let (in_contexts, mut files) = bipia(&options.data, contexts)?;
     files.insert(0, tool_file);
-    let benchmark = |id, title, cases: Vec<Case>| {
-        let groups = cases.iter().filter(|case| case.label).map(|case| case.group.as_str());
-        let fold_of = named_folds(groups, FOLDS, options.seed);
-        Benchmark { id, title, cases, fold_of }
-    };
-    let benchmarks =
-        vec![benchmark(INJECAGENT, "InjecAgent", in_tools), benchmark(BIPIA, "BIPIA", in_contexts)];
+    let benchmarks = vec![
+        Benchmark::new(INJECAGENT, "InjecAgent", in_tools, options.seed),
+        Benchmark::new(BIPIA, "BIPIA", in_contexts, options.seed),
+    ];
     Ok((benchmarks, files))
 }
 
 impl Benchmark {
+    fn new(id: &'static str, title: &'static str, cases: Vec<BuriedCase>, seed: u64) -> Self {
+        let groups = cases.iter().filter(|case| case.label).map(|case| case.group.as_str());
+        let fold_of = named_folds(groups, FOLDS, seed);
+        Self { id, title, cases, fold_of }
+    }
+
     /// What may be learned from in a fold: attacks of other folds and clean documents, of the train part.
-    fn train(&self, fold: usize) -> impl Iterator<Item = &Case> {
-        let of_train = |case: &&Case| case.part.is_none_or(|part| part == Part::Train);
-        let other = move |case: &&Case| !case.label || self.fold_of.get(&case.group) != Some(&fold);
-        self.cases.iter().filter(of_train).filter(other)
+    fn train(&self, fold: usize) -> impl Iterator<Item = &BuriedCase> {
+        self.cases
+            .iter()
+            .filter(|case: &&BuriedCase| case.part.is_none_or(|part| part == SetPart::Train))
+            .filter(move |case: &&BuriedCase| {
+                !case.label || self.fold_of.get(&case.group) != Some(&fold)
+            })
     }
 
     /// Places of the cases that a fold scores: its attacks, and every clean document that is not for training.
     fn scored(&self, fold: usize) -> Vec<usize> {
-        let picked = |case: &Case| match (case.label, case.part) {
+        (0..self.cases.len()).filter(|at| self.is_scored(fold, &self.cases[*at])).collect()
+    }
+
+    fn is_scored(&self, fold: usize, case: &BuriedCase) -> bool {
+        match (case.label, case.part) {
             (true, part) => {
-                part.is_none_or(|part| part == Part::Test)
+                part.is_none_or(|part| part == SetPart::Test)
                     && self.fold_of.get(&case.group) == Some(&fold)
             }
-            (false, part) => part != Some(Part::Train),
-        };
-        (0..self.cases.len()).filter(|at| picked(&self.cases[*at])).collect()
+            (false, part) => part != Some(SetPart::Train),
+        }
     }
 
     /// Divides the scores of `places` into attacks and clean documents, with the threshold between them.
@@ -177,7 +187,7 @@ impl Benchmark {
             let case = &self.cases[*place];
             match (case.label, case.part) {
                 (true, _) => found.attacks.push((*place, *score, fold)),
-                (false, Some(Part::Calibration)) => calibration.push(*score),
+                (false, Some(SetPart::Calibration)) => calibration.push(*score),
                 (false, _) => found.clean.push((*score, fold)),
             }
         }
@@ -188,24 +198,24 @@ impl Benchmark {
     }
 }
 
-fn labelled(case: &Case) -> Labelled {
+fn labelled(case: &BuriedCase) -> Labelled {
     Labelled { id: case.id.clone(), text: case.text.clone(), label: case.label }
 }
 
 /// The attacks of a fold, by the names that the shipped recipes know them under.
 fn held(benchmarks: &[Benchmark], fold: usize) -> Held {
-    let of = |id: &str| {
+    let [instructions, categories] = [INJECAGENT, BIPIA].map(|id| {
         let benchmark = benchmarks.iter().filter(|benchmark| benchmark.id == id);
         let groups = benchmark.flat_map(|benchmark| &benchmark.fold_of);
         groups.filter(|(_, of)| **of == fold).map(|(name, _)| name.clone()).collect()
-    };
-    Held { instructions: of(INJECAGENT), categories: of(BIPIA) }
+    });
+    Held { instructions, categories }
 }
 
 /// Trains once for both benchmarks and scores the fold's part of each.
 fn measure_fold(
     recipe: &dyn Recipe,
-    options: &Options,
+    options: &BuriedOptions,
     benchmarks: &[Benchmark],
     fold: usize,
     folder: &RunFolder,
@@ -256,24 +266,28 @@ fn measure_shipped(
     detector: &dyn Detector,
     benchmarks: &[Benchmark],
 ) -> Result<Vec<Scores>, Failure> {
-    let measure = |benchmark: &Benchmark| {
-        let mut places: Vec<usize> = (0..FOLDS).flat_map(|fold| benchmark.scored(fold)).collect();
-        places.sort_unstable();
-        places.dedup();
-        let texts: Vec<&str> = places.iter().map(|at| benchmark.cases[*at].text.as_str()).collect();
-        let scores = detector.scores(&texts)?;
-        if scores.len() != texts.len() || scores.iter().any(|score| score.is_nan()) {
-            return Err(Failure::from("it did not give one number a text"));
-        }
-        Ok(benchmark.divide(0, &places, &scores))
-    };
-    benchmarks.iter().map(measure).collect()
+    benchmarks
+        .iter()
+        .map(|benchmark: &Benchmark| {
+            let mut places: Vec<usize> =
+                (0..FOLDS).flat_map(|fold| benchmark.scored(fold)).collect();
+            places.sort_unstable();
+            places.dedup();
+            let texts: Vec<&str> =
+                places.iter().map(|at| benchmark.cases[*at].text.as_str()).collect();
+            let scores = detector.scores(&texts)?;
+            if scores.len() != texts.len() || scores.iter().any(|score| score.is_nan()) {
+                return Err(Failure::from("it did not give one number a text"));
+            }
+            Ok(benchmark.divide(0, &places, &scores))
+        })
+        .collect()
 }
 
 impl Scores {
     /// None yet.
     fn of(benchmark: &Benchmark) -> Self {
-        let documents = clean_documents(&benchmark.cases, Part::Test) as u64;
+        let documents = clean_documents(&benchmark.cases, SetPart::Test) as u64;
         Self { attacks: vec![], clean: vec![], documents, thresholds: vec![] }
     }
 
@@ -303,13 +317,22 @@ impl Scores {
 
     /// How many of the cases that `counts` picks were found; how alike those of one attack fare is taken from
     /// all cases.
-    fn recall(&self, benchmark: &Benchmark, id: &str, counts: impl Fn(&Case) -> bool) -> Figure {
+    fn recall(
+        &self,
+        benchmark: &Benchmark,
+        id: &str,
+        counts: impl Fn(&BuriedCase) -> bool,
+    ) -> Figure {
         let correlation = self.found(benchmark, |_| true).correlation();
         self.found(benchmark, counts).figure(id, correlation)
     }
 
     /// What was found of the cases that `counts` picks, by attack.
-    fn found<'a>(&self, benchmark: &'a Benchmark, counts: impl Fn(&Case) -> bool) -> Clusters<'a> {
+    fn found<'a>(
+        &self,
+        benchmark: &'a Benchmark,
+        counts: impl Fn(&BuriedCase) -> bool,
+    ) -> Clusters<'a> {
         let mut found = Clusters::default();
         for (at, score, fold) in &self.attacks {
             let case = &benchmark.cases[*at];

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use super::{Benchmark, Method, Scores};
 use crate::detection::bootstrap::{RESAMPLES, intervals};
-use crate::detection::metrics::Scored;
 use crate::detection::overdefence::id_part;
 use crate::detection::pictures::{self, Picture};
-use crate::detection::sets::Part;
-use crate::detection::sets::buried::{Case, Position, clean_documents};
+use crate::metrics::Scored;
 use crate::plot::{bars, roc};
-use crate::report::{Figure, Shows, Table, TableColumn, TableRow};
+use crate::report::{Figure, FigureIds, Shows, Table, TableColumn, TableRow};
+use crate::sets::SetPart;
+use crate::sets::buried::{BuriedCase, BuriedPosition, clean_documents};
 
 /// Benchmark by benchmark, in the order of the methods.
 pub(super) fn figures(benchmarks: &[Benchmark], methods: &[Method], seed: u64) -> Vec<Figure> {
@@ -26,15 +26,21 @@ pub(super) fn figures(benchmarks: &[Benchmark], methods: &[Method], seed: u64) -
 }
 
 fn benchmark_counts(benchmark: &Benchmark) -> Vec<Figure> {
-    let name = |figure: &str| format!("{}.{figure}", benchmark.id);
-    let measured = |case: &&Case| case.label && case.part.is_none_or(|part| part == Part::Test);
-    let attacks = benchmark.cases.iter().filter(measured).count();
-    let documents = |part| clean_documents(&benchmark.cases, part) as u64;
+    let ids = FigureIds::new(benchmark.id);
+    let attacks = benchmark
+        .cases
+        .iter()
+        .filter(|case: &&BuriedCase| {
+            case.label && case.part.is_none_or(|part| part == SetPart::Test)
+        })
+        .count();
+    let [calibration, test] = [SetPart::Calibration, SetPart::Test]
+        .map(|part| clean_documents(&benchmark.cases, part) as u64);
     vec![
-        Figure::count(&name("cases"), attacks as u64, "cases"),
-        Figure::count(&name("groups"), benchmark.fold_of.len() as u64, "groups"),
-        Figure::count(&name("calibration.documents"), documents(Part::Calibration), "documents"),
-        Figure::count(&name("test.documents"), documents(Part::Test), "documents"),
+        ids.count("cases", attacks as u64, "cases"),
+        ids.count("groups", benchmark.fold_of.len() as u64, "groups"),
+        ids.count("calibration.documents", calibration, "documents"),
+        ids.count("test.documents", test, "documents"),
     ]
 }
 
@@ -44,14 +50,14 @@ struct Subset {
     part: String,
     /// For people.
     name: String,
-    counts: Box<dyn Fn(&Case) -> bool>,
+    counts: Box<dyn Fn(&BuriedCase) -> bool>,
 }
 
 /// The positions of the attacks, where there are several, and their categories.
 fn subsets(benchmark: &Benchmark) -> Vec<Subset> {
-    let attacks = || benchmark.cases.iter().filter(|case| case.label);
-    let positions: BTreeSet<Position> = attacks().map(|case| case.position).collect();
-    let categories: BTreeSet<&String> = attacks().map(|case| &case.category).collect();
+    let attacks = benchmark.cases.iter().filter(|case| case.label);
+    let (positions, categories): (BTreeSet<BuriedPosition>, BTreeSet<&String>) =
+        attacks.map(|case| (case.position, &case.category)).unzip();
     let mut found: Vec<Subset> = Vec::new();
     if positions.len() > 1 {
         found.extend(positions.into_iter().map(|position| Subset {
@@ -77,7 +83,7 @@ fn benchmark_figures(
     found: Result<&Scores, &String>,
     seed: u64,
 ) -> Vec<Figure> {
-    let name = |figure: &str| format!("{}.{method}.{figure}", benchmark.id);
+    let ids = FigureIds::new(format!("{}.{method}", benchmark.id));
     let mut figures = Vec::new();
     let scores = match found {
         Ok(scores) => scores,
@@ -85,15 +91,15 @@ fn benchmark_figures(
             for (figure, unit) in
                 [("recall_at_1pct_fpr", "rate"), ("fpr", "rate"), ("auroc", "rate")]
             {
-                figures.push(Figure::unmeasured(&name(figure), unit, why));
+                figures.push(Figure::unmeasured(&ids.id(figure), unit, why));
             }
             return figures;
         }
     };
-    figures.push(scores.recall(benchmark, &name("recall_at_1pct_fpr"), |_| true));
+    figures.push(scores.recall(benchmark, &ids.id("recall_at_1pct_fpr"), |_| true));
     let (rate, ci95) = scores.false_positives();
-    figures.push(Figure { ci95: Some(ci95), ..Figure::real(&name("fpr"), rate, "rate") });
-    figures.push(area(&name("auroc"), scores, seed));
+    figures.push(Figure { ci95: Some(ci95), ..Figure::real(&ids.id("fpr"), rate, "rate") });
+    figures.push(area(&ids.id("auroc"), scores, seed));
     for Subset { part, counts, .. } in subsets(benchmark) {
         let id = format!("{}.{part}.{method}.recall_at_1pct_fpr", benchmark.id);
         figures.push(scores.recall(benchmark, &id, counts));
@@ -122,20 +128,21 @@ fn area(id: &str, scores: &Scores, seed: u64) -> Figure {
 }
 
 pub(super) fn tables(benchmarks: &[Benchmark], methods: &[Method]) -> Vec<Table> {
-    let table = |benchmark: &Benchmark| {
-        let row = |name: &str, prefix: String| TableRow { name: name.to_owned(), prefix };
-        let mut rows = vec![row("all attacks", benchmark.id.to_owned())];
+    benchmarks.iter().map(|benchmark: &Benchmark| {
+        let mut rows = vec![TableRow::new("all attacks", benchmark.id.to_owned())];
         for Subset { part, name, .. } in subsets(benchmark) {
-            rows.push(row(&name, format!("{}.{part}", benchmark.id)));
+            rows.push(TableRow::new(&name, format!("{}.{part}", benchmark.id)));
         }
-        let column =
-            |title: String, suffix: String| TableColumn { title, suffix, shows: Shows::Measured };
         let mut columns: Vec<TableColumn> = methods
             .iter()
-            .map(|method| column(method.title.clone(), format!("{}.recall_at_1pct_fpr", method.id)))
+            .map(|method| {
+                let suffix = format!("{}.recall_at_1pct_fpr", method.id);
+                TableColumn::new(&method.title, suffix, Shows::Measured)
+            })
             .collect();
         for Method { id, title, .. } in methods {
-            columns.push(column(format!("{title}: false positives"), format!("{id}.fpr")));
+            let title = format!("{title}: false positives");
+            columns.push(TableColumn::new(title, format!("{id}.fpr"), Shows::Measured));
         }
         Table {
             title: benchmark.title.to_owned(),
@@ -146,14 +153,18 @@ pub(super) fn tables(benchmarks: &[Benchmark], methods: &[Method]) -> Vec<Table>
             rows,
             columns,
         }
-    };
-    benchmarks.iter().map(table).collect()
+    }).collect()
 }
 
 /// A curve and the recall by attacks, of each benchmark.
 pub(super) fn pictures(benchmarks: &[Benchmark], methods: &[Method]) -> Vec<Picture> {
-    let of = |(at, benchmark)| [curves(benchmark, at, methods), recalls(benchmark, at, methods)];
-    benchmarks.iter().enumerate().flat_map(of).collect()
+    benchmarks
+        .iter()
+        .enumerate()
+        .flat_map(|(at, benchmark)| {
+            [curves(benchmark, at, methods), recalls(benchmark, at, methods)]
+        })
+        .collect()
 }
 
 /// The picture of the curves; `at` is the place of the benchmark.
@@ -178,19 +189,28 @@ fn curve(name: &str, scores: &Scores) -> Option<roc::Curve> {
     Some(curve)
 }
 
+/// What a method finds of a subset of the benchmark at the place `at`.
+fn recall_bar(
+    benchmark: &Benchmark,
+    at: usize,
+    subset: &Subset,
+    method: &Method,
+) -> Option<bars::Bar> {
+    let scores = method.scores.as_ref().ok()?.get(at)?;
+    let figure = scores.recall(benchmark, "bar", &subset.counts);
+    Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
+}
+
 /// The picture of what is found of each kind of attack; `at` is the place of the benchmark.
 fn recalls(benchmark: &Benchmark, at: usize, methods: &[Method]) -> Picture {
-    let bar = |subset: &Subset, method: &Method| {
-        let scores = method.scores.as_ref().ok()?.get(at)?;
-        let figure = scores.recall(benchmark, "bar", &subset.counts);
-        Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
-    };
-    let group = |subset: &Subset| bars::Group {
-        label: subset.name.clone(),
-        bars: methods.iter().map(|method| bar(subset, method)).collect(),
-        limit: None,
-    };
-    let groups: Vec<bars::Group> = subsets(benchmark).iter().map(group).collect();
+    let groups: Vec<bars::Group> = subsets(benchmark)
+        .iter()
+        .map(|subset: &Subset| bars::Group {
+            label: subset.name.clone(),
+            bars: methods.iter().map(|method| recall_bar(benchmark, at, subset, method)).collect(),
+            limit: None,
+        })
+        .collect();
     let series: Vec<String> = methods.iter().map(|method| method.title.clone()).collect();
     let title = format!("{}: found at 1 % false positives", benchmark.title);
     Picture {

@@ -9,7 +9,7 @@ use custody_models::train::{TrainOptions, TrainProgress, TrainingSample, fine_tu
 use custody_models::{Classifier, Encoder, EncoderClassifier, ModelError, Tokenizer};
 
 use crate::detection::detector::{Detector, Failure, Recipe, Task, Varies};
-use crate::detection::sets::Labelled;
+use crate::sets::Labelled;
 
 /// The tokens that stand around every text.
 const FRAME: usize = 2;
@@ -85,8 +85,12 @@ impl Recipe for FineTunedRecipe {
         let samples: Vec<TrainingSample<'_>> =
             task.train.iter().zip(&texts).map(|(row, text)| sample(row, text)).collect();
         let options = options(task.data_set, task.seed);
-        let mut go_on = |_: TrainProgress<'_>| ControlFlow::Continue(());
-        let classifier = fine_tune(&self.base, &self.tokenizer, &samples, &options, &mut go_on)?;
+        let classifier =
+            fine_tune(&self.base, &self.tokenizer, &samples, &options, &mut |_: TrainProgress<
+                '_,
+            >| {
+                ControlFlow::Continue(())
+            })?;
         Ok(Box::new(Trained(classifier)))
     }
 }
@@ -104,8 +108,11 @@ impl Detector for Trained {
         let read: Vec<Cow<'_, str>> =
             texts.iter().map(|text| ends(self.0.tokenizer(), text)).collect::<Result<_, _>>()?;
         let logits = self.0.logits(&read.iter().map(AsRef::as_ref).collect::<Vec<&str>>())?;
-        let first = |heads: &Vec<f32>| heads.first().map_or(f64::NAN, |logit| (*logit).into());
-        Ok(logits.iter().map(first).map(sigmoid).collect())
+        Ok(logits
+            .iter()
+            .map(|heads: &Vec<f32>| heads.first().map_or(f64::NAN, |logit| (*logit).into()))
+            .map(sigmoid)
+            .collect())
     }
 
     fn threshold(&self) -> f64 {

@@ -58,11 +58,14 @@ pub fn find(models: &ModelStore) -> Result<Result<ForeignRecipe, String>, Method
 
 /// The name and the hash of each file.
 fn fingerprint(name: &str, model: &ModelFiles) -> String {
-    let of = |file: &String| {
-        let bytes = std::fs::read(model.path(file)).unwrap_or_default();
-        Digest::of(&bytes).to_string()
-    };
-    let hashes: Vec<String> = model.files.iter().map(of).collect();
+    let hashes: Vec<String> = model
+        .files
+        .iter()
+        .map(|file: &String| {
+            let bytes = std::fs::read(model.path(file)).unwrap_or_default();
+            Digest::of(&bytes).to_string()
+        })
+        .collect();
     format!("{name} {}", hashes.join(" "))
 }
 

@@ -23,7 +23,7 @@ use custody_models::registry::{ModelFiles, ModelStore, ModelStoreError};
 use shipped::{Base, ShippedRecipe};
 
 use super::detector::{Method, Recipe};
-use super::mixture::{Mixture, Part};
+use super::mixture::{Mixture, MixturePart};
 
 /// The ids of all methods, in the order of the report.
 pub const METHODS: [&str; 7] = ["d1", "d2", "d3", "d4", "d5", "default", "full"];
@@ -71,17 +71,17 @@ impl Methods {
     /// # Errors
     /// [`MethodError`] when weights are there and are not what they should be.
     pub fn open(models: &ModelStore, wanted: &[String]) -> Result<Self, MethodError> {
-        let is_wanted = |id: &str| {
-            let asked = |id: &str| wanted.iter().any(|wanted| wanted == id);
-            asked(id) || asked("d5") && MIXTURE.iter().any(|(part, ..)| *part == id)
-        };
-        let base = if is_wanted("d4") || is_wanted("full") {
+        let mut wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+        if wanted.contains(&"d5") {
+            wanted.extend(MIXTURE.iter().map(|(part, ..)| *part));
+        }
+        let base = if wanted.contains(&"d4") || wanted.contains(&"full") {
             shipped::base(models)?
         } else {
             Err("it was not asked for".to_owned())
         };
         let mut found = Vec::new();
-        for id in METHODS.into_iter().filter(|id| is_wanted(id)) {
+        for id in METHODS.into_iter().filter(|id| wanted.contains(id)) {
             found.push(match id {
                 "d1" => Owned::Recipe(Box::new(rules::RulesRecipe)),
                 "d2" => Owned::Recipe(Box::new(ngrams::NgramRecipe)),
@@ -143,7 +143,7 @@ fn mixture() -> Mixture {
         id: "d5".to_owned(),
         title: "D5: D2 and D4".to_owned(),
         parts: MIXTURE
-            .map(|(id, weight, trainings)| Part { id: id.to_owned(), weight, trainings })
+            .map(|(id, weight, trainings)| MixturePart { id: id.to_owned(), weight, trainings })
             .to_vec(),
         threshold: 0.5,
     }

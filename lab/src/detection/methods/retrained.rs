@@ -10,7 +10,7 @@ use custody_detect::ngram_stage::{KindThresholds, NgramStage};
 use custody_detect::screen::Screener;
 use custody_detect::text_kind::TextKind;
 
-use super::shipped::{Screening, default_fingerprint};
+use super::shipped::{ShippedScreening, default_fingerprint};
 use crate::data::DataFolder;
 use crate::detection::detector::{Detector, Failure, Recipe, Task, Varies};
 use crate::recipe::corpus::{self, Corpus};
@@ -48,7 +48,7 @@ impl Recipe for RetrainedDefault {
 
     fn train(&self, task: Task<'_>) -> Result<Box<dyn Detector>, Failure> {
         let stage = ngram_stage(&corpus_without(&self.data, task)?)?;
-        Ok(Box::new(Screening::new(Screener::new(Arc::new(stage), None), TextKind::Content)))
+        Ok(Box::new(ShippedScreening::new(Screener::new(Arc::new(stage), None), TextKind::Content)))
     }
 }
 
@@ -119,7 +119,7 @@ mod full {
             let weights = "retrained".to_owned();
             let transformer = TransformerStage { model: reader, blends, weights };
             let screener = Screener::new(Arc::new(ngrams), Some(transformer));
-            Ok(Box::new(Screening::new(screener, TextKind::Content)))
+            Ok(Box::new(ShippedScreening::new(screener, TextKind::Content)))
         }
     }
 }

@@ -18,19 +18,19 @@ pub const BASE_MODEL: &str = "all-minilm-l6-v2";
 
 /// A cascade that takes every text for the same kind.
 #[derive(Clone)]
-pub struct Screening {
+pub struct ShippedScreening {
     screener: Screener,
     kind: TextKind,
 }
 
-impl Screening {
+impl ShippedScreening {
     /// Screens texts of `kind`.
     pub fn new(screener: Screener, kind: TextKind) -> Self {
         Self { screener, kind }
     }
 }
 
-impl Detector for Screening {
+impl Detector for ShippedScreening {
     fn scores(&self, texts: &[&str]) -> Result<Vec<f64>, Failure> {
         texts.iter().map(|text| Ok(self.screener.screen(text, self.kind)?.score)).collect()
     }
@@ -82,8 +82,10 @@ pub(super) fn full_fingerprint() -> String {
 }
 
 fn digests(files: &[&str]) -> String {
-    let of = |name: &&str| Digest::of(built_in_file(name).unwrap_or_default()).to_string();
-    let digests: Vec<String> = files.iter().map(of).collect();
+    let digests: Vec<String> = files
+        .iter()
+        .map(|name: &&str| Digest::of(built_in_file(name).unwrap_or_default()).to_string())
+        .collect();
     format!("{} {}", RulesRecipe.fingerprint(), digests.join(" "))
 }
 
@@ -114,8 +116,8 @@ pub fn base(models: &ModelStore) -> Result<Result<Base, String>, MethodError> {
 
 impl ShippedRecipe {
     /// The detector, taking every text for `kind`.
-    pub fn screening(&self, kind: TextKind) -> Screening {
-        Screening::new(self.screener.clone(), kind)
+    pub fn screening(&self, kind: TextKind) -> ShippedScreening {
+        ShippedScreening::new(self.screener.clone(), kind)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where a detector flags, chosen on rows of the training part.
 
-use crate::detection::metrics::Scored;
-use crate::detection::sets::Labelled;
+use crate::metrics::Scored;
+use crate::sets::Labelled;
 
 /// The threshold with the highest F1 on `rows`, of several the one nearest to one half.
 ///
@@ -29,8 +29,10 @@ mod tests {
     use super::*;
 
     fn rows(labels: &[bool]) -> Vec<Labelled> {
-        let row = |label: &bool| Labelled { id: String::new(), text: String::new(), label: *label };
-        labels.iter().map(row).collect()
+        labels
+            .iter()
+            .map(|label: &bool| Labelled { id: String::new(), text: String::new(), label: *label })
+            .collect()
     }
 
     #[test]

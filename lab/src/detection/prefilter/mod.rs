@@ -6,14 +6,15 @@ use self::shown::{OUTSIDE, SHIPPED_OUTSIDE, SHIPPED_ROWS, Shown, table};
 use self::splits::{Held, SOURCE_GROUPS, by_row, by_source, corpus, unseen_by_shipped};
 use super::detector::{Detector, Recipe};
 use super::pictures::Picture;
-use super::sets::Labelled;
-use super::sets::rows::read;
-use super::suite::{Outcome, Size};
-use super::unit::{Measured, Unit};
+use super::suite::IllustratedReport;
+use super::unit::{MeasuredUnit, Unit};
 use crate::error::EvalError;
 use crate::plot::roc;
-use crate::report::Report;
+use crate::report::EvalReport;
 use crate::run_folder::RunFolder;
+use crate::sets::Labelled;
+use crate::sets::rows::read;
+use crate::size::Size;
 
 mod shown;
 mod splits;
@@ -22,7 +23,7 @@ const OUTSIDE_FILE: &str = "eval_only/qualifire_benchmark.jsonl";
 
 /// What to measure.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct PrefilterOptions {
     /// The folder of the benchmark data.
     pub data: PathBuf,
     /// What every random draw comes from.
@@ -37,7 +38,7 @@ pub struct Options {
 ///
 /// # Errors
 /// As [`run`].
-pub fn texts(options: &Options) -> Result<Vec<String>, EvalError> {
+pub fn texts(options: &PrefilterOptions) -> Result<Vec<String>, EvalError> {
     let (rows, _) = corpus(&options.data, options.size)?;
     let (outside, _) = read(&options.data, OUTSIDE_FILE)?;
     let inside = rows.into_iter().map(|(_, row)| row.text);
@@ -51,11 +52,11 @@ pub fn texts(options: &Options) -> Result<Vec<String>, EvalError> {
 /// # Errors
 /// When the data is not there or not as documented, or the recipe fails.
 pub fn run(
-    options: &Options,
+    options: &PrefilterOptions,
     recipe: &dyn Recipe,
     shipped: Option<&dyn Detector>,
     progress: &mut dyn FnMut(&str, usize, usize),
-) -> Result<Outcome, EvalError> {
+) -> Result<IllustratedReport, EvalError> {
     let folder = RunFolder::open(options.run.as_deref())?;
     let (rows, files) = corpus(&options.data, options.size)?;
     let (outside, outside_file) = read(&options.data, OUTSIDE_FILE)?;
@@ -69,7 +70,7 @@ pub fn run(
         let beside = if done == 0 { outside.as_slice() } else { &[] };
         let measured = measure(options, recipe, held, beside, &folder)?;
         let (inside, rest) = measured.scores.split_at(held.test.len());
-        let of = |scores: &[f64]| Measured { scores: scores.to_vec(), ..measured.clone() };
+        let of = |scores: &[f64]| MeasuredUnit { scores: scores.to_vec(), ..measured.clone() };
         shown.add(held.name(), &held.test, &of(inside))?;
         if done == 0 {
             shown.add(OUTSIDE, &outside, &of(rest))?;
@@ -83,24 +84,24 @@ pub fn run(
         shown.add_shipped(SHIPPED_OUTSIDE, &outside, detector)?;
     }
     progress("done", splits.len(), splits.len());
-    let mut report = Report::of("prefilter", options.seed, shown.figures);
+    let mut report = EvalReport::of("prefilter", options.seed, shown.figures);
     report.data = vec![files, outside_file];
     report.tables = vec![table(&splits, shipped.is_some())];
     report.notes = notes(options.size);
     report.command = Some(format!("custody eval prefilter --size {}", options.size.id()));
     let svg = roc::picture("Prefilter: rows and sources it was not trained on", &shown.curves);
     let pictures = vec![Picture { file: "prefilter-roc.svg".to_owned(), svg }];
-    Ok(Outcome { report, pictures })
+    Ok(IllustratedReport { report, pictures })
 }
 
 /// Trains on one side of a split and scores the other, and `beside` after it.
 fn measure(
-    options: &Options,
+    options: &PrefilterOptions,
     recipe: &dyn Recipe,
     held: &Held,
     beside: &[Labelled],
     folder: &RunFolder,
-) -> Result<Measured, EvalError> {
+) -> Result<MeasuredUnit, EvalError> {
     let test: Vec<Labelled> = held.test.iter().chain(beside).cloned().collect();
     let unit = Unit {
         suite: "prefilter",

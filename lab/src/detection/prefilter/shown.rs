@@ -3,13 +3,13 @@
 use super::splits::{BY_ROW, Held};
 use crate::detection::bootstrap::{RESAMPLES, intervals};
 use crate::detection::detector::{Detector, Failure};
-use crate::detection::metrics::{Measures, Scored, percentile, reliability};
 use crate::detection::pictures::curve;
-use crate::detection::sets::Labelled;
-use crate::detection::unit::Measured;
+use crate::detection::unit::MeasuredUnit;
 use crate::error::EvalError;
+use crate::metrics::{Measures, Scored, percentile, reliability};
 use crate::plot::roc;
 use crate::report::{Figure, Shows, Table, TableColumn, TableRow};
+use crate::sets::Labelled;
 
 /// What ids of figures begin with, and what a reader is told.
 pub(super) type Name<'a> = [&'a str; 2];
@@ -36,7 +36,7 @@ impl Shown {
         &mut self,
         name: Name<'_>,
         rows: &[Labelled],
-        measured: &Measured,
+        measured: &MeasuredUnit,
     ) -> Result<(), EvalError> {
         let labels: Vec<bool> = rows.iter().map(|row| row.label).collect();
         let scored = Scored::new(&measured.scores, &labels, measured.threshold)
@@ -57,15 +57,18 @@ impl Shown {
         let texts: Vec<&str> = rows.iter().map(|row| row.text.as_str()).collect();
         let scores = detector.scores(&texts).map_err(|cause| failed("shipped", name, cause))?;
         let threshold = detector.threshold();
-        self.add(name, rows, &Measured { scores, threshold, ..Measured::default() })
+        self.add(name, rows, &MeasuredUnit { scores, threshold, ..MeasuredUnit::default() })
     }
 
     /// The smallest area among the groups of sources.
     pub(super) fn worst_source(&mut self) {
-        let is_area = |figure: &&Figure| {
-            figure.id.starts_with("prefilter.by_source.") && figure.id.ends_with(".auroc")
-        };
-        let areas = self.figures.iter().filter(is_area).filter_map(|figure| figure.value);
+        let areas = self
+            .figures
+            .iter()
+            .filter(|figure: &&Figure| {
+                figure.id.starts_with("prefilter.by_source.") && figure.id.ends_with(".auroc")
+            })
+            .filter_map(|figure| figure.value);
         let id = "prefilter.by_source.worst_auroc";
         let figure = match areas.reduce(f64::min) {
             Some(worst) => Figure::real(id, worst, "rate"),
@@ -82,7 +85,7 @@ fn failed(method: &str, [data_set, _]: Name<'_>, cause: Failure) -> EvalError {
 /// What was found in some texts.
 struct Found<'a> {
     name: Name<'a>,
-    measured: &'a Measured,
+    measured: &'a MeasuredUnit,
     labels: &'a [bool],
     scored: Scored<'a>,
     measures: Measures,
@@ -156,7 +159,6 @@ pub(super) fn table(splits: &[Held], has_shipped: bool) -> Table {
     if has_shipped {
         names.extend([SHIPPED_ROWS, SHIPPED_OUTSIDE]);
     }
-    let row = |[id, title]: Name<'_>| TableRow { name: title.to_owned(), prefix: id.to_owned() };
     let columns = [
         ("AUROC", "auroc"),
         ("false positives", "fpr"),
@@ -166,16 +168,20 @@ pub(super) fn table(splits: &[Held], has_shipped: bool) -> Table {
         ("injections", "positive_rows"),
         ("training s", "training_seconds"),
     ];
-    let column = |(title, suffix): (&str, &str)| TableColumn {
-        title: title.to_owned(),
-        suffix: suffix.to_owned(),
-        shows: Shows::Measured,
-    };
     Table {
         title: "Held back from training".to_owned(),
         note: "The threshold is the detector's own, chosen on training rows.".to_owned(),
         rows_are: "texts".to_owned(),
-        rows: names.into_iter().map(row).collect(),
-        columns: columns.map(column).to_vec(),
+        rows: names
+            .into_iter()
+            .map(|[id, title]: Name<'_>| TableRow { name: title.to_owned(), prefix: id.to_owned() })
+            .collect(),
+        columns: columns
+            .map(|(title, suffix): (&str, &str)| TableColumn {
+                title: title.to_owned(),
+                suffix: suffix.to_owned(),
+                shows: Shows::Measured,
+            })
+            .to_vec(),
     }
 }

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use super::shown::Name;
 use crate::data::Row;
-use crate::detection::sets::Labelled;
-use crate::detection::sets::parts::{hash, normal_form};
-use crate::detection::sets::rows::read;
-use crate::detection::suite::Size;
 use crate::error::EvalError;
 use crate::recipe::sources::corpus_sources;
 use crate::report::DataFile;
+use crate::sets::Labelled;
+use crate::sets::parts::{hash, normal_form};
+use crate::sets::rows::read;
+use crate::size::Size;
 
 /// What the figures of the rows held back are called.
 pub(super) const BY_ROW: &str = "prefilter";
@@ -49,16 +49,20 @@ pub(super) fn corpus(
     size: Size,
 ) -> Result<(Vec<(String, Labelled)>, DataFile), EvalError> {
     let (rows, used) = read(data, CORPUS)?;
-    let taken = |row: &Row| match size {
-        // By the text and not by the place, so that a row stays when others come.
-        Size::Smoke => (hash(&row.text) >> 32).is_multiple_of(16),
-        Size::Full => true,
-    };
-    let with_source = |row: Row| {
-        let source = row.field("source").unwrap_or_default().to_owned();
-        Some((source, Labelled::of(row)?))
-    };
-    Ok((rows.into_iter().filter(taken).filter_map(with_source).collect(), used))
+    Ok((
+        rows.into_iter()
+            .filter(|row| match size {
+                // By the text and not by the place, so that a row stays when others come.
+                Size::Smoke => (hash(&row.text) >> 32).is_multiple_of(16),
+                Size::Full => true,
+            })
+            .filter_map(|row: Row| {
+                let source = row.field("source").unwrap_or_default().to_owned();
+                Some((source, Labelled::of(row)?))
+            })
+            .collect(),
+        used,
+    ))
 }
 
 /// One text in five is held back, by its hash: the same text is never on both sides.
@@ -74,14 +78,13 @@ pub(super) fn by_row(rows: &[(String, Labelled)]) -> Held {
 
 /// A group of sources is held back; texts of it that stand elsewhere too are not trained on either.
 pub(super) fn by_source(rows: &[(String, Labelled)], (name, sources): &(&str, &[&str])) -> Held {
-    let is_held = |source: &String| sources.contains(&source.as_str());
     let mut held: BTreeSet<String> = BTreeSet::new();
-    for (_, row) in rows.iter().filter(|(source, _)| is_held(source)) {
+    for (_, row) in rows.iter().filter(|(source, _)| sources.contains(&source.as_str())) {
         held.insert(normal_form(&row.text));
     }
     let (mut train, mut test) = (Vec::new(), Vec::new());
     for (source, row) in rows {
-        if is_held(source) {
+        if sources.contains(&source.as_str()) {
             test.push(row.clone());
         } else if !held.contains(&normal_form(&row.text)) {
             train.push(row.clone());
@@ -93,6 +96,7 @@ pub(super) fn by_source(rows: &[(String, Labelled)], (name, sources): &(&str, &[
 
 /// Rows of sources that the shipped recipe takes nothing from; a row's id begins with its source.
 pub(super) fn unseen_by_shipped(rows: &[Labelled]) -> Vec<Labelled> {
-    let seen = |row: &&Labelled| corpus_sources().any(|source| row.id.starts_with(source));
-    rows.iter().filter(|row| !seen(row)).cloned().collect()
+    let unseen =
+        rows.iter().filter(|row| !corpus_sources().any(|source| row.id.starts_with(source)));
+    unseen.cloned().collect()
 }

@@ -7,15 +7,16 @@ use self::notes::notes;
 use self::plan::{FIXED, Finished, Key, measure_all, plan};
 use super::detector::Method;
 use super::figures::{DataSet, Fold, Runs, figures, tables};
-use super::mixture::{Part, mixed};
+use super::mixture::{MixturePart, mixed};
 use super::pictures::{Picture, pictures};
-use super::sets::parts::{Leaks, leaks};
-use super::sets::rows::split;
-use super::sets::{Labelled, Split};
-use super::unit::Measured;
+use super::unit::MeasuredUnit;
 use crate::error::EvalError;
-use crate::report::Report;
+use crate::report::EvalReport;
 use crate::run_folder::RunFolder;
+use crate::sets::parts::{Leaks, leaks};
+use crate::sets::rows::split;
+use crate::sets::{Labelled, Split};
+use crate::size::Size;
 
 mod notes;
 mod plan;
@@ -23,24 +24,7 @@ mod plan;
 /// The data sets, in the order of the report.
 pub const DATA_SETS: [&str; 3] = ["deepset", "jackhhao", "combined"];
 
-/// How much is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Size {
-    /// For every change: one seed, the fixed split.
-    Smoke,
-    /// For a release: five seeds, and five folds beside the fixed split.
-    Full,
-}
-
 impl Size {
-    /// Its name on the command line.
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Smoke => "smoke",
-            Self::Full => "full",
-        }
-    }
-
     const fn seeds(self) -> u64 {
         match self {
             Self::Smoke => 1,
@@ -79,7 +63,7 @@ impl Size {
 
 /// What to measure.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct DetectionOptions {
     /// The folder of the benchmark data.
     pub data: PathBuf,
     /// The first seed; the others follow it.
@@ -107,9 +91,9 @@ pub struct Progress {
 
 /// A report with its pictures.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct IllustratedReport {
     /// The figures.
-    pub report: Report,
+    pub report: EvalReport,
     /// The pictures.
     pub pictures: Vec<Picture>,
 }
@@ -120,10 +104,10 @@ pub struct Outcome {
 /// When the data is not there or not as documented, a method fails, or a unit cannot be kept. What was
 /// finished before stays in the run's folder.
 pub fn run(
-    options: &Options,
+    options: &DetectionOptions,
     methods: &[Method<'_>],
     progress: &mut dyn FnMut(&Progress),
-) -> Result<Outcome, EvalError> {
+) -> Result<IllustratedReport, EvalError> {
     check(methods)?;
     let folder = run_folder(options)?;
     let splits: Result<Vec<Split>, EvalError> =
@@ -133,7 +117,7 @@ pub fn run(
     let Finished { units, left_out } = measure_all(options, &plan, &folder, progress)?;
     let sets: Vec<DataSet> =
         splits.iter().map(|split| data_set(split, &splits, methods, &units)).collect();
-    let mut report = Report::of(
+    let mut report = EvalReport::of(
         "detection",
         options.seed,
         figures(&sets, methods, options.size.resamples(), options.seed),
@@ -146,11 +130,11 @@ pub fn run(
             report.data.push(file);
         }
     }
-    Ok(Outcome { pictures: pictures(&sets, methods), report })
+    Ok(IllustratedReport { pictures: pictures(&sets, methods), report })
 }
 
 /// What a reader types to get the same report. Where units are kept matters only if no others are measured.
-fn command(options: &Options) -> String {
+fn command(options: &DetectionOptions) -> String {
     let measured =
         format!("custody eval detection --size {} --seed {}", options.size.id(), options.seed);
     match &options.run {
@@ -162,7 +146,7 @@ fn command(options: &Options) -> String {
 }
 
 /// Where units are kept. What is finished can only be in a folder that is there.
-fn run_folder(options: &Options) -> Result<RunFolder, EvalError> {
+fn run_folder(options: &DetectionOptions) -> Result<RunFolder, EvalError> {
     match &options.run {
         Some(folder) if options.finished && !folder.is_dir() => {
             Err(EvalError::Setup(format!("there is no folder `{}`", folder.display())))
@@ -183,7 +167,7 @@ fn check(methods: &[Method<'_>]) -> Result<(), EvalError> {
             return Err(EvalError::Setup(format!("two methods are called `{id}`")));
         }
         if let Method::Mixture(mixture) = method {
-            for Part { id: part, trainings, .. } in &mixture.parts {
+            for MixturePart { id: part, trainings, .. } in &mixture.parts {
                 let why = match trainings {
                     _ if !before.contains(&part.as_str()) => "which is not before it",
                     0 => "but none of its trainings",
@@ -202,7 +186,7 @@ fn data_set(
     split: &Split,
     all: &[Split],
     methods: &[Method<'_>],
-    measured: &BTreeMap<Key, (Measured, Vec<bool>)>,
+    measured: &BTreeMap<Key, (MeasuredUnit, Vec<bool>)>,
 ) -> DataSet {
     let mut runs: BTreeMap<String, Runs> = BTreeMap::new();
     for method in methods {
@@ -219,8 +203,11 @@ fn data_set(
                         fixed.push(unit.clone());
                         continue;
                     }
-                    let new = || Fold { labels: labels.clone(), trainings: Vec::new() };
-                    folds.entry(part).or_insert_with(new).trainings.push(unit.clone());
+                    folds
+                        .entry(part)
+                        .or_insert_with(|| Fold { labels: labels.clone(), trainings: Vec::new() })
+                        .trainings
+                        .push(unit.clone());
                 }
                 let folds = folds.into_values().collect();
                 (!fixed.is_empty()).then_some(Runs { fixed, folds })

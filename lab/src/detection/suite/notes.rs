@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Options;
+use super::DetectionOptions;
 use super::plan::Series;
 use crate::detection::detector::Method;
 use crate::detection::figures::DataSet;
 use crate::detection::mixture::Mixture;
 
 pub(super) fn notes(
-    options: &Options,
+    options: &DetectionOptions,
     sets: &[DataSet],
     methods: &[Method<'_>],
     left_out: &BTreeMap<Series, (usize, usize)>,
@@ -54,11 +54,13 @@ pub(super) fn notes(
 
 /// How many test rows of each set the shipped detectors have seen.
 fn seen_rows(sets: &[DataSet]) -> String {
-    let of = |set: &DataSet| {
-        let most = set.seen.values().map(|leaks| leaks.rows.len()).max();
-        most.map(|rows| format!("{} {rows} of {}", set.name, set.labels.len()))
-    };
-    let found: Vec<String> = sets.iter().filter_map(of).collect();
+    let found: Vec<String> = sets
+        .iter()
+        .filter_map(|set: &DataSet| {
+            let most = set.seen.values().map(|leaks| leaks.rows.len()).max();
+            most.map(|rows| format!("{} {rows} of {}", set.name, set.labels.len()))
+        })
+        .collect();
     if found.is_empty() { "not measured here".to_owned() } else { found.join(", ") }
 }
 
@@ -75,11 +77,13 @@ fn pools(method: &Method<'_>) -> Option<String> {
 
 /// Which figures are left out, because not all units they are means of are finished.
 fn unfinished(left_out: &BTreeMap<Series, (usize, usize)>) -> Option<String> {
-    let one = |((set, method, is_fixed), (finished, all)): (&Series, &(usize, usize))| {
-        let over = if *is_fixed { "on the fixed split" } else { "across folds" };
-        format!("{set} {method} {over} ({finished} of {all} trainings finished)")
-    };
-    let all: Vec<String> = left_out.iter().map(one).collect();
+    let all: Vec<String> = left_out
+        .iter()
+        .map(|((set, method, is_fixed), (finished, all)): (&Series, &(usize, usize))| {
+            let over = if *is_fixed { "on the fixed split" } else { "across folds" };
+            format!("{set} {method} {over} ({finished} of {all} trainings finished)")
+        })
+        .collect();
     (!all.is_empty()).then(|| {
         format!("Not finished and therefore left out, with what is made of it: {}.", all.join(", "))
     })

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{DATA_SETS, Options, Progress};
+use super::{DATA_SETS, DetectionOptions, Progress};
 use crate::detection::detector::{Method, Recipe, Varies};
-use crate::detection::sets::parts::stratified_folds;
-use crate::detection::sets::{Labelled, Split};
-use crate::detection::unit::{Measured, Unit};
+use crate::detection::unit::{MeasuredUnit, Unit};
 use crate::error::EvalError;
 use crate::recipe::corpus::Held;
 use crate::run_folder::RunFolder;
+use crate::sets::parts::stratified_folds;
+use crate::sets::{Labelled, Split};
 
 /// The part of a unit on the fixed split.
 pub(super) const FIXED: &str = "fixed";
@@ -49,14 +49,14 @@ pub(super) type Series = (String, String, bool);
 
 /// The units of all series that are whole, with the labels of their test rows.
 pub(super) struct Finished {
-    pub(super) units: BTreeMap<Key, (Measured, Vec<bool>)>,
+    pub(super) units: BTreeMap<Key, (MeasuredUnit, Vec<bool>)>,
     /// The other series: how many of their units are finished, and how many there are.
     pub(super) left_out: BTreeMap<Series, (usize, usize)>,
 }
 
 /// Method by method on the fixed splits, then the folds, which take longest and are needed last.
 pub(super) fn plan<'a>(
-    options: &Options,
+    options: &DetectionOptions,
     methods: &'a [Method<'a>],
     splits: &'a [Split],
 ) -> Vec<Planned<'a>> {
@@ -75,7 +75,7 @@ pub(super) fn plan<'a>(
 
 /// One unit a seed.
 fn on_fixed_split<'a>(
-    options: &Options,
+    options: &DetectionOptions,
     recipe: &'a dyn Recipe,
     split: &'a Split,
     pooled: u64,
@@ -84,22 +84,23 @@ fn on_fixed_split<'a>(
         Varies::No | Varies::WithData => 1,
         Varies::WithDataAndSeed => options.size.seeds().max(pooled),
     };
-    let of_seed = |offset| Planned {
-        recipe,
-        data_set: &split.name,
-        part: FIXED.to_owned(),
-        seed: options.seed.wrapping_add(offset),
-        train: split.train.iter().collect(),
-        test: split.test.iter().collect(),
-        by_length: split.name == DATA_SETS[0] && offset < pooled,
-    };
-    (0..seeds).map(of_seed).collect()
+    (0..seeds)
+        .map(|offset| Planned {
+            recipe,
+            data_set: &split.name,
+            part: FIXED.to_owned(),
+            seed: options.seed.wrapping_add(offset),
+            train: split.train.iter().collect(),
+            test: split.test.iter().collect(),
+            by_length: split.name == DATA_SETS[0] && offset < pooled,
+        })
+        .collect()
 }
 
 /// For each fold of all rows as many units as a pool takes; none for what learned before, as nothing could be
 /// held back from it.
 fn across_folds<'a>(
-    options: &Options,
+    options: &DetectionOptions,
     recipe: &'a dyn Recipe,
     split: &'a Split,
     pooled: u64,
@@ -112,16 +113,18 @@ fn across_folds<'a>(
         let chosen = rows.iter().zip(&fold_of).filter(|(_, of)| (**of == fold) == inside);
         chosen.map(|(row, _)| *row).collect()
     };
-    let unit = |(fold, offset)| Planned {
-        recipe,
-        data_set: &split.name,
-        part: format!("fold-{}", fold + 1),
-        seed: options.seed.wrapping_add(offset),
-        train: pick(fold, false),
-        test: pick(fold, true),
-        by_length: false,
-    };
-    (0..folds).flat_map(|fold| (0..pooled).map(move |offset| (fold, offset))).map(unit).collect()
+    (0..folds)
+        .flat_map(|fold| (0..pooled).map(move |offset| (fold, offset)))
+        .map(|(fold, offset)| Planned {
+            recipe,
+            data_set: &split.name,
+            part: format!("fold-{}", fold + 1),
+            seed: options.seed.wrapping_add(offset),
+            train: pick(fold, false),
+            test: pick(fold, true),
+            by_length: false,
+        })
+        .collect()
 }
 
 /// How many trainings of `recipe` the largest pool takes.
@@ -136,7 +139,7 @@ fn pooled(methods: &[Method<'_>], recipe: &dyn Recipe) -> u64 {
 
 /// Finishes the units of `plan`, or finds which are finished.
 pub(super) fn measure_all(
-    options: &Options,
+    options: &DetectionOptions,
     plan: &[Planned<'_>],
     folder: &RunFolder,
     progress: &mut dyn FnMut(&Progress),
@@ -169,13 +172,12 @@ pub(super) fn measure_all(
 
 /// A unit from the folder, or measured unless only finished ones are wanted, with the labels of its test rows.
 fn measure(
-    options: &Options,
+    options: &DetectionOptions,
     planned: &Planned<'_>,
     folder: &RunFolder,
-) -> Result<Option<(Measured, Vec<bool>)>, EvalError> {
-    let own =
-        |rows: &[&Labelled]| -> Vec<Labelled> { rows.iter().map(|row| (*row).clone()).collect() };
-    let (train, test) = (own(&planned.train), own(&planned.test));
+) -> Result<Option<(MeasuredUnit, Vec<bool>)>, EvalError> {
+    let [train, test]: [Vec<Labelled>; 2] =
+        [&planned.train, &planned.test].map(|rows| rows.iter().map(|row| (*row).clone()).collect());
     let size = options.size;
     let unit = Unit {
         suite: "detection",
@@ -204,9 +206,12 @@ fn estimate(seconds: &BTreeMap<&str, (f64, usize)>, left: &[Planned<'_>]) -> Opt
     if count == 0 {
         return None;
     }
-    let of = |planned: &Planned<'_>| {
-        let own = seconds.get(planned.recipe.id());
-        own.map_or(sum / count as f64, |(sum, count)| sum / *count as f64)
-    };
-    Some(left.iter().map(of).sum())
+    Some(
+        left.iter()
+            .map(|planned: &Planned<'_>| {
+                let own = seconds.get(planned.recipe.id());
+                own.map_or(sum / count as f64, |(sum, count)| sum / *count as f64)
+            })
+            .sum(),
+    )
 }

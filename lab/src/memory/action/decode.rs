@@ -1,6 +1,6 @@
 //! From bytes to actions.
 
-use super::{Act, Action, Channel, Judge, Known, Place, Text, Vocabulary};
+use super::{Act, Action, ActionChannel, Judge, Known, Place, Text, Vocabulary};
 
 /// Reads one action from the front of `bytes`; `None` at their end.
 pub fn decode(bytes: &mut &[u8], vocabulary: Vocabulary, known: &Known<'_>) -> Option<Action> {
@@ -134,30 +134,32 @@ impl Reader<'_, '_> {
     }
 }
 
-fn channel(argument: usize) -> Channel {
-    const CHANNELS: [Channel; 16] = [
-        Channel::User,
-        Channel::System,
-        Channel::User,
-        Channel::Completion,
-        Channel::Completion,
-        Channel::ToolCall,
-        Channel::User,
-        Channel::Web,
-        Channel::System,
-        Channel::Tool,
-        Channel::User,
-        Channel::Skill,
-        Channel::Completion,
-        Channel::Retrieval,
-        Channel::File,
-        Channel::PeerAgent,
+fn channel(argument: usize) -> ActionChannel {
+    const CHANNELS: [ActionChannel; 16] = [
+        ActionChannel::User,
+        ActionChannel::System,
+        ActionChannel::User,
+        ActionChannel::Completion,
+        ActionChannel::Completion,
+        ActionChannel::ToolCall,
+        ActionChannel::User,
+        ActionChannel::Web,
+        ActionChannel::System,
+        ActionChannel::Tool,
+        ActionChannel::User,
+        ActionChannel::Skill,
+        ActionChannel::Completion,
+        ActionChannel::Retrieval,
+        ActionChannel::File,
+        ActionChannel::PeerAgent,
     ];
     // Untrusted channels are rarer than in that list, or soon no context is clean.
     let listed = CHANNELS[argument % CHANNELS.len()];
     match argument {
         0..96 => listed,
-        _ if matches!(listed, Channel::Completion | Channel::ToolCall) => Channel::Completion,
-        _ => Channel::User,
+        _ if matches!(listed, ActionChannel::Completion | ActionChannel::ToolCall) => {
+            ActionChannel::Completion
+        }
+        _ => ActionChannel::User,
     }
 }

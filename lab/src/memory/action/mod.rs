@@ -14,7 +14,7 @@ mod decode;
     missing_docs,
     reason = "the channels of docs/design.md §2.1, and the two things a model makes"
 )]
-pub enum Channel {
+pub enum ActionChannel {
     System,
     User,
     Web,
@@ -87,7 +87,7 @@ pub struct Action {
 #[expect(missing_docs, reason = "the fields are those of MON §3.3 and of the kernel's requests")]
 pub enum Act {
     /// INTERNAL: something enters the context, or the model makes something.
-    Internal { channel: Channel, parents: Vec<usize> },
+    Internal { channel: ActionChannel, parents: Vec<usize> },
     /// READ(k, σ).
     Read { place: Place, key: String },
     /// WRITE(k, v, deps, π, σ).
@@ -115,7 +115,7 @@ pub enum Act {
 
 /// The answer in plain words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PlainAnswer {
     /// As asked.
     Done,
     /// A read found this text.
@@ -130,7 +130,14 @@ pub enum Verdict {
     NothingThere,
 }
 
-impl Verdict {
+impl PlainAnswer {
+    /// A refusal by `rule`.
+    pub fn refused(rule: &str) -> Self {
+        Self::Refused(rule.to_owned())
+    }
+}
+
+impl PlainAnswer {
     /// Whether the action left an entry.
     pub const fn is_recorded(&self) -> bool {
         !matches!(self, Self::NothingThere)
@@ -138,7 +145,7 @@ impl Verdict {
 }
 
 /// Without the text that was found.
-impl fmt::Display for Verdict {
+impl fmt::Display for PlainAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done => f.write_str("done"),
@@ -153,7 +160,7 @@ impl fmt::Display for Verdict {
 
 /// Who runs a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Speaker {
+pub struct ActionSpeaker {
     /// Whose customer they are.
     pub tenant: String,
     /// The principal, by name; empty when nothing was proven.

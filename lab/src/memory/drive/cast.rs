@@ -11,7 +11,7 @@ use custody_runtime::PrincipalError;
 use custody_runtime::principals::prove;
 
 use crate::error::EvalError;
-use crate::memory::action::{Judge, Place, Speaker};
+use crate::memory::action::{ActionSpeaker, Judge, Place};
 
 /// The principals and sessions of one episode, in tenants of their own.
 pub(super) struct Cast {
@@ -84,7 +84,7 @@ impl Cast {
         Ok(Self { tenant, replay, owner, principals, judges, openers, sessions })
     }
 
-    pub(super) fn speakers(&self) -> Vec<Speaker> {
+    pub(super) fn speakers(&self) -> Vec<ActionSpeaker> {
         let cast = [
             ("ann", &self.tenant, true, false),
             ("bob", &self.tenant, true, false),
@@ -92,11 +92,11 @@ impl Cast {
             ("ann", &self.tenant, true, true),
             ("", &self.replay, true, false),
         ];
-        let speaker = |(principal, tenant, trusted, in_person): (&str, &Tenant, bool, bool)| {
+        cast.map(|(principal, tenant, trusted, in_person): (&str, &Tenant, bool, bool)| {
             let (tenant, principal) = (tenant.to_string(), principal.to_owned());
-            Speaker { tenant, principal, trusted, in_person }
-        };
-        cast.map(speaker).into()
+            ActionSpeaker { tenant, principal, trusted, in_person }
+        })
+        .into()
     }
 
     pub(super) fn tenant_of(&self, session: usize) -> &Tenant {

@@ -21,7 +21,7 @@ use custody_verify::verify_ledger;
 use self::cast::Cast;
 use self::episode::Episode;
 use crate::error::EvalError;
-use crate::memory::action::{Action, Place, Seen, Verdict, Vocabulary};
+use crate::memory::action::{Action, Place, PlainAnswer, Seen, Vocabulary};
 use crate::memory::extended::{Extended, Limit};
 use crate::memory::model::Model;
 
@@ -29,9 +29,9 @@ mod cast;
 mod episode;
 
 /// What a model of the rules must be able to say. Entries are counted in the order recorded.
-pub trait Rules {
+pub trait RulesModel {
     /// Acts, and gives the answer. An answer that is recorded adds exactly one entry.
-    fn perform(&mut self, action: &Action) -> Verdict;
+    fn perform(&mut self, action: &Action) -> PlainAnswer;
     /// Makes a shared key immutable in every tenant, before the first action.
     fn lock(&mut self, key: &str);
     /// How many entries there are.
@@ -197,8 +197,10 @@ fn on_disk(
             .into_iter()
             .map(|(key, bytes)| (key.to_string(), String::from_utf8_lossy(&bytes).into_owned()))
             .collect();
-        let value = |(key, seen): (&String, &Seen)| Some((key.clone(), seen.value.clone()?.0));
-        let model: BTreeMap<String, String> = seen.iter().filter_map(value).collect();
+        let model: BTreeMap<String, String> = seen
+            .iter()
+            .filter_map(|(key, seen): (&String, &Seen)| Some((key.clone(), seen.value.clone()?.0)))
+            .collect();
         if stored != model {
             let what = format!("`{namespace}` holds {stored:?} on disk, in the model {model:?}");
             return Ok(Some(Divergence { step: 0, action: "reading back".into(), what }));

@@ -15,12 +15,12 @@ use custody_runtime::ingress::{Observation, observe};
 use custody_runtime::store::{Content, Receipt};
 
 use super::Episode;
-use crate::memory::action::{Act, Action, Channel, Judge, Text, Verdict};
-use crate::memory::drive::Rules;
+use crate::memory::action::{Act, Action, ActionChannel, Judge, PlainAnswer, Text};
+use crate::memory::drive::RulesModel;
 
-impl<R: Rules> Episode<'_, '_, R> {
+impl<R: RulesModel> Episode<'_, '_, R> {
     /// Acts in the store, notes the entry that the answer became, and says the answer in plain words.
-    pub(super) fn act(&mut self, action: &Action) -> Result<Verdict, StoreError> {
+    pub(super) fn act(&mut self, action: &Action) -> Result<PlainAnswer, StoreError> {
         let session = action.session;
         let by = self.cast.sessions[session];
         let asked = match &action.act {
@@ -59,13 +59,13 @@ impl<R: Rules> Episode<'_, '_, R> {
             }
             Act::SetClock { ms } => {
                 self.set_clock(*ms);
-                return Ok(Verdict::NothingThere);
+                return Ok(PlainAnswer::NothingThere);
             }
         };
         let needs_an_item = matches!(action.act, Act::Delete { .. } | Act::Promote { .. });
         match asked {
             Err(StoreError::Ask(AskError::NoSuchItem { .. })) if needs_an_item => {
-                Ok(Verdict::NothingThere)
+                Ok(PlainAnswer::NothingThere)
             }
             receipt => Ok(self.record(session, &receipt?)),
         }
@@ -96,20 +96,20 @@ impl<R: Rules> Episode<'_, '_, R> {
     fn observe(
         &mut self,
         session: usize,
-        channel: Channel,
+        channel: ActionChannel,
         parents: &[usize],
     ) -> Result<Receipt, StoreError> {
         let (kind, channel) = match channel {
-            Channel::System => (ObservationKind::Message, label::Channel::System),
-            Channel::User => (ObservationKind::Message, label::Channel::User),
-            Channel::Web => (ObservationKind::Message, label::Channel::Web),
-            Channel::Skill => (ObservationKind::Message, label::Channel::Skill),
-            Channel::PeerAgent => (ObservationKind::Message, label::Channel::PeerAgent),
-            Channel::Tool => (ObservationKind::ToolOutput, label::Channel::Tool),
-            Channel::Retrieval => (ObservationKind::Retrieval, label::Channel::Retrieval),
-            Channel::File => (ObservationKind::FileChange, label::Channel::File),
-            Channel::Completion => (ObservationKind::Completion, label::Channel::Model),
-            Channel::ToolCall => (ObservationKind::ToolCall, label::Channel::Model),
+            ActionChannel::System => (ObservationKind::Message, label::Channel::System),
+            ActionChannel::User => (ObservationKind::Message, label::Channel::User),
+            ActionChannel::Web => (ObservationKind::Message, label::Channel::Web),
+            ActionChannel::Skill => (ObservationKind::Message, label::Channel::Skill),
+            ActionChannel::PeerAgent => (ObservationKind::Message, label::Channel::PeerAgent),
+            ActionChannel::Tool => (ObservationKind::ToolOutput, label::Channel::Tool),
+            ActionChannel::Retrieval => (ObservationKind::Retrieval, label::Channel::Retrieval),
+            ActionChannel::File => (ObservationKind::FileChange, label::Channel::File),
+            ActionChannel::Completion => (ObservationKind::Completion, label::Channel::Model),
+            ActionChannel::ToolCall => (ObservationKind::ToolCall, label::Channel::Model),
         };
         let parents = parents.iter().map(|entry| self.entries[*entry].seq).collect();
         let text = format!("heard {}", self.entries.len());

@@ -9,9 +9,9 @@ use custody_kernel::state::State;
 
 use super::Episode;
 use crate::memory::action::Seen;
-use crate::memory::drive::{Divergence, Rules};
+use crate::memory::drive::{Divergence, RulesModel};
 
-impl<R: Rules> Episode<'_, '_, R> {
+impl<R: RulesModel> Episode<'_, '_, R> {
     /// The first difference between what the store and the model hold now.
     pub(super) fn difference(&self) -> Option<String> {
         let state = self.step.state();
@@ -53,8 +53,8 @@ impl<R: Rules> Episode<'_, '_, R> {
     fn taint_differs(&self, entry: usize) -> Option<String> {
         let real = self.step.state().label(self.entries[entry].seq)?.is_tainted();
         let expected = self.rules.is_tainted(entry);
-        let differs = || format!("entry {entry} is tainted: {real}, in the model {expected}");
-        (real != expected).then(differs)
+        (real != expected)
+            .then(|| format!("entry {entry} is tainted: {real}, in the model {expected}"))
     }
 
     /// The taint of every entry once more, now that the graph is whole.

@@ -13,9 +13,9 @@ use custody_runtime::clock::Clock;
 use custody_runtime::store::{Receipt, Transaction};
 
 use super::cast::Cast;
-use super::{Divergence, Played, Rules};
+use super::{Divergence, Played, RulesModel};
 use crate::memory::action::{
-    Act, Action, Channel, Known, Place, Seen, Text, Verdict, Vocabulary, decode,
+    Act, Action, ActionChannel, Known, Place, PlainAnswer, Seen, Text, Vocabulary, decode,
 };
 
 mod asked;
@@ -60,7 +60,7 @@ pub(super) struct Ended {
     pub(super) expected: Vec<(Namespace, BTreeMap<String, Seen>)>,
 }
 
-impl<'a, 't, R: Rules> Episode<'a, 't, R> {
+impl<'a, 't, R: RulesModel> Episode<'a, 't, R> {
     pub(super) fn new(
         step: &'a mut Transaction<'t>,
         cast: Cast,
@@ -124,10 +124,6 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
     /// the extended model does, so only there may a session have read nothing.
     fn prelude(&self) -> Vec<Action> {
         let last = self.cast.sessions.len() - 1;
-        let hears = |session| {
-            let (channel, parents) = (Channel::System, Vec::new());
-            Action { session, act: Act::Internal { channel, parents } }
-        };
         let writes = |session| {
             let (place, key) = (Place::Shared, KEYS[0].to_owned());
             let text = Text::New(format!("identity {session}"));
@@ -137,7 +133,13 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
         let all = 0..=last;
         let hearing =
             all.filter(|session| self.vocabulary == Vocabulary::Mon || [0, last].contains(session));
-        hearing.map(hears).chain([writes(0), writes(last)]).collect()
+        hearing
+            .map(|session| {
+                let (channel, parents) = (ActionChannel::System, Vec::new());
+                Action { session, act: Act::Internal { channel, parents } }
+            })
+            .chain([writes(0), writes(last)])
+            .collect()
     }
 
     fn lock(&mut self, name: &str) -> Result<(), StoreError> {
@@ -199,7 +201,7 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
     }
 
     /// Notes the entry that an answer became, and says the answer in plain words.
-    fn record(&mut self, session: usize, receipt: &Receipt) -> Verdict {
+    fn record(&mut self, session: usize, receipt: &Receipt) -> PlainAnswer {
         let verdict = self.verdict(&receipt.answer);
         let record = self.step.record(receipt.seq).ok();
         let content = record.as_ref().and_then(custody_runtime::store::content_of);
@@ -245,17 +247,19 @@ impl<'a, 't, R: Rules> Episode<'a, 't, R> {
         ancestors
     }
 
-    fn verdict(&self, answer: &Answer) -> Verdict {
+    fn verdict(&self, answer: &Answer) -> PlainAnswer {
         match answer {
-            Answer::Done => Verdict::Done,
-            Answer::NotFound => Verdict::Absent,
-            Answer::Value { content, .. } => Verdict::Found(self.text(*content)),
-            Answer::Pending { purpose: Purpose::Review, .. } => Verdict::Pending("review".into()),
-            Answer::Pending { purpose: Purpose::Declassify, .. } => {
-                Verdict::Pending("declassify".into())
+            Answer::Done => PlainAnswer::Done,
+            Answer::NotFound => PlainAnswer::Absent,
+            Answer::Value { content, .. } => PlainAnswer::Found(self.text(*content)),
+            Answer::Pending { purpose: Purpose::Review, .. } => {
+                PlainAnswer::Pending("review".into())
             }
-            Answer::Pending { purpose: Purpose::Call, .. } => Verdict::Pending("call".into()),
-            Answer::Refused(refusal) => Verdict::Refused(refusal.rule().to_string()),
+            Answer::Pending { purpose: Purpose::Declassify, .. } => {
+                PlainAnswer::Pending("declassify".into())
+            }
+            Answer::Pending { purpose: Purpose::Call, .. } => PlainAnswer::Pending("call".into()),
+            Answer::Refused(refusal) => PlainAnswer::Refused(refusal.rule().to_string()),
         }
     }
 

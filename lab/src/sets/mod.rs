@@ -16,5 +16,5 @@ pub mod buried;
 
 pub mod language;
 
-pub use parts::Part;
+pub use parts::SetPart;
 pub use rows::{Labelled, Split};

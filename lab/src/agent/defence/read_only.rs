@@ -1,23 +1,26 @@
-//! The papers' tool boundary: a flat allowlist of tools, asked before the call (R40) and by its name alone.
+//! Tools whose name says that they read may be called, and no other.
+//!
+//! This is not the recovery paper's tool boundary (RVG): that is a fixed list of names with a list of blocked phrases,
+//! neither of which is published, and it looks at the output after the call ran (R40, R41).
 
 use serde_json::Value;
 
 use super::{Defence, Episode, Ruling, Setting, Vanilla, Verdict};
 use crate::error::EvalError;
 
-/// What the name of a tool that only reads begins with, or holds as a word.
+/// Words in the names of tools that only read.
 const READING: [&str; 12] = [
     "get", "search", "read", "list", "view", "find", "check", "navigate", "show", "lookup",
     "fetch", "query",
 ];
 
-/// Reading tools may be called; no other may.
+/// Allows a call if its tool has a reading word in its name.
 #[derive(Debug, Clone, Copy)]
-pub struct Rvg;
+pub struct ReadOnly;
 
-impl Defence for Rvg {
+impl Defence for ReadOnly {
     fn id(&self) -> &'static str {
-        "rvg"
+        "read_only"
     }
 
     fn open(&self, _: &Setting<'_>) -> Result<Box<dyn Episode>, EvalError> {
@@ -25,18 +28,18 @@ impl Defence for Rvg {
     }
 }
 
-impl Episode for Rvg {
-    fn proposes(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
-        let ruling = Vanilla.proposes(tool, arguments)?;
+impl Episode for ReadOnly {
+    fn propose(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
+        let ruling = Vanilla.propose(tool, arguments)?;
         if words(tool).iter().any(|word| READING.contains(&word.as_str())) {
             return Ok(ruling);
         }
-        let because = format!("`{tool}` is not on the list of allowed tools");
+        let because = format!("`{tool}` has no name of a tool that reads");
         Ok(Ruling { verdict: Verdict::Deny, because, ..ruling })
     }
 
-    fn decides(&mut self, proposal: &str) -> Result<Ruling, EvalError> {
-        self.proposes(proposal, &Value::Null)
+    fn decide(&mut self, proposal: &str) -> Result<Ruling, EvalError> {
+        self.propose(proposal, &Value::Null)
     }
 }
 
@@ -66,7 +69,7 @@ mod tests {
             ("GmailSendEmail", Verdict::Deny),
             ("forget_everything", Verdict::Deny),
         ] {
-            assert_eq!(Rvg.proposes(tool, &Value::Null).unwrap().verdict, verdict, "{tool}");
+            assert_eq!(ReadOnly.propose(tool, &Value::Null).unwrap().verdict, verdict, "{tool}");
         }
     }
 }

@@ -15,8 +15,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::ordinary::{self, Document};
-use super::parts::{Part, hash, normal_form, part_of};
+use super::ordinary::{self, OrdinaryDocument};
+use super::parts::{SetPart, hash, normal_form, part_of};
 use super::rows::read;
 use crate::data::{DataError, Row};
 use crate::error::EvalError;
@@ -48,7 +48,7 @@ const FIELDS: [(&str, &str); 17] = [
 
 /// Where the attack stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Position {
+pub enum BuriedPosition {
     /// Nowhere.
     Clean,
     /// Before the context.
@@ -61,7 +61,7 @@ pub enum Position {
     Field,
 }
 
-impl Position {
+impl BuriedPosition {
     /// Its name in ids of figures.
     pub const fn id(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl Position {
 
 /// A text that a tool brought back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Case {
+pub struct BuriedCase {
     /// Stable and unique in its set.
     pub id: String,
     /// The text.
@@ -88,20 +88,20 @@ pub struct Case {
     /// What is kept in one fold: the attacker's instruction, or BIPIA's category. Empty without an attack.
     pub group: String,
     /// Where the attack stands.
-    pub position: Position,
+    pub position: BuriedPosition,
     /// The kind of attack, or of context without one.
     pub category: String,
     /// The document it stands in: a context, an innocuous text, or a tool.
     pub document: String,
     /// What the document may be used for. `None` where only folds part the cases.
-    pub part: Option<Part>,
+    pub part: Option<SetPart>,
 }
 
 /// InjecAgent's base cases, then the clean twins of every tool's answer.
 ///
 /// # Errors
 /// [`EvalError::Data`] when a file is not there or not as documented.
-pub fn injecagent(folder: &Path) -> Result<(Vec<Case>, DataFile), EvalError> {
+pub fn injecagent(folder: &Path) -> Result<(Vec<BuriedCase>, DataFile), EvalError> {
     const FILE: &str = "injecagent/cases_base.jsonl";
     let (rows, used) = read(folder, FILE)?;
     let wrong = |why: String| EvalError::from(DataError::file(&folder.join(FILE), why));
@@ -117,12 +117,12 @@ pub fn injecagent(folder: &Path) -> Result<(Vec<Case>, DataFile), EvalError> {
             return Err(wrong(format!("`{}` does not hold its attacker's instruction", row.id)));
         };
         answers.entry(tool.clone()).or_insert_with(|| (before.to_owned(), after.to_owned()));
-        cases.push(Case {
+        cases.push(BuriedCase {
             attack: attack.to_owned(),
             group: attack.to_owned(),
             category: row.field("attack_type").unwrap_or_default().to_owned(),
             label: true,
-            position: Position::Field,
+            position: BuriedPosition::Field,
             document: tool,
             part: None,
             id: row.id,
@@ -133,13 +133,13 @@ pub fn injecagent(folder: &Path) -> Result<(Vec<Case>, DataFile), EvalError> {
         let known = FIELDS.iter().find(|(name, _)| name == tool);
         let (_, kind) = known.ok_or_else(|| wrong(format!("the tool `{tool}` is new")))?;
         for (at, text) in innocuous(kind).enumerate() {
-            cases.push(Case {
+            cases.push(BuriedCase {
                 id: format!("{tool}-clean-{at}"),
                 text: format!("{before}{text}{after}"),
                 label: false,
                 attack: String::new(),
                 group: String::new(),
-                position: Position::Clean,
+                position: BuriedPosition::Clean,
                 category: (*kind).to_owned(),
                 document: text.to_owned(),
                 part: Some(part_of(text)),
@@ -161,21 +161,27 @@ fn innocuous(kind: &str) -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// [`EvalError::Data`] when a file is not there or not as documented.
-pub fn bipia(folder: &Path, contexts: usize) -> Result<(Vec<Case>, Vec<DataFile>), EvalError> {
+pub fn bipia(
+    folder: &Path,
+    contexts: usize,
+) -> Result<(Vec<BuriedCase>, Vec<DataFile>), EvalError> {
     let (documents, context_file) = ordinary::documents(folder, ordinary::Set::BipiaContexts)?;
     let (attacks, attack_file) = read(folder, "bipia/attacks.jsonl")?;
-    let mut cases: Vec<Case> = documents.iter().map(clean_case).collect();
+    let mut cases: Vec<BuriedCase> = documents.iter().map(clean_case).collect();
     for attack in &attacks {
         let kinds: &[&str] = if attack.field("attack_set").unwrap_or_default().starts_with("code") {
             &["code"]
         } else {
             &["email", "table"]
         };
-        for part in [Part::Train, Part::Test] {
+        for part in [SetPart::Train, SetPart::Test] {
             for kind in kinds {
-                let fits =
-                    |document: &&Document| document.part == part && document.category == *kind;
-                let hosts: Vec<&Document> = documents.iter().filter(fits).collect();
+                let hosts: Vec<&OrdinaryDocument> = documents
+                    .iter()
+                    .filter(|document: &&OrdinaryDocument| {
+                        document.part == part && document.category == *kind
+                    })
+                    .collect();
                 cases.extend(attack_cases(attack, &hosts, contexts));
             }
         }
@@ -183,14 +189,14 @@ pub fn bipia(folder: &Path, contexts: usize) -> Result<(Vec<Case>, Vec<DataFile>
     Ok((cases, vec![context_file, attack_file]))
 }
 
-fn clean_case(document: &Document) -> Case {
-    Case {
+fn clean_case(document: &OrdinaryDocument) -> BuriedCase {
+    BuriedCase {
         id: document.id.clone(),
         text: document.text.clone(),
         label: false,
         attack: String::new(),
         group: String::new(),
-        position: Position::Clean,
+        position: BuriedPosition::Clean,
         category: document.category.clone(),
         document: document.id.clone(),
         part: Some(document.part),
@@ -198,17 +204,17 @@ fn clean_case(document: &Document) -> Case {
 }
 
 /// One attack at every position, in `contexts` hosts drawn for each.
-fn attack_cases(attack: &Row, hosts: &[&Document], contexts: usize) -> Vec<Case> {
+fn attack_cases(attack: &Row, hosts: &[&OrdinaryDocument], contexts: usize) -> Vec<BuriedCase> {
     let mut cases = Vec::new();
     // Drawn from the attack and the first host: adding an attack changes the cases of no other.
     let first = hosts.first().map_or(0, |host| hash(&host.id));
     let mut generator = Generator::new(hash(&attack.id) ^ first);
-    for position in [Position::Start, Position::Middle, Position::End] {
-        let mut left: Vec<&Document> = hosts.to_vec();
+    for position in [BuriedPosition::Start, BuriedPosition::Middle, BuriedPosition::End] {
+        let mut left: Vec<&OrdinaryDocument> = hosts.to_vec();
         for _ in 0..contexts.min(hosts.len()) {
             let at = usize::try_from(generator.below(left.len() as u64)).unwrap_or_default();
             let host = left.swap_remove(at);
-            cases.push(Case {
+            cases.push(BuriedCase {
                 id: format!("{}-{}-{}", attack.id, position.id(), host.id),
                 text: insert(&host.text, &attack.text, position),
                 label: true,
@@ -225,15 +231,15 @@ fn attack_cases(attack: &Row, hosts: &[&Document], contexts: usize) -> Vec<Case>
 }
 
 /// `attack` in `context`, on lines of its own.
-fn insert(context: &str, attack: &str, position: Position) -> String {
+fn insert(context: &str, attack: &str, position: BuriedPosition) -> String {
     match position {
-        Position::Start => format!("{attack}\n{context}"),
-        Position::End => format!("{context}\n{attack}"),
-        Position::Middle => {
+        BuriedPosition::Start => format!("{attack}\n{context}"),
+        BuriedPosition::End => format!("{context}\n{attack}"),
+        BuriedPosition::Middle => {
             let (before, after) = context.split_at(middle(context));
             format!("{}\n{attack}\n{}", before.trim_end(), after.trim_start_matches(['\n', ' ']))
         }
-        Position::Clean | Position::Field => context.to_owned(),
+        BuriedPosition::Clean | BuriedPosition::Field => context.to_owned(),
     }
 }
 
@@ -250,7 +256,7 @@ fn middle(context: &str) -> usize {
 }
 
 /// How many distinct documents a part has: what a rate of false positives can be told from.
-pub fn clean_documents(cases: &[Case], part: Part) -> usize {
+pub fn clean_documents(cases: &[BuriedCase], part: SetPart) -> usize {
     let of_part = cases.iter().filter(|case| !case.label && case.part == Some(part));
     of_part.map(|case| normal_form(&case.document)).collect::<std::collections::BTreeSet<_>>().len()
 }
@@ -277,16 +283,16 @@ mod tests {
     fn an_attack_stands_whole_where_it_was_put() {
         let context = "one\ntwo\nthree\nfour\n";
         let cases = [
-            (Position::Start, "ATTACK\none\ntwo\nthree\nfour\n"),
-            (Position::Middle, "one\ntwo\nATTACK\nthree\nfour\n"),
-            (Position::End, "one\ntwo\nthree\nfour\n\nATTACK"),
-            (Position::Clean, context),
+            (BuriedPosition::Start, "ATTACK\none\ntwo\nthree\nfour\n"),
+            (BuriedPosition::Middle, "one\ntwo\nATTACK\nthree\nfour\n"),
+            (BuriedPosition::End, "one\ntwo\nthree\nfour\n\nATTACK"),
+            (BuriedPosition::Clean, context),
         ];
         for (position, expected) in cases {
             assert_eq!(insert(context, "ATTACK", position), expected);
         }
-        assert_eq!(insert("some words here", "A", Position::Middle), "some\nA\nwords here");
-        assert_eq!(insert("ééé", "A", Position::Middle), "é\nA\néé");
-        assert_eq!(insert("", "A", Position::Middle), "\nA\n");
+        assert_eq!(insert("some words here", "A", BuriedPosition::Middle), "some\nA\nwords here");
+        assert_eq!(insert("ééé", "A", BuriedPosition::Middle), "é\nA\néé");
+        assert_eq!(insert("", "A", BuriedPosition::Middle), "\nA\n");
     }
 }

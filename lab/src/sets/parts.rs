@@ -12,7 +12,7 @@ use crate::random::Generator;
 
 /// What a document may be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum SetPart {
     /// Training: 40 of 100 documents.
     Train,
     /// Choosing thresholds: 30 of 100.
@@ -25,11 +25,11 @@ pub enum Part {
 ///
 /// The first eight bytes of the SHA-256 of its normal form, as a big-endian number modulo 100: below 40
 /// train, below 70 calibration, else test.
-pub fn part_of(text: &str) -> Part {
+pub fn part_of(text: &str) -> SetPart {
     match hash(text) % 100 {
-        0..40 => Part::Train,
-        40..70 => Part::Calibration,
-        _ => Part::Test,
+        0..40 => SetPart::Train,
+        40..70 => SetPart::Calibration,
+        _ => SetPart::Test,
     }
 }
 
@@ -117,11 +117,11 @@ pub fn validation(train: &[Labelled], share: f64, seed: u64) -> (Vec<Labelled>, 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in 2..=100")]
     let folds = (1.0 / share).round().clamp(2.0, 100.0) as usize;
     let fold_of = stratified_folds(train, folds, seed);
-    let pick = |kept: bool| -> Vec<Labelled> {
-        let chosen = train.iter().zip(&fold_of).filter(|(_, fold)| (**fold == 0) == kept);
-        chosen.map(|(row, _)| row.clone()).collect()
-    };
-    (pick(false), pick(true))
+    let (kept, rest): (Vec<_>, Vec<_>) =
+        train.iter().zip(&fold_of).partition(|(_, fold)| **fold == 0);
+    let [rest, kept] =
+        [rest, kept].map(|part| part.into_iter().map(|(row, _)| row.clone()).collect());
+    (rest, kept)
 }
 
 /// Fisher and Yates.
@@ -137,12 +137,14 @@ mod tests {
     use super::*;
 
     fn rows(texts: &[(&str, bool)]) -> Vec<Labelled> {
-        let row = |(text, label): &(&str, bool)| Labelled {
-            id: String::new(),
-            text: (*text).to_owned(),
-            label: *label,
-        };
-        texts.iter().map(row).collect()
+        texts
+            .iter()
+            .map(|(text, label): &(&str, bool)| Labelled {
+                id: String::new(),
+                text: (*text).to_owned(),
+                label: *label,
+            })
+            .collect()
     }
 
     #[test]
@@ -158,9 +160,9 @@ mod tests {
         let parts: String = texts
             .iter()
             .map(|text| match part_of(text) {
-                Part::Train => 't',
-                Part::Calibration => 'c',
-                Part::Test => 'm',
+                SetPart::Train => 't',
+                SetPart::Calibration => 'c',
+                SetPart::Test => 'm',
             })
             .collect();
         assert_eq!(parts, "ccttcmcm");
@@ -188,12 +190,16 @@ mod tests {
             assert_eq!(folds[at], folds[at - 97], "the repeated text {at}");
         }
         for label in [false, true] {
-            let count = |fold| {
-                let of_fold =
-                    |(row, found): &(&Labelled, &usize)| row.label == label && **found == fold;
-                rows.iter().zip(&folds).filter(of_fold).count()
-            };
-            let counts: Vec<usize> = (0..5).map(count).collect();
+            let counts: Vec<usize> = (0..5)
+                .map(|fold| {
+                    rows.iter()
+                        .zip(&folds)
+                        .filter(|(row, found): &(&Labelled, &usize)| {
+                            row.label == label && **found == fold
+                        })
+                        .count()
+                })
+                .collect();
             let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
             assert!(most - least <= 2, "{counts:?}");
         }

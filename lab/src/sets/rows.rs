@@ -20,7 +20,7 @@ pub struct Labelled {
 
 impl Labelled {
     /// The row with its label, when it has one.
-    pub(in crate::detection) fn of(row: Row) -> Option<Self> {
+    pub(crate) fn of(row: Row) -> Option<Self> {
         let label = row.label? == 1;
         Some(Self { id: row.id, text: row.text, label })
     }
@@ -30,10 +30,7 @@ impl Labelled {
 ///
 /// # Errors
 /// [`EvalError::Data`] when it is not there or not as documented.
-pub(in crate::detection) fn read(
-    folder: &Path,
-    file: &str,
-) -> Result<(Vec<Row>, DataFile), EvalError> {
+pub(crate) fn read(folder: &Path, file: &str) -> Result<(Vec<Row>, DataFile), EvalError> {
     let set = DataFolder::open(folder).rows(file)?;
     Ok((set.rows, set.file))
 }
@@ -62,11 +59,10 @@ pub fn split(folder: &Path, name: &str) -> Result<Split, EvalError> {
     let all = split.train.iter().chain(&split.test);
     let languages =
         all.filter_map(|row| Some((row.id.clone(), row.field("lang")?.to_owned()))).collect();
-    let labelled = |rows: Vec<Row>| rows.into_iter().filter_map(Labelled::of).collect();
     Ok(Split {
         name: name.to_owned(),
-        train: labelled(split.train),
-        test: labelled(split.test),
+        train: split.train.into_iter().filter_map(Labelled::of).collect(),
+        test: split.test.into_iter().filter_map(Labelled::of).collect(),
         files: split.files,
         languages,
     })

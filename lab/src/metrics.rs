@@ -235,8 +235,11 @@ impl<'a> Scored<'a> {
     /// It looks at the labels to choose, so it describes a curve and is no operating point; one comes
     /// from other rows by [`threshold_at_false_positive_rate`].
     pub fn recall_at_false_positive_rate(&self, rate: f64) -> Option<f64> {
-        let within = |point: &&RocPoint| point.false_positive_rate <= rate;
-        self.roc()?.iter().filter(within).map(|point| point.recall).reduce(f64::max)
+        self.roc()?
+            .iter()
+            .filter(|point: &&RocPoint| point.false_positive_rate <= rate)
+            .map(|point| point.recall)
+            .reduce(f64::max)
     }
 }
 
@@ -300,25 +303,31 @@ pub fn reliability(scores: &[f64], labels: &[bool], bins: usize) -> Option<Relia
     if outside || scores.len() != labels.len() || scores.is_empty() || bins == 0 {
         return None;
     }
-    let edge = |at: usize| at as f64 / bins as f64;
+    let edges: Vec<f64> = (0..=bins).map(|at| at as f64 / bins as f64).collect();
     let mut sums = vec![(0u64, 0.0, 0u64); bins];
     for (score, label) in scores.iter().zip(labels) {
-        let at = (1..bins).take_while(|next| *score >= edge(*next)).count();
+        let at = (1..bins).take_while(|next| *score >= edges[*next]).count();
         let (rows, sum, positives) = &mut sums[at];
         *rows += 1;
         *sum += score;
         *positives += u64::from(*label);
     }
-    let bin = |(at, (rows, sum, positives)): (usize, (u64, f64, u64))| Bin {
-        low: edge(at),
-        high: edge(at + 1),
-        rows,
-        mean_score: if rows == 0 { 0.0 } else { sum / rows as f64 },
-        positive_rate: quotient(positives, rows),
-    };
-    let bins: Vec<Bin> = sums.into_iter().enumerate().map(bin).collect();
-    let gap = |bin: &Bin| bin.rows as f64 * (bin.mean_score - bin.positive_rate).abs();
-    let expected_calibration_error = bins.iter().map(gap).sum::<f64>() / scores.len() as f64;
+    let bins: Vec<Bin> = sums
+        .into_iter()
+        .zip(edges.windows(2))
+        .map(|((rows, sum, positives), edges)| Bin {
+            low: edges[0],
+            high: edges[1],
+            rows,
+            mean_score: if rows == 0 { 0.0 } else { sum / rows as f64 },
+            positive_rate: quotient(positives, rows),
+        })
+        .collect();
+    let expected_calibration_error = bins
+        .iter()
+        .map(|bin: &Bin| bin.rows as f64 * (bin.mean_score - bin.positive_rate).abs())
+        .sum::<f64>()
+        / scores.len() as f64;
     Some(Reliability { bins, expected_calibration_error })
 }
 

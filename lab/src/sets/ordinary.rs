@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::language::guess;
-use super::parts::{Part, normal_form, part_of};
+use super::parts::{SetPart, normal_form, part_of};
 use super::rows::read;
 use crate::error::EvalError;
 use crate::report::DataFile;
@@ -91,7 +91,7 @@ impl Set {
 
 /// An ordinary text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
+pub struct OrdinaryDocument {
     /// The row's id in its data set.
     pub id: String,
     /// The text.
@@ -101,14 +101,14 @@ pub struct Document {
     /// A guess, see [`guess`].
     pub language: &'static str,
     /// What it may be used for, where [`Set::is_parted`].
-    pub part: Part,
+    pub part: SetPart,
 }
 
 /// The texts of a set in the order of its file. A text that stands there again is counted once.
 ///
 /// # Errors
 /// [`EvalError::Data`] when a file is not there or not as documented.
-pub fn documents(folder: &Path, set: Set) -> Result<(Vec<Document>, DataFile), EvalError> {
+pub fn documents(folder: &Path, set: Set) -> Result<(Vec<OrdinaryDocument>, DataFile), EvalError> {
     let (rows, used) = read(folder, set.file())?;
     let mut seen = BTreeSet::new();
     let mut documents = Vec::new();
@@ -116,7 +116,7 @@ pub fn documents(folder: &Path, set: Set) -> Result<(Vec<Document>, DataFile), E
         if !seen.insert(normal_form(&row.text)) {
             continue;
         }
-        documents.push(Document {
+        documents.push(OrdinaryDocument {
             category: row.field(set.category_field()).unwrap_or_default().to_owned(),
             language: guess(&row.text),
             part: part_of(&row.text),
