@@ -26,7 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("gateway", &["log", "arguments", "kernel", "store", "runtime"]),
     ("cli", PRODUCT),
     ("lab", PRODUCT_AND_CLI),
-    ("embed", &["runtime"]),
+    ("embed", &["arguments", "kernel", "policy", "runtime"]),
 ];
 
 const BELOW_INCIDENT: &[&str] = &[
