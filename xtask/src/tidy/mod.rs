@@ -26,6 +26,7 @@ mod licences;
 mod links;
 mod lints;
 mod machine_paths;
+mod manifests;
 mod public_names;
 mod purity;
 mod sizes;
@@ -125,6 +126,7 @@ fn run_checks(files: &TrackedFiles) -> Result<Vec<(&'static str, Vec<Finding>)>>
         ("clock", clock::check(files, &exceptions.clock)),
         ("claims", claims::check(files)),
         ("citations", citations::check(files, &exceptions.citations)),
+        ("manifests", manifests::check(&manifests::manifests(&metadata), files)),
         ("links", links::check(files)),
         ("licences", licences::check(&licences::packages(&metadata)?, &licences::allowed(files)?)),
         ("machine paths", machine_paths::check(files, &exceptions.machine_paths)),
