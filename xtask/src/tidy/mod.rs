@@ -30,6 +30,7 @@ mod manifests;
 mod public_names;
 mod purity;
 mod sizes;
+mod weaknesses;
 
 use std::process::ExitCode;
 
@@ -126,6 +127,7 @@ fn run_checks(files: &TrackedFiles) -> Result<Vec<(&'static str, Vec<Finding>)>>
         ("clock", clock::check(files, &exceptions.clock)),
         ("claims", claims::check(files)),
         ("citations", citations::check(files, &exceptions.citations)),
+        ("weaknesses", weaknesses::check(files)),
         ("manifests", manifests::check(&manifests::manifests(&metadata), files)),
         ("links", links::check(files)),
         ("licences", licences::check(&licences::packages(&metadata)?, &licences::allowed(files)?)),
