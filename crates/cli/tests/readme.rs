@@ -1,6 +1,8 @@
-//! The README, step by step: every fenced block of it is run, in order and in one folder, or is part of what is compiled.
+//! The README, step by step: every fenced block of it is run, in order and in one folder, or is part of what is
+//! compiled.
 //!
-//! - `sh` and `console` blocks run in a shell on a terminal, where every question is answered with one passphrase. After
+//! - `sh` and `console` blocks run in a shell on a terminal, where every question is answered with one passphrase.
+//! After
 //!   a `$` command of a `console` block stands what it prints: `…` in a line is any text, a line `…` any lines.
 //! - A `toml` or `python` block is the file that its first line names.
 //! - A `rust` block is part of `examples/embed`, which is compiled and run by a test of its own.

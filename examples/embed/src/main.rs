@@ -1,4 +1,5 @@
-//! An agent loop behind `custody-runtime`. Its model obeys whatever it reads; Custody decides what it may call and remember.
+//! An agent loop behind `custody-runtime`. Its model obeys whatever it reads; Custody decides what it may call and
+//! remember.
 
 use std::error::Error;
 

@@ -1,4 +1,5 @@
-//! Every library can be packaged: its manifest says what a registry asks for, and its dependencies on ours name a version.
+//! Every library can be packaged: its manifest says what a registry asks for, and its dependencies on ours name a
+//! version.
 
 use cargo_metadata::semver::VersionReq;
 use cargo_metadata::{DependencyKind, Metadata, Package};

@@ -1,4 +1,5 @@
-//! `docs/threats.md` lists every numbered weakness once, in order, each with the test that closes it or with what is open.
+//! `docs/threats.md` lists every numbered weakness once, in order, each with the test that closes it or with what
+//! is open.
 
 use std::collections::BTreeMap;
 
