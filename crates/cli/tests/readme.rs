@@ -1,19 +1,19 @@
-//! The README, step by step: every fenced block of it is run, in order and in one folder, or is part of what is
-//! compiled.
+//! The README, step by step: every fenced block of it is run, in order and in one folder, or is compiled.
 //!
 //! - `sh` and `console` blocks run in a shell on a terminal, where every question is answered with one passphrase.
-//! After
-//!   a `$` command of a `console` block stands what it prints: `…` in a line is any text, a line `…` any lines.
+//!   After a `$` command of a `console` block stands what it prints: `…` in a line is any text, a line `…` any lines.
 //! - A `toml` or `python` block is the file that its first line names.
 //! - A `rust` block is part of `examples/embed`, which is compiled and run by a test of its own.
 //!
-//! `cargo` is replaced by a script, for the program under test is built already.
+//! `cargo` is replaced by a script, for the program under test is built already. The other pages show commands with
+//! names that stand for something; of these the program has to know the command.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -52,6 +52,51 @@ fn every_block_of_the_readme_runs_or_is_compiled() {
             other => panic!("no way to test a block of `{other}`:\n{text}"),
         }
     }
+}
+
+#[test]
+fn every_command_that_the_documentation_shows_exists() {
+    let pages =
+        ["docs", "docs/guides", "docs/reference"].map(|folder| Path::new(REPOSITORY).join(folder));
+    let files = pages.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let pages = files
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "md"));
+    let texts = pages.map(|path| std::fs::read_to_string(path).unwrap());
+    let commands: BTreeSet<Vec<String>> = texts.flat_map(|text| commands(&text)).collect();
+    assert!(commands.len() > 20, "{commands:?}");
+    for command in commands {
+        let output = Command::new(env!("CARGO_BIN_EXE_custody"))
+            .args(&command)
+            .arg("--help")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "`custody {}`", command.join(" "));
+    }
+}
+
+/// The commands of `custody` in the blocks for a shell: up to two words that can be names of commands. What the
+/// laboratory runs is not asked: it is another program.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let blocks = blocks(text)
+        .into_iter()
+        .filter(|(language, _)| matches!(language.as_str(), "sh" | "console"));
+    let lines: Vec<String> = blocks
+        .flat_map(|(_, block)| block.lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let commands =
+        lines.iter().filter_map(|line| line.trim_start_matches("$ ").strip_prefix("custody "));
+    let words = commands.map(|line| {
+        let is_name = |word: &&str| {
+            word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
+        };
+        line.split(' ').take_while(is_name).take(2).map(str::to_owned).collect::<Vec<String>>()
+    });
+    words
+        .filter(|words| {
+            !words.first().is_none_or(|word| matches!(word.as_str(), "eval" | "train" | "data"))
+        })
+        .collect()
 }
 
 #[test]
