@@ -11,12 +11,25 @@ pub(crate) struct Finding {
     pub(crate) line: Option<usize>,
     pub(crate) what: String,
     pub(crate) remedy: String,
+    /// What `xtask/tidy-baseline.txt` calls it, where a check lets findings be listed there: independent of lines.
+    pub(crate) subject: Option<String>,
 }
 
 impl Finding {
     /// A finding about a whole file, or about its absence.
     pub(crate) fn in_file(file: &str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), line: None, what: what.into(), remedy: remedy.into() }
+        Self {
+            file: file.to_owned(),
+            line: None,
+            what: what.into(),
+            remedy: remedy.into(),
+            subject: None,
+        }
+    }
+
+    /// The same finding, with a name that `xtask/tidy-baseline.txt` can list.
+    pub(crate) fn about(self, subject: impl Into<String>) -> Self {
+        Self { subject: Some(subject.into()), ..self }
     }
 
     /// A finding about one line.

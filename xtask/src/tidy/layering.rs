@@ -6,81 +6,98 @@ use super::finding::Finding;
 
 /// Which of our crates each crate may use. A boundary is a promise the compiler then keeps: with
 /// no path from `kernel` to `detect`, no score can be an input to a write decision.
+///
+/// A crate may use what its row names and nothing else, not even what those use.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("log", &[]),
     ("arguments", &["log"]),
-    ("certificate", &["log"]),
     ("kernel", &["log", "arguments"]),
     ("planner", &["log", "kernel"]),
-    ("keys", &["log"]),
+    ("certificate", &["log"]),
     ("policy", &["log", "arguments", "kernel"]),
+    ("keys", &["log"]),
+    ("store", &["log", "kernel", "keys"]),
     ("models", &[]),
     ("detect", &["models"]),
-    ("store", &["log", "kernel", "keys"]),
     ("runtime", &["log", "arguments", "kernel", "policy", "keys", "store"]),
-    ("pipeline", &["log", "kernel", "models", "detect", "runtime"]),
-    (
-        "incident",
-        &[
-            "log",
-            "arguments",
-            "certificate",
-            "kernel",
-            "planner",
-            "policy",
-            "keys",
-            "models",
-            "runtime",
-        ],
-    ),
-    ("verify", &["log", "certificate", "kernel", "planner", "policy", "runtime", "incident"]),
-    ("gateway", &["log", "arguments", "kernel", "runtime"]),
-    (
-        "lab",
-        &[
-            "log",
-            "arguments",
-            "certificate",
-            "kernel",
-            "planner",
-            "policy",
-            "models",
-            "detect",
-            "runtime",
-            "pipeline",
-            "incident",
-            "verify",
-            "keys",
-            "gateway",
-            "cli",
-        ],
-    ),
-    (
-        "cli",
-        &[
-            "log",
-            "arguments",
-            "certificate",
-            "kernel",
-            "planner",
-            "policy",
-            "models",
-            "detect",
-            "runtime",
-            "pipeline",
-            "incident",
-            "verify",
-            "keys",
-            "gateway",
-        ],
-    ),
+    ("pipeline", &["log", "kernel", "store", "models", "detect", "runtime"]),
+    ("incident", BELOW_INCIDENT),
+    ("verify", BELOW_VERIFY),
+    ("gateway", &["log", "arguments", "kernel", "store", "runtime"]),
+    ("cli", PRODUCT),
+    ("lab", PRODUCT_AND_CLI),
+    ("embed", &["arguments", "kernel", "policy", "runtime"]),
+];
+
+const BELOW_INCIDENT: &[&str] = &[
+    "log",
+    "arguments",
+    "kernel",
+    "planner",
+    "certificate",
+    "policy",
+    "keys",
+    "store",
+    "models",
+    "runtime",
+];
+
+const BELOW_VERIFY: &[&str] = &[
+    "log",
+    "arguments",
+    "kernel",
+    "planner",
+    "certificate",
+    "policy",
+    "keys",
+    "store",
+    "models",
+    "runtime",
+    "incident",
+];
+
+const PRODUCT: &[&str] = &[
+    "log",
+    "arguments",
+    "kernel",
+    "planner",
+    "certificate",
+    "policy",
+    "keys",
+    "store",
+    "models",
+    "detect",
+    "runtime",
+    "pipeline",
+    "incident",
+    "verify",
+    "gateway",
+];
+
+const PRODUCT_AND_CLI: &[&str] = &[
+    "log",
+    "arguments",
+    "kernel",
+    "planner",
+    "certificate",
+    "policy",
+    "keys",
+    "store",
+    "models",
+    "detect",
+    "runtime",
+    "pipeline",
+    "incident",
+    "verify",
+    "gateway",
+    "cli",
 ];
 
 /// The chores, which use nothing of ours and are used by nothing.
 const XTASK: &str = "xtask";
 
 /// Crates that are no part of the product, and lie beside `crates/`.
-const BESIDE: [&str; 2] = ["lab", XTASK];
+const BESIDE: [(&str, &str); 3] = [("lab", "lab"), ("embed", "examples/embed"), (XTASK, XTASK)];
 
 /// One crate of the workspace and what it uses of ours.
 #[derive(Debug)]
@@ -105,8 +122,9 @@ pub(crate) fn crates(metadata: &Metadata) -> Vec<Crate> {
     members.iter().map(describe).collect()
 }
 
-/// Finds every use that the table does not allow. The tests of a crate may use more, but those of
-/// `kernel` may not: an auditor builds and tests it alone.
+/// Finds every use that the table does not allow: of crates that are linked, on any platform and with any feature,
+/// and of those that a build script runs. The tests of a crate may use more, but those of `kernel` may not: an
+/// auditor builds and tests it alone.
 pub(crate) fn check(crates: &[Crate]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for Crate { name, uses } in crates {
@@ -122,11 +140,11 @@ pub(crate) fn check(crates: &[Crate]) -> Vec<Finding> {
         for (used, kind) in uses {
             let binds = *kind != DependencyKind::Development || name == "kernel";
             if binds && !allowed.contains(&short(used)) {
-                findings.push(Finding::in_file(
-                    &manifest(name),
-                    format!("`{name}` uses `{}`", short(used)),
-                    "dependencies point one way; move the code to the layer that may have it",
-                ));
+                let what = format!("`{name}` uses `{}`", short(used));
+                let remedy =
+                    "dependencies point one way; move the code to the layer that may have it";
+                let subject = format!("{name} -> {}", short(used));
+                findings.push(Finding::in_file(&manifest(name), what, remedy).about(subject));
             }
         }
     }
@@ -139,8 +157,10 @@ fn short(name: &str) -> &str {
 }
 
 fn manifest(name: &str) -> String {
-    let is_beside = BESIDE.contains(&name);
-    if is_beside { format!("{name}/Cargo.toml") } else { format!("crates/{name}/Cargo.toml") }
+    let beside = BESIDE.iter().find(|(beside, _)| *beside == name);
+    let folder =
+        beside.map_or_else(|| format!("crates/{name}"), |(_, folder)| (*folder).to_owned());
+    format!("{folder}/Cargo.toml")
 }
 
 fn allowed(name: &str) -> Option<&'static [&'static str]> {
@@ -166,6 +186,12 @@ mod tests {
         use DependencyKind::{Build, Development, Normal};
         let cases = [
             ("runtime", "kernel", Normal, true),
+            ("runtime", "planner", Normal, false),
+            ("store", "kernel", Normal, true),
+            ("store", "runtime", Normal, false),
+            ("store", "runtime", Build, false),
+            ("verify", "incident", Normal, true),
+            ("incident", "verify", Normal, false),
             ("cli", "gateway", Normal, true),
             ("kernel", "detect", Normal, false),
             ("kernel", "detect", Build, false),
@@ -182,6 +208,14 @@ mod tests {
                 false => vec![format!("crates/{name}/Cargo.toml `{name}` uses `{used}`")],
             };
             assert_eq!(found(name, used, kind), expected, "{name} uses {used} ({kind})");
+        }
+    }
+
+    #[test]
+    fn each_row_names_crates_of_the_rows_above_it() {
+        for (at, (name, used)) in MAY_USE.iter().enumerate() {
+            let above: Vec<&str> = MAY_USE[..at].iter().map(|(name, _)| *name).collect();
+            assert!(used.iter().all(|used| above.contains(used)), "`{name}`");
         }
     }
 
