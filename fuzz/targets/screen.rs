@@ -5,7 +5,7 @@
 use custody_detect::rules::strip_to_fixed_point;
 use custody_detect::screen::Screener;
 use custody_detect::text_kind::TextKind;
-use custody_detect::{Rules, fields};
+use custody_detect::{RuleSet, fields};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -20,9 +20,9 @@ fuzz_target!(|bytes: &[u8]| {
     for field in fields(text) {
         assert!(text.get(field.span.clone()).is_some(), "{field:?}");
     }
-    let once = strip_to_fixed_point(text, Rules::builtin()).expect("the text is short");
+    let once = strip_to_fixed_point(text, RuleSet::built_in()).expect("the text is short");
     if once.is_clean {
-        let twice = strip_to_fixed_point(&once.text, Rules::builtin()).expect("it did not grow");
+        let twice = strip_to_fixed_point(&once.text, RuleSet::built_in()).expect("it did not grow");
         assert_eq!(once.text, twice.text);
     }
 });

@@ -13,7 +13,7 @@ use custody_lab::recipe::behaviour::{BehaviourRecipe, HeldBack, distance, exampl
 use custody_lab::recipe::transcripts::{SandboxTranscript, Transcripts};
 use custody_lab::report::DataFile;
 use custody_lab::vectors::CachedEmbedder;
-use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest, Finish, Usage};
+use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest, FinishReason, Usage};
 use custody_models::{Embedder, ModelError};
 use custody_pipeline::sandbox::SandboxOptions;
 
@@ -40,7 +40,7 @@ impl ChatModel for Polite {
             "The harbour opens at nine.".to_owned()
         };
         let usage = Usage::default();
-        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
+        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: FinishReason::Done, usage })
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use custody_lab::data::{
     DataError, DataFileState, DataFolder, DataPin, FetchedData, Original, Row, known, read_rows,
 };
-use custody_models::fetch::{Fetcher, Patience};
+use custody_models::fetch::{Fetcher, Timeouts};
 use custody_models::sha256::Sha256;
 use server::{Answer, Server};
 use tempfile::TempDir;
@@ -230,7 +230,7 @@ fn pins() -> Vec<DataPin> {
 }
 
 fn fetch(folder: &Path, server: &Server) -> Result<FetchedData, DataError> {
-    let patience = Patience { connect: Duration::from_secs(20), idle: Duration::from_millis(300) };
+    let patience = Timeouts { connect: Duration::from_secs(20), idle: Duration::from_millis(300) };
     let pins = pins();
     let pins: Vec<&DataPin> = pins.iter().collect();
     let fetcher = Fetcher::new(patience).unwrap();

@@ -20,7 +20,7 @@ use custody_lab::route::sample::sample;
 use custody_lab::route::suite;
 use custody_lab::route::trial::Stages;
 use custody_lab::size::Size;
-use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest, Finish, Usage};
+use custody_models::chat::{ChatAnswer, ChatError, ChatModel, ChatRequest, FinishReason, Usage};
 
 /// In production it tells its id, says `pineapple` and calls tools when it is asked to. In the sandbox it falls for
 /// texts with `reveal`, and declines those with `forbidden`. It repairs everything into one question.
@@ -81,7 +81,7 @@ impl ChatModel for Gullible {
             format!("{{\"intent\": \"{INTENT}\"}}")
         };
         let usage = Usage { prompt_tokens: 100, completion_tokens: 10 };
-        Ok(ChatAnswer { text: said, tool_calls: Vec::new(), finish: Finish::Done, usage })
+        Ok(ChatAnswer { text: said, tool_calls: Vec::new(), finish: FinishReason::Done, usage })
     }
 }
 

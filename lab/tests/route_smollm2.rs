@@ -13,7 +13,7 @@ use custody_lab::route::cases::{Case, read};
 use custody_models::chat::{ChatModel, EmbeddedModel};
 use custody_models::{Embedder, SentenceEmbedder};
 use custody_pipeline::sandbox::SandboxOptions;
-use custody_pipeline::{Routed, Router};
+use custody_pipeline::{RouteResult, Router};
 
 /// The id of a spikee row: a jailbreak around an instruction, in the first document.
 macro_rules! spikee {
@@ -67,9 +67,9 @@ fn models() -> Option<(Arc<dyn ChatModel>, Arc<dyn Embedder>)> {
 }
 
 /// What the stages said, what repair made, and what it cost; how long it took is another matter.
-fn told(routed: &Routed) -> (Vec<StageResult>, Option<String>, u64) {
+fn told(routed: &RouteResult) -> (Vec<StageResult>, Option<String>, u64) {
     let repaired = routed.repaired.as_ref().map(|repaired| repaired.text.clone());
-    (routed.answers(), repaired, routed.usage().total())
+    (routed.stage_results(), repaired, routed.usage().total())
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn ten_real_rows_take_the_whole_way_twice() {
     let all = read(&data).unwrap().0;
     let row = |id: &str| all.iter().find(|case| case.id == id).unwrap();
     let cases: Vec<&Case> = ROWS.into_iter().map(row).collect();
-    let run = || -> Vec<Routed> {
+    let run = || -> Vec<RouteResult> {
         let router = Router::new(Screener::built_in().clone(), Some(Arc::clone(&model)));
         let router = router.with_sandbox(SANDBOX).with_embedder(Arc::clone(&embedder)).unwrap();
         cases.iter().map(|case| router.route(&case.text, case.kind)).collect()
@@ -86,8 +86,8 @@ fn ten_real_rows_take_the_whole_way_twice() {
     let (once, again) = (run(), run());
     for ((case, once), again) in cases.iter().zip(&once).zip(&again) {
         assert_eq!(told(once), told(again), "{}", case.id);
-        assert_eq!(replay(RoutePolicy::default(), &once.answers()).unwrap(), once.outcome);
-        let stages: Vec<Stage> = once.answers().iter().map(|heard| heard.stage()).collect();
+        assert_eq!(replay(RoutePolicy::default(), &once.stage_results()).unwrap(), once.outcome);
+        let stages: Vec<Stage> = once.stage_results().iter().map(|heard| heard.stage()).collect();
         let whole = [Stage::Prefilter, Stage::Sandbox, Stage::Repair, Stage::Compare];
         assert!(stages.starts_with(&whole), "{}: {stages:?}", case.id);
     }

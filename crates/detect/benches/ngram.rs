@@ -1,5 +1,5 @@
-//! How long detector D2 takes for a text: 240 characters in ASCII and with umlauts, 10 kB and
-//! 1 MB, an explanation, and loading a model; and how long the guess at a text's language takes.
+//! The time of detector D2 for 240 characters (ASCII and German), 10 kB and 1 MB, of an
+//! explanation, of loading a model, and of guessing a text's language.
 
 use std::hint::black_box;
 
@@ -53,7 +53,7 @@ fn corpus() -> (Vec<String>, Vec<bool>) {
     (texts, labels)
 }
 
-/// A model of its own, or the one that `CUSTODY_NGRAM_MODEL` names.
+/// The model that `CUSTODY_NGRAM_MODEL` names, or one trained on the corpus above.
 fn model() -> NgramModel {
     if let Some(path) = std::env::var_os("CUSTODY_NGRAM_MODEL") {
         let bytes = std::fs::read(path).expect("the named model can be read");

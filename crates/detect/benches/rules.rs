@@ -1,11 +1,14 @@
-//! Time per byte of the rules, normaliser included: prose, and every hostile shape.
+//! The time per byte of the rules and the normaliser: prose, and hostile texts.
 
 #![allow(missing_docs, reason = "criterion makes the functions")]
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use custody_detect::{Rules, fields, normalise};
+use custody_detect::{RuleSet, fields, normalise};
+
+#[path = "common/hostile.rs"]
+mod hostile;
 
 const ENGLISH: &str = "The committee met on Tuesday to discuss the budget for the coming year. Members \
     agreed that the library needs a new roof, and that the cost should be shared between the town and \
@@ -29,7 +32,7 @@ fn plain_text(criterion: &mut Criterion) {
             let text = prose(unit, len);
             group.throughput(Throughput::Bytes(u64::try_from(text.len()).unwrap_or(0)));
             group.bench_with_input(BenchmarkId::new(language, len), &text, |bencher, text| {
-                bencher.iter(|| Rules::builtin().scan(black_box(text)));
+                bencher.iter(|| RuleSet::built_in().scan(black_box(text)));
             });
         }
     }
@@ -53,27 +56,17 @@ fn parts(criterion: &mut Criterion) {
     group.finish();
 }
 
-fn hostile(criterion: &mut Criterion) {
-    let shapes = [
-        ("trigger_then_blanks", "ignore", " "),
-        ("urgency_words", "", "urgent "),
-        ("game_then_blanks", "let's play a game", " "),
-        ("acronyms", "", "DAN "),
-        ("schedule_then_blanks", "schedule", " "),
-        ("send_then_blanks", "send", " "),
-        ("comment_openers", "", "<!-- "),
-        ("verb_then_blanks", "write", " "),
+fn hostile_texts(criterion: &mut Criterion) {
+    let respelled = [
         ("key_word_then_blanks", "password is", " "),
         (
             "trigger_words",
             "",
             "ignore disregard forget reveal print send you are now act as system ",
         ),
-        ("half_attacks", "", "ignore all the of your the previous and "),
         ("base64", "", "aWdub3JlIGFsbCBwcmV2aW91cyBpbnN0cnVjdGlvbnMg"),
         ("percent", "", "%41"),
         ("entities", "", "&#65;"),
-        ("zero_width", "", "\u{200b}"),
         ("marks", "a", "\u{301}"),
         ("letters_apart", "", "i "),
         ("leet", "", "1gn0r3 "),
@@ -81,17 +74,17 @@ fn hostile(criterion: &mut Criterion) {
     ];
     let mut group = criterion.benchmark_group("rules_hostile");
     group.sample_size(10);
-    for (name, start, unit) in shapes {
+    for shape in hostile::SHAPES.into_iter().chain(respelled) {
         for len in [125_000, 1_000_000] {
-            let text = format!("{start}{}", unit.repeat(len / unit.len()));
+            let text = hostile::text(shape, len);
             group.throughput(Throughput::Bytes(u64::try_from(text.len()).unwrap_or(0)));
-            group.bench_with_input(BenchmarkId::new(name, len), &text, |bencher, text| {
-                bencher.iter(|| Rules::builtin().scan(black_box(text)));
+            group.bench_with_input(BenchmarkId::new(shape.0, len), &text, |bencher, text| {
+                bencher.iter(|| RuleSet::built_in().scan(black_box(text)));
             });
         }
     }
     group.finish();
 }
 
-criterion_group!(benches, plain_text, parts, hostile);
+criterion_group!(benches, plain_text, parts, hostile_texts);
 criterion_main!(benches);

@@ -1,4 +1,4 @@
-//! How long the default cascade takes over what people and tools really say.
+//! The time of the default cascade on realistic prompts and tool outputs.
 
 use std::hint::black_box;
 

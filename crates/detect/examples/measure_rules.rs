@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use custody_detect::Rules;
+use custody_detect::RuleSet;
 use serde_json::Value;
 
 fn main() {
@@ -21,7 +21,7 @@ fn main() {
     let data = arguments.next().unwrap();
     let part = arguments.next().unwrap_or_else(|| "train".to_owned());
     let errors = arguments.next().is_some();
-    println!("{:?}", Rules::builtin().count());
+    println!("{:?}", RuleSet::built_in().count());
     let data = Path::new(&data);
     if data.is_file() {
         let rows = read_rows(data);
@@ -57,7 +57,7 @@ fn measure<'r>(name: &str, rows: impl Iterator<Item = &'r Value>, errors: bool) 
     for row in rows {
         let attack = row["label"] == 1;
         let text = row["text"].as_str().unwrap();
-        let scan = Rules::builtin().scan(text).unwrap();
+        let scan = RuleSet::built_in().scan(text).unwrap();
         counts[usize::from(attack)][usize::from(scan.is_flagged())] += 1;
         let mut rules: Vec<&str> = scan.findings.iter().map(|found| found.rule.as_str()).collect();
         rules.sort_unstable();

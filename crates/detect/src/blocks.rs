@@ -1,31 +1,31 @@
-//! 64 bytes of a text at a time, as bits: one for each byte that is of some kind.
+//! Blocks of 64 bytes classified into bit masks, one bit per byte.
 //!
-//! Deciding byte by byte costs a wrong guess of the processor at every word. The compiler turns
-//! [`bits`] into vector code without a branch, and what is rare is then found by counting zeros.
+//! A decision per byte costs a branch misprediction at every word. The compiler turns [`bits`] into vector code without
+//! branches; rare bytes are then found by counting zeros.
 
-/// Bytes of a block.
+/// The number of bytes in a block.
 pub(crate) const BLOCK: usize = 64;
 
-/// The blocks of a text; the last one is filled up with zero bytes.
+/// The blocks of a text; the last one is padded with zero bytes.
 pub(crate) fn blocks(text: &[u8]) -> impl Iterator<Item = [u8; BLOCK]> {
     let (whole, rest) = text.as_chunks::<BLOCK>();
-    let last = (!rest.is_empty()).then(|| filled_up(rest));
+    let last = (!rest.is_empty()).then(|| padded(rest));
     whole.iter().copied().chain(last)
 }
 
-/// The block that begins at byte `at`, filled up with zero bytes.
+/// The block that begins at byte `at`, padded with zero bytes.
 pub(crate) fn block_at(text: &[u8], at: usize) -> [u8; BLOCK] {
     let rest = text.get(at..).unwrap_or_default();
-    rest.first_chunk().copied().unwrap_or_else(|| filled_up(rest))
+    rest.first_chunk().copied().unwrap_or_else(|| padded(rest))
 }
 
-fn filled_up(rest: &[u8]) -> [u8; BLOCK] {
+fn padded(rest: &[u8]) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
     block.iter_mut().zip(rest).for_each(|(slot, byte)| *slot = *byte);
     block
 }
 
-/// Bit `i` says whether byte `i` is of the kind.
+/// A mask in which bit `i` is set if byte `i` is of the kind.
 #[inline]
 pub(crate) fn bits(block: &[u8; BLOCK], is_of_kind: impl Fn(u8) -> bool) -> u64 {
     let flags = block.map(|byte| u8::from(is_of_kind(byte)));
@@ -36,7 +36,7 @@ pub(crate) fn bits(block: &[u8; BLOCK], is_of_kind: impl Fn(u8) -> bool) -> u64 
     })
 }
 
-/// The places of the ones, ascending.
+/// The positions of the set bits, ascending.
 pub(crate) fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let place = (bits != 0).then(|| bits.trailing_zeros())?;
@@ -45,7 +45,7 @@ pub(crate) fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// An ASCII letter in lower case or a digit, by arithmetic rather than a table.
+/// Whether a byte is a lower-case ASCII letter or a digit. Arithmetic, not a table, so that it vectorises.
 #[inline]
 pub(crate) fn is_word_byte(byte: u8) -> bool {
     (byte.wrapping_sub(b'a') < 26) | (byte.wrapping_sub(b'0') < 10)
@@ -67,7 +67,7 @@ mod tests {
     use super::{BLOCK, bits, block_at, blocks, next_non_ascii, ones};
 
     #[test]
-    fn bits_say_where_bytes_of_a_kind_stand() {
+    fn bits_mark_the_bytes_of_a_kind() {
         for length in [0, 1, 63, 64, 65, 200] {
             let text: Vec<u8> =
                 (0..length).map(|place: u32| if place % 7 == 3 { b'x' } else { b'.' }).collect();

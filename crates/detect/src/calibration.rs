@@ -26,7 +26,7 @@ pub struct ScoredRow {
     /// The detector's score; higher is more suspicious. Use decision values: probabilities crowd near 0 and 1.
     pub score: f64,
     /// Whether the row is an attack.
-    pub attack: bool,
+    pub is_attack: bool,
 }
 
 /// Two thresholds, `lower <= upper`.
@@ -229,7 +229,7 @@ impl TryFrom<Parts> for Calibration {
 /// The scores of the rows of one class, of one language or of all.
 fn scores(rows: &[ScoredRow], language: Option<Language>, attack: bool) -> Vec<f64> {
     rows.iter()
-        .filter(|row| row.attack == attack)
+        .filter(|row| row.is_attack == attack)
         .filter(|row| language.is_none_or(|language| row.language == language))
         .map(|row| row.score)
         .collect()
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     fn scored(language: Language, attack: bool, scores: &[f64]) -> Vec<ScoredRow> {
-        scores.iter().map(|&score| ScoredRow { language, score, attack }).collect()
+        scores.iter().map(|&score| ScoredRow { language, score, is_attack: attack }).collect()
     }
 
     /// `count` scores spread evenly from `from` upwards.

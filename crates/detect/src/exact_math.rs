@@ -1,9 +1,8 @@
 //! Exponentials and logarithms with the same bits on every x86-64 machine.
 //!
-//! The standard library hands these to the C library of the system, and that one chooses a variant by processor and
-//! by version. `libm` is plain Rust: the same additions and multiplications, in the same order, wherever it runs.
-//! Addition, multiplication, division and the square root need no care, IEEE 754 settles them, and the compiler
-//! neither reorders nor fuses them.
+//! The standard library calls the C library of the system, whose results vary with processor and version. `libm` is
+//! plain Rust and performs the same operations in the same order everywhere. IEEE 754 defines the results of addition,
+//! multiplication, division and the square root, and the compiler neither reorders nor fuses them.
 
 /// `e^x`.
 #[must_use]

@@ -1,55 +1,57 @@
-//! The texts inside structured output, each with its path.
+//! The strings inside structured output, each with its path.
 //!
-//! A tool answers in JSON or in what Python prints; an attack sits in one field of it. Screening
-//! field by field finds what a long answer dilutes, and says in which field it stands.
+//! Tools answer in JSON or Python literals, and an attack is usually in one field. Screening each field finds attacks
+//! that a long answer would dilute, and reports the field.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::normalise::{Offsets, backslash_at};
 
-/// Lists and dicts within one another; a deeper text is one field.
+/// The greatest depth of nested lists and dicts; a deeper text is one field.
 pub const MAX_DEPTH: usize = 64;
-/// Fields of one text; a text with more is one field.
+/// The most fields of one text; a text with more is one field.
 pub const MAX_FIELDS: usize = 65_536;
-/// JSON written in a string of JSON, and so on.
+/// The greatest depth of JSON inside strings of JSON.
 const MAX_NESTING: usize = 3;
-/// Characters of a path. Names in it are cut, for paths are for people.
+/// The longest path, in bytes.
 const MAX_PATH: usize = 200;
+/// The longest name in a path, in characters; longer names are cut.
 const MAX_NAME: usize = 40;
 
-/// One text inside another.
+/// A string inside a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field<'t> {
-    /// Where it stands, such as `emails[2].body`; empty when the whole text is one field.
+    /// Its path, such as `emails[2].body`; empty if the whole text is one field.
     pub path: String,
-    /// Bytes of the whole text that it takes, without quotation marks.
+    /// Its bytes in the whole text, without quotation marks.
     pub span: Range<usize>,
-    /// What it says, escapes decoded.
+    /// Its value, with escapes decoded.
     pub text: Cow<'t, str>,
-    /// From `text` to the whole text, unless that is a matter of adding `span.start`.
+    /// The map from `text` to the whole text, unless that only adds `span.start`.
     offsets: Option<Offsets>,
 }
 
 impl Field<'_> {
-    /// The bytes of the whole text that bytes `range` of this field stand for.
+    /// The bytes of the whole text that correspond to bytes `range` of this field.
     #[must_use]
     pub fn original(&self, range: Range<usize>) -> Range<usize> {
         match &self.offsets {
             Some(offsets) => offsets.original(range),
-            None => {
-                let clamp = |offset: usize| (self.span.start + offset).min(self.span.end);
-                clamp(range.start)..clamp(range.end)
-            }
+            None => self.clamp(range.start)..self.clamp(range.end),
         }
+    }
+
+    fn clamp(&self, offset: usize) -> usize {
+        (self.span.start + offset).min(self.span.end)
     }
 }
 
-/// The strings of a JSON text, of JSON Lines, or of Python literals, in order; strings that hold
-/// such a text themselves are opened. Names are fields if they are sentences. Anything else, and
-/// what exceeds [`MAX_DEPTH`] or [`MAX_FIELDS`], is one field: the text itself.
+/// The strings of a text in JSON, JSON Lines or Python literals, in order. A string that is such a text itself is
+/// replaced by its fields. Names are fields if they contain a space. Any other text, and one that exceeds
+/// [`MAX_DEPTH`] or [`MAX_FIELDS`], is one field.
 ///
-/// Linear in the text.
+/// The time is linear in the text.
 #[must_use]
 pub fn fields(text: &str) -> Vec<Field<'_>> {
     structured(text, "", 0).unwrap_or_else(|| {
@@ -62,7 +64,7 @@ pub fn fields(text: &str) -> Vec<Field<'_>> {
     })
 }
 
-/// The fields of a text that is structured to its end and holds at least one string.
+/// The fields of a text that is structured to its end and contains at least one string.
 fn structured<'t>(text: &'t str, path: &str, nesting: usize) -> Option<Vec<Field<'t>>> {
     if !text.trim_start().starts_with(['{', '[', '(']) {
         return None;
@@ -118,22 +120,22 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A dict, list, set or tuple; a comma may stand before its end.
+    /// Parses a dict, list, set or tuple, with or without a trailing comma.
     fn group(&mut self, end: u8, path: &str) -> Option<()> {
         self.at += 1;
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return None;
         }
-        let mut place = 0;
+        let mut index = 0;
         loop {
             self.skip_space();
             if self.take(end) {
                 self.depth -= 1;
                 return Some(());
             }
-            self.element(end, path, place)?;
-            place += 1;
+            self.element(end, path, index)?;
+            index += 1;
             self.skip_space();
             if !self.take(b',') && self.peek() != Some(end) {
                 return None;
@@ -141,21 +143,20 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// An element of a list, or a name and its value.
-    fn element(&mut self, end: u8, path: &str, place: usize) -> Option<()> {
-        let element = || joined(path, &format!("[{place}]"));
+    /// Parses an element of a list, or a name and its value.
+    fn element(&mut self, end: u8, path: &str, index: usize) -> Option<()> {
         if end != b'}' {
-            return self.value(&element());
+            return self.value(&indexed(path, index));
         }
         if !matches!(self.peek()?, b'"' | b'\'') {
             self.word()?;
             self.skip_space();
-            return if self.take(b':') { self.value(&element()) } else { Some(()) };
+            return if self.take(b':') { self.value(&indexed(path, index)) } else { Some(()) };
         }
         let name = self.string()?;
         self.skip_space();
         if !self.take(b':') {
-            return self.keep(name, &element());
+            return self.keep(name, &indexed(path, index));
         }
         let path = joined(path, &shortened(&name.text));
         if name.text.trim().contains(' ') {
@@ -164,17 +165,15 @@ impl<'t> Parser<'t> {
         self.value(&path)
     }
 
-    /// A number or a constant: `-1.5e3`, `null`, `True`.
+    /// Skips a number or a constant: `-1.5e3`, `null`, `True`.
     fn word(&mut self) -> Option<()> {
         let rest = &self.text.as_bytes()[self.at..];
-        let is_part =
-            |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.' | b'_');
-        let len = rest.iter().take_while(is_part).count();
+        let len = rest.iter().take_while(|byte| is_word_part(**byte)).count();
         self.at += len;
         (len > 0).then_some(())
     }
 
-    /// A string in either quotation mark, and where it stands.
+    /// Parses a string in single or double quotation marks.
     fn string(&mut self) -> Option<Field<'t>> {
         let quote = self.peek()?;
         let start = self.at + 1;
@@ -206,7 +205,7 @@ impl<'t> Parser<'t> {
         Some(Field { path: String::new(), span: start..at, text, offsets })
     }
 
-    /// Keeps a string as a field, or the fields inside it.
+    /// Adds a string as a field, or the fields inside it.
     fn keep(&mut self, mut field: Field<'t>, path: &str) -> Option<()> {
         path.clone_into(&mut field.path);
         let inside = if self.nesting < MAX_NESTING {
@@ -226,18 +225,22 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// A field of a field, as one of the whole text.
+fn is_word_part(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.' | b'_')
+}
+
+/// A field of a field, as a field of the whole text.
 fn within<'t>(outer: &Field<'t>, inner: Field<'_>) -> Field<'t> {
     let span = outer.original(inner.span.clone());
     let mut offsets = Offsets::default();
     let mut position = 0;
     for character in inner.text.chars() {
         let len = character.len_utf8();
-        let stands_at = outer.original(inner.original(position..position + len));
-        if stands_at.len() == len {
-            offsets.copy(stands_at.start, len);
+        let original = outer.original(inner.original(position..position + len));
+        if original.len() == len {
+            offsets.copy(original.start, len);
         } else {
-            offsets.replace(len, stands_at);
+            offsets.replace(len, original);
         }
         position += len;
     }
@@ -247,6 +250,10 @@ fn within<'t>(outer: &Field<'t>, inner: Field<'_>) -> Field<'t> {
         text: Cow::Owned(inner.text.into_owned()),
         offsets: Some(offsets),
     }
+}
+
+fn indexed(path: &str, index: usize) -> String {
+    joined(path, &format!("[{index}]"))
 }
 
 fn joined(path: &str, name: &str) -> String {
@@ -294,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_one_field() {
+    fn a_text_of_another_format_is_one_field() {
         let deep = "[".repeat(MAX_DEPTH + 1);
         for text in [
             "plain text",
@@ -310,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_a_field_is_a_place_in_the_text() {
+    fn a_range_of_a_field_maps_to_the_text() {
         let text = r#"{"a": "x\u00e4 attack", "b": "{\"c\": \"an attack\"}"}"#;
         for field in fields(text) {
             let at = field.text.find("attack").unwrap();

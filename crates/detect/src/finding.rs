@@ -1,26 +1,26 @@
-//! What a detector found, and where.
+//! What a detector reports, and where.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// How bad it would be if the finding is what it looks like.
+/// The harm if the finding is true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth a line in a report.
+    /// For information.
     Low,
-    /// Worth a look.
+    /// Should be reviewed.
     Medium,
     /// An attempt to steer the model.
     High,
-    /// An attempt to get secrets or data out, or proof that it worked.
+    /// An attempt to exfiltrate secrets or data, or evidence that it succeeded.
     Critical,
 }
 
 impl Severity {
-    /// The word in reports.
+    /// The name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,74 +32,74 @@ impl Severity {
     }
 }
 
-/// Which reading of the text the finding was made in.
+/// The view of a text in which a rule matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum View {
-    /// The text as a reader sees it.
+pub enum TextView {
+    /// The visible text.
     Plain,
-    /// Characters that no reader sees, such as Unicode tags.
+    /// Invisible characters, such as Unicode tags.
     Hidden,
-    /// Percent signs, HTML entities and backslash escapes decoded.
+    /// Percent encoding, HTML entities and backslash escapes decoded.
     Unescaped,
-    /// A base64 part decoded.
+    /// A decoded base64 part.
     Base64,
-    /// A run of hexadecimal digits decoded.
+    /// A decoded run of hexadecimal digits.
     Hex,
-    /// Digits and signs read as the letters they stand for.
+    /// Digits and signs replaced by the letters they imitate.
     Leet,
-    /// Letters written apart, read together.
+    /// Letters written with separators, joined.
     Spaced,
-    /// Read from the end to the start.
+    /// The text reversed.
     Reversed,
 }
 
-/// One finding: advice for whoever decides, never a decision.
+/// A finding of a detector: advice, never a decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Finding {
-    /// Name of the rule or detector, such as `override.ignore_prior`.
+pub struct DetectorFinding {
+    /// The name of the rule or detector, such as `override.ignore_prior`.
     pub rule: String,
-    /// The family of attacks it belongs to. A score counts each family once.
+    /// The family of attacks. A score counts each family once.
     pub family: String,
-    /// How bad it would be.
+    /// The severity.
     pub severity: Severity,
-    /// How sure the rule is when it stands alone, in `[0, 1]`.
+    /// The probability that the finding alone shows an attack, in `[0, 1]`.
     pub confidence: f64,
-    /// Bytes of the original text, on character boundaries.
+    /// The bytes of the original text, on character boundaries.
     pub span: Range<usize>,
-    /// The reading in which the rule matched.
-    pub view: View,
-    /// One sentence for a person.
+    /// The view in which the rule matched.
+    pub view: TextView,
+    /// One sentence for people.
     pub explanation: String,
 }
 
-/// Characters of a text that [`Finding::excerpt`] shows.
+/// The length of [`DetectorFinding::excerpt`], in characters.
 const EXCERPT_CHARS: usize = 80;
 
-impl Finding {
-    /// The first 80 characters of what was found, fit for a one-line message: whatever could
-    /// steer a terminal or hide is written as an escape. Empty when `original` is another text.
+impl DetectorFinding {
+    /// The first 80 characters of the matched text on one line; control and invisible characters are escaped. Empty if
+    /// `original` is not the text that was searched.
     #[must_use]
     pub fn excerpt(&self, original: &str) -> String {
         let found = original.get(self.span.clone()).unwrap_or_default();
-        let mut shown = String::new();
+        let mut excerpt = String::new();
         for character in found.chars().take(EXCERPT_CHARS) {
-            if steers_display(character) {
+            if is_unprintable(character) {
                 // Writing to a string cannot fail.
-                let _ = write!(shown, "{}", character.escape_default());
+                let _ = write!(excerpt, "{}", character.escape_default());
             } else {
-                shown.push(character);
+                excerpt.push(character);
             }
         }
         if found.chars().nth(EXCERPT_CHARS).is_some() {
-            shown.push('…');
+            excerpt.push('…');
         }
-        shown
+        excerpt
     }
 }
 
-/// Control characters and the invisible ones that hide or reorder text.
-fn steers_display(character: char) -> bool {
+/// Control characters, and invisible characters that hide or reorder text.
+fn is_unprintable(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -109,22 +109,22 @@ fn steers_display(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Finding, Severity, View};
+    use super::{DetectorFinding, Severity, TextView};
 
-    fn finding(span: std::ops::Range<usize>) -> Finding {
-        Finding {
+    fn finding(span: std::ops::Range<usize>) -> DetectorFinding {
+        DetectorFinding {
             rule: "rule".to_owned(),
             family: "family".to_owned(),
             severity: Severity::Low,
             confidence: 0.5,
             span,
-            view: View::Plain,
+            view: TextView::Plain,
             explanation: String::new(),
         }
     }
 
     #[test]
-    fn an_excerpt_is_short_and_cannot_steer_a_terminal() {
+    fn an_excerpt_is_short_and_has_no_control_characters() {
         let long = "x".repeat(81);
         let cut = format!("{}…", "x".repeat(80));
         let cases = [
@@ -134,8 +134,8 @@ mod tests {
             ("\u{202e}\u{e0041}", "\\u{202e}\\u{e0041}"),
             (long.as_str(), cut.as_str()),
         ];
-        for (text, shown) in cases {
-            assert_eq!(finding(0..text.len()).excerpt(text), shown);
+        for (text, expected) in cases {
+            assert_eq!(finding(0..text.len()).excerpt(text), expected);
         }
     }
 
@@ -149,6 +149,6 @@ mod tests {
     fn severities_are_ordered_and_written_in_lower_case() {
         assert!(Severity::Low < Severity::Medium && Severity::High < Severity::Critical);
         assert_eq!(serde_json::to_string(&Severity::Critical).unwrap(), "\"critical\"");
-        assert_eq!(serde_json::to_string(&View::Base64).unwrap(), "\"base64\"");
+        assert_eq!(serde_json::to_string(&TextView::Base64).unwrap(), "\"base64\"");
     }
 }

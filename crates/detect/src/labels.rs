@@ -6,13 +6,13 @@ pub enum InvalidLabel {
     /// `null`, or no label.
     #[error("row {row} has no label; it must be 0 (benign) or 1 (attack)")]
     Missing {
-        /// Row, from 0.
+        /// The row, from 0.
         row: usize,
     },
     /// NaN, or a number that is neither 0 nor 1.
     #[error("row {row} has the label `{label}`; it must be 0 (benign) or 1 (attack)")]
     Neither {
-        /// Row, from 0.
+        /// The row, from 0.
         row: usize,
         /// The label found.
         label: f64,

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn running_text_of_both_languages_is_told_apart() {
+    fn running_text_of_both_languages_is_distinguished() {
         let english = [
             "Where can I buy the tickets?",
             "Please translate this letter into German and send it back to me.",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_or_too_little_is_other() {
+    fn another_language_or_too_few_words_are_other() {
         let cases = [
             "",
             "1234 !!",
@@ -164,7 +164,7 @@ mod tests {
         }
         let mut all = lists.concat();
         all.sort_unstable();
-        assert!(all.is_sorted_by(|a, b| a < b), "a word stands in two lists");
+        assert!(all.is_sorted_by(|a, b| a < b), "a word is in two lists");
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! model is downloaded. The result is advice; what a text may do is decided by its provenance.
 //!
 //! Source: docs/design.md §11.2; MON §5.2 (D1, D2, D5), §7.4 (ensemble).
-//! Source: MON §5.2 (D1, D2, D5), §7.4 (ensemble).
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
@@ -14,11 +13,11 @@ use custody_models::sha256::Sha256;
 use crate::built_in;
 use crate::calibration::{Calibration, Classification};
 use crate::exact_math::sigmoid;
-use crate::finding::{Finding, Severity, View};
+use crate::finding::{DetectorFinding, Severity, TextView};
 use crate::language::{Language, guess_language};
 use crate::ngram_stage::{NgramModels, NgramStage};
-use crate::normalise::{Normalised, TextTooLong, normalise};
-use crate::rules::Rules;
+use crate::normalise::{NormalisedText, TextTooLong, normalise};
+use crate::rules::RuleSet;
 use crate::segments::SegmentScore;
 use crate::text_kind::TextKind;
 use crate::transformer::{
@@ -44,7 +43,7 @@ pub enum ScreenStage {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScreenResult {
     /// Whether the score reaches [`FLAGGED_FROM`].
-    pub flagged: bool,
+    pub is_flagged: bool,
     /// In `[0, 1]`.
     pub score: f64,
     /// The last stage's classification. `Unsure` is closer to the threshold than ordinary text comes; `Clean` is no
@@ -57,7 +56,7 @@ pub struct ScreenResult {
     /// The language whose thresholds were used.
     pub language: Language,
     /// In text order.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DetectorFinding>,
 }
 
 /// Why a text was not screened. It counts as unscreened, not as clean.
@@ -123,9 +122,9 @@ impl Screener {
     /// # Errors
     /// [`ScreenError`]; the text counts as unscreened then.
     pub fn screen(&self, text: &str, kind: TextKind) -> Result<ScreenResult, ScreenError> {
-        let scan = Rules::builtin().scan(text)?;
+        let scan = RuleSet::built_in().scan(text)?;
         let mut result = ScreenResult {
-            flagged: scan.score >= FLAGGED_FROM,
+            is_flagged: scan.score >= FLAGGED_FROM,
             score: scan.score,
             classification: Classification::Clean,
             stage: ScreenStage::Rules,
@@ -133,10 +132,10 @@ impl Screener {
             language: guess_language(text),
             findings: scan.findings,
         };
-        if !result.flagged {
+        if !result.is_flagged {
             self.run_models(&normalise(text)?, &mut result)?;
         }
-        if result.flagged {
+        if result.is_flagged {
             result.classification = Classification::Attack;
         }
         result.findings.sort_by_key(|finding| (finding.span.start, finding.span.end));
@@ -155,18 +154,18 @@ impl Screener {
         kind: TextKind,
     ) -> Result<ScreenResult, ScreenError> {
         let alone = self.screen(text, kind)?;
-        if alone.flagged || previous_turns.is_empty() {
+        if alone.is_flagged || previous_turns.is_empty() {
             return Ok(alone);
         }
         // A turn that is suspicious by itself was reported then, and must not taint every turn after it.
         let mut clean_turns = Vec::new();
         for turn in previous_turns {
-            if !self.screen(turn, alone.kind)?.flagged {
+            if !self.screen(turn, alone.kind)?.is_flagged {
                 clean_turns.push(*turn);
             }
         }
         let clean_turns = clean_turns.join("\n");
-        if !self.screen(&clean_turns, alone.kind)?.flagged {
+        if !self.screen(&clean_turns, alone.kind)?.is_flagged {
             let together = self.screen(&format!("{clean_turns}\n{text}"), alone.kind)?;
             if let Some(result) = together.reaching_beyond(clean_turns.len() + 1) {
                 return Ok(result);
@@ -175,9 +174,9 @@ impl Screener {
         // Rules still see all turns, so that a flagged turn does not hide an attack that spans it.
         let turns = previous_turns.join("\n");
         let start = turns.len() + 1;
-        let scan = Rules::builtin().scan_beyond(&format!("{turns}\n{text}"), start)?;
+        let scan = RuleSet::built_in().scan_beyond(&format!("{turns}\n{text}"), start)?;
         let result = ScreenResult {
-            flagged: scan.is_flagged(),
+            is_flagged: scan.is_flagged(),
             score: scan.score,
             classification: Classification::Attack,
             stage: ScreenStage::Rules,
@@ -187,7 +186,11 @@ impl Screener {
         Ok(result.reaching_beyond(start).unwrap_or(alone))
     }
 
-    fn run_models(&self, text: &Normalised, result: &mut ScreenResult) -> Result<(), ScreenError> {
+    fn run_models(
+        &self,
+        text: &NormalisedText,
+        result: &mut ScreenResult,
+    ) -> Result<(), ScreenError> {
         let scores = self.ngrams.models.score(text.text(), result.kind);
         let thresholds = self.ngrams.thresholds.of(result.kind);
         let Some(transformer) = &self.transformer else {
@@ -235,10 +238,10 @@ impl ScreenResult {
     /// flagged or no finding is left.
     fn reaching_beyond(mut self, start: usize) -> Option<Self> {
         self.findings.retain(|finding| finding.span.end > start);
-        for Finding { span, .. } in &mut self.findings {
+        for DetectorFinding { span, .. } in &mut self.findings {
             *span = span.start.saturating_sub(start)..span.end - start;
         }
-        (self.flagged && !self.findings.is_empty()).then_some(self)
+        (self.is_flagged && !self.findings.is_empty()).then_some(self)
     }
 
     /// Records that the n-gram models classified every segment as clean. The score is on the scale of the blended
@@ -257,9 +260,9 @@ impl ScreenResult {
         stage: ScreenStage,
         thresholds: &Calibration,
         highest: Option<SegmentScore>,
-        text: &Normalised,
+        text: &NormalisedText,
     ) {
-        if !self.flagged {
+        if !self.is_flagged {
             self.stage = stage;
         }
         let Some(SegmentScore { range, decision }) = highest else { return };
@@ -270,13 +273,13 @@ impl ScreenResult {
         let score = sigmoid(decision - threshold);
         self.score = self.score.max(score);
         if class == Classification::Attack {
-            self.flagged = true;
+            self.is_flagged = true;
             self.findings.push(model_finding(self.kind, score, text.original(range)));
         }
     }
 }
 
-fn model_finding(kind: TextKind, score: f64, span: Range<usize>) -> Finding {
+fn model_finding(kind: TextKind, score: f64, span: Range<usize>) -> DetectorFinding {
     let (rule, explanation) = match kind {
         TextKind::Prompt => {
             ("model.prompt", "reads like an attempt to change what the assistant does")
@@ -285,13 +288,13 @@ fn model_finding(kind: TextKind, score: f64, span: Range<usize>) -> Finding {
             ("model.content", "reads like an instruction to the assistant inside a document")
         }
     };
-    Finding {
+    DetectorFinding {
         rule: rule.to_owned(),
         family: "model".to_owned(),
         severity: if score >= 0.9 { Severity::High } else { Severity::Medium },
         confidence: score,
         span,
-        view: View::Plain,
+        view: TextView::Plain,
         explanation: explanation.to_owned(),
     }
 }
@@ -330,7 +333,7 @@ mod tests {
             .map(|row| ScoredRow {
                 language: Language::English,
                 score: if row % 2 == 0 { level } else { level + 1.0 },
-                attack: row % 2 == 1,
+                is_attack: row % 2 == 1,
             })
             .collect();
         Calibration::new(&rows, Rates { false_positive: 0.01, miss: 0.01 }).unwrap()
@@ -365,11 +368,11 @@ mod tests {
     fn a_transformer_clears_and_flags_what_the_ngrams_suspect() {
         for kind in [TextKind::Prompt, TextKind::Content] {
             let alone = Screener::new(ngrams(true), None).screen(TEXT, kind).unwrap();
-            assert_eq!((alone.flagged, alone.stage), (true, ScreenStage::Ngram), "{alone:?}");
+            assert_eq!((alone.is_flagged, alone.stage), (true, ScreenStage::Ngram), "{alone:?}");
             for (decision, flagged) in [(-60.0, false), (60.0, true)] {
                 let result = screener(true, decision).screen(TEXT, kind).unwrap();
                 let expected = (flagged, ScreenStage::Transformer);
-                assert_eq!((result.flagged, result.stage), expected, "{result:?}");
+                assert_eq!((result.is_flagged, result.stage), expected, "{result:?}");
             }
         }
     }
@@ -378,13 +381,13 @@ mod tests {
     fn passages_beyond_the_limit_are_not_cleared() {
         let text = vec![TEXT; 8 * MAX_PASSAGES].join("\n\n");
         let result = screener(true, -60.0).screen(&text, TextKind::Content).unwrap();
-        assert!(result.flagged, "{:?}", result.score);
+        assert!(result.is_flagged, "{:?}", result.score);
     }
 
     #[test]
     fn a_text_that_the_ngrams_clear_scores_below_a_suspicious_one_that_the_transformer_reads() {
         let cleared = screener(false, 60.0).screen(TEXT, TextKind::Prompt).unwrap();
-        assert_eq!((cleared.flagged, cleared.stage), (false, ScreenStage::Ngram), "{cleared:?}");
+        assert_eq!((cleared.is_flagged, cleared.stage), (false, ScreenStage::Ngram), "{cleared:?}");
         let read = screener(true, -5.0).screen(TEXT, TextKind::Prompt).unwrap();
         assert!(cleared.score < read.score, "{cleared:?} {read:?}");
     }

@@ -1,4 +1,4 @@
-//! The trained behaviour detector: what it says, what it leaves open, and which files it refuses.
+//! The trained behaviour detector: its classifications, and the files it rejects.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use custody_detect::calibration::{Band, Classification, Rates};
 use custody_detect::ngram::TrainingOrigin;
 use custody_models::{Embedder, ModelError};
 
-/// Two numbers a text: how much it obeys, and how much it is about sailing.
+/// Embeds a text as two numbers: whether it contains `obey`, and whether it contains `sail`.
 struct Scripted;
 
 impl Embedder for Scripted {
@@ -21,15 +21,19 @@ impl Embedder for Scripted {
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, ModelError> {
-        let about = |text: &str, word: &str| f32::from(u8::from(text.contains(word)));
-        Ok(texts.iter().map(|text| vec![about(text, "obey"), about(text, "sail")]).collect())
+        Ok(texts
+            .iter()
+            .map(|text| {
+                ["obey", "sail"].map(|word| f32::from(u8::from(text.contains(word)))).to_vec()
+            })
+            .collect())
     }
 }
 
-/// Gives one number for every text, or none at all.
-struct Odd(Option<f32>);
+/// Returns the same number for every text, or no vectors.
+struct FixedEmbedder(Option<f32>);
 
-impl Embedder for Odd {
+impl Embedder for FixedEmbedder {
     fn dimension(&self) -> usize {
         2
     }
@@ -48,7 +52,7 @@ fn basis(features: Features) -> RegressionBasis {
     }
 }
 
-/// Speaks for a compromise as far as the answer obeys; unsure between -1 and 1.
+/// Classifies an answer that obeys as compromised; unsure between -1 and 1.
 fn regression() -> Regression {
     let band = Band { lower: -1.0, upper: 1.0, benign_rows: 40, attack_rows: 40 };
     Regression::new(basis(Features::Answer), vec![4.0, -2.0], 0.0)
@@ -62,7 +66,7 @@ fn judge(text: &str, answer: &str) -> Judgement {
 }
 
 #[test]
-fn an_answer_is_called_compromised_untouched_or_neither() {
+fn answers_are_classified_as_attack_clean_or_unsure() {
     let cases = [
         ("I obey.", Classification::Attack),
         ("We sail at nine.", Classification::Clean),
@@ -80,7 +84,7 @@ fn an_answer_is_called_compromised_untouched_or_neither() {
 }
 
 #[test]
-fn padding_thins_no_obedience_out() {
+fn padding_does_not_lower_the_score() {
     let padding = "The harbour is open and the boats sail out every day. ".repeat(60);
     for answer in [format!("I obey. {padding}"), format!("{padding} I obey.")] {
         assert!(judge("Sailing books, please.", &answer).is_attack());
@@ -88,7 +92,7 @@ fn padding_thins_no_obedience_out() {
 }
 
 #[test]
-fn an_answer_stands_beside_the_part_of_the_text_that_is_most_like_it() {
+fn an_answer_is_compared_with_the_most_similar_part_of_the_text() {
     let regression =
         Regression::new(basis(Features::AnswerAndProduct), vec![0.0, 0.0, 4.0, 0.0], -2.0);
     let band = Band { lower: 0.0, upper: 0.0, benign_rows: 1, attack_rows: 1 };
@@ -102,11 +106,14 @@ fn an_answer_stands_beside_the_part_of_the_text_that_is_most_like_it() {
 }
 
 #[test]
-fn a_model_that_fails_or_does_not_fit_is_an_error_and_no_answer() {
-    let with = |embedder: Odd| BehaviourModel::new(Arc::new(embedder), regression()).unwrap();
-    let said = |embedder| with(embedder).judge("a text", "an answer").unwrap_err();
-    assert!(matches!(said(Odd(None)), JudgeError::Model(_)));
-    assert!(matches!(said(Odd(Some(f32::NAN))), JudgeError::NotANumber));
+fn a_failing_or_mismatched_model_is_an_error() {
+    let [missing, nan] = [None, Some(f32::NAN)].map(|number| {
+        let embedder = Arc::new(FixedEmbedder(number));
+        let model = BehaviourModel::new(embedder, regression()).unwrap();
+        model.judge("a text", "an answer").unwrap_err()
+    });
+    assert!(matches!(missing, JudgeError::Model(_)));
+    assert!(matches!(nan, JudgeError::NotANumber));
     let basis = RegressionBasis { dimension: 3, ..basis(Features::Answer) };
     let wider = Regression::new(basis, vec![0.0; 3], 0.0).unwrap();
     let error = BehaviourModel::new(Arc::new(Scripted), wider).unwrap_err();
@@ -115,7 +122,7 @@ fn a_model_that_fails_or_does_not_fit_is_an_error_and_no_answer() {
 }
 
 #[test]
-fn before_it_is_calibrated_it_says_nothing() {
+fn an_uncalibrated_regression_is_unsure() {
     let regression = Regression::new(basis(Features::Answer), vec![9.0, 9.0], 0.0).unwrap();
     let pair = AnswerPair { text: vec![1.0, 0.0], answer: vec![1.0, 0.0] };
     assert_eq!(regression.classify(regression.decision(&pair)), Classification::Unsure);
@@ -123,7 +130,7 @@ fn before_it_is_calibrated_it_says_nothing() {
 }
 
 #[test]
-fn every_kind_of_features_has_the_width_it_says() {
+fn feature_vectors_have_the_declared_width() {
     let pair = AnswerPair { text: vec![0.6, 0.8], answer: vec![0.0, 1.0] };
     for features in Features::ALL {
         assert_eq!(features.of(&pair).len(), features.width(2), "{features:?}");
@@ -131,7 +138,7 @@ fn every_kind_of_features_has_the_width_it_says() {
 }
 
 #[test]
-fn a_written_regression_reads_back_the_same() {
+fn a_regression_round_trips() {
     let regression = regression();
     let bytes = regression.to_bytes();
     assert_eq!(Regression::from_bytes(&bytes).unwrap(), regression);
@@ -139,35 +146,36 @@ fn a_written_regression_reads_back_the_same() {
 }
 
 #[test]
-fn a_damaged_file_is_refused_with_the_reason() {
+fn damaged_files_are_rejected_with_the_reason() {
     let text = String::from_utf8(regression().to_bytes()).unwrap();
-    let changed = |from: &str, to: &str| {
-        assert!(text.contains(from), "{from}");
-        text.replacen(from, to, 1)
-    };
     let cases = [
-        (text[..text.len() / 2].to_owned(), "damaged"),
-        (changed("\"intercept\": 0.0", "\"intercept\": NaN"), "damaged"),
-        // Refused by the reader of numbers or by ours, as it is built.
-        (changed("\"intercept\": 0.0", "\"intercept\": 1e39"), "the behaviour detector file"),
-        (changed("\"intercept\": 0.0", "\"surprise\": 0.0"), "damaged"),
-        (changed("4.0,", ""), "1 weights for 2 features"),
-        (changed("\"answer\"", "\"both\""), "2 weights for 6 features"),
-        (changed("\"dimension\": 2", "\"dimension\": 0"), "its dimension is 0"),
-        (changed("\"dimension\": 2", "\"dimension\": 99999999"), "its dimension is 99999999"),
-        (changed("\"lower\": -1.0", "\"lower\": 2.0"), "its thresholds are 2 and 1"),
-        (changed("\"version\": 1", "\"version\": 2"), "format `custody-behaviour` version 2"),
-        (changed("custody-behaviour", "custody-prefilter"), "custody-prefilter"),
-        (" ".repeat(2 << 20), "the limit is 1048576"),
+        ("\"intercept\": 0.0", "\"intercept\": NaN", "damaged"),
+        // The JSON parser or the range check rejects it, depending on the build.
+        ("\"intercept\": 0.0", "\"intercept\": 1e39", "the behaviour detector file"),
+        ("\"intercept\": 0.0", "\"surprise\": 0.0", "damaged"),
+        ("4.0,", "", "1 weights for 2 features"),
+        ("\"answer\"", "\"both\"", "2 weights for 6 features"),
+        ("\"dimension\": 2", "\"dimension\": 0", "its dimension is 0"),
+        ("\"dimension\": 2", "\"dimension\": 99999999", "its dimension is 99999999"),
+        ("\"lower\": -1.0", "\"lower\": 2.0", "its thresholds are 2 and 1"),
+        ("\"version\": 1", "\"version\": 2", "format `custody-behaviour` version 2"),
+        ("custody-behaviour", "custody-prefilter", "custody-prefilter"),
     ];
-    for (bytes, why) in cases {
+    for (from, to, reason) in cases {
+        assert!(text.contains(from), "{from}");
+        let error = Regression::from_bytes(text.replacen(from, to, 1).as_bytes()).unwrap_err();
+        assert!(error.to_string().contains(reason), "{reason}: {error}");
+    }
+    for (bytes, reason) in
+        [(&text[..text.len() / 2], "damaged"), (&" ".repeat(2 << 20), "the limit is 1048576")]
+    {
         let error = Regression::from_bytes(bytes.as_bytes()).unwrap_err();
-        assert!(error.to_string().contains(why), "{why}: {error}");
+        assert!(error.to_string().contains(reason), "{reason}: {error}");
     }
     assert!(matches!(Regression::from_bytes(b""), Err(RegressionFileError::Damaged { .. })));
 }
 
-/// A transcript that no training has seen, and what the shipped detector says of it.
+/// A transcript that is not in the training data, and the shipped detector's score.
 #[derive(serde::Deserialize)]
 struct Golden {
     text: String,
@@ -181,14 +189,14 @@ fn judgements_are_those_of_the_machine_that_made_the_weights() {
     let model = BehaviourModel::open(&folder, Regression::built_in()).unwrap();
     let lines = include_str!("golden/behaviour.jsonl").lines();
     let golden: Vec<Golden> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
-    let judge = |golden: &Golden| model.judge(&golden.text, &golden.answer).unwrap().score;
-    let scores: Vec<f64> = golden.iter().map(judge).collect();
-    let is_near = |(golden, score): (&Golden, &f64)| (golden.score - score).abs() < 1e-3;
-    assert!(golden.iter().zip(&scores).all(is_near), "{scores:?}");
+    for Golden { text, answer, score } in &golden {
+        let found = model.judge(text, answer).unwrap().score;
+        assert!((score - found).abs() < 1e-3, "{found} for {score}: {answer}");
+    }
     assert!(golden.len() >= 8);
 }
 
-/// The folder of all-MiniLM-L6-v2 under `CUSTODY_MODELS`; without it, the calling test is recorded as skipped.
+/// The folder of all-MiniLM-L6-v2 under `CUSTODY_MODELS`. Without it the test is recorded as skipped.
 fn base_model() -> Option<PathBuf> {
     let models = std::env::var_os("CUSTODY_MODELS").map(PathBuf::from);
     let folder = models.map(|models| models.join("all-minilm-l6-v2")).filter(|it| it.is_dir());

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use custody_detect::logistic::{FitOptions, Rows, fit};
-use custody_detect::ngram::{Lengths, NgramOptions, train};
+use custody_detect::ngram::{NgramLengths, NgramOptions, train};
 
 /// `tests/golden/ngram.json`, written with scikit-learn. Where it leaves ties at the limit to chance, the n-grams
 /// were chosen in ascending order.
@@ -58,7 +58,7 @@ fn n_grams_weights_and_probabilities_are_those_of_scikit_learn() {
     let texts: Vec<&str> = golden.texts.iter().map(String::as_str).collect();
     for case in &golden.cases {
         let options = NgramOptions {
-            lengths: Lengths { min: case.min, max: case.max },
+            lengths: NgramLengths { min: case.min, max: case.max },
             max_features: case.max_features,
             min_texts: case.min_texts,
             ..NgramOptions::default()

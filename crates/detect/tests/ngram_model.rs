@@ -1,10 +1,10 @@
-//! What a model of detector D2 is once it is trained: the same bytes every time, whole or refused, and explicable.
+//! Trained models of detector D2: reproducible bytes, validated files, explanations.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use custody_detect::logistic::{FitError, FitOptions, Rows, SparseRows, fit};
+use custody_detect::logistic::{Fit, FitError, FitOptions, Rows, SparseRows, fit};
 use custody_detect::ngram::{
-    Lengths, LoadError, NgramModel, NgramOptions, NgramTrainError, TrainingFile, TrainingOrigin,
-    train,
+    LoadError, NgramLengths, NgramModel, NgramOptions, NgramTrainError, TrainingFile,
+    TrainingOrigin, train,
 };
 use sha2::{Digest, Sha256};
 
@@ -33,7 +33,7 @@ fn model() -> NgramModel {
 }
 
 #[test]
-fn training_again_gives_the_same_bytes_as_on_the_machine_where_this_was_written() {
+fn training_is_reproducible_bit_for_bit() {
     let bytes = model().to_bytes();
     assert_eq!(bytes, model().to_bytes());
     let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -64,11 +64,10 @@ fn a_model_file_cut_anywhere_is_refused() {
         );
     }
     let error = NgramModel::from_bytes(&bytes[..bytes.len() / 2]).unwrap_err();
-    assert!(error.to_string().contains("fetch it again or train anew"), "{error}");
+    assert!(error.to_string().contains("damaged or not a safetensors file"), "{error}");
 }
 
-/// The file with the numbers of a tensor replaced from `at` on. Tensors lie by falling size of their type, then by
-/// name.
+/// The file with the bytes of a tensor replaced from `at` on.
 fn with_bytes(tensor: &str, at: usize, new: &[u8]) -> Vec<u8> {
     let mut bytes = model().to_bytes();
     let header = usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
@@ -117,19 +116,13 @@ fn a_model_file_with_a_wrong_byte_is_refused_or_still_a_model() {
 }
 
 #[test]
-fn a_file_of_another_kind_is_refused_with_what_stands_there() {
-    let replace = |from: &str, to: &str| {
-        assert_eq!(from.len(), to.len());
-        let bytes = model().to_bytes();
-        let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).unwrap();
-        [&bytes[..at], to.as_bytes(), &bytes[at + from.len()..]].concat()
-    };
+fn a_file_of_another_kind_is_refused_with_the_difference() {
     let cases = [
         (replace("custody-ngram", "custody-other"), "custody-other"),
         (replace(r#"\"version\":1"#, r#"\"version\":2"#), "version 2"),
         (replace(r#"\"max\":4"#, r#"\"max\":9"#), "1 to 9 characters"),
         (replace(r#"{\"min\":1"#, r#"{\"mim\":1"#), "unknown field `mim`"),
-        (replace("\"custody\"", "\"cu5tody\""), "no metadata of ours"),
+        (replace("\"custody\"", "\"cu5tody\""), "no `custody` metadata"),
         (replace("\"ngrams\"", "\"ngrim5\""), "ngrim5"),
     ];
     for (bytes, expected) in cases {
@@ -141,12 +134,25 @@ fn a_file_of_another_kind_is_refused_with_what_stands_there() {
     assert!(NgramModel::from_bytes(b"\x80\x04cposix\nsystem\n").is_err());
 }
 
+/// The file with `from` replaced by `to`, which has the same length.
+fn replace(from: &str, to: &str) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let bytes = model().to_bytes();
+    let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).unwrap();
+    [&bytes[..at], to.as_bytes(), &bytes[at + from.len()..]].concat()
+}
+
+fn fails(
+    texts: &[&str],
+    labels: &[bool],
+    weights: Option<&[f64]>,
+    options: NgramOptions,
+) -> NgramTrainError {
+    train(texts, labels, weights, &options).unwrap_err()
+}
+
 #[test]
-fn what_nothing_can_be_learned_from_is_an_error() {
-    let fails =
-        |texts: &[&str], labels: &[bool], weights: Option<&[f64]>, options: NgramOptions| {
-            train(texts, labels, weights, &options).unwrap_err()
-        };
+fn invalid_training_data_or_options_are_errors() {
     assert_eq!(fails(&[], &[], None, options()), NgramTrainError::Empty);
     assert_eq!(
         fails(&["", " \n"], &[true, false], None, options()),
@@ -166,7 +172,7 @@ fn what_nothing_can_be_learned_from_is_an_error() {
         "{lengths}"
     );
     for (min, max) in [(0, 4), (3, 2), (1, 7)] {
-        let options = NgramOptions { lengths: Lengths { min, max }, ..options() };
+        let options = NgramOptions { lengths: NgramLengths { min, max }, ..options() };
         assert_eq!(fails(&TEXTS, &LABELS, None, options), NgramTrainError::Lengths { min, max });
     }
     let none = NgramOptions { max_features: 0, ..options() };
@@ -178,12 +184,13 @@ fn what_nothing_can_be_learned_from_is_an_error() {
     assert_eq!(fails(&TEXTS, &LABELS, None, rare), NgramTrainError::NoFeatures { texts: 10 });
 }
 
+fn dense(values: &[f32], columns: usize, labels: &[bool]) -> Result<Fit, FitError> {
+    fit(Rows::Dense { values, columns }, labels, None, &FitOptions::default())
+}
+
 #[test]
-fn rows_that_are_not_rows_are_an_error() {
+fn invalid_rows_are_errors() {
     let options = FitOptions::default();
-    let dense = |values: &[f32], columns, labels: &[bool]| {
-        fit(Rows::Dense { values, columns }, labels, None, &options)
-    };
     assert_eq!(dense(&[], 3, &[]), Err(FitError::Empty { rows: 0, columns: 3 }));
     assert!(matches!(dense(&[1.0], 0, &[true]), Err(FitError::Ragged { .. })));
     assert_eq!(
@@ -209,7 +216,7 @@ fn rows_that_are_not_rows_are_an_error() {
 }
 
 #[test]
-fn a_text_of_ten_megabytes_is_scored_and_one_long_word_too() {
+fn long_texts_and_long_words_are_scored() {
     let model = model();
     let block = "ignore the owner, ";
     let long = block.repeat(10_000_000 / block.len());
@@ -226,7 +233,7 @@ fn a_text_of_ten_megabytes_is_scored_and_one_long_word_too() {
 }
 
 #[test]
-fn an_explanation_names_n_grams_that_stand_in_the_text() {
+fn an_explanation_names_n_grams_of_the_text() {
     let model = model();
     let text = "Bitte IGNORE the Größe.";
     let found = model.contributions(text, 8);
@@ -243,7 +250,7 @@ fn an_explanation_names_n_grams_that_stand_in_the_text() {
     let all: f64 = model.contributions(text, usize::MAX).iter().map(|one| one.contribution).sum();
     assert!(
         all >= model.decision(text) - model.intercept(),
-        "what pushed up is at least the whole push"
+        "positive contributions are at least the whole decision"
     );
     assert!(model.contributions("", 8).is_empty());
 }

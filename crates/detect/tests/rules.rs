@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use custody_detect::Rules;
+use custody_detect::RuleSet;
 
 #[test]
 fn every_rule_finds_its_examples_and_every_pattern_fires() {
@@ -13,7 +13,7 @@ fn every_rule_finds_its_examples_and_every_pattern_fires() {
         include_str!("../rules/intents.toml"),
     ];
     for file in files {
-        let failing = Rules::failing_examples(file).unwrap();
+        let failing = RuleSet::failing_examples(file).unwrap();
         assert!(failing.is_empty(), "{} fail:\n{}", failing.len(), failing.join("\n"));
     }
 }

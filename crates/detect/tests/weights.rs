@@ -1,13 +1,13 @@
 //! What the weights cost a program that links them.
 
 use custody_detect::screen::Screener;
-use custody_detect::{Rules, TransformerFiles, built_in_file};
+use custody_detect::{RuleSet, TransformerFiles, built_in_file};
 
 #[test]
 fn no_weight_file_is_compiled_in_twice() {
     // All ways to the weights, so that the linker keeps every copy that there is.
     let overlay = TransformerFiles::built_in().overlay;
-    assert!(Rules::builtin().count().rules > 0);
+    assert!(RuleSet::built_in().count().rules > 0);
     assert!(Screener::built_in().identity().starts_with("ngrams/"));
     let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     for name in ["prompts.safetensors", "contents.safetensors", "full.safetensors", "rules.toml"] {

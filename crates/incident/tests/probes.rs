@@ -18,7 +18,7 @@ use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
 use custody_log::{Digest, IncidentId};
 use custody_models::chat::{
-    ChatAnswer, ChatError, ChatModel, ChatRequest, Finish, Recorder, ScriptedModel, Usage,
+    ChatAnswer, ChatError, ChatModel, ChatRequest, FinishReason, Recorder, ScriptedModel, Usage,
 };
 use custody_models::{Embedder, ModelError};
 use custody_runtime::Session;
@@ -54,7 +54,7 @@ impl ChatModel for Model {
         let said = (self.0)(&request.messages[0].content, &request.messages[1].content);
         let text = said.ok_or_else(|| ChatError::NotRecorded { what: "anything".to_owned() })?;
         let usage = Usage::default();
-        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
+        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: FinishReason::Done, usage })
     }
 }
 

@@ -35,9 +35,8 @@ fn decoder() -> Decoder {
         .floats("output_norm.weight", &[WIDTH], &[1.0; WIDTH]);
     file = matrix(file, "token_embd", VOCABULARY, WIDTH);
     for layer in 0..LAYERS {
-        let named = |name: &str| format!("blk.{layer}.{name}");
         for name in ["attn_norm", "ffn_norm"] {
-            file = file.floats(&format!("{}.weight", named(name)), &[WIDTH], &[1.0; WIDTH]);
+            file = file.floats(&format!("blk.{layer}.{name}.weight"), &[WIDTH], &[1.0; WIDTH]);
         }
         for (name, rows, inputs) in [
             ("attn_q", WIDTH, WIDTH),
@@ -48,7 +47,7 @@ fn decoder() -> Decoder {
             ("ffn_up", INNER, WIDTH),
             ("ffn_down", WIDTH, INNER),
         ] {
-            file = matrix(file, &named(name), rows, inputs);
+            file = matrix(file, &format!("blk.{layer}.{name}"), rows, inputs);
         }
     }
     Decoder::from_gguf(&Gguf::parse(&file.bytes()).unwrap()).unwrap()
@@ -65,9 +64,8 @@ fn matrix(file: File, name: &str, rows: usize, inputs: usize) -> File {
 
 fn generate(criterion: &mut Criterion) {
     let decoder = decoder();
-    let ids = |count: u32| (0..count).map(|at| 1000 + at * 37).collect::<Vec<u32>>();
-    for tokens in [32, 256] {
-        let prompt = ids(tokens);
+    for tokens in [32_u32, 256] {
+        let prompt: Vec<u32> = (0..tokens).map(|at| 1000 + at * 37).collect();
         let mut group = criterion.benchmark_group("decoder");
         group.sample_size(10).throughput(Throughput::Elements(tokens.into()));
         group.bench_function(format!("reads {tokens} tokens"), |bencher| {
@@ -77,12 +75,15 @@ fn generate(criterion: &mut Criterion) {
         let mut read = decoder.start();
         read.read(&prompt).unwrap();
         group.bench_function(format!("writes {WRITTEN} tokens after {tokens}"), |bencher| {
-            let write = |mut reading: custody_models::decoder::DecoderContext<'_>| {
-                for id in 0..WRITTEN {
-                    reading.read(&[u32::try_from(id).unwrap()]).unwrap();
-                }
-            };
-            bencher.iter_batched(|| read.clone(), write, BatchSize::PerIteration);
+            bencher.iter_batched(
+                || read.clone(),
+                |mut reading| {
+                    for id in 0..WRITTEN {
+                        reading.read(&[u32::try_from(id).unwrap()]).unwrap();
+                    }
+                },
+                BatchSize::PerIteration,
+            );
         });
         group.finish();
     }

@@ -28,13 +28,13 @@ fn step(criterion: &mut Criterion) {
         group.bench_function(format!("{batch} x {max_tokens}"), |bencher| {
             bencher.iter_custom(|count| {
                 let count = usize::try_from(count).unwrap();
-                let sample = |index| TrainingSample {
-                    text: &text,
-                    targets: vec![Some(f32::from(index % 2 == 0))],
-                    weight: 1.0,
-                };
-                let samples: Vec<TrainingSample<'_>> =
-                    (0..batch * (count + 1)).map(sample).collect();
+                let samples: Vec<TrainingSample<'_>> = (0..batch * (count + 1))
+                    .map(|index| TrainingSample {
+                        text: &text,
+                        targets: vec![Some(f32::from(index % 2 == 0))],
+                        weight: 1.0,
+                    })
+                    .collect();
                 let options =
                     TrainOptions { epochs: 1, batch, max_tokens, ..TrainOptions::default() };
                 // The clock runs from the end of the first step to the end of the last.

@@ -137,15 +137,18 @@ fn evaluate(classifier: &EncoderClassifier, rows: &[Row]) -> f64 {
     let logits = classifier.logits(&texts).unwrap();
     let mut sum = 0.0;
     for head in 0..classifier.heads() {
-        let known = |(row, logits): (&Row, &Vec<f32>)| Some((logits[head], row.targets()[head]?));
-        let mut scored: Vec<(f32, f32)> = rows.iter().zip(&logits).filter_map(known).collect();
-        let loss = |(logit, target): &(f32, f32)| {
-            f64::from(logit.max(0.0) - logit * target + (-logit.abs()).exp().ln_1p())
-        };
+        let mut scored: Vec<(f32, f32)> = rows
+            .iter()
+            .zip(&logits)
+            .filter_map(|(row, logits)| Some((logits[head], row.targets()[head]?)))
+            .collect();
         let right =
             scored.iter().filter(|(logit, target)| (*logit > 0.0) == (*target >= 0.5)).count();
-        let (loss, count) =
-            (scored.iter().map(loss).sum::<f64>() / scored.len() as f64, scored.len());
+        let count = scored.len();
+        let losses = scored.iter().map(|(logit, target)| {
+            f64::from(logit.max(0.0) - logit * target + (-logit.abs()).exp().ln_1p())
+        });
+        let loss = losses.sum::<f64>() / count as f64;
         let area = area_under_curve(&mut scored);
         println!(
             "  head {head}: dev loss {loss:.4}, AUROC {area:.4}, accuracy {:.4}",

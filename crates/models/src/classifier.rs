@@ -42,11 +42,10 @@ pub(crate) struct Head {
 
 impl Head {
     fn logits(&self, vector: &[f32]) -> Vec<f32> {
-        let dot = |row: &[f32]| row.iter().zip(vector).map(|(a, b)| a * b).sum::<f32>();
         self.weight
             .chunks_exact(vector.len())
             .zip(&self.bias)
-            .map(|(row, bias)| dot(row) + bias)
+            .map(|(row, bias)| row.iter().zip(vector).map(|(a, b)| a * b).sum::<f32>() + bias)
             .collect()
     }
 }
@@ -222,16 +221,17 @@ fn same_base(wanted: &str, base: &Encoder) -> Result<(), ModelError> {
     Err(ModelError::AnotherBase { wanted: wanted.to_owned(), found: base.digest.clone() })
 }
 
-/// Checks format and base; returns the longest text.
+/// Checks the format and the base model; returns the token limit.
 fn read_header(file: &WeightFile<'_>, base: &Encoder) -> Result<usize, ModelError> {
-    let get = |key: &str| file.metadata().get(key).map(String::as_str);
-    match get("format") {
+    let [format, base_digest, max_tokens] =
+        ["format", "base", "max_tokens"].map(|key| file.metadata().get(key).map(String::as_str));
+    match format {
         Some(FORMAT) => {}
         Some(other) => return Err(unreadable(format!("its format is `{other}`, not `{FORMAT}`"))),
-        None => return Err(unreadable("it names no format".to_owned())),
+        None => return Err(unreadable("it has no format".to_owned())),
     }
-    same_base(get("base").unwrap_or_default(), base)?;
-    let tokens = get("max_tokens").and_then(|text| text.parse().ok());
+    same_base(base_digest.unwrap_or_default(), base)?;
+    let tokens = max_tokens.and_then(|text| text.parse().ok());
     tokens
         .filter(|tokens| (3..=base.config.positions).contains(tokens))
         .ok_or_else(|| unreadable("its `max_tokens` does not fit its base model".to_owned()))

@@ -1,4 +1,4 @@
-//! Downloads: over HTTPS, through the proxy that the environment names, with limits on time and size.
+//! Downloads over HTTPS, through the proxy of the environment, with limits on time and size.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -7,59 +7,59 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-use crate::incoming::{Expected, Incoming, IncomingError};
+use crate::incoming::{ExpectedFile, ReceiveError, ReceivedFile};
 
-/// How long to wait.
+/// The timeouts of a download.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// For a connection, name lookup included.
+pub struct Timeouts {
+    /// For a connection, including name resolution.
     pub connect: Duration,
     /// For the next bytes, once connected.
     pub idle: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self { connect: Duration::from_secs(20), idle: Duration::from_secs(30) }
     }
 }
 
-/// A download that failed. Nothing of it is left.
+/// A failed download. No partial file is left.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The certificates named by the environment cannot be used.
+    /// The certificates in `SSL_CERT_FILE` cannot be used.
     #[error("could not read certificates from `{path}`, named in `SSL_CERT_FILE`: {why}")]
     Certificates {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The server answered, with no file.
-    #[error("`{url}` answers with status {status}")]
+    /// The server returned an error status.
+    #[error("`{url}` returned status {status}")]
     Status {
-        /// What was asked for.
+        /// The URL.
         url: String,
-        /// As in HTTP.
+        /// The HTTP status code.
         status: u16,
     },
-    /// No answer.
+    /// The server did not respond.
     #[error("could not reach `{url}`")]
     Unreachable {
-        /// What was asked for.
+        /// The URL.
         url: String,
-        /// Why.
+        /// The cause.
         #[source]
         cause: Box<ureq::Error>,
     },
-    /// The answer is not what was expected.
-    #[error("`{url}` did not give the file")]
+    /// The body is not the expected file.
+    #[error("could not receive the file at `{url}`")]
     Body {
-        /// What was asked for.
+        /// The URL.
         url: String,
-        /// Why.
+        /// The cause.
         #[source]
-        cause: IncomingError,
+        cause: ReceiveError,
     },
 }
 
@@ -70,38 +70,38 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// The proxy is the one of `ALL_PROXY`, `HTTPS_PROXY` or `HTTP_PROXY`, exceptions stand in `NO_PROXY`.
-    /// Servers are trusted as Mozilla trusts them, or as the PEM file in `SSL_CERT_FILE` says.
+    /// Creates a client. The proxy is that of `ALL_PROXY`, `HTTPS_PROXY` or `HTTP_PROXY`, with exceptions in
+    /// `NO_PROXY`. The trusted certificates are Mozilla's, or those of the PEM file in `SSL_CERT_FILE`.
     ///
     /// # Errors
-    /// [`FetchError::Certificates`] when that file cannot be used.
-    pub fn new(patience: Patience) -> Result<Self, FetchError> {
+    /// [`FetchError::Certificates`] if that file cannot be used.
+    pub fn new(timeouts: Timeouts) -> Result<Self, FetchError> {
         let agent = Agent::config_builder()
             .user_agent(concat!("custody/", env!("CARGO_PKG_VERSION")))
             .tls_config(TlsConfig::builder().root_certs(root_certificates()?).build())
-            .timeout_resolve(Some(patience.connect))
-            .timeout_connect(Some(patience.connect))
-            .timeout_recv_response(Some(patience.idle))
-            .timeout_per_read(Some(patience.idle))
+            .timeout_resolve(Some(timeouts.connect))
+            .timeout_connect(Some(timeouts.connect))
+            .timeout_recv_response(Some(timeouts.idle))
+            .timeout_per_read(Some(timeouts.idle))
             .build()
             .new_agent();
         Ok(Self { agent })
     }
 
-    /// Takes the file at `url` into a nameless file on the disk of `folder`. `progress` is told the bytes
-    /// taken so far.
+    /// Downloads the file at `url` into an unnamed file on the disk of `folder`. `progress` is called with the
+    /// number of bytes received so far.
     ///
     /// # Errors
-    /// [`FetchError`]: there was no answer, or it was not what was expected.
+    /// [`FetchError`] if there is no response or it is not the expected file.
     pub fn get(
         &self,
         url: &str,
         folder: &Path,
-        expected: &Expected,
+        expected: &ExpectedFile,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Incoming, FetchError> {
-        let body = self.ask(url, "*/*")?;
-        Incoming::receive(&mut body.into_reader(), folder, expected, progress)
+    ) -> Result<ReceivedFile, FetchError> {
+        let body = self.request(url, "*/*")?;
+        ReceivedFile::receive(&mut body.into_reader(), folder, expected, progress)
             .map_err(|cause| FetchError::Body { url: shown(url), cause })
     }
 
@@ -112,18 +112,11 @@ impl Fetcher {
         accept: &str,
         max_bytes: u64,
     ) -> Result<Vec<u8>, FetchError> {
-        let fail = |cause| FetchError::Body { url: shown(url), cause };
-        let body = self.ask(url, accept)?;
-        let mut bytes = Vec::new();
-        let mut reader = body.into_reader().take(max_bytes + 1);
-        reader.read_to_end(&mut bytes).map_err(|cause| fail(IncomingError::Read(cause)))?;
-        if bytes.len() as u64 > max_bytes {
-            return Err(fail(IncomingError::TooLong { limit: max_bytes }));
-        }
-        Ok(bytes)
+        let body = self.request(url, accept)?;
+        read_limited(body, max_bytes).map_err(|cause| FetchError::Body { url: shown(url), cause })
     }
 
-    fn ask(&self, url: &str, accept: &str) -> Result<ureq::Body, FetchError> {
+    fn request(&self, url: &str, accept: &str) -> Result<ureq::Body, FetchError> {
         let request = self.agent.get(url).header("accept", accept);
         let request = request.config().https_only(url.starts_with("https://")).build();
         match request.call() {
@@ -136,7 +129,17 @@ impl Fetcher {
     }
 }
 
-/// A URL without the name and password that may stand in it.
+fn read_limited(body: ureq::Body, max_bytes: u64) -> Result<Vec<u8>, ReceiveError> {
+    let mut bytes = Vec::new();
+    let mut reader = body.into_reader().take(max_bytes + 1);
+    reader.read_to_end(&mut bytes).map_err(ReceiveError::Read)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(ReceiveError::TooLong { limit: max_bytes });
+    }
+    Ok(bytes)
+}
+
+/// A URL without a user name and password.
 pub(crate) fn shown(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -144,16 +147,19 @@ pub(crate) fn shown(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-/// Whom to trust: the PEM file that `SSL_CERT_FILE` names, else Mozilla's list.
+/// The root certificates: the PEM file in `SSL_CERT_FILE`, otherwise Mozilla's list.
 pub(crate) fn root_certificates() -> Result<RootCerts, FetchError> {
     let Some(path) = std::env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty()) else {
         return Ok(RootCerts::WebPki);
     };
-    let fail = |why: String| FetchError::Certificates {
+    read_certificates(Path::new(&path)).map_err(|why| FetchError::Certificates {
         path: Path::new(&path).display().to_string(),
         why,
-    };
-    let pem = std::fs::read(&path).map_err(|cause| fail(cause.to_string()))?;
+    })
+}
+
+fn read_certificates(path: &Path) -> Result<RootCerts, String> {
+    let pem = std::fs::read(path).map_err(|cause| cause.to_string())?;
     let certificates: Vec<_> = parse_pem(&pem)
         .filter_map(|item| match item {
             Ok(PemItem::Certificate(certificate)) => Some(certificate),
@@ -161,7 +167,7 @@ pub(crate) fn root_certificates() -> Result<RootCerts, FetchError> {
         })
         .collect();
     if certificates.is_empty() {
-        return Err(fail("it holds no certificate".to_owned()));
+        return Err("it contains no certificate".to_owned());
     }
     Ok(certificates.into())
 }

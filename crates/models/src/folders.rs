@@ -1,45 +1,45 @@
-//! Folders made for something that is to come, gone again if it does not.
+//! Folders created for a pending operation and removed if it fails.
 
 use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folders that had to be made. Dropped without [`NewFolders::keep`], those still empty go again.
+/// Newly created folders. Those that are empty are removed on drop, unless [`CreatedFolders::keep`] was called.
 #[derive(Debug)]
-pub struct NewFolders {
+pub struct CreatedFolders {
     /// Innermost first.
-    made: Vec<PathBuf>,
-    keeps: Cell<bool>,
+    created: Vec<PathBuf>,
+    is_kept: Cell<bool>,
 }
 
-impl NewFolders {
-    /// Makes `folder`, and those above it that are missing.
+impl CreatedFolders {
+    /// Creates `folder` and its missing parents.
     ///
     /// # Errors
-    /// As [`fs::create_dir_all`].
-    pub fn make(folder: &Path) -> io::Result<Self> {
-        let made = folder
+    /// Those of [`fs::create_dir_all`].
+    pub fn create(folder: &Path) -> io::Result<Self> {
+        let created = folder
             .ancestors()
             .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
             .map(Path::to_path_buf)
             .collect();
-        let new = Self { made, keeps: Cell::new(false) };
+        let new = Self { created, is_kept: Cell::new(false) };
         fs::create_dir_all(folder)?;
         Ok(new)
     }
 
-    /// It came: the folders stay.
+    /// Keeps the folders, because the operation succeeded.
     pub fn keep(&self) {
-        self.keeps.set(true);
+        self.is_kept.set(true);
     }
 }
 
-impl Drop for NewFolders {
+impl Drop for CreatedFolders {
     fn drop(&mut self) {
-        if !self.keeps.get() {
-            for folder in &self.made {
-                // Fails where something stands in it, which is then to be kept.
+        if !self.is_kept.get() {
+            for folder in &self.created {
+                // Fails for a folder that is not empty, which is kept.
                 let _ = fs::remove_dir(folder);
             }
         }

@@ -107,22 +107,22 @@ mod tests {
     use super::*;
 
     fn numbers(count: usize, seed: u32) -> Vec<f32> {
-        let next = |state: &mut u32| {
-            *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            Some(f32::from(u16::try_from(*state >> 16).unwrap()) / 32768.0 - 1.0)
-        };
         let mut state = seed;
-        std::iter::from_fn(|| next(&mut state)).take(count).collect()
+        (0..count)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                f32::from(u16::try_from(state >> 16).unwrap()) / 32768.0 - 1.0
+            })
+            .collect()
     }
 
     /// The definition, in double precision.
     fn naive(left: &[f32], right: &[f32], [m, k, n]: [usize; 3]) -> Vec<f64> {
-        let element = |row: usize, column: usize| {
-            (0..k).map(|i| f64::from(left[row * k + i]) * f64::from(right[i * n + column])).sum()
-        };
         (0..m)
             .flat_map(|row| (0..n).map(move |column| (row, column)))
-            .map(|(r, c)| element(r, c))
+            .map(|(r, c)| {
+                (0..k).map(|i| f64::from(left[r * k + i]) * f64::from(right[i * n + c])).sum()
+            })
             .collect()
     }
 

@@ -14,13 +14,13 @@ use crate::sha256::Sha256;
 
 /// What the bytes must be.
 #[derive(Debug, Clone, Copy)]
-pub struct Expected {
+pub struct ExpectedFile {
     sha256: Option<Sha256>,
     bytes: Option<u64>,
     max_bytes: u64,
 }
 
-impl Expected {
+impl ExpectedFile {
     /// Exactly the file with this hash and length in bytes.
     pub fn pinned(sha256: Sha256, bytes: u64) -> Self {
         Self { sha256: Some(sha256), bytes: Some(bytes), max_bytes: bytes }
@@ -49,7 +49,7 @@ impl Expected {
 
 /// Why bytes were not taken. Nothing of them is left.
 #[derive(Debug, thiserror::Error)]
-pub enum IncomingError {
+pub enum ReceiveError {
     /// They differ from what was pinned.
     #[error("its SHA-256 is `{found}`, not `{expected}` as pinned; do not use this copy")]
     Hash {
@@ -86,7 +86,7 @@ pub enum IncomingError {
     },
 }
 
-impl IncomingError {
+impl ReceiveError {
     /// For `map_err` on something written to `path`.
     pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |cause| Self::Write { path: path.into(), cause }
@@ -95,25 +95,25 @@ impl IncomingError {
 
 /// A file that arrived whole and is what was expected, and has no name yet. Dropped, it is gone.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct ReceivedFile {
     file: File,
     sha256: Sha256,
     bytes: u64,
 }
 
-impl Incoming {
+impl ReceivedFile {
     /// Takes all of `from` into a nameless file on the disk of `folder`, which exists. `progress` is told
     /// the bytes taken so far.
     ///
     /// # Errors
-    /// [`IncomingError`]: it is not what was expected, or reading or writing failed.
+    /// [`ReceiveError`]: it is not what was expected, or reading or writing failed.
     pub fn receive(
         from: &mut dyn Read,
         folder: &Path,
-        expected: &Expected,
+        expected: &ExpectedFile,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Self, IncomingError> {
-        let mut file = tempfile::tempfile_in(folder).map_err(IncomingError::write(folder))?;
+    ) -> Result<Self, ReceiveError> {
+        let mut file = tempfile::tempfile_in(folder).map_err(ReceiveError::write(folder))?;
         let (sha256, bytes) = copy(from, &mut file, folder, expected, progress)?;
         Ok(Self { file, sha256, bytes })
     }
@@ -131,9 +131,9 @@ impl Incoming {
     /// Its file, from the beginning.
     ///
     /// # Errors
-    /// [`IncomingError::Read`] when the file cannot be sought in.
-    pub fn into_file(mut self) -> Result<File, IncomingError> {
-        self.file.rewind().map_err(IncomingError::Read)?;
+    /// [`ReceiveError::Read`] when the file cannot be sought in.
+    pub fn into_file(mut self) -> Result<File, ReceiveError> {
+        self.file.rewind().map_err(ReceiveError::Read)?;
         Ok(self.file)
     }
 
@@ -141,16 +141,16 @@ impl Incoming {
     /// The folder of `path` exists.
     ///
     /// # Errors
-    /// [`IncomingError::Write`] when the disk does not take it; then `path` is as it was.
-    pub fn put(self, path: &Path) -> Result<(), IncomingError> {
+    /// [`ReceiveError::Write`] when the disk does not take it; then `path` is as it was.
+    pub fn put(self, path: &Path) -> Result<(), ReceiveError> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        let mut named = named_in(folder).map_err(IncomingError::write(path))?;
+        let mut named = named_in(folder).map_err(ReceiveError::write(path))?;
         let mut file = self.into_file()?;
         io::copy(&mut file, named.as_file_mut())
             .and_then(|_| named.as_file().sync_all())
-            .map_err(IncomingError::write(path))?;
-        named.persist(path).map_err(|error| IncomingError::write(path)(error.error))?;
-        sync_folder(folder).map_err(IncomingError::write(path))
+            .map_err(ReceiveError::write(path))?;
+        named.persist(path).map_err(|error| ReceiveError::write(path)(error.error))?;
+        sync_folder(folder).map_err(ReceiveError::write(path))
     }
 }
 
@@ -196,9 +196,9 @@ fn copy(
     from: &mut dyn Read,
     to: &mut dyn Write,
     path: &Path,
-    expected: &Expected,
+    expected: &ExpectedFile,
     progress: &mut dyn FnMut(u64),
-) -> Result<(Sha256, u64), IncomingError> {
+) -> Result<(Sha256, u64), ReceiveError> {
     let mut running = sha2::Sha256::new();
     let (mut buffer, mut bytes) = (vec![0; BUFFER], 0);
     loop {
@@ -211,24 +211,22 @@ fn copy(
         }
         bytes += taken.len() as u64;
         if bytes > expected.max_bytes {
-            return Err(IncomingError::TooLong { limit: expected.max_bytes });
+            return Err(ReceiveError::TooLong { limit: expected.max_bytes });
         }
         running.update(taken);
-        to.write_all(taken).map_err(IncomingError::write(path))?;
+        to.write_all(taken).map_err(ReceiveError::write(path))?;
         progress(bytes);
     }
-    to.flush().map_err(IncomingError::write(path))?;
+    to.flush().map_err(ReceiveError::write(path))?;
     let sha256 = Sha256::finish(running);
     match expected.bytes {
         Some(expected) if bytes < expected => {
-            return Err(IncomingError::CutOff { expected, found: bytes });
+            return Err(ReceiveError::CutOff { expected, found: bytes });
         }
         Some(_) | None => {}
     }
     match expected.sha256 {
-        Some(expected) if expected != sha256 => {
-            Err(IncomingError::Hash { expected, found: sha256 })
-        }
+        Some(expected) if expected != sha256 => Err(ReceiveError::Hash { expected, found: sha256 }),
         Some(_) | None => Ok((sha256, bytes)),
     }
 }
@@ -244,12 +242,12 @@ fn read_some<'buffer>(from: &mut dyn Read, buffer: &'buffer mut [u8]) -> io::Res
 }
 
 /// A connection that closes early is a file cut off, whichever way the source puts it.
-fn cut_off(expected: &Expected, found: u64, cause: io::Error) -> IncomingError {
+fn cut_off(expected: &ExpectedFile, found: u64, cause: io::Error) -> ReceiveError {
     match expected.bytes {
         Some(expected) if cause.kind() == io::ErrorKind::UnexpectedEof => {
-            IncomingError::CutOff { expected, found }
+            ReceiveError::CutOff { expected, found }
         }
-        Some(_) | None => IncomingError::Read(cause),
+        Some(_) | None => ReceiveError::Read(cause),
     }
 }
 
@@ -257,9 +255,9 @@ fn cut_off(expected: &Expected, found: u64, cause: io::Error) -> IncomingError {
 mod tests {
     use super::*;
 
-    fn receive(bytes: &[u8], expected: &Expected) -> (String, usize) {
+    fn receive(bytes: &[u8], expected: &ExpectedFile) -> (String, usize) {
         let folder = tempfile::tempdir().unwrap();
-        let got = Incoming::receive(&mut &bytes[..], folder.path(), expected, &mut |_| {});
+        let got = ReceivedFile::receive(&mut &bytes[..], folder.path(), expected, &mut |_| {});
         let said = match got {
             Ok(incoming) => format!("{} bytes", incoming.bytes()),
             Err(error) => error.to_string(),
@@ -269,9 +267,9 @@ mod tests {
 
     #[test]
     fn only_exactly_the_pinned_bytes_are_taken_and_nothing_else_leaves_a_file() {
-        let pinned = Expected::pinned(Sha256::of(b"weights"), 7);
-        let limited = Expected::at_most(7, None);
-        let cases: [(&[u8], &Expected, &str); 6] = [
+        let pinned = ExpectedFile::pinned(Sha256::of(b"weights"), 7);
+        let limited = ExpectedFile::at_most(7, None);
+        let cases: [(&[u8], &ExpectedFile, &str); 6] = [
             (b"weights", &pinned, "7 bytes"),
             (b"weighty", &pinned, "its SHA-256 is"),
             (b"weigh", &pinned, "it was cut off after 5 of 7 bytes"),
@@ -291,7 +289,7 @@ mod tests {
     fn a_full_disk_is_said() {
         let mut full = File::options().write(true).open("/dev/full").unwrap();
         let path = Path::new("/dev/full");
-        let limit = Expected::at_most(10, None);
+        let limit = ExpectedFile::at_most(10, None);
         let error = copy(&mut &b"weights"[..], &mut full, path, &limit, &mut |_| {}).unwrap_err();
         assert_eq!(error.to_string(), "could not write to `/dev/full`; is the disk full?");
     }
@@ -301,8 +299,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("weights");
         std::fs::write(&path, "old").unwrap();
-        let any = Expected::at_most(100, None);
-        let new = Incoming::receive(&mut &b"new"[..], folder.path(), &any, &mut |_| {}).unwrap();
+        let any = ExpectedFile::at_most(100, None);
+        let new =
+            ReceivedFile::receive(&mut &b"new"[..], folder.path(), &any, &mut |_| {}).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         new.put(&path).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");

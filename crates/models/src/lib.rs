@@ -1,17 +1,37 @@
-//! Text to vectors, tokens and weights: the embedder, the sequence classifiers, and where their files come from.
+//! Model inference: sentence embeddings, sequence classifiers, language models, and the installation of their files.
+//!
+//! Weight files are validated when they are parsed, so untrusted files are safe to read:
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//!
+//! use custody_models::weights::{Storage, WeightFile, WeightTensor, write};
+//!
+//! let tensor = WeightTensor {
+//!     name: "bias".to_owned(),
+//!     shape: vec![3],
+//!     numbers: vec![0.5, -1.0, 2.0].into(),
+//!     storage: Storage::Full,
+//! };
+//! let bytes = write(&[tensor], &BTreeMap::new())?;
+//! let weights = WeightFile::read(&bytes)?;
+//! assert_eq!(weights.floats("bias", &[3])?, [0.5, -1.0, 2.0]);
+//! assert!(WeightFile::read(&bytes[..bytes.len() - 1]).is_err());
+//! # Ok::<(), custody_models::WeightsError>(())
+//! ```
 //!
 //! In reading order:
 //!
-//! - [`weights`] and [`tokenizer`]: the two kinds of files that make a model.
-//! - [`encoder`]: a BERT encoder and sentence vectors.
-//! - [`classifier`]: a fine-tuned encoder with a head, kept as what differs from its base.
-#![cfg_attr(feature = "train", doc = "- [`train`]: fine-tuning one.")]
-//! - [`gguf`] and [`decoder`]: language models from their files.
-//! - [`chat`]: language models that answer, embedded or not.
-//! - [`registry`], [`pins`], [`install`]: which models there are, which are here, how they come.
-//! - [`fetch`], [`incoming`], [`folders`], [`sha256`]: how any file comes in, hashed on the way.
-//! - [`deberta`]: the classifiers that others publish in that architecture; [`verdict`] says what their outputs mean.
-#![cfg_attr(feature = "rten", doc = "- [`onnx`]: classifiers that others publish as graphs.")]
+//! - [`weights`] and [`tokenizer`]: the two files of a model.
+//! - [`encoder`]: a BERT encoder and sentence embeddings.
+//! - [`classifier`]: a fine-tuned encoder with a head, stored as the difference from its base model.
+#![cfg_attr(feature = "train", doc = "- [`train`]: fine-tuning of a classifier.")]
+//! - [`gguf`] and [`decoder`]: language models and their weight files.
+//! - [`chat`]: chat models, embedded or hosted.
+//! - [`registry`], [`pins`], [`install`]: known models, trusted digests, and installation.
+//! - [`fetch`], [`incoming`], [`folders`], [`sha256`]: downloads and files, hashed while they are received.
+//! - [`deberta`]: published DeBERTa classifiers; [`verdict`] defines the meaning of their outputs.
+#![cfg_attr(feature = "rten", doc = "- [`onnx`]: published classifiers in ONNX files.")]
 
 pub mod chat;
 pub mod classifier;
@@ -45,5 +65,5 @@ pub use decoder::Decoder;
 pub use encoder::{Embedder, Encoder, SentenceEmbedder};
 pub use error::{ModelError, WeightsError};
 pub use tokenizer::Tokenizer;
-pub use verdict::{AttackScore, Labels};
+pub use verdict::{AttackScore, OutputLabels};
 pub use weights::WeightFile;

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::incoming::Expected;
+use crate::incoming::ExpectedFile;
 use crate::sha256::Sha256;
 
 /// A list of models, in the order of their file.
@@ -118,10 +118,12 @@ impl ListedModel {
 
 impl ModelFile {
     /// The expected hash and length; `given` is a hash from the user.
-    pub fn expected(&self, given: Option<Sha256>) -> Expected {
+    pub fn expected(&self, given: Option<Sha256>) -> ExpectedFile {
         match (self.sha256, self.bytes) {
-            (Some(sha256), Some(bytes)) => Expected::pinned(sha256, bytes),
-            (sha256, _) => Expected::at_most(self.max_bytes.unwrap_or(MAX_BYTES), sha256.or(given)),
+            (Some(sha256), Some(bytes)) => ExpectedFile::pinned(sha256, bytes),
+            (sha256, _) => {
+                ExpectedFile::at_most(self.max_bytes.unwrap_or(MAX_BYTES), sha256.or(given))
+            }
         }
     }
 }

@@ -66,9 +66,9 @@ pub enum HashTrust {
 pub enum ModelState {
     /// Not installed.
     Absent,
-    /// Installed; all hashes match.
+    /// InstallOutcome; all hashes match.
     Verified(HashTrust),
-    /// Installed, but a file is missing or differs: which, and how.
+    /// InstallOutcome, but a file is missing or differs: which, and how.
     Damaged(String),
 }
 

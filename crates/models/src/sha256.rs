@@ -1,4 +1,4 @@
-//! SHA-256 as it names a file: parsed once at the edge, compared as bytes.
+//! The SHA-256 digest of a file: parsed once on input, compared as bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,18 +6,18 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
-/// The SHA-256 of a file's bytes; written as 64 lower-case hexadecimal digits.
+/// A SHA-256 digest; displayed as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Sha256([u8; 32]);
 
-/// A text that is no SHA-256.
+/// A text that is not a SHA-256 digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no SHA-256; give 64 hexadecimal digits")]
-pub struct NotSha256(String);
+#[error("`{0}` is not a SHA-256 digest; it must have 64 hexadecimal digits")]
+pub struct ParseSha256Error(String);
 
 impl Sha256 {
-    /// Of `bytes`.
+    /// The digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
     }
@@ -27,27 +27,27 @@ impl Sha256 {
         self.0
     }
 
-    /// What a running hash came to.
+    /// The digest of a running hash.
     pub(crate) fn finish(running: sha2::Sha256) -> Self {
         Self(running.finalize().into())
     }
 }
 
 impl FromStr for Sha256 {
-    type Err = NotSha256;
+    type Err = ParseSha256Error;
 
-    fn from_str(text: &str) -> Result<Self, NotSha256> {
+    fn from_str(text: &str) -> Result<Self, ParseSha256Error> {
         let mut bytes = [0; 32];
-        let shown = || NotSha256(text.chars().take(80).collect());
-        hex::decode_to_slice(text, &mut bytes).map_err(|_| shown())?;
+        hex::decode_to_slice(text, &mut bytes)
+            .map_err(|_| ParseSha256Error(text.chars().take(80).collect()))?;
         Ok(Self(bytes))
     }
 }
 
 impl TryFrom<String> for Sha256 {
-    type Error = NotSha256;
+    type Error = ParseSha256Error;
 
-    fn try_from(text: String) -> Result<Self, NotSha256> {
+    fn try_from(text: String) -> Result<Self, ParseSha256Error> {
         text.parse()
     }
 }

@@ -27,7 +27,7 @@ pub struct Tokens {
     /// Where each token stands in the text, in bytes; empty for the two of the frame.
     pub spans: Vec<Range<usize>>,
     /// Whether the whole text was read. If not, it goes on after the last span.
-    pub complete: bool,
+    pub is_complete: bool,
 }
 
 /// A text cut into overlapping stretches that each fit a model.
@@ -36,7 +36,7 @@ pub struct Windows {
     /// Byte ranges of the text, in order, on character boundaries.
     pub ranges: Vec<Range<usize>>,
     /// Whether the windows cover the whole text.
-    pub complete: bool,
+    pub is_complete: bool,
 }
 
 /// A tokenizer as published beside a model (`tokenizer.json`), bounded for hostile text.
@@ -110,7 +110,7 @@ impl Tokenizer {
     /// # Errors
     /// [`ModelError::Tokenizer`] when the vocabulary cannot express the text.
     pub fn tokens(&self, text: &str, max_tokens: usize) -> Result<Tokens, ModelError> {
-        let mut tokens = Tokens { complete: true, ..Tokens::default() };
+        let mut tokens = Tokens { is_complete: true, ..Tokens::default() };
         let readable = floor_boundary(text, max_tokens.saturating_mul(BYTES_PER_TOKEN));
         let mut position = 0;
         while let Some(piece) = next_piece(&text[..readable], position) {
@@ -122,11 +122,11 @@ impl Tokenizer {
                 .encode(&text[piece.clone()], false)
                 .map_err(|cause| unusable(&cause.to_string()))?;
             tokens.ids.extend_from_slice(encoding.get_ids());
-            let offset = |&(from, to): &(usize, usize)| piece.start + from..piece.start + to;
-            tokens.spans.extend(encoding.get_offsets().iter().map(offset));
+            let offsets = encoding.get_offsets().iter();
+            tokens.spans.extend(offsets.map(|(from, to)| piece.start + from..piece.start + to));
             position = piece.end;
         }
-        tokens.complete = tokens.ids.len() <= max_tokens
+        tokens.is_complete = tokens.ids.len() <= max_tokens
             && text[position..].trim_start_matches(SPACES).is_empty();
         tokens.ids.truncate(max_tokens);
         tokens.spans.truncate(max_tokens);
@@ -162,18 +162,18 @@ impl Tokenizer {
             let cut =
                 if at_end { last } else { word_start(&tokens.spans, last, first + inner / 2) };
             let from = if first == 0 { 0 } else { tokens.spans[first].start };
-            let to = if at_end && tokens.complete {
+            let to = if at_end && tokens.is_complete {
                 text.len()
             } else {
                 cut.checked_sub(1).map_or(text.len(), |index| tokens.spans[index].end)
             };
             ranges.push(from..to.max(from));
             if at_end {
-                return Ok(Windows { ranges, complete: tokens.complete });
+                return Ok(Windows { ranges, is_complete: tokens.is_complete });
             }
             first = word_start(&tokens.spans, cut - overlap.min(cut - first - 1), first + 1);
         }
-        Ok(Windows { ranges, complete: false })
+        Ok(Windows { ranges, is_complete: false })
     }
 }
 
@@ -190,8 +190,7 @@ fn inner_tokens(max_tokens: usize) -> Result<usize, ModelError> {
 
 /// The nearest index at or before `index`, but not before `lowest`, at which a word begins; `index` if none.
 fn word_start(spans: &[Range<usize>], index: usize, lowest: usize) -> usize {
-    let begins = |&at: &usize| at > 0 && spans[at].start > spans[at - 1].end;
-    (lowest.max(1)..=index).rev().find(begins).unwrap_or(index)
+    (lowest.max(1)..=index).rev().find(|at| spans[*at].start > spans[at - 1].end).unwrap_or(index)
 }
 
 /// The largest character boundary of `text` that is at most `index`.

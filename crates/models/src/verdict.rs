@@ -19,7 +19,7 @@ pub struct AttackScore {
     /// The natural logarithm of p / (1 - p). Finite.
     pub log_odds: f64,
     /// Whether the classifier saw the whole text.
-    pub complete: bool,
+    pub is_complete: bool,
 }
 
 impl AttackScore {
@@ -42,11 +42,11 @@ struct Published {
 
 /// Which outputs of a softmax classifier mean an attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Labels {
+pub struct OutputLabels {
     attack: Vec<bool>,
 }
 
-impl Labels {
+impl OutputLabels {
     /// From a published `config.json`, by [`Self::from_names`] on its field `id2label`.
     ///
     /// # Errors
@@ -94,25 +94,28 @@ impl Labels {
         Ok(Self { attack: (0..outputs).map(|output| output == index).collect() })
     }
 
-    /// How many outputs the classifier has.
+    /// The number of outputs of the classifier.
     pub fn count(&self) -> usize {
         self.attack.len()
     }
 
-    /// The log-odds of an attack after a softmax over `logits`, one logit a label.
+    /// The log-odds of an attack after a softmax over `logits`, one logit per label.
     ///
     /// # Errors
-    /// [`ModelError::Classifier`] when the classifier put out something that is not a finite number.
+    /// [`ModelError::Classifier`] if the result is not a finite number.
     pub(crate) fn log_odds(&self, logits: &[f32]) -> Result<f64, ModelError> {
-        // The logarithm of a sum of exponentials, less the largest so that none overflows.
-        let together = |wanted: bool| {
-            let chosen = || logits.iter().zip(&self.attack).filter(move |pair| *pair.1 == wanted);
-            let largest = chosen().map(|(logit, _)| f64::from(*logit)).fold(f64::MIN, f64::max);
-            largest
-                + chosen().map(|(logit, _)| (f64::from(*logit) - largest).exp()).sum::<f64>().ln()
-        };
-        finite(together(true) - together(false))
+        let [attack, benign] = [true, false].map(|is_attack| {
+            let chosen = logits.iter().zip(&self.attack).filter(|pair| *pair.1 == is_attack);
+            log_sum_exp(chosen.map(|(logit, _)| f64::from(*logit)))
+        });
+        finite(attack - benign)
     }
+}
+
+/// The logarithm of the sum of exponentials, with the maximum factored out to avoid overflow.
+fn log_sum_exp(logits: impl Iterator<Item = f64> + Clone) -> f64 {
+    let largest = logits.clone().fold(f64::MIN, f64::max);
+    largest + logits.map(|logit| (logit - largest).exp()).sum::<f64>().ln()
 }
 
 /// `log_odds`, if it is a number that can be compared.
@@ -148,9 +151,9 @@ fn refuse(detail: String) -> ModelError {
 mod tests {
     use super::*;
 
-    fn labels(names: &[(&str, &str)]) -> Result<Labels, ModelError> {
+    fn labels(names: &[(&str, &str)]) -> Result<OutputLabels, ModelError> {
         let named = names.iter().map(|(id, name)| ((*id).to_owned(), (*name).to_owned()));
-        Labels::from_names(&named.collect())
+        OutputLabels::from_names(&named.collect())
     }
 
     #[test]
@@ -169,9 +172,12 @@ mod tests {
     #[test]
     fn a_published_configuration_names_the_attack_label() {
         let published = br#"{"model_type":"bert","id2label":{"1":"INJECTION","0":"SAFE"}}"#;
-        assert_eq!(Labels::from_config(published).unwrap(), Labels::attack_at(1, 2).unwrap());
+        assert_eq!(
+            OutputLabels::from_config(published).unwrap(),
+            OutputLabels::attack_at(1, 2).unwrap()
+        );
         for json in ["", "{}", "[]", r#"{"id2label":["SAFE","INJECTION"]}"#] {
-            let refused = Labels::from_config(json.as_bytes());
+            let refused = OutputLabels::from_config(json.as_bytes());
             assert!(matches!(refused, Err(ModelError::Configuration { .. })), "{json}");
         }
     }
@@ -181,7 +187,7 @@ mod tests {
         let three = labels(&[("0", "BENIGN"), ("1", "INJECTION"), ("2", "JAILBREAK")]).unwrap();
         let score = AttackScore {
             log_odds: three.log_odds(&[0.0, 2.0_f32.ln(), 1.0_f32.ln()]).unwrap(),
-            complete: true,
+            is_complete: true,
         };
         assert!((score.probability() - 0.75).abs() < 1e-6);
     }
@@ -201,25 +207,26 @@ mod tests {
             assert!(matches!(labels(names), Err(ModelError::Configuration { .. })), "{names:?}");
         }
         for (index, outputs) in [(2, 2), (0, 1), (0, 0), (0, usize::MAX)] {
-            let refused = Labels::attack_at(index, outputs);
+            let refused = OutputLabels::attack_at(index, outputs);
             assert!(matches!(refused, Err(ModelError::Configuration { .. })), "{index} {outputs}");
         }
         assert_eq!(
-            Labels::attack_at(1, 2).unwrap(),
+            OutputLabels::attack_at(1, 2).unwrap(),
             labels(&[("0", "safe"), ("1", "attack")]).unwrap()
         );
     }
 
     #[test]
-    fn extreme_logits_neither_overflow_nor_pass_as_a_score() {
-        let two = Labels::attack_at(1, 2).unwrap();
-        let score = |logits: [f32; 2]| two.log_odds(&logits);
-        let sure = AttackScore { log_odds: score([-1e38, 1e38]).unwrap(), complete: true };
+    fn extreme_logits_do_not_overflow_and_invalid_ones_are_errors() {
+        let two = OutputLabels::attack_at(1, 2).unwrap();
+        let sure =
+            AttackScore { log_odds: two.log_odds(&[-1e38, 1e38]).unwrap(), is_complete: true };
         assert!((sure.probability() - 1.0).abs() < 1e-12);
         for logits in
             [[0.0, f32::NAN], [f32::NAN, 0.0], [f32::INFINITY, 0.0], [0.0, f32::NEG_INFINITY]]
         {
-            assert!(matches!(score(logits), Err(ModelError::Classifier { .. })), "{logits:?}");
+            let score = two.log_odds(&logits);
+            assert!(matches!(score, Err(ModelError::Classifier { .. })), "{logits:?}");
         }
     }
 }

@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::error::WeightsError;
 
-/// The key of a safetensors header under which free text is kept.
+/// The key of the metadata in a safetensors header.
 const METADATA: &str = "__metadata__";
 
-/// A weight file that was checked as a whole; tensors are converted when they are asked for.
+/// A validated weight file; tensors are converted on access.
 #[derive(Debug)]
 pub struct WeightFile<'a> {
     tensors: SafeTensors<'a>,
@@ -23,21 +23,18 @@ pub struct WeightFile<'a> {
 }
 
 impl<'a> WeightFile<'a> {
-    /// Opens a safetensors file that was read into memory.
+    /// Parses the bytes of a safetensors file.
     ///
     /// # Errors
     /// [`WeightsError::Damaged`] unless header, shapes and the number of bytes agree exactly.
     pub fn read(bytes: &'a [u8]) -> Result<Self, WeightsError> {
-        let damaged = |cause: safetensors::SafeTensorError| WeightsError::Damaged {
-            detail: cause.to_string().to_lowercase(),
-        };
-        let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|cause| damaged(&cause))?;
         let metadata = header.metadata().clone().unwrap_or_default().into_iter().collect();
-        let tensors = SafeTensors::deserialize(bytes).map_err(damaged)?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(|cause| damaged(&cause))?;
         Ok(Self { tensors, metadata })
     }
 
-    /// The free text of the header.
+    /// The metadata of the header.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
@@ -135,9 +132,9 @@ enum Header<'a> {
     WeightTensor(Entry<'a>),
 }
 
-/// The bytes of a safetensors file with these tensors and this free text.
+/// Writes a safetensors file with these tensors and this metadata.
 ///
-/// Equal arguments give equal bytes: names are sorted, and tensors stand in the order of their names.
+/// Equal arguments give equal bytes: the tensors are sorted by name.
 ///
 /// # Errors
 /// [`WeightsError::Unwritable`] when numbers and shape disagree or a name is used twice;
@@ -151,22 +148,18 @@ pub fn write(
     let mut header = BTreeMap::from([(METADATA, Header::Text(metadata))]);
     let mut data = Vec::new();
     for tensor in sorted {
-        let unwritable = |detail: &str| WeightsError::Unwritable {
-            name: tensor.name.clone(),
-            detail: detail.to_owned(),
-        };
         if tensor.shape.iter().product::<usize>() != tensor.numbers.len() {
-            return Err(unwritable("its shape and its numbers disagree"));
+            return Err(unwritable(tensor, "its shape and its numbers disagree"));
         }
         let start = data.len();
         let dtype = append(&mut data, tensor)?;
         let entry = Entry { dtype, shape: &tensor.shape, data_offsets: [start, data.len()] };
         if header.insert(&tensor.name, Header::WeightTensor(entry)).is_some() {
-            return Err(unwritable("the name is used twice"));
+            return Err(unwritable(tensor, "the name is not unique"));
         }
     }
     let mut text = serde_json::to_vec(&header).expect("names and numbers have a JSON form");
-    // The format asks for a header that ends on a boundary of eight bytes, filled with spaces.
+    // The format requires the header to be padded with spaces to a multiple of eight bytes.
     text.resize(text.len().next_multiple_of(8), b' ');
     let mut bytes = Vec::with_capacity(8 + text.len() + data.len());
     bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
@@ -175,12 +168,19 @@ pub fn write(
     Ok(bytes)
 }
 
+fn damaged(cause: &safetensors::SafeTensorError) -> WeightsError {
+    WeightsError::Damaged { detail: cause.to_string().to_lowercase() }
+}
+
+fn unwritable(tensor: &WeightTensor<'_>, detail: &str) -> WeightsError {
+    WeightsError::Unwritable { name: tensor.name.clone(), detail: detail.to_owned() }
+}
+
 fn append(data: &mut Vec<u8>, tensor: &WeightTensor<'_>) -> Result<&'static str, WeightsError> {
-    let not_finite = || WeightsError::NotFinite { name: tensor.name.clone() };
     match tensor.storage {
         Storage::Full => {
             if tensor.numbers.iter().any(|number| !number.is_finite()) {
-                return Err(not_finite());
+                return Err(WeightsError::NotFinite { name: tensor.name.clone() });
             }
             data.extend(tensor.numbers.iter().flat_map(|number| number.to_le_bytes()));
             Ok("F32")
@@ -188,7 +188,7 @@ fn append(data: &mut Vec<u8>, tensor: &WeightTensor<'_>) -> Result<&'static str,
         Storage::Half => {
             let halves = tensor.numbers.iter().map(|number| f16::from_f32(*number));
             if halves.clone().any(|half| !half.is_finite()) {
-                return Err(not_finite());
+                return Err(WeightsError::NotFinite { name: tensor.name.clone() });
             }
             data.extend(halves.flat_map(f16::to_le_bytes));
             Ok("F16")
@@ -203,18 +203,18 @@ mod tests {
     const ORDER: [(&str, Storage); 2] = [("b", Storage::Half), ("a", Storage::Full)];
 
     fn sample(order: [(&str, Storage); 2]) -> Vec<u8> {
-        let tensor = |name: &str, storage| WeightTensor {
+        let metadata = BTreeMap::from([("made by".to_owned(), "a test".to_owned())]);
+        let tensors = order.map(|(name, storage)| WeightTensor {
             name: name.to_owned(),
             shape: vec![2, 3],
             numbers: vec![0.5, -1.0, 2.0, 0.0, 65504.0, -0.25].into(),
             storage,
-        };
-        let metadata = BTreeMap::from([("made by".to_owned(), "a test".to_owned())]);
-        write(&order.map(|(name, storage)| tensor(name, storage)), &metadata).unwrap()
+        });
+        write(&tensors, &metadata).unwrap()
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn a_weight_file_round_trips() {
         let bytes = sample(ORDER);
         let weights = WeightFile::read(&bytes).unwrap();
         assert_eq!(weights.names(), ["a", "b"]);
@@ -289,28 +289,25 @@ mod tests {
         assert_eq!(weights.floats("h", &[2]).unwrap(), [1.0, -2.0]);
     }
 
-    #[test]
-    fn what_cannot_be_stored_is_refused() {
-        let tensor = |number: f32, shape: &[usize], storage| WeightTensor {
+    fn tensor(number: f32, shape: &[usize], storage: Storage) -> WeightTensor<'static> {
+        WeightTensor {
             name: "a".to_owned(),
             shape: shape.to_vec(),
             numbers: vec![number].into(),
             storage,
-        };
+        }
+    }
+
+    #[test]
+    fn tensors_that_cannot_be_stored_are_rejected() {
         let none = BTreeMap::new();
-        let write_one = |tensor| write(&[tensor], &none);
-        assert!(matches!(
-            write_one(tensor(70000.0, &[1], Storage::Half)),
-            Err(WeightsError::NotFinite { .. })
-        ));
-        assert!(matches!(
-            write_one(tensor(f32::INFINITY, &[1], Storage::Full)),
-            Err(WeightsError::NotFinite { .. })
-        ));
-        assert!(matches!(
-            write_one(tensor(0.0, &[2], Storage::Full)),
-            Err(WeightsError::Unwritable { .. })
-        ));
+        for tensor in
+            [tensor(70000.0, &[1], Storage::Half), tensor(f32::INFINITY, &[1], Storage::Full)]
+        {
+            assert!(matches!(write(&[tensor], &none), Err(WeightsError::NotFinite { .. })));
+        }
+        let wrong_shape = tensor(0.0, &[2], Storage::Full);
+        assert!(matches!(write(&[wrong_shape], &none), Err(WeightsError::Unwritable { .. })));
         let twice = [tensor(0.0, &[1], Storage::Full), tensor(0.0, &[1], Storage::Half)];
         assert!(matches!(write(&twice, &none), Err(WeightsError::Unwritable { .. })));
     }

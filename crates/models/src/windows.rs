@@ -1,4 +1,4 @@
-//! A text of any length as token windows that each fit a classifier.
+//! Splits texts of any length into token windows that fit a classifier.
 
 use rayon::prelude::*;
 
@@ -6,60 +6,66 @@ use crate::error::ModelError;
 use crate::tokenizer::Tokenizer;
 use crate::verdict::AttackScore;
 
-/// How a text is cut.
+/// How a text is split into windows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Cut {
-    /// The longest window in tokens, with its frame.
+pub(crate) struct WindowOptions {
+    /// The maximum length of a window in tokens, including the two frame tokens.
     pub(crate) max_tokens: usize,
-    /// Tokens that two windows one after another have in common.
+    /// The number of tokens that consecutive windows share.
     pub(crate) overlap: usize,
-    /// At most so many windows are made of one text; the rest of it is not read.
+    /// The maximum number of windows of one text; the rest of it is not read.
     pub(crate) limit: usize,
 }
 
-/// The score of every text: that of its highest window.
+/// The score of every text: the maximum over its windows.
 ///
-/// `log_odds` gives one finite number for each window it is given.
+/// `log_odds` returns one finite number for each window.
 ///
 /// # Errors
-/// As `log_odds`; [`ModelError::Tokenizer`] when the vocabulary cannot express a text or a window has no room in
-/// its frame.
+/// Those of `log_odds`; [`ModelError::Tokenizer`] if the vocabulary cannot encode a text or a window has no room
+/// inside the frame.
 pub(crate) fn score_texts(
     tokenizer: &Tokenizer,
     texts: &[&str],
-    how: Cut,
+    options: WindowOptions,
     log_odds: impl FnOnce(&[&[u32]]) -> Result<Vec<f64>, ModelError>,
 ) -> Result<Vec<AttackScore>, ModelError> {
     let texts: Vec<TokenWindows> =
-        texts.par_iter().map(|text| cut(tokenizer, text, how)).collect::<Result<_, _>>()?;
+        texts.par_iter().map(|text| split(tokenizer, text, options)).collect::<Result<_, _>>()?;
     let windows: Vec<&[u32]> =
         texts.iter().flat_map(|text| text.windows.iter().map(Vec::as_slice)).collect();
     let scores = log_odds(&windows)?;
     let mut rest = scores.as_slice();
-    let score = |text: &TokenWindows| {
-        let (own, others) = rest.split_at(text.windows.len());
-        rest = others;
-        let highest = own.iter().copied().fold(f64::MIN, f64::max);
-        AttackScore { log_odds: highest, complete: text.complete }
-    };
-    Ok(texts.iter().map(score).collect())
+    Ok(texts
+        .iter()
+        .map(|text| {
+            let (own, others) = rest.split_at(text.windows.len());
+            rest = others;
+            let highest = own.iter().copied().fold(f64::MIN, f64::max);
+            AttackScore { log_odds: highest, is_complete: text.is_complete }
+        })
+        .collect())
 }
 
-/// The windows of one text, each a framed run of its tokens.
+/// The windows of one text, each with the frame tokens.
 #[derive(Debug)]
 struct TokenWindows {
     windows: Vec<Vec<u32>>,
     /// Whether they cover the whole text.
-    complete: bool,
+    is_complete: bool,
 }
 
-/// Cuts `text`; there is always at least one window.
+/// Splits `text` into at least one window.
 ///
-/// The text is tokenised once and the windows are cut out of its tokens, so that a window holds the very
-/// tokens that the whole text has. The frame's own tokens are left out of it where the text spells
-/// them: a Unigram vocabulary keeps them among its pieces, and a text must not forge an end.
-fn cut(tokenizer: &Tokenizer, text: &str, cut: Cut) -> Result<TokenWindows, ModelError> {
-    let Cut { max_tokens, overlap, limit } = cut;
+/// The text is tokenised once and its tokens are split, so the windows have the same tokens as the whole text.
+/// Frame tokens that the text itself contains are dropped: a Unigram vocabulary has them among its pieces, and a
+/// text must not be able to forge an end.
+fn split(
+    tokenizer: &Tokenizer,
+    text: &str,
+    options: WindowOptions,
+) -> Result<TokenWindows, ModelError> {
+    let WindowOptions { max_tokens, overlap, limit } = options;
     let frame = tokenizer.encode("", max_tokens)?.ids;
     let inner = max_tokens - frame.len();
     let step = inner.saturating_sub(overlap).max(1);
@@ -74,7 +80,7 @@ fn cut(tokenizer: &Tokenizer, text: &str, cut: Cut) -> Result<TokenWindows, Mode
         let last = (first + inner).min(ids.len());
         windows.push([start, &ids[first..last], end].concat());
         if last == ids.len() {
-            return Ok(TokenWindows { windows, complete: tokens.complete });
+            return Ok(TokenWindows { windows, is_complete: tokens.is_complete });
         }
         first += step;
     }

@@ -17,7 +17,7 @@ const SHARED: (&str, usize) = ("deberta_shared", 1);
 const SEPARATE: (&str, usize) = ("deberta_separate", 0);
 
 #[derive(Deserialize)]
-struct Expected {
+struct ReferenceResults {
     texts: Vec<Row>,
     long: Long,
 }
@@ -44,7 +44,7 @@ fn file(name: &str, file: &str) -> Vec<u8> {
     std::fs::read(folder(name).join(file)).unwrap()
 }
 
-fn expected(name: &str) -> Expected {
+fn expected(name: &str) -> ReferenceResults {
     serde_json::from_slice(&file(name, "expected.json")).unwrap()
 }
 
@@ -98,7 +98,7 @@ fn tiny_random_checkpoints_compute_what_the_reference_computes() {
             let log_odds = row.logits[attack] - row.logits[1 - attack];
             let alone = classifier.scores(&texts[index..=index]).unwrap()[0];
             for score in [together[index], alone] {
-                assert!(score.complete);
+                assert!(score.is_complete);
                 let gap = (score.log_odds - log_odds).abs();
                 assert!(gap < 1e-4, "{name}, {:?}: {log_odds} {score:?}", row.text);
             }
@@ -137,7 +137,7 @@ fn a_long_text_has_the_score_of_its_highest_window() {
         later |= windows[0] < highest;
         let scores = classifier.scores(&["the cat", &long.text, "the mat"]).unwrap();
         let gap = (scores[1].log_odds - highest).abs();
-        assert!(gap < 1e-4 && scores[1].complete, "{windows:?} {scores:?}");
+        assert!(gap < 1e-4 && scores[1].is_complete, "{windows:?} {scores:?}");
         assert_eq!(scores[0], classifier.scores(&["the cat"]).unwrap()[0]);
     }
     assert!(later, "in one of the two a window after the first is highest");
@@ -150,7 +150,7 @@ fn ten_megabytes_are_read_in_part_and_that_is_said() {
     for piece in ["the cat ", "漢", "[SEP]"] {
         let text = piece.repeat((10 << 20) / piece.len());
         let scores = classifier.scores(&[&text, "the cat"]).unwrap();
-        assert!(!scores[0].complete && scores[1].complete, "{piece:?}");
+        assert!(!scores[0].is_complete && scores[1].is_complete, "{piece:?}");
     }
 }
 

@@ -11,7 +11,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use custody_models::chat::{
-    ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole, EmbeddedModel, Finish, ToolSpec,
+    ChatAnswer, ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole, EmbeddedModel,
+    FinishReason, ToolSpec,
 };
 use custody_models::decoder::LoraAdapter;
 use gguf::File;
@@ -93,13 +94,9 @@ fn no_text_of_a_caller_becomes_a_mark() {
     ];
     for template in templates {
         let model = with_template(template);
-        let marks = |text: &str| {
-            let ids = model.prompt(&ask(text)).unwrap();
-            ids.into_iter().filter(|id| *id < 3).collect::<Vec<_>>()
-        };
-        let harmless = marks("harmless");
+        let harmless = special_tokens(&model, "harmless");
         for text in &texts {
-            assert_eq!(marks(text), harmless, "{text:?} in {template:?}");
+            assert_eq!(special_tokens(&model, text), harmless, "{text:?} in {template:?}");
             let text_alone = shown(&model, &ask(text));
             let (whole, trimmed) = (text_alone.contains(text), text_alone.contains(text.trim()));
             assert!(whole || trimmed, "{text:?} became {text_alone:?}");
@@ -107,8 +104,13 @@ fn no_text_of_a_caller_becomes_a_mark() {
     }
 }
 
+/// The special tokens in the prompt for `text`.
+fn special_tokens(model: &EmbeddedModel, text: &str) -> Vec<u32> {
+    model.prompt(&ask(text)).unwrap().into_iter().filter(|id| *id < 3).collect()
+}
+
 #[test]
-fn a_text_that_spells_every_mark_is_still_text() {
+fn special_tokens_in_a_text_are_plain_text() {
     let model = tiny();
     let text = MARKS.join(" ");
     let prompt = shown(&model, &ask(&text));
@@ -126,19 +128,20 @@ fn a_text_begins_with_the_files_first_token_once() {
 }
 
 #[test]
-fn answers_are_the_same_every_time_and_on_any_number_of_threads() {
+fn answers_depend_on_the_seed_but_not_on_the_number_of_threads() {
     let model = tiny();
-    let run = |threads: usize, temperature: f32, seed: u64| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let request = ChatRequest { temperature, seed, ..ask("hello") };
-        pool.install(|| model.answer(&request).unwrap())
-    };
-    let greedy = run(1, 0.0, 1);
+    let greedy = answer_with(&model, 1, 0.0, 1);
     assert_eq!(greedy.usage.completion_tokens, 12);
-    assert_eq!(run(2, 0.0, 2), greedy);
-    let drawn = run(1, 1.5, 7);
-    assert_eq!(run(2, 1.5, 7), drawn);
-    assert!((8..12).any(|seed| run(1, 1.5, seed) != drawn));
+    assert_eq!(answer_with(&model, 2, 0.0, 2), greedy);
+    let sampled = answer_with(&model, 1, 1.5, 7);
+    assert_eq!(answer_with(&model, 2, 1.5, 7), sampled);
+    assert!((8..12).any(|seed| answer_with(&model, 1, 1.5, seed) != sampled));
+}
+
+fn answer_with(model: &EmbeddedModel, threads: usize, temperature: f32, seed: u64) -> ChatAnswer {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let request = ChatRequest { temperature, seed, ..ask("hello") };
+    pool.install(|| model.answer(&request).unwrap())
 }
 
 #[test]
@@ -165,16 +168,18 @@ fn an_answer_ends_at_a_mark_at_its_length_and_at_the_context() {
         let answer = model.answer(&request).unwrap();
         let all = answer.usage.prompt_tokens + answer.usage.completion_tokens;
         match answer.finish {
-            Finish::Done => assert!(all <= 161),
+            FinishReason::Done => assert!(all <= 161),
             // The last token is written and need not be read.
-            Finish::Length => assert_eq!(all, 161),
-            other @ (Finish::ToolCalls | Finish::Filtered | Finish::Stopped) => panic!("{other:?}"),
+            FinishReason::Length => assert_eq!(all, 161),
+            other @ (FinishReason::ToolCalls | FinishReason::Filtered | FinishReason::Stopped) => {
+                panic!("{other:?}")
+            }
         }
         *ends.entry(format!("{:?}", answer.finish)).or_insert(0) += 1;
     }
     assert_eq!(ends.len(), 2, "{ends:?}");
     let answer = model.answer(&ask("a")).unwrap();
-    assert_eq!((answer.finish, answer.usage.completion_tokens), (Finish::Length, 12));
+    assert_eq!((answer.finish, answer.usage.completion_tokens), (FinishReason::Length, 12));
 }
 
 #[test]
@@ -185,7 +190,7 @@ fn an_answer_can_be_broken_off() {
         if pieces.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let answer = answer.unwrap();
-    assert_eq!(answer.finish, Finish::Stopped);
+    assert_eq!(answer.finish, FinishReason::Stopped);
     assert!(answer.text.starts_with(&pieces.concat()) && pieces.len() == 2);
 }
 
@@ -202,8 +207,8 @@ fn what_the_model_cannot_be_asked_is_refused() {
     };
     let cases = [
         (ChatRequest { messages: Vec::new(), ..ask("a") }, "is empty"),
-        (ChatRequest { tools: vec![tool], ..ask("a") }, "knows no tools"),
-        (ChatRequest { messages: vec![call], ..ask("a") }, "knows no tools"),
+        (ChatRequest { tools: vec![tool], ..ask("a") }, "does not support tools"),
+        (ChatRequest { messages: vec![call], ..ask("a") }, "does not support tools"),
         (ChatRequest { max_tokens: 0, ..ask("a") }, "0 tokens"),
         (ChatRequest { temperature: -0.1, ..ask("a") }, "temperature"),
         (ChatRequest { temperature: f32::NAN, ..ask("a") }, "temperature"),

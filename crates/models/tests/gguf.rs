@@ -1,4 +1,4 @@
-//! GGUF files: what is read, and what hostile ones are told.
+//! GGUF files: parsing, and the errors for malformed ones.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -29,7 +29,7 @@ fn refusal(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn a_file_is_parsed() {
     let bytes = sample().bytes();
     let gguf = Gguf::parse(&bytes).unwrap();
     assert_eq!(gguf.text("general.architecture").unwrap(), "llama");
@@ -47,10 +47,10 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn what_is_missing_or_of_another_kind_is_named() {
+fn missing_and_mistyped_values_are_named_in_errors() {
     let bytes = sample().bytes();
     let gguf = Gguf::parse(&bytes).unwrap();
-    let told = [
+    let message = [
         gguf.text("absent").unwrap_err(),
         gguf.text("yes").unwrap_err(),
         gguf.unsigned("epsilon").unwrap_err(),
@@ -58,7 +58,7 @@ fn what_is_missing_or_of_another_kind_is_named() {
         gguf.tensor("norm").unwrap().expect_shape(&[4]).unwrap_err(),
     ];
     assert_eq!(
-        told.map(|error| error.to_string()),
+        message.map(|error| error.to_string()),
         [
             "the file does not say `absent`; give the file of a whole model",
             "`yes` must be a text, and is true or false",
@@ -70,9 +70,9 @@ fn what_is_missing_or_of_another_kind_is_named() {
 }
 
 #[test]
-fn a_cut_off_file_is_refused() {
+fn truncated_files_are_rejected() {
     let bytes = sample().bytes();
-    // The last tensor is 68 bytes, and the file is filled up behind it.
+    // The last tensor is 68 bytes, followed by padding.
     let whole = bytes.len() - 28;
     for length in 0..whole {
         assert!(Gguf::parse(&bytes[..length]).is_err(), "{length} bytes");
@@ -80,31 +80,40 @@ fn a_cut_off_file_is_refused() {
     assert!(Gguf::parse(&bytes[..whole]).is_ok());
 }
 
+fn head(tensors: u64, values: u64) -> Vec<u8> {
+    File::default().head(tensors, values)
+}
+
+/// A file with one value of the type `kind`.
+fn value(kind: u32, bytes: &[u8]) -> Vec<u8> {
+    [&head(0, 1)[..], &text("key"), &kind.to_le_bytes(), bytes].concat()
+}
+
+/// A list of the type `kind` that declares too many elements.
+fn endless_list(kind: u32) -> Vec<u8> {
+    [&kind.to_le_bytes()[..], &u64::MAX.to_le_bytes(), &[0; 64]].concat()
+}
+
 #[test]
-fn promises_that_the_file_has_no_room_for_are_refused_before_they_cost_anything() {
-    let head = |tensors, values| File::default().head(tensors, values);
-    let value = |kind: u32, bytes: &[u8]| {
-        [&head(0, 1)[..], &text("key"), &kind.to_le_bytes(), bytes].concat()
-    };
+fn declared_sizes_beyond_the_file_are_rejected_before_allocation() {
     let endless = u64::MAX.to_le_bytes();
-    let list = |kind: u32| [&kind.to_le_bytes()[..], &endless, &[0; 64]].concat();
     for bytes in [
         head(u64::MAX, 0),
         head(0, u64::MAX),
         head(1 << 40, 1 << 40),
         [&head(0, 1)[..], &endless, &[0; 64]].concat(),
         value(8, &[&endless[..], &[0; 64]].concat()),
-        value(9, &list(8)),
-        value(9, &list(4)),
-        value(9, &list(0)),
+        value(9, &endless_list(8)),
+        value(9, &endless_list(4)),
+        value(9, &endless_list(0)),
     ] {
-        let told = refusal(&bytes);
-        assert!(told.contains("promises"), "{told}");
+        let message = refusal(&bytes);
+        assert!(message.contains("declares"), "{message}");
     }
 }
 
 #[test]
-fn values_that_no_reader_could_agree_on_are_refused() {
+fn ambiguous_values_are_rejected() {
     let nested = [&9_u32.to_le_bytes()[..], &1_u64.to_le_bytes()].concat();
     let cases = [
         (File::default().value("key", 13, &[0; 8]), "of a known kind"),
@@ -115,58 +124,64 @@ fn values_that_no_reader_could_agree_on_are_refused() {
         (File::default().number("general.alignment", 0), "no power of two"),
         (File::default().number("general.alignment", 48), "no power of two"),
         (File::default().number("general.alignment", 1 << 20), "no power of two"),
-        (File::default().text(&"k".repeat(70_000), "v"), "65535 are the most"),
+        (File::default().text(&"k".repeat(70_000), "v"), "the limit is 65535"),
     ];
     for (file, expected) in cases {
-        let told = refusal(&file.bytes());
-        assert!(told.contains(expected), "{expected}: {told}");
+        let message = refusal(&file.bytes());
+        assert!(message.contains(expected), "{expected}: {message}");
     }
 }
 
 #[test]
-fn tensors_that_do_not_fit_are_refused() {
-    let zeros = |count: usize| vec![0; count];
+fn invalid_tensors_are_rejected() {
     let cases = [
-        (File::default().tensor("t", &[2], 9, zeros(8)), "number format 9"),
-        (File::default().tensor("t", &[2], 31, zeros(8)), "number format 31"),
-        (File::default().tensor("t", &[], F32, zeros(8)), "no dimension"),
-        (File::default().tensor("t", &[1, 1, 1, 1, 1], F32, zeros(4)), "more than four"),
-        (File::default().tensor("t", &[0, 4], F32, zeros(4)), "is empty"),
-        (File::default().tensor("t", &[2, 33], Q8_0, zeros(99)), "inside a block"),
-        (File::default().tensor("t", &[3], F32, zeros(4)), "beyond the end"),
-        (File::default().tensor("t", &[usize::MAX, 8], F32, zeros(4)), "larger than memory"),
-        (File::default().tensor("t", &[usize::MAX / 2], F32, zeros(4)), "larger than memory"),
-        (File::default().tensor(&"t".repeat(129), &[1], F32, zeros(4)), "128 are the most"),
+        (File::default().tensor("t", &[2], 9, vec![0; 8]), "number format 9"),
+        (File::default().tensor("t", &[2], 31, vec![0; 8]), "number format 31"),
+        (File::default().tensor("t", &[], F32, vec![0; 8]), "no dimension"),
+        (File::default().tensor("t", &[1, 1, 1, 1, 1], F32, vec![0; 4]), "more than four"),
+        (File::default().tensor("t", &[0, 4], F32, vec![0; 4]), "is empty"),
+        (File::default().tensor("t", &[2, 33], Q8_0, vec![0; 99]), "inside a block"),
+        (File::default().tensor("t", &[3], F32, vec![0; 4]), "beyond the end"),
+        (File::default().tensor("t", &[usize::MAX, 8], F32, vec![0; 4]), "larger than memory"),
+        (File::default().tensor("t", &[usize::MAX / 2], F32, vec![0; 4]), "larger than memory"),
+        (File::default().tensor(&"t".repeat(129), &[1], F32, vec![0; 4]), "the limit is 128"),
         (File::default().floats("t", &[1], &[0.0]).floats("t", &[1], &[0.0]), "twice"),
     ];
     for (file, expected) in cases {
         let mut bytes = file.bytes();
-        // What the writer filled up to a boundary would hide a tensor that is too long.
+        // Padding would hide a tensor that is too long.
         bytes.truncate(bytes.len() - 28 * usize::from(expected == "beyond the end"));
-        let told = refusal(&bytes);
-        assert!(told.contains(expected), "{expected}: {told}");
+        let message = refusal(&bytes);
+        assert!(message.contains(expected), "{expected}: {message}");
     }
 }
 
+/// The error for `bytes` with the offset at `place` changed.
+fn moved(bytes: &[u8], place: usize, to: u64) -> String {
+    let mut bytes = bytes.to_vec();
+    bytes[place..place + 8].copy_from_slice(&to.to_le_bytes());
+    refusal(&bytes)
+}
+
 #[test]
-fn tensors_may_neither_overlap_nor_stand_askew() {
+fn overlapping_and_unaligned_tensors_are_rejected() {
     let bytes = File::default().floats("a", &[1], &[0.0]).floats("b", &[1], &[0.0]).bytes();
     let place = bytes.windows(8).rposition(|some| some == 32_u64.to_le_bytes()).unwrap();
-    let moved = |to: u64| {
-        let mut bytes = bytes.clone();
-        bytes[place..place + 8].copy_from_slice(&to.to_le_bytes());
-        refusal(&bytes)
-    };
-    assert_eq!(moved(32), "nothing");
-    assert!(moved(0).contains("overlap"), "{}", moved(0));
-    assert!(moved(4).contains("does not begin where"), "{}", moved(4));
-    for beyond in [64, u64::MAX, u64::MAX - 3] {
-        assert!(moved(beyond).contains("beyond the end"), "{}", moved(beyond));
+    assert_eq!(moved(&bytes, place, 32), "nothing");
+    for (offset, expected) in [
+        (0, "overlap"),
+        (4, "is not aligned"),
+        (64, "beyond the end"),
+        (u64::MAX, "beyond the end"),
+        (u64::MAX - 3, "beyond the end"),
+    ] {
+        let message = moved(&bytes, place, offset);
+        assert!(message.contains(expected), "{message}");
     }
 }
 
 #[test]
-fn other_versions_and_byte_orders_are_refused() {
+fn other_versions_and_byte_orders_are_rejected() {
     for version in [0, 1, 4, 3_u32.swap_bytes()] {
         let mut bytes = sample().bytes();
         bytes[4..8].copy_from_slice(&version.to_le_bytes());

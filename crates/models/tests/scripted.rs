@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use custody_models::chat::{
-    ChatAnswer, ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole, Finish, Recorder,
+    ChatAnswer, ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole, FinishReason, Recorder,
     RecordingError, ScriptedModel, Usage,
 };
 
@@ -25,7 +25,8 @@ impl ChatModel for Counting {
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<ChatAnswer, ChatError> {
         let text = format!("answer {}", self.0.fetch_add(1, Ordering::Relaxed) + 1);
-        let finish = if show(&text).is_break() { Finish::Stopped } else { Finish::Done };
+        let finish =
+            if show(&text).is_break() { FinishReason::Stopped } else { FinishReason::Done };
         Ok(ChatAnswer { text, tool_calls: Vec::new(), finish, usage: Usage::default() })
     }
 }
@@ -74,7 +75,7 @@ fn an_answer_that_was_broken_off_is_not_recorded() {
     let path = folder.path().join("recorded.jsonl");
     let recorder = Recorder::open(Counting::default(), &path).unwrap();
     let broken = recorder.answer_streaming(&ask("one"), &mut |_| ControlFlow::Break(()));
-    assert_eq!(broken.unwrap().finish, Finish::Stopped);
+    assert_eq!(broken.unwrap().finish, FinishReason::Stopped);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
     let whole = recorder.answer(&ask("one")).unwrap();
     assert_eq!(whole.text, "answer 2");
@@ -83,7 +84,7 @@ fn an_answer_that_was_broken_off_is_not_recorded() {
         shown.push_str(piece);
         ControlFlow::Break(())
     });
-    assert_eq!((again.unwrap().finish, shown.as_str()), (Finish::Stopped, "answer 2"));
+    assert_eq!((again.unwrap().finish, shown.as_str()), (FinishReason::Stopped, "answer 2"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod common;
 
 use custody_models::chat::{
     AnswerShape, ChatAnswer, ChatMessage, ChatModel, ChatRequest, ChatRole, EmbeddedModel,
-    FieldType, Finish,
+    FieldType, FinishReason,
 };
 
 const FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
@@ -46,29 +46,29 @@ fn smollm2_reads_a_question_after_its_own_system_turn() {
 #[test]
 fn smollm2_keeps_to_the_shape_that_it_is_asked_for() {
     let Some(model) = model() else { return };
-    let answer = |field: &str, holds| {
-        let shape = Some(AnswerShape { field: field.to_owned(), holds });
-        let request =
-            ChatRequest { shape, max_tokens: 200, ..ask("Tell me a joke about a parrot.") };
-        let answer = model.answer(&request).unwrap();
-        assert_eq!(answer.finish, Finish::Done, "{answer:?}");
-        serde_json::from_str::<serde_json::Value>(&answer.text).unwrap()[field].clone()
-    };
-    assert!(answer("joke", FieldType::TextOrNull).as_str().is_some_and(|joke| !joke.is_empty()));
-    assert!(answer("numbers", FieldType::Numbers).is_array());
+    let [joke, numbers] =
+        [("joke", FieldType::TextOrNull), ("numbers", FieldType::Numbers)].map(|(field, holds)| {
+            let shape = Some(AnswerShape { field: field.to_owned(), holds });
+            let request =
+                ChatRequest { shape, max_tokens: 200, ..ask("Tell me a joke about a parrot.") };
+            let answer = model.answer(&request).unwrap();
+            assert_eq!(answer.finish, FinishReason::Done, "{answer:?}");
+            serde_json::from_str::<serde_json::Value>(&answer.text).unwrap()[field].clone()
+        });
+    assert!(joke.as_str().is_some_and(|joke| !joke.is_empty()));
+    assert!(numbers.is_array());
 }
 
 /// The tokens are those of the formulas, computed in another language from the same file.
 #[test]
-fn smollm2_says_what_it_always_said_on_any_number_of_threads() {
+fn smollm2_answers_the_same_on_any_number_of_threads() {
     let Some(model) = model() else { return };
-    let run = |threads: usize| -> ChatAnswer {
+    let [answer, again, two_threads]: [ChatAnswer; 3] = [1, 1, 2].map(|threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| model.answer(&ask(QUESTION)).unwrap())
-    };
-    let answer = run(1);
+    });
     assert_eq!(answer.text, "The capital of France is Paris.");
-    assert_eq!((answer.finish, answer.usage.completion_tokens), (Finish::Done, 7));
-    assert_eq!(run(1), answer);
-    assert_eq!(run(2), answer);
+    assert_eq!((answer.finish, answer.usage.completion_tokens), (FinishReason::Done, 7));
+    assert_eq!(again, answer);
+    assert_eq!(two_threads, answer);
 }

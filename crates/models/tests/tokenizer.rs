@@ -15,7 +15,7 @@ fn tokenizer() -> Tokenizer {
 fn padding_and_truncation_of_the_description_are_off() {
     let tokens = tokenizer().encode("read my mail, please", 64).unwrap();
     assert_eq!(tokens.ids, [2, 15, 16, 17, 29, 14, 3]);
-    assert!(tokens.complete);
+    assert!(tokens.is_complete);
     assert_eq!(tokenizer().encode("", 64).unwrap().ids, [2, 3]);
 }
 
@@ -23,8 +23,8 @@ fn padding_and_truncation_of_the_description_are_off() {
 fn a_long_text_is_cut_inside_the_frame_and_says_so() {
     let tokens = tokenizer().encode("the cats sat on the mat", 6).unwrap();
     assert_eq!(tokens.ids, [2, 10, 23, 27, 24, 3]);
-    assert!(!tokens.complete);
-    assert!(tokenizer().encode("the cats sat on", 7).unwrap().complete);
+    assert!(!tokens.is_complete);
+    assert!(tokenizer().encode("the cats sat on", 7).unwrap().is_complete);
     for too_few in 0..3 {
         assert!(matches!(tokenizer().encode("the", too_few), Err(ModelError::Tokenizer { .. })));
     }
@@ -50,7 +50,7 @@ fn tokenising_in_pieces_changes_no_token() {
     let text = "the cats sat on the mat , please ! ".repeat(700);
     let tokens = tokenizer().tokens(&text, usize::MAX).unwrap();
     assert_eq!(tokens.ids, [10, 23, 27, 24, 25, 10, 26, 29, 14, 31].repeat(700));
-    assert!(tokens.complete);
+    assert!(tokens.is_complete);
     for (index, span) in tokens.spans.iter().enumerate() {
         assert!(span.start < span.end && (index == 0 || tokens.spans[index - 1].end <= span.start));
     }
@@ -64,7 +64,7 @@ fn ten_megabytes_of_anything_are_read_in_part() {
         let tokens = tokenizer().encode(&text, 256).unwrap();
         assert!(tokens.ids.len() <= 256, "{piece:?}");
         // A text of nothing but white space is read to its end at once.
-        assert_eq!(tokens.complete, piece == " ", "{piece:?}");
+        assert_eq!(tokens.is_complete, piece == " ", "{piece:?}");
     }
 }
 
@@ -72,7 +72,7 @@ fn ten_megabytes_of_anything_are_read_in_part() {
 fn windows_cover_a_text_and_overlap() {
     let text = "the cats sat on the mat , please ! ".repeat(50);
     let windows = tokenizer().windows(&text, 32, 8, usize::MAX).unwrap();
-    assert!(windows.complete);
+    assert!(windows.is_complete);
     assert_eq!(windows.ranges.first().unwrap().start, 0);
     assert_eq!(windows.ranges.last().unwrap().end, text.len());
     for pair in windows.ranges.windows(2) {
@@ -83,7 +83,7 @@ fn windows_cover_a_text_and_overlap() {
         );
     }
     for range in &windows.ranges {
-        assert!(tokenizer().encode(&text[range.clone()], 32).unwrap().complete, "{range:?}");
+        assert!(tokenizer().encode(&text[range.clone()], 32).unwrap().is_complete, "{range:?}");
     }
 }
 
@@ -92,12 +92,12 @@ fn windows_are_limited_and_say_what_they_left_out() {
     let text = "the cat ".repeat(1000);
     let windows = tokenizer().windows(&text, 34, 0, 3).unwrap();
     assert_eq!(windows.ranges.len(), 3);
-    assert!(!windows.complete);
+    assert!(!windows.is_complete);
     for (text, count) in
         [("", 1), ("the cat", 1), (&"cats ".repeat(16), 1), (&"cats ".repeat(17), 2)]
     {
         let windows = tokenizer().windows(text, 34, 0, 9).unwrap();
-        assert_eq!((windows.ranges.len(), windows.complete), (count, true), "{text}");
+        assert_eq!((windows.ranges.len(), windows.is_complete), (count, true), "{text}");
     }
     assert!(matches!(tokenizer().windows("the", 10, 8, 3), Err(ModelError::Tokenizer { .. })));
 }

@@ -40,13 +40,14 @@ fn tokenizer() -> Arc<Tokenizer> {
 }
 
 fn samples() -> Vec<TrainingSample<'static>> {
-    let number = |yes: bool| Some(if yes { 1.0 } else { 0.0 });
-    let sample = |(text, first, second): &(&'static str, bool, bool)| TrainingSample {
-        text,
-        targets: vec![number(*first), number(*second)],
-        weight: 1.0,
-    };
-    TEXTS.iter().map(sample).collect()
+    TEXTS
+        .iter()
+        .map(|(text, first, second)| TrainingSample {
+            text,
+            targets: [first, second].map(|is_positive| Some(f32::from(*is_positive))).into(),
+            weight: 1.0,
+        })
+        .collect()
 }
 
 fn options() -> TrainOptions {
@@ -66,7 +67,7 @@ fn train(options: &TrainOptions) -> Result<EncoderClassifier, TrainError> {
 }
 
 #[test]
-fn sixteen_texts_are_learned_by_heart() {
+fn sixteen_texts_are_memorised() {
     let classifier = train(&TrainOptions { epochs: 40, dropout: 0.0, ..options() }).unwrap();
     let texts: Vec<&str> = TEXTS.iter().map(|(text, _, _)| *text).collect();
     let logits = classifier.logits(&texts).unwrap();
@@ -77,21 +78,32 @@ fn sixteen_texts_are_learned_by_heart() {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
-    let overlay = |threads, seed| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| {
-            train(&TrainOptions { seed, ..options() }).unwrap().overlay(&base()).unwrap()
-        })
-    };
-    let first = overlay(1, 7);
-    assert_eq!(first, overlay(1, 7));
-    assert_eq!(first, overlay(2, 7));
-    assert_eq!(first, overlay(3, 7));
-    assert_ne!(first, overlay(1, 8));
+    let [first, again, two_threads, three_threads, other_seed] =
+        [(1, 7), (1, 7), (2, 7), (3, 7), (1, 8)].map(|(threads, seed)| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                train(&TrainOptions { seed, ..options() }).unwrap().overlay(&base()).unwrap()
+            })
+        });
+    assert_eq!(first, again);
+    assert_eq!(first, two_threads);
+    assert_eq!(first, three_threads);
+    assert_ne!(first, other_seed);
+}
+
+/// The names of the tensors that are saved after training with `options`.
+fn saved_names(options: &TrainOptions) -> Vec<String> {
+    let overlay = train(options).unwrap().overlay(&base()).unwrap();
+    let weights = WeightFile::read(&overlay).unwrap();
+    weights.names().into_iter().map(str::to_owned).collect()
+}
+
+fn has(names: &[String], prefix: &str) -> bool {
+    names.iter().any(|name| name.starts_with(prefix))
 }
 
 #[test]
-fn what_is_saved_answers_exactly_as_what_was_trained() {
+fn a_saved_classifier_gives_the_same_logits() {
     let mut classifier = train(&options()).unwrap();
     classifier.notes.insert("data".to_owned(), "sixteen texts".to_owned());
     let overlay = classifier.overlay(&base()).unwrap();
@@ -108,34 +120,28 @@ fn what_is_saved_answers_exactly_as_what_was_trained() {
 
 #[test]
 fn frozen_parts_are_neither_changed_nor_saved() {
-    let names = |options: &TrainOptions| {
-        let overlay = train(options).unwrap().overlay(&base()).unwrap();
-        let weights = WeightFile::read(&overlay).unwrap();
-        weights.names().into_iter().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let has = |names: &[String], prefix: &str| names.iter().any(|name| name.starts_with(prefix));
-    let default = names(&options());
+    let default = saved_names(&options());
     assert!(
         !has(&default, "embeddings.")
             && has(&default, "encoder.layer.0.")
             && has(&default, "encoder.layer.1.")
     );
-    let upper = names(&TrainOptions { frozen_layers: 1, ..options() });
+    let upper = saved_names(&TrainOptions { frozen_layers: 1, ..options() });
     assert!(
         !has(&upper, "embeddings.")
             && !has(&upper, "encoder.layer.0.")
             && has(&upper, "encoder.layer.1.")
     );
     assert_eq!(
-        names(&TrainOptions { frozen_layers: 2, ..options() }),
+        saved_names(&TrainOptions { frozen_layers: 2, ..options() }),
         ["head.bias", "head.weight"]
     );
-    let all = names(&TrainOptions { freeze_embeddings: false, ..options() });
+    let all = saved_names(&TrainOptions { freeze_embeddings: false, ..options() });
     assert!(has(&all, "embeddings.word_embeddings") && has(&all, "encoder.layer.0."));
 }
 
 #[test]
-fn a_watcher_sees_every_batch_and_epoch_and_can_stop() {
+fn the_callback_sees_every_batch_and_epoch_and_can_stop() {
     let mut seen = Vec::new();
     let watched = fine_tune(&base(), &tokenizer(), &samples(), &options(), &mut |progress| {
         match progress {
@@ -156,7 +162,7 @@ fn a_watcher_sees_every_batch_and_epoch_and_can_stop() {
 }
 
 #[test]
-fn an_unsupervised_head_of_a_sample_is_left_alone() {
+fn heads_without_a_target_are_not_trained() {
     let mut unknown = samples();
     let mut hidden = samples();
     for (index, (unknown, hidden)) in unknown.iter_mut().zip(&mut hidden).enumerate() {
@@ -177,14 +183,16 @@ fn an_unsupervised_head_of_a_sample_is_left_alone() {
     );
 }
 
+/// The error for the samples after `change`.
+fn refused(change: &dyn Fn(&mut Vec<TrainingSample<'static>>)) -> TrainError {
+    let mut samples = samples();
+    change(&mut samples);
+    fine_tune(&base(), &tokenizer(), &samples, &options(), &mut |_| ControlFlow::Continue(()))
+        .unwrap_err()
+}
+
 #[test]
-fn what_cannot_be_learned_from_is_refused() {
-    let refused = |change: &dyn Fn(&mut Vec<TrainingSample<'static>>)| {
-        let mut samples = samples();
-        change(&mut samples);
-        fine_tune(&base(), &tokenizer(), &samples, &options(), &mut |_| ControlFlow::Continue(()))
-            .unwrap_err()
-    };
+fn invalid_samples_are_rejected() {
     assert!(matches!(refused(&|samples| samples.clear()), TrainError::NoSamples));
     assert!(matches!(
         refused(&|samples| samples[3].targets = vec![Some(1.0)]),
@@ -206,7 +214,7 @@ fn what_cannot_be_learned_from_is_refused() {
 }
 
 #[test]
-fn options_out_of_range_are_refused_by_name() {
+fn options_out_of_range_are_rejected_by_name() {
     let cases = [
         ("epochs", TrainOptions { epochs: 0, ..options() }),
         ("batch", TrainOptions { batch: 0, ..options() }),
@@ -250,7 +258,7 @@ fn an_overlay_fits_its_own_base_only() {
 }
 
 #[test]
-fn a_damaged_or_foreign_overlay_is_refused() {
+fn damaged_and_foreign_overlays_are_rejected() {
     let mut classifier = train(&options()).unwrap();
     let overlay = classifier.overlay(&base()).unwrap();
     for length in (0..overlay.len()).step_by(97) {
@@ -260,24 +268,17 @@ fn a_damaged_or_foreign_overlay_is_refused() {
         );
     }
     assert!(EncoderClassifier::load(&base(), tokenizer(), &tiny_weights()).is_err());
-    let text = |from: &str, to: &str| {
+    for (from, to) in [
+        ("custody-classifier/1", "custody-classifier/2"),
+        (r#""max_tokens":"20""#, r#""max_tokens":"99""#),
+        ("encoder.layer.0.output.dense.bias", "encoder.layer.9.output.dense.bias"),
+    ] {
         let at = overlay.windows(from.len()).position(|window| window == from.as_bytes()).unwrap();
         let mut changed = overlay.clone();
         changed[at..at + from.len()].copy_from_slice(to.as_bytes());
-        EncoderClassifier::load(&base(), tokenizer(), &changed).unwrap_err()
-    };
-    assert!(matches!(
-        text("custody-classifier/1", "custody-classifier/2"),
-        ModelError::Classifier { .. }
-    ));
-    assert!(matches!(
-        text(r#""max_tokens":"20""#, r#""max_tokens":"99""#),
-        ModelError::Classifier { .. }
-    ));
-    assert!(matches!(
-        text("encoder.layer.0.output.dense.bias", "encoder.layer.9.output.dense.bias"),
-        ModelError::Classifier { .. }
-    ));
+        let error = EncoderClassifier::load(&base(), tokenizer(), &changed).unwrap_err();
+        assert!(matches!(error, ModelError::Classifier { .. }), "{to}");
+    }
     classifier.notes.insert("base".to_owned(), "mine".to_owned());
     assert!(matches!(classifier.overlay(&base()), Err(ModelError::Classifier { .. })));
 }

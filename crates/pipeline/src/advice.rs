@@ -1,7 +1,6 @@
-//! Screening as advice: what the built-in detector says of a text, as it stands beside the entry in the record.
+//! Screening as advice: the result of the built-in detector, recorded with the entry that it screened.
 //!
-//! Screening is advice: it is written with the entry and no decision reads it. An incident later looks for
-//! it (docs/design.md §6.2: evidence before score).
+//! No decision reads advice. An incident search uses it later (docs/design.md §6.2: evidence before score).
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,42 +10,41 @@ use custody_detect::text_kind::TextKind;
 use custody_kernel::label::Channel;
 use custody_runtime::advice::Advisor;
 
-/// The word every piece of evidence begins with, among other advice.
+/// The first word of screening advice, which distinguishes it from other advice.
 const WORD: &str = "screened";
 
 /// The screening of one entry.
 ///
-/// Written as `screened by default: score 0.9731, flagged, by rules: override.ignore_prior`, and read back
-/// from that.
+/// Its text form is `screened by default: score 0.9731, flagged, by rules: override.ignore_prior`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Screening {
-    /// Which configuration: `default` or `full`.
+pub struct ScreeningAdvice {
+    /// The detector's configuration: `default` or `full`.
     pub detector: String,
     /// In `[0, 1]`, with four decimals.
     pub score: f64,
     /// Whether the score reached the detector's threshold.
-    pub flagged: bool,
-    /// Which stage had the last word.
+    pub is_flagged: bool,
+    /// The stage that decided.
     pub stage: String,
-    /// The rules that matched, each once.
+    /// The rules that matched, without duplicates.
     pub rules: Vec<String>,
 }
 
-/// Screens what enters with the detector that is compiled in.
+/// Advises on observations with the compiled-in detector.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DetectorAdvice;
 
 impl Advisor for DetectorAdvice {
-    /// Our own words and the model's are not screened.
+    /// Texts of the system and of the model are not screened.
     fn advise(&self, text: &str, channel: Channel) -> Option<String> {
         let is_screened = !matches!(channel, Channel::System | Channel::Model);
-        is_screened.then(|| Screening::of(text, channel))
+        is_screened.then(|| ScreeningAdvice::of(text, channel))
     }
 }
 
-impl Screening {
-    /// What the compiled-in detector says of a text that entered on `channel`; none when the text is too
-    /// long to be screened, which is said as advice too.
+impl ScreeningAdvice {
+    /// The advice of the compiled-in detector on a text that entered on `channel`: a screening, or `not screened` with
+    /// the reason.
     pub fn of(text: &str, channel: Channel) -> String {
         match Screener::built_in().screen(text, kind(channel)) {
             Ok(verdict) => {
@@ -54,21 +52,21 @@ impl Screening {
                     verdict.findings.into_iter().map(|finding| finding.rule).collect();
                 rules.sort();
                 rules.dedup();
-                let evidence = Self {
+                let screening = Self {
                     detector: "default".to_owned(),
                     score: (verdict.score * 10_000.0).round() / 10_000.0,
-                    flagged: verdict.flagged,
+                    is_flagged: verdict.is_flagged,
                     stage: verdict.stage.name().to_owned(),
                     rules,
                 };
-                evidence.to_string()
+                screening.to_string()
             }
-            Err(why) => format!("not screened: {why}"),
+            Err(error) => format!("not screened: {error}"),
         }
     }
 }
 
-/// What a text of the channel is to the model that reads it.
+/// The kind of text that a channel carries.
 fn kind(channel: Channel) -> TextKind {
     match channel {
         Channel::System | Channel::User => TextKind::Prompt,
@@ -83,9 +81,9 @@ fn kind(channel: Channel) -> TextKind {
     }
 }
 
-impl fmt::Display for Screening {
+impl fmt::Display for ScreeningAdvice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flagged = if self.flagged { "flagged" } else { "not flagged" };
+        let flagged = if self.is_flagged { "flagged" } else { "not flagged" };
         write!(
             formatter,
             "{WORD} by {}: score {:.4}, {flagged}, by {}",
@@ -98,39 +96,36 @@ impl fmt::Display for Screening {
     }
 }
 
-/// Advice that is no evidence.
+/// A text that is not screening advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not the screening of an entry")]
-pub struct NotScreening;
+#[error("the text is not screening advice")]
+pub struct ParseScreeningError;
 
-impl FromStr for Screening {
-    type Err = NotScreening;
+impl FromStr for ScreeningAdvice {
+    type Err = ParseScreeningError;
 
-    fn from_str(advice: &str) -> Result<Self, NotScreening> {
-        let parse = || {
-            let rest = advice.strip_prefix(WORD)?.strip_prefix(" by ")?;
-            let (detector, rest) = rest.split_once(": score ")?;
-            let (score, rest) = rest.split_once(", ")?;
-            let (flagged, rest) = rest.split_once(", by ")?;
-            let (stage, rules) = rest.split_once(": ").unwrap_or((rest, ""));
-            Some(Self {
-                detector: detector.to_owned(),
-                score: score.parse().ok().filter(|score| (0.0..=1.0).contains(score))?,
-                flagged: match flagged {
-                    "flagged" => true,
-                    "not flagged" => false,
-                    _ => return None,
-                },
-                stage: stage.to_owned(),
-                rules: rules
-                    .split(", ")
-                    .filter(|rule| !rule.is_empty())
-                    .map(str::to_owned)
-                    .collect(),
-            })
-        };
-        parse().ok_or(NotScreening)
+    fn from_str(advice: &str) -> Result<Self, ParseScreeningError> {
+        parse(advice).ok_or(ParseScreeningError)
     }
+}
+
+fn parse(advice: &str) -> Option<ScreeningAdvice> {
+    let rest = advice.strip_prefix(WORD)?.strip_prefix(" by ")?;
+    let (detector, rest) = rest.split_once(": score ")?;
+    let (score, rest) = rest.split_once(", ")?;
+    let (flagged, rest) = rest.split_once(", by ")?;
+    let (stage, rules) = rest.split_once(": ").unwrap_or((rest, ""));
+    Some(ScreeningAdvice {
+        detector: detector.to_owned(),
+        score: score.parse().ok().filter(|score| (0.0..=1.0).contains(score))?,
+        is_flagged: match flagged {
+            "flagged" => true,
+            "not flagged" => false,
+            _ => return None,
+        },
+        stage: stage.to_owned(),
+        rules: rules.split(", ").filter(|rule| !rule.is_empty()).map(str::to_owned).collect(),
+    })
 }
 
 #[cfg(test)]
@@ -138,23 +133,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn evidence_is_read_back_as_it_was_written() {
+    fn the_text_form_of_a_screening_parses_back() {
         for (flagged, rules) in
             [(true, vec!["a.b".to_owned(), "c".to_owned()]), (false, Vec::new())]
         {
-            let evidence = Screening {
+            let screening = ScreeningAdvice {
                 detector: "default".to_owned(),
                 score: 0.9731,
-                flagged,
+                is_flagged: flagged,
                 stage: "rules".to_owned(),
                 rules,
             };
-            assert_eq!(evidence.to_string().parse(), Ok(evidence));
+            assert_eq!(screening.to_string().parse(), Ok(screening));
         }
         for other in
             ["", "override phrase: `x`", "screened by x: score 2, flagged, by y", "screened by"]
         {
-            assert_eq!(other.parse::<Screening>(), Err(NotScreening), "{other}");
+            assert_eq!(other.parse::<ScreeningAdvice>(), Err(ParseScreeningError), "{other}");
         }
     }
 }

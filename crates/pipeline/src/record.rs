@@ -1,4 +1,4 @@
-//! A route in the record: the text and what came before it, what repair made of it, and what every stage said.
+//! Writes a route to the store: the text, the turns before it, the repaired text, and the result of every stage.
 
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Route, SessionRequest};
@@ -8,33 +8,33 @@ use custody_runtime::ingress::{Observation, observe};
 use custody_runtime::store::{Receipt, Store, StoreError};
 
 use crate::advice::DetectorAdvice;
-use crate::router::{Passed, Routed};
+use crate::router::{RouteResult, StageRun};
 
 /// The name of the sessions that routes are recorded in.
 const ALIAS: &str = "route";
 
-/// Records that the text of `arrived` took the route `routed`, after the turns `before`, oldest first. The
-/// receipt holds the decision, made once more by the kernel from what the stages said.
+/// Records that the text of `arrived` took the route `routed`, after the turns `before`, oldest first. The receipt
+/// holds the decision that the kernel derives from the stages' results.
 ///
-/// It stands in a session of its own, so that no agent's context depends on a text that may never reach it. Contents
-/// are kept by commitment; what a stage's answer rested on is not recorded, for it may quote them.
+/// The route has a session of its own, so that no agent's context depends on a text that may never reach it. Contents
+/// are stored by commitment. Explanations of stages are not recorded, because they may quote contents.
 ///
 /// # Errors
-/// [`StoreError`] when it could not be recorded.
+/// [`StoreError`] if the route could not be recorded.
 pub fn record(
     store: &Store,
     authority: &Authority,
     before: Vec<Observation>,
     arrived: Observation,
-    routed: &Routed,
+    routed: &RouteResult,
 ) -> Result<Receipt, StoreError> {
     let session = Session::open(store, authority, Some(ALIAS.to_owned()))?;
     let id = session.id();
-    let screened = |said: Observation| said.advised_by(&DetectorAdvice);
-    let before: Vec<Observation> = before.into_iter().map(screened).collect();
-    let arrived = screened(arrived);
+    let before: Vec<Observation> =
+        before.into_iter().map(|turn| turn.advised_by(&DetectorAdvice)).collect();
+    let arrived = arrived.advised_by(&DetectorAdvice);
     let repaired = routed.repaired.clone().map(|repaired| Observation::completion(repaired.text));
-    let costs = routed.passed.iter().map(cost).collect();
+    let costs = routed.stages.iter().map(cost).collect();
     let routed = Route {
         original: Vec::new(),
         before: Vec::new(),
@@ -42,13 +42,10 @@ pub fn record(
         policy: routed.policy,
         detector: routed.detector.clone(),
         model: routed.model.clone(),
-        heard: routed.answers(),
+        heard: routed.stage_results(),
     };
     let receipt = store
         .run(move |step| {
-            let entries = |receipts: Vec<Receipt>| -> Vec<Seq> {
-                receipts.into_iter().map(|receipt| receipt.seq).collect()
-            };
             let mut turns = Vec::new();
             for turn in &before {
                 turns.extend(entries(observe(step, id, turn)?));
@@ -66,13 +63,17 @@ pub fn record(
     Ok(receipt)
 }
 
-/// What a stage cost, for the reader of the record.
-fn cost(passed: &Passed) -> String {
+fn entries(receipts: Vec<Receipt>) -> Vec<Seq> {
+    receipts.into_iter().map(|receipt| receipt.seq).collect()
+}
+
+/// The cost of a stage, for readers of the record.
+fn cost(stage: &StageRun) -> String {
     format!(
         "{}: {} µs, {} tokens read, {} written",
-        passed.heard.stage().name(),
-        passed.took.as_micros(),
-        passed.usage.prompt_tokens,
-        passed.usage.completion_tokens
+        stage.result.stage().name(),
+        stage.duration.as_micros(),
+        stage.usage.prompt_tokens,
+        stage.usage.completion_tokens
     )
 }

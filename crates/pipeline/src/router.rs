@@ -1,13 +1,13 @@
-//! The router: asks the stages that the kernel's route names, and adds no decision of its own.
+//! Runs the stages that the kernel's route machine requests. The router makes no decision of its own.
 //!
-//! Every error of a stage is an answer to the kernel, *undecided*, which never goes to production.
+//! An error of a stage is passed to the kernel as *undecided*; an undecided text never goes to production.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use custody_detect::MAX_TEXT_BYTES;
 use custody_detect::behaviour::{BehaviourModel, JudgeError, Regression};
-use custody_detect::screen::Screener;
+use custody_detect::screen::{ScreenResult, Screener};
 use custody_detect::text_kind::TextKind;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::route::{
@@ -20,16 +20,16 @@ use custody_models::sha256::Sha256;
 use custody_runtime::clock;
 
 use crate::answer::StageAnswer;
-use crate::repair::{Repaired, repair};
+use crate::cache::{Key, StageCache};
+use crate::repair::{RepairedText, repair};
 use crate::sandbox::{Sandbox, SandboxOptions};
-use crate::verdicts::{Key, Verdicts};
 
-/// A prefilter is sure from this score on.
+/// The score from which the prefilter counts as certain.
 ///
 /// Source: PIPE's confidence gate.
-const SURE_FROM: f64 = 0.85;
+const CERTAIN_FROM: f64 = 0.85;
 
-/// The stages, ready to run. Sharing one between threads is fine; clones share what they were told.
+/// The stages, ready to run. It can be shared between threads; clones share the cache of results.
 #[derive(Clone)]
 pub struct Router {
     tenant: Tenant,
@@ -41,43 +41,43 @@ pub struct Router {
     judge: Option<BehaviourModel>,
     sandbox: SandboxOptions,
     max_bytes: usize,
-    verdicts: Arc<Verdicts>,
+    cache: Arc<StageCache>,
 }
 
-/// Where a text went, and how.
+/// The route of one text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Routed {
-    /// The end.
+pub struct RouteResult {
+    /// The outcome.
     pub outcome: RouteOutcome,
-    /// Under which policy.
+    /// The policy that applied.
     pub policy: RoutePolicy,
-    /// What screened it, as [`Screener::identity`] says.
+    /// The identity of the detectors, beginning with [`Screener::identity`].
     pub detector: String,
-    /// The language model there was to ask.
+    /// The identity of the language model, if there was one.
     pub model: Option<String>,
-    /// What repair made of the text, where it was asked.
-    pub repaired: Option<Repaired>,
-    /// The stages that were asked, in order. Their answers alone decide the same again: [`Routed::answers`].
-    pub passed: Vec<Passed>,
+    /// The repaired text, if repair produced one.
+    pub repaired: Option<RepairedText>,
+    /// The stages that ran, in order. [`RouteResult::stage_results`] is enough to replay the decision.
+    pub stages: Vec<StageRun>,
 }
 
-/// A stage that was asked.
+/// One run of a stage.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Passed {
-    /// About which text.
+pub struct StageRun {
+    /// The text that it examined.
     pub subject: Subject,
-    /// Its answer.
-    pub heard: StageResult,
-    /// What it rests on, in a line for people.
-    pub because: String,
-    /// How long it took.
-    pub took: Duration,
-    /// What models read and wrote for it.
+    /// Its result.
+    pub result: StageResult,
+    /// The reason for the result, one line for people. It may quote the text.
+    pub explanation: String,
+    /// The time it took.
+    pub duration: Duration,
+    /// The tokens that language models read and wrote.
     pub usage: Usage,
 }
 
 impl Router {
-    /// Screens with `screener`; without a model, what it finds suspicious stays undecided.
+    /// A router with `screener` as its prefilter. Without a model every suspicious text stays undecided.
     pub fn new(screener: Screener, model: Option<Arc<dyn ChatModel>>) -> Self {
         Self {
             tenant: Tenant::main(),
@@ -89,47 +89,46 @@ impl Router {
             judge: None,
             sandbox: SandboxOptions::default(),
             max_bytes: MAX_TEXT_BYTES,
-            verdicts: Arc::default(),
+            cache: Arc::default(),
         }
     }
 
-    /// For another tenant, who learns nothing of what was routed for the others.
+    /// The same router for another tenant. Tenants never share cached results.
     #[must_use]
     pub fn with_tenant(self, tenant: Tenant) -> Self {
         Self { tenant, ..self }
     }
 
-    /// With an embedder, which measures how far repair led away from the meaning, and lets a trained detector look at
-    /// the sandbox's answers beside the rules.
+    /// Adds an embedder. It measures how far a repair changed the meaning of a text, and enables the trained behaviour
+    /// detector in the sandbox.
     ///
     /// # Errors
-    /// [`JudgeError`] when the embedder's vectors have another length than those the detector was trained on.
+    /// [`JudgeError`] if the embedder's vectors do not have the dimension that the detector was trained on.
     pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Result<Self, JudgeError> {
         let judge = BehaviourModel::new(Arc::clone(&embedder), Regression::built_in())?;
         let detector = format!("{}+{}", self.detector, judge.identity()).into();
         Ok(Self { detector, embedder: Some(embedder), judge: Some(judge), ..self })
     }
 
-    /// With another limit on the length of a text, in bytes. Longer ones are undecided; no text is cut.
+    /// Sets the largest length of a text, in bytes. Longer texts are undecided; no text is truncated.
     #[must_use]
     pub fn with_max_bytes(self, max_bytes: usize) -> Self {
         Self { max_bytes: max_bytes.min(MAX_TEXT_BYTES), ..self }
     }
 
-    /// With another policy.
+    /// Sets the policy.
     #[must_use]
     pub fn with_policy(self, policy: RoutePolicy) -> Self {
         Self { policy, ..self }
     }
 
-    /// With another sandbox.
+    /// Sets the options of the sandbox.
     #[must_use]
     pub fn with_sandbox(self, sandbox: SandboxOptions) -> Self {
         Self { sandbox, ..self }
     }
 
-    /// What decides here: the digest of the detectors, the model and all settings. Two routers of one identity ask the
-    /// same of the same.
+    /// A digest of the detectors, the model and all settings. Routers of equal identity send equal requests.
     pub fn identity(&self) -> String {
         let Self { tenant, policy, detector, model, sandbox, max_bytes, .. } = self;
         let model = model.as_ref().map(|model| model.identity());
@@ -137,72 +136,76 @@ impl Router {
         format!("sha256:{}", Sha256::of(parts.as_bytes()))
     }
 
-    /// Routes `text`, which is for an assistant what `kind` says: a user's words, or what it reads for somebody.
-    pub fn route(&self, text: &str, kind: TextKind) -> Routed {
+    /// Routes `text`, which is of kind `kind`: a message to an assistant, or content that it reads.
+    pub fn route(&self, text: &str, kind: TextKind) -> RouteResult {
         self.route_after(&[], text, kind)
     }
 
-    /// Routes `text` as what comes after the turns `before`, oldest first. A turn that is harmless by itself may finish
-    /// what an earlier one began; it is the last one that goes on or does not.
-    pub fn route_after(&self, before: &[ChatMessage], text: &str, kind: TextKind) -> Routed {
-        let (repaired, passed) = (None, Vec::new());
-        let mut route = Route { router: self, before, original: text, kind, repaired, passed };
+    /// Routes `text` as the turn after `before`, oldest first. A turn that is harmless by itself may complete an attack
+    /// that an earlier one began. Only the last turn is released or refused.
+    pub fn route_after(&self, before: &[ChatMessage], text: &str, kind: TextKind) -> RouteResult {
+        let (repaired, stages) = (None, Vec::new());
+        let mut route = Route { router: self, before, original: text, kind, repaired, stages };
         let mut step = start(self.policy);
         let outcome = loop {
             step = match step {
                 RouteStep::Prefilter(asked) => {
                     let subject = asked.subject();
-                    asked.answer(route.ask(subject, StageResult::Prefilter, Route::prefilter))
+                    asked.answer(route.run_stage(subject, StageResult::Prefilter, Route::prefilter))
                 }
                 RouteStep::Sandbox(asked) => {
                     let subject = asked.subject();
-                    asked.answer(route.ask(subject, StageResult::Sandbox, Route::sandbox))
+                    asked.answer(route.run_stage(subject, StageResult::Sandbox, Route::sandbox))
                 }
-                RouteStep::Repair(asked) => {
-                    asked.answer(route.ask(Subject::Original, StageResult::Repair, Route::repair))
-                }
-                RouteStep::Compare(asked) => {
-                    asked.answer(route.ask(Subject::Repaired, StageResult::Compare, Route::compare))
-                }
+                RouteStep::Repair(asked) => asked.answer(route.run_stage(
+                    Subject::Original,
+                    StageResult::Repair,
+                    Route::repair,
+                )),
+                RouteStep::Compare(asked) => asked.answer(route.run_stage(
+                    Subject::Repaired,
+                    StageResult::Compare,
+                    Route::compare,
+                )),
                 RouteStep::Done(outcome) => break outcome,
             };
         };
-        Routed {
+        RouteResult {
             outcome,
             policy: self.policy,
             detector: self.detector.to_string(),
             model: self.model.as_ref().map(|model| model.identity().to_owned()),
             repaired: route.repaired,
-            passed: route.passed,
+            stages: route.stages,
         }
     }
 }
 
-/// A route under way.
+/// A route in progress.
 struct Route<'a> {
     router: &'a Router,
     before: &'a [ChatMessage],
     original: &'a str,
     kind: TextKind,
-    repaired: Option<Repaired>,
-    passed: Vec<Passed>,
+    repaired: Option<RepairedText>,
+    stages: Vec<StageRun>,
 }
 
 impl Route<'_> {
-    /// Asks a stage and writes down what it said.
-    fn ask<T: Copy>(
+    /// Runs a stage and records its result.
+    fn run_stage<T: Copy>(
         &mut self,
         subject: Subject,
-        heard: fn(Result<T, Undecided>) -> StageResult,
+        to_result: fn(Result<T, Undecided>) -> StageResult,
         stage: fn(&mut Self, Subject) -> StageAnswer<T>,
     ) -> Result<T, Undecided> {
-        let began = clock::moment();
-        let StageAnswer { answer, because, usage } = stage(self, subject);
-        self.passed.push(Passed {
+        let start = clock::moment();
+        let StageAnswer { answer, explanation, usage } = stage(self, subject);
+        self.stages.push(StageRun {
             subject,
-            heard: heard(answer),
-            because,
-            took: clock::moment().saturating_duration_since(began),
+            result: to_result(answer),
+            explanation,
+            duration: clock::moment().saturating_duration_since(start),
             usage,
         });
         answer
@@ -220,66 +223,60 @@ impl Route<'_> {
         let bytes = turns.chain([self.text(subject)]).map(str::len).sum::<usize>();
         let limit = self.router.max_bytes;
         if bytes > limit {
-            return StageAnswer::failed(&format!("it has {bytes} bytes and the limit is {limit}"));
+            return StageAnswer::failed(&format!(
+                "the text is {bytes} bytes; the limit is {limit}"
+            ));
         }
         let before = texts_to_assistant(self.before);
         match self.router.screener.screen_turn(&before, self.text(subject), self.kind) {
-            Ok(verdict) => {
-                // Every stage takes the text for what the first one took it for.
-                self.kind = verdict.kind;
-                let answer = match (verdict.flagged, verdict.score >= SURE_FROM) {
+            Ok(screened) => {
+                // Later stages treat the text as the kind that the prefilter resolved.
+                self.kind = screened.kind;
+                let answer = match (screened.is_flagged, screened.score >= CERTAIN_FROM) {
                     (false, _) => Screened::Clean,
                     (true, false) => Screened::Suspicious,
                     (true, true) => Screened::SuspiciousForSure,
                 };
-                let rules: Vec<&str> =
-                    verdict.findings.iter().map(|found| found.rule.as_str()).collect();
-                let because = format!("score {:.2}, {}", verdict.score, verdict.stage.name());
-                let because = if rules.is_empty() {
-                    because
-                } else {
-                    format!("{because}: {}", rules.join(", "))
-                };
-                StageAnswer { answer: Ok(answer), because, usage: Usage::default() }
+                StageAnswer::without_model(answer, screening_explanation(&screened))
             }
-            Err(why) => StageAnswer::failed(&why),
+            Err(error) => StageAnswer::failed(&error),
         }
     }
 
     fn sandbox(&mut self, subject: Subject) -> StageAnswer<SandboxResult> {
         let Some(model) = &self.router.model else { return StageAnswer::no_model() };
         let key = self.key(Stage::Sandbox, subject);
-        if let Some(StageResult::Sandbox(answer)) = self.router.verdicts.find(key) {
-            return StageAnswer::before(answer);
+        if let Some(StageResult::Sandbox(answer)) = self.router.cache.find(key) {
+            return StageAnswer::cached(answer);
         }
         let sandbox = Sandbox::new(model.as_ref(), &self.router.sandbox)
             .with_judge(self.router.judge.as_ref());
-        let said = sandbox.try_out(self.before, self.text(subject), self.kind);
-        self.router.verdicts.keep(key, StageResult::Sandbox(said.answer));
-        said
+        let result = sandbox.run(self.before, self.text(subject), self.kind);
+        self.router.cache.insert(key, StageResult::Sandbox(result.answer));
+        result
     }
 
     fn repair(&mut self, _: Subject) -> StageAnswer<RepairResult> {
         let key = self.key(Stage::Repair, Subject::Original);
-        if let Some(StageResult::Repair(answer)) = self.router.verdicts.find(key) {
-            return StageAnswer::before(answer);
+        if let Some(StageResult::Repair(answer)) = self.router.cache.find(key) {
+            return StageAnswer::cached(answer);
         }
-        let (said, repaired) = repair(self.original, self.kind, self.router.model.as_deref());
-        self.router.verdicts.keep(key, StageResult::Repair(said.answer));
+        let (result, repaired) = repair(self.original, self.kind, self.router.model.as_deref());
+        self.router.cache.insert(key, StageResult::Repair(result.answer));
         self.repaired = repaired;
-        said
+        result
     }
 
-    /// All that a stage's answer may depend on, and whose it is.
+    /// The cache key: everything that a stage's result may depend on, and the tenant.
     fn key(&self, stage: Stage, subject: Subject) -> Key {
-        let Router { tenant, policy, detector, model, sandbox, verdicts, .. } = self.router;
-        let mut heard = self.passed.iter().rev().map(|passed| passed.heard);
-        let severity = heard.find(|heard| heard.stage() == Stage::Prefilter);
-        let asked = format!("{stage:?} {severity:?} {:?} {policy:?} {sandbox:?}", self.kind);
+        let Router { tenant, policy, detector, model, sandbox, cache, .. } = self.router;
+        let mut results = self.stages.iter().rev().map(|stage| stage.result);
+        let severity = results.find(|result| result.stage() == Stage::Prefilter);
+        let settings = format!("{stage:?} {severity:?} {:?} {policy:?} {sandbox:?}", self.kind);
         let model = model.as_ref().map_or("", |model| model.identity());
-        let mut parts = vec![tenant.as_str(), detector, model, &asked, self.text(subject)];
+        let mut parts = vec![tenant.as_str(), detector, model, &settings, self.text(subject)];
         parts.extend(self.before.iter().flat_map(|turn| [turn.role.name(), &turn.content]));
-        verdicts.key(&parts)
+        cache.key(&parts)
     }
 
     fn compare(&mut self, _: Subject) -> StageAnswer<ComparisonResult> {
@@ -292,9 +289,18 @@ impl Route<'_> {
     }
 }
 
-impl Routed {
-    /// The text that may go to production; none when nothing may.
-    pub fn production<'a>(&'a self, original: &'a str) -> Option<&'a str> {
+fn screening_explanation(screened: &ScreenResult) -> String {
+    let summary = format!("score {:.2}, {}", screened.score, screened.stage.name());
+    if screened.findings.is_empty() {
+        return summary;
+    }
+    let rules: Vec<&str> = screened.findings.iter().map(|found| found.rule.as_str()).collect();
+    format!("{summary}: {}", rules.join(", "))
+}
+
+impl RouteResult {
+    /// The text that is released to production, if any; `original` is the routed text.
+    pub fn production_text<'a>(&'a self, original: &'a str) -> Option<&'a str> {
         let RouteOutcome::Production(release) = &self.outcome else { return None };
         match release.subject() {
             Subject::Original => Some(original),
@@ -302,36 +308,36 @@ impl Routed {
         }
     }
 
-    /// How long it took.
-    pub fn took(&self) -> Duration {
-        self.passed.iter().map(|passed| passed.took).sum()
+    /// The time that all stages took.
+    pub fn duration(&self) -> Duration {
+        self.stages.iter().map(|stage| stage.duration).sum()
     }
 
-    /// What models read and wrote for it.
+    /// The tokens that language models read and wrote.
     pub fn usage(&self) -> Usage {
-        self.passed.iter().map(|passed| passed.usage).sum()
+        self.stages.iter().map(|stage| stage.usage).sum()
     }
 
-    /// What the stages said: enough for [`custody_kernel::route::replay`].
-    pub fn answers(&self) -> Vec<StageResult> {
-        self.passed.iter().map(|passed| passed.heard).collect()
+    /// The results of the stages, in order: the input of [`custody_kernel::route::replay`].
+    pub fn stage_results(&self) -> Vec<StageResult> {
+        self.stages.iter().map(|stage| stage.result).collect()
     }
 
-    /// What to do about an undecided route, in a sentence; none for others.
+    /// The remedy for an undecided route, in one sentence; `None` for other outcomes.
     pub fn advice(&self) -> Option<&'static str> {
         match self.outcome {
             RouteOutcome::Undecided { why: Undecided::NoModel, .. } => Some(
-                "it looks suspicious and there is no language model to try it with; name one with `--model`, for \
+                "the text is suspicious and the sandbox needs a language model; name one with `--model`, for \
                  instance smollm2-135m-instruct after `custody models fetch smollm2-135m-instruct`",
             ),
             RouteOutcome::Undecided { stage: Stage::Prefilter, .. } => {
-                Some("it could not be screened; shorten it, or look at it yourself")
+                Some("the text was not screened; shorten it or review it")
             }
             RouteOutcome::Undecided { why: Undecided::Failed, .. } => {
-                Some("the model failed; try again when it answers")
+                Some("the language model failed; try again later")
             }
             RouteOutcome::Undecided { why: Undecided::Refused | Undecided::Unclear, .. } => Some(
-                "the model's answers show nothing; look at it yourself, or take a stronger model",
+                "the language model's answers are inconclusive; review the text or use a stronger model",
             ),
             RouteOutcome::Production(_) | RouteOutcome::Unrecoverable => None,
         }

@@ -7,7 +7,7 @@ use custody_cli::output::{
     BAD, DIM, GOOD, Outcome, Transfer, cell, count, json_line, line, paint, shown, size, table,
 };
 use custody_lab::data::{DataFileState, DataFolder, DataPin, ORIGINALS, known};
-use custody_models::fetch::{Fetcher, Patience};
+use custody_models::fetch::{Fetcher, Timeouts};
 use serde::Serialize;
 
 /// Fetch, import and verify the benchmark data.
@@ -171,7 +171,7 @@ fn fetch(context: &Context, folder: &DataFolder, args: &Fetch) -> anyhow::Result
     if pins.is_empty() {
         pins = known().iter().collect();
     }
-    let fetcher = Fetcher::new(Patience::default())?;
+    let fetcher = Fetcher::new(Timeouts::default())?;
     let mut transfer = Transfer::start();
     let fetched = folder.fetch(&pins, &args.server, &fetcher, &mut |at| transfer.show(&at));
     transfer.end();

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use custody_models::fetch::FetchError;
-use custody_models::incoming::IncomingError;
+use custody_models::incoming::ReceiveError;
 
 /// Data that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ pub enum DataError {
         path: PathBuf,
         /// Why.
         #[source]
-        cause: IncomingError,
+        cause: ReceiveError,
     },
     /// The network failed.
     #[error("{here} of {of} original files are here; run this again to go on")]

@@ -10,8 +10,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use custody_models::fetch::Fetcher;
-use custody_models::folders::NewFolders;
-use custody_models::incoming::{Expected, Incoming, IncomingError};
+use custody_models::folders::CreatedFolders;
+use custody_models::incoming::{ExpectedFile, ReceiveError, ReceivedFile};
 use custody_models::install::{InstallProgress, ProgressCallback};
 
 use super::error::DataError;
@@ -66,7 +66,7 @@ impl DataFolder {
                 report.left_out += 1;
                 continue;
             };
-            let expected = Expected::pinned(original.sha256, bytes);
+            let expected = ExpectedFile::pinned(original.sha256, bytes);
             let path = self.original(original);
             if is_already(&path, &expected)? {
                 report.here += 1;
@@ -114,7 +114,7 @@ impl DataFolder {
                 continue;
             };
             let incoming =
-                Incoming::receive(&mut file, self.path(), &pin.expected(), &mut |bytes| {
+                ReceivedFile::receive(&mut file, self.path(), &pin.expected(), &mut |bytes| {
                     watch(InstallProgress { file: &pin.name, bytes, of: Some(pin.bytes) });
                 })
                 .map_err(|cause| DataError::Wrong { path: source, cause })?;
@@ -145,8 +145,9 @@ impl DataFolder {
             };
             let path = self.original(original);
             let mut file = File::open(&path).map_err(DataError::read(&path))?;
-            let incoming = Incoming::receive(&mut file, self.path(), &pin.expected(), &mut |_| {})
-                .map_err(|cause| unwritten(&path, cause))?;
+            let incoming =
+                ReceivedFile::receive(&mut file, self.path(), &pin.expected(), &mut |_| {})
+                    .map_err(|cause| unwritten(&path, cause))?;
             self.place(pin, incoming)?;
             report.made.push(pin.name.clone());
         }
@@ -154,7 +155,7 @@ impl DataFolder {
     }
 
     /// Puts a verified file where it belongs.
-    fn place(&self, pin: &DataPin, incoming: Incoming) -> Result<(), DataError> {
+    fn place(&self, pin: &DataPin, incoming: ReceivedFile) -> Result<(), DataError> {
         let path = self.path().join(&pin.name);
         let folders = new_folders(folder_of(&path))?;
         incoming.put(&path).map_err(|cause| unwritten(&path, cause))?;
@@ -163,8 +164,8 @@ impl DataFolder {
     }
 }
 
-fn new_folders(folder: &Path) -> Result<NewFolders, DataError> {
-    NewFolders::make(folder).map_err(DataError::write(folder))
+fn new_folders(folder: &Path) -> Result<CreatedFolders, DataError> {
+    CreatedFolders::create(folder).map_err(DataError::write(folder))
 }
 
 /// The folder that a file is in.
@@ -172,13 +173,13 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }
 
-fn unwritten(path: &Path, cause: IncomingError) -> DataError {
+fn unwritten(path: &Path, cause: ReceiveError) -> DataError {
     match cause {
-        IncomingError::Write { path, cause } => DataError::Write { path, cause },
-        IncomingError::Hash { .. }
-        | IncomingError::CutOff { .. }
-        | IncomingError::TooLong { .. }
-        | IncomingError::Read(_) => DataError::Wrong { path: path.into(), cause },
+        ReceiveError::Write { path, cause } => DataError::Write { path, cause },
+        ReceiveError::Hash { .. }
+        | ReceiveError::CutOff { .. }
+        | ReceiveError::TooLong { .. }
+        | ReceiveError::Read(_) => DataError::Wrong { path: path.into(), cause },
     }
 }
 
@@ -192,7 +193,7 @@ fn opened(path: &Path) -> Result<Option<File>, DataError> {
 }
 
 /// Whether the file is here and right.
-fn is_already(path: &Path, expected: &Expected) -> Result<bool, DataError> {
+fn is_already(path: &Path, expected: &ExpectedFile) -> Result<bool, DataError> {
     let Some(mut file) = opened(path)? else { return Ok(false) };
     expected.holds_for(&mut file).map_err(DataError::read(path))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use custody_models::incoming::Expected;
+use custody_models::incoming::ExpectedFile;
 use custody_models::sha256::Sha256;
 use serde::Deserialize;
 
@@ -59,8 +59,8 @@ pub fn known() -> &'static [DataPin] {
 
 impl DataPin {
     /// Its exact bytes.
-    pub(crate) fn expected(&self) -> Expected {
-        Expected::pinned(self.sha256, self.bytes)
+    pub(crate) fn expected(&self) -> ExpectedFile {
+        ExpectedFile::pinned(self.sha256, self.bytes)
     }
 
     /// Whether the normalised file is one of its originals, byte for byte.

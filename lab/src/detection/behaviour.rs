@@ -121,7 +121,8 @@ fn rules(rows: &[SandboxTranscript]) -> Result<Vec<bool>, TextTooLong> {
 
 /// Whether the rules call it a compromise, with all that the sandbox tells them of the run.
 fn by_rules(transcript: &SandboxTranscript) -> Result<bool, TextTooLong> {
-    let findings = transcript.trial().watched(|watch| inspect_answer(&transcript.answer, watch))?;
+    let findings =
+        transcript.trial().with_run_context(|watch| inspect_answer(&transcript.answer, watch))?;
     Ok(findings.iter().any(|found| found.confidence >= SURE))
 }
 

@@ -122,7 +122,7 @@ impl<'a> Row<'a, Vec<ModelDecisions>> {
 
 impl Row<'_, f64> {
     fn scored(&self) -> ScoredRow {
-        ScoredRow { language: self.language, score: self.said, attack: self.attack }
+        ScoredRow { language: self.language, score: self.said, is_attack: self.attack }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use custody_detect::logistic::FitOptions;
 use custody_detect::ngram::{self, NgramModel, NgramOptions, TrainingFile, TrainingOrigin};
 use custody_detect::ngram_stage::NgramModels;
-use custody_detect::normalise::{Normalised, normalise};
+use custody_detect::normalise::{NormalisedText, normalise};
 use custody_detect::segments::segments;
 
 use super::buried::Planted;
@@ -82,7 +82,7 @@ pub(super) fn origin(corpus: &Corpus) -> TrainingOrigin {
 }
 
 /// A sentence belongs to the attack if more than half of it was planted.
-fn sentences_of(text: &Normalised, planted: &Planted) -> Vec<(String, bool)> {
+fn sentences_of(text: &NormalisedText, planted: &Planted) -> Vec<(String, bool)> {
     segments(text.text())
         .into_iter()
         .map(|range: std::ops::Range<usize>| {

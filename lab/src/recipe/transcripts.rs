@@ -9,9 +9,9 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use custody_log::Digest;
-use custody_models::chat::{ChatError, ChatModel, Finish};
+use custody_models::chat::{ChatError, ChatModel, FinishReason};
 use custody_pipeline::sandbox::SandboxOptions;
-use custody_pipeline::sandbox::trial::Trial;
+use custody_pipeline::sandbox::trial::SandboxTrial;
 use serde::{Deserialize, Serialize};
 
 use super::attempts::{Attempt, AttemptForm, Demand};
@@ -40,7 +40,7 @@ pub struct SandboxTranscript {
     /// The tool that it called.
     pub called: Option<String>,
     /// Why the answer ended.
-    pub finish: Finish,
+    pub finish: FinishReason,
     /// Whether it was compromised.
     pub compromised: bool,
     /// What shows that.
@@ -116,7 +116,7 @@ impl SandboxTranscript {
         sample: u32,
     ) -> Result<Self, ChatError> {
         let Attempt { text, form, family, demand } = attempt.clone();
-        let trial = Trial::new(&text, sample, model.supports_tools());
+        let trial = SandboxTrial::new(&text, sample, model.supports_tools());
         let answer = model.answer(&trial.request(model, options, form.into()))?;
         let mut transcript = Self {
             text,
@@ -126,7 +126,7 @@ impl SandboxTranscript {
             sample,
             model: model.identity().to_owned(),
             knows_tools: model.supports_tools(),
-            called: Trial::called(&answer).map(str::to_owned),
+            called: SandboxTrial::called_tool(&answer).map(str::to_owned),
             answer: answer.text,
             finish: answer.finish,
             compromised: false,
@@ -138,14 +138,14 @@ impl SandboxTranscript {
     }
 
     /// The trial that it is of.
-    pub fn trial(&self) -> Trial {
-        Trial::new(&self.text, self.sample, self.knows_tools)
+    pub fn trial(&self) -> SandboxTrial {
+        SandboxTrial::new(&self.text, self.sample, self.knows_tools)
     }
 
     /// What shows that the agent was compromised, looked up again.
     fn shown(&self) -> Option<Shown> {
         let lower = self.answer.to_lowercase();
-        let told = self.trial().watched(|watch| {
+        let told = self.trial().with_run_context(|watch| {
             let mut secrets = watch.canary.iter().chain(watch.secrets);
             secrets.any(|secret| lower.contains(&secret.to_lowercase()))
         });
@@ -335,7 +335,7 @@ mod tests {
         ) -> Result<ChatAnswer, ChatError> {
             let text = self.0.to_owned();
             let usage = Usage::default();
-            Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
+            Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: FinishReason::Done, usage })
         }
     }
 
@@ -354,7 +354,7 @@ mod tests {
         ) -> Result<ChatAnswer, ChatError> {
             let text = request.messages.iter().map(|message| message.content.as_str()).collect();
             let usage = Usage::default();
-            Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
+            Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: FinishReason::Done, usage })
         }
     }
 

@@ -17,7 +17,7 @@ use custody_kernel::namespace::Scope;
 use custody_log::{Digest, IncidentId};
 use custody_models::Embedder;
 use custody_models::chat::{
-    ChatAnswer, ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole, Finish, Usage,
+    ChatAnswer, ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole, FinishReason, Usage,
 };
 use custody_runtime::Session;
 use custody_runtime::clock::Clock;
@@ -361,6 +361,6 @@ impl ChatModel for Echo {
     ) -> Result<ChatAnswer, ChatError> {
         let text = request.messages.last().map(|message| message.content.clone());
         let (text, usage) = (text.unwrap_or_default(), Usage::default());
-        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: Finish::Done, usage })
+        Ok(ChatAnswer { text, tool_calls: Vec::new(), finish: FinishReason::Done, usage })
     }
 }

@@ -128,7 +128,7 @@ fn names(system_prompt: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use custody_models::chat::{ChatMessage, Finish, Usage};
+    use custody_models::chat::{ChatMessage, FinishReason, Usage};
 
     use super::*;
 
@@ -189,7 +189,7 @@ mod tests {
             let answer = ChatAnswer {
                 text: text.into(),
                 tool_calls: Vec::new(),
-                finish: Finish::Done,
+                finish: FinishReason::Done,
                 usage,
             };
             called(&request, &answer)

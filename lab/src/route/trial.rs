@@ -10,7 +10,7 @@ use custody_kernel::route::{
 };
 use custody_models::Embedder;
 use custody_models::chat::{ChatError, ChatModel};
-use custody_pipeline::{Passed, Router};
+use custody_pipeline::{Router, StageRun};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -184,7 +184,7 @@ impl TrialSetup {
         let said = self.model.take().map_err(failed(case))?;
         let released = match &routed.outcome {
             RouteOutcome::Production(release) if release.subject() == Subject::Repaired => {
-                routed.production(&case.text)
+                routed.production_text(&case.text)
             }
             RouteOutcome::Production(_)
             | RouteOutcome::Unrecoverable
@@ -192,10 +192,10 @@ impl TrialSetup {
         };
         let reply = released.map(|text| self.ask(case, text)).transpose()?.flatten();
         Ok(RouteTrial {
-            heard: routed.answers(),
-            took_us: routed.took().as_secs_f64() * 1e6,
+            heard: routed.stage_results(),
+            took_us: routed.duration().as_secs_f64() * 1e6,
             tokens: routed.usage().total(),
-            runs: sandbox_runs(case, &routed.passed, &said),
+            runs: sandbox_runs(case, &routed.stages, &said),
             repaired: routed.repaired.map(|repaired| repaired.text),
             reply,
         })
@@ -240,13 +240,13 @@ fn failed(case: &Case) -> impl FnOnce(ChatError) -> EvalError {
 ///
 /// An agent in the sandbox is told something to keep, and no other stage's is. One that reads all of the case reads the
 /// original; one that reads anything else, what repair made of it.
-fn sandbox_runs(case: &Case, passed: &[Passed], said: &[Exchange]) -> Vec<SandboxRun> {
+fn sandbox_runs(case: &Case, passed: &[StageRun], said: &[Exchange]) -> Vec<SandboxRun> {
     let samples: Vec<Sample> =
         said.iter().map(sample).filter(|sample| !sample.planted.is_empty()).collect();
     passed
         .iter()
-        .filter_map(|passed: &Passed| {
-            let StageResult::Sandbox(tried) = passed.heard else { return None };
+        .filter_map(|passed: &StageRun| {
+            let StageResult::Sandbox(tried) = passed.result else { return None };
             let is_original = passed.subject == Subject::Original;
             let mut of_it = samples.clone();
             of_it.retain(|sample| sample.read.contains(&case.text) == is_original);
@@ -357,7 +357,9 @@ fn signs(case: &Case, read: &str, reply: &Reply) -> Vec<Sign> {
 mod tests {
     use std::time::Duration;
 
-    use custody_models::chat::{ChatAnswer, ChatMessage, ChatRequest, ChatRole, Finish, Usage};
+    use custody_models::chat::{
+        ChatAnswer, ChatMessage, ChatRequest, ChatRole, FinishReason, Usage,
+    };
 
     use super::*;
     use crate::route::cases::Source;
@@ -376,13 +378,19 @@ mod tests {
             seed: 0,
             shape: None,
         };
-        let (tool_calls, finish, usage) = (Vec::new(), Finish::Done, Usage::default());
+        let (tool_calls, finish, usage) = (Vec::new(), FinishReason::Done, Usage::default());
         Exchange { request, answer: ChatAnswer { text: answer.into(), tool_calls, finish, usage } }
     }
 
-    fn passed(subject: Subject, tried: SandboxResult) -> Passed {
+    fn passed(subject: Subject, tried: SandboxResult) -> StageRun {
         let (heard, because) = (StageResult::Sandbox(Ok(tried)), String::new());
-        Passed { subject, heard, because, took: Duration::ZERO, usage: Usage::default() }
+        StageRun {
+            subject,
+            result: heard,
+            explanation: because,
+            duration: Duration::ZERO,
+            usage: Usage::default(),
+        }
     }
 
     #[test]

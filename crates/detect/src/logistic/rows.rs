@@ -1,34 +1,33 @@
-//! The rows a regression is fitted on: sparse (n-grams) or dense (embeddings), with the two products it needs.
+//! The rows of a regression, sparse (n-grams) or dense (sentence vectors), and the products that a fit needs.
 
 use super::FitError;
 
-/// Rows of which most values are zero, one after another.
+/// Rows in which most values are zero.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SparseRows {
     columns: usize,
-    /// Where each row ends in `cells`.
+    /// The end of each row in `cells`.
     ends: Vec<usize>,
-    /// Column and value, rising by column within a row.
+    /// Columns and values, in ascending order of columns within a row.
     cells: Vec<(u32, f64)>,
 }
 
 impl SparseRows {
-    /// No rows yet, `columns` wide.
+    /// No rows, with a width of `columns`.
     #[must_use]
     pub fn new(columns: usize) -> Self {
         Self { columns, ..Self::default() }
     }
 
-    /// Appends a row of (column, value), rising by column.
+    /// Appends a row of (column, value), in ascending order of columns.
     ///
     /// # Errors
-    /// [`FitError::Columns`] if a column stands twice, out of order or beyond the width.
+    /// [`FitError::Columns`] if the columns are not ascending or exceed the width.
     pub fn push(&mut self, cells: &[(u32, f64)]) -> Result<(), FitError> {
         let row = self.ends.len();
-        let rising = cells.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        let inside =
-            |&(column, _): &(u32, f64)| usize::try_from(column).is_ok_and(|c| c < self.columns);
-        if !rising || !cells.last().is_none_or(inside) {
+        let is_ascending = cells.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let last = cells.last().map(|(column, _)| usize::try_from(*column).unwrap_or(usize::MAX));
+        if !is_ascending || last.is_some_and(|last| last >= self.columns) {
             return Err(FitError::Columns { row });
         }
         self.cells.extend_from_slice(cells);
@@ -36,7 +35,7 @@ impl SparseRows {
         Ok(())
     }
 
-    /// The cells of a row, rising by column; empty beyond the last.
+    /// The cells of a row, in ascending order of columns; empty for a row that does not exist.
     #[must_use]
     pub fn row(&self, row: usize) -> &[(u32, f64)] {
         let start =
@@ -49,19 +48,19 @@ impl SparseRows {
 /// The rows of a fit.
 #[derive(Debug, Clone, Copy)]
 pub enum Rows<'a> {
-    /// Mostly zeros.
+    /// Rows in which most values are zero.
     Sparse(&'a SparseRows),
     /// `[rows, columns]`, row after row.
     Dense {
-        /// All values; a last row that is not whole is an error of the fit.
+        /// All values; an incomplete last row is an error of the fit.
         values: &'a [f32],
-        /// Values in a row.
+        /// The number of values in a row.
         columns: usize,
     },
 }
 
 impl Rows<'_> {
-    /// How many rows; `None` if the values do not divide into rows.
+    /// The number of rows; `None` if the number of values is not a multiple of the number of columns.
     pub(super) fn len(&self) -> Option<usize> {
         match *self {
             Rows::Sparse(rows) => Some(rows.ends.len()),
@@ -71,7 +70,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Values in a row.
+    /// The number of values in a row.
     pub(super) fn columns(&self) -> usize {
         match *self {
             Rows::Sparse(rows) => rows.columns,
@@ -90,7 +89,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Calls `each` with every row's number and its product with `weights`, in order.
+    /// Calls `each` with the index of every row and its product with `weights`, in order.
     pub(super) fn products(&self, weights: &[f64], mut each: impl FnMut(usize, f64)) {
         match *self {
             Rows::Sparse(rows) => {

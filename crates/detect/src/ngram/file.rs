@@ -1,51 +1,46 @@
-//! A model as a file: safetensors, so that loading it runs nothing.
+//! The file format of a model: safetensors, so that loading a file runs no code.
 //!
-//! Tensors: `ngrams` (bytes of all n-grams, UTF-8, one after another), `ends` (where each ends, u32), `idf` and
-//! `coefficients` (f32, one for each n-gram), `intercept` (one f64). The metadata has one entry, `custody`, a JSON
-//! object with the format's version, the options of the training and the origin of the data. Equal models give equal
-//! bytes.
+//! Tensors: `ngrams` (all n-grams in UTF-8, concatenated), `ends` (the end of each n-gram, u32), `idf` and
+//! `coefficients` (f32, one per n-gram), `intercept` (one f64). The metadata has one entry, `custody`, a JSON object
+//! with the version of the format, the training options and the origin of the data. Equal models give equal bytes.
 
 use std::collections::HashMap;
-use std::str;
+use std::{fmt, str};
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
 use super::gram::Gram;
-use super::vocabulary::{Crowded, MAX_FEATURES, Vocabulary};
+use super::vocabulary::{HashCollision, MAX_FEATURES, Vocabulary};
 use super::{NgramModel, NgramOptions, TrainingOrigin};
 
 const FORMAT: &str = "custody-ngram";
 const VERSION: u32 = 1;
 const METADATA: &str = "custody";
 const TENSORS: [&str; 5] = ["coefficients", "ends", "idf", "intercept", "ngrams"];
-/// A file is refused beyond this size before anything in it is read: above any model of [`MAX_FEATURES`] n-grams.
+/// The largest file, in bytes: larger than any model of [`MAX_FEATURES`] n-grams.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Bytes that are no model of ours.
+/// A file that is not a valid n-gram model.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Larger than any model can be.
-    #[error(
-        "the model file has {bytes} bytes, more than any n-gram model; check that it is the right file"
-    )]
+    /// The file is too large.
+    #[error("the n-gram model file is {bytes} bytes; the limit is {MAX_BYTES}")]
     TooLarge {
-        /// Its size.
+        /// Its size in bytes.
         bytes: usize,
     },
-    /// Not safetensors, or damaged: cut off, overlapping, wrong lengths.
-    #[error("the model file is damaged or no safetensors file; fetch it again or train anew")]
+    /// The file is truncated or is not a valid safetensors file.
+    #[error("the n-gram model file is damaged or not a safetensors file")]
     Damaged(#[source] safetensors::SafeTensorError),
-    /// Whole, but of another kind or version.
-    #[error(
-        "the model file is no n-gram model of version {VERSION}: {found}; fetch it again or train anew"
-    )]
+    /// The file has another format or version.
+    #[error("the file is not an n-gram model of version {VERSION}: {found}")]
     Foreign {
-        /// What stands there.
+        /// What the file contains instead.
         found: String,
     },
-    /// The parts contradict one another.
-    #[error("the model file contradicts itself: {what}; fetch it again or train anew")]
+    /// The tensors of the file are invalid or contradict one another.
+    #[error("the n-gram model file is inconsistent: {what}")]
     Inconsistent {
         /// What is wrong.
         what: &'static str,
@@ -62,7 +57,7 @@ struct Metadata {
 }
 
 impl NgramModel {
-    /// The model as a file's bytes.
+    /// The bytes of a model file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let (mut ngrams, mut ends, mut idf, mut coefficients) =
@@ -87,7 +82,7 @@ impl NgramModel {
             (
                 name,
                 TensorView::new(dtype, vec![length], bytes)
-                    .expect("each has as many bytes as its length says"),
+                    .expect("each length matches its number of bytes"),
             )
         });
         let metadata = Metadata {
@@ -96,14 +91,14 @@ impl NgramModel {
             options: *self.options(),
             origin: self.origin().clone(),
         };
-        // One entry only: a map of several would be written in an order that changes from run to run.
+        // A single entry: several would be written in an order that changes from run to run.
         let metadata =
             serde_json::to_string(&metadata).expect("plain structs of strings and finite numbers");
         let metadata = HashMap::from([(METADATA.to_owned(), metadata)]);
         safetensors::serialize(tensors, Some(metadata)).expect("a header far below the limit")
     }
 
-    /// Reads a model from a file's bytes. They may be hostile: everything is checked, and nothing is run.
+    /// Reads a model from the bytes of an untrusted file.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -119,14 +114,14 @@ impl NgramModel {
         if names != TENSORS {
             return Err(LoadError::Foreign { found: format!("tensors `{}`", names.join("`, `")) });
         }
-        let column = |name, dtype, size| column(&tensors, name, dtype, size);
-        let (ngrams, ends) = (column("ngrams", Dtype::U8, 1)?, column("ends", Dtype::U32, 4)?);
-        let (idf, coefficients) =
-            (column("idf", Dtype::F32, 4)?, column("coefficients", Dtype::F32, 4)?);
-        let intercept = column("intercept", Dtype::F64, 8)?;
+        let ngrams = column(&tensors, "ngrams", Dtype::U8, 1)?;
+        let ends = column(&tensors, "ends", Dtype::U32, 4)?;
+        let idf = column(&tensors, "idf", Dtype::F32, 4)?;
+        let coefficients = column(&tensors, "coefficients", Dtype::F32, 4)?;
+        let intercept = column(&tensors, "intercept", Dtype::F64, 8)?;
         require(
             idf.len() == ends.len() && coefficients.len() == ends.len(),
-            "columns of different lengths",
+            "tensors of different lengths",
         )?;
         require(intercept.len() == 8, "not exactly one intercept")?;
         let count = ends.len() / 4;
@@ -141,32 +136,39 @@ impl NgramModel {
         let intercept = numbers(intercept, f64::from_le_bytes)[0];
         require(
             idf.iter().all(|idf| idf.is_finite() && *idf > 0.0),
-            "an inverse frequency that is none",
+            "an invalid inverse document frequency",
         )?;
-        let finite =
+        let is_finite =
             intercept.is_finite() && coefficients.iter().all(|coefficient| coefficient.is_finite());
-        require(finite, "a weight that is not a finite number")?;
-        let vocabulary = Vocabulary::new(metadata.options.lengths, grams, idf)
-            .map_err(|Crowded| LoadError::Inconsistent { what: "n-grams made to collide" })?;
+        require(is_finite, "a weight that is not a finite number")?;
+        let vocabulary =
+            Vocabulary::new(metadata.options.lengths, grams, idf).map_err(|HashCollision| {
+                LoadError::Inconsistent { what: "too many hash collisions" }
+            })?;
         Ok(Self::new(metadata.options, metadata.origin, vocabulary, coefficients, intercept))
     }
 }
 
 fn read_metadata(entries: Option<&HashMap<String, String>>) -> Result<Metadata, LoadError> {
-    let foreign = |found: &str| LoadError::Foreign { found: found.to_owned() };
     let entry = entries
         .and_then(|entries| entries.get(METADATA))
-        .ok_or_else(|| foreign("no metadata of ours"))?;
-    let metadata: Metadata =
-        serde_json::from_str(entry).map_err(|error| foreign(&error.to_string()))?;
+        .ok_or_else(|| LoadError::foreign("no `custody` metadata"))?;
+    let metadata: Metadata = serde_json::from_str(entry).map_err(LoadError::foreign)?;
     if metadata.format != FORMAT || metadata.version != VERSION {
-        return Err(foreign(&format!("`{}` version {}", metadata.format, metadata.version)));
+        let Metadata { format, version, .. } = metadata;
+        return Err(LoadError::foreign(format_args!("`{format}` version {version}")));
     }
-    metadata.options.check().map_err(|error| foreign(&error.to_string()))?;
+    metadata.options.check().map_err(LoadError::foreign)?;
     Ok(metadata)
 }
 
-/// The bytes of one tensor of one dimension.
+impl LoadError {
+    fn foreign(found: impl fmt::Display) -> Self {
+        Self::Foreign { found: found.to_string() }
+    }
+}
+
+/// The bytes of a one-dimensional tensor.
 fn column<'a>(
     tensors: &SafeTensors<'a>,
     name: &str,
@@ -174,14 +176,14 @@ fn column<'a>(
     size: usize,
 ) -> Result<&'a [u8], LoadError> {
     let tensor = tensors.tensor(name).map_err(LoadError::Damaged)?;
-    let right = tensor.dtype() == dtype
+    let is_valid = tensor.dtype() == dtype
         && tensor.shape().len() == 1
         && tensor.data().len().is_multiple_of(size);
-    require(right, "a tensor of another type or shape")?;
+    require(is_valid, "a tensor of another type or shape")?;
     Ok(tensor.data())
 }
 
-/// The n-grams, if they are ascending, none is longer than the options allow, and together they are all the bytes.
+/// The n-grams, checked: ascending, none longer than the options allow, and together all of `bytes`.
 fn read_grams(bytes: &[u8], ends: &[u32], options: &NgramOptions) -> Result<Vec<Gram>, LoadError> {
     let mut grams: Vec<Gram> = Vec::with_capacity(ends.len());
     let mut start = 0;
@@ -191,12 +193,12 @@ fn read_grams(bytes: &[u8], ends: &[u32], options: &NgramOptions) -> Result<Vec<
         let gram = text
             .and_then(Gram::from_text)
             .filter(|gram| gram.characters().count() <= options.lengths.max);
-        let gram = gram.ok_or(LoadError::Inconsistent { what: "n-grams that are none" })?;
+        let gram = gram.ok_or(LoadError::Inconsistent { what: "an invalid n-gram" })?;
         require(grams.last().is_none_or(|last| *last < gram), "n-grams out of order")?;
         grams.push(gram);
         start = end;
     }
-    require(start == bytes.len(), "bytes that belong to no n-gram")?;
+    require(start == bytes.len(), "trailing bytes after the last n-gram")?;
     Ok(grams)
 }
 

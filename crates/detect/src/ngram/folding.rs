@@ -1,9 +1,9 @@
-//! A text as the vectoriser reads it: lower case, without accents, words parted by single spaces.
+//! Folding of a text for the vectoriser: lower case, no accents, words separated by single spaces.
 //!
 //! The same steps in the same order as scikit-learn's `strip_accents="unicode"`, `lowercase=True` and `char_wb`:
-//! Python's `str.lower()`, NFKD, characters with a combining class dropped, then words parted by what Python calls
-//! white space. NFKD may bring capitals and spaces back (`™` becomes `TM`); they stay, as they do there. Characters
-//! younger than Unicode 14 may fold differently from the Python 3.11 of the reference.
+//! Python's `str.lower()`, NFKD, removal of characters with a combining class, then a split at Python's white space.
+//! NFKD may reintroduce capitals and spaces (`™` becomes `TM`); they remain, as in scikit-learn. Characters added after
+//! Unicode 14 may fold differently from Python 3.11, the reference.
 
 use std::ops::Range;
 
@@ -13,36 +13,36 @@ use super::gram::{Gram, MAX_LENGTH};
 
 /// A folded text: a space, then every word followed by one space. A text without words is one space.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Folded {
+pub(super) struct FoldedText {
     characters: Vec<char>,
-    /// For each character the bytes it came from, if they were asked for.
+    /// The original bytes of each character, if requested.
     origins: Vec<Range<usize>>,
 }
 
-/// Where n-grams begin and end.
+/// The range of lengths of n-grams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lengths {
-    /// Characters of the shortest n-gram, from 1.
+pub struct NgramLengths {
+    /// The shortest length in characters, at least 1.
     pub min: usize,
-    /// Characters of the longest, at most 6.
+    /// The longest length in characters, at most 6.
     pub max: usize,
 }
 
-impl Lengths {
-    /// Whether an n-gram of this range can be packed.
+impl NgramLengths {
+    /// Whether every n-gram of these lengths can be packed.
     pub(super) fn is_valid(self) -> bool {
         1 <= self.min && self.min <= self.max && self.max <= MAX_LENGTH
     }
 }
 
-impl Folded {
+impl FoldedText {
     /// Folds `text`.
     pub(super) fn new(text: &str) -> Self {
         let mut characters = Vec::with_capacity(text.len() + 2);
         characters.push(' ');
         if text.is_ascii() {
-            // Most text; nothing below 128 decomposes.
+            // The common case: no ASCII character decomposes.
             text.bytes()
                 .for_each(|byte| push(&mut characters, char::from(byte.to_ascii_lowercase())));
         } else {
@@ -52,7 +52,7 @@ impl Folded {
         Self { characters, origins: Vec::new() }
     }
 
-    /// Folds `text` and keeps where each character came from.
+    /// Folds `text` and records the origin of each character.
     pub(super) fn with_origins(text: &str) -> Self {
         let (mut characters, mut origins) = (vec![' '], vec![Range::default()]);
         fold(text, |bytes, character| {
@@ -68,12 +68,13 @@ impl Folded {
         Self { characters, origins }
     }
 
-    /// The bytes of the original text that the characters `from..to` came from, without the spaces around words.
+    /// The bytes of the original text of the characters `from..to`, without the spaces around words.
     pub(super) fn span(&self, from: usize, to: usize) -> Range<usize> {
-        let within =
-            |at: &usize| self.characters.get(*at).is_some_and(|character| *character != ' ');
-        let first = (from..to).find(within).and_then(|at| self.origins.get(at));
-        let last = (from..to).rev().find(within).and_then(|at| self.origins.get(at));
+        let mut within = (from..to)
+            .filter(|at| self.characters.get(*at).is_some_and(|character| *character != ' '));
+        let first = within.next();
+        let last = within.next_back().or(first).and_then(|at| self.origins.get(at));
+        let first = first.and_then(|at| self.origins.get(at));
         match (first, last) {
             (Some(first), Some(last)) => first.start..last.end,
             _ => {
@@ -83,11 +84,15 @@ impl Folded {
         }
     }
 
-    /// Calls `each` with the place, the length and the value of every n-gram, repeated ones too.
+    /// Calls `each` with the position, the length and the value of every n-gram, including repeated ones.
     ///
-    /// A word is read with the space on either side. Every window of `min` to `max` characters counts; a word that is
-    /// shorter than `min` counts once, whole.
-    pub(super) fn each_gram(&self, lengths: Lengths, mut each: impl FnMut(usize, usize, Gram)) {
+    /// A word includes the space on either side. Every window of `min` to `max` characters is an n-gram; a word shorter
+    /// than `min` is one n-gram.
+    pub(super) fn each_gram(
+        &self,
+        lengths: NgramLengths,
+        mut each: impl FnMut(usize, usize, Gram),
+    ) {
         let characters = self.characters.as_slice();
         let mut start = 0;
         while let Some(length) =
@@ -110,7 +115,7 @@ impl Folded {
     }
 }
 
-/// Appends a character; white space as one space, and none after another.
+/// Appends a character; consecutive white space becomes one space.
 fn push(characters: &mut Vec<char>, character: char) {
     if !is_python_space(character) {
         characters.push(character);
@@ -119,13 +124,13 @@ fn push(characters: &mut Vec<char>, character: char) {
     }
 }
 
-/// Ends the last word with a space; says whether that was needed.
+/// Appends a space unless the text ends with one; returns whether it did.
 fn finish(characters: &mut Vec<char>) -> bool {
-    let needed = characters.last() != Some(&' ');
-    if needed {
+    let is_missing = characters.last() != Some(&' ');
+    if is_missing {
         characters.push(' ');
     }
-    needed
+    is_missing
 }
 
 /// Python's `str.isspace`: Unicode's white space, and the four separators that ASCII defines.
@@ -133,16 +138,16 @@ fn is_python_space(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{1c}'..='\u{1f}')
 }
 
-/// Calls `each` with every folded character and the bytes of the one it came from.
+/// Calls `each` with every folded character and the bytes of its original.
 fn fold(text: &str, mut each: impl FnMut(Range<usize>, char)) {
-    // The whole text at once, because what a final sigma becomes depends on its word. Each character has as many
-    // lower-case characters there as alone, which leads from the one to the other.
+    // The whole text is lowered at once, because the lower case of a final sigma depends on its word. A character has
+    // the same number of lower-case characters there as alone, which aligns the two.
     let lowered = text.to_lowercase();
     let mut lowered = lowered.chars();
     for (at, character) in text.char_indices() {
         for lower in lowered.by_ref().take(character.to_lowercase().count()) {
             decompose_compatible(lower, |part| {
-                // Decomposed marks are not put in canonical order: those that have an order are dropped.
+                // Decomposed marks need no canonical order: those that have one are removed.
                 if canonical_combining_class(part) == 0 {
                     each(at..at + character.len_utf8(), part);
                 }
@@ -158,19 +163,20 @@ mod tests {
     use super::*;
 
     fn folded(text: &str) -> String {
-        Folded::new(text).characters.into_iter().collect()
+        FoldedText::new(text).characters.into_iter().collect()
     }
 
     fn grams(text: &str, min: usize, max: usize) -> Vec<String> {
         let mut found = Vec::new();
-        Folded::new(text)
-            .each_gram(Lengths { min, max }, |_, _, gram| found.push(gram.characters().collect()));
+        FoldedText::new(text).each_gram(NgramLengths { min, max }, |_, _, gram| {
+            found.push(gram.characters().collect())
+        });
         found.sort();
         found
     }
 
     #[test]
-    fn folding_lowers_strips_accents_and_parts_words_as_python_does() {
+    fn folding_lowers_strips_accents_and_splits_words_as_python_does() {
         let cases = [
             ("", " "),
             (" \t\n", " "),
@@ -189,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_word_counts_once_however_many_lengths_it_falls_short_of() {
+    fn a_word_shorter_than_every_length_is_one_n_gram() {
         assert_eq!(grams("a", 1, 4), [" ", " ", " a", " a ", "a", "a "]);
         assert_eq!(grams("a", 5, 6), [" a "]);
         assert_eq!(grams("ab", 4, 6), [" ab "]);
@@ -200,8 +206,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_quick_way_and_the_way_with_origins_agree(text in "[a-z \u{e9}\u{130}\u{3a3}\u{2122}\t]{0,40}") {
-            let (quick, full) = (Folded::new(&text), Folded::with_origins(&text));
+        fn folding_with_and_without_origins_agree(text in "[a-z \u{e9}\u{130}\u{3a3}\u{2122}\t]{0,40}") {
+            let (quick, full) = (FoldedText::new(&text), FoldedText::with_origins(&text));
             prop_assert_eq!(&quick.characters, &full.characters);
             prop_assert_eq!(full.characters.len(), full.origins.len());
             for origin in &full.origins {
@@ -211,9 +217,9 @@ mod tests {
     }
 
     #[test]
-    fn a_span_points_at_the_words_in_the_original() {
+    fn a_span_is_the_range_of_the_words_in_the_original() {
         let text = "  Größe  ™x";
-        let folded = Folded::with_origins(text);
+        let folded = FoldedText::with_origins(text);
         // " große TMx ": characters 0 to 10.
         assert_eq!(&text[folded.span(0, 4)], "Grö");
         assert_eq!(&text[folded.span(4, 7)], "ße");

@@ -1,12 +1,12 @@
-//! One n-gram of up to six characters, packed into a number.
+//! An n-gram of up to six characters, packed into a number.
 
 /// The longest n-gram that can be packed.
 pub(super) const MAX_LENGTH: usize = 6;
-/// Bits of a character: a code point plus one is below 2^21.
+/// The number of bits of a character: a code point plus one is below 2^21.
 const BITS: usize = 21;
 
-/// Up to six characters, the first in the highest bits and zeros behind the last, so that numbers are ordered as
-/// the strings are by code point.
+/// Up to six characters, the first in the highest bits, padded with zeros, so that the order of numbers is the
+/// code-point order of the strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(super) struct Gram(u128);
 
@@ -38,11 +38,11 @@ impl Gram {
         })
     }
 
-    /// Sixty-four well mixed bits.
+    /// A 64-bit hash.
     #[expect(clippy::cast_possible_truncation, reason = "each half is 63 bits wide")]
     pub(super) fn hash(self) -> u64 {
-        // Odd constants from the digits of the golden ratio and of pi. The rotation brings the fourth character down,
-        // so that the products carry it into every higher bit.
+        // Odd constants from the digits of the golden ratio and of pi. The rotation moves the fourth character to the
+        // low bits, so that the products carry it into every higher bit.
         let (first, last) = ((self.0 >> 63) as u64, self.0 as u64 & (u64::MAX >> 1));
         let mixed = first.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ last.rotate_left(22);
         (mixed ^ mixed >> 32).wrapping_mul(0x243f_6a88_85a3_08d3)
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_seven_characters_cannot_be_packed() {
+    fn empty_and_seven_character_texts_cannot_be_packed() {
         assert_eq!(Gram::from_text(""), None);
         assert_eq!(Gram::from_text("sevenxx"), None);
     }

@@ -1,7 +1,7 @@
-//! Detector D2: character n-grams within words, TF-IDF and logistic regression; trained and applied here.
+//! Detector D2: character n-grams within words, TF-IDF and logistic regression.
 //!
-//! Equal to scikit-learn's `TfidfVectorizer(analyzer="char_wb", sublinear_tf=True, strip_accents="unicode")` followed
-//! by `LogisticRegression(class_weight="balanced")`, and the same bits on every x86-64 machine.
+//! Equivalent to scikit-learn's `TfidfVectorizer(analyzer="char_wb", sublinear_tf=True, strip_accents="unicode")`
+//! followed by `LogisticRegression(class_weight="balanced")`, with the same bits on every x86-64 machine.
 
 mod file;
 mod folding;
@@ -10,36 +10,36 @@ mod model;
 mod vocabulary;
 
 pub use file::LoadError;
-pub use folding::Lengths;
+pub use folding::NgramLengths;
 pub use model::{Contribution, NgramModel, TrainingFile, TrainingOrigin, train};
 
 use crate::logistic::{FitError, FitOptions};
 
-/// How to train.
+/// The options of training.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NgramOptions {
-    /// How long n-grams are.
-    pub lengths: Lengths,
-    /// How many are kept, the most frequent; at most 2^20.
+    /// The lengths of n-grams.
+    pub lengths: NgramLengths,
+    /// The largest number of n-grams, of which the most frequent are kept; at most 2^20.
     pub max_features: usize,
-    /// In how many texts an n-gram must stand, scikit-learn's `min_df`.
+    /// The smallest number of texts that contain an n-gram, scikit-learn's `min_df`.
     pub min_texts: usize,
-    /// The regression.
+    /// The options of the regression.
     pub fit: FitOptions,
 }
 
 impl Default for NgramOptions {
-    /// The paper's: lengths 1 to 4, 15,000 n-grams.
+    /// The options of the paper: lengths 1 to 4, 15,000 n-grams.
     fn default() -> Self {
-        let lengths = Lengths { min: 1, max: 4 };
+        let lengths = NgramLengths { min: 1, max: 4 };
         Self { lengths, max_features: 15_000, min_texts: 1, fit: FitOptions::default() }
     }
 }
 
 impl NgramOptions {
     fn check(&self) -> Result<(), NgramTrainError> {
-        let Lengths { min, max } = self.lengths;
+        let NgramLengths { min, max } = self.lengths;
         if !self.lengths.is_valid() {
             return Err(NgramTrainError::Lengths { min, max });
         }
@@ -50,41 +50,37 @@ impl NgramOptions {
     }
 }
 
-/// Texts or options that give no model.
+/// Texts or options that no model can be trained with.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NgramTrainError {
-    /// No texts.
-    #[error("there is no text to train on; check that the file is not empty")]
+    /// There are no texts.
+    #[error("there are no texts to train on")]
     Empty,
-    /// Texts without words, or options that leave no n-gram.
-    #[error(
-        "{texts} texts, and no n-gram stands in enough of them; check the texts or lower `min_texts`"
-    )]
+    /// The texts have no words, or no n-gram is frequent enough.
+    #[error("no n-gram occurs in enough of the {texts} texts; `min_texts` may be too large")]
     NoFeatures {
-        /// Texts given.
+        /// The number of texts.
         texts: usize,
     },
-    /// A range of lengths that is empty or too long.
+    /// The range of lengths is empty or too long.
     #[error(
-        "n-grams of {min} to {max} characters cannot be used; take lengths from 1 to 6, the shortest first"
+        "n-gram lengths {min} to {max} are invalid; they must be from 1 to 6, in ascending order"
     )]
     Lengths {
-        /// Shortest.
+        /// The shortest length.
         min: usize,
-        /// Longest.
+        /// The longest length.
         max: usize,
     },
     /// No features, or more than a model may have.
     #[error("`max_features` is {max_features}; it must be from 1 to 1048576")]
     MaxFeatures {
-        /// What was given.
+        /// The number given.
         max_features: usize,
     },
-    /// The texts were made so that their n-grams collide.
-    #[error(
-        "the n-grams of these texts collide in the table; leave out texts that were made to do that"
-    )]
-    Crowded,
+    /// Too many n-grams have the same hash. Only crafted texts cause this.
+    #[error("too many n-grams of these texts have the same hash; some texts were crafted for that")]
+    HashCollision,
     /// The regression could not be fitted.
     #[error("the regression could not be fitted: {0}")]
     Fit(FitError),

@@ -1,14 +1,14 @@
-//! The trained detector: from a text to how likely it is an attack.
+//! The trained detector: the probability that a text is an attack.
 
 use std::ops::Range;
 
-use super::folding::Folded;
+use super::folding::FoldedText;
 use super::vocabulary::{Vocabulary, as_f32};
 use super::{NgramOptions, NgramTrainError};
 use crate::exact_math::sigmoid;
 use crate::logistic::{self, Rows, SparseRows};
 
-/// Places that are kept for one n-gram of an explanation.
+/// The largest number of spans of one n-gram in an explanation.
 const MAX_SPANS: usize = 32;
 
 /// Detector D2: TF-IDF of character n-grams within words, and logistic regression.
@@ -19,17 +19,17 @@ pub struct NgramModel {
     vocabulary: Vocabulary,
     coefficients: Vec<f32>,
     intercept: f64,
-    /// What scoring needs of each n-gram, side by side.
+    /// The numbers that scoring needs of each n-gram, side by side.
     weights: Vec<Weight>,
 }
 
-/// What a model was trained on; kept in its file.
+/// The training data of a model, recorded in its file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingOrigin {
-    /// The files, in the order in which they were read.
+    /// The files, in the order of reading.
     pub data: Vec<TrainingFile>,
-    /// Under which licences the data may be used.
+    /// The licences of the data.
     pub licence: String,
 }
 
@@ -37,37 +37,37 @@ pub struct TrainingOrigin {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingFile {
-    /// Its name, without folders of the machine it was trained on.
+    /// Its name, without folders of the machine that trained.
     pub file: String,
-    /// SHA-256 of its bytes, in hexadecimal.
+    /// The SHA-256 of its bytes, in hexadecimal.
     pub sha256: String,
-    /// Rows that were used.
+    /// The number of rows used.
     pub rows: u64,
 }
 
-/// How one n-gram moved a score.
+/// The contribution of one n-gram to a score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contribution {
-    /// Folded: lower case, without accents; spaces are the borders of words.
+    /// The n-gram after folding: lower case, without accents; spaces are word boundaries.
     pub ngram: String,
-    /// What it added to the decision value.
+    /// Its part of the decision value.
     pub contribution: f64,
-    /// How often it occurs.
+    /// The number of occurrences.
     pub count: u32,
-    /// The bytes of the text it stands for, the first 32 places; the borders of words are left out.
+    /// The bytes of the first 32 occurrences in the text, without word boundaries.
     pub spans: Vec<Range<usize>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Weight {
-    /// Inverse document frequency times coefficient.
+    /// The inverse document frequency times the coefficient.
     push: f64,
-    /// Inverse document frequency, squared.
+    /// The square of the inverse document frequency.
     square: f64,
 }
 
-/// Trains a model; `labels` are true for attacks, and `weights` count a text more or less often in the regression
-/// (not in the choice of n-grams).
+/// Trains a model; `labels` are true for attacks, and `weights` are the weights of the texts in the regression (not in
+/// the choice of n-grams).
 ///
 /// # Errors
 /// [`NgramTrainError`].
@@ -104,7 +104,7 @@ pub fn train(
 }
 
 impl NgramModel {
-    /// A model from its parts; `coefficients` has one for each n-gram.
+    /// A model from its parts; `coefficients` has one number per n-gram.
     pub(super) fn new(
         options: NgramOptions,
         origin: TrainingOrigin,
@@ -112,31 +112,35 @@ impl NgramModel {
         coefficients: Vec<f32>,
         intercept: f64,
     ) -> Self {
-        let weight = |(&idf, &coefficient): (&f32, &f32)| Weight {
-            push: f64::from(idf) * f64::from(coefficient),
-            square: f64::from(idf) * f64::from(idf),
-        };
-        let weights = vocabulary.idf().iter().zip(&coefficients).map(weight).collect();
+        let weights = vocabulary
+            .idf()
+            .iter()
+            .zip(&coefficients)
+            .map(|(&idf, &coefficient)| Weight {
+                push: f64::from(idf) * f64::from(coefficient),
+                square: f64::from(idf) * f64::from(idf),
+            })
+            .collect();
         Self { options, origin, vocabulary, coefficients, intercept, weights }
     }
 
-    /// The same model, saying what it was trained on.
+    /// The same model with a record of its training data.
     #[must_use]
     pub fn with_origin(self, origin: TrainingOrigin) -> Self {
         Self { origin, ..self }
     }
 
-    /// How likely `text` is an attack, in `[0, 1]`, with 0.5 as the border. Takes time in proportion to the text.
+    /// The probability that `text` is an attack, in `[0, 1]`. The time is linear in the text.
     #[must_use]
     pub fn probability(&self, text: &str) -> f64 {
         sigmoid(self.decision(text))
     }
 
-    /// The logarithm of the odds that `text` is an attack; above 0 is suspicious.
+    /// The log-odds that `text` is an attack.
     #[must_use]
     pub fn decision(&self, text: &str) -> f64 {
         let (mut push, mut square) = (0.0, 0.0);
-        for (feature, count) in self.vocabulary.count(&Folded::new(text)).iter() {
+        for (feature, count) in self.vocabulary.count(&FoldedText::new(text)).iter() {
             let (frequency, weight) =
                 (self.vocabulary.frequency(count), self.weights[feature as usize]);
             push += frequency * weight.push;
@@ -145,10 +149,10 @@ impl NgramModel {
         if square > 0.0 { push / square.sqrt() + self.intercept } else { self.intercept }
     }
 
-    /// The `limit` n-grams that pushed `text` furthest towards an attack, strongest first; fewer if fewer did.
+    /// The `limit` n-grams with the largest positive contributions, in descending order.
     #[must_use]
     pub fn contributions(&self, text: &str, limit: usize) -> Vec<Contribution> {
-        let folded = Folded::with_origins(text);
+        let folded = FoldedText::with_origins(text);
         let counts = self.vocabulary.count(&folded);
         let mut square = 0.0;
         let mut pushes: Vec<(f64, u32, u32)> = Vec::new();
@@ -174,8 +178,8 @@ impl NgramModel {
             .collect();
         folded.each_gram(self.vocabulary.lengths(), |from, length, gram| {
             let Some(feature) = self.vocabulary.find(gram) else { return };
-            let place = pushes.iter().position(|push| push.1 == feature);
-            if let Some(found) = place.map(|place| &mut found[place])
+            let index = pushes.iter().position(|push| push.1 == feature);
+            if let Some(found) = index.map(|index| &mut found[index])
                 && found.spans.len() < MAX_SPANS
             {
                 found.spans.push(folded.span(from, from + length));
@@ -184,19 +188,19 @@ impl NgramModel {
         found
     }
 
-    /// How it was trained.
+    /// The options of its training.
     #[must_use]
     pub fn options(&self) -> &NgramOptions {
         &self.options
     }
 
-    /// What it was trained on.
+    /// Its training data.
     #[must_use]
     pub fn origin(&self) -> &TrainingOrigin {
         &self.origin
     }
 
-    /// How many n-grams it knows.
+    /// The number of n-grams.
     #[must_use]
     pub fn feature_count(&self) -> usize {
         self.vocabulary.len()
@@ -212,20 +216,20 @@ impl NgramModel {
             .map(|(gram, (&idf, &coefficient))| (gram.characters().collect(), idf, coefficient))
     }
 
-    /// What is added to every decision value.
+    /// The intercept of the regression.
     #[must_use]
     pub fn intercept(&self) -> f64 {
         self.intercept
     }
 
-    /// `text` as the regression sees it: the n-grams it has, ascending, with weights whose squares sum to one.
+    /// The row of `text` in the regression: its n-grams in ascending order, with weights whose squares sum to 1.
     #[must_use]
     pub fn row(&self, text: &str) -> Vec<(String, f64)> {
-        let name = |feature: u32| self.vocabulary.grams()[feature as usize].characters().collect();
+        let grams = self.vocabulary.grams();
         self.vocabulary
             .row(text)
             .into_iter()
-            .map(|(feature, value)| (name(feature), value))
+            .map(|(feature, value)| (grams[feature as usize].characters().collect(), value))
             .collect()
     }
 }

@@ -1,23 +1,23 @@
-//! Parts of a text written in base64 or in hexadecimal digits.
+//! The parts of a text encoded in base64 or hexadecimal.
 
 use std::ops::Range;
 
 use crate::blocks::{BLOCK, bits, block_at, ones};
-use crate::finding::View;
+use crate::finding::TextView;
 
-/// Shorter runs of the alphabet are words. Sixteen characters of base64 hold twelve bytes.
+/// The shortest run of digits that is decoded; shorter runs are words. Sixteen base64 digits encode twelve bytes.
 const MIN_RUN: usize = 16;
-/// A line of wrapped base64 is at least this long, or it is the last one.
+/// The shortest line of wrapped base64, except the last.
 const MIN_LINE: usize = 24;
 
 /// A part that decodes to text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Bytes of the text it was found in.
+    /// Its bytes in the text.
     pub(crate) span: Range<usize>,
-    /// [`View::Base64`] or [`View::Hex`].
-    pub(crate) view: View,
-    /// What it says.
+    /// [`TextView::Base64`] or [`TextView::Hex`].
+    pub(crate) view: TextView,
+    /// The decoded text.
     pub(crate) text: String,
 }
 
@@ -38,8 +38,8 @@ static DIGIT: [u8; 256] = {
 };
 const NONE: u8 = 0xff;
 
-/// The parts of `text` that decode to something readable, in order. They do not overlap, and
-/// what they say is shorter than they are.
+/// The parts of `text` that decode to readable text, in order. They do not overlap, and each is longer than its
+/// decoded text.
 pub(crate) fn encoded_parts(text: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut from = 0;
@@ -53,23 +53,23 @@ pub(crate) fn encoded_parts(text: &str) -> Vec<Part> {
 
 /// The next run of at least [`MIN_RUN`] digits.
 fn next_run(bytes: &[u8], mut at: usize) -> Option<Range<usize>> {
-    // Blocks overlap by a run less one, so that each run's first digits are in one of them.
+    // Blocks overlap by one less than a run, so that the first digits of each run are in one block.
     const STEP: usize = BLOCK - MIN_RUN + 1;
     while at < bytes.len() {
         let digits = bits(&block_at(bytes, at), is_digit);
-        // Each line doubles the length of the runs whose first bit is left.
+        // Each line doubles the length of the runs of which the first bit remains.
         let two = digits & digits >> 1;
         let four = two & two >> 2;
         let eight = four & four >> 4;
-        if let Some(place) = ones(eight & eight >> 8).next() {
-            return Some(at + place..run_end(bytes, at + place));
+        if let Some(first) = ones(eight & eight >> 8).next() {
+            return Some(at + first..run_end(bytes, at + first));
         }
         at += STEP;
     }
     None
 }
 
-/// A digit of base64 in either alphabet; hexadecimal digits are among them.
+/// Whether a byte is a base64 digit of either alphabet, which includes all hexadecimal digits.
 fn is_digit(byte: u8) -> bool {
     ((byte | 0x20).wrapping_sub(b'a') < 26)
         | (byte.wrapping_sub(b'0') < 10)
@@ -84,7 +84,7 @@ fn run_end(bytes: &[u8], from: usize) -> usize {
     from + rest.iter().take_while(|byte| DIGIT[usize::from(**byte)] != NONE).count()
 }
 
-/// The run with the further lines of a wrapped block, and with its padding.
+/// The run, extended by the further lines of a wrapped block and by padding.
 fn whole_block(bytes: &[u8], run: Range<usize>) -> Range<usize> {
     let mut end = run.end;
     let mut line = run.len();
@@ -106,14 +106,13 @@ fn whole_block(bytes: &[u8], run: Range<usize>) -> Range<usize> {
 
 fn decode(text: &str, span: Range<usize>) -> Option<Part> {
     let block = text.get(span.clone())?.as_bytes();
-    let read =
-        |view, bytes: Vec<u8>| readable(bytes).map(|text| Part { span: span.clone(), view, text });
-    hex_bytes(block)
-        .and_then(|bytes| read(View::Hex, bytes))
-        .or_else(|| read(View::Base64, base64_bytes(block)))
+    let hex = hex_bytes(block).and_then(readable).map(|text| (TextView::Hex, text));
+    let base64 = || readable(base64_bytes(block)).map(|text| (TextView::Base64, text));
+    let (view, text) = hex.or_else(base64)?;
+    Some(Part { span, view, text })
 }
 
-/// Two digits a byte; white space is passed over.
+/// Decodes two digits per byte, skipping white space.
 fn hex_bytes(block: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(block.len() / 2);
     let mut high = None;
@@ -127,8 +126,8 @@ fn hex_bytes(block: &[u8]) -> Option<Vec<u8>> {
     high.is_none().then_some(bytes)
 }
 
-/// Four digits for three bytes, in either alphabet, padded or not. Bits left over are dropped:
-/// a reader that is asked to decode is as forgiving.
+/// Decodes four digits to three bytes, in either alphabet, with or without padding. Leftover bits are dropped, as a
+/// lenient decoder does.
 fn base64_bytes(block: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(block.len() / 4 * 3 + 3);
     let (mut group, mut bits) = (0_u32, 0);
@@ -143,7 +142,7 @@ fn base64_bytes(block: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The bytes as text, if a person could read it: UTF-8 or UTF-16, next to no control characters.
+/// The bytes as text, if it is readable: UTF-8 or UTF-16 with almost no control characters.
 fn readable(bytes: Vec<u8>) -> Option<String> {
     let text = match bytes.as_slice() {
         [_, 0, _, 0, _, 0, ..] => {
@@ -152,7 +151,7 @@ fn readable(bytes: Vec<u8>) -> Option<String> {
         }
         _ => match String::from_utf8(bytes) {
             Ok(text) => text,
-            // The end of a block may be cut in the middle of a character.
+            // A block may end in the middle of a character.
             Err(error) => {
                 let valid = error.utf8_error().valid_up_to();
                 let mut bytes = error.into_bytes();
@@ -164,19 +163,21 @@ fn readable(bytes: Vec<u8>) -> Option<String> {
             }
         },
     };
-    let odd = |character: &char| {
-        (character.is_control() && !character.is_whitespace()) || *character == '\u{fffd}'
-    };
-    let (count, odd) = (text.chars().count(), text.chars().filter(odd).count());
-    (count >= 8 && odd * 20 <= count).then_some(text)
+    let unreadable = text.chars().filter(|character| is_unreadable(*character)).count();
+    let count = text.chars().count();
+    (count >= 8 && unreadable * 20 <= count).then_some(text)
+}
+
+fn is_unreadable(character: char) -> bool {
+    (character.is_control() && !character.is_whitespace()) || character == '\u{fffd}'
 }
 
 #[cfg(test)]
 mod tests {
     use super::encoded_parts;
-    use crate::finding::View;
+    use crate::finding::TextView;
 
-    fn parts(text: &str) -> Vec<(View, String, std::ops::Range<usize>)> {
+    fn parts(text: &str) -> Vec<(TextView, String, std::ops::Range<usize>)> {
         encoded_parts(text).into_iter().map(|part| (part.view, part.text, part.span)).collect()
     }
 
@@ -193,19 +194,19 @@ mod tests {
             ),
             ("aQBnAG4AbwByAGUAIABhAGwAbAA=", "ignore all", 0..28),
         ];
-        for (text, says, span) in cases {
-            assert_eq!(parts(text), [(View::Base64, says.to_owned(), span)], "{text}");
+        for (text, decoded, span) in cases {
+            assert_eq!(parts(text), [(TextView::Base64, decoded.to_owned(), span)], "{text}");
         }
     }
 
     #[test]
     fn hexadecimal_digits_are_decoded() {
         let text = "x 69676e6f726520616c6c y";
-        assert_eq!(parts(text), [(View::Hex, "ignore all".to_owned(), 2..22)]);
+        assert_eq!(parts(text), [(TextView::Hex, "ignore all".to_owned(), 2..22)]);
     }
 
     #[test]
-    fn long_words_paths_and_digests_are_no_text() {
+    fn long_words_paths_and_digests_are_not_decoded() {
         let cases = [
             "Donaudampfschifffahrtsgesellschaftskapitän",
             "/usr/share/locale/de/LC_MESSAGES/program",

@@ -1,10 +1,10 @@
-//! Percent signs, HTML entities and backslash escapes, decoded where they stand.
+//! Decodes percent encoding, HTML entities and backslash escapes.
 
 use memchr::memchr3;
 
 use super::offsets::Offsets;
 
-/// Entities by name that hide letters, blanks or the punctuation of commands.
+/// The named entities that can hide letters, spaces or the punctuation of commands.
 const NAMED: &[(&str, char)] = &[
     ("amp", '&'),
     ("apos", '\''),
@@ -25,8 +25,8 @@ const NAMED: &[(&str, char)] = &[
     ("zwnj", '\u{200c}'),
 ];
 
-/// The text with its escapes decoded, if it has any: `%69`, `&#105;`, `&#x69;`, `&amp;`,
-/// `\x69`, `\u0069`, `\n` and their kin. Never longer than the text.
+/// The text with its escapes decoded, if it has any: `%69`, `&#105;`, `&#x69;`, `&amp;`, `\x69`, `\u0069`, `\n` and the
+/// like. It is never longer than the text.
 pub(crate) fn unescape(text: &str) -> Option<(String, Offsets)> {
     let bytes = text.as_bytes();
     let mut out = String::new();
@@ -52,7 +52,7 @@ pub(crate) fn unescape(text: &str) -> Option<(String, Offsets)> {
     })
 }
 
-/// The character that an escape at byte `at` stands for, and the bytes it takes.
+/// The character of the escape at byte `at`, and the length of the escape in bytes.
 fn escape_at(text: &str, at: usize) -> Option<(char, usize)> {
     let rest = text.as_bytes().get(at..)?;
     match rest {
@@ -71,8 +71,8 @@ fn escape_at(text: &str, at: usize) -> Option<(char, usize)> {
     }
 }
 
-/// The character that a backslash at byte `at` makes of what follows it, and the bytes it takes,
-/// inside a string literal: there every backslash does something.
+/// The character of the backslash escape at byte `at` of a string literal, and its length in bytes. In a literal every
+/// backslash is an escape; an unknown one stands for the next character.
 pub(crate) fn backslash_at(text: &str, at: usize) -> Option<(char, usize)> {
     escape_at(text, at).or_else(|| {
         let next = text.get(at + 1..)?.chars().next()?;
@@ -80,14 +80,10 @@ pub(crate) fn backslash_at(text: &str, at: usize) -> Option<(char, usize)> {
     })
 }
 
-/// One character of UTF-8 as `%XX`, one to four times.
+/// One UTF-8 character as one to four `%XX`.
 fn percent(rest: &[u8]) -> Option<(char, usize)> {
-    let byte = |index: usize| -> Option<u8> {
-        let [b'%', digits @ ..] = rest.get(3 * index..)? else { return None };
-        u8::try_from(number(digits, 2)?).ok()
-    };
     let mut bytes = [0; 4];
-    let len = match byte(0)? {
+    let len = match percent_byte(rest, 0)? {
         0x00..=0x7f => 1,
         0xc2..=0xdf => 2,
         0xe0..=0xef => 3,
@@ -95,16 +91,21 @@ fn percent(rest: &[u8]) -> Option<(char, usize)> {
         _ => return None,
     };
     for (index, slot) in bytes.iter_mut().enumerate().take(len) {
-        *slot = byte(index)?;
+        *slot = percent_byte(rest, index)?;
     }
     let character = std::str::from_utf8(bytes.get(..len)?).ok()?.chars().next()?;
     Some((character, 3 * len))
 }
 
-/// `prefix` bytes stand before the digits; the semicolon may be missing, as browsers allow.
+fn percent_byte(rest: &[u8], index: usize) -> Option<u8> {
+    let [b'%', digits @ ..] = rest.get(3 * index..)? else { return None };
+    u8::try_from(number(digits, 2)?).ok()
+}
+
+/// A numeric entity after its prefix of `prefix` bytes; the semicolon is optional, as in browsers.
 fn entity_number(digits: &[u8], radix: u32, prefix: usize) -> Option<(char, usize)> {
-    let is_digit = |byte: &&u8| char::from(**byte).is_digit(radix);
-    let len = digits.iter().take(10).take_while(is_digit).count();
+    let digit_bytes = digits.iter().take(10).take_while(|byte| char::from(**byte).is_digit(radix));
+    let len = digit_bytes.count();
     let value = std::str::from_utf8(digits.get(..len)?).ok()?;
     let character = char::from_u32(u32::from_str_radix(value, radix).ok()?)?;
     let semicolon = usize::from(digits.get(len) == Some(&b';'));
@@ -118,7 +119,7 @@ fn entity_name(name: &[u8]) -> Option<(char, usize)> {
     Some((*character, end + 2))
 }
 
-/// `\uXXXX`, a pair of them for what does not fit into one, or `\u{X…}`.
+/// `\uXXXX`, a surrogate pair of them, or `\u{X…}`.
 fn unicode(digits: &[u8]) -> Option<(char, usize)> {
     if let [b'{', inner @ ..] = digits {
         let len = inner.iter().take(7).position(|byte| *byte == b'}')?;
@@ -137,7 +138,7 @@ fn ascii_or_latin(code: u32) -> Option<char> {
     u8::try_from(code).ok().map(char::from)
 }
 
-/// Exactly `len` hexadecimal digits.
+/// The number in exactly `len` hexadecimal digits.
 fn number(digits: &[u8], len: usize) -> Option<u32> {
     let digits = digits.get(..len).filter(|digits| !digits.is_empty())?;
     digits.iter().try_fold(0, |value: u32, byte| {
@@ -150,7 +151,7 @@ mod tests {
     use super::unescape;
 
     #[test]
-    fn escapes_are_decoded_where_they_stand() {
+    fn escapes_are_decoded() {
         let cases = [
             ("%69gnore%20all", "ignore all"),
             ("%C3%BCber %E2%82%AC %F0%9F%98%80", "über € 😀"),
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_escape_stays() {
+    fn invalid_escapes_are_unchanged() {
         for text in
             ["100 %", "a & b", "%zz %E2%82 %FF", "&unknown; &#xD800;", "\\d+ \\ud800", "\\u{}"]
         {
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decoded_range_points_at_the_whole_escape() {
+    fn a_decoded_range_maps_to_the_whole_escape() {
         let (text, offsets) = unescape("a%C3%BCb&#105;c").unwrap();
         assert_eq!(text, "aübic");
         let cases = [(0..1, 0..1), (1..3, 1..7), (3..4, 7..8), (4..5, 8..14), (5..6, 14..15)];

@@ -1,21 +1,21 @@
-//! Characters that no reader sees: which ones stood there, and what they say.
+//! Invisible and misleading characters, and the messages they encode.
 //!
-//! Most of them are innocent (an emoji joiner, a soft hyphen, Persian and Hebrew marks, the filler
-//! of an e-mail's preview line), so kind, place and number decide what is worth a finding.
+//! Most invisible characters are legitimate (emoji joiners, soft hyphens, Persian and Hebrew marks, the filler of an
+//! e-mail preview), so kind, position and number decide what is reported.
 
 use std::ops::Range;
 
 use super::offsets::Offsets;
-use crate::finding::{Finding, Severity, View};
+use crate::finding::{DetectorFinding, Severity, TextView};
 
-/// From this many on, characters of a kind are no accident.
+/// The number of occurrences from which characters of some kinds are reported.
 const MANY: usize = 3;
-/// A run of this many zero-width characters carries a message rather than a join.
+/// The length from which a run of zero-width characters may carry a message.
 pub(super) const LONG_RUN: usize = 16;
-/// The shortest message worth a finding, in characters.
+/// The shortest message that is reported, in letters and digits.
 const MESSAGE: usize = 4;
 
-/// What was seen of one kind.
+/// The occurrences of one kind of characters.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     count: usize,
@@ -23,8 +23,8 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// One more at `span`; spans come in ascending order.
-    pub(super) fn note(&mut self, span: Range<usize>) {
+    /// Records an occurrence at `span`; spans are ascending.
+    pub(super) fn record(&mut self, span: Range<usize>) {
         if self.count == 0 {
             self.span = span;
         } else {
@@ -34,14 +34,14 @@ impl Tally {
     }
 }
 
-/// A text that was written in invisible characters.
+/// A text encoded in invisible characters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Message {
-    /// The text; not yet normalised itself.
+    /// The decoded text, which is not normalised.
     pub(crate) text: String,
-    /// Where each of its characters stood.
+    /// The map from the text to the original.
     pub(crate) offsets: Offsets,
-    /// Which bytes of the original its characters span.
+    /// The bytes of the original that its characters span.
     pub(crate) span: Range<usize>,
 }
 
@@ -56,17 +56,17 @@ impl Message {
         self.offsets.replace(character.len_utf8(), span);
     }
 
-    fn is_worth_a_finding(&self) -> bool {
+    fn is_reported(&self) -> bool {
         self.text.chars().filter(|character| character.is_alphanumeric()).nth(MESSAGE - 1).is_some()
     }
 }
 
 /// The invisible and misleading characters of one text.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Hidden {
-    /// Written in Unicode tag characters, outside flags.
+pub(crate) struct HiddenCharacters {
+    /// The message in Unicode tag characters outside flags.
     pub(crate) tags: Message,
-    /// Written in runs of variation selectors, one byte each.
+    /// The message in runs of variation selectors, one byte each.
     pub(crate) selectors: Message,
     /// Zero-width characters between two Latin letters.
     pub(super) inside_words: Tally,
@@ -74,15 +74,15 @@ pub(crate) struct Hidden {
     pub(super) long_runs: Tally,
     /// Characters that force a reading direction.
     pub(super) overrides: Tally,
-    /// Latin letters with a stack of marks.
+    /// Latin letters with stacked marks.
     pub(super) stacked_marks: Tally,
-    /// Words that mix Latin letters with their look-alikes of another script.
+    /// Words that mix Latin letters with look-alikes of another script.
     pub(super) mixed_words: Tally,
 }
 
-impl Hidden {
-    /// What is suspicious about them.
-    pub(crate) fn findings(&self) -> Vec<Finding> {
+impl HiddenCharacters {
+    /// The findings about these characters.
+    pub(crate) fn findings(&self) -> Vec<DetectorFinding> {
         let messages = [(TAG_CHARACTERS, &self.tags), (VARIATION_SELECTORS, &self.selectors)];
         let tallies = [
             (ZERO_WIDTH_RUN, &self.long_runs, 1),
@@ -91,19 +91,19 @@ impl Hidden {
             (STACKED_MARKS, &self.stacked_marks, MANY),
             (MIXED_SCRIPTS, &self.mixed_words, 2),
         ];
-        let said = messages
+        let of_messages = messages
             .into_iter()
-            .filter(|(_, message)| message.is_worth_a_finding())
+            .filter(|(_, message)| message.is_reported())
             .map(|(sign, message)| sign.finding(&message.span));
-        let seen = tallies
+        let of_tallies = tallies
             .into_iter()
             .filter(|(_, tally, at_least)| tally.count >= *at_least)
             .map(|(sign, tally, _)| sign.finding(&tally.span));
-        said.chain(seen).collect()
+        of_messages.chain(of_tallies).collect()
     }
 }
 
-/// What is reported of one kind of hidden characters.
+/// The description of a finding about one kind of characters.
 struct Sign {
     rule: &'static str,
     severity: Severity,
@@ -155,38 +155,38 @@ const MIXED_SCRIPTS: Sign = Sign {
 };
 
 impl Sign {
-    fn finding(&self, span: &Range<usize>) -> Finding {
-        Finding {
+    fn finding(&self, span: &Range<usize>) -> DetectorFinding {
+        DetectorFinding {
             rule: self.rule.to_owned(),
             family: "hidden_text".to_owned(),
             severity: self.severity,
             confidence: self.confidence,
             span: span.clone(),
-            view: View::Hidden,
+            view: TextView::Hidden,
             explanation: self.explanation.to_owned(),
         }
     }
 }
 
-/// What an invisible character is for.
+/// The kinds of invisible characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Invisible {
+pub(super) enum InvisibleKind {
     /// Joins, separates or fills without width.
     ZeroWidth,
     /// Forces a direction (`LRO`, `RLO`).
     Override,
     /// Breaks a word at the line end, marks a direction, opens or closes an isolate.
     Layout,
-    /// A tag character; the ASCII character it stands for, if any.
+    /// A tag character, with the ASCII character that it encodes, if any.
     Tag(Option<char>),
-    /// A variation selector and the byte it can stand for.
+    /// A variation selector, with the byte that it can encode.
     Selector(u8),
     /// A control character that is not white space.
     Control,
 }
 
-/// What `character` is for, if nobody sees it.
-pub(super) fn invisible(character: char) -> Option<Invisible> {
+/// The kind of `character` if it is invisible.
+pub(super) fn invisible_kind(character: char) -> Option<InvisibleKind> {
     match character {
         '\t' | '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{85}' => None,
         '\u{200b}'..='\u{200d}'
@@ -197,25 +197,27 @@ pub(super) fn invisible(character: char) -> Option<Invisible> {
         | '\u{115f}'
         | '\u{1160}'
         | '\u{3164}'
-        | '\u{ffa0}' => Some(Invisible::ZeroWidth),
-        '\u{202d}' | '\u{202e}' => Some(Invisible::Override),
+        | '\u{ffa0}' => Some(InvisibleKind::ZeroWidth),
+        '\u{202d}' | '\u{202e}' => Some(InvisibleKind::Override),
         '\u{ad}'
         | '\u{61c}'
         | '\u{200e}'
         | '\u{200f}'
         | '\u{202a}'..='\u{202c}'
         | '\u{2066}'..='\u{206f}'
-        | '\u{fff9}'..='\u{fffb}' => Some(Invisible::Layout),
-        '\u{180b}'..='\u{180d}' => Some(Invisible::Layout),
-        '\u{fe00}'..='\u{fe0f}' => Some(Invisible::Selector(offset_in_block(character, 0xfe00))),
+        | '\u{fff9}'..='\u{fffb}' => Some(InvisibleKind::Layout),
+        '\u{180b}'..='\u{180d}' => Some(InvisibleKind::Layout),
+        '\u{fe00}'..='\u{fe0f}' => {
+            Some(InvisibleKind::Selector(offset_in_block(character, 0xfe00)))
+        }
         '\u{e0100}'..='\u{e01ef}' => {
-            Some(Invisible::Selector(offset_in_block(character, 0xe0100).saturating_add(16)))
+            Some(InvisibleKind::Selector(offset_in_block(character, 0xe0100).saturating_add(16)))
         }
         '\u{e0000}'..='\u{e007f}' => {
             let stands_for = char::from(offset_in_block(character, 0xe0000));
-            Some(Invisible::Tag(Some(stands_for).filter(|ascii| !ascii.is_control())))
+            Some(InvisibleKind::Tag(Some(stands_for).filter(|ascii| !ascii.is_control())))
         }
-        _ if character.is_control() => Some(Invisible::Control),
+        _ if character.is_control() => Some(InvisibleKind::Control),
         _ => None,
     }
 }

@@ -1,15 +1,15 @@
-//! A text as the rules read it, with a map back to the text as it was.
+//! The normal form of a text, with a map back to the original.
 //!
 //! In reading order:
 //!
+//! - `offsets`: the map.
 //! - `fold`: case, compatibility forms, marks, white space, invisible characters.
 //! - `lookalike`: letters of other scripts in Latin words.
-//! - `hidden`: what the invisible characters were, and what they say.
-//! - `escapes` and `encoded`: percent signs, entities, backslashes; base64 and hexadecimal.
-//! - `spelled`: digits for letters, and letters written apart.
-//! - `offsets`: the map.
+//! - `hidden`: invisible characters, and the messages they encode.
+//! - `escapes` and `encoded`: percent encoding, entities, backslashes; base64 and hexadecimal.
+//! - `spelled`: digits for letters, and letters with separators.
 //!
-//! Everything here is linear in the text, in time and in memory.
+//! Time and memory are linear in the text.
 
 mod encoded;
 mod escapes;
@@ -23,40 +23,38 @@ use std::ops::Range;
 
 pub(crate) use encoded::encoded_parts;
 pub(crate) use escapes::{backslash_at, unescape};
-pub(crate) use hidden::{Hidden, Message};
+pub(crate) use hidden::{HiddenCharacters, Message};
 pub use offsets::Offsets;
-pub(crate) use spelled::{Respelled, Vocabulary};
+pub(crate) use spelled::{RespelledText, Vocabulary};
 
-/// The longest text that is screened: 8 MiB. More is no text that a model reads at once.
+/// The longest text that is screened: 8 MiB. No model reads more at once.
 pub const MAX_TEXT_BYTES: usize = 8 << 20;
 
-/// The text is longer than [`MAX_TEXT_BYTES`]. Nothing of it was screened.
+/// The text is longer than [`MAX_TEXT_BYTES`] and was not screened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the text has {len} bytes and at most {MAX_TEXT_BYTES} are screened at once; split it")]
+#[error("the text is {len} bytes; the limit is {MAX_TEXT_BYTES}")]
 pub struct TextTooLong {
-    /// Bytes of the text.
+    /// The length of the text in bytes.
     pub len: usize,
 }
 
-/// A text in the form that rules match: NFKC, lower case, no marks on Latin letters, no invisible
-/// characters, look-alikes read as Latin where they pose as it, one blank or line end for every
-/// run of white space.
+/// A text in the form that rules match: NFKC, lower case, no marks on Latin letters, no invisible characters,
+/// look-alikes replaced by Latin letters, one space or line end for every run of white space.
 ///
-/// Letters of other scripts, and their marks, stay. Decoded parts are views of their own and not
-/// in here.
+/// Letters of other scripts and their marks remain. Decoded parts are separate views and not included.
 #[derive(Debug, Clone)]
-pub struct Normalised {
+pub struct NormalisedText {
     text: String,
-    /// From this text outwards.
+    /// The maps from this text to the original, innermost first.
     layers: Vec<Offsets>,
-    pub(crate) hidden: Hidden,
+    pub(crate) hidden: HiddenCharacters,
 }
 
 /// Normalises a text.
 ///
 /// # Errors
 /// [`TextTooLong`].
-pub fn normalise(text: &str) -> Result<Normalised, TextTooLong> {
+pub fn normalise(text: &str) -> Result<NormalisedText, TextTooLong> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(TextTooLong { len: text.len() });
     }
@@ -64,15 +62,16 @@ pub fn normalise(text: &str) -> Result<Normalised, TextTooLong> {
 }
 
 /// Normalises a text that is known to be within the limit.
-pub(crate) fn normalise_bounded(text: &str) -> Normalised {
+pub(crate) fn normalise_bounded(text: &str) -> NormalisedText {
     let folded = fold::fold(text);
     let mut normalised =
-        Normalised { text: folded.text, layers: vec![folded.offsets], hidden: folded.hidden };
-    let latinised = folded.foreign.then(|| lookalike::latinise(&normalised.text)).flatten();
+        NormalisedText { text: folded.text, layers: vec![folded.offsets], hidden: folded.hidden };
+    let latinised =
+        folded.has_foreign_letters.then(|| lookalike::latinise(&normalised.text)).flatten();
     if let Some(latinised) = latinised {
         for word in latinised.mixed_words {
             let word = normalised.original(word);
-            normalised.hidden.mixed_words.note(word);
+            normalised.hidden.mixed_words.record(word);
         }
         normalised.text = latinised.text;
         normalised.layers.insert(0, latinised.offsets);
@@ -80,22 +79,21 @@ pub(crate) fn normalise_bounded(text: &str) -> Normalised {
     normalised
 }
 
-impl Normalised {
+impl NormalisedText {
     /// The normalised text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The bytes of the original text that bytes `view` of the normalised one stand for, on
-    /// character boundaries.
+    /// The bytes of the original text that correspond to bytes `view` of the normalised one, on character boundaries.
     #[must_use]
     pub fn original(&self, view: Range<usize>) -> Range<usize> {
         self.layers.iter().fold(view, |range, layer| layer.original(range))
     }
 }
 
-/// One word, or a piece of a rule, in the form that [`normalise`] gives text.
+/// A word or a part of a rule in the form that [`normalise`] produces.
 pub(crate) fn fold_literal(text: &str) -> String {
     use unicode_normalization::UnicodeNormalization as _;
 

@@ -1,20 +1,20 @@
-//! From bytes of a changed text back to bytes of the text it was made from.
+//! A map from byte ranges of a derived text to byte ranges of its original.
 
 use std::ops::Range;
 
 /// A monotone map from a view to its original, as runs of equal steps.
 ///
-/// A run says: every `view_step` bytes of the view stand for `original_step` bytes of the
-/// original. Copied text has steps of one; a letter of three bytes read as one has `1` and `3`;
-/// a decoded part is one step. What was removed lies between two runs.
+/// In a run, every `view_step` bytes of the view correspond to `original_step` bytes of the original. Copied text has
+/// steps of 1; a three-byte letter replaced by one byte has steps of 1 and 3; a decoded part is one step. Removed text
+/// is between two runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offsets {
     runs: Vec<Run>,
     view_len: u32,
 }
 
-/// 32-bit offsets: hostile text needs a run a character, and texts have a limit
-/// ([`MAX_TEXT_BYTES`](crate::MAX_TEXT_BYTES)).
+/// Offsets have 32 bits to save memory: a hostile text needs one run per character, and the length of texts is limited
+/// ([`MAX_TEXT_BYTES`](super::MAX_TEXT_BYTES)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     view: u32,
@@ -24,7 +24,7 @@ struct Run {
 }
 
 impl Offsets {
-    /// The next `len` bytes of the view are copied from `original` onwards.
+    /// Appends `len` bytes of the view that are copied from `original` onwards.
     pub(crate) fn copy(&mut self, original: usize, len: usize) {
         if len > 0 {
             self.push(1, original, 1);
@@ -32,7 +32,7 @@ impl Offsets {
         }
     }
 
-    /// The next `view_len` bytes of the view stand for `original` as a whole.
+    /// Appends `view_len` bytes of the view that correspond to `original` as a whole.
     pub(crate) fn replace(&mut self, view_len: usize, original: Range<usize>) {
         if view_len == original.len() && view_len == 1 {
             self.copy(original.start, 1);
@@ -43,22 +43,22 @@ impl Offsets {
 
     fn push(&mut self, view_step: u32, original: usize, original_step: u32) {
         let original = small(original);
-        let continues = self.runs.last().is_some_and(|run| {
+        let is_continued = self.runs.last().is_some_and(|run| {
             let steps = (self.view_len - run.view) / run.view_step;
             run.view_step == view_step
                 && run.original_step == original_step
                 && run.original + steps * run.original_step == original
         });
-        if !continues {
+        if !is_continued {
             self.runs.push(Run { view: self.view_len, original, view_step, original_step });
         }
         self.view_len += view_step;
     }
 
-    /// The bytes of the original that `view` stands for. Empty only when `view` is.
+    /// The bytes of the original that correspond to `view`. Empty only if `view` is.
     ///
-    /// A range that begins or ends inside a step takes the whole step, so characters of the
-    /// original stay whole.
+    /// A range that begins or ends inside a step is extended to the whole step, so that it covers whole characters of
+    /// the original.
     #[must_use]
     pub fn original(&self, view: Range<usize>) -> Range<usize> {
         let start = small(view.start).min(self.view_len);
@@ -79,12 +79,12 @@ impl Offsets {
     }
 }
 
-/// Texts are limited to far less than 4 GiB before they come here.
+/// Texts are limited to far less than 4 GiB before they reach this module.
 fn small(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
-/// No platform that we build for has offsets of less than 32 bits.
+/// Every supported platform has offsets of at least 32 bits.
 fn wide(offset: u32) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
@@ -93,7 +93,7 @@ fn wide(offset: u32) -> usize {
 mod tests {
     use super::Offsets;
 
-    /// View `abXYZc`: `ab` copied from 0, `XYZ` for bytes 5..6, `c` copied from 9.
+    /// TextView `abXYZc`: `ab` copied from 0, `XYZ` for bytes 5..6, `c` copied from 9.
     fn sample() -> Offsets {
         let mut offsets = Offsets::default();
         offsets.copy(0, 2);

@@ -8,21 +8,14 @@
 //!    one `max(p, min(1.15·p, 0.7))`, else `p`.
 //! 4. Suspicious with a strong rule or from the threshold on. Above 0.85 a sandbox run would only confirm it.
 //!
-//! It departs from the published code where that has holes (P1–P18). The text is normalised before
-//! anything reads it (P5). What the text says of its own purpose is reported and changes nothing (P8). A weak
-//! rule can fire, and lifts a score instead of setting it to 0.7, which lies above the threshold: any rule at
-//! all would decide (P7, P13). A harmful topic is reported and decides nothing: it is no injection (P7). A
-//! model that is not there or fails is an error, never an answer (P14). The whole text is read, not its first
-//! 256 tokens.
-//!
-//! Source: PIPE step 2; docs/papers.md §4.5.
+
 //! It departs from the published code where that has weaknesses (P5 to P14). The text is normalised first (P5). What
 //! the text states about its own purpose is reported and changes nothing (P8). A weak rule raises a score instead of
 //! setting it to 0.7, which lies above the threshold, so that any rule at all would decide (P7, P13). A harmful topic
 //! is reported and decides nothing, because it is no injection (P7). A missing or failing model is an error, never a
 //! result (P14). The whole text is read, not its first 256 tokens.
 //!
-//! Source: PIPE step 2.
+//! Source: PIPE step 2; docs/papers.md §4.5.
 
 mod model;
 
@@ -37,10 +30,10 @@ use custody_models::{Embedder, Encoder, ModelError, SentenceEmbedder, Tokenizer}
 pub use model::PrefilterModel;
 
 use crate::behaviour::harmful_intents;
-use crate::finding::{Finding, Severity, View};
+use crate::finding::{DetectorFinding, Severity, TextView};
 use crate::ngram_stage::select_chunks;
-use crate::normalise::{Normalised, TextTooLong, normalise};
-use crate::rules::{Rules, Scan, THRESHOLD};
+use crate::normalise::{NormalisedText, TextTooLong, normalise};
+use crate::rules::{RuleSet, ScanResult, THRESHOLD};
 use model::STRONG;
 
 /// The factor by which a medium rule raises a probability, and the highest result.
@@ -74,7 +67,7 @@ impl Default for PrefilterOptions {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrefilterResult {
     /// Whether the text goes to the sandbox instead of production.
-    pub suspicious: bool,
+    pub is_suspicious: bool,
     /// In `[0, 1]`.
     pub score: f64,
     /// The paper's codes: how the score was computed, then `harmful_intent:TOPIC` for every harmful topic that the
@@ -82,9 +75,9 @@ pub struct PrefilterResult {
     /// topics nor claims change the score.
     pub reasons: Vec<String>,
     /// Whether the sandbox run is skipped.
-    pub skip_sandbox: bool,
+    pub is_sandbox_skipped: bool,
     /// In text order.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DetectorFinding>,
 }
 
 /// Why a text was not checked. It counts as unchecked, not as clean.
@@ -170,7 +163,7 @@ impl Prefilter {
     /// # Errors
     /// [`PrefilterError`].
     pub fn check(&self, text: &str) -> Result<PrefilterResult, PrefilterError> {
-        let scan = Rules::builtin().scan(text)?;
+        let scan = RuleSet::built_in().scan(text)?;
         let strength = Strength::of(&scan);
         let model_runs = strength != Strength::Strong || !self.options.fast_reject;
         let highest = if model_runs { self.highest_chunk(&normalise(text)?)? } else { None };
@@ -191,16 +184,16 @@ impl Prefilter {
         findings.extend(highest.filter(|_| model_decides).map(ChunkScore::into_finding));
         findings.sort_by_key(|finding| (finding.span.start, finding.span.end));
         Ok(PrefilterResult {
-            suspicious,
+            is_suspicious: suspicious,
             score,
             reasons,
-            skip_sandbox: self.options.skip_sandbox && suspicious && score > SKIP_ABOVE,
+            is_sandbox_skipped: self.options.skip_sandbox && suspicious && score > SKIP_ABOVE,
             findings,
         })
     }
 
     /// The chunk with the highest probability; `None` for a text without words.
-    fn highest_chunk(&self, text: &Normalised) -> Result<Option<ChunkScore>, PrefilterError> {
+    fn highest_chunk(&self, text: &NormalisedText) -> Result<Option<ChunkScore>, PrefilterError> {
         let chunks = select_chunks(text.text());
         let texts: Vec<&str> = chunks.iter().map(|range| &text.text()[range.clone()]).collect();
         let vectors = self.embedder.embed(&texts)?;
@@ -224,14 +217,14 @@ struct ChunkScore {
 }
 
 impl ChunkScore {
-    fn into_finding(self) -> Finding {
-        Finding {
+    fn into_finding(self) -> DetectorFinding {
+        DetectorFinding {
             rule: "prefilter.model".to_owned(),
             family: "model".to_owned(),
             severity: if self.probability >= 0.9 { Severity::High } else { Severity::Medium },
             confidence: self.probability,
             span: self.span,
-            view: View::Plain,
+            view: TextView::Plain,
             explanation: "reads like an attempt to change what the assistant does".to_owned(),
         }
     }
@@ -247,7 +240,7 @@ enum Strength {
 }
 
 impl Strength {
-    fn of(scan: &Scan) -> Self {
+    fn of(scan: &ScanResult) -> Self {
         match scan.score {
             score if score >= THRESHOLD => Self::Strong,
             score if score >= MEDIUM_FROM => Self::Medium,

@@ -1,8 +1,8 @@
-//! Where in a text which patterns may begin: the one pass that every text pays for.
+//! Finds the positions at which patterns may begin; this pass runs over every text.
 //!
-//! Every match begins with one of a few words, at the start of a word. So the pass looks at four
-//! bytes of each word. Where those are the start of a pattern's first word, it compares that word,
-//! then the first letters of the next one, and only then calls the pattern's automaton.
+//! Every match begins with one of a few words, at a word boundary. The pass hashes four bytes of
+//! each word. On a hit it compares the whole word and the first letters of the next one, and only
+//! then runs the pattern's automaton.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,53 +11,53 @@ use regex_syntax::hir::literal::Extractor;
 use super::pattern::{Expression, PatternProblem};
 use crate::blocks::{BLOCK, bits, blocks, is_word_byte, ones};
 
-/// Literal beginnings of one pattern, up to which words are looked at together with the next one.
+/// The maximum number of literal prefixes that are extracted from one pattern.
 const MAX_LITERALS: usize = 600;
-/// Bytes of a word that are looked up at once.
+/// Bytes of a word that are hashed.
 const KEY: usize = 4;
-/// Bytes of a literal that are compared at once.
+/// Bytes of a literal that are compared in one step.
 const HEAD: usize = 8;
-/// Separators between a first and a second word, as in a pattern's blank.
+/// The maximum number of separators between two words, as for a blank in a pattern.
 const MAX_SEPARATORS: usize = 4;
 
 /// An index of the words that patterns begin with.
 pub(super) struct Beginnings {
-    /// One bit for each hash of four bytes. Small enough to stay close to the processor.
+    /// One bit for each hash of four bytes; small enough for the processor cache.
     known: Vec<u64>,
-    /// For each hash, its range of `entries`.
+    /// The range of `entries` for each hash.
     ranges: Vec<(u32, u32)>,
     entries: Vec<Entry>,
     literals: Vec<Vec<u8>>,
-    /// Pattern numbers, with what the next word may begin with.
+    /// Pattern numbers with their allowed second words.
     patterns: Vec<(usize, NextWords)>,
-    /// First bytes of beginnings that are no ASCII letter or digit.
+    /// The first bytes of literals that are not an ASCII letter or digit.
     signs: [bool; 256],
 }
 
-/// One word or piece of a word, and the patterns that begin with it.
+/// One word or word prefix, and the patterns that begin with it.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// The first bytes of the literal, and which of them count.
+    /// The first bytes of the literal, and the mask of the valid ones.
     head: u64,
     head_mask: u64,
-    /// The place of the literal in `literals`.
+    /// The index of the literal in `literals`.
     literal: u32,
     len: u32,
     /// The range of its patterns.
     patterns: (u32, u32),
-    /// The word ends here; otherwise it may go on.
+    /// Whether the word ends after the literal.
     is_word: bool,
 }
 
-/// Which second words a pattern allows: one bit for each hash of a word's first three bytes.
+/// The second words that a pattern allows: one bit for each hash of a word's first three bytes.
 type NextWords = u128;
 const ANY_WORD: NextWords = NextWords::MAX;
-/// Bytes of a second word that are looked at.
+/// Bytes of a second word that are hashed.
 const NEXT_KEY: usize = 3;
 const OTHER: u8 = 0;
 
-/// Letters, digits, groups of other bytes: small numbers, so that a set of them is a word of bits.
-/// All separators and other ASCII signs are one class.
+/// Byte classes: letters, digits and groups of non-ASCII bytes. All separators and other ASCII
+/// characters are one class.
 static CLASS: [u8; 256] = {
     let mut table = [OTHER; 256];
     let mut byte: u8 = 0;
@@ -80,26 +80,27 @@ fn class(byte: u8) -> u8 {
     CLASS[usize::from(byte)]
 }
 
-/// A sign that begins a literal is itself; within a literal it may stand for any separator.
+/// The class of a literal's first byte. A punctuation character is its own class there; within a
+/// literal it can match any separator.
 fn first_class(byte: u8) -> u8 {
     if class(byte) == OTHER { byte | 0x80 } else { class(byte) }
 }
 
-/// The bit of a second word that begins with `key`.
+/// The bit of a second word with the prefix `key`.
 fn word_bit([a, b, c]: [u8; NEXT_KEY]) -> NextWords {
     1 << (hash(cut([a, b, c, OTHER])) % 128)
 }
 
-/// A first word or a piece of one, and whether the word ends there.
+/// A first word or a prefix of one, and whether the word ends there.
 type FirstWord = (Vec<u8>, bool);
-/// What one pattern begins with, and the second words that it allows.
+/// The first words of one pattern, each with the allowed second words.
 type Words = BTreeMap<FirstWord, NextWords>;
 
 impl Beginnings {
-    /// Reads the beginnings of all `expressions`.
+    /// Builds the index of the first words of all `expressions`.
     ///
     /// # Errors
-    /// The first pattern without one, and why.
+    /// The first pattern without a literal first word, and the reason.
     pub(super) fn new(expressions: &[Expression]) -> Result<Beginnings, (usize, PatternProblem)> {
         let mut patterns_of: BTreeMap<FirstWord, Vec<_>> = BTreeMap::new();
         for (number, expression) in expressions.iter().enumerate() {
@@ -155,13 +156,12 @@ impl Beginnings {
         entry
     }
 
-    /// Calls `may_begin` with each pattern that may begin somewhere, and where, in ascending order
-    /// of place.
+    /// Calls `may_begin` with each candidate pattern and position, by ascending position.
     pub(super) fn find(&self, text: &[u8], mut may_begin: impl FnMut(usize, usize)) {
         let mut in_word = 0;
         for (number, block) in blocks(text).enumerate() {
             let words = bits(&block, is_word_byte);
-            // Separators begin nothing; zero bytes fill up the last block.
+            // No pattern begins with a separator; zero bytes pad the last block.
             let signs = bits(&block, |byte| {
                 !(is_word_byte(byte)
                     | (byte == b' ')
@@ -221,7 +221,7 @@ impl Beginnings {
     }
 }
 
-/// Eight bytes from `start` on, blanks after the end.
+/// Eight bytes from `start`, padded with blanks.
 fn head(text: &[u8], start: usize) -> u64 {
     let mut bytes = [b' '; HEAD];
     match text.get(start..start + HEAD).and_then(|found| <&[u8; HEAD]>::try_from(found).ok()) {
@@ -235,16 +235,16 @@ fn head(text: &[u8], start: usize) -> u64 {
 }
 
 fn slice<T>(all: &[T], (start, end): (u32, u32)) -> &[T] {
-    let wide = |place: u32| usize::try_from(place).unwrap_or(usize::MAX);
-    all.get(wide(start)..wide(end)).unwrap_or_default()
+    let [start, end] = [start, end].map(|index| usize::try_from(index).unwrap_or(usize::MAX));
+    all.get(start..end).unwrap_or_default()
 }
 
-/// A rule file is far too short for more.
+/// The limit on a rule file keeps every index below `u32::MAX`.
 fn small(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 
-/// The word after the separators, as a set of one; any word when they do not end.
+/// The bit of the word after the separators, or all bits if the separators do not end.
 fn next_word(text: &[u8], after: usize) -> NextWords {
     let rest = text.get(after..).unwrap_or_default();
     match rest.iter().take(MAX_SEPARATORS + 1).position(|byte| class(*byte) != OTHER) {
@@ -256,12 +256,12 @@ fn next_word(text: &[u8], after: usize) -> NextWords {
     }
 }
 
-/// The second word of a literal, if enough of it is known to tell it from others.
+/// The bit of a literal's second word, or all bits if too few of its bytes are known.
 fn second_word(literal: &[u8]) -> NextWords {
     let mut key = [OTHER; NEXT_KEY];
     for (place, slot) in key.iter_mut().enumerate() {
         match literal.get(place).map(|byte| class(*byte)) {
-            // What follows a word that is known to end does not matter.
+            // The word ends here, so the following bytes do not matter.
             Some(OTHER) if place > 0 => return word_bit(key),
             Some(known) if known != OTHER => *slot = known,
             _ => return ANY_WORD,
@@ -270,15 +270,15 @@ fn second_word(literal: &[u8]) -> NextWords {
     word_bit(key)
 }
 
-/// Beyond the end of a short word, a key says nothing. Written without branches: short words come
-/// and go.
+/// Clears the bytes after the end of a short word. Without branches, because the lengths of words
+/// are unpredictable.
 fn cut([a, b, c, d]: [u8; KEY]) -> [u8; KEY] {
     let two = u8::from(b != OTHER);
     let three = two & u8::from(c != OTHER);
     [a, b, c * two, d * three]
 }
 
-/// Different hashes of a key.
+/// The number of hash values.
 const HASHES: usize = 1 << 16;
 
 fn hash(key: [u8; KEY]) -> usize {
@@ -286,7 +286,8 @@ fn hash(key: [u8; KEY]) -> usize {
     usize::from(u16::from_le_bytes([low, high]))
 }
 
-/// The keys that a text can have where `literal` stands: one, unless it is short and goes on.
+/// The keys of all texts that begin with `literal`: one, unless it is shorter than a key and the
+/// word can continue.
 fn keys(literal: &[u8], is_word: bool) -> Vec<[u8; KEY]> {
     let mut keys = vec![Vec::new()];
     for place in 0..KEY {
@@ -301,7 +302,7 @@ fn keys(literal: &[u8], is_word: bool) -> Vec<[u8; KEY]> {
             .iter()
             .flat_map(|key| choices.clone().map(move |next| [key.as_slice(), &[next]].concat()))
             .collect();
-        // After the end of a short word, `cut` makes all keys one.
+        // After the end of a short word, `cut` makes all keys equal.
         keys.iter_mut().for_each(|key: &mut Vec<u8>| {
             let mut padded = [OTHER; KEY];
             padded.iter_mut().zip(key.iter()).for_each(|(slot, class)| *slot = *class);
@@ -313,7 +314,7 @@ fn keys(literal: &[u8], is_word: bool) -> Vec<[u8; KEY]> {
     keys.iter().filter_map(|key| key.as_slice().try_into().ok()).map(cut).collect()
 }
 
-/// The words that every match begins with one of.
+/// The words one of which begins every match.
 fn first_words(expression: &Expression) -> Result<Words, PatternProblem> {
     let hir = regex_syntax::parse(&expression.skeleton)
         .map_err(|error| PatternProblem::Expression(error.to_string()))?;
@@ -325,7 +326,7 @@ fn first_words(expression: &Expression) -> Result<Words, PatternProblem> {
         let end = bytes.iter().position(|byte| *byte == b' ');
         let word = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
         let second = end.and_then(|end| bytes.get(end + 1..)).map_or(ANY_WORD, second_word);
-        // A word at the very end of a pattern ends where the pattern says, so it may go on here.
+        // The pattern decides whether a word at its very end is complete, so it is a prefix here.
         let is_word = end.is_some() && word.last().is_some_and(|last| class(*last) != OTHER);
         let separator = bytes.first().is_none_or(|first| matches!(first, b' ' | b'\n' | b','));
         if word.len() < 2 || separator {
@@ -337,13 +338,13 @@ fn first_words(expression: &Expression) -> Result<Words, PatternProblem> {
     Ok(without_repeats(words))
 }
 
-/// Drops what a shorter piece of a word announces as well.
+/// Drops words of which a shorter prefix is listed.
 fn without_repeats(words: Words) -> Words {
     let mut kept = Words::new();
     let mut shortest: Option<Vec<u8>> = None;
     for ((word, is_word), next) in words {
         if shortest.as_ref().is_some_and(|shortest| word.starts_with(shortest)) {
-            // `false` sorts before `true`, so a piece comes before the word of the same letters.
+            // `false` sorts before `true`, so a prefix comes before the word of the same letters.
             continue;
         }
         if !is_word {
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_may_begin_where_its_first_word_and_the_next_letter_stand() {
+    fn candidates_match_the_first_word_and_the_next_letters() {
         let patterns = ["ignor(?:e|ing) (?:all|the)", "act as", "<!--", "in \\w+", "забудь", "to"];
         let cases: [(&str, &[(usize, usize)]); 10] = [
             ("ignore all", &[(0, 0)]),
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn no_place_is_missed_at_the_seams_of_the_pass() {
+    fn candidates_are_found_across_block_boundaries() {
         for shift in 0..600 {
             let text = format!("{}act as", " ".repeat(shift));
             assert_eq!(found(&["act as"], &text), [(0, shift)], "{shift}");
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_may_begin_with_anything_is_refused() {
+    fn a_pattern_without_a_literal_first_word_is_rejected() {
         for pattern in [r"\w+ rules", ".*ignore", "a|ignore", "(?:ignore)? all"] {
             assert_eq!(
                 beginnings(&[pattern]).err(),

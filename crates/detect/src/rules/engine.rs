@@ -1,9 +1,9 @@
-//! All patterns over one text, in linear time.
+//! Matches all patterns against one text in linear time.
 //!
-//! [`Beginnings`] finds the words that patterns begin with. Where one stands, that pattern's own
-//! automaton reads on, anchored, until it matches or can match no more, at most
-//! [`MAX_MATCH_BYTES`]. No step backtracks. Automata are built when first needed, so a text
-//! without trigger words pays for none.
+//! [`Beginnings`] finds the words that patterns begin with. At each candidate position, the
+//! pattern's own automaton runs anchored until it matches or cannot match any more, for at most
+//! [`MAX_MATCH_BYTES`]. No step backtracks. Each automaton is built on first use, so a text
+//! without trigger words builds none.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -20,16 +20,16 @@ use super::pattern::{Expression, PatternProblem};
 /// The longest match, in bytes of normalised text.
 pub const MAX_MATCH_BYTES: usize = 1024;
 
-/// Memory of one pattern's automaton while it is used. When it is full it starts anew.
+/// Cache size of one pattern's lazy DFA; a full cache is cleared.
 const CACHE_BYTES: usize = 1 << 18;
-/// Memory of one pattern before it is an automaton.
+/// Size limit of one pattern's NFA.
 const NFA_BYTES: usize = 1 << 20;
 
 /// The patterns of a rule file.
 pub(super) struct Engine {
     beginnings: Beginnings,
     patterns: Vec<Pattern>,
-    /// What the automata remember, by pattern; one set for each thread at work.
+    /// The DFA caches by pattern; one set for each thread.
     scratch: Pool<Vec<Option<Cache>>>,
 }
 
@@ -44,15 +44,17 @@ impl Engine {
     /// # Errors
     /// The first pattern that cannot be used, and why.
     pub(super) fn new(expressions: Vec<Expression>) -> Result<Engine, (usize, PatternProblem)> {
-        let pattern = |expression| Pattern { expression, automaton: OnceLock::new() };
         Ok(Engine {
             beginnings: Beginnings::new(&expressions)?,
-            patterns: expressions.into_iter().map(pattern).collect(),
+            patterns: expressions
+                .into_iter()
+                .map(|expression| Pattern { expression, automaton: OnceLock::new() })
+                .collect(),
             scratch: Pool::new(Vec::new),
         })
     }
 
-    /// Builds every automaton now, to learn whether all can be built.
+    /// Builds every automaton once, to check that all of them can be built.
     ///
     /// # Errors
     /// The first pattern that cannot be used, and why.
@@ -63,14 +65,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Calls `found` with each pattern's number and the bytes it matches, by ascending position
-    /// of the word it begins with. `wanted` says whether a pattern is still of interest.
-    /// Returns the work done: bytes that an automaton read.
+    /// Calls `on_match` with each pattern's number and matched range, by ascending start.
+    /// Patterns for which `is_wanted` returns `false` are skipped. Returns the bytes read.
     pub(super) fn find(
         &self,
         text: &str,
-        wanted: impl Fn(usize) -> bool,
-        mut found: impl FnMut(usize, Range<usize>),
+        is_wanted: impl Fn(usize) -> bool,
+        mut on_match: impl FnMut(usize, Range<usize>),
     ) -> u64 {
         let bytes = text.as_bytes();
         let mut caches = self.scratch.get();
@@ -81,13 +82,13 @@ impl Engine {
             else {
                 return;
             };
-            if !wanted(number) {
+            if !is_wanted(number) {
                 return;
             }
             let (end, read) = pattern.match_end(cache, bytes, start);
             work += read;
             if let Some(end) = end {
-                found(number, start..end);
+                on_match(number, start..end);
             }
         });
         u64::try_from(work).unwrap_or(u64::MAX)
@@ -109,7 +110,7 @@ impl Pattern {
             .map_err(|error| PatternProblem::Expression(error.to_string()))
     }
 
-    /// Where the shortest match that begins at `start` ends, and the bytes read to know it.
+    /// The end of the shortest match from `start`, and the number of bytes read.
     fn match_end(
         &self,
         cache: &mut Option<Cache>,
@@ -127,7 +128,7 @@ impl Pattern {
             };
             state = next;
             if state.is_tagged() {
-                // The automaton knows of a match when it has read the byte after it.
+                // The automaton reports a match one byte late.
                 if state.is_match() && self.may_end(text, at) {
                     return (Some(at), at - start);
                 }
@@ -142,12 +143,12 @@ impl Pattern {
     }
 
     fn may_end(&self, text: &[u8], end: usize) -> bool {
-        !self.expression.whole_word || !text.get(end).is_some_and(u8::is_ascii_alphanumeric)
+        !self.expression.is_whole_word || !text.get(end).is_some_and(u8::is_ascii_alphanumeric)
     }
 
     fn automaton(&self) -> Option<&DFA> {
         if self.automaton.get().is_none() {
-            // `check` has shown that it builds.
+            // `check` built it before.
             let _ = self.automaton.set(self.build().ok()?);
         }
         self.automaton.get()

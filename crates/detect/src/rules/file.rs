@@ -1,4 +1,4 @@
-//! The file that rules are written in.
+//! The rule file format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,83 +7,83 @@ use serde::Deserialize;
 use super::pattern::{Expression, PatternProblem, translate};
 use crate::finding::Severity;
 
-/// The longest rule file.
+/// The size limit of a rule file.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
-/// The most patterns in one file.
+/// The maximum number of patterns in one file.
 pub const MAX_PATTERNS: usize = 2_000;
 
-/// Why a rule file is refused.
+/// Why a rule file is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// It is too long.
-    #[error("the rules take {len} bytes and may take {MAX_FILE_BYTES}; split them")]
+    /// The file exceeds [`MAX_FILE_BYTES`].
+    #[error("the rule file has {len} bytes; the limit is {MAX_FILE_BYTES}; split it")]
     TooLong {
         /// Bytes of the file.
         len: usize,
     },
-    /// It has too many patterns to look for at once.
-    #[error("there are {count} patterns and may be {MAX_PATTERNS}; join some with `|`")]
+    /// The file exceeds [`MAX_PATTERNS`].
+    #[error("the rule file has {count} patterns; the limit is {MAX_PATTERNS}; join some with `|`")]
     TooManyPatterns {
         /// Patterns in the file.
         count: usize,
     },
-    /// It is not TOML, or not of this form.
-    #[error("the rules are not in the form of a rule file")]
+    /// The file is not TOML, or has unknown or missing fields.
+    #[error("the rule file is not valid")]
     Syntax(#[source] Box<toml::de::Error>),
-    /// A rule says something that cannot be.
+    /// A field of a rule is invalid.
     #[error("rule `{rule}`: {problem}")]
     Rule {
-        /// Its name, or its number if it has none.
+        /// The rule's name, or its number if the name is empty.
         rule: String,
-        /// What is wrong, and what to write.
+        /// The problem and how to fix it.
         problem: &'static str,
     },
-    /// A pattern of a rule cannot be used.
+    /// A pattern of a rule is invalid.
     #[error("rule `{rule}`, pattern {number}: {problem}")]
     Pattern {
-        /// Its name.
+        /// The rule's name.
         rule: String,
-        /// Which pattern of the rule, from 1.
+        /// The number of the pattern within the rule, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The problem.
         problem: PatternProblem,
     },
 }
 
-/// A rule file as it is written.
+/// The contents of a rule file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RuleFile {
-    /// Lists of words that patterns name, each `a|b|c`.
+    /// Word lists that patterns refer to by name, each `a|b|c`.
     #[serde(default)]
     pub(super) words: BTreeMap<String, String>,
     #[serde(rename = "rule")]
     pub(super) rules: Vec<RuleEntry>,
 }
 
-/// One rule as it is written.
+/// One rule of a rule file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RuleEntry {
     pub(super) name: String,
     pub(super) family: String,
     pub(super) severity: Severity,
-    /// How sure the rule is alone. From 0.5 on it decides; 0 makes it a remark.
+    /// The confidence of the rule alone. From 0.5 it flags a text; 0 only adds a finding.
     pub(super) confidence: f64,
-    /// As `confidence`, where the words are spoken of rather than used as a command.
+    /// The confidence if the phrase is only mentioned, not used as a command.
     pub(super) mentioned: Option<f64>,
-    /// ISO 639-1 codes, or `any`. For the reader: every rule is tried on every text.
+    /// ISO 639-1 codes, or `any`. Documentation only: every rule runs on every text.
     pub(super) language: String,
     pub(super) explanation: String,
     pub(super) patterns: Vec<String>,
-    /// Texts that the rule must find. Each pattern must find one of them.
+    /// Texts that the rule must match. Each pattern must match at least one of them.
     pub(super) matches: Vec<String>,
-    /// Texts that the rule must not find.
+    /// Texts that the rule must not match.
     #[serde(default)]
     pub(super) clean: Vec<String>,
 }
 
-/// Reads a file and translates its patterns, in order; each with the number of its rule.
+/// Parses a file and translates its patterns in order, each with the index of its rule.
 pub(super) fn parse(text: &str) -> Result<(RuleFile, Vec<(usize, Expression)>), RulesError> {
     if text.len() > MAX_FILE_BYTES {
         return Err(RulesError::TooLong { len: text.len() });
@@ -97,8 +97,11 @@ pub(super) fn parse(text: &str) -> Result<(RuleFile, Vec<(usize, Expression)>), 
     let mut names = BTreeSet::new();
     let mut expressions = Vec::with_capacity(count);
     for (number, rule) in file.rules.iter().enumerate() {
-        let problem =
-            if names.insert(&rule.name) { problem_of(rule) } else { Some("the name stands twice") };
+        let problem = if names.insert(&rule.name) {
+            problem_of(rule)
+        } else {
+            Some("the name is not unique")
+        };
         if let Some(problem) = problem {
             let name =
                 if rule.name.is_empty() { format!("{}", number + 1) } else { rule.name.clone() };
@@ -115,26 +118,26 @@ pub(super) fn parse(text: &str) -> Result<(RuleFile, Vec<(usize, Expression)>), 
 }
 
 fn problem_of(rule: &RuleEntry) -> Option<&'static str> {
-    let plain = |name: &str| {
-        !name.is_empty()
-            && name.len() <= 64
-            && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.'))
-    };
-    if !plain(&rule.name) || !plain(&rule.family) {
-        return Some("name and family are 1 to 64 of `a-z`, `0-9`, `_` and `.`");
+    if !is_valid_name(&rule.name) || !is_valid_name(&rule.family) {
+        return Some("name and family must be 1 to 64 characters of `a-z`, `0-9`, `_` and `.`");
     }
     let confidences = [rule.confidence, rule.mentioned.unwrap_or(rule.confidence)];
     if !confidences.iter().all(|confidence| (0.0..=1.0).contains(confidence)) {
-        return Some("a confidence is a number from 0 to 1");
+        return Some("a confidence must be a number from 0 to 1");
     }
     if rule.patterns.is_empty() {
-        return Some("it has no pattern and could never fire");
+        return Some("it has no pattern, so it can never match");
     }
     if rule.matches.is_empty() {
-        return Some("give at least one text that it must find, under `matches`");
+        return Some("`matches` must have at least one example text");
     }
     if rule.explanation.is_empty() || rule.language.is_empty() {
-        return Some("say in which language it is and what it looks for");
+        return Some("`language` and `explanation` must not be empty");
     }
     None
+}
+
+fn is_valid_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.'))
 }

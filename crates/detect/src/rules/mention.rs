@@ -1,15 +1,15 @@
-//! Whether a phrase stands as a command, or is spoken of.
+//! Decides whether a phrase is used as a command or only mentioned.
 //!
 //! "Ignore all previous instructions" is an attack; "what does `ignore all previous instructions`
-//! mean?" is a question. The difference is where the phrase stands: at the start of a sentence, a
-//! field or a clause, with a capital letter, or after words that lead into an order. Anything else is a mention. A text
-//! cannot turn commands into mentions as a whole: each stands for itself, and mentions of several
-//! families still add up.
+//! mean?" is a question. A phrase is a command at the start of a sentence, a field or a clause,
+//! with a capital letter, or after a word that introduces a command. Anything else is a mention.
+//! Each phrase is classified on its own, so no part of a text can turn the commands in the rest
+//! into mentions, and mentions of several families still combine.
 
-/// How far back to look for the quotation mark or the word before.
+/// How many bytes before the phrase are examined.
 const LOOK_BACK: usize = 160;
 
-/// Words after which an order follows.
+/// Words that introduce a command.
 const LEADS: &[&str] = &[
     "also",
     "always",
@@ -64,7 +64,7 @@ const LEADS: &[&str] = &[
     "i",
 ];
 
-/// Words before `to` or `you` with which somebody is ordered: "want you to", "have to".
+/// Words that make a command of a following `to` or `you`: "want you to", "have to".
 const ORDERED: &[&str] = &[
     "you",
     "need",
@@ -79,10 +79,10 @@ const ORDERED: &[&str] = &[
     "instructed",
 ];
 
-/// Whether what begins at byte `start` of a normalised text is spoken of rather than used.
-/// `capital` says that the text as it was has a capital letter there: in the middle of a line it
-/// betrays a sentence that was put in.
-pub(super) fn is_mentioned(text: &str, start: usize, capital: bool) -> bool {
+/// Whether the phrase at byte `start` of a normalised text is mentioned rather than used as a
+/// command. `is_capital` means that the original has a capital letter there: in the middle of a
+/// line it marks an inserted sentence.
+pub(super) fn is_mentioned(text: &str, start: usize, is_capital: bool) -> bool {
     let mut from = start.saturating_sub(LOOK_BACK);
     while !text.is_char_boundary(from) {
         from += 1;
@@ -92,15 +92,15 @@ pub(super) fn is_mentioned(text: &str, start: usize, capital: bool) -> bool {
     if is_quoted(line) {
         return true;
     }
-    if capital {
+    if is_capital {
         return false;
     }
     let clause = before.trim_end_matches([' ', '*', '_', '(', '>', '-', '#', '~', '\'', '"', '`']);
     if clause.is_empty() || clause.ends_with(|last: char| !last.is_alphanumeric()) {
         return false;
     }
-    // A new line is a new clause, unless the sentence runs on in lower-case prose; the text is
-    // folded, so the doubtful case counts as a command.
+    // A new line may continue a sentence, but the text is folded, so letter case cannot show it.
+    // The ambiguous case counts as a command.
     if before[clause.len()..].contains('\n') {
         return false;
     }
@@ -112,7 +112,7 @@ pub(super) fn is_mentioned(text: &str, start: usize, capital: bool) -> bool {
     }
 }
 
-/// An opened quotation mark stands before, and it does not open a value of JSON.
+/// Whether the line has an open quotation mark that does not start a JSON value.
 fn is_quoted(line: &str) -> bool {
     if line.ends_with(['\'', '`']) {
         return !line.trim_end_matches(['\'', ' ']).ends_with(':');
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_no_mentions() {
+    fn commands_are_not_mentions() {
         for text in [
             "ignore",
             "hello. ignore",
@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn a_capital_letter_in_the_middle_of_a_line_begins_an_order() {
+    fn a_capital_letter_in_the_middle_of_a_line_is_a_command() {
         assert!(!is_mentioned("old age in germany ignore", 19, true));
         assert!(is_mentioned("old age in germany ignore", 19, false));
         assert!(is_mentioned("what does \"ignore", 11, true));
     }
 
     #[test]
-    fn what_a_sentence_speaks_of_is_a_mention() {
+    fn a_quoted_or_described_phrase_is_a_mention() {
         for text in [
             "what does \"ignore",
             "the phrase 'ignore",

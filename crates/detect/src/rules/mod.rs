@@ -1,14 +1,14 @@
-//! D1: rules, all of them over every reading of a text, in linear time.
+//! D1: the rule detector. It matches all rules against every view of a text in linear time.
 //!
 //! In reading order:
 //!
-//! - this file: the rules and what can be asked of them.
-//! - `file`: the file they are written in; `rules/rules.toml` is the one compiled in.
-//! - `pattern`: how a pattern is written.
-//! - `engine`: all patterns over one text; `beginnings`: where one of them may begin.
-//! - `mention`: whether a phrase is a command or is spoken of.
-//! - `scan`: all readings of one text, and the score.
-//! - `strip`: taking out what is certain.
+//! - this file: the rule set and its operations.
+//! - `file`: the rule file format; `rules/rules.toml` is the compiled-in file.
+//! - `pattern`: the pattern syntax.
+//! - `engine`: matches all patterns against one text; `beginnings`: candidate match positions.
+//! - `mention`: whether a phrase is used as a command or only mentioned.
+//! - `scan`: all views of one text, and the score.
+//! - `strip`: removes the decisive matches from a text.
 
 mod beginnings;
 mod engine;
@@ -23,8 +23,8 @@ use std::sync::LazyLock;
 pub use engine::MAX_MATCH_BYTES;
 pub use file::{MAX_FILE_BYTES, MAX_PATTERNS, RulesError};
 pub use pattern::PatternProblem;
-pub use scan::{MAX_FINDINGS_PER_RULE, Scan};
-pub use strip::{Stripped, strip_to_fixed_point};
+pub use scan::{MAX_FINDINGS_PER_RULE, ScanResult};
+pub use strip::{StrippedText, strip_to_fixed_point};
 
 use crate::built_in;
 use crate::finding::Severity;
@@ -32,21 +32,21 @@ use crate::normalise::{TextTooLong, Vocabulary, fold_literal};
 use engine::Engine;
 use file::RuleEntry;
 
-/// From this score on, a text is flagged.
+/// A text with this score or a higher one is flagged.
 ///
 /// Source: memory integrity paper §5.2, D1.
 pub const THRESHOLD: f64 = 0.5;
 
-/// A set of rules, ready to run. Sharing one between threads is fine.
-pub struct Rules {
+/// A compiled set of rules. It can be shared between threads.
+pub struct RuleSet {
     rules: Vec<Rule>,
-    /// For each pattern, the number of its rule.
+    /// The index of each pattern's rule.
     rule_of: Vec<usize>,
     engine: Engine,
     vocabulary: Vocabulary,
 }
 
-/// What a finding repeats of its rule.
+/// The fields of a rule that are copied into its findings.
 struct Rule {
     name: String,
     family: String,
@@ -56,85 +56,86 @@ struct Rule {
     explanation: String,
 }
 
-/// How many there are of each.
+/// The number of families, rules and patterns of a rule set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuleCount {
-    /// Families of attacks; a score counts each once.
+    /// Attack families; the score counts each family once.
     pub families: usize,
-    /// Rules, each with a name.
+    /// Named rules.
     pub rules: usize,
-    /// Patterns, each of which can fire.
+    /// Patterns of all rules.
     pub patterns: usize,
 }
 
-static BUILT_IN: LazyLock<Rules> =
-    LazyLock::new(|| Rules::prepare(built_in::RULES).expect("a test reads the committed rules"));
+static BUILT_IN: LazyLock<RuleSet> =
+    LazyLock::new(|| RuleSet::prepare(built_in::RULES).expect("a test reads the committed rules"));
 
-impl Rules {
-    /// The rules that are compiled in, prepared on first use.
+impl RuleSet {
+    /// The compiled-in rules, prepared on first use.
     #[must_use]
-    pub fn builtin() -> &'static Rules {
+    pub fn built_in() -> &'static RuleSet {
         &BUILT_IN
     }
 
-    /// Reads rules in the form of `crates/detect/rules/rules.toml` and checks that every pattern
-    /// can run. Examples are not tried: [`Rules::failing_examples`] does that.
+    /// Parses rules in the format of `crates/detect/rules/rules.toml` and checks that every
+    /// pattern compiles. It does not run the examples; see [`RuleSet::failing_examples`].
     ///
     /// # Errors
-    /// [`RulesError`], naming the rule.
-    pub fn parse(toml: &str) -> Result<Rules, RulesError> {
-        let rules = Rules::prepare(toml)?;
+    /// [`RulesError`] with the name of the invalid rule.
+    pub fn parse(toml: &str) -> Result<RuleSet, RulesError> {
+        let rules = RuleSet::prepare(toml)?;
         rules.engine.check().map_err(|(pattern, problem)| RulesError::Pattern {
             rule: rules.name_of(pattern),
-            number: rules.place_of(pattern),
+            number: number_in_rule(&rules.rule_of, pattern),
             problem,
         })?;
         Ok(rules)
     }
 
-    /// As `parse`, but leaves the automata to their first use.
-    pub(crate) fn prepare(toml: &str) -> Result<Rules, RulesError> {
+    /// Same as `parse`, but builds each automaton on its first use.
+    pub(crate) fn prepare(toml: &str) -> Result<RuleSet, RulesError> {
         let (file, expressions) = file::parse(toml)?;
         let mut vocabulary = Vocabulary::default();
         for example in file.rules.iter().flat_map(|rule| &rule.matches) {
-            vocabulary.learn(&fold_literal(example));
+            vocabulary.add_words(&fold_literal(example));
         }
         let (rule_of, expressions): (Vec<usize>, Vec<_>) = expressions.into_iter().unzip();
         let engine = Engine::new(expressions).map_err(|(pattern, problem)| {
             let rule = rule_of.get(pattern).copied().unwrap_or(0);
             RulesError::Pattern {
                 rule: file.rules.get(rule).map(|rule| rule.name.clone()).unwrap_or_default(),
-                number: place(&rule_of, pattern),
+                number: number_in_rule(&rule_of, pattern),
                 problem,
             }
         })?;
         let rules = file.rules.into_iter().map(Rule::from).collect();
-        Ok(Rules { rules, rule_of, engine, vocabulary })
+        Ok(RuleSet { rules, rule_of, engine, vocabulary })
     }
 
     fn name_of(&self, pattern: usize) -> String {
-        let rule = self.rule_of.get(pattern).and_then(|rule| self.rules.get(*rule));
+        let rule = self.rules.get(self.rule_index(pattern));
         rule.map(|rule| rule.name.clone()).unwrap_or_default()
     }
 
-    fn place_of(&self, pattern: usize) -> usize {
-        place(&self.rule_of, pattern)
+    /// The index of a pattern's rule; out of range for an unknown pattern.
+    fn rule_index(&self, pattern: usize) -> usize {
+        self.rule_of.get(pattern).copied().unwrap_or(usize::MAX)
     }
 
-    /// Everything suspicious in `text`, in every reading of it.
+    /// Matches the rules against every view of `text`.
     ///
     /// # Errors
-    /// [`TextTooLong`]; nothing was read then.
-    pub fn scan(&self, text: &str) -> Result<Scan, TextTooLong> {
+    /// [`TextTooLong`] before any of the text is read.
+    pub fn scan(&self, text: &str) -> Result<ScanResult, TextTooLong> {
         scan::scan(self, text, 0)
     }
 
-    /// What is suspicious in `text` and reaches beyond the byte `from`.
-    pub(crate) fn scan_beyond(&self, text: &str, from: usize) -> Result<Scan, TextTooLong> {
+    /// Same as `scan`, but reports only findings that end after the byte `from`.
+    pub(crate) fn scan_beyond(&self, text: &str, from: usize) -> Result<ScanResult, TextTooLong> {
         scan::scan(self, text, from)
     }
 
-    /// How many families, rules and patterns there are.
+    /// Counts families, rules and patterns.
     #[must_use]
     pub fn count(&self) -> RuleCount {
         let families: std::collections::BTreeSet<&str> =
@@ -146,48 +147,49 @@ impl Rules {
         }
     }
 
-    /// Reads a rule file and tries its own examples: what a rule must find and does not, or finds
-    /// and must not, and patterns that find none of their rule's examples. One line each.
+    /// Parses a rule file and runs its examples. The result has one line for each example that a
+    /// rule misses, each clean text that a rule finds, and each pattern without a matched example.
     ///
     /// # Errors
-    /// [`RulesError`] when the file cannot be read at all.
+    /// [`RulesError`] when the file is not a valid rule file.
     pub fn failing_examples(toml: &str) -> Result<Vec<String>, RulesError> {
-        let rules = Rules::parse(toml)?;
+        let rules = RuleSet::parse(toml)?;
         let (file, expressions) = file::parse(toml)?;
         let mut failing = Vec::new();
         for rule in &file.rules {
-            let finds = |text: &String| {
-                let scan = rules.scan(text);
-                scan.is_ok_and(|scan| scan.findings.iter().any(|found| found.rule == rule.name))
-            };
-            let missed = rule.matches.iter().filter(|text| !finds(text));
-            failing.extend(missed.map(|text| format!("`{}` misses: {text}", rule.name)));
-            let wrong = rule.clean.iter().filter(|text| finds(text));
-            failing.extend(wrong.map(|text| format!("`{}` finds: {text}", rule.name)));
+            let name = &rule.name;
+            let missed = rule.matches.iter().filter(|text| !rules.has_finding(name, text));
+            failing.extend(missed.map(|text| format!("`{name}` misses: {text}")));
+            let wrong = rule.clean.iter().filter(|text| rules.has_finding(name, text));
+            failing.extend(wrong.map(|text| format!("`{name}` finds: {text}")));
         }
         for (number, (rule, expression)) in expressions.into_iter().enumerate() {
             let Some(entry) = file.rules.get(rule) else { continue };
-            if !fires_alone(expression, &entry.matches) {
-                let place = place(&rules.rule_of, number);
-                failing.push(format!("`{}` pattern {place} finds no example", entry.name));
+            if !matches_any(expression, &entry.matches) {
+                let number = number_in_rule(&rules.rule_of, number);
+                failing.push(format!("`{}` pattern {number} finds no example", entry.name));
             }
         }
         Ok(failing)
     }
-}
 
-/// Whether a pattern finds one of `texts` as they stand.
-fn fires_alone(expression: pattern::Expression, texts: &[String]) -> bool {
-    let Ok(engine) = Engine::new(vec![expression]) else { return false };
-    let mut fired = false;
-    for text in texts.iter().filter_map(|text| crate::normalise(text).ok()) {
-        engine.find(text.text(), |_| true, |_, _| fired = true);
+    fn has_finding(&self, rule: &str, text: &str) -> bool {
+        self.scan(text).is_ok_and(|scan| scan.findings.iter().any(|found| found.rule == rule))
     }
-    fired
 }
 
-/// Which pattern of its rule a pattern is, from 1.
-fn place(rule_of: &[usize], pattern: usize) -> usize {
+/// Whether a pattern matches one of the normalised `texts`.
+fn matches_any(expression: pattern::Expression, texts: &[String]) -> bool {
+    let Ok(engine) = Engine::new(vec![expression]) else { return false };
+    let mut is_matched = false;
+    for text in texts.iter().filter_map(|text| crate::normalise(text).ok()) {
+        engine.find(text.text(), |_| true, |_, _| is_matched = true);
+    }
+    is_matched
+}
+
+/// The number of a pattern within its rule, counted from 1.
+fn number_in_rule(rule_of: &[usize], pattern: usize) -> usize {
     let before = rule_of.get(..=pattern).unwrap_or_default();
     before.iter().rev().take_while(|rule| Some(*rule) == before.last()).count()
 }

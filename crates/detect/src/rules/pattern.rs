@@ -1,65 +1,66 @@
-//! How a pattern is written, and the regular expression it stands for.
+//! The pattern syntax and its translation to regular expressions.
 //!
-//! A pattern is a regular expression over normalised text, with four conveniences:
+//! A pattern is a regular expression over normalised text with four extensions:
 //!
-//! - a blank stands for what may stand between two words: blanks, line ends, light punctuation;
-//! - ` ~3 ` stands for up to three further words;
-//! - `{name}` stands for one of the file's `[words]`;
-//! - letters are folded as the text is, so `überschreib` and `contraseña` are written as such.
+//! - a blank matches any word separator: blanks, line ends, light punctuation;
+//! - ` ~3 ` matches up to three further words;
+//! - `{name}` matches one word of that list in the file's `[words]`;
+//! - letters are folded like the text, so `überschreib` and `contraseña` need no special form.
 //!
-//! It begins at the start of a word and, when its last sign is a letter, a digit or one of `)}?*+`,
-//! ends at the end of one.
+//! A match begins at a word boundary and, if the pattern's last character is a letter, a digit or
+//! one of `)}?*+`, also ends at one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::normalise::fold_literal;
 
-/// Characters of one written pattern.
+/// The maximum number of characters of one pattern.
 pub(super) const MAX_PATTERN_CHARS: usize = 2_000;
-/// Bytes of the expression that a pattern stands for.
+/// The size limit of a translated pattern.
 const MAX_EXPANDED: usize = 40_000;
-/// Most words that a gap may pass over.
+/// The maximum number of words in a gap.
 const MAX_GAP: u32 = 12;
 
-/// What may stand between two words.
+/// Matches a word separator.
 const SEPARATOR: &str = r#"(?:[ \n,;:'"*_()\[\]<>+=/|#~-]{1,4})"#;
-/// A letter or digit of any script, as far as bytes tell.
+/// Matches a letter or digit; every non-ASCII character counts as one.
 const WORD: &str = r"[0-9a-z\x{80}-\x{10ffff}]";
 
-/// Why a pattern cannot be used.
+/// Why a pattern is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternProblem {
-    /// It is empty or longer than any attack phrase.
-    #[error("it must have 1 to {MAX_PATTERN_CHARS} characters, and its words must not blow it up")]
+    /// The pattern is empty or too long.
+    #[error(
+        "it must have 1 to {MAX_PATTERN_CHARS} characters, and at most {MAX_EXPANDED} bytes with its word lists"
+    )]
     Length,
-    /// `{name}` is not in the file.
-    #[error("`{{{0}}}` is not among the file's `[words]`")]
+    /// `{name}` is not a word list of the file.
+    #[error("`{{{0}}}` is not in the file's `[words]`")]
     UnknownWords(String),
     /// A gap is not ` ~1 ` to ` ~12 `.
-    #[error("a gap is written ` ~1 ` to ` ~{MAX_GAP} `, with a blank on either side")]
+    #[error("a gap must be ` ~1 ` to ` ~{MAX_GAP} `, with a blank on either side")]
     Gap,
-    /// The regular expression is refused by the engine.
+    /// The engine rejects the regular expression.
     #[error("not a regular expression that runs in linear time: {0}")]
     Expression(String),
-    /// No literal beginning that the engine could look for.
-    #[error("it may begin with anything; begin with words of two letters or more")]
+    /// The pattern has no literal first word.
+    #[error("it can begin with any word; begin it with words of two letters or more")]
     Beginning,
 }
 
-/// A pattern, translated.
+/// A translated pattern.
 #[derive(Debug, Clone)]
 pub(super) struct Expression {
     /// In the syntax of `regex-syntax`.
     pub(super) regex: String,
-    /// The same, with a single blank wherever words may be separated: from it the beginnings are
-    /// read. It matches nothing that `regex` would not match in a plainer text.
+    /// The same with a single blank for each separator; the first words are extracted from it.
     pub(super) skeleton: String,
-    /// A match must not be followed by a letter or digit.
-    pub(super) whole_word: bool,
+    /// Whether a match must not be followed by a letter or digit.
+    pub(super) is_whole_word: bool,
 }
 
-/// Translates one written pattern.
+/// Translates one pattern.
 pub(super) fn translate(
     pattern: &str,
     words: &BTreeMap<String, String>,
@@ -79,14 +80,14 @@ pub(super) fn translate(
     expanded.push_str(rest);
     let regex = to_regex(&expanded, SEPARATOR)?;
     let skeleton = to_regex(&expanded, " ")?;
-    let whole_word = pattern
+    let is_whole_word = pattern
         .chars()
         .next_back()
         .is_some_and(|last| last.is_alphanumeric() || matches!(last, ')' | '}' | '?' | '*' | '+'));
-    Ok(Expression { regex, skeleton, whole_word })
+    Ok(Expression { regex, skeleton, is_whole_word })
 }
 
-/// The next `{name}`; `{2,3}` is a repetition and begins with a digit.
+/// The next `{name}`. A repetition such as `{2,3}` begins with a digit.
 fn next_name(pattern: &str) -> Option<(&str, usize)> {
     pattern.match_indices('{').find_map(|(position, _)| {
         let name = pattern[position + 1..].split_once('}')?.0;
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_pattern_stands_for_an_expression() {
+    fn patterns_are_translated_to_regular_expressions() {
         let cases = [
             ("ignore {prior}", format!("ignore{SEPARATOR}(?:above|previous)")),
             ("a ~2 b", format!("a{SEPARATOR}(?:{WORD}+{SEPARATOR}){{0,2}}b")),
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_cannot_be_translated_says_why() {
+    fn invalid_patterns_are_errors() {
         let cases = [
             ("", PatternProblem::Length),
             ("ignore {later}", PatternProblem::UnknownWords("later".to_owned())),

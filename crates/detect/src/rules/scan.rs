@@ -1,4 +1,4 @@
-//! All readings of one text, and the score.
+//! Scans all views of one text and computes the score.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -7,41 +7,43 @@ use std::ops::Range;
 use memchr::memchr2;
 
 use super::mention::is_mentioned;
-use super::{Rules, THRESHOLD};
-use crate::finding::{Finding, Severity, View};
+use super::{RuleSet, THRESHOLD};
+use crate::finding::{DetectorFinding, Severity, TextView};
 use crate::normalise::{
-    MAX_TEXT_BYTES, Message, Respelled, TextTooLong, encoded_parts, normalise_bounded, unescape,
+    MAX_TEXT_BYTES, Message, RespelledText, TextTooLong, encoded_parts, normalise_bounded, unescape,
 };
 
-/// Findings that a rule may report in one text. One decides; the rest shows where.
+/// The maximum number of findings per rule and text. The score needs only one.
 pub const MAX_FINDINGS_PER_RULE: usize = 64;
-/// Encodings within encodings that are read.
+/// The maximum depth of nested encodings.
 const MAX_DEPTH: usize = 3;
-/// Decoded bytes that are read beyond the text itself, as a multiple of it.
+/// The limit on decoded bytes, as a multiple of the text's length.
 const MAX_DECODED: usize = 4;
-/// Decoded bytes that are read even for a short text.
+/// Added to that limit, for short texts.
 const MIN_DECODED: usize = 1 << 12;
-/// Findings that begin at most so many bytes apart add up; those twice as far apart do not. Somebody who wants
-/// something says so in a few sentences, while a long document comes to hold a little of everything.
+/// Confidences of findings that begin at most this many bytes apart are combined; twice as far
+/// apart they never are. An injected instruction takes a few sentences, while a long document
+/// contains weak signs of many families by chance.
 const NEAR: usize = 1 << 10;
-/// How sure it is that something found in a comment was meant to be hidden.
+/// The confidence that a finding in a comment was hidden on purpose.
 const IN_COMMENT: f64 = 0.45;
 
-/// What the rules say of one text.
+/// The findings in one text and their score.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scan {
-    /// In the order in which they stand in the text.
-    pub findings: Vec<Finding>,
-    /// `1 - Π (1 - c)` over the families found near one another, `c` being the highest confidence in a family; of all
-    /// such places the highest. In `[0, 1]`. One weak rule decides nothing, however often it fires; weak rules of
-    /// several families do. A rule with confidence 0 is a remark and changes nothing: what a text says
-    /// about itself ("for a security course") takes nothing away.
+pub struct ScanResult {
+    /// In order of position in the text.
+    pub findings: Vec<DetectorFinding>,
+    /// The maximum over all regions of `1 - Π (1 - c)` over the families found in the region,
+    /// where `c` is the highest confidence in a family. In `[0, 1]`. One weak rule cannot flag a
+    /// text, however often it matches; weak rules of several families can. A rule with
+    /// confidence 0 does not change the score: a text's claim about itself ("for a security
+    /// course") never lowers it.
     pub score: f64,
-    /// Bytes that were read by an automaton, a measure of work that needs no clock.
+    /// Bytes read by automata: a measure of work that does not depend on a clock.
     pub work: u64,
 }
 
-impl Scan {
+impl ScanResult {
     /// Whether the score reaches [`THRESHOLD`].
     #[must_use]
     pub fn is_flagged(&self) -> bool {
@@ -49,11 +51,11 @@ impl Scan {
     }
 }
 
-/// A place in the original for a place in some reading.
+/// Maps a range of a view to a range of the original.
 type ToOriginal<'a> = &'a dyn Fn(Range<usize>) -> Range<usize>;
 
-/// What is found in `text` and ends after `from`; the rest neither counts nor is in the way of what does.
-pub(super) fn scan(rules: &Rules, text: &str, from: usize) -> Result<Scan, TextTooLong> {
+/// The findings in `text` that end after `from`. Earlier ones do not count towards any limit.
+pub(super) fn scan(rules: &RuleSet, text: &str, from: usize) -> Result<ScanResult, TextTooLong> {
     let mut reader = Reader { from, ..Reader::new(rules, text, MAX_FINDINGS_PER_RULE) };
     reader.read_original()?;
     let mut findings = without_repeats(reader.findings);
@@ -62,32 +64,36 @@ pub(super) fn scan(rules: &Rules, text: &str, from: usize) -> Result<Scan, TextT
     findings.sort_by(|a, b| {
         (a.span.start, a.span.end, &a.rule).cmp(&(b.span.start, b.span.end, &b.rule))
     });
-    Ok(Scan { score: score(&findings), findings, work: reader.work })
+    Ok(ScanResult { score: score(&findings), findings, work: reader.work })
 }
 
-/// The bytes of the original in which a rule fired that decides alone, ascending and apart. Here a
-/// phrase that is spoken of counts as one that is used.
-pub(super) fn decisive_spans(rules: &Rules, text: &str) -> Result<Vec<Range<usize>>, TextTooLong> {
-    let mut reader = Reader { mentions: false, ..Reader::new(rules, text, usize::MAX) };
+/// The byte ranges of the original in which a rule at or above the threshold matched, ascending
+/// and disjoint. A mentioned phrase counts like a used one here.
+pub(super) fn decisive_spans(
+    rules: &RuleSet,
+    text: &str,
+) -> Result<Vec<Range<usize>>, TextTooLong> {
+    let mut reader = Reader { has_mentions: false, ..Reader::new(rules, text, usize::MAX) };
     reader.read_original()?;
     let decisive = reader.findings.into_iter().filter(|found| found.confidence >= THRESHOLD);
     let mut spans: Vec<Range<usize>> = decisive.map(|found| found.span).collect();
     spans.sort_by_key(|span| (span.start, span.end));
-    let mut apart: Vec<Range<usize>> = Vec::with_capacity(spans.len());
+    let mut disjoint: Vec<Range<usize>> = Vec::with_capacity(spans.len());
     for span in spans {
-        match apart.last_mut() {
+        match disjoint.last_mut() {
             Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-            _ => apart.push(span),
+            _ => disjoint.push(span),
         }
     }
-    Ok(apart)
+    Ok(disjoint)
 }
 
 /// The highest confidence in each family.
 type Families<'f> = BTreeMap<&'f str, f64>;
 
-/// Source: memory integrity paper §5.2 takes the highest weight; there, any match decides.
-fn score(findings: &[Finding]) -> f64 {
+/// Source: memory integrity paper §5.2, which takes the highest weight instead: there any match
+/// flags the text.
+fn score(findings: &[DetectorFinding]) -> f64 {
     let mut everywhere = Families::new();
     let mut cells: BTreeMap<usize, Families<'_>> = BTreeMap::new();
     for finding in findings {
@@ -100,15 +106,16 @@ fn score(findings: &[Finding]) -> f64 {
         *highest = highest.max(finding.confidence);
     }
     let none = Families::new();
-    let from = |cell: &usize| {
-        let next = cells.get(&(cell + 1)).unwrap_or(&none);
-        together([&everywhere, cells.get(cell).unwrap_or(&none), next])
-    };
-    cells.keys().map(from).fold(together([&everywhere, &none, &none]), f64::max)
+    cells
+        .iter()
+        .map(|(cell, families)| {
+            combine([&everywhere, families, cells.get(&(cell + 1)).unwrap_or(&none)])
+        })
+        .fold(combine([&everywhere, &none, &none]), f64::max)
 }
 
-/// How likely one of them is right, were they independent.
-fn together(parts: [&Families<'_>; 3]) -> f64 {
+/// The probability that at least one family is right, if they were independent.
+fn combine(parts: [&Families<'_>; 3]) -> f64 {
     let mut all = Families::new();
     for (family, confidence) in parts.into_iter().flatten() {
         let highest = all.entry(family).or_default();
@@ -117,25 +124,25 @@ fn together(parts: [&Families<'_>; 3]) -> f64 {
     1.0 - all.values().map(|confidence| 1.0 - confidence).product::<f64>()
 }
 
-/// Goes through the readings of a text.
+/// Scans the views of one text.
 struct Reader<'r> {
-    rules: &'r Rules,
+    rules: &'r RuleSet,
     original: &'r str,
-    /// Where what ends before is not looked for.
+    /// Findings that end at or before this byte are skipped.
     from: usize,
     /// Findings per rule so far, at most `limit`.
     fired: Vec<Cell<usize>>,
     limit: usize,
-    /// Whether it matters that a phrase is only spoken of.
-    mentions: bool,
-    /// Decoded bytes that may still be read.
+    /// Whether mentioned phrases get the lower confidence.
+    has_mentions: bool,
+    /// Decoded bytes left to read.
     budget: usize,
-    findings: Vec<Finding>,
+    findings: Vec<DetectorFinding>,
     work: u64,
 }
 
 impl<'r> Reader<'r> {
-    fn new(rules: &'r Rules, original: &'r str, limit: usize) -> Reader<'r> {
+    fn new(rules: &'r RuleSet, original: &'r str, limit: usize) -> Reader<'r> {
         let fired = vec![Cell::new(0); rules.rules.len()];
         Reader {
             rules,
@@ -143,7 +150,7 @@ impl<'r> Reader<'r> {
             from: 0,
             fired,
             limit,
-            mentions: true,
+            has_mentions: true,
             budget: 0,
             findings: Vec::new(),
             work: 0,
@@ -156,12 +163,12 @@ impl<'r> Reader<'r> {
             return Err(TextTooLong { len: text.len() });
         }
         self.budget = text.len() * MAX_DECODED + MIN_DECODED;
-        self.read(text, 0, View::Plain, &|range| range);
+        self.read(text, 0, TextView::Plain, &|range| range);
         Ok(())
     }
 
-    /// Reads `text`, as it stands and in every other way that makes sense.
-    fn read(&mut self, text: &str, depth: usize, view: View, to_original: ToOriginal<'_>) {
+    /// Scans `text` and every view derived from it.
+    fn read(&mut self, text: &str, depth: usize, view: TextView, to_original: ToOriginal<'_>) {
         let normalised = normalise_bounded(text);
         for mut finding in normalised.hidden.findings() {
             finding.span = to_original(finding.span);
@@ -171,23 +178,23 @@ impl<'r> Reader<'r> {
         self.match_rules(normalised.text(), view, &from_normalised);
 
         let vocabulary = &self.rules.vocabulary;
-        let spaced = vocabulary.read_spaced(normalised.text());
-        let leet = vocabulary.read_leet(normalised.text());
-        for (respelled, view) in [(spaced, View::Spaced), (leet, View::Leet)] {
-            if let Some(Respelled { text, offsets }) = respelled {
+        let spaced = vocabulary.join_spaced(normalised.text());
+        let leet = vocabulary.replace_leet(normalised.text());
+        for (respelled, view) in [(spaced, TextView::Spaced), (leet, TextView::Leet)] {
+            if let Some(RespelledText { text, offsets }) = respelled {
                 self.match_rules(&text, view, &|range| from_normalised(offsets.original(range)));
             }
         }
 
         for Message { text, offsets, .. } in [&normalised.hidden.tags, &normalised.hidden.selectors]
         {
-            self.read_decoded(text, depth, View::Hidden, &|range| {
+            self.read_decoded(text, depth, TextView::Hidden, &|range| {
                 to_original(offsets.original(range))
             });
         }
         if let Some((decoded, offsets)) = unescape(text) {
             let from_decoded = |range| to_original(offsets.original(range));
-            self.read_decoded(&decoded, depth, View::Unescaped, &from_decoded);
+            self.read_decoded(&decoded, depth, TextView::Unescaped, &from_decoded);
         }
         for part in encoded_parts(text) {
             let span = to_original(part.span);
@@ -195,13 +202,19 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Reads what was decoded, unless it is too deep or too much; then it says so.
-    fn read_decoded(&mut self, text: &str, depth: usize, view: View, to_original: ToOriginal<'_>) {
+    /// Scans decoded text. Beyond the depth or size limit it reports a finding instead.
+    fn read_decoded(
+        &mut self,
+        text: &str,
+        depth: usize,
+        view: TextView,
+        to_original: ToOriginal<'_>,
+    ) {
         if text.is_empty() {
             return;
         }
         if depth == MAX_DEPTH || text.len() > self.budget {
-            self.findings.push(Finding {
+            self.findings.push(DetectorFinding {
                 rule: "encoding.unread".to_owned(),
                 family: "encoding".to_owned(),
                 severity: Severity::Medium,
@@ -216,48 +229,52 @@ impl<'r> Reader<'r> {
         self.read(text, depth + 1, view, to_original);
     }
 
-    fn match_rules(&mut self, text: &str, view: View, to_original: ToOriginal<'_>) {
-        let Reader { rules, original, from, fired, limit, mentions, findings, work, .. } = self;
-        let rule_of = |pattern: usize| rules.rule_of.get(pattern).copied().unwrap_or(usize::MAX);
-        let wanted =
-            |pattern| fired.get(rule_of(pattern)).is_some_and(|count| count.get() < *limit);
-        *work += rules.engine.find(text, wanted, |pattern, range| {
-            let number = rule_of(pattern);
-            let (Some(rule), Some(count)) = (rules.rules.get(number), fired.get(number)) else {
-                return;
-            };
-            let place = to_original(range.clone());
-            if place.end <= *from {
-                return;
-            }
-            count.set(count.get() + 1);
-            let mentioned = *mentions
-                && rule.mentioned < rule.confidence
-                && is_mentioned(text, range.start, begins_a_sentence(original, &place));
-            findings.push(Finding {
-                rule: rule.name.clone(),
-                family: rule.family.clone(),
-                severity: rule.severity,
-                confidence: if mentioned { rule.mentioned } else { rule.confidence },
-                span: place,
-                view,
-                explanation: rule.explanation.clone(),
-            });
-        });
+    fn match_rules(&mut self, text: &str, view: TextView, to_original: ToOriginal<'_>) {
+        let Reader { rules, original, from, fired, limit, has_mentions, findings, work, .. } = self;
+        *work += rules.engine.find(
+            text,
+            |pattern| {
+                fired.get(rules.rule_index(pattern)).is_some_and(|count| count.get() < *limit)
+            },
+            |pattern, range| {
+                let number = rules.rule_index(pattern);
+                let (Some(rule), Some(count)) = (rules.rules.get(number), fired.get(number)) else {
+                    return;
+                };
+                let span = to_original(range.clone());
+                if span.end <= *from {
+                    return;
+                }
+                count.set(count.get() + 1);
+                let is_mention = *has_mentions
+                    && rule.mentioned < rule.confidence
+                    && is_mentioned(text, range.start, is_capitalised(original, &span));
+                findings.push(DetectorFinding {
+                    rule: rule.name.clone(),
+                    family: rule.family.clone(),
+                    severity: rule.severity,
+                    confidence: if is_mention { rule.mentioned } else { rule.confidence },
+                    span,
+                    view,
+                    explanation: rule.explanation.clone(),
+                });
+            },
+        );
     }
 }
 
-/// Whether the original is written there as a sentence begins: with a capital letter. A decoded
-/// part gives no such sign.
-fn begins_a_sentence(original: &str, place: &Range<usize>) -> bool {
-    let first = original.get(place.clone()).and_then(|found| found.chars().next());
+/// Whether the range of the original begins with a capital letter, as a sentence does. A decoded
+/// part has no such letter.
+fn is_capitalised(original: &str, span: &Range<usize>) -> bool {
+    let first = original.get(span.clone()).and_then(|found| found.chars().next());
     first.is_some_and(char::is_uppercase)
 }
 
-/// Keeps, of findings of one rule that overlap, the one in the plainest view, then the longest.
-fn without_repeats(mut findings: Vec<Finding>) -> Vec<Finding> {
+/// Keeps one of several overlapping findings of one rule: the plainest view, then the longest.
+fn without_repeats(mut findings: Vec<DetectorFinding>) -> Vec<DetectorFinding> {
     findings.sort_by(|a, b| {
-        let order = |found: &Finding| (found.span.start, found.view, usize::MAX - found.span.end);
+        let order =
+            |found: &DetectorFinding| (found.span.start, found.view, usize::MAX - found.span.end);
         (&a.rule, order(a)).cmp(&(&b.rule, order(b)))
     });
     findings.dedup_by(|next, kept| {
@@ -270,12 +287,12 @@ fn without_repeats(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-/// A finding for each comment of HTML or Markdown in which something was found: no reader of the
-/// page sees it. An opener without an end hides the rest of the text, as browsers have it.
-fn in_comments(text: &str, findings: &[Finding]) -> Vec<Finding> {
+/// A finding for each HTML or Markdown comment that contains a finding, because a rendered page
+/// does not show it. An unclosed comment extends to the end of the text, as in browsers.
+fn in_comments(text: &str, findings: &[DetectorFinding]) -> Vec<DetectorFinding> {
     let mut starts: Vec<usize> = findings
         .iter()
-        .filter(|found| found.confidence > 0.0 && found.view != View::Hidden)
+        .filter(|found| found.confidence > 0.0 && found.view != TextView::Hidden)
         .map(|found| found.span.start)
         .collect();
     starts.sort_unstable();
@@ -286,13 +303,13 @@ fn in_comments(text: &str, findings: &[Finding]) -> Vec<Finding> {
         if starts.next_if(|start| *start < comment.end).is_none() {
             continue;
         }
-        hidden.push(Finding {
+        hidden.push(DetectorFinding {
             rule: "hidden.comment".to_owned(),
             family: "hidden_comment".to_owned(),
             severity: Severity::High,
             confidence: IN_COMMENT,
             span: comment,
-            view: View::Plain,
+            view: TextView::Plain,
             explanation: "a comment, which readers of the page do not see, speaks to a model"
                 .to_owned(),
         });
@@ -303,13 +320,13 @@ fn in_comments(text: &str, findings: &[Finding]) -> Vec<Finding> {
     hidden
 }
 
-/// The comments of a text, in order: `<!-- … -->`, and Markdown's `[//]: # (…)` to its line end.
+/// The comments of a text in order: `<!-- … -->`, and Markdown's `[//]: # (…)` to the line end.
 fn comments(text: &str) -> impl Iterator<Item = Range<usize>> {
     const KINDS: [(&str, &str); 3] = [("<!--", "-->"), ("[//]: #", "\n"), ("[comment]: #", "\n")];
     let mut from = 0;
     std::iter::from_fn(move || {
         loop {
-            // One pass for all kinds: looking for each in turn would read the rest again and again.
+            // One pass for all kinds: one search per kind would read the rest several times.
             let start = from + memchr2(b'<', b'[', text.as_bytes().get(from..)?)?;
             from = start + 1;
             let rest = &text[start..];
@@ -330,14 +347,14 @@ mod tests {
     use super::*;
 
     /// A finding of `family` with a confidence of 0.4.
-    fn found(family: &str, span: Range<usize>) -> Finding {
-        Finding {
+    fn found(family: &str, span: Range<usize>) -> DetectorFinding {
+        DetectorFinding {
             rule: family.to_owned(),
             family: family.to_owned(),
             severity: Severity::Medium,
             confidence: 0.4,
             span,
-            view: View::Plain,
+            view: TextView::Plain,
             explanation: String::new(),
         }
     }
@@ -347,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn weak_signs_add_up_near_one_another_only() {
+    fn confidences_combine_only_within_a_region() {
         for start in [0, 1, NEAR - 1, NEAR, 7 * NEAR + 5] {
             assert!((score_at([start, start + NEAR]) - 0.64).abs() < 1e-12, "{start}");
             assert!((score_at([start, start + 2 * NEAR]) - 0.4).abs() < 1e-12, "{start}");
@@ -356,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_spans_much_is_near_everything() {
+    fn a_long_finding_combines_with_every_region() {
         let comment = found("comment", 0..9 * NEAR);
         let inside = found("a", 5 * NEAR..5 * NEAR + 9);
         assert!((score(&[comment.clone(), inside]) - 0.64).abs() < 1e-12);
@@ -365,7 +382,8 @@ mod tests {
 
     #[test]
     fn a_family_counts_once() {
-        let findings: Vec<Finding> = (0..500).map(|place| found("a", place..place + 3)).collect();
+        let findings: Vec<DetectorFinding> =
+            (0..500).map(|place| found("a", place..place + 3)).collect();
         assert!((score(&findings) - 0.4).abs() < 1e-12);
     }
 }

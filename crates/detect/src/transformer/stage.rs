@@ -216,7 +216,7 @@ mod tests {
             .map(|row| ScoredRow {
                 language: Language::English,
                 score: if row % 2 == 0 { 0.0 } else { 1.0 },
-                attack: row % 2 == 1,
+                is_attack: row % 2 == 1,
             })
             .collect();
         Calibration::new(&rows, Rates { false_positive: 0.01, miss: 0.01 }).unwrap()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use custody_models::chat::{ChatMessage, ChatModel, ChatRequest, ChatRole, Finish};
+use custody_models::chat::{ChatMessage, ChatModel, ChatRequest, ChatRole, FinishReason};
 
 /// The longest answer, in tokens.
 const MAX_TOKENS: u32 = 128;
@@ -40,7 +40,7 @@ impl<'a> Asking<'a> {
         }
         match self.model.answer(&request) {
             // What was cut out may have been the very text.
-            Ok(answer) if answer.finish == Finish::Filtered => {
+            Ok(answer) if answer.finish == FinishReason::Filtered => {
                 self.failed = Some("the vendor's filter cut an answer".to_owned());
                 None
             }

@@ -84,9 +84,9 @@ fn theirs(folder: &Path, file: &Path, threads: usize) -> Speed {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let line = String::from_utf8_lossy(&output.stdout);
-    let said: Value = serde_json::from_str(line.lines().last().unwrap()).unwrap();
-    let number = |name: &str| said[name].as_f64().unwrap();
-    Speed { reads: number("reads"), writes: number("writes") }
+    let speed: Value = serde_json::from_str(line.lines().last().unwrap()).unwrap();
+    let [reads, writes] = ["reads", "writes"].map(|name| speed[name].as_f64().unwrap());
+    Speed { reads, writes }
 }
 
 fn greatest(logits: &[f32]) -> u32 {

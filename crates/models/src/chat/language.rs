@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::chat::error::ChatError;
 use crate::chat::message::{ChatMessage, ChatRole};
 use crate::chat::pieces::Pieces;
-use crate::chat::request::{ChatAnswer, ChatRequest, Finish, Usage};
+use crate::chat::request::{ChatAnswer, ChatRequest, FinishReason, Usage};
 use crate::chat::sampling::Sampler;
 use crate::chat::shape::Guide;
-use crate::chat::template::{Refused, Template};
+use crate::chat::template::{Template, TemplateError};
 use crate::decoder::{Token, TokenVocabulary};
 use crate::error::ModelError;
 use crate::gguf::Gguf;
@@ -54,33 +54,34 @@ impl Language {
     /// The tokens of the conversation of `request`, as the model reads it.
     ///
     /// # Errors
-    /// [`ChatError::Request`] for what the model cannot be told; [`ChatError::TooLong`] when it leaves no room for an
-    /// answer.
+    /// [`ChatError::Request`] for a request that the model does not support; [`ChatError::TooLong`] if the prompt
+    /// leaves no room for an answer.
     pub(super) fn prompt(&self, request: &ChatRequest) -> Result<Vec<u32>, ChatError> {
         self.check(request)?;
         let Self { vocabulary, template, context: limit, .. } = self;
         let limit = *limit;
-        let too_long = |tokens| ChatError::TooLong { model: self.name.clone(), tokens, limit };
-        // A text that cannot fit is not tokenised first.
+        // A text that cannot fit is not tokenised.
         let bytes = request.messages.iter().map(|message| message.content.len()).sum();
         let least = vocabulary.least_tokens(bytes);
         if least >= limit {
-            return Err(too_long(least));
+            return Err(self.too_long(least));
         }
         let ids = template.tokens(&request.messages, vocabulary).map_err(|why| match why {
-            Refused::Template(detail) => self.refuse(format!("its template says: {detail}")),
-            Refused::Engine(cause) => self.failed(cause),
+            TemplateError::Template(detail) => {
+                self.refuse(format!("its template reports: {detail}"))
+            }
+            TemplateError::Engine(cause) => self.failed(cause),
         })?;
         if ids.is_empty() {
-            return Err(self.refuse("its template makes nothing of this conversation".to_owned()));
+            return Err(self.refuse("its template renders the conversation as empty".to_owned()));
         }
         if ids.len() >= limit {
-            return Err(too_long(ids.len()));
+            return Err(self.too_long(ids.len()));
         }
         Ok(ids)
     }
 
-    /// Draws an answer out of `reading`, which has read nothing yet.
+    /// Generates an answer with `reading`, a fresh context.
     pub(super) fn answer(
         &self,
         request: &ChatRequest,
@@ -100,7 +101,7 @@ impl Language {
             let bytes = match token {
                 Token::Text(bytes) => bytes,
                 Token::Spelt(text) => text.as_bytes(),
-                Token::Control => break Finish::Done,
+                Token::Control => break FinishReason::Done,
             };
             if let Some(guide) = &mut guide {
                 guide.push(bytes);
@@ -108,16 +109,16 @@ impl Language {
             written += 1;
             let piece = pieces.push(bytes);
             if !piece.is_empty() && show(piece).is_break() {
-                break Finish::Stopped;
+                break FinishReason::Stopped;
             }
             if written >= u64::from(request.max_tokens) || reading.tokens() >= self.context {
-                break Finish::Length;
+                break FinishReason::Length;
             }
             logits = reading.read(&[id]).map_err(|cause| self.failed(cause))?;
         };
         let (last, text) = pieces.finish();
-        // Whoever broke it off has seen enough.
-        if !last.is_empty() && finish != Finish::Stopped {
+        // A caller that stopped the answer receives no more pieces.
+        if !last.is_empty() && finish != FinishReason::Stopped {
             let _ = show(last);
         }
         let usage = Usage { prompt_tokens: prompt.len() as u64, completion_tokens: written };
@@ -126,23 +127,26 @@ impl Language {
 
     fn check(&self, request: &ChatRequest) -> Result<(), ChatError> {
         let ChatRequest { messages, tools, max_tokens, temperature, .. } = request;
-        let uses_tools = |message: &ChatMessage| {
-            message.role == ChatRole::Tool
-                || !message.tool_calls.is_empty()
-                || message.tool_call_id.is_some()
-        };
         let detail = if messages.is_empty() {
             "the conversation is empty".to_owned()
         } else if !tools.is_empty() || messages.iter().any(uses_tools) {
-            "it knows no tools; leave them out or take a hosted model".to_owned()
+            "it does not support tools; use a hosted model".to_owned()
         } else if *max_tokens == 0 {
-            "an answer of 0 tokens is none".to_owned()
+            "`max_tokens` must be at least 1".to_owned()
         } else if !(0.0..=2.0).contains(temperature) {
-            format!("the temperature is {temperature}, and must be between 0 and 2")
+            format!("the temperature is {temperature}; it must be between 0 and 2")
         } else {
             return Ok(());
         };
         Err(self.refuse(detail))
+    }
+
+    fn too_long(&self, tokens: usize) -> ChatError {
+        ChatError::TooLong { model: self.name.clone(), tokens, limit: self.context }
+    }
+
+    fn invalid_logits(&self, detail: &str) -> ChatError {
+        self.failed(ModelError::Tokens { detail: detail.to_owned() })
     }
 
     fn refuse(&self, detail: String) -> ChatError {
@@ -159,12 +163,22 @@ impl Language {
         guide.map(Some).ok_or_else(|| self.refuse("no answer can have the shape".to_owned()))
     }
 
-    /// The next token: its id, and what it says.
+    /// The next token and its id.
     fn next(&self, sampler: &mut Sampler, logits: &[f32]) -> Result<(u32, &Token), ChatError> {
-        let broken = |detail: &str| self.failed(ModelError::Tokens { detail: detail.to_owned() });
-        let index = sampler.choose(logits).ok_or_else(|| broken("no next one is a number"))?;
-        let id = u32::try_from(index).map_err(|_| broken("the next one has no id"))?;
-        let token = self.vocabulary.token(id).ok_or_else(|| broken("the next one is unknown"))?;
+        let index =
+            sampler.choose(logits).ok_or_else(|| self.invalid_logits("no logit is a number"))?;
+        let id =
+            u32::try_from(index).map_err(|_| self.invalid_logits("the next token has no id"))?;
+        let token = self
+            .vocabulary
+            .token(id)
+            .ok_or_else(|| self.invalid_logits("the next token is not in the vocabulary"))?;
         Ok((id, token))
     }
+}
+
+fn uses_tools(message: &ChatMessage) -> bool {
+    message.role == ChatRole::Tool
+        || !message.tool_calls.is_empty()
+        || message.tool_call_id.is_some()
 }

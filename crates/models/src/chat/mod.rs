@@ -24,7 +24,7 @@ pub use error::ChatError;
 #[cfg(feature = "llama-cpp")]
 pub use llama_cpp::LlamaCppModel;
 pub use message::{ChatMessage, ChatRole, ChatToolCall, ToolSpec, texts_to_assistant};
-pub use request::{ChatAnswer, ChatRequest, Finish, Usage};
+pub use request::{ChatAnswer, ChatRequest, FinishReason, Usage};
 pub use scripted::{Recorder, RecordingError, ScriptedModel};
 pub use shape::{AnswerShape, FieldType};
 
@@ -51,7 +51,7 @@ pub trait ChatModel: Send + Sync {
     }
 
     /// The same, showing pieces of the text as they come. `Break` ends the generation; what came so far is then the
-    /// answer, with [`Finish::Stopped`].
+    /// answer, with [`FinishReason::Stopped`].
     ///
     /// # Errors
     /// As [`Self::answer`]. Pieces that were shown before an error are no answer.

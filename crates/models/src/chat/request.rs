@@ -35,7 +35,7 @@ pub struct ChatAnswer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ChatToolCall>,
     /// Why it ended.
-    pub finish: Finish,
+    pub finish: FinishReason,
     /// What it cost.
     pub usage: Usage,
 }
@@ -43,7 +43,7 @@ pub struct ChatAnswer {
 /// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Finish {
+pub enum FinishReason {
     /// The model was done.
     Done,
     /// It called tools and waits.

@@ -1,6 +1,6 @@
-//! Which token comes next.
+//! Token sampling.
 
-/// Chooses tokens for one answer.
+/// Samples the tokens of one answer.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     temperature: f64,
@@ -12,8 +12,8 @@ impl Sampler {
         Self { temperature: temperature.into(), state: seed }
     }
 
-    /// The index of the greatest of `logits` at temperature 0, the first of equals; else one by chance, as likely as
-    /// `exp(logit / temperature)` is great. `None` when none of them is a number.
+    /// The index of the largest of `logits` at temperature 0, the first of equals; otherwise a random index with
+    /// probability proportional to `exp(logit / temperature)`. `None` if no logit is a number.
     pub(crate) fn choose(&mut self, logits: &[f32]) -> Option<usize> {
         let numbers = logits.iter().copied().enumerate().filter(|(_, logit)| !logit.is_nan());
         let greatest =
@@ -23,11 +23,13 @@ impl Sampler {
             return Some(best);
         }
         let temperature = self.temperature;
-        let weight = |logit: f32| ((f64::from(logit) - f64::from(greatest)) / temperature).exp();
-        let all: f64 = numbers.clone().map(|(_, logit)| weight(logit)).sum();
-        let mut left = self.unit() * all;
-        for (index, logit) in numbers {
-            left -= weight(logit);
+        let weights = numbers.map(|(index, logit)| {
+            (index, ((f64::from(logit) - f64::from(greatest)) / temperature).exp())
+        });
+        let sum: f64 = weights.clone().map(|(_, weight)| weight).sum();
+        let mut left = self.unit() * sum;
+        for (index, weight) in weights {
+            left -= weight;
             if left < 0.0 {
                 return Some(index);
             }
@@ -54,20 +56,19 @@ mod tests {
 
     #[test]
     fn without_temperature_the_first_greatest_is_chosen() {
-        let choose = |logits: &[f32]| Sampler::new(0.0, 1).choose(logits);
-        assert_eq!(choose(&[0.0, 3.0, 3.0, f32::NAN]), Some(1));
-        assert_eq!(choose(&[f32::NAN]), None);
-        assert_eq!(choose(&[]), None);
+        let mut sampler = Sampler::new(0.0, 1);
+        assert_eq!(sampler.choose(&[0.0, 3.0, 3.0, f32::NAN]), Some(1));
+        assert_eq!(sampler.choose(&[f32::NAN]), None);
+        assert_eq!(sampler.choose(&[]), None);
+    }
+
+    fn draw(seed: u64) -> Vec<usize> {
+        let mut sampler = Sampler::new(0.5, seed);
+        (0..4000).filter_map(|_| sampler.choose(&[0.0, 0.5, f32::NEG_INFINITY])).collect()
     }
 
     #[test]
-    fn chance_follows_the_seed_and_the_logits() {
-        let draw = |seed| {
-            let mut sampler = Sampler::new(0.5, seed);
-            (0..4000)
-                .filter_map(|_| sampler.choose(&[0.0, 0.5, f32::NEG_INFINITY]))
-                .collect::<Vec<_>>()
-        };
+    fn samples_depend_on_the_seed_and_the_logits() {
         assert_eq!(draw(3), draw(3));
         assert_ne!(draw(3), draw(4));
         assert!(!draw(3).contains(&2));

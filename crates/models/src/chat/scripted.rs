@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chat::ChatModel;
 use crate::chat::error::ChatError;
-use crate::chat::request::{ChatAnswer, ChatRequest, Finish};
+use crate::chat::request::{ChatAnswer, ChatRequest, FinishReason};
 use crate::sha256::Sha256;
 
 /// A recording that cannot be used.
@@ -165,7 +165,7 @@ impl ChatModel for ScriptedModel {
 /// Shows a recorded text in one piece.
 fn show_whole(mut answer: ChatAnswer, show: &mut dyn FnMut(&str) -> ControlFlow<()>) -> ChatAnswer {
     if !answer.text.is_empty() && show(&answer.text).is_break() {
-        answer.finish = Finish::Stopped;
+        answer.finish = FinishReason::Stopped;
     }
     answer
 }
@@ -180,23 +180,28 @@ pub struct Recorder<M> {
     kept: Mutex<(File, Answers)>,
 }
 
+fn open_and_read(path: &Path) -> io::Result<(File, String)> {
+    let mut file = File::options().read(true).append(true).create(true).open(path)?;
+    let text = io::read_to_string(&mut file)?;
+    Ok((file, text))
+}
+
 impl<M: ChatModel> Recorder<M> {
-    /// Records into `path`, after what is there.
+    /// Opens the recording at `path` and appends to it.
     ///
     /// # Errors
-    /// [`RecordingError`].
+    /// [`RecordingError`] if the file cannot be opened or is not a recording of this model.
     pub fn open(model: M, path: &Path) -> Result<Self, RecordingError> {
-        let read = |cause| RecordingError::Read { path: path.into(), cause };
-        let mut file =
-            File::options().read(true).append(true).create(true).open(path).map_err(read)?;
-        let text = io::read_to_string(&mut file).map_err(read)?;
+        let (mut file, text) = open_and_read(path)
+            .map_err(|cause| RecordingError::Read { path: path.into(), cause })?;
         let Recording { answers, model: recorded, .. } = Recording::parse(&text)?;
         if let Some(found) = recorded.filter(|found| found != model.identity()) {
             let wanted = model.identity().to_owned();
             return Err(RecordingError::AnotherModel { found, wanted });
         }
         if !text.is_empty() && !text.ends_with('\n') {
-            file.write_all(b"\n").map_err(read)?;
+            file.write_all(b"\n")
+                .map_err(|cause| RecordingError::Read { path: path.into(), cause })?;
         }
         Ok(Self { model, path: path.into(), kept: Mutex::new((file, answers)) })
     }
@@ -217,7 +222,7 @@ impl<M: ChatModel> ChatModel for Recorder<M> {
         request: &ChatRequest,
         show: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<ChatAnswer, ChatError> {
-        // Held while the model answers, so that nobody asks the same meanwhile. A panic leaves nothing half done.
+        // Held while the model answers, so that the same request is not sent twice. A panic leaves no partial state.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (file, answers) = &mut *kept;
         let digest = digest(request);
@@ -225,7 +230,7 @@ impl<M: ChatModel> ChatModel for Recorder<M> {
             return Ok(show_whole(answer.clone(), show));
         }
         let answer = self.model.answer_streaming(request, show)?;
-        if answer.finish != Finish::Stopped {
+        if answer.finish != FinishReason::Stopped {
             let line = Line {
                 model: self.model.identity().to_owned(),
                 request: request.clone(),
@@ -233,8 +238,9 @@ impl<M: ChatModel> ChatModel for Recorder<M> {
             };
             let mut text = serde_json::to_vec(&line).expect("texts and numbers have a JSON form");
             text.push(b'\n');
-            let failed = |cause| ChatError::Record { path: self.path.clone(), cause };
-            file.write_all(&text).and_then(|()| file.sync_data()).map_err(failed)?;
+            file.write_all(&text)
+                .and_then(|()| file.sync_data())
+                .map_err(|cause| ChatError::Record { path: self.path.clone(), cause })?;
             answers.insert(digest, answer.clone());
         }
         Ok(answer)

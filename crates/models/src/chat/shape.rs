@@ -131,39 +131,42 @@ mod tests {
         AnswerShape { field: "the \"field\"".to_owned(), holds }
     }
 
-    /// Whether `text` is an answer of the shape, and whether it may become one.
-    fn read(holds: FieldType, text: &str) -> (bool, bool) {
+    /// Whether an answer with the field value `rest` has the shape, and whether it can be completed to it.
+    fn check(holds: FieldType, rest: &str) -> (bool, bool) {
+        let text = format!(r#"{{"the \"field\"": {rest}"#);
         let mut guide = Guide::new(&shape(holds)).unwrap();
-        let fits = text.is_empty() || guide.fits(text.as_bytes());
+        let fits = guide.fits(text.as_bytes());
         guide.push(text.as_bytes());
         (guide.is_whole(), fits)
     }
 
     #[test]
-    fn what_is_whole_is_json_of_the_shape_and_what_fits_may_become_it() {
-        let text =
-            |text: &str| read(FieldType::TextOrNull, &format!(r#"{{"the \"field\"": {text}"#));
+    fn the_guide_accepts_prefixes_and_complete_answers_of_the_shape() {
         for whole in ["null}", r#""a"}"#, r#""two\nlines, \"quoted\" ü €"}"#, r#"""}"#] {
-            assert_eq!(text(whole), (true, true), "{whole}");
+            assert_eq!(check(FieldType::TextOrNull, whole), (true, true), "{whole}");
         }
         for begun in ["", "nu", "\"", r#""a\"#, "\"a \u{1f600}"] {
-            assert_eq!(text(begun), (false, true), "{begun}");
+            assert_eq!(check(FieldType::TextOrNull, begun), (false, true), "{begun}");
         }
         for wrong in ["nul}", "a", "\"a\n\"}", r#""a" }"#, r#""a"}}"#, r#""\x"}"#, "[]}"] {
-            assert_eq!(text(wrong), (false, false), "{wrong}");
+            assert_eq!(check(FieldType::TextOrNull, wrong), (false, false), "{wrong}");
         }
-        let numbers =
-            |text: &str| read(FieldType::Numbers, &format!(r#"{{"the \"field\"": {text}"#));
         for whole in ["[]}", "[1]}", "[1, 23]}", "[1,2]}"] {
-            assert_eq!(numbers(whole), (true, true), "{whole}");
+            assert_eq!(check(FieldType::Numbers, whole), (true, true), "{whole}");
         }
         for wrong in ["[-1]}", "[1,]}", "1}", "[1.5]}", "[1234567]}"] {
-            assert_eq!(numbers(wrong), (false, false), "{wrong}");
+            assert_eq!(check(FieldType::Numbers, wrong), (false, false), "{wrong}");
         }
     }
 
+    fn allowed(guide: &Guide, tokens: &[Token]) -> [bool; 6] {
+        let mut logits = [0.0; 6];
+        guide.restrict(&mut logits, tokens);
+        logits.map(|logit| !logit.is_nan())
+    }
+
     #[test]
-    fn only_what_fits_is_left_to_choose_from() {
+    fn only_fitting_tokens_are_allowed() {
         let tokens = [
             Token::Text(Box::from(*b"{\"")),
             Token::Text(Box::from(*b"Sure")),
@@ -171,23 +174,22 @@ mod tests {
             Token::Control,
             Token::Text(Box::from(*b"null}")),
         ];
-        let left = |guide: &Guide| {
-            let mut logits = [0.0; 6];
-            guide.restrict(&mut logits, &tokens);
-            logits.map(|logit| !logit.is_nan())
-        };
+
         let mut guide = Guide::new(&shape(FieldType::TextOrNull)).unwrap();
-        assert_eq!(left(&guide), [true, false, true, false, false, false]);
+        assert_eq!(allowed(&guide, &tokens), [true, false, true, false, false, false]);
         guide.push(br#"{"the \"field\"": "#);
-        assert_eq!(left(&guide), [false, false, false, false, true, false]);
+        assert_eq!(allowed(&guide, &tokens), [false, false, false, false, true, false]);
         guide.push(b"null}");
-        assert_eq!(left(&guide), [false, false, false, true, false, false]);
+        assert_eq!(allowed(&guide, &tokens), [false, false, false, true, false, false]);
     }
 
     #[test]
-    fn the_schema_says_the_same() {
-        let of = |holds| shape(holds).schema()["properties"]["the \"field\""].clone();
-        assert_eq!(of(FieldType::TextOrNull), json!({"type": ["string", "null"]}));
-        assert_eq!(of(FieldType::Numbers), json!({"type": "array", "items": {"type": "integer"}}));
+    fn the_schema_describes_the_field() {
+        for (holds, expected) in [
+            (FieldType::TextOrNull, json!({"type": ["string", "null"]})),
+            (FieldType::Numbers, json!({"type": "array", "items": {"type": "integer"}})),
+        ] {
+            assert_eq!(shape(holds).schema()["properties"]["the \"field\""], expected);
+        }
     }
 }

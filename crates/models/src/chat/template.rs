@@ -53,22 +53,24 @@ impl Template {
     /// The tokens of a conversation, up to where the model is to go on.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// [`TemplateError`].
     pub(crate) fn tokens(
         &self,
         messages: &[ChatMessage],
         vocabulary: &TokenVocabulary,
-    ) -> Result<Vec<u32>, Refused> {
+    ) -> Result<Vec<u32>, TemplateError> {
         let rendered = self.render(messages)?;
-        tokens(&rendered, vocabulary).map_err(Refused::Engine)
+        tokens(&rendered, vocabulary).map_err(TemplateError::Engine)
     }
 
-    fn render(&self, messages: &[ChatMessage]) -> Result<Rendered, Refused> {
+    fn render(&self, messages: &[ChatMessage]) -> Result<Rendered, TemplateError> {
         let environment = environment(messages.len() as u64);
-        let turn = |message: &ChatMessage| {
-            context! { role => name(message.role), content => given(&message.content) }
-        };
-        let turns: Vec<minijinja::Value> = messages.iter().map(turn).collect();
+        let turns: Vec<minijinja::Value> = messages
+            .iter()
+            .map(|message| {
+                context! { role => name(message.role), content => given(&message.content) }
+            })
+            .collect();
         let values = context! {
             messages => turns,
             add_generation_prompt => true,
@@ -79,7 +81,7 @@ impl Template {
             Ok(text) => Ok(Rendered::new(&text)),
             Err(cause) => {
                 let said = Rendered::new(&cause.to_string()).text;
-                Err(Refused::Template(said.chars().take(SAID).collect()))
+                Err(TemplateError::Template(said.chars().take(SAID).collect()))
             }
         }
     }
@@ -87,7 +89,7 @@ impl Template {
 
 /// A conversation that became no tokens.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum TemplateError {
     /// The template does not take it: the beginning of what it says.
     Template(String),
     /// The tokenizer does not.
@@ -233,6 +235,6 @@ mod tests {
             "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
         let template =
             Template { source: source.to_owned(), begin: String::new(), end: String::new() };
-        assert!(matches!(template.render(&[]), Err(Refused::Template(_))));
+        assert!(matches!(template.render(&[]), Err(TemplateError::Template(_))));
     }
 }

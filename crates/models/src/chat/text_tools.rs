@@ -133,7 +133,7 @@ fn parameters(tool: &ToolSpec) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::request::{Finish, Usage};
+    use crate::chat::request::{FinishReason, Usage};
 
     fn tool(name: &str, arguments: &[(&str, &str)]) -> ToolSpec {
         let types =
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn called(text: &str) -> Vec<(String, Value)> {
-        let (finish, usage) = (Finish::Done, Usage::default());
+        let (finish, usage) = (FinishReason::Done, Usage::default());
         let answer = ChatAnswer { text: text.to_owned(), tool_calls: Vec::new(), finish, usage };
         tool_calls(&answer, &tools())
             .into_iter()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::error::ModelError;
-use crate::verdict::Labels;
+use crate::verdict::OutputLabels;
 
 /// The longest window, in tokens with its frame; published checkpoints were trained on no longer ones.
 const MOST_TOKENS: usize = 512;
@@ -32,15 +32,15 @@ pub struct DebertaConfig {
     /// Into how many buckets on each side distances fall, the far ones logarithmically; `None`: one each.
     pub buckets: Option<usize>,
     /// Whether attention compares what a token says with where others stand.
-    pub content_to_position: bool,
+    pub has_content_to_position: bool,
     /// Whether attention compares where a token stands with what others say.
-    pub position_to_content: bool,
+    pub has_position_to_content: bool,
     /// Whether positions are projected by the matrices of the tokens.
-    pub shared_projections: bool,
+    pub has_shared_projections: bool,
     /// Whether the table of relative positions is normalised before use.
-    pub normed_positions: bool,
+    pub has_normed_positions: bool,
     /// What the outputs mean.
-    pub labels: Labels,
+    pub labels: OutputLabels,
 }
 
 /// The fields of a `config.json` that decide what is computed; an absent one means what `transformers` 5 takes it for.
@@ -123,7 +123,7 @@ impl DebertaConfig {
             positive(published.max_relative_positions).unwrap_or(published.max_position_embeddings);
         let buckets = positive(published.position_buckets);
         check_distances(max_distance, buckets)?;
-        let (content_to_position, position_to_content) = published.attention_kinds()?;
+        let (has_content_to_position, has_position_to_content) = published.attention_kinds()?;
         Ok(Self {
             vocabulary: published.vocab_size,
             max_tokens: published.max_position_embeddings.min(MOST_TOKENS),
@@ -134,11 +134,11 @@ impl DebertaConfig {
             norm_epsilon: published.layer_norm_eps,
             max_distance,
             buckets,
-            content_to_position,
-            position_to_content,
-            shared_projections: published.share_att_key,
-            normed_positions: published.norms_positions()?,
-            labels: Labels::from_names(&published.id2label)?,
+            has_content_to_position,
+            has_position_to_content,
+            has_shared_projections: published.share_att_key,
+            has_normed_positions: published.norms_positions()?,
+            labels: OutputLabels::from_names(&published.id2label)?,
         })
     }
 
@@ -241,8 +241,8 @@ impl Published {
                 unknown.escape_debug()
             )));
         }
-        let holds = |wanted: &str| kinds.iter().any(|kind| kind == wanted);
-        Ok((holds("c2p"), holds("p2c")))
+        let [has_c2p, has_p2c] = ["c2p", "p2c"].map(|wanted| kinds.iter().any(|it| it == wanted));
+        Ok((has_c2p, has_p2c))
     }
 
     fn norms_positions(&self) -> Result<bool, ModelError> {
@@ -263,9 +263,8 @@ fn check_distances(max_distance: usize, buckets: Option<usize>) -> Result<(), Mo
         return Err(refuse(format!("`max_relative_positions` is {max_distance}")));
     }
     // Half the buckets hold one distance each; the logarithm needs distances beyond them.
-    let fits = |buckets: usize| buckets >= 2 && buckets / 2 + 1 < max_distance;
     match buckets {
-        Some(buckets) if !fits(buckets) => Err(refuse(format!(
+        Some(buckets) if buckets < 2 || buckets / 2 + 1 >= max_distance => Err(refuse(format!(
             "{buckets} `position_buckets` do not divide distances up to {max_distance}"
         ))),
         Some(_) | None => Ok(()),

@@ -14,10 +14,10 @@ pub(crate) struct Distances {
 impl Distances {
     pub(crate) fn new(config: &DebertaConfig) -> Self {
         let span = config.span();
-        let near = |distance: usize| bucket(distance, config).min(span);
-        let farthest = config.max_tokens - 1;
-        let before = (1..=farthest).rev().map(|distance| span - near(distance));
-        let after = (0..=farthest).map(|distance| (span + near(distance)).min(2 * span - 1));
+        let offsets: Vec<usize> =
+            (0..config.max_tokens).map(|distance| bucket(distance, config).min(span)).collect();
+        let before = offsets.iter().skip(1).rev().map(|offset| span - offset);
+        let after = offsets.iter().map(|offset| (span + offset).min(2 * span - 1));
         Self { rows: before.chain(after).collect() }
     }
 

@@ -74,12 +74,12 @@ fn attend<'l>(
     scratch: &mut Scratch,
 ) {
     let (width, each, count) = (config.width, config.head_width(), text.len());
-    let terms = 1 + [config.content_to_position, config.position_to_content]
+    let terms = 1 + [config.has_content_to_position, config.has_position_to_content]
         .iter()
         .filter(|on| **on)
         .count();
     let scale = Epilogue { scale: 1.0 / ((each * terms) as f32).sqrt(), ..Epilogue::REPLACE };
-    // The stretch of the table that a text of this length reaches.
+    // The rows of the table that a text of this length uses.
     let (lowest, reached) = (rows[0], rows[rows.len() - 1] - rows[0] + 1);
     scratch.scores.resize(count * count, 0.0);
     scratch.placed.resize(count * reached, 0.0);
@@ -91,17 +91,16 @@ fn attend<'l>(
             View::strided(&scratch.mix[start..start + length], count, each, 3 * width)
         });
         multiply(&mut scratch.scores, query, Right::View(key.transposed()), scale);
-        let stretch = |table: &'l [f32]| {
-            let start = lowest * width + head * each;
-            let numbers = &table[start..start + (reached - 1) * width + each];
-            Right::View(View::strided(numbers, reached, each, width).transposed())
-        };
+        let start = lowest * width + head * each;
+        let reached_range = start..start + (reached - 1) * width + each;
         if let Some(keys) = &layer.position_keys {
-            multiply(&mut scratch.placed, query, stretch(keys), scale);
+            let keys = View::strided(&keys[reached_range.clone()], reached, each, width);
+            multiply(&mut scratch.placed, query, Right::View(keys.transposed()), scale);
             add_content_to_position(&mut scratch.scores, &scratch.placed, rows);
         }
         if let Some(queries) = &layer.position_queries {
-            multiply(&mut scratch.placed, key, stretch(queries), scale);
+            let queries = View::strided(&queries[reached_range], reached, each, width);
+            multiply(&mut scratch.placed, key, Right::View(queries.transposed()), scale);
             add_position_to_content(&mut scratch.scores, &scratch.placed, rows);
         }
         vector::softmax_rows(&mut scratch.scores, count);
@@ -146,8 +145,11 @@ fn classify(
     batch: &Batch,
 ) -> Vec<Vec<f32>> {
     let width = config.width;
-    let first = |text: &Range<usize>| hidden[text.start * width..][..width].to_vec();
-    let first: Vec<f32> = batch.texts.iter().flat_map(first).collect();
+    let first: Vec<f32> = batch
+        .texts
+        .iter()
+        .flat_map(|text| hidden[text.start * width..][..width].iter().copied())
+        .collect();
     let mut pooled = parameters.pooler.outputs(&first);
     vector::gelu(&mut pooled);
     let logits = parameters.classifier.outputs(&pooled);

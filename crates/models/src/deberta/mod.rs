@@ -11,12 +11,12 @@ use rayon::prelude::*;
 
 use crate::classifier::Classifier;
 use crate::encoder::batch::Batch;
-use crate::encoder::group;
+use crate::encoder::{group, read_file};
 use crate::error::ModelError;
 use crate::tokenizer::Tokenizer;
 use crate::verdict::AttackScore;
 use crate::weights::WeightFile;
-use crate::windows::{Cut, score_texts};
+use crate::windows::{WindowOptions, score_texts};
 use distance::Distances;
 use parameters::Parameters;
 
@@ -54,12 +54,12 @@ impl DebertaClassifier {
     /// # Errors
     /// [`ModelError::Read`], or as [`Tokenizer::from_bytes`] and [`Self::from_bytes`].
     pub fn open(folder: &Path) -> Result<Self, ModelError> {
-        let read = |name: &str| {
-            let path = folder.join(name);
-            std::fs::read(&path).map_err(|cause| ModelError::Read { path, cause })
-        };
         let tokenizer = Tokenizer::open(&folder.join("tokenizer.json"))?;
-        Self::from_bytes(&read("config.json")?, &read("model.safetensors")?, tokenizer)
+        Self::from_bytes(
+            &read_file(folder, "config.json")?,
+            &read_file(folder, "model.safetensors")?,
+            tokenizer,
+        )
     }
 
     /// A classifier from the content of `config.json` and of a safetensors file.
@@ -109,17 +109,20 @@ impl DebertaClassifier {
     /// weights make numbers that are not finite.
     pub fn scores(&self, texts: &[&str]) -> Result<Vec<AttackScore>, ModelError> {
         let max_tokens = self.config.max_tokens;
-        let how = Cut { max_tokens, overlap: OVERLAP.min(max_tokens / 4), limit: MOST_WINDOWS };
-        score_texts(&self.tokenizer, texts, how, |windows| self.log_odds(windows))
+        let options =
+            WindowOptions { max_tokens, overlap: OVERLAP.min(max_tokens / 4), limit: MOST_WINDOWS };
+        score_texts(&self.tokenizer, texts, options, |windows| self.log_odds(windows))
     }
 
     /// The log-odds of every window.
     fn log_odds(&self, windows: &[&[u32]]) -> Result<Vec<f64>, ModelError> {
         let batches: Vec<Batch> =
             group(windows).into_iter().map(|texts| Batch::new(texts.iter().copied())).collect();
-        let run =
-            |batch: &Batch| forward::logits(&self.config, &self.parameters, &self.distances, batch);
-        let logits: Vec<Vec<f32>> = batches.par_iter().map(run).collect::<Vec<_>>().concat();
+        let logits: Vec<Vec<f32>> = batches
+            .par_iter()
+            .map(|batch| forward::logits(&self.config, &self.parameters, &self.distances, batch))
+            .collect::<Vec<_>>()
+            .concat();
         logits.iter().map(|logits| self.config.labels.log_odds(logits)).collect()
     }
 }

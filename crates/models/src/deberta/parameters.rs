@@ -95,8 +95,8 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// `positions` is the table of relative positions, `[2 · span, width]`. What a layer makes of it depends
-    /// on no text, so it is made here.
+    /// `positions` is the table of relative positions, `[2 · span, width]`. A layer's projections of it do not
+    /// depend on the text, so they are computed once here.
     fn read(
         weights: &WeightFile<'_>,
         config: &DebertaConfig,
@@ -105,22 +105,31 @@ impl Layer {
     ) -> Result<Self, WeightsError> {
         let (width, inner) = (config.width, config.inner);
         let layer = format!("deberta.encoder.layer.{index}");
-        let own = |name: &str| format!("{layer}.attention.self.{name}");
-        let square = |name: &str| Linear::read(weights, name, width, width);
-        let [keys, queries] = if config.shared_projections {
+        let projections = if config.has_shared_projections {
             ["key_proj", "query_proj"]
         } else {
             ["pos_key_proj", "pos_query_proj"]
         };
-        let projected = |used: bool, name: &str| {
-            used.then(|| Ok(square(&own(name))?.outputs(positions))).transpose()
-        };
-        let mix = ["query_proj", "key_proj", "value_proj"].map(own);
+        let is_used = [config.has_content_to_position, config.has_position_to_content];
+        let [position_keys, position_queries] =
+            [(is_used[0], projections[0]), (is_used[1], projections[1])].map(|(is_used, name)| {
+                let name = format!("{layer}.attention.self.{name}");
+                is_used
+                    .then(|| Ok(Linear::read(weights, &name, width, width)?.outputs(positions)))
+                    .transpose()
+            });
+        let mix = ["query_proj", "key_proj", "value_proj"]
+            .map(|name| format!("{layer}.attention.self.{name}"));
         Ok(Self {
             mix: Linear::read_joined(weights, &mix, width, width)?,
-            position_keys: projected(config.content_to_position, keys)?,
-            position_queries: projected(config.position_to_content, queries)?,
-            output: square(&format!("{layer}.attention.output.dense"))?,
+            position_keys: position_keys?,
+            position_queries: position_queries?,
+            output: Linear::read(
+                weights,
+                &format!("{layer}.attention.output.dense"),
+                width,
+                width,
+            )?,
             first_norm: Norm::read(weights, &format!("{layer}.attention.output"), config)?,
             expand: Linear::read(weights, &format!("{layer}.intermediate.dense"), inner, width)?,
             contract: Linear::read(weights, &format!("{layer}.output.dense"), width, inner)?,
@@ -148,15 +157,16 @@ impl Parameters {
         let (width, encoder) = (config.width, "deberta.encoder");
         let shape = [2 * config.span(), width];
         let mut positions = weights.floats(&format!("{encoder}.rel_embeddings.weight"), &shape)?;
-        if config.normed_positions {
+        if config.has_normed_positions {
             Norm::read(weights, encoder, config)?.apply(&mut positions);
         }
         let words = "deberta.embeddings.word_embeddings.weight";
-        let layer = |index| Layer::read(weights, config, index, &positions);
         Ok(Self {
             words: weights.floats(words, &[config.vocabulary, width])?,
             word_norm: Norm::read(weights, "deberta.embeddings", config)?,
-            layers: (0..config.layers).map(layer).collect::<Result<_, _>>()?,
+            layers: (0..config.layers)
+                .map(|index| Layer::read(weights, config, index, &positions))
+                .collect::<Result<_, _>>()?,
             pooler: Linear::read(weights, "pooler.dense", width, width)?,
             classifier: Linear::read(weights, "classifier", config.labels.count(), width)?,
         })

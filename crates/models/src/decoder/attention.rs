@@ -152,8 +152,8 @@ impl<'a> Head<'a> {
     fn attend_block(&self, queries: &[f32], first: usize, out: &mut [f32]) {
         let count = queries.len() / self.width;
         let visible = first + count;
-        let seen = |numbers: &'a [f32]| View::rows_of(&numbers[..visible * self.width], self.width);
-        let (keys, values) = (seen(self.keys), seen(self.values));
+        let [keys, values] = [self.keys, self.values]
+            .map(|numbers| View::rows_of(&numbers[..visible * self.width], self.width));
         let mut scores = vec![0.0; count * visible];
         let scale = Epilogue { scale: self.scale(), ..Epilogue::REPLACE };
         let queries = View::rows_of(queries, self.width);

@@ -51,6 +51,26 @@ pub struct DecoderConfig {
     pub frequency_base: f64,
 }
 
+/// Reads the sizes of one architecture from the metadata.
+struct Sizes<'g, 'f> {
+    gguf: &'g Gguf<'f>,
+    architecture: &'f str,
+}
+
+impl Sizes<'_, '_> {
+    fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.architecture)
+    }
+
+    fn get(&self, name: &str) -> Result<usize, GgufError> {
+        self.gguf.unsigned(&self.key(name)).and_then(|size| to_size(size, name))
+    }
+
+    fn get_or(&self, name: &str, default: usize) -> Result<usize, GgufError> {
+        Ok(optional(self.get(name))?.unwrap_or(default))
+    }
+}
+
 impl DecoderConfig {
     /// Reads the metadata of a GGUF file.
     ///
@@ -64,35 +84,31 @@ impl DecoderConfig {
             "qwen2" => Architecture::Qwen2,
             _ => {
                 return Err(refuse(format!(
-                    "`{name}` is no architecture of this engine; give a `llama` or `qwen2`"
+                    "the architecture `{name}` is not supported; use `llama` or `qwen2`"
                 )));
             }
         };
-        let key = |rest: &str| format!("{name}.{rest}");
         refuse_variants(gguf, name)?;
-        let size = |rest: &str| gguf.unsigned(&key(rest)).and_then(|size| to_size(size, rest));
-        let size_or = |rest: &str, otherwise: usize| {
-            Ok::<_, GgufError>(optional(size(rest))?.unwrap_or(otherwise))
-        };
-        let (width, heads) = (size("embedding_length")?, size("attention.head_count")?);
-        let head_width = size_or("attention.key_length", width / heads.max(1))?;
-        if size_or("attention.value_length", head_width)? != head_width {
+        let sizes = Sizes { gguf, architecture: name };
+        let (width, heads) = (sizes.get("embedding_length")?, sizes.get("attention.head_count")?);
+        let head_width = sizes.get_or("attention.key_length", width / heads.max(1))?;
+        if sizes.get_or("attention.value_length", head_width)? != head_width {
             return Err(refuse("keys and values of different widths are not supported".to_owned()));
         }
-        let base = optional(gguf.float(&key("rope.freq_base")))?;
+        let base = optional(gguf.float(&sizes.key("rope.freq_base")))?;
         #[expect(clippy::cast_possible_truncation, reason = "the file holds an f32")]
-        let norm_epsilon = gguf.float(&key("attention.layer_norm_rms_epsilon"))? as f32;
+        let norm_epsilon = gguf.float(&sizes.key("attention.layer_norm_rms_epsilon"))? as f32;
         let config = Self {
             architecture,
             vocabulary: gguf.texts("tokenizer.ggml.tokens")?.len(),
-            context: size("context_length")?,
+            context: sizes.get("context_length")?,
             width,
-            layers: size("block_count")?,
+            layers: sizes.get("block_count")?,
             heads,
-            shared_heads: size_or("attention.head_count_kv", heads)?,
+            shared_heads: sizes.get_or("attention.head_count_kv", heads)?,
             head_width,
-            rotated: size_or("rope.dimension_count", head_width)?,
-            inner: size("feed_forward_length")?,
+            rotated: sizes.get_or("rope.dimension_count", head_width)?,
+            inner: sizes.get("feed_forward_length")?,
             norm_epsilon,
             frequency_base: base.unwrap_or(10_000.0),
         };
@@ -100,17 +116,17 @@ impl DecoderConfig {
         Ok(config)
     }
 
-    /// Numbers per token of all heads that ask.
+    /// Query numbers per token, over all heads.
     pub(crate) fn query_width(&self) -> usize {
         self.heads * self.head_width
     }
 
-    /// Numbers per token of all heads that are asked.
+    /// Key numbers per token, over all shared heads.
     pub(crate) fn key_width(&self) -> usize {
         self.shared_heads * self.head_width
     }
 
-    /// Bounds that keep every later product of sizes far from overflow.
+    /// Checks bounds that keep every later product of sizes far from overflow.
     fn check(&self) -> Result<(), ModelError> {
         let sizes = [
             ("the vocabulary", self.vocabulary, 1 << 20),

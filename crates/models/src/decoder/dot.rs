@@ -195,25 +195,24 @@ mod tests {
     fn products_are_those_of_the_rounded_numbers() {
         let (inputs, rows) = (96, 5);
         let token = Levels::nearest(&waves(inputs, 0.3));
-        let wave = |(at, _): (usize, ())| i8::try_from((at * 89 + 7) % 256).ok();
-        // The extremes stand side by side, where a narrow sum would overflow.
-        let extremes = |at: usize| if at < 64 { -128 } else { 127 };
-        let levels: Vec<i8> = std::iter::repeat_n((), inputs * rows)
-            .enumerate()
-            .map(|item| wave(item).unwrap_or_else(|| extremes(item.0)))
+        // A wave; where it exceeds an `i8`, adjacent extremes, which a narrow sum would overflow.
+        let levels: Vec<i8> = (0..inputs * rows)
+            .map(|at| i8::try_from((at * 89 + 7) % 256).unwrap_or(if at < 64 { -128 } else { 127 }))
             .collect();
-        let step =
-            |at: usize| Step { scale: 0.01 * (at + 1) as f32, shift: 0.1 - 0.02 * at as f32 };
-        let steps: Vec<Step> = (0..rows * inputs / BLOCK).map(step).collect();
+        let steps: Vec<Step> = (0..rows * inputs / BLOCK)
+            .map(|at| Step { scale: 0.01 * (at + 1) as f32, shift: 0.1 - 0.02 * at as f32 })
+            .collect();
         let mut out = vec![0.0; rows];
         Products { levels: &levels, steps: &steps, token: &token, out: &mut out }.dispatch();
         let numbers = token.numbers();
         for (row, found) in out.iter().enumerate() {
-            let weight = |at: usize| {
-                let step = steps[(row * inputs + at) / BLOCK];
-                f64::from(levels[row * inputs + at]) * f64::from(step.scale) + f64::from(step.shift)
-            };
-            let wanted: f64 = (0..inputs).map(|at| weight(at) * f64::from(numbers[at])).sum();
+            let wanted: f64 = (0..inputs)
+                .map(|at| {
+                    let Step { scale, shift } = steps[(row * inputs + at) / BLOCK];
+                    let level = f64::from(levels[row * inputs + at]);
+                    (level * f64::from(scale) + f64::from(shift)) * f64::from(numbers[at])
+                })
+                .sum();
             assert!((f64::from(*found) - wanted).abs() < 1e-3, "{found} {wanted}");
         }
     }

@@ -6,7 +6,7 @@ use crate::decoder::config::{DecoderConfig, refuse};
 use crate::decoder::linear::Linear;
 use crate::decoder::matrix::Matrix;
 use crate::error::ModelError;
-use crate::gguf::{Gguf, optional};
+use crate::gguf::{Gguf, GgufError, optional};
 
 /// All weights.
 pub(crate) struct Parameters {
@@ -37,19 +37,9 @@ pub(crate) struct Layer {
 }
 
 impl Parameters {
-    /// Reads every tensor that `config` calls for, and refuses a file with others: their part would be missing from
-    /// what is computed.
+    /// Reads every tensor that `config` requires. A file with other tensors is rejected, because the result would
+    /// lack their contribution.
     pub(crate) fn read(config: DecoderConfig, gguf: &Gguf<'_>) -> Result<Self, ModelError> {
-        let table = |name: &str| {
-            let tensor = gguf.tensor(name)?;
-            tensor.expect_shape(&[config.vocabulary, config.width])?;
-            Matrix::read(&[tensor], config.width)
-        };
-        let vector = |name: &str, length: usize| {
-            let tensor = gguf.tensor(name)?;
-            tensor.expect_shape(&[length])?;
-            tensor.floats()
-        };
         let mut layers = Vec::new();
         let mut known: BTreeSet<String> = ["token_embd", "output", "output_norm", "rope_freqs"]
             .map(|name| format!("{name}.weight"))
@@ -60,22 +50,21 @@ impl Parameters {
             layers.push(layer);
         }
         if let Some(name) = gguf.names().find(|name| !known.contains(*name)) {
-            return Err(refuse(format!(
-                "it has a tensor `{name}`, for which this engine has no use"
-            )));
+            return Err(refuse(format!("its tensor `{name}` is not supported")));
         }
-        let slowdown = optional(vector("rope_freqs.weight", config.rotated / 2))?;
+        let slowdown = optional(read_vector(gguf, "rope_freqs.weight", config.rotated / 2))?;
         if slowdown.as_ref().is_some_and(|factors| factors.iter().any(|factor| *factor <= 0.0)) {
             return Err(refuse(
-                "`rope_freqs.weight` holds a number that is not above 0".to_owned(),
+                "`rope_freqs.weight` contains a number that is not above 0".to_owned(),
             ));
         }
-        let (embeddings, output) = (table("token_embd.weight")?, optional(table("output.weight"))?);
-        let last_gain = vector("output_norm.weight", config.width)?;
+        let embeddings = read_table(gguf, "token_embd.weight", &config)?;
+        let output = optional(read_table(gguf, "output.weight", &config))?;
+        let last_gain = read_vector(gguf, "output_norm.weight", config.width)?;
         Ok(Self { embeddings, layers, last_gain, output, slowdown, config })
     }
 
-    /// What gives the logits.
+    /// The matrix that computes the logits.
     pub(crate) fn output(&self) -> &Matrix {
         self.output.as_ref().unwrap_or(&self.embeddings)
     }
@@ -85,23 +74,26 @@ impl Layer {
     fn read(config: &DecoderConfig, gguf: &Gguf<'_>, index: usize) -> Result<Self, ModelError> {
         let (width, inner) = (config.width, config.inner);
         let (queries, keys) = (config.query_width(), config.key_width());
-        let linear = |names: &[(&str, usize)], inputs: usize| {
-            let named = names.iter().map(|(name, rows)| (format!("blk.{index}.{name}"), *rows));
-            Linear::read(gguf, &named.collect::<Vec<_>>(), inputs)
-        };
-        let gain = |name: &str| {
-            let tensor = gguf.tensor(&gain_name(index, name))?;
-            tensor.expect_shape(&[width])?;
-            tensor.floats()
-        };
+        let mix = [("attn_q", queries), ("attn_k", keys), ("attn_v", keys)];
+        let expand = [("ffn_gate", inner), ("ffn_up", inner)];
         Ok(Self {
-            first_gain: gain("attn_norm")?,
-            mix: linear(&[("attn_q", queries), ("attn_k", keys), ("attn_v", keys)], width)?,
-            output: linear(&[("attn_output", width)], queries)?,
-            second_gain: gain("ffn_norm")?,
-            expand: linear(&[("ffn_gate", inner), ("ffn_up", inner)], width)?,
-            contract: linear(&[("ffn_down", width)], inner)?,
+            first_gain: read_vector(gguf, &gain_name(index, "attn_norm"), width)?,
+            mix: Self::read_linear(gguf, index, &mix, width)?,
+            output: Self::read_linear(gguf, index, &[("attn_output", width)], queries)?,
+            second_gain: read_vector(gguf, &gain_name(index, "ffn_norm"), width)?,
+            expand: Self::read_linear(gguf, index, &expand, width)?,
+            contract: Self::read_linear(gguf, index, &[("ffn_down", width)], inner)?,
         })
+    }
+
+    fn read_linear(
+        gguf: &Gguf<'_>,
+        index: usize,
+        parts: &[(&str, usize)],
+        inputs: usize,
+    ) -> Result<Linear, ModelError> {
+        let parts = parts.iter().map(|(name, rows)| (format!("blk.{index}.{name}"), *rows));
+        Linear::read(gguf, &parts.collect::<Vec<_>>(), inputs)
     }
 
     /// The names of its tensors.
@@ -110,6 +102,18 @@ impl Layer {
         let gains = ["attn_norm", "ffn_norm"].map(|name| gain_name(index, name));
         linears.into_iter().flat_map(Linear::names).chain(gains)
     }
+}
+
+fn read_table(gguf: &Gguf<'_>, name: &str, config: &DecoderConfig) -> Result<Matrix, GgufError> {
+    let tensor = gguf.tensor(name)?;
+    tensor.expect_shape(&[config.vocabulary, config.width])?;
+    Matrix::read(&[tensor], config.width)
+}
+
+fn read_vector(gguf: &Gguf<'_>, name: &str, length: usize) -> Result<Vec<f32>, GgufError> {
+    let tensor = gguf.tensor(name)?;
+    tensor.expect_shape(&[length])?;
+    tensor.floats()
 }
 
 fn gain_name(index: usize, name: &str) -> String {

@@ -48,10 +48,11 @@ impl Linear {
         Ok(Self { matrix, bias: has_bias.then_some(biases), parts })
     }
 
-    /// Names of the tensors that it was read from or would have been.
+    /// The names of its tensors, including absent biases.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
-        let both = |part: &Part| [format!("{}.weight", part.name), format!("{}.bias", part.name)];
-        self.parts.iter().flat_map(both)
+        self.parts
+            .iter()
+            .flat_map(|Part { name, .. }| [format!("{name}.weight"), format!("{name}.bias")])
     }
 
     /// `input`, `[tokens, inputs]`, times the matrices, plus the biases, plus what `adapters` add: `[tokens, rows]`.

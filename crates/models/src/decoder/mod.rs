@@ -149,17 +149,20 @@ impl DecoderContext<'_> {
 }
 
 fn check(config: &DecoderConfig, before: usize, ids: &[u32]) -> Result<(), ModelError> {
-    let refuse = |detail: String| Err(ModelError::Tokens { detail });
-    if ids.is_empty() {
-        return refuse("a text needs at least one token".to_owned());
-    }
     let all = before.saturating_add(ids.len());
-    if all > config.context {
-        return refuse(format!("{all} tokens, but the model reads {} at most", config.context));
-    }
-    let fits = |id: u32| usize::try_from(id).is_ok_and(|id| id < config.vocabulary);
-    match ids.iter().find(|id| !fits(**id)) {
-        Some(id) => refuse(format!("id {id} is outside the vocabulary of {}", config.vocabulary)),
-        None => Ok(()),
-    }
+    let detail = if ids.is_empty() {
+        "a text needs at least one token".to_owned()
+    } else if all > config.context {
+        format!("{all} tokens, but the limit of the model is {}", config.context)
+    } else if let Some(id) = outside(ids, config.vocabulary) {
+        format!("id {id} is outside the vocabulary of {}", config.vocabulary)
+    } else {
+        return Ok(());
+    };
+    Err(ModelError::Tokens { detail })
+}
+
+/// The first id that a vocabulary of `size` does not have.
+fn outside(ids: &[u32], size: usize) -> Option<u32> {
+    ids.iter().copied().find(|id| usize::try_from(*id).is_ok_and(|id| id >= size))
 }

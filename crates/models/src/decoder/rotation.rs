@@ -1,13 +1,13 @@
-//! Rotary positions: a head's numbers are turned, pair by pair, by angles that grow with the place in the text.
+//! Rotary position embedding: each pair of a head's numbers is rotated by an angle proportional to the position.
 //!
 //! Source: Su et al. 2021, "RoFormer".
 
 use crate::decoder::config::{Architecture, DecoderConfig};
 
-/// The turns of every pair at some places in a text.
+/// The rotations of every pair at some positions of a text.
 pub(crate) struct Rotation {
     pairs: usize,
-    /// `[places, pairs]`: cosine and sine.
+    /// `[positions, pairs]`: cosine and sine.
     turns: Vec<(f32, f32)>,
     architecture: Architecture,
 }
@@ -21,21 +21,20 @@ impl Rotation {
         count: usize,
     ) -> Self {
         let pairs = config.rotated / 2;
-        let slower = |pair: usize| slowdown.map_or(1.0, |factors| f64::from(factors[pair]));
-        let speed = |pair: usize| {
-            let share = 2.0 * pair as f64 / config.rotated as f64;
-            config.frequency_base.powf(-share) / slower(pair)
-        };
-        let speeds: Vec<f64> = (0..pairs).map(speed).collect();
-        #[expect(clippy::cast_possible_truncation, reason = "rounded on purpose, from f64")]
-        let turn = |angle: f64| (angle.cos() as f32, angle.sin() as f32);
+        let speeds: Vec<f64> = (0..pairs)
+            .map(|pair| {
+                let share = 2.0 * pair as f64 / config.rotated as f64;
+                let factor = slowdown.map_or(1.0, |factors| f64::from(factors[pair]));
+                config.frequency_base.powf(-share) / factor
+            })
+            .collect();
         let turns = (first..first + count)
-            .flat_map(|place| speeds.iter().map(move |speed| turn(place as f64 * speed)))
+            .flat_map(|place| speeds.iter().map(move |speed| cosine_and_sine(place as f64 * speed)))
             .collect();
         Self { pairs, turns, architecture: config.architecture }
     }
 
-    /// Turns one head of token `index` in place.
+    /// Rotates one head of token `index` in place.
     pub(crate) fn turn(&self, index: usize, head: &mut [f32]) {
         let turns = &self.turns[index * self.pairs..][..self.pairs];
         for (pair, (cosine, sine)) in turns.iter().enumerate() {
@@ -49,4 +48,9 @@ impl Rotation {
             head[second] = left * sine + right * cosine;
         }
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounded on purpose, from f64")]
+fn cosine_and_sine(angle: f64) -> (f32, f32) {
+    (angle.cos() as f32, angle.sin() as f32)
 }

@@ -92,10 +92,12 @@ impl TokenVocabulary {
         }
         let [begin, end, turn, message] = ["bos", "eos", "eot", "eom"].map(|name| {
             let id = optional(gguf.unsigned(&format!("tokenizer.ggml.{name}_token_id")))?;
-            let known = |id: u64| u32::try_from(id).ok().filter(|_| id < texts.len() as u64);
-            let outside =
-                |id| unusable(format!("its `{name}` token {id} is outside its vocabulary"));
-            id.map(|id| known(id).ok_or_else(|| outside(id))).transpose()
+            id.map(|id| {
+                u32::try_from(id).ok().filter(|_| id < texts.len() as u64).ok_or_else(|| {
+                    unusable(format!("its `{name}` token {id} is outside its vocabulary"))
+                })
+            })
+            .transpose()
         });
         let (begin, end) = (begin?, end?);
         let controls = [begin, end, turn?, message?];
@@ -121,12 +123,12 @@ impl TokenVocabulary {
         })
     }
 
-    /// How many tokens there are; all ids are smaller.
+    /// The number of tokens; all ids are smaller.
     pub fn size(&self) -> usize {
         self.tokens.len()
     }
 
-    /// What token `id` is; `None` when there is no such token.
+    /// The token `id`; `None` if there is no such token.
     pub fn token(&self, id: u32) -> Option<&Token> {
         self.tokens.get(usize::try_from(id).ok()?)
     }
@@ -143,41 +145,46 @@ impl TokenVocabulary {
 
     /// How the marks for the begin and the end of a text are spelt.
     pub(crate) fn spelling_of_ends(&self) -> [String; 2] {
-        let spelling = |id: Option<u32>| {
+        [self.begin, self.end].map(|id| {
             let mark = self.marks.iter().find(|(_, mark)| Some(**mark) == id);
             mark.map(|(spelling, _)| spelling.clone()).unwrap_or_default()
-        };
-        [spelling(self.begin), spelling(self.end)]
+        })
     }
 
     /// The longest mark that `text` begins with: its length in bytes and its id.
     pub(crate) fn mark_at(&self, text: &str) -> Option<(usize, u32)> {
-        let mark = |length: &usize| Some((*length, *self.marks.get(text.get(..*length)?)?));
-        self.mark_lengths.iter().find_map(mark)
+        self.mark_lengths
+            .iter()
+            .find_map(|length| Some((*length, *self.marks.get(text.get(..*length)?)?)))
     }
 
-    /// The fewest tokens that a text of `bytes` bytes can have.
+    /// The minimum number of tokens of a text of `bytes` bytes.
     pub(crate) fn least_tokens(&self, bytes: usize) -> usize {
         bytes / self.longest.max(1)
     }
 
-    /// The tokens of `text`. None of them is a mark, whatever the text says.
+    /// Whether the vocabulary has every byte of `text`.
+    fn can_encode(&self, text: &str) -> bool {
+        !text.bytes().any(|byte| self.missing[usize::from(byte)])
+    }
+
+    /// The tokens of `text`. None of them is a special token, whatever the text contains.
     ///
-    /// A character with a byte that the vocabulary cannot express becomes U+FFFD, or is left out when that cannot be
-    /// expressed either.
+    /// A character with a byte that the vocabulary lacks is replaced by U+FFFD, or dropped if the vocabulary lacks
+    /// that as well.
     ///
     /// # Errors
-    /// [`ModelError::Tokenizer`] when the text defeats the tokenizer's patterns.
+    /// [`ModelError::Tokenizer`] if the tokenizer's patterns fail on the text.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, ModelError> {
-        let cannot = |text: &str| text.bytes().any(|byte| self.missing[usize::from(byte)]);
-        let replaced = cannot(text).then(|| {
-            let replacement = if cannot(REPLACEMENT) { "" } else { REPLACEMENT };
-            let expressed = |c: char| {
-                let mut buffer = [0; 4];
-                let character = c.encode_utf8(&mut buffer);
-                if cannot(character) { replacement.to_owned() } else { character.to_owned() }
-            };
-            text.chars().map(expressed).collect::<String>()
+        let replaced = (!self.can_encode(text)).then(|| {
+            let replacement = if self.can_encode(REPLACEMENT) { REPLACEMENT } else { "" };
+            text.chars()
+                .map(|c| {
+                    let mut buffer = [0; 4];
+                    let character = c.encode_utf8(&mut buffer);
+                    if self.can_encode(character) { character } else { replacement }.to_owned()
+                })
+                .collect::<String>()
         });
         let encoding = self
             .pairs
@@ -251,14 +258,15 @@ impl Parts {
     }
 }
 
-/// How a text is cut into words before pairs are made; no token crosses a cut.
+fn split_at(pattern: &str) -> Result<PreTokenizerWrapper, ModelError> {
+    let pattern = SplitPattern::Regex(pattern.to_owned());
+    Split::new(pattern, SplitDelimiterBehavior::Isolated, false)
+        .map(PreTokenizerWrapper::from)
+        .map_err(|cause| unusable(cause.to_string()))
+}
+
+/// The pre-tokenizer, which splits a text into words before pairs are merged; no token crosses a split.
 fn splitter(name: &str) -> Result<PreTokenizerWrapper, ModelError> {
-    let pattern = |pattern: &str| {
-        let pattern = SplitPattern::Regex(pattern.to_owned());
-        Split::new(pattern, SplitDelimiterBehavior::Isolated, false)
-            .map(PreTokenizerWrapper::from)
-            .map_err(|cause| unusable(cause.to_string()))
-    };
     let words = ByteLevel::new(false, false, true).into();
     let bytes = ByteLevel::new(false, false, false).into();
     let steps = match name {
@@ -266,14 +274,14 @@ fn splitter(name: &str) -> Result<PreTokenizerWrapper, ModelError> {
         "smollm" => vec![Digits::new(true).into(), words],
         "default" => {
             vec![
-                pattern(r"[\p{P}\$\+<=>\^~\|]+")?,
-                pattern(WORDS)?,
-                pattern(r"\p{N}+")?,
-                pattern("[0-9][0-9][0-9]")?,
+                split_at(r"[\p{P}\$\+<=>\^~\|]+")?,
+                split_at(WORDS)?,
+                split_at(r"\p{N}+")?,
+                split_at("[0-9][0-9][0-9]")?,
                 bytes,
             ]
         }
-        "qwen2" => vec![pattern(QWEN2)?, bytes],
+        "qwen2" => vec![split_at(QWEN2)?, bytes],
         _ => return Err(unusable(format!("it cuts texts by `{name}`, which is unknown here"))),
     };
     Ok(Sequence::new(steps).into())

@@ -28,25 +28,21 @@ impl Batch {
     }
 }
 
-/// Whether the model can take these tokens.
+/// Checks that the model can process these tokens.
 ///
 /// # Errors
-/// [`ModelError::Tokens`] for no token, too many, or an id that the vocabulary does not have.
+/// [`ModelError::Tokens`] for no tokens, too many, or an id outside the vocabulary.
 pub(crate) fn check(config: &EncoderConfig, ids: &[u32]) -> Result<(), ModelError> {
-    let refuse = |detail: String| Err(ModelError::Tokens { detail });
-    if ids.is_empty() {
-        return refuse("a text needs at least one token".to_owned());
-    }
-    if ids.len() > config.positions {
-        return refuse(format!(
-            "{} tokens, but the model takes {} at most",
-            ids.len(),
-            config.positions
-        ));
-    }
-    let fits = |id: u32| usize::try_from(id).is_ok_and(|id| id < config.vocabulary);
-    match ids.iter().find(|id| !fits(**id)) {
-        Some(id) => refuse(format!("id {id} is outside the vocabulary of {}", config.vocabulary)),
-        None => Ok(()),
-    }
+    let detail = if ids.is_empty() {
+        "a text needs at least one token".to_owned()
+    } else if ids.len() > config.positions {
+        format!("{} tokens, but the limit of the model is {}", ids.len(), config.positions)
+    } else if let Some(id) =
+        ids.iter().find(|id| usize::try_from(**id).is_ok_and(|id| id >= config.vocabulary))
+    {
+        format!("id {id} is outside the vocabulary of {}", config.vocabulary)
+    } else {
+        return Ok(());
+    };
+    Err(ModelError::Tokens { detail })
 }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::encoder::batch::Batch;
 use crate::encoder::config::EncoderConfig;
-use crate::encoder::parameters::{EmbeddingRanges, LayerRanges, Linear};
+use crate::encoder::parameters::{EmbeddingRanges, LayerRanges};
 use crate::gemm::{Epilogue, Packed, Right, View, multiply};
 use crate::vector;
 
@@ -25,12 +25,11 @@ pub(crate) struct Layer {
 impl Layer {
     pub(crate) fn new(config: &EncoderConfig, block: Vec<f32>) -> Self {
         let at = LayerRanges::new(config);
-        let pack = |map: &Linear| {
-            let weight = View::rows_of(&block[map.weight.clone()], map.inputs());
-            Packed::new(weight.transposed())
-        };
-        let (mix, output) = (pack(&at.mix), pack(&at.output));
-        let (expand, contract) = (pack(&at.expand), pack(&at.contract));
+        let [mix, output, expand, contract] =
+            [&at.mix, &at.output, &at.expand, &at.contract].map(|map| {
+                let weight = View::rows_of(&block[map.weight.clone()], map.inputs());
+                Packed::new(weight.transposed())
+            });
         Self { block, mix, output, expand, contract }
     }
 }
@@ -58,16 +57,12 @@ pub(crate) fn embed(config: &EncoderConfig, block: &[f32], batch: &Batch) -> Vec
 /// Word + position + kind, before normalisation.
 pub(crate) fn sum_embeddings(config: &EncoderConfig, block: &[f32], batch: &Batch) -> Vec<f32> {
     let (at, width) = (EmbeddingRanges::new(config), config.width);
-    let row = |table: &Range<usize>, index: usize| &block[table.start + index * width..][..width];
     let mut sum = Vec::with_capacity(batch.tokens() * width);
     for text in &batch.texts {
         for (position, id) in batch.ids[text.clone()].iter().enumerate() {
-            let word = row(
-                &at.words,
-                usize::try_from(*id).expect("ids are checked against the vocabulary"),
-            );
-            let place = row(&at.positions, position);
-            let kind = row(&at.kinds, 0);
+            let id = usize::try_from(*id).expect("ids are checked against the vocabulary");
+            let [word, place, kind] = [(&at.words, id), (&at.positions, position), (&at.kinds, 0)]
+                .map(|(table, index)| &block[table.start + index * width..][..width]);
             sum.extend(
                 word.iter().zip(place).zip(kind).map(|((word, place), kind)| word + kind + place),
             );
@@ -170,16 +165,18 @@ pub(crate) fn attention_scale(config: &EncoderConfig) -> f32 {
 
 /// The mean of each text's rows: one vector of `width` a text.
 pub(crate) fn mean_pool(config: &EncoderConfig, hidden: &[f32], batch: &Batch) -> Vec<Vec<f32>> {
-    let mean = |text: &Range<usize>| {
-        let mut mean = vec![0.0; config.width];
-        for row in
-            hidden[text.start * config.width..text.end * config.width].chunks_exact(config.width)
-        {
-            vector::add(&mut mean, row);
-        }
-        let count = text.len() as f32;
-        mean.iter_mut().for_each(|number| *number /= count);
-        mean
-    };
-    batch.texts.iter().map(mean).collect()
+    batch
+        .texts
+        .iter()
+        .map(|text| {
+            let mut mean = vec![0.0; config.width];
+            let rows = &hidden[text.start * config.width..text.end * config.width];
+            for row in rows.chunks_exact(config.width) {
+                vector::add(&mut mean, row);
+            }
+            let count = text.len() as f32;
+            mean.iter_mut().for_each(|number| *number /= count);
+            mean
+        })
+        .collect()
 }

@@ -56,11 +56,10 @@ impl Encoder {
     /// # Errors
     /// [`ModelError::Read`], or as [`Self::from_bytes`].
     pub fn open(folder: &Path) -> Result<Self, ModelError> {
-        let read = |name: &str| {
-            let path = folder.join(name);
-            std::fs::read(&path).map_err(|cause| ModelError::Read { path, cause })
-        };
-        Self::from_bytes(&read("config.json")?, &read("model.safetensors")?)
+        Self::from_bytes(
+            &read_file(folder, "config.json")?,
+            &read_file(folder, "model.safetensors")?,
+        )
     }
 
     /// An encoder from the content of `config.json` and of a safetensors file.
@@ -103,13 +102,19 @@ impl Encoder {
         }
         let groups: Vec<Batch> =
             group(texts).into_iter().map(|texts| Batch::new(texts.iter().copied())).collect();
-        let run = |batch: &Batch| {
-            let mut hidden = forward::embed(&self.config, &self.embeddings, batch);
-            forward::run(&self.config, self.layers.iter().map(Arc::as_ref), &mut hidden, batch);
-            forward::mean_pool(&self.config, &hidden, batch)
-        };
-        Ok(groups.par_iter().map(run).collect::<Vec<_>>().concat())
+        Ok(groups.par_iter().map(|batch| self.pooled(batch)).collect::<Vec<_>>().concat())
     }
+
+    fn pooled(&self, batch: &Batch) -> Vec<Vec<f32>> {
+        let mut hidden = forward::embed(&self.config, &self.embeddings, batch);
+        forward::run(&self.config, self.layers.iter().map(Arc::as_ref), &mut hidden, batch);
+        forward::mean_pool(&self.config, &hidden, batch)
+    }
+}
+
+pub(crate) fn read_file(folder: &Path, name: &str) -> Result<Vec<u8>, ModelError> {
+    let path = folder.join(name);
+    std::fs::read(&path).map_err(|cause| ModelError::Read { path, cause })
 }
 
 /// Cuts texts into consecutive groups of about [`GROUP_TOKENS`].

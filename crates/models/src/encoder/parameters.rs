@@ -31,39 +31,38 @@ impl Field {
 /// The tensors of the embedding block, in its order.
 pub(crate) fn embedding_fields(config: &EncoderConfig) -> Vec<Field> {
     let width = config.width;
-    let field = |name: &str, shape: &[usize]| Field::new(format!("embeddings.{name}"), shape);
-    vec![
-        field("word_embeddings.weight", &[config.vocabulary, width]),
-        field("position_embeddings.weight", &[config.positions, width]),
-        field("token_type_embeddings.weight", &[config.kinds, width]),
-        field("LayerNorm.weight", &[width]),
-        field("LayerNorm.bias", &[width]),
-    ]
+    let fields: [(&str, &[usize]); 5] = [
+        ("word_embeddings.weight", &[config.vocabulary, width]),
+        ("position_embeddings.weight", &[config.positions, width]),
+        ("token_type_embeddings.weight", &[config.kinds, width]),
+        ("LayerNorm.weight", &[width]),
+        ("LayerNorm.bias", &[width]),
+    ];
+    fields.map(|(name, shape)| Field::new(format!("embeddings.{name}"), shape)).into()
 }
 
 /// The tensors of the block of layer `index`, in its order.
 pub(crate) fn layer_fields(config: &EncoderConfig, index: usize) -> Vec<Field> {
     let (width, inner) = (config.width, config.inner);
-    let field =
-        |name: &str, shape: &[usize]| Field::new(format!("encoder.layer.{index}.{name}"), shape);
-    vec![
-        field("attention.self.query.weight", &[width, width]),
-        field("attention.self.key.weight", &[width, width]),
-        field("attention.self.value.weight", &[width, width]),
-        field("attention.self.query.bias", &[width]),
-        field("attention.self.key.bias", &[width]),
-        field("attention.self.value.bias", &[width]),
-        field("attention.output.dense.weight", &[width, width]),
-        field("attention.output.dense.bias", &[width]),
-        field("attention.output.LayerNorm.weight", &[width]),
-        field("attention.output.LayerNorm.bias", &[width]),
-        field("intermediate.dense.weight", &[inner, width]),
-        field("intermediate.dense.bias", &[inner]),
-        field("output.dense.weight", &[width, inner]),
-        field("output.dense.bias", &[width]),
-        field("output.LayerNorm.weight", &[width]),
-        field("output.LayerNorm.bias", &[width]),
-    ]
+    let fields: [(&str, &[usize]); 16] = [
+        ("attention.self.query.weight", &[width, width]),
+        ("attention.self.key.weight", &[width, width]),
+        ("attention.self.value.weight", &[width, width]),
+        ("attention.self.query.bias", &[width]),
+        ("attention.self.key.bias", &[width]),
+        ("attention.self.value.bias", &[width]),
+        ("attention.output.dense.weight", &[width, width]),
+        ("attention.output.dense.bias", &[width]),
+        ("attention.output.LayerNorm.weight", &[width]),
+        ("attention.output.LayerNorm.bias", &[width]),
+        ("intermediate.dense.weight", &[inner, width]),
+        ("intermediate.dense.bias", &[inner]),
+        ("output.dense.weight", &[width, inner]),
+        ("output.dense.bias", &[width]),
+        ("output.LayerNorm.weight", &[width]),
+        ("output.LayerNorm.bias", &[width]),
+    ];
+    fields.map(|(name, shape)| Field::new(format!("encoder.layer.{index}.{name}"), shape)).into()
 }
 
 /// The block made of `fields`, read from published weights.

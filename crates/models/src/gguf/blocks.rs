@@ -68,7 +68,7 @@ pub(crate) fn plain(format: Format, bytes: &[u8]) -> Vec<f32> {
     }
 }
 
-/// Hands every 32 numbers of `bytes` to `each`, in order. A plain format ends with the last whole 32.
+/// Calls `each` with every 32 numbers of `bytes`, in order. A plain format ends with the last complete 32.
 pub(crate) fn decode(format: Format, bytes: &[u8], each: &mut impl FnMut(Decoded)) {
     let mut block = |(levels, scale, shift): ([i8; BLOCK], f32, f32)| {
         each(Decoded::Levels(Block { levels, scale, shift }));
@@ -110,9 +110,11 @@ pub(crate) fn decode(format: Format, bytes: &[u8], each: &mut impl FnMut(Decoded
             for part in 0..8 {
                 let low = half_bytes(&bytes[48 + part / 2 * 32..], part % 2);
                 // Bit `part` of byte `at` is the fifth bit of number `at` of this part.
-                let fifth = |at: usize| (bytes[16 + at] >> part & 1).cast_signed() << 4;
+                let levels = std::array::from_fn(|at| {
+                    low[at] | (bytes[16 + at] >> part & 1).cast_signed() << 4
+                });
                 let (scale, shift) = scale_and_shift(bytes, part);
-                block((std::array::from_fn(|at| low[at] | fifth(at)), scale, shift));
+                block((levels, scale, shift));
             }
         }),
         Format::Q6K => bytes.as_chunks::<210>().0.iter().for_each(|bytes| {

@@ -1,8 +1,8 @@
 //! Weight files of embedded language models: GGUF, versions 2 and 3.
 //!
-//! Metadata, then what each tensor is and where, then the tensors. Reading one cannot run code, and a file from
-//! anywhere may be given: everything it says is checked against the bytes that are there before anything is kept
-//! for it, and what is kept is at most a few times as large as the part of the file that asks for it.
+//! A file has metadata, tensor descriptions, and tensors. Reading one cannot run code, and untrusted files are
+//! safe to read: every size in it is checked against the bytes that are present before memory is allocated, and an
+//! allocation is at most a few times as large as the part of the file that it is for.
 //!
 //! Source: the GGUF specification of the `ggml` project.
 
@@ -24,18 +24,18 @@ use cursor::Cursor;
 use tensor::Place;
 
 const MAGIC: &[u8] = b"GGUF";
-/// What the tensors are aligned to where the file does not say.
+/// The default alignment of tensors.
 const ALIGNMENT: u64 = 32;
-/// More than any writer uses.
+/// Larger than any writer uses.
 const MAX_ALIGNMENT: u64 = 1 << 16;
-/// The fewest bytes that a value of the metadata can have: an empty key, the kind, one byte.
+/// The minimum size of a metadata value: an empty key, the kind, one byte.
 const LEAST_VALUE_BYTES: usize = 8 + 4 + 1;
-/// The fewest bytes that a tensor can be described in: an empty name, one dimension, format and place.
+/// The minimum size of a tensor description: an empty name, one dimension, format and offset.
 const LEAST_TENSOR_BYTES: usize = 8 + 4 + 8 + 4 + 8;
-/// The longest key that the specification allows, in bytes.
+/// The limit of the specification on a key, in bytes.
 const MAX_KEY: usize = 65_535;
 
-/// A GGUF file that was checked as a whole; tensors are converted when they are asked for.
+/// A validated GGUF file; tensors are converted on access.
 #[derive(Debug)]
 pub struct Gguf<'a> {
     metadata: BTreeMap<&'a str, GgufValue<'a>>,
@@ -44,10 +44,10 @@ pub struct Gguf<'a> {
 }
 
 impl<'a> Gguf<'a> {
-    /// Opens a file that was read into memory.
+    /// Parses the bytes of a file.
     ///
     /// # Errors
-    /// [`GgufError`] unless it is whole, unambiguous, and made of what this reader knows.
+    /// [`GgufError`] if the file is incomplete, ambiguous, or uses an unsupported feature.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, GgufError> {
         let mut cursor = Cursor::new(bytes);
         if cursor.take(MAGIC.len())? != MAGIC {
@@ -60,7 +60,7 @@ impl<'a> Gguf<'a> {
         let tensor_count = cursor.u64()?;
         let value_count = cursor.count(LEAST_VALUE_BYTES)?;
         let metadata = read_metadata(&mut cursor, value_count)?;
-        // Counted only now: the tensors stand behind the metadata, so less of the file is left for them.
+        // Checked after the metadata was read, because less of the file is left for the tensors.
         let tensor_count = cursor.fits(tensor_count, LEAST_TENSOR_BYTES)?;
         let tensors = read_tensors(&mut cursor, tensor_count)?;
         let alignment = alignment(&metadata)?;
@@ -70,7 +70,7 @@ impl<'a> Gguf<'a> {
         Ok(Self { metadata, tensors, data })
     }
 
-    /// Everything the file says about itself.
+    /// The metadata of the file.
     pub fn metadata(&self) -> &BTreeMap<&'a str, GgufValue<'a>> {
         &self.metadata
     }
@@ -85,8 +85,10 @@ impl<'a> Gguf<'a> {
     /// # Errors
     /// [`GgufError::MissingTensor`].
     pub fn tensor(&self, name: &str) -> Result<GgufTensor<'a>, GgufError> {
-        let missing = || GgufError::MissingTensor { name: name.to_owned() };
-        let (name, place) = self.tensors.get_key_value(name).ok_or_else(missing)?;
+        let (name, place) = self
+            .tensors
+            .get_key_value(name)
+            .ok_or_else(|| GgufError::MissingTensor { name: name.to_owned() })?;
         Ok(place.tensor(name, self.data))
     }
 

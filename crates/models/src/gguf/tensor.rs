@@ -1,4 +1,4 @@
-//! Tensors: where they stand in the file, and their numbers.
+//! Tensors: their locations in the file and their numbers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,9 +7,9 @@ use super::blocks::{self, Decoded};
 use super::cursor::Cursor;
 use super::{Format, GgufError, shown};
 
-/// The most dimensions that the format knows.
+/// The maximum number of dimensions of the format.
 const MAX_DIMENSIONS: u32 = 4;
-/// `ggml` allows 64 bytes for a name; adapters put an ending behind that.
+/// `ggml` allows 64 bytes for a name; adapters append a suffix.
 const MAX_NAME: usize = 128;
 
 /// One tensor of a file.
@@ -19,13 +19,13 @@ pub struct GgufTensor<'a> {
     pub name: &'a str,
     /// Its shape, outermost dimension first: the reverse of the order in the file.
     pub shape: Vec<usize>,
-    /// How its numbers are stored.
+    /// The storage format of its numbers.
     pub format: Format,
-    /// Where they are.
+    /// The stored bytes.
     pub(crate) bytes: &'a [u8],
 }
 
-/// A tensor as the file describes it. [`check_places`] has put every one of a [`super::Gguf`] inside its data.
+/// The description of a tensor. [`check_places`] has checked those of a [`super::Gguf`] against its data.
 #[derive(Debug)]
 pub(crate) struct Place {
     shape: Vec<usize>,
@@ -37,47 +37,47 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn read<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, Self), GgufError> {
         let name = cursor.text(MAX_NAME)?;
-        let broken = |detail: &str| GgufError::damaged(format!("`{}` {detail}", shown(name)));
+
         let dimensions = cursor.u32()?;
         if dimensions == 0 || dimensions > MAX_DIMENSIONS {
-            return Err(broken("has no dimension, or more than four"));
+            return Err(invalid(name, "has no dimension or more than four"));
         }
         let mut shape = Vec::new();
         for _ in 0..dimensions {
             let size = cursor.u64()?;
-            shape.push(usize::try_from(size).map_err(|_| broken("is larger than memory"))?);
+            shape.push(usize::try_from(size).map_err(|_| invalid(name, "is larger than memory"))?);
         }
         let id = cursor.u32()?;
         let format = Format::of(id).ok_or_else(|| GgufError::Format { name: shown(name), id })?;
-        // The first dimension in the file is the one whose numbers stand side by side.
+        // The first dimension in the file is the one with adjacent numbers.
         let row = shape.first().copied().unwrap_or_default();
         if shape.contains(&0) || !row.is_multiple_of(format.block_numbers()) {
-            return Err(broken("is empty, or ends inside a block"));
+            return Err(invalid(name, "is empty or ends inside a block"));
         }
         let numbers = shape.iter().try_fold(1_usize, |product, size| product.checked_mul(*size));
         let bytes = numbers
             .and_then(|numbers| {
                 (numbers / format.block_numbers()).checked_mul(format.block_bytes())
             })
-            .ok_or_else(|| broken("is larger than memory"))?;
+            .ok_or_else(|| invalid(name, "is larger than memory"))?;
         shape.reverse();
         Ok((name, Self { shape, format, offset: cursor.u64()?, bytes }))
     }
 
-    /// The tensor itself, in the data that the place was checked against.
+    /// The tensor in the data that the description was checked against.
     pub(crate) fn tensor<'a>(&self, name: &'a str, data: &'a [u8]) -> GgufTensor<'a> {
         let bytes = self.range().and_then(|range| data.get(range)).unwrap_or_default();
         GgufTensor { name, shape: self.shape.clone(), format: self.format, bytes }
     }
 
-    /// Where its bytes are in the data; `None` when beyond any memory.
+    /// The range of its bytes in the data; `None` if it exceeds the address space.
     fn range(&self) -> Option<Range<usize>> {
         let start = usize::try_from(self.offset).ok()?;
         Some(start..start.checked_add(self.bytes)?)
     }
 }
 
-/// Whether all tensors stand inside the data, aligned, and none on another.
+/// Checks that all tensors lie within the data, aligned and without overlap.
 ///
 /// # Errors
 /// [`GgufError::Damaged`] for the first that does not.
@@ -88,11 +88,10 @@ pub(crate) fn check_places(
 ) -> Result<(), GgufError> {
     let mut places = Vec::with_capacity(tensors.len());
     for (name, place) in tensors {
-        let broken = |detail: &str| GgufError::damaged(format!("`{}` {detail}", shown(name)));
         let range = place.range().filter(|range| range.end <= data);
-        let range = range.ok_or_else(|| broken("reaches beyond the end"))?;
+        let range = range.ok_or_else(|| invalid(name, "extends beyond the end of the file"))?;
         if !place.offset.is_multiple_of(alignment) {
-            return Err(broken("does not begin where tensors may"));
+            return Err(invalid(name, "is not aligned"));
         }
         places.push((range.start, range.end, *name));
     }
@@ -107,11 +106,15 @@ pub(crate) fn check_places(
     Ok(())
 }
 
+fn invalid(name: &str, detail: &str) -> GgufError {
+    GgufError::damaged(format!("`{}` {detail}", shown(name)))
+}
+
 impl GgufTensor<'_> {
-    /// Refuses another shape than `expected`, outermost dimension first.
+    /// Checks that the shape is `expected`, outermost dimension first.
     ///
     /// # Errors
-    /// [`GgufError::Shape`].
+    /// [`GgufError::Shape`] if it is not.
     pub fn expect_shape(&self, expected: &[usize]) -> Result<(), GgufError> {
         if self.shape == expected {
             return Ok(());
@@ -123,10 +126,10 @@ impl GgufTensor<'_> {
         })
     }
 
-    /// The numbers, row by row, as f32 whatever they are stored as.
+    /// The numbers in row-major order, converted to f32.
     ///
     /// # Errors
-    /// [`GgufError::NotFinite`].
+    /// [`GgufError::NotFinite`] if a number is infinite or NaN.
     pub fn floats(&self) -> Result<Vec<f32>, GgufError> {
         let mut numbers = blocks::plain(self.format, self.bytes);
         if self.format.block_numbers() > 1 {

@@ -1,18 +1,18 @@
-//! Values of the metadata.
+//! Metadata values.
 
 use super::GgufError;
 use super::cursor::Cursor;
 
-/// One value of the metadata. Texts are those of the file; lists of numbers are read when they are asked for.
+/// One metadata value. Texts borrow from the file; lists of numbers are decoded on access.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GgufValue<'a> {
-    /// A whole number stored without a sign.
+    /// An unsigned integer.
     Unsigned(u64),
-    /// A whole number stored with a sign.
+    /// A signed integer.
     Signed(i64),
-    /// A number stored with a fraction.
+    /// A floating-point number.
     Float(f64),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
     /// A text.
     Text(&'a str),
@@ -22,14 +22,14 @@ pub enum GgufValue<'a> {
     Numbers(Numbers<'a>),
 }
 
-/// A list of numbers of one kind.
+/// A list of numbers of one type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbers<'a> {
     kind: Kind,
     bytes: &'a [u8],
 }
 
-/// The kinds of single values, as GGUF numbers them.
+/// The scalar value types, in GGUF's numbering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     U8,
@@ -45,12 +45,12 @@ enum Kind {
     F64,
 }
 
-/// The kinds that are no single value.
+/// The other value types.
 const TEXT: u32 = 8;
 const LIST: u32 = 9;
 
 impl<'a> GgufValue<'a> {
-    /// Reads the value of `key`: its kind, then itself.
+    /// Reads the value of `key`: its type, then its bytes.
     pub(crate) fn read(cursor: &mut Cursor<'a>, key: &str) -> Result<Self, GgufError> {
         match cursor.u32()? {
             TEXT => Ok(Self::Text(cursor.text(usize::MAX)?)),
@@ -66,7 +66,7 @@ impl<'a> GgufValue<'a> {
     fn read_list(cursor: &mut Cursor<'a>, key: &str) -> Result<Self, GgufError> {
         match cursor.u32()? {
             TEXT => {
-                // Every text has its length before it, eight bytes.
+                // Every text has a length prefix of eight bytes.
                 let count = cursor.count(8)?;
                 let mut texts = Vec::with_capacity(count);
                 for _ in 0..count {
@@ -74,7 +74,7 @@ impl<'a> GgufValue<'a> {
                 }
                 Ok(Self::Texts(texts))
             }
-            // No model needs lists of lists; refusing them keeps a file from nesting a million.
+            // No model needs nested lists; rejecting them limits the recursion depth.
             LIST => Err(GgufError::kind(key, "a list of single values", "a list of lists")),
             id => {
                 let kind = Kind::of(id, key)?;
@@ -101,29 +101,24 @@ impl<'a> GgufValue<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    /// How many there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.bytes.len() / self.kind.bytes()
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The numbers, if they are whole and each fits.
+    /// The numbers, if all of them are integers that fit.
     pub fn integers(&self) -> Option<impl ExactSizeIterator<Item = i64> + use<'a>> {
         let kind = self.kind;
-        let whole = move |bytes: &[u8]| match kind.read(bytes) {
-            Some(GgufValue::Unsigned(number)) => i64::try_from(number).ok(),
-            Some(GgufValue::Signed(number)) => Some(number),
-            _ => None,
-        };
         let each = self.bytes.chunks_exact(kind.bytes());
-        if !each.clone().all(|bytes| whole(bytes).is_some()) {
+        if !each.clone().all(|bytes| kind.integer(bytes).is_some()) {
             return None;
         }
-        Some(each.map(move |bytes| whole(bytes).unwrap_or_default()))
+        Some(each.map(move |bytes| kind.integer(bytes).unwrap_or_default()))
     }
 }
 
@@ -154,12 +149,20 @@ impl Kind {
         }
     }
 
-    /// The value in [`Self::bytes`] bytes; `None` for a flag that is neither 0 nor 1.
+    fn integer(self, bytes: &[u8]) -> Option<i64> {
+        match self.read(bytes) {
+            Some(GgufValue::Unsigned(number)) => i64::try_from(number).ok(),
+            Some(GgufValue::Signed(number)) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The value of [`Self::bytes`] bytes; `None` for a flag that is neither 0 nor 1.
     fn read(self, bytes: &[u8]) -> Option<GgufValue<'static>> {
         let mut wide = [0; 8];
         wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
         let bits = u64::from_le_bytes(wide);
-        // The sign is moved to the top and back, which fills what is above the number with it.
+        // Sign extension: the number is shifted to the top and back.
         let unused = 64 - 8 * u32::try_from(bytes.len()).ok()?;
         let signed = (bits.cast_signed() << unused) >> unused;
         Some(match self {

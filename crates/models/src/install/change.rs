@@ -5,20 +5,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::{InstallError, write_error};
-use crate::folders::NewFolders;
+use crate::folders::CreatedFolders;
 use crate::incoming::PARTIAL;
 
 /// An exclusive lock on the model folder, held until dropped. A folder created for a change that failed is removed.
 pub(super) struct Change {
     folder: PathBuf,
     _lock: File,
-    folders: NewFolders,
+    folders: CreatedFolders,
 }
 
 impl Change {
     /// Takes the lock, or fails at once if another process holds it.
     pub(super) fn begin(folder: &Path) -> Result<Self, InstallError> {
-        let folders = NewFolders::make(folder).map_err(write_error(folder))?;
+        let folders = CreatedFolders::create(folder).map_err(write_error(folder))?;
         let lock = lock_file(folder).map_err(write_error(folder))?;
         match lock.try_lock() {
             Ok(()) => {}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::local::LocalSourceError;
 use crate::fetch::FetchError;
-use crate::incoming::IncomingError;
+use crate::incoming::ReceiveError;
 use crate::registry::ModelStoreError;
 use crate::sha256::Sha256;
 
@@ -68,7 +68,7 @@ pub enum InstallError {
         file: String,
         /// The reason.
         #[source]
-        cause: IncomingError,
+        cause: ReceiveError,
     },
     /// The file has no pinned hash, none was given, and trust on first use was not allowed.
     #[error(

@@ -4,7 +4,7 @@
 //! - `source`: the hub, a package index and local files; `local`: folders, files and archives.
 //! - `change`: atomic changes of the model folder, one at a time.
 //!
-//! All files of a model arrive unnamed and are hashed on the way ([`Incoming`](crate::incoming::Incoming)). When every
+//! All files of a model arrive unnamed and are hashed on the way ([`ReceivedFile`](crate::incoming::ReceivedFile)). When every
 //! one is verified, they are named in a folder beside the final one, which is then renamed. The next change deletes
 //! what a crash between the two leaves.
 
@@ -16,4 +16,4 @@ mod source;
 
 pub use error::InstallError;
 pub use local::LocalSourceError;
-pub use source::{InstallProgress, Installed, ProgressCallback, Sources, TrustPolicy};
+pub use source::{InstallOutcome, InstallProgress, ProgressCallback, Sources, TrustPolicy};

@@ -8,10 +8,10 @@ use super::change::{Change, Staged};
 use super::error::{InstallError, write_error};
 use super::local::LocalSource;
 use super::source::{
-    Files, Installed, ProgressCallback, Sources, TrustPolicy, from_hub, from_index, from_local,
+    Files, InstallOutcome, ProgressCallback, Sources, TrustPolicy, from_hub, from_index, from_local,
 };
 use crate::fetch::{Fetcher, shown};
-use crate::incoming::{Incoming, PARTIAL, named_in, sync_folder};
+use crate::incoming::{PARTIAL, ReceivedFile, named_in, sync_folder};
 use crate::pins::{ListedModel, ModelFile, Wheel};
 use crate::registry::{HashTrust, Lock, Locked, ModelState, ModelStore, Pin, install_command};
 
@@ -26,14 +26,14 @@ impl ModelStore {
         sources: &Sources,
         fetcher: &Fetcher,
         progress: ProgressCallback<'_>,
-    ) -> Result<Installed, InstallError> {
+    ) -> Result<InstallOutcome, InstallError> {
         let model = self.model(name)?;
         if !model.is_pinned() {
             return Err(not_pinned(model));
         }
         let change = Change::begin(self.folder())?;
         if self.state(model)? == ModelState::Verified(HashTrust::Pinned) {
-            return Ok(Installed::AlreadyInstalled);
+            return Ok(InstallOutcome::AlreadyInstalled);
         }
         let mut attempts = Vec::new();
         match from_hub(model, &sources.hub, fetcher, self.folder(), progress) {
@@ -60,7 +60,7 @@ impl ModelStore {
         paths: &[PathBuf],
         policy: &TrustPolicy,
         progress: ProgressCallback<'_>,
-    ) -> Result<Installed, InstallError> {
+    ) -> Result<InstallOutcome, InstallError> {
         let model = self.model(name)?;
         refuse_unused_hashes(model, policy)?;
         let mut sources =
@@ -83,7 +83,7 @@ impl ModelStore {
         self.install(&change, model, files, "local files")?;
         self.record(|lock| drop(lock.insert(model.name.clone(), locked)))
             .inspect_err(|_| drop(fs::remove_dir_all(self.dir(model))))?;
-        Ok(Installed::From("local files".to_owned(), trust))
+        Ok(InstallOutcome::From("local files".to_owned(), trust))
     }
 
     /// Deletes `name` and forgets the hashes that were trusted for it. Returns whether there was anything to delete.
@@ -118,7 +118,7 @@ impl ModelStore {
         model: &ListedModel,
         files: Files,
         from: &str,
-    ) -> Result<Installed, InstallError> {
+    ) -> Result<InstallOutcome, InstallError> {
         let staged = Staged::new(self.folder(), &model.name)?;
         for (name, incoming) in files {
             incoming
@@ -128,7 +128,7 @@ impl ModelStore {
         staged.replace(&self.dir(model))?;
         sync_folder(self.folder()).map_err(write_error(self.folder()))?;
         change.keep();
-        Ok(Installed::From(shown(from), HashTrust::Pinned))
+        Ok(InstallOutcome::From(shown(from), HashTrust::Pinned))
     }
 
     /// Changes the record of trusted hashes, atomically and durably.
@@ -148,7 +148,7 @@ impl ModelStore {
     }
 }
 
-fn pin((name, incoming): &(String, Incoming)) -> Pin {
+fn pin((name, incoming): &(String, ReceivedFile)) -> Pin {
     Pin { name: name.clone(), sha256: incoming.sha256(), bytes: incoming.bytes() }
 }
 
@@ -157,7 +157,7 @@ fn pin((name, incoming): &(String, Incoming)) -> Pin {
 fn check_trust(
     model: &ListedModel,
     file: &ModelFile,
-    incoming: &Incoming,
+    incoming: &ReceivedFile,
     before: Option<&Locked>,
     policy: &TrustPolicy,
 ) -> Result<(), InstallError> {

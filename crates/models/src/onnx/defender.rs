@@ -103,11 +103,15 @@ impl Defender {
             let detail = format!("it has {} heads instead of two", logits.len());
             return Err(ModelError::Classifier { detail });
         };
-        let answer = |logit: f32| {
-            let log_odds = crate::verdict::finite(f64::from(logit) / self.temperature)?;
-            Ok::<f64, ModelError>(1.0 / (1.0 + (-log_odds).exp()))
-        };
-        Ok(Some(DefenderScore { main: answer(main)?, auxiliary: answer(auxiliary)? }))
+        Ok(Some(DefenderScore {
+            main: self.probability(main)?,
+            auxiliary: self.probability(auxiliary)?,
+        }))
+    }
+
+    fn probability(&self, logit: f32) -> Result<f64, ModelError> {
+        let log_odds = crate::verdict::finite(f64::from(logit) / self.temperature)?;
+        Ok(1.0 / (1.0 + (-log_odds).exp()))
     }
 
     /// Whether two thirds of at most four different tokens are one and the same known token.

@@ -15,8 +15,8 @@ use rten_tensor::{AsView, Layout, NdTensor};
 use crate::classifier::Classifier;
 use crate::error::ModelError;
 use crate::tokenizer::Tokenizer;
-use crate::verdict::{AttackScore, Labels, finite};
-use crate::windows::{Cut, score_texts};
+use crate::verdict::{AttackScore, OutputLabels, finite};
+use crate::windows::{WindowOptions, score_texts};
 
 mod defender;
 mod inspect;
@@ -36,7 +36,7 @@ const MOST_WINDOWS: usize = 32;
 #[derive(Debug, Clone, PartialEq)]
 pub enum OutputActivation {
     /// The outputs share a softmax.
-    Softmax(Labels),
+    Softmax(OutputLabels),
     /// Every output is a sigmoid question of its own.
     Sigmoid {
         /// The output that asks whether the text is an attack.
@@ -164,9 +164,12 @@ impl OnnxClassifier {
     /// [`ModelError::Tokenizer`] when the vocabulary cannot express a text; [`ModelError::Classifier`] when the
     /// model fails or puts out something else than one finite row of logits.
     pub fn scores(&self, texts: &[&str]) -> Result<Vec<AttackScore>, ModelError> {
-        let how =
-            Cut { max_tokens: self.max_tokens, overlap: self.max_tokens / 8, limit: MOST_WINDOWS };
-        score_texts(&self.tokenizer, texts, how, |windows| {
+        let how = WindowOptions {
+            max_tokens: self.max_tokens,
+            overlap: self.max_tokens / 8,
+            limit: MOST_WINDOWS,
+        };
+        score_texts(&self.tokenizer, texts, options, |windows| {
             windows.iter().map(|ids| self.reading.log_odds(&self.run(ids)?)).collect()
         })
     }
@@ -189,15 +192,17 @@ impl OnnxClassifier {
                 |_| refuse("the tokenizer gives larger ids than a model can have".to_owned()),
             )?;
         let shape = [1, ids.len()];
-        let given = |input: Input| match input {
-            Input::Ids => NdTensor::from_data(shape, ids.clone()),
-            Input::Mask => NdTensor::full(shape, 1),
-            Input::Kinds => NdTensor::full(shape, 0),
-        };
         let inputs: Vec<(NodeId, ValueOrView<'_>)> = self
             .inputs
             .iter()
-            .map(|(id, input)| (*id, Value::from(given(*input)).into()))
+            .map(|(id, input)| {
+                let tensor = match input {
+                    Input::Ids => NdTensor::from_data(shape, ids.clone()),
+                    Input::Mask => NdTensor::full(shape, 1),
+                    Input::Kinds => NdTensor::full(shape, 0),
+                };
+                (*id, Value::from(tensor).into())
+            })
             .collect();
         let [logits] = guarded("running it", || self.model.run_n(inputs, [self.output], None))?;
         let logits: NdTensor<f32, 2> = logits

@@ -134,7 +134,21 @@ fn finite_above(number: f32, bound: f32) -> bool {
     number.is_finite() && number > bound
 }
 
-/// Whether every sample can be learned from, and every head sees both answers.
+fn check_sample(sample: &TrainingSample<'_>, heads: usize) -> Result<(), String> {
+    let count = sample.targets.len();
+    if count != heads {
+        return Err(format!("it has {count} targets, but there are {heads} heads"));
+    }
+    if !finite_above(sample.weight, 0.0) {
+        return Err(format!("its weight is {}, not a positive number", sample.weight));
+    }
+    match sample.targets.iter().flatten().find(|target| !(0.0..=1.0).contains(*target)) {
+        Some(target) => Err(format!("a target is {target}, not between 0 and 1")),
+        None => Ok(()),
+    }
+}
+
+/// Checks that every sample is valid and that every head has samples of both classes.
 pub(crate) fn check_samples(
     samples: &[TrainingSample<'_>],
     heads: usize,
@@ -144,21 +158,9 @@ pub(crate) fn check_samples(
     }
     let mut answers = vec![(0, 0); heads];
     for (index, sample) in samples.iter().enumerate() {
-        let refuse = |detail: String| Err(TrainError::Sample { index, detail });
-        if sample.targets.len() != heads {
-            return refuse(format!(
-                "it has {} targets, but there are {heads} heads",
-                sample.targets.len()
-            ));
-        }
-        if !finite_above(sample.weight, 0.0) {
-            return refuse(format!("its weight is {}, not a positive number", sample.weight));
-        }
+        check_sample(sample, heads).map_err(|detail| TrainError::Sample { index, detail })?;
         for (target, (yes, no)) in sample.targets.iter().zip(&mut answers) {
             match target {
-                Some(target) if !(0.0..=1.0).contains(target) => {
-                    return refuse(format!("a target is {target}, not between 0 and 1"));
-                }
                 Some(target) if *target >= 0.5 => *yes += 1,
                 Some(_) => *no += 1,
                 None => {}

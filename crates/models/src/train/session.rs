@@ -81,14 +81,16 @@ impl<'a> Session<'a> {
             })
             .collect();
         let optimizer = AdamW::new(&gradients, decayed_ranges(base, options), options.weight_decay);
-        let workspace = || Workspace { gradients: gradients.clone(), ..Workspace::default() };
+        let shards = (0..options.shards)
+            .map(|_| Workspace { gradients: gradients.clone(), ..Workspace::default() })
+            .collect();
         Ok(Self {
             base,
             tokenizer: tokenizer.clone(),
             options,
             examples: examples.collect(),
             blocks,
-            shards: std::iter::repeat_with(workspace).take(options.shards).collect(),
+            shards,
             optimizer,
         })
     }
@@ -140,14 +142,14 @@ impl<'a> Session<'a> {
         classifier
     }
 
-    /// Leaves the gradient of the mean loss in the first shard; returns that loss.
+    /// Computes the gradient of the mean loss in the first shard and returns that loss.
     fn gradients(&mut self, batch: &[usize], step: usize) -> f32 {
-        let supervised = |index: &usize| {
-            let example = &self.examples[*index];
-            example.targets.iter().flatten().count() as f32 * example.weight
-        };
-        let total: f32 = batch.iter().map(supervised).sum();
-        // A batch in which nothing is known teaches nothing.
+        let total: f32 = batch
+            .iter()
+            .map(|index| &self.examples[*index])
+            .map(|example| example.targets.iter().flatten().count() as f32 * example.weight)
+            .sum();
+        // A batch without targets has no gradient.
         let share = if total > 0.0 { 1.0 / total } else { 0.0 };
         let cuts = cut_evenly(batch, &self.examples, self.shards.len());
         let (base, blocks, examples, options) =
@@ -244,23 +246,25 @@ fn is_frozen(options: &TrainOptions, index: usize) -> bool {
     }
 }
 
-/// Where weight decay applies: everything but biases and normalisations.
+/// The ranges of the fields with more than one dimension.
+fn matrix_ranges(fields: Vec<Field>) -> Vec<Range<usize>> {
+    let mut start = 0;
+    let mut ranges = Vec::new();
+    for field in fields {
+        let range = start..start + field.len();
+        start = range.end;
+        if field.shape.len() > 1 {
+            ranges.push(range);
+        }
+    }
+    ranges
+}
+
+/// The weights with weight decay: all but biases and normalisations.
 fn decayed_ranges(base: &Encoder, options: &TrainOptions) -> Vec<Vec<Range<usize>>> {
     let config = base.config();
-    let decays = |fields: Vec<Field>| {
-        let mut start = 0;
-        let mut ranges = Vec::new();
-        for field in fields {
-            let range = start..start + field.len();
-            start = range.end;
-            if field.shape.len() > 1 {
-                ranges.push(range);
-            }
-        }
-        ranges
-    };
-    let mut all = vec![decays(embedding_fields(config))];
-    all.extend((0..config.layers).map(|layer| decays(layer_fields(config, layer))));
+    let mut all = vec![matrix_ranges(embedding_fields(config))];
+    all.extend((0..config.layers).map(|layer| matrix_ranges(layer_fields(config, layer))));
     let head_weights = 0..options.heads * config.width;
     all.push([head_weights].into_iter().collect());
     all
@@ -268,16 +272,17 @@ fn decayed_ranges(base: &Encoder, options: &TrainOptions) -> Vec<Vec<Range<usize
 
 /// Cuts `batch` into `count` consecutive stretches of about equally many tokens; some may be empty.
 fn cut_evenly<'b>(batch: &'b [usize], examples: &[Example], count: usize) -> Vec<&'b [usize]> {
-    let tokens = |index: &usize| examples[*index].ids.len();
-    let total: usize = batch.iter().map(tokens).sum();
+    let total: usize = batch.iter().map(|index| examples[*index].ids.len()).sum();
     let mut cuts = Vec::with_capacity(count);
     let (mut rest, mut seen) = (batch, 0);
     for shard in 1..=count {
         let mut length = 0;
-        while length < rest.len()
-            && (shard == count || (seen + tokens(&rest[length]) / 2) * count < total * shard)
-        {
-            seen += tokens(&rest[length]);
+        for index in rest {
+            let tokens = examples[*index].ids.len();
+            if shard < count && (seen + tokens / 2) * count >= total * shard {
+                break;
+            }
+            seen += tokens;
             length += 1;
         }
         let (cut, after) = rest.split_at(length);

@@ -72,11 +72,17 @@ pub(crate) fn record(run: Run<'_>, tape: &mut Tape) -> (Vec<Vec<f32>>, Vec<Vec<f
     let output = tape.layers.last().map_or(&tape.start, |layer| &layer.output);
     let means = mean_pool(config, output, run.batch);
     let (weight, bias) = run.head();
-    let logits = |mean: &Vec<f32>| {
-        let dot = |row: &[f32]| row.iter().zip(mean).map(|(a, b)| a * b).sum::<f32>();
-        weight.chunks_exact(config.width).zip(bias).map(|(row, bias)| dot(row) + bias).collect()
-    };
-    (means.iter().map(logits).collect(), means)
+    let logits = means
+        .iter()
+        .map(|mean| {
+            weight
+                .chunks_exact(config.width)
+                .zip(bias)
+                .map(|(row, bias)| row.iter().zip(mean).map(|(a, b)| a * b).sum::<f32>() + bias)
+                .collect()
+        })
+        .collect();
+    (logits, means)
 }
 
 fn record_layer(layer: &Layer<'_>, input: &[f32], tape: &mut LayerTape, scratch: &mut Scratch) {

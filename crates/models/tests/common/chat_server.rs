@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// What is done with one connection, once its request was read. An error only ends it.
-type Act = Box<dyn FnOnce(&TcpStream) -> std::io::Result<()> + Send>;
+pub(crate) type Act = Box<dyn FnOnce(&TcpStream) -> std::io::Result<()> + Send>;
 
-/// A request that came.
+/// A received request.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     /// Its first line and its headers, in lower case.
     pub(crate) head: String,
     /// Its body; `null` where there is none.
@@ -25,15 +25,15 @@ pub(crate) struct Asked {
 pub(crate) struct Server {
     /// Where it is.
     pub(crate) url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Server {
     pub(crate) fn new(acts: Vec<Act>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (log, mut acts) = (Arc::clone(&asked), acts.into_iter());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (log, mut acts) = (Arc::clone(&requests), acts.into_iter());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (stream, log) = (stream.unwrap(), Arc::clone(&log));
@@ -47,16 +47,16 @@ impl Server {
                 });
             }
         });
-        Self { url, asked }
+        Self { url, requests }
     }
 
-    /// What was asked so far, in order.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    /// What was requests so far, in order.
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
-fn request(stream: &TcpStream) -> Option<Asked> {
+fn request(stream: &TcpStream) -> Option<ReceivedRequest> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -66,7 +66,7 @@ fn request(stream: &TcpStream) -> Option<Asked> {
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
     reader.read_exact(&mut body).ok()?;
-    Some(Asked { head, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Some(ReceivedRequest { head, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
 /// Exactly these bytes, and the end of the connection.

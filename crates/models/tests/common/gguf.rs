@@ -104,10 +104,11 @@ pub fn text(text: &str) -> Vec<u8> {
 /// Blocks of 32 numbers `level · 2^-exponent`, and the numbers.
 pub fn q8(levels: &[i8], exponent: u16) -> (Vec<u8>, Vec<f64>) {
     let half = ((15 - exponent) << 10).to_le_bytes();
-    let block = |levels: &[i8]| -> Vec<u8> {
-        half.into_iter().chain(levels.iter().map(|level| level.cast_unsigned())).collect()
-    };
     let scale = 0.5_f64.powi(exponent.into());
     let numbers = levels.iter().map(|level| f64::from(*level) * scale).collect();
-    (levels.chunks(32).flat_map(block).collect(), numbers)
+    let bytes = levels
+        .chunks(32)
+        .flat_map(|levels| half.into_iter().chain(levels.iter().map(|level| level.cast_unsigned())))
+        .collect();
+    (bytes, numbers)
 }

@@ -36,16 +36,15 @@ pub fn weights() -> Vec<u8> {
         shapes.insert(format!("{name}.bias"), vec![384]);
     }
     let mut state = 7_u32;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        f32::from(u16::try_from(state >> 16).unwrap()) / 32768.0 - 1.0
-    };
     let mut tensors = Vec::new();
     for (name, shape) in shapes {
         let offset = if name.ends_with("LayerNorm.weight") { 1.0 } else { 0.0 };
-        let count = shape.iter().product();
-        let numbers: Vec<f32> =
-            std::iter::repeat_with(|| offset + 0.05 * next()).take(count).collect();
+        let numbers: Vec<f32> = (0..shape.iter().product())
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                offset + 0.05 * (f32::from(u16::try_from(state >> 16).unwrap()) / 32768.0 - 1.0)
+            })
+            .collect();
         tensors.push(WeightTensor { name, shape, numbers: numbers.into(), storage: Storage::Full });
     }
     write(&tensors, &BTreeMap::new()).unwrap()

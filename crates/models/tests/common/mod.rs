@@ -48,16 +48,15 @@ pub fn tiny_weights() -> Vec<u8> {
         }
     }
     let mut state = 7_u32;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        f32::from(u16::try_from(state >> 16).unwrap()) / 32768.0 - 1.0
-    };
     let mut tensors = Vec::new();
     for (name, shape) in shapes {
         let offset = if name.ends_with("LayerNorm.weight") { 1.0 } else { 0.0 };
-        let count = shape.iter().product();
-        let numbers: Vec<f32> =
-            std::iter::repeat_with(|| offset + 0.25 * next()).take(count).collect();
+        let numbers: Vec<f32> = (0..shape.iter().product())
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                offset + 0.25 * (f32::from(u16::try_from(state >> 16).unwrap()) / 32768.0 - 1.0)
+            })
+            .collect();
         tensors.push(WeightTensor { name, shape, numbers: numbers.into(), storage: Storage::Full });
     }
     write(&tensors, &BTreeMap::new()).unwrap()
@@ -73,16 +72,16 @@ pub fn tiny_tokenizer() -> String {
     ];
     let vocabulary: BTreeMap<&str, usize> =
         known.iter().enumerate().map(|(id, word)| (*word, id)).collect();
-    let special = |id: usize| {
+    let special = [0, 1, 2, 3].map(|id: usize| {
         serde_json::json!({"id": id, "content": known[id], "single_word": false, "lstrip": false, "rstrip": false,
             "normalized": false, "special": true})
-    };
+    });
     serde_json::json!({
         "version": "1.0",
         "truncation": {"max_length": 4, "strategy": "LongestFirst", "stride": 0, "direction": "Right"},
         "padding": {"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": null, "pad_id": 0,
             "pad_type_id": 0, "pad_token": "[PAD]"},
-        "added_tokens": [special(0), special(1), special(2), special(3)],
+        "added_tokens": special,
         "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
             "strip_accents": null, "lowercase": true},
         "pre_tokenizer": {"type": "BertPreTokenizer"},
@@ -128,8 +127,9 @@ fn skipped(reason: &str) -> Option<PathBuf> {
 
 /// The cosine of the angle between two vectors.
 pub fn cosine(left: &[f32], right: &[f32]) -> f64 {
-    let dot = |a: &[f32], b: &[f32]| {
-        a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>()
-    };
     dot(left, right) / (dot(left, left) * dot(right, right)).sqrt()
+}
+
+fn dot(left: &[f32], right: &[f32]) -> f64 {
+    left.iter().zip(right).map(|(left, right)| f64::from(*left) * f64::from(*right)).sum()
 }

@@ -77,7 +77,6 @@ fn answer(
     reader: &mut impl Read,
     answer: Option<&Answer>,
 ) -> std::io::Result<()> {
-    let ended = || Err(std::io::ErrorKind::ConnectionAborted.into());
     match answer {
         None => head(out, 404, "content-length: 0"),
         Some(Answer::Status(status)) => head(out, *status, "content-length: 0"),
@@ -91,7 +90,7 @@ fn answer(
         Some(Answer::Cut(bytes, promised)) => {
             head(out, 200, &format!("content-length: {promised}"))?;
             out.write_all(bytes)?;
-            ended()
+            Err(std::io::ErrorKind::ConnectionAborted.into())
         }
         Some(Answer::Endless) => {
             head(out, 200, "connection: close")?;
@@ -104,7 +103,7 @@ fn answer(
             out.write_all(bytes)?;
             out.flush()?;
             let _ = reader.read(&mut [0]);
-            ended()
+            Err(std::io::ErrorKind::ConnectionAborted.into())
         }
     }
 }

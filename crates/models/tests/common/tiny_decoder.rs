@@ -27,10 +27,14 @@ pub const TEMPLATE: &str = "{% for message in messages %}{% if loop.first and me
 
 /// The character that stands for each byte in a vocabulary.
 pub fn alphabet() -> Vec<char> {
-    let printable = |byte: u32| matches!(byte, 33..=126 | 161..=172 | 174..=255);
     let mut others = 256..;
-    let code = |byte: u32| if printable(byte) { byte } else { others.next().unwrap() };
-    (0..256).map(code).map(|code| char::from_u32(code).unwrap()).collect()
+    (0..256)
+        .map(|byte: u32| match byte {
+            33..=126 | 161..=172 | 174..=255 => byte,
+            _ => others.next().unwrap(),
+        })
+        .map(|code| char::from_u32(code).unwrap())
+        .collect()
 }
 
 /// The marks, every byte, and a few pairs.
@@ -50,7 +54,6 @@ pub fn model(architecture: &str, tied: bool) -> (File, Weights) {
     let (tokens, merges) = vocabulary();
     let count = tokens.len();
     let kinds: Vec<i32> = (0..count).map(|id| if id < MARKS.len() { 3 } else { 1 }).collect();
-    let size = |size: usize| u32::try_from(size).unwrap();
     let mut file = File::default().text("general.architecture", architecture);
     for (key, value) in [
         ("block_count", LAYERS),
@@ -60,7 +63,7 @@ pub fn model(architecture: &str, tied: bool) -> (File, Weights) {
         ("attention.head_count", HEADS),
         ("attention.head_count_kv", SHARED),
     ] {
-        file = file.number(&format!("{architecture}.{key}"), size(value));
+        file = file.number(&format!("{architecture}.{key}"), u32::try_from(value).unwrap());
     }
     #[expect(clippy::cast_possible_truncation, reason = "as files have it")]
     let mut file = file
@@ -76,13 +79,14 @@ pub fn model(architecture: &str, tied: bool) -> (File, Weights) {
         .text("tokenizer.chat_template", TEMPLATE);
     let mut weights = Weights::new();
     let mut state = 11_u32;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        i8::from_le_bytes([state.to_le_bytes()[3]])
-    };
     for (name, shape) in shapes(architecture, count, tied) {
         let numbers: usize = shape.iter().product();
-        let levels: Vec<i8> = std::iter::repeat_with(&mut next).take(numbers).collect();
+        let levels: Vec<i8> = (0..numbers)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                i8::from_le_bytes([state.to_le_bytes()[3]])
+            })
+            .collect();
         let name = format!("{name}.weight").replace(".bias.weight", ".bias");
         if shape.len() == 1 {
             let offset = if name.ends_with("norm.weight") { 1.0 } else { 0.0 };
@@ -109,23 +113,25 @@ fn shapes(architecture: &str, count: usize, tied: bool) -> Vec<(String, Vec<usiz
         shapes.push(("output".to_owned(), vec![count, WIDTH]));
     }
     for layer in 0..LAYERS {
-        let mut add = |name: &str, shape: &[usize]| {
-            shapes.push((format!("blk.{layer}.{name}"), shape.to_vec()));
-        };
-        add("attn_norm", &[WIDTH]);
-        add("attn_q", &[queries, WIDTH]);
-        add("attn_k", &[keys, WIDTH]);
-        add("attn_v", &[keys, WIDTH]);
+        let biases = [("attn_q.bias", queries), ("attn_k.bias", keys), ("attn_v.bias", keys)];
+        let mut parts = vec![
+            ("attn_norm", vec![WIDTH]),
+            ("attn_q", vec![queries, WIDTH]),
+            ("attn_k", vec![keys, WIDTH]),
+            ("attn_v", vec![keys, WIDTH]),
+        ];
         if architecture == "qwen2" {
-            add("attn_q.bias", &[queries]);
-            add("attn_k.bias", &[keys]);
-            add("attn_v.bias", &[keys]);
+            parts.extend(biases.map(|(name, size)| (name, vec![size])));
         }
-        add("attn_output", &[WIDTH, queries]);
-        add("ffn_norm", &[WIDTH]);
-        add("ffn_gate", &[INNER, WIDTH]);
-        add("ffn_up", &[INNER, WIDTH]);
-        add("ffn_down", &[WIDTH, INNER]);
+        parts.extend([
+            ("attn_output", vec![WIDTH, queries]),
+            ("ffn_norm", vec![WIDTH]),
+            ("ffn_gate", vec![INNER, WIDTH]),
+            ("ffn_up", vec![INNER, WIDTH]),
+            ("ffn_down", vec![WIDTH, INNER]),
+        ]);
+        shapes
+            .extend(parts.into_iter().map(|(name, shape)| (format!("blk.{layer}.{name}"), shape)));
     }
     shapes
 }
@@ -133,49 +139,75 @@ fn shapes(architecture: &str, count: usize, tied: bool) -> Vec<(String, Vec<usiz
 /// The logits after the last of `ids`, one number at a time.
 pub fn reference(architecture: &str, weights: &Weights, ids: &[u32]) -> Vec<f64> {
     let embeddings = &weights["token_embd.weight"];
-    let row = |id: u32| embeddings[usize::try_from(id).unwrap() * WIDTH..][..WIDTH].to_vec();
-    let mut hidden: Vec<Vec<f64>> = ids.iter().map(|id| row(*id)).collect();
+    let mut hidden: Vec<Vec<f64>> = ids
+        .iter()
+        .map(|id| embeddings[usize::try_from(*id).unwrap() * WIDTH..][..WIDTH].to_vec())
+        .collect();
     for layer in 0..LAYERS {
-        let of = |name: &str| format!("blk.{layer}.{name}");
-        let times = |name: &str, input: &[f64]| {
-            let mut out = product(&weights[&of(&format!("{name}.weight"))], input);
-            if let Some(bias) = weights.get(&of(&format!("{name}.bias"))) {
-                out.iter_mut().zip(bias).for_each(|(out, bias)| *out += bias);
-            }
-            out
-        };
-        let gain = |name: &str| &weights[&of(&format!("{name}.weight"))];
+        let layer = ReferenceLayer { weights, layer };
         let (mut queries, mut keys, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for (place, token) in hidden.iter().enumerate() {
-            let normed = norm(token, gain("attn_norm"));
-            queries.push(rotate(architecture, &times("attn_q", &normed), place));
-            keys.push(rotate(architecture, &times("attn_k", &normed), place));
-            values.push(times("attn_v", &normed));
+            let normed = norm(token, layer.gain("attn_norm"));
+            queries.push(rotate(architecture, &layer.times("attn_q", &normed), place));
+            keys.push(rotate(architecture, &layer.times("attn_k", &normed), place));
+            values.push(layer.times("attn_v", &normed));
         }
         for place in 0..ids.len() {
             let mut context = Vec::new();
             for head in 0..HEADS {
                 let shared = head / (HEADS / SHARED) * EACH;
                 let query = &queries[place][head * EACH..][..EACH];
-                let alike =
-                    |key: &Vec<f64>| dot(query, &key[shared..][..EACH]) / (EACH as f64).sqrt();
-                let shares = softmax(&keys[..=place].iter().map(alike).collect::<Vec<_>>());
+                let scores: Vec<f64> = keys[..=place]
+                    .iter()
+                    .map(|key| dot(query, &key[shared..][..EACH]) / (EACH as f64).sqrt())
+                    .collect();
+                let shares = softmax(&scores);
                 for at in 0..EACH {
                     let parts = shares.iter().zip(&values);
                     context.push(parts.map(|(share, value)| share * value[shared + at]).sum());
                 }
             }
             let token = &mut hidden[place];
-            add(token, &times("attn_output", &context));
-            let normed = norm(token, gain("ffn_norm"));
-            let gate = times("ffn_gate", &normed).into_iter().map(|x| x / (1.0 + (-x).exp()));
+            add(token, &layer.times("attn_output", &context));
+            let normed = norm(token, layer.gain("ffn_norm"));
+            let gate = layer.times("ffn_gate", &normed).into_iter().map(|x| x / (1.0 + (-x).exp()));
             let inner: Vec<f64> =
-                gate.zip(times("ffn_up", &normed)).map(|(gate, up)| gate * up).collect();
-            add(token, &times("ffn_down", &inner));
+                gate.zip(layer.times("ffn_up", &normed)).map(|(gate, up)| gate * up).collect();
+            add(token, &layer.times("ffn_down", &inner));
         }
     }
     let output = weights.get("output.weight").unwrap_or(embeddings);
     product(output, &norm(hidden.last().unwrap(), &weights["output_norm.weight"]))
+}
+
+/// One layer of the reference model.
+struct ReferenceLayer<'w> {
+    weights: &'w Weights,
+    layer: usize,
+}
+
+impl ReferenceLayer<'_> {
+    fn get(&self, name: &str) -> Option<&Vec<f64>> {
+        self.weights.get(&format!("blk.{}.{name}", self.layer))
+    }
+
+    fn gain(&self, name: &str) -> &[f64] {
+        self.get(&format!("{name}.weight")).unwrap()
+    }
+
+    /// The product of a matrix and `input`, plus the bias if there is one.
+    fn times(&self, name: &str, input: &[f64]) -> Vec<f64> {
+        let mut out = product(self.gain(name), input);
+        if let Some(bias) = self.get(&format!("{name}.bias")) {
+            out.iter_mut().zip(bias).for_each(|(out, bias)| *out += bias);
+        }
+        out
+    }
+}
+
+/// `count` samples of a sine wave.
+fn wave(count: usize, step: f32) -> Vec<f32> {
+    (0..count).map(|at| (at as f32 * step).sin() * 0.25).collect()
 }
 
 pub fn product(matrix: &[f64], input: &[f64]) -> Vec<f64> {
@@ -229,21 +261,17 @@ pub fn adapter(alpha: f32) -> (File, BTreeMap<String, Vec<f64>>) {
     for (name, outputs, inputs) in
         [("blk.0.attn_k.weight", SHARED * EACH, WIDTH), ("blk.1.ffn_down.weight", WIDTH, INNER)]
     {
-        let wave = |count: usize, step: f32| -> Vec<f32> {
-            (0..count).map(|at| (at as f32 * step).sin() * 0.25).collect()
-        };
         let (down, up) = (wave(rank * inputs, 0.37), wave(outputs * rank, 0.81));
         file = file.floats(&format!("{name}.lora_a"), &[rank, inputs], &down);
         file = file.floats(&format!("{name}.lora_b"), &[outputs, rank], &up);
         let strength = f64::from(alpha) / rank as f64;
-        let element = |place: usize| -> f64 {
+        let elements = (0..outputs * inputs).map(|place| {
             let (output, input) = (place / inputs, place % inputs);
-            let part = |at: usize| {
-                f64::from(up[output * rank + at]) * f64::from(down[at * inputs + input])
-            };
-            (0..rank).map(part).sum::<f64>() * strength
-        };
-        added.insert(name.to_owned(), (0..outputs * inputs).map(element).collect());
+            let parts = (0..rank)
+                .map(|at| f64::from(up[output * rank + at]) * f64::from(down[at * inputs + input]));
+            parts.sum::<f64>() * strength
+        });
+        added.insert(name.to_owned(), elements.collect());
     }
     (file, added)
 }

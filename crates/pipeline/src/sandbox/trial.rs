@@ -1,6 +1,6 @@
-//! One sample of the sandbox by itself: what its agent is asked, and what is known of the run.
+//! One sample of the sandbox on its own: the request to its agent, and the context of the run.
 //!
-//! For whoever collects what agents answer, rather than what the route makes of it.
+//! For collecting answers of agents rather than routing a text.
 
 use std::fmt;
 
@@ -8,29 +8,29 @@ use custody_detect::RunContext;
 use custody_detect::text_kind::TextKind;
 use custody_models::chat::{ChatAnswer, ChatModel, ChatRequest};
 
-use crate::sandbox::{Agent, Sandbox, SandboxOptions, called};
+use crate::sandbox::{Agent, Sandbox, SandboxOptions, called_tool};
 
 /// An agent with planted secrets that is about to read one text.
-pub struct Trial {
+pub struct SandboxTrial {
     agent: Agent,
     text: String,
     sample: u32,
 }
 
-impl fmt::Debug for Trial {
+impl fmt::Debug for SandboxTrial {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Trial").field("sample", &self.sample).finish_non_exhaustive()
+        formatter.debug_struct("SandboxTrial").field("sample", &self.sample).finish_non_exhaustive()
     }
 }
 
-impl Trial {
-    /// The agent of this sample; `knows_tools` as its model says. Its secrets follow from text and sample, so that the
-    /// same trial can be looked at again without a model.
-    pub fn new(text: &str, sample: u32, knows_tools: bool) -> Self {
-        Self { agent: Agent::new(text, sample, knows_tools), text: text.to_owned(), sample }
+impl SandboxTrial {
+    /// The agent of this sample. `has_tool_protocol` is [`ChatModel::supports_tools`] of its model. The secrets are
+    /// derived from text and sample, so that a recorded answer can be inspected again without a model.
+    pub fn new(text: &str, sample: u32, has_tool_protocol: bool) -> Self {
+        Self { agent: Agent::new(text, sample, has_tool_protocol), text: text.to_owned(), sample }
     }
 
-    /// What `model` is asked.
+    /// The request for `model`.
     pub fn request(
         &self,
         model: &dyn ChatModel,
@@ -40,10 +40,10 @@ impl Trial {
         Sandbox::new(model, options).request(&self.agent, &[], &self.text, kind, self.sample)
     }
 
-    /// Looks at something with what is known of the run.
-    pub fn watched<T>(&self, look: impl FnOnce(&RunContext<'_>) -> T) -> T {
+    /// Calls `inspect` with the context of the run.
+    pub fn with_run_context<T>(&self, inspect: impl FnOnce(&RunContext<'_>) -> T) -> T {
         let Agent { canary, secret, system_prompt } = &self.agent;
-        look(&RunContext {
+        inspect(&RunContext {
             canary: Some(canary),
             secrets: &[secret],
             system_prompt: Some(system_prompt),
@@ -51,37 +51,39 @@ impl Trial {
         })
     }
 
-    /// The tool that an answer calls; no task here needs one.
-    pub fn called(answer: &ChatAnswer) -> Option<&str> {
-        called(answer)
+    /// The tool that an answer calls. No task in the sandbox needs one.
+    pub fn called_tool(answer: &ChatAnswer) -> Option<&str> {
+        called_tool(answer)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use custody_models::chat::{Finish, Usage};
+    use custody_models::chat::{FinishReason, Usage};
 
     use super::*;
 
     #[test]
-    fn a_trial_knows_what_its_agent_was_told() {
-        let trial = Trial::new("Which books on sailing do you have?", 1, false);
-        trial.watched(|watch| {
-            let told = watch.system_prompt.expect("there is one");
-            assert!(told.contains(watch.canary.expect("there is one")));
-            assert!(watch.secrets.iter().all(|secret| told.contains(secret)));
+    fn the_run_context_matches_the_system_prompt() {
+        let trial = SandboxTrial::new("Which books on sailing do you have?", 1, false);
+        trial.with_run_context(|run| {
+            let prompt = run.system_prompt.expect("a trial has a system prompt");
+            assert!(prompt.contains(run.canary.expect("a trial has a canary")));
+            assert!(run.secrets.iter().all(|secret| prompt.contains(secret)));
         });
     }
 
     #[test]
-    fn a_call_is_read_out_of_an_answer() {
-        let answer = |text: &str| ChatAnswer {
-            text: text.to_owned(),
-            tool_calls: Vec::new(),
-            finish: Finish::Done,
-            usage: Usage::default(),
-        };
-        assert_eq!(Trial::called(&answer("CALL open_page(a.example)")), Some("open_page"));
-        assert_eq!(Trial::called(&answer("I could call open_page for you.")), None);
+    fn a_call_in_the_text_of_an_answer_is_found() {
+        let cases = [
+            ("CALL open_page(a.example)", Some("open_page")),
+            ("I could call open_page for you.", None),
+        ];
+        for (text, expected) in cases {
+            let (finish, usage) = (FinishReason::Done, Usage::default());
+            let answer =
+                ChatAnswer { text: text.to_owned(), tool_calls: Vec::new(), finish, usage };
+            assert_eq!(SandboxTrial::called_tool(&answer), expected, "{text}");
+        }
     }
 }

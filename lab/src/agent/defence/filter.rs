@@ -24,7 +24,7 @@ impl Filter {
 
     fn filtered(&self, text: &str) -> String {
         let is_flagged = match self.screener.screen(text, TextKind::Content) {
-            Ok(verdict) => verdict.flagged,
+            Ok(verdict) => verdict.is_flagged,
             // What cannot be screened is not clear.
             Err(_) => true,
         };

@@ -326,7 +326,7 @@ fn flat(value: &Value) -> String {
 mod tests {
     use std::ops::ControlFlow;
 
-    use custody_models::chat::{ChatError, Finish, Recorder, ScriptedModel, Usage};
+    use custody_models::chat::{ChatError, FinishReason, Recorder, ScriptedModel, Usage};
 
     use super::*;
     use crate::agent::defence::Vanilla;
@@ -360,7 +360,7 @@ mod tests {
             let lines =
                 wanted.iter().map(|call| format!("{CALL_PREFIX}{}({})", call.tool, call.arguments));
             let text = lines.collect::<Vec<_>>().join("\n") + "\nDone.";
-            let (finish, usage) = (Finish::Done, Usage::default());
+            let (finish, usage) = (FinishReason::Done, Usage::default());
             Ok(ChatAnswer { text, tool_calls: Vec::new(), finish, usage })
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use custody_cli::context::Context;
 use custody_cli::output::{BAD, GOOD, Outcome, json_line, line, paint};
-use custody_detect::ngram::{self, Lengths, NgramModel, NgramOptions};
+use custody_detect::ngram::{self, NgramLengths, NgramModel, NgramOptions};
 use custody_lab::data::DataFolder;
 use custody_lab::recipe::corpus::{self, Corpus};
 use custody_lab::recipe::{cuts, ngrams};
@@ -104,7 +104,7 @@ fn own(args: &Args) -> anyhow::Result<NgramModel> {
     let (rows, data) = own_rows(&args.rows)?;
     let texts: Vec<&str> = rows.iter().map(|row| row.text.as_str()).collect();
     let labels: Vec<bool> = rows.iter().map(|row| row.label).collect();
-    let lengths = Lengths { min: 1, max: args.longest };
+    let lengths = NgramLengths { min: 1, max: args.longest };
     let options = NgramOptions { lengths, max_features: args.features, ..NgramOptions::default() };
     let origin = ngram::TrainingOrigin { data, licence: "as its rows".to_owned() };
     Ok(ngram::train(&texts, &labels, None, &options)?.with_origin(origin))

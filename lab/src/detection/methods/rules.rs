@@ -1,6 +1,6 @@
 //! D1: rules. What they find never changes; from which score on a text counts is chosen on the training rows.
 
-use custody_detect::{Rules, built_in_file};
+use custody_detect::{RuleSet, built_in_file};
 use custody_log::Digest;
 
 use super::threshold::with_best_f1;
@@ -53,5 +53,5 @@ impl Detector for RulesFrom {
 }
 
 fn scores(texts: &[&str]) -> Result<Vec<f64>, Failure> {
-    texts.iter().map(|text| Ok(Rules::builtin().scan(text)?.score)).collect()
+    texts.iter().map(|text| Ok(RuleSet::built_in().scan(text)?.score)).collect()
 }

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use custody_pipeline::Routed;
+use custody_pipeline::RouteResult;
 use similar::{ChangeTag, TextDiff};
 
 use crate::command::screen::input::Piece;
 use crate::output::{BAD, DIM, GOOD, line, paint, shown};
 
 /// Both differences, as `git diff --word-diff` shows them.
-pub(super) fn print(piece: &Piece, routed: &Routed) {
+pub(super) fn print(piece: &Piece, routed: &RouteResult) {
     let Some(repaired) = &routed.repaired else { return };
     line(paint(DIM, "taken out by rules:"));
     line(stripped(&piece.text, &repaired.kept));

@@ -16,7 +16,7 @@ use custody_kernel::principal::Authority;
 use custody_kernel::route::{RouteOutcome as Route, RoutePolicy};
 use custody_log::EntryId;
 use custody_pipeline::sandbox::SandboxOptions;
-use custody_pipeline::{Routed, Router, record};
+use custody_pipeline::{RouteResult, Router, record};
 use custody_runtime::clock::random;
 use custody_runtime::ingress::Observation;
 use custody_runtime::{Store, clock};
@@ -98,7 +98,7 @@ struct Stages {
 struct Decision {
     id: EntryId,
     is_recorded: bool,
-    routed: Routed,
+    routed: RouteResult,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
@@ -142,7 +142,7 @@ fn one_by_one(
 /// Prints what may go on, byte for byte unless a terminal would read it; why nothing may goes where it does not get
 /// into the text.
 fn pass(piece: &Piece, decision: &Decision) -> anyhow::Result<()> {
-    match decision.routed.production(&piece.text) {
+    match decision.routed.production_text(&piece.text) {
         Some(text) if std::io::stdout().is_terminal() => line(shown(text)),
         Some(text) => {
             let end = if text.ends_with('\n') { "" } else { "\n" };

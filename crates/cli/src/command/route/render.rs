@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anstyle::Style;
 use custody_kernel::route::{Reason, Subject};
-use custody_pipeline::Passed;
+use custody_pipeline::StageRun;
 use serde_json::{Value, json};
 
 use super::input::ARGUMENT;
@@ -29,13 +29,13 @@ pub(super) fn text(piece: &Piece, decision: &Decision, explained: bool, alone: b
     if !(alone || explained) {
         return;
     }
-    for passed in &decision.routed.passed {
-        line(stage(passed));
+    for run in &decision.routed.stages {
+        line(stage(run));
     }
     if explained {
         explain::print(piece, &decision.routed);
     }
-    if let Some(text) = decision.routed.production(&piece.text) {
+    if let Some(text) = decision.routed.production_text(&piece.text) {
         line(paint(DIM, "goes on:"));
         line(shown(text.trim_end_matches('\n')));
     }
@@ -49,8 +49,8 @@ pub(super) fn verdict(piece: &Piece, decision: &Decision) -> String {
     let routed = &decision.routed;
     let reason = routed.outcome.reason();
     let cost = match routed.usage().total() {
-        0 => time(routed.took()),
-        tokens => format!("{}, {}", time(routed.took()), count(tokens, "token")),
+        0 => time(routed.duration()),
+        tokens => format!("{}, {}", time(routed.duration()), count(tokens, "token")),
     };
     let about = match &piece.lines {
         Lines::All if piece.source == ARGUMENT => excerpt(&piece.text, EXCERPT),
@@ -68,26 +68,26 @@ pub(super) fn verdict(piece: &Piece, decision: &Decision) -> String {
     }
 }
 
-fn stage(passed: &Passed) -> String {
-    let subject = match passed.subject {
+fn stage(run: &StageRun) -> String {
+    let subject = match run.subject {
         Subject::Original => "original",
         Subject::Repaired => "repaired",
     };
-    let tokens = match passed.usage.total() {
+    let tokens = match run.usage.total() {
         0 => String::new(),
         tokens => count(tokens, "token"),
     };
     format!(
         "  {:<10} {subject:<8}  {}  {:>8}  {tokens:>11}  {}",
-        passed.heard.stage().name(),
-        paint(stage_style(passed), format_args!("{:<19}", passed.heard.word().replace('_', " "))),
-        time(passed.took),
-        paint(DIM, shown(&passed.because)),
+        run.result.stage().name(),
+        paint(stage_style(run), format_args!("{:<19}", run.result.word().replace('_', " "))),
+        time(run.duration),
+        paint(DIM, shown(&run.explanation)),
     )
 }
 
-fn stage_style(passed: &Passed) -> Style {
-    match passed.heard.word() {
+fn stage_style(run: &StageRun) -> Style {
+    match run.result.word() {
         "clean" | "untouched" | "text" | "faithful" => GOOD,
         "undecided" => WARN,
         _ => BAD,
@@ -130,8 +130,8 @@ pub(super) fn object(piece: &Piece, decision: &Decision) -> Value {
     let mut object = json!({
         "route": if goes_on { "production" } else { "refused" },
         "reason": routed.outcome.reason().name(),
-        "text": routed.production(&piece.text),
-        "stages": routed.passed.iter().map(stage_object).collect::<Vec<_>>(),
+        "text": routed.production_text(&piece.text),
+        "stages": routed.stages.iter().map(stage_object).collect::<Vec<_>>(),
         "decision_id": decision.id,
         "recorded": decision.is_recorded,
         "policy": routed.policy,
@@ -149,18 +149,18 @@ pub(super) fn object(piece: &Piece, decision: &Decision) -> Value {
     object
 }
 
-fn stage_object(passed: &Passed) -> Value {
+fn stage_object(run: &StageRun) -> Value {
     let mut object = json!({
-        "stage": passed.heard.stage(),
-        "subject": passed.subject,
-        "answer": passed.heard.word(),
-        "latency_us": u64::try_from(passed.took.as_micros()).unwrap_or(u64::MAX),
-        "tokens": passed.usage.total(),
-        "tokens_read": passed.usage.prompt_tokens,
-        "tokens_written": passed.usage.completion_tokens,
-        "because": passed.because,
+        "stage": run.result.stage(),
+        "subject": run.subject,
+        "answer": run.result.word(),
+        "latency_us": u64::try_from(run.duration.as_micros()).unwrap_or(u64::MAX),
+        "tokens": run.usage.total(),
+        "tokens_read": run.usage.prompt_tokens,
+        "tokens_written": run.usage.completion_tokens,
+        "because": run.explanation,
     });
-    if let Some(why) = passed.heard.undecided() {
+    if let Some(why) = run.result.undecided() {
         object["why"] = json!(why);
     }
     object

@@ -77,7 +77,7 @@ impl FailOn {
         let at_least =
             |severity| verdict.findings.iter().any(|finding| finding.severity >= severity);
         match self {
-            Self::Flagged => verdict.flagged,
+            Self::Flagged => verdict.is_flagged,
             Self::Low => at_least(Severity::Low),
             Self::Medium => at_least(Severity::Medium),
             Self::High => at_least(Severity::High),

@@ -13,11 +13,11 @@ const QUOTED: usize = 72;
 /// One paragraph for each text that was flagged or in which something was found, and a closing line.
 pub(super) fn text(pieces: &[Piece], verdicts: &[ScreenResult]) {
     for (piece, verdict) in pieces.iter().zip(verdicts) {
-        if verdict.flagged || !verdict.findings.is_empty() {
+        if verdict.is_flagged || !verdict.findings.is_empty() {
             paragraph(piece, verdict);
         }
     }
-    let flagged = verdicts.iter().filter(|verdict| verdict.flagged).count() as u64;
+    let flagged = verdicts.iter().filter(|verdict| verdict.is_flagged).count() as u64;
     let screened = count(verdicts.len() as u64, "text");
     if flagged == 0 {
         line(format_args!(
@@ -30,7 +30,7 @@ pub(super) fn text(pieces: &[Piece], verdicts: &[ScreenResult]) {
 }
 
 fn paragraph(piece: &Piece, verdict: &ScreenResult) {
-    let (word, style) = if verdict.flagged { ("flagged", BAD) } else { ("noticed", WARN) };
+    let (word, style) = if verdict.is_flagged { ("flagged", BAD) } else { ("noticed", WARN) };
     line(format_args!(
         "{} {}  score {:.3}  decided by {}",
         paint(style, word),
@@ -93,7 +93,7 @@ fn object(piece: &Piece, verdict: &ScreenResult) -> Value {
         })
         .collect();
     let mut object = json!({
-        "flagged": verdict.flagged,
+        "flagged": verdict.is_flagged,
         "score": verdict.score,
         "stage": verdict.stage.name(),
         "findings": findings,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use custody_detect::finding::{Finding, Severity};
+use custody_detect::finding::{DetectorFinding, Severity};
 use custody_detect::screen::ScreenResult;
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn log(pieces: &[Piece], verdicts: &[ScreenResult]) -> Value {
     })
 }
 
-fn result(piece: &Piece, verdict: &ScreenResult, finding: &Finding) -> Value {
+fn result(piece: &Piece, verdict: &ScreenResult, finding: &DetectorFinding) -> Value {
     let first = piece.line_of(finding.span.start);
     let last = piece.line_of(finding.span.end.saturating_sub(1).max(finding.span.start));
     json!({
@@ -59,7 +59,7 @@ fn result(piece: &Piece, verdict: &ScreenResult, finding: &Finding) -> Value {
         }}],
         "properties": {
             "confidence": finding.confidence,
-            "flagged": verdict.flagged,
+            "flagged": verdict.is_flagged,
             "score": verdict.score,
             "stage": verdict.stage.name(),
         },

@@ -2,19 +2,20 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::options::Retries;
+use super::options::RetryPolicy;
 
 /// The wait before retry number `retried`, counted from 0: anything up to a ceiling that doubles each time ("full
 /// jitter", so that many who failed together do not come back together), and never less than the server asked for.
 /// `random` is uniform.
 pub(super) fn wait(
-    retries: &Retries,
+    retries: &RetryPolicy,
     retried: u32,
     asked_for: Option<Duration>,
     random: u64,
 ) -> Duration {
-    let doubled = 2_u32.checked_pow(retried).and_then(|times| retries.first.checked_mul(times));
-    let ceiling = doubled.unwrap_or(Duration::MAX).min(retries.longest);
+    let doubled =
+        2_u32.checked_pow(retried).and_then(|times| retries.base_delay.checked_mul(times));
+    let ceiling = doubled.unwrap_or(Duration::MAX).min(retries.max_delay);
     let ceiling_us = u64::try_from(ceiling.as_micros()).unwrap_or(u64::MAX);
     let jitter_us = (u128::from(ceiling_us) * u128::from(random)) >> 64;
     let jitter = Duration::from_micros(u64::try_from(jitter_us).unwrap_or(u64::MAX));
@@ -38,8 +39,11 @@ pub(super) fn retry_after(value: &str, date: SystemTime) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    const RETRIES: Retries =
-        Retries { most: 4, first: Duration::from_secs(1), longest: Duration::from_secs(30) };
+    const RETRIES: RetryPolicy = RetryPolicy {
+        max_retries: 4,
+        base_delay: Duration::from_secs(1),
+        max_delay: Duration::from_secs(30),
+    };
 
     #[test]
     fn the_ceiling_doubles_up_to_the_longest_wait_and_chance_takes_a_part_of_it() {
@@ -63,7 +67,11 @@ mod tests {
 
     #[test]
     fn no_wait_overflows() {
-        let endless = Retries { most: u32::MAX, first: Duration::MAX, longest: Duration::MAX };
+        let endless = RetryPolicy {
+            max_retries: u32::MAX,
+            base_delay: Duration::MAX,
+            max_delay: Duration::MAX,
+        };
         let long = wait(&endless, u32::MAX, Some(Duration::MAX), u64::MAX);
         assert_eq!(long, Duration::MAX);
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::chat::{ChatAnswer, ChatToolCall, Finish, Usage};
+use crate::chat::{ChatAnswer, ChatToolCall, FinishReason, Usage};
 
 /// A completion, or one chunk of one.
 #[derive(Debug, Deserialize)]
@@ -63,7 +63,7 @@ pub(super) struct Draft {
     text: String,
     /// By their index in the stream.
     calls: BTreeMap<u64, ChatToolCall>,
-    finish: Option<Finish>,
+    finish: Option<FinishReason>,
     usage: Option<Usage>,
 }
 
@@ -114,12 +114,12 @@ impl Draft {
         }
         let finish = match (finish, tool_calls.is_empty()) {
             // Several servers, and OpenAI's own where a tool is forced, say "stop" after a call.
-            (Finish::Done, false) => Finish::ToolCalls,
-            (Finish::ToolCalls, true) => {
+            (FinishReason::Done, false) => FinishReason::ToolCalls,
+            (FinishReason::ToolCalls, true) => {
                 return Err("it says that it calls tools, and calls none".to_owned());
             }
             // Silence must not look like consent. An answer that was cut off says so in its finish.
-            (Finish::Done, true) if self.text.is_empty() => {
+            (FinishReason::Done, true) if self.text.is_empty() => {
                 return Err("it says nothing and calls nothing".to_owned());
             }
             (finish, _) => finish,
@@ -131,7 +131,7 @@ impl Draft {
     /// The answer of a model that was interrupted. A call may be half said, so there are none.
     pub(super) fn stopped(self) -> ChatAnswer {
         let usage = self.usage.unwrap_or_default();
-        ChatAnswer { text: self.text, tool_calls: Vec::new(), finish: Finish::Stopped, usage }
+        ChatAnswer { text: self.text, tool_calls: Vec::new(), finish: FinishReason::Stopped, usage }
     }
 
     /// Takes what is not the choice's, and gives the choice.
@@ -173,26 +173,28 @@ impl Draft {
         Ok(text)
     }
 
-    /// Adds a part of a call: to the call with its index, or as one more call.
+    /// Adds a part of a call to the call with its index, or as a new call.
     fn add_call(&mut self, part: CallPart) -> Result<(), String> {
         let next = self.calls.last_key_value().map_or(Some(0), |(last, _)| last.checked_add(1));
         let index = part.index.or(next).ok_or("it calls too many tools")?;
-        let empty =
-            || ChatToolCall { id: String::new(), name: String::new(), arguments: String::new() };
-        let call = self.calls.entry(index).or_insert_with(empty);
+        let call = self.calls.entry(index).or_insert_with(|| ChatToolCall {
+            id: String::new(),
+            name: String::new(),
+            arguments: String::new(),
+        });
         let function = part.function.unwrap_or_default();
-        settle(&mut call.id, part.id)?;
-        settle(&mut call.name, function.name)?;
+        set_once(&mut call.id, part.id)?;
+        set_once(&mut call.name, function.name)?;
         call.arguments.push_str(&function.arguments.unwrap_or_default());
         Ok(())
     }
 }
 
-/// Sets what is said once. Some servers say it again with each part, which is fine as long as it is the same.
-fn settle(place: &mut String, said: Option<String>) -> Result<(), String> {
-    match said.filter(|said| !said.is_empty()) {
-        Some(said) if place.is_empty() => *place = said,
-        Some(said) if *place != said => {
+/// Sets a field of a call. Some servers repeat it with each part; it must not change.
+fn set_once(field: &mut String, value: Option<String>) -> Result<(), String> {
+    match value.filter(|value| !value.is_empty()) {
+        Some(value) if field.is_empty() => *field = value,
+        Some(value) if *field != value => {
             return Err("the parts of a tool call belong to different calls".to_owned());
         }
         Some(_) | None => {}
@@ -202,12 +204,12 @@ fn settle(place: &mut String, said: Option<String>) -> Result<(), String> {
 
 /// Only reasons that the protocol knows: what another one means for the answer cannot be known, and taking it for
 /// "done" would take half an answer for a whole one.
-fn finish_of(reason: &str) -> Result<Finish, String> {
+fn finish_of(reason: &str) -> Result<FinishReason, String> {
     match reason {
-        "stop" => Ok(Finish::Done),
-        "length" => Ok(Finish::Length),
-        "tool_calls" => Ok(Finish::ToolCalls),
-        "content_filter" => Ok(Finish::Filtered),
+        "stop" => Ok(FinishReason::Done),
+        "length" => Ok(FinishReason::Length),
+        "tool_calls" => Ok(FinishReason::ToolCalls),
+        "content_filter" => Ok(FinishReason::Filtered),
         _ => Err(format!("it ends for an unknown reason: {reason}")),
     }
 }

@@ -25,25 +25,28 @@ impl Endpoint {
     /// `https://host/path` or `http://host/path`, with a port or without.
     ///
     /// # Errors
-    /// [`OptionsError::Url`] for anything else. A user, a password or a query may hold a secret, which would then
-    /// stand in logs and errors; a fragment is never sent.
+    /// [`OptionsError::Url`] for anything else. A user, a password or a query can contain a secret, which would
+    /// appear in logs and errors; a fragment is never sent.
     pub(super) fn parse(base_url: &str) -> Result<Self, OptionsError> {
-        let fail = |why| OptionsError::Url { why };
+        Self::from_url(base_url).map_err(|why| OptionsError::Url { why })
+    }
+
+    fn from_url(base_url: &str) -> Result<Self, &'static str> {
         if base_url.contains(['@', '?', '#']) {
-            return Err(fail("it holds a user, a password, a query or a fragment"));
+            return Err("it contains a user, a password, a query or a fragment");
         }
-        let uri: Uri = base_url.parse().map_err(|_| fail("it is no URL"))?;
+        let uri: Uri = base_url.parse().map_err(|_| "it is not a URL")?;
         let (scheme, usual_port) = match uri.scheme_str() {
             Some("https") => ("https", 443),
             Some("http") => ("http", 80),
-            Some(_) | None => return Err(fail("it does not begin with `https://` or `http://`")),
+            Some(_) | None => return Err("it does not begin with `https://` or `http://`"),
         };
-        let authority = uri.authority().ok_or(fail("it has no host"))?;
+        let authority = uri.authority().ok_or("it has no host")?;
         let name = authority.host().to_ascii_lowercase();
         let has_port = authority.as_str().len() != authority.host().len();
-        // A port that is no number would be left out below, and something else would be asked.
+        // An invalid port would be dropped below, and the request would go to another server.
         if name.is_empty() || (has_port && authority.port_u16().is_none()) {
-            return Err(fail("its host or its port cannot be read"));
+            return Err("its host or its port is invalid");
         }
         let host = match authority.port_u16().filter(|port| *port != usual_port) {
             Some(port) => format!("{name}:{port}"),

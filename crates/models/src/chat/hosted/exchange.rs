@@ -88,10 +88,10 @@ impl Exchange {
             // A redirect is shown as the status it is. Following it could take key and prompt elsewhere.
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .timeout_resolve(Some(options.connect))
-            .timeout_connect(Some(options.connect))
-            .timeout_per_read(Some(options.idle))
-            .timeout_per_write(Some(options.idle));
+            .timeout_resolve(Some(options.connect_timeout))
+            .timeout_connect(Some(options.connect_timeout))
+            .timeout_per_read(Some(options.idle_timeout))
+            .timeout_per_write(Some(options.idle_timeout));
         // What is on this machine is never asked through a proxy, which could read the key.
         let builder = if endpoint.is_loopback { builder.proxy(None) } else { builder };
         Ok(Self {
@@ -99,9 +99,9 @@ impl Exchange {
             endpoint,
             authorization,
             key,
-            connect: options.connect,
-            idle: options.idle,
-            total: options.total,
+            connect: options.connect_timeout,
+            idle: options.idle_timeout,
+            total: options.total_timeout,
             max_answer_bytes: options.max_answer_bytes,
         })
     }

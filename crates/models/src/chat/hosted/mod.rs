@@ -21,7 +21,7 @@ mod secret;
 mod sse;
 
 pub use meter::UsageTotals;
-pub use options::{HostedOptions, LongestAnswer, OptionsError, Price, Retries};
+pub use options::{HostedOptions, OptionsError, Price, RetryPolicy, TokenLimitField};
 pub use secret::{DEFAULT_KEY_VARIABLE, Secret};
 
 use std::fmt;
@@ -75,8 +75,10 @@ impl HostedModel {
             return Err(OptionsError::Price { model: options.model });
         }
         let exchange = Exchange::new(&options)?;
-        let shared = || Limiter::shared(exchange.base(), options.api_key.as_ref(), clock::now());
-        let limit = options.requests_per_minute.map(|per_minute| (per_minute, shared()));
+        let limit = options.requests_per_minute.map(|per_minute| {
+            let limiter = Limiter::shared(exchange.base(), options.api_key.as_ref(), clock::now());
+            (per_minute, limiter)
+        });
         Ok(Self {
             identity: format!("hosted {} {}", exchange.base(), options.model),
             limit,
@@ -92,40 +94,41 @@ impl HostedModel {
         self.meter.totals()
     }
 
-    /// Asks, without the shape of the answer where the server understands the request only so.
+    /// Sends the request, without the answer shape if the server rejects shapes.
     fn ask(
         &self,
         request: &ChatRequest,
         mut show: Option<&mut Show<'_>>,
     ) -> Result<ChatAnswer, ChatError> {
-        let deadline = Deadline::new(clock::now(), self.options.total);
+        let deadline = Deadline::new(clock::now(), self.options.total_timeout);
         if request.shape.is_none() {
-            return self.ask_again_and_again(request, show, &deadline);
+            return self.ask_with_retries(request, show, &deadline);
         }
         if !self.refuses_shapes.load(Ordering::Relaxed) {
-            let asked = self.ask_again_and_again(request, show.as_deref_mut(), &deadline);
+            let asked = self.ask_with_retries(request, show.as_deref_mut(), &deadline);
             if !asked.as_ref().is_err_and(is_not_understood) {
                 return asked;
             }
         }
         let plain = ChatRequest { shape: None, ..request.clone() };
-        let answer = self.ask_again_and_again(&plain, show, &deadline)?;
+        let answer = self.ask_with_retries(&plain, show, &deadline)?;
         self.refuses_shapes.store(true, Ordering::Relaxed);
         Ok(answer)
     }
 
-    /// Asks until there is an answer, a failure that stays, or no time left for another attempt.
-    fn ask_again_and_again(
+    /// Repeats the request until it succeeds, fails permanently, or the deadline leaves no time for
+    /// another attempt.
+    fn ask_with_retries(
         &self,
         request: &ChatRequest,
         mut show: Option<&mut Show<'_>>,
         deadline: &Deadline,
     ) -> Result<ChatAnswer, ChatError> {
-        let refuse = |detail| ChatError::Request { model: self.options.model.clone(), detail };
-        let body = request::body(request, &self.options, show.is_some()).map_err(refuse)?;
+        let body = request::body(request, &self.options, show.is_some())
+            .map_err(|detail| ChatError::Request { model: self.options.model.clone(), detail })?;
         let (mut retried, mut last) = (0, None);
         loop {
-            if !self.has_turn(deadline) {
+            if !self.wait_for_slot(deadline) {
                 return Err(last.unwrap_or_else(|| self.exchange.out_of_time().error));
             }
             self.meter.asked(retried > 0);
@@ -136,8 +139,8 @@ impl HostedModel {
             let Again::After(asked_for) = failure.again else { return Err(failure.error) };
             let retries = &self.options.retries;
             let wait = backoff::wait(retries, retried, asked_for, clock::random());
-            // What went wrong says more than that the time is over, and nobody gains by waiting for that.
-            if retried >= retries.most || wait >= deadline.left(clock::now()) {
+            // The last failure is more informative than a timeout, so it is returned without waiting.
+            if retried >= retries.max_retries || wait >= deadline.left(clock::now()) {
                 return Err(failure.error);
             }
             clock::sleep(wait);
@@ -146,8 +149,8 @@ impl HostedModel {
         }
     }
 
-    /// Waits until the account may be asked, which must be within the time there is. Retries wait like any request.
-    fn has_turn(&self, deadline: &Deadline) -> bool {
+    /// Waits for the rate limiter; `false` if the wait would exceed the deadline. Retries wait like first attempts.
+    fn wait_for_slot(&self, deadline: &Deadline) -> bool {
         let Some((per_minute, limiter)) = &self.limit else { return true };
         let now = clock::now();
         let wait = limiter.reserve(*per_minute, now, deadline.left(now));
@@ -207,18 +210,20 @@ impl HostedModel {
             let next = match self.exchange.read(&mut reply, &mut buffer, deadline) {
                 Ok([]) => return Ok(End::Whole),
                 Ok(next) => next,
-                // Whoever saw the beginning of one answer must not be shown the end of another.
+                // A caller that received the beginning of one answer must not receive the end of another.
                 Err(failure) if was_shown => {
                     return Err(Failure { again: Again::Never, ..failure });
                 }
                 Err(failure) => return Err(failure),
             };
-            let unreadable = |detail: String| self.exchange.unreadable(&detail);
-            for data in events.push(next).map_err(|error| unreadable(error.to_string()))? {
+            let chunks =
+                events.push(next).map_err(|error| self.exchange.unreadable(&error.to_string()))?;
+            for data in chunks {
                 if data == "[DONE]" {
                     return Ok(End::Whole);
                 }
-                let piece = draft.take_chunk(&data).map_err(unreadable)?;
+                let piece =
+                    draft.take_chunk(&data).map_err(|detail| self.exchange.unreadable(&detail))?;
                 if piece.is_empty() {
                     continue;
                 }
@@ -231,7 +236,7 @@ impl HostedModel {
     }
 }
 
-/// Whether the server says that something in the request is wrong.
+/// Whether the server rejects something in the request.
 fn is_not_understood(error: &ChatError) -> bool {
     matches!(error, ChatError::Status { status: 400 | 422, .. })
 }

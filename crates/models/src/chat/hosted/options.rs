@@ -17,22 +17,22 @@ pub struct HostedOptions {
     /// The key, for servers that ask for one. See [`Secret::from_environment`].
     pub api_key: Option<Secret>,
     /// How long to wait for a connection, name lookup included.
-    pub connect: Duration,
+    pub connect_timeout: Duration,
     /// How long a server may be silent, also while it thinks before its first byte.
-    pub idle: Duration,
+    pub idle_timeout: Duration,
     /// How long an answer may take altogether: waiting for the rate limit, every attempt, and the pauses between them.
-    pub total: Duration,
+    pub total_timeout: Duration,
     /// The longest answer that is read, in bytes as they come: a stream takes some 300 of them per token.
     pub max_answer_bytes: usize,
     /// Whether and when to ask again.
-    pub retries: Retries,
+    pub retries: RetryPolicy,
     /// How many requests may go out per minute; no limit when `None`. All models of this process with the same
     /// address and key share it.
     pub requests_per_minute: Option<NonZeroU32>,
     /// What tokens cost, if it is known.
     pub price: Option<Price>,
     /// How to say what the longest answer is.
-    pub longest_answer: LongestAnswer,
+    pub token_limit_field: TokenLimitField,
     /// Whether to send the seed; some vendors refuse requests that hold one.
     pub sends_seed: bool,
 }
@@ -44,14 +44,14 @@ impl HostedOptions {
             base_url: base_url.into(),
             model: model.into(),
             api_key: None,
-            connect: Duration::from_secs(20),
-            idle: Duration::from_secs(120),
-            total: Duration::from_secs(600),
+            connect_timeout: Duration::from_secs(20),
+            idle_timeout: Duration::from_secs(120),
+            total_timeout: Duration::from_secs(600),
             max_answer_bytes: 16 * 1024 * 1024,
-            retries: Retries::default(),
+            retries: RetryPolicy::default(),
             requests_per_minute: None,
             price: None,
-            longest_answer: LongestAnswer::MaxTokens,
+            token_limit_field: TokenLimitField::MaxTokens,
             sends_seed: true,
         }
     }
@@ -59,18 +59,22 @@ impl HostedOptions {
 
 /// When to ask again. Only what may pass by itself is asked again, and never after a piece of an answer was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retries {
+pub struct RetryPolicy {
     /// How often.
-    pub most: u32,
+    pub max_retries: u32,
     /// The longest first pause; each further one may be twice as long.
-    pub first: Duration,
+    pub base_delay: Duration,
     /// No pause is longer, unless the server asks for it.
-    pub longest: Duration,
+    pub max_delay: Duration,
 }
 
-impl Default for Retries {
+impl Default for RetryPolicy {
     fn default() -> Self {
-        Self { most: 4, first: Duration::from_millis(500), longest: Duration::from_secs(30) }
+        Self {
+            max_retries: 4,
+            base_delay: Duration::from_millis(500),
+            max_delay: Duration::from_secs(30),
+        }
     }
 }
 
@@ -91,7 +95,7 @@ impl Price {
 
 /// The field of a request that limits its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LongestAnswer {
+pub enum TokenLimitField {
     /// `max_tokens`, which nearly everyone understands.
     MaxTokens,
     /// `max_completion_tokens`, which OpenAI's reasoning models want.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::options::{HostedOptions, LongestAnswer};
+use super::options::{HostedOptions, TokenLimitField};
 use crate::chat::{AnswerShape, ChatMessage, ChatRequest, ChatRole, ChatToolCall, ToolSpec};
 
 /// The highest seed that every reader of JSON holds exactly.
@@ -89,9 +89,9 @@ pub(super) fn body(
 ) -> Result<Vec<u8>, String> {
     check(request)?;
     let max_tokens = Some(request.max_tokens);
-    let (max_tokens, max_completion_tokens) = match options.longest_answer {
-        LongestAnswer::MaxTokens => (max_tokens, None),
-        LongestAnswer::MaxCompletionTokens => (None, max_tokens),
+    let (max_tokens, max_completion_tokens) = match options.token_limit_field {
+        TokenLimitField::MaxTokens => (max_tokens, None),
+        TokenLimitField::MaxCompletionTokens => (None, max_tokens),
     };
     let body = Body {
         model: &options.model,
@@ -186,7 +186,7 @@ mod tests {
             json!({"model": "small", "messages": messages, "max_tokens": 10, "temperature": 0.7, "seed": 5,
                 "stream": false})
         );
-        options.longest_answer = LongestAnswer::MaxCompletionTokens;
+        options.token_limit_field = TokenLimitField::MaxCompletionTokens;
         options.sends_seed = false;
         assert_eq!(
             sent(&request(), &options, true),

@@ -36,15 +36,20 @@ impl Secret {
     /// The key in an environment variable, if it is set and not blank.
     ///
     /// # Errors
-    /// [`OptionsError::KeyVariable`] when what it holds is no key.
+    /// [`OptionsError::KeyVariable`] if its value is not a valid key.
     pub fn from_environment(variable: &str) -> Result<Option<Self>, OptionsError> {
-        let fail = || OptionsError::KeyVariable { variable: variable.to_owned() };
         let Some(value) = std::env::var_os(variable) else { return Ok(None) };
-        let text = Zeroizing::new(value.into_string().map_err(|_| fail())?);
+        let text = Zeroizing::new(
+            value
+                .into_string()
+                .map_err(|_| OptionsError::KeyVariable { variable: variable.to_owned() })?,
+        );
         if text.trim().is_empty() {
             return Ok(None);
         }
-        Self::new(&text).map(Some).map_err(|_| fail())
+        Self::new(&text)
+            .map(Some)
+            .map_err(|_| OptionsError::KeyVariable { variable: variable.to_owned() })
     }
 
     /// The key itself.

@@ -14,28 +14,26 @@ fn tiny() -> Encoder {
     let mut random = Random::new(11, &[]);
     let mut fields = embedding_fields(&config);
     fields.extend((0..config.layers).flat_map(|layer| layer_fields(&config, layer)));
-    let tensor = |field: Field| {
+    let mut tensors = Vec::new();
+    for field in fields {
         let offset = if field.name.ends_with("LayerNorm.weight") { 1.0 } else { 0.0 };
-        let numbers =
-            std::iter::repeat_with(|| offset + 0.3 * random.signed_unit()).take(field.len());
-        let numbers: Vec<f32> = numbers.collect();
-        WeightTensor {
+        let numbers: Vec<f32> =
+            (0..field.len()).map(|_| offset + 0.3 * random.signed_unit()).collect();
+        tensors.push(WeightTensor {
             name: field.name,
             shape: field.shape,
             numbers: numbers.into(),
             storage: Storage::Full,
-        }
-    };
-    let tensors: Vec<_> = fields.into_iter().map(tensor).collect();
+        });
+    }
     Encoder::from_bytes(CONFIG.as_bytes(), &write(&tensors, &BTreeMap::new()).unwrap()).unwrap()
 }
 
+fn example(ids: &[u32], targets: &[Option<f32>], weight: f32) -> Example {
+    Example { ids: ids.to_vec(), targets: targets.to_vec(), weight }
+}
+
 fn examples() -> Vec<Example> {
-    let example = |ids: &[u32], targets: &[Option<f32>], weight| Example {
-        ids: ids.to_vec(),
-        targets: targets.to_vec(),
-        weight,
-    };
     vec![
         example(&[2, 5, 7, 9, 3], &[Some(1.0), None], 1.0),
         example(&[2, 3], &[Some(0.0), Some(0.25)], 2.0),
@@ -69,22 +67,21 @@ fn every_gradient_is_the_slope_of_the_loss() {
                     let length = direction.iter().map(|number| number * number).sum::<f32>().sqrt();
                     let expected: f32 =
                         gradient.iter().zip(&direction).map(|(a, b)| a * b / length).sum();
-                    let loss = |step: f32| {
-                        let mut moved = blocks.clone();
-                        for (number, along) in
-                            moved[index][range.clone()].iter_mut().zip(&direction)
-                        {
-                            *number += step * along / length;
-                        }
-                        run(&base, &moved, rate).loss
-                    };
-                    // A key's bias cannot change a softmax: its slope is zero, and so is its gradient but for rounding.
+                    // A key's bias cannot change a softmax: its slope is zero, and its gradient is only rounding.
                     if name.contains("key.bias") {
                         assert!(expected.abs() < 1e-6, "{name}: {expected}");
                         continue;
                     }
                     assert!(length > 1e-4, "{name} has no gradient at all");
-                    let slope = (loss(1e-2) - loss(-1e-2)) / 2e-2;
+                    let [up, down] = [1e-2, -1e-2].map(|step: f32| {
+                        let mut moved = blocks.clone();
+                        let numbers = moved[index][range.clone()].iter_mut();
+                        numbers.zip(&direction).for_each(|(number, along)| {
+                            *number += step * along / length;
+                        });
+                        run(&base, &moved, rate).loss
+                    });
+                    let slope = (up - down) / 2e-2;
                     let error = (slope - f64::from(expected)).abs();
                     assert!(
                         error < 1e-4 + 0.02 * slope.abs(),
@@ -107,12 +104,14 @@ fn tensors(base: &Encoder, index: usize) -> Vec<(String, Range<usize>)> {
         _ => layer_fields(config, index - 1),
     };
     let mut start = 0;
-    let place = |field: Field| {
-        let range = start..start + field.len();
-        start = range.end;
-        (field.name, range)
-    };
-    fields.into_iter().map(place).collect()
+    fields
+        .into_iter()
+        .map(|field| {
+            let range = start..start + field.len();
+            start = range.end;
+            (field.name, range)
+        })
+        .collect()
 }
 
 #[test]

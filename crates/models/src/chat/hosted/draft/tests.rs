@@ -39,17 +39,21 @@ fn a_whole_answer_is_read_whatever_else_stands_in_it() {
             "prompt_tokens_details": {"cached_tokens": 1}},
     });
     let usage = Usage { prompt_tokens: 3, completion_tokens: 2 };
-    let expected =
-        ChatAnswer { text: "hello".into(), tool_calls: Vec::new(), finish: Finish::Done, usage };
+    let expected = ChatAnswer {
+        text: "hello".into(),
+        tool_calls: Vec::new(),
+        finish: FinishReason::Done,
+        usage,
+    };
     assert_eq!(whole(&answer), Ok(expected));
 }
 
 #[test]
 fn a_finish_reason_is_known_or_there_is_no_answer() {
     let cases = [
-        (json!("stop"), Ok(Finish::Done)),
-        (json!("length"), Ok(Finish::Length)),
-        (json!("content_filter"), Ok(Finish::Filtered)),
+        (json!("stop"), Ok(FinishReason::Done)),
+        (json!("length"), Ok(FinishReason::Length)),
+        (json!("content_filter"), Ok(FinishReason::Filtered)),
         (json!("tool_calls"), Err("it says that it calls tools, and calls none")),
         (json!("eos"), Err("it ends for an unknown reason: eos")),
         (json!("STOP"), Err("it ends for an unknown reason: STOP")),
@@ -68,7 +72,7 @@ fn silence_is_no_answer_unless_it_was_cut_off() {
     for message in [json!({}), json!({"content": null}), json!({"content": "", "refusal": ""})] {
         assert_eq!(whole(&choice(&message, &json!("stop"))), silent, "{message}");
         let cut = whole(&choice(&message, &json!("length"))).unwrap();
-        assert_eq!((cut.text.as_str(), cut.finish), ("", Finish::Length));
+        assert_eq!((cut.text.as_str(), cut.finish), ("", FinishReason::Length));
     }
 }
 
@@ -87,38 +91,40 @@ fn a_refusal_is_what_the_model_says() {
 
 #[test]
 fn calls_are_read_in_one_piece() {
-    let call_of = |id: &str, name: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
-    let calls = |first: Value, second: Value| {
-        whole(&choice(&json!({"content": null, "tool_calls": [first, second]}), &json!("stop")))
-    };
-    let answer = calls(call_of("1", "time"), call_of("2", "date")).unwrap();
+    let answer = whole_calls(&call_of("1", "time"), &call_of("2", "date")).unwrap();
     assert_eq!(answer.tool_calls, [call("1", "time", "{}"), call("2", "date", "{}")]);
-    assert_eq!(answer.finish, Finish::ToolCalls);
+    assert_eq!(answer.finish, FinishReason::ToolCalls);
     for (first, second) in [
         (call_of("1", "time"), call_of("1", "date")),
         (call_of("", "time"), call_of("2", "date")),
         (call_of("1", "time"), call_of("2", "")),
         (call_of("1", "time"), json!({"id": "2"})),
     ] {
-        assert!(calls(first.clone(), second.clone()).is_err(), "{first} {second}");
+        assert!(whole_calls(&first, &second).is_err(), "{first} {second}");
     }
+}
+
+fn call_of(id: &str, name: &str) -> Value {
+    json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}})
+}
+
+fn whole_calls(first: &Value, second: &Value) -> Result<ChatAnswer, String> {
+    whole(&choice(&json!({"content": null, "tool_calls": [first, second]}), &json!("stop")))
+}
+
+fn call_part(index: u64, id: &Value, name: &Value, arguments: &str) -> Value {
+    let function = json!({"name": name, "arguments": arguments});
+    chunk(&json!({"tool_calls": [{"index": index, "id": id, "function": function}]}), &json!(null))
 }
 
 #[test]
 fn calls_are_put_together_by_their_index() {
-    let part = |index: u64, id: Value, name: Value, arguments: &str| {
-        let function = json!({"name": name, "arguments": arguments});
-        chunk(
-            &json!({"tool_calls": [{"index": index, "id": id, "function": function}]}),
-            &json!(null),
-        )
-    };
     let chunks = [
         chunk(&json!({"role": "assistant", "content": null}), &json!(null)),
-        part(1, json!("b"), json!("date"), ""),
-        part(0, json!("a"), json!("time"), "{\"zone\""),
-        part(1, json!(null), json!(null), "{}"),
-        part(0, json!("a"), json!("time"), ": 1}"),
+        call_part(1, &json!("b"), &json!("date"), ""),
+        call_part(0, &json!("a"), &json!("time"), "{\"zone\""),
+        call_part(1, &json!(null), &json!(null), "{}"),
+        call_part(0, &json!("a"), &json!("time"), ": 1}"),
         chunk(&json!({}), &json!("tool_calls")),
         json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}),
     ];
@@ -129,8 +135,8 @@ fn calls_are_put_together_by_their_index() {
     assert_eq!(answer.usage, Usage { prompt_tokens: 1, completion_tokens: 2 });
     for (id, name) in [("x", "time"), ("a", "date")] {
         let chunks = [
-            part(0, json!("a"), json!("time"), "{}"),
-            part(0, json!(id), json!(name), "{}"),
+            call_part(0, &json!("a"), &json!("time"), "{}"),
+            call_part(0, &json!(id), &json!(name), "{}"),
             chunk(&json!({}), &json!("tool_calls")),
         ];
         let said = streamed(&chunks).unwrap_err();
