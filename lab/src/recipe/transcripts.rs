@@ -77,9 +77,9 @@ pub enum TranscriptError {
     /// The file failed.
     #[error("could not use the transcripts in `{path}`")]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
