@@ -194,10 +194,10 @@ const NOTES: [&str; 6] = [
      the answer and what the attack called stand apart, and each scenario has a benign session beside it.",
     "The best of the literature recovers 85.3 % of what was poisoned and keeps all that is benign (arXiv:2608.10502), on other \
      histories than these.",
-    "Two texts of the paper's kinds are planted and a language model is asked for them. `probes.rvu_v2` are eight \
-     questions a text of the paper's kinds, in words of our own and without its list of stop words, and its score, cosine from 0.7 on: with the text in the model's context, as in the paper, and with it \
-     taken out, which the paper did not measure; `echo` says whatever it is asked. `probes.custody` are Custody's questions \
-     after a whole recovery, on what retrieval gives then.",
+    "Two texts of the paper's kinds are planted and a language model is asked for them. `probes.rvu_v2` are eight questions a \
+     text of the paper's kinds, in words of our own and without its list of stop words, and its score, cosine from 0.7 on: with \
+     the text in the model's context, as in the paper, and with it taken out, which the paper did not measure; `echo` says \
+     whatever it is asked. `probes.custody` are Custody's questions after a whole recovery, on what retrieval gives then.",
 ];
 
 fn table(name: &str, shape: &Shape) -> Table {
