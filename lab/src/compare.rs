@@ -103,7 +103,7 @@ impl Better {
 /// One figure that moved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FigureChange {
-    /// Which.
+    /// The id of the figure.
     pub id: String,
     /// Before; `None` when it was not measured.
     pub old: Option<f64>,

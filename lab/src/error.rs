@@ -40,9 +40,9 @@ pub enum EvalError {
     /// A file could not be used.
     #[error("could not use `{path}`")]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: std::io::Error,
     },

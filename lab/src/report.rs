@@ -47,7 +47,7 @@ pub struct Run {
     /// By which command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Where.
+    /// The machine that it ran on.
     pub machine: Machine,
     /// The version of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,7 +152,7 @@ pub struct Figure {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rival {
-    /// Whose.
+    /// The name of the product.
     pub name: String,
     /// Its value, in the figure's unit.
     pub value: f64,

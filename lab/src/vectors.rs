@@ -27,9 +27,9 @@ pub enum VectorsError {
     /// The file failed.
     #[error("could not keep vectors in `{path}`; name another folder with --cache")]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },

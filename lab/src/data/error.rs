@@ -20,18 +20,18 @@ pub enum DataError {
     /// It cannot be read.
     #[error("could not read `{path}`")]
     Read {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
     /// A line is no row.
     #[error("`{path}` line {line}: {why}")]
     Line {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: u64,
         /// What is wrong with it.
         why: String,
@@ -39,7 +39,7 @@ pub enum DataError {
     /// The file as a whole is wrong.
     #[error("`{path}` {why}")]
     File {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -47,18 +47,18 @@ pub enum DataError {
     /// It cannot be written.
     #[error("could not write to `{path}`; is the disk full, or the folder another's?")]
     Write {
-        /// Where.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
     /// A copy is not what was pinned.
     #[error("`{path}` is not taken, and nothing was copied")]
     Wrong {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: ReceiveError,
     },

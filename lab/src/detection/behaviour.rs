@@ -15,7 +15,7 @@ use crate::error::EvalError;
 use crate::metrics::auroc;
 use crate::recipe::RecipeError;
 use crate::recipe::attempts::ORDINARY;
-use crate::recipe::behaviour::{BehaviourRecipe, HeldBack, RATES, Said, examples};
+use crate::recipe::behaviour::{BehaviourJudgement, BehaviourRecipe, HeldBack, RATES, examples};
 use crate::recipe::transcripts::{SandboxTranscript, Shown, Transcripts};
 use crate::report::{EvalReport, Figure, FigureIds, Shows, Table, TableColumn, TableRow};
 use crate::vectors::CachedEmbedder;
@@ -27,7 +27,8 @@ const RULES: &str = "PIPE, its rules on ReNeLLM";
 const SANDBOX: &str = "PIPE, its sandbox on 50 + 50 prompts";
 
 /// Measures the detectors on `transcripts`, and `shipped` on those of `fresh` whose text it has not learned from;
-/// `transcripts` and `fresh` may be the same. `progress` is told before each part what it is, and how many of how many.
+/// `transcripts` and `fresh` may be the same. `progress` is called before each part with its name, how many of it are
+/// done, and how many there are.
 ///
 /// # Errors
 /// When a transcript cannot be read by a detector, or they do not suffice to train one.
@@ -99,9 +100,9 @@ fn said(
     regression: &Regression,
     rows: &[SandboxTranscript],
     embedder: &CachedEmbedder,
-) -> Result<Vec<Said>, RecipeError> {
+) -> Result<Vec<BehaviourJudgement>, RecipeError> {
     let examples = examples(rows, embedder, &mut |_, _| {})?;
-    Ok(examples.iter().map(|example| Said::of(regression, example)).collect())
+    Ok(examples.iter().map(|example| BehaviourJudgement::of(regression, example)).collect())
 }
 
 fn failed(
@@ -190,12 +191,17 @@ fn flagged_as(
     meant.fold((0, 0), |(hits, all), (_, flag)| (hits + u64::from(*flag == is_flagged), all + 1))
 }
 
-fn fires(said: Said) -> bool {
+fn fires(said: BehaviourJudgement) -> bool {
     said.verdict == Classification::Attack
 }
 
 /// The trained detector, and it or the rules.
-fn trained(id: &str, rows: &[SandboxTranscript], rules: &[bool], said: &[Said]) -> Vec<Figure> {
+fn trained(
+    id: &str,
+    rows: &[SandboxTranscript],
+    rules: &[bool],
+    said: &[BehaviourJudgement],
+) -> Vec<Figure> {
     let fires: Vec<bool> = said.iter().map(|said| fires(*said)).collect();
     let both: Vec<bool> = fires.iter().zip(rules).map(|(fires, rule)| *fires || *rule).collect();
     let mut figures = figures_of(&format!("{id}.trained"), rows, &fires);
@@ -222,7 +228,12 @@ fn families(rows: &[SandboxTranscript]) -> BTreeSet<&str> {
 }
 
 /// One family, held back: how many it compromised, and what was found of that.
-fn family(name: &str, rows: &[SandboxTranscript], rules: &[bool], said: &[Said]) -> Vec<Figure> {
+fn family(
+    name: &str,
+    rows: &[SandboxTranscript],
+    rules: &[bool],
+    said: &[BehaviourJudgement],
+) -> Vec<Figure> {
     let ids = FigureIds::new(format!("behaviour.family.{name}"));
     let of_family = rows.iter().enumerate().filter(|(_, row)| row.family == name);
     let (compromised, untouched): (Vec<_>, Vec<_>) =

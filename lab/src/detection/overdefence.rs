@@ -47,7 +47,7 @@ struct Texts {
 /// Measures `detectors` on the four sets and on the injections among deepset's test rows.
 ///
 /// Of sets that shipped weights may have learned from, only the test part of documents counts. `progress`
-/// hears the set, how many are done, and how many there are.
+/// is called with the set, how many are done, and how many there are.
 ///
 /// # Errors
 /// When the data is not there or not as documented, or a detector fails.

@@ -166,14 +166,14 @@ fn kill_once(
     let mut output = BufReader::new(output);
     let kill_after = 1 + generator.below(24);
     let pause = generator.below(1 << 20);
-    let mut heard = 0;
+    let mut acknowledged_lines = 0;
     let mut line = String::new();
     while output.read_line(&mut line).unwrap_or_default() > 0 {
         // A line without its end was cut off by the kill: nothing was acknowledged.
         if let Some((name, value)) = acknowledgement(&line) {
             acknowledged.insert(name.to_owned(), value.to_owned());
-            heard += 1;
-            if heard == kill_after {
+            acknowledged_lines += 1;
+            if acknowledged_lines == kill_after {
                 // Anywhere in the next commits, not only just behind an acknowledgement.
                 for _ in 0..pause {
                     std::hint::spin_loop();
@@ -183,7 +183,7 @@ fn kill_once(
         }
         line.clear();
     }
-    if heard < kill_after {
+    if acknowledged_lines < kill_after {
         return Err(failed("ended by itself"));
     }
     Ok(())

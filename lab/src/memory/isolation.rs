@@ -58,18 +58,18 @@ pub fn run(seed: u64, progress: &mut dyn FnMut(&str, u64, u64)) -> Result<Isolat
     }
     for (at, (reader, _, _)) in sessions.iter().enumerate() {
         progress("isolation", at as u64, SESSIONS as u64);
-        let mut heard = everything_it_sees(&scratch, reader)?;
+        let mut seen_values = everything_it_sees(&scratch, reader)?;
         for (other, (owner, _, said)) in sessions.iter().enumerate() {
             if at != other {
-                heard.extend(tries_to_get(reader, owner, *said)?);
+                seen_values.extend(tries_to_get(reader, owner, *said)?);
             }
         }
         // What it could now see more than before, were one of those tries to succeed.
-        heard.extend(everything_it_sees(&scratch, reader)?);
+        seen_values.extend(everything_it_sees(&scratch, reader)?);
         for (other, (_, secret, _)) in sessions.iter().enumerate() {
             if at != other {
                 found.pairs += 1;
-                found.leaks += u64::from(leaks(&heard, secret.as_bytes()));
+                found.leaks += u64::from(leaks(&seen_values, secret.as_bytes()));
             }
         }
     }

@@ -63,7 +63,7 @@ pub struct MemoryOptions {
     pub program: Program,
 }
 
-/// Measures everything. `progress` hears the part, how far it is, and how far it goes.
+/// Measures everything. `progress` is given the part, how far it is, and how far it goes.
 ///
 /// # Errors
 /// When a store fails or the data is not as documented. Absent data is no error: its figures say so.

@@ -6,7 +6,7 @@ use super::svg::{Anchor, Svg};
 /// One detector's times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatencySeries {
-    /// Whose.
+    /// The name of the detector.
     pub name: String,
     /// By length, rising.
     pub points: Vec<LatencyPoint>,

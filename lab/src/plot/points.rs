@@ -19,7 +19,7 @@ const LONGEST_NAME: usize = 28;
 /// One way of doing it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScatterPoint {
-    /// Whose.
+    /// The name of the method.
     pub name: String,
     /// What kind of mark it gets.
     pub mark: PointMark,

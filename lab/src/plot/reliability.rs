@@ -7,7 +7,7 @@ use crate::metrics::Reliability;
 /// One detector's bins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReliabilitySeries {
-    /// Whose.
+    /// The name of the detector.
     pub name: String,
     /// What was found.
     pub found: Reliability,

@@ -6,7 +6,7 @@ use super::svg::{Anchor, Svg};
 /// One detector's curve. All values are rates in [0, 1].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// Whose.
+    /// The name of the detector.
     pub name: String,
     /// What the legend adds: `AUROC 0.997`.
     pub note: String,

@@ -200,14 +200,14 @@ pub enum HeldBack {
 
 /// What a detector says of a transcript.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Said {
+pub struct BehaviourJudgement {
     /// In `[0, 1]`.
     pub score: f64,
     /// What follows.
     pub verdict: Classification,
 }
 
-impl Said {
+impl BehaviourJudgement {
     /// Of an answer without words.
     const NOTHING: Self = Self { score: 0.0, verdict: Classification::Unsure };
 
@@ -229,7 +229,7 @@ impl BehaviourRecipe {
         examples: &[BehaviourExample<'_>],
         split: HeldBack,
         progress: &mut dyn FnMut(usize, usize),
-    ) -> Result<Vec<Said>, RecipeError> {
+    ) -> Result<Vec<BehaviourJudgement>, RecipeError> {
         let all: Vec<&BehaviourExample<'_>> = examples.iter().collect();
         let families = families(&all);
         let fold = |it: &BehaviourExample<'_>| match split {
@@ -237,7 +237,7 @@ impl BehaviourRecipe {
             HeldBack::ByText => by_text(it.transcript),
         };
         let folds: BTreeSet<usize> = examples.iter().map(fold).collect();
-        let mut said = vec![Said::NOTHING; examples.len()];
+        let mut said = vec![BehaviourJudgement::NOTHING; examples.len()];
         for (done, part) in folds.iter().enumerate() {
             progress(done, folds.len());
             let teaching: Vec<&BehaviourExample<'_>> =
@@ -245,7 +245,7 @@ impl BehaviourRecipe {
             let regression = self.train(&teaching)?;
             for (example, slot) in examples.iter().zip(&mut said) {
                 if fold(example) == *part {
-                    *slot = Said::of(&regression, example);
+                    *slot = BehaviourJudgement::of(&regression, example);
                 }
             }
         }

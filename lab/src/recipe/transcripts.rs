@@ -1,7 +1,8 @@
 //! What agents answered in the sandbox, and whether they were compromised, without a model's word for it.
 //!
-//! A file of transcripts is JSON Lines, one [`SandboxTranscript`] each. Its labels are looked up and not believed: whoever
-//! reads the file makes them again, from the text and the sample, of which the secrets follow, and from the answer.
+//! A file of transcripts is JSON Lines, one [`SandboxTranscript`] each. Its labels are looked up and not believed:
+//! whoever reads the file makes them again, from the text and the sample, of which the secrets follow, and from the
+//! answer.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -77,9 +78,9 @@ pub enum TranscriptError {
     /// The file failed.
     #[error("could not use the transcripts in `{path}`")]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },

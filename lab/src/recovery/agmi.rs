@@ -23,7 +23,7 @@ pub struct Agmi {
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct CommandOutput {
     refused_on_read: u64,
 }
 
@@ -46,6 +46,6 @@ fn refused(agmi: &Agmi) -> Result<u64, String> {
     }
     let missing = "install it with `pip install ./integrations/agmi`, and name an interpreter that has it in CUSTODY_PYTHON";
     let ran = command.output().map_err(|_| format!("agmi could not be started; {missing}"))?;
-    let said = serde_json::from_slice::<Said>(&ran.stdout);
+    let said = serde_json::from_slice::<CommandOutput>(&ran.stdout);
     said.map(|said| said.refused_on_read).map_err(|_| format!("agmi did not run; {missing}"))
 }

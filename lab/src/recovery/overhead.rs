@@ -14,7 +14,7 @@ use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::scratch::Scratch;
 
-use super::probes::{self, Asked};
+use super::probes::{self, ProbeModels};
 use crate::error::EvalError;
 use crate::report::{Figure, Shows, Table, TableColumn, TableRow};
 use crate::stopwatch::timed;
@@ -58,7 +58,7 @@ const REPEATED: u32 = 50;
 pub(super) fn figures(models: Models<'_>) -> Result<Measured, EvalError> {
     let (language, model_load) = timed(models.language);
     let (embedder, embedder_load) = timed(models.embedder);
-    let asked = Asked {
+    let asked = ProbeModels {
         model: language.as_deref().map_err(String::as_str),
         embedder: embedder.as_deref().map_err(String::as_str),
     };

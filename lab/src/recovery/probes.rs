@@ -70,13 +70,13 @@ const MAX_TOKENS: u32 = 128;
 const E6: &str = "RVU §5.6, Table 6";
 
 /// What is asked, and for what.
-pub(super) struct Asked<'a> {
+pub(super) struct ProbeModels<'a> {
     pub(super) model: Result<&'a dyn ChatModel, &'a str>,
     pub(super) embedder: Result<&'a dyn Embedder, &'a str>,
 }
 
 /// The figures, and the mean time of one answer of the model, in seconds.
-pub(super) fn figures(asked: &Asked<'_>) -> Result<(Vec<Figure>, Option<f64>), EvalError> {
+pub(super) fn figures(asked: &ProbeModels<'_>) -> Result<(Vec<Figure>, Option<f64>), EvalError> {
     let mut figures = Vec::new();
     let watch = Stopwatch::start();
     let mut answers = 0;
@@ -99,7 +99,7 @@ pub(super) fn figures(asked: &Asked<'_>) -> Result<(Vec<Figure>, Option<f64>), E
     Ok((figures, inference))
 }
 
-fn both<'a>(asked: &Asked<'a>) -> Result<(&'a dyn ChatModel, &'a dyn Embedder), String> {
+fn both<'a>(asked: &ProbeModels<'a>) -> Result<(&'a dyn ChatModel, &'a dyn Embedder), String> {
     Ok((asked.model.map_err(str::to_owned)?, asked.embedder.map_err(str::to_owned)?))
 }
 

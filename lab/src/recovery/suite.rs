@@ -47,7 +47,7 @@ fn scaled(count: usize, halves: u64) -> usize {
 /// Measures; `agmi` says how agmi's edits can be tried, if they can, and `models` how the models are opened that are
 /// asked for destroyed texts. Smoke is one history of a tenth of the size;
 /// full is the standard history and its twelve variations.
-/// `progress` hears of each part before it begins: its name, how many are done, and of how many.
+/// `progress` is called before each part with its name, how many parts are done, and how many there are.
 ///
 /// # Errors
 /// When the store under test fails.
@@ -194,10 +194,10 @@ const NOTES: [&str; 6] = [
      the answer and what the attack called stand apart, and each scenario has a benign session beside it.",
     "The best of the literature recovers 85.3 % of what was poisoned and keeps all that is benign (arXiv:2608.10502), on other \
      histories than these.",
-    "Two texts of the paper's kinds are planted and a language model is asked for them. `probes.rvu_v2` are the paper's eight \
-     questions a text and its score, cosine from 0.7 on: with the text in the model's context, as in the paper, and with it \
-     taken out, which the paper did not measure; `echo` says whatever it is asked. `probes.custody` are Custody's questions \
-     after a whole recovery, on what retrieval gives then.",
+    "Two texts of the paper's kinds are planted and a language model is asked for them. `probes.rvu_v2` are eight questions a \
+     text of the paper's kinds, in words of our own and without its list of stop words, and its score, cosine from 0.7 on: with \
+     the text in the model's context, as in the paper, and with it taken out, which the paper did not measure; `echo` says \
+     whatever it is asked. `probes.custody` are Custody's questions after a whole recovery, on what retrieval gives then.",
 ];
 
 fn table(name: &str, shape: &Shape) -> Table {

@@ -34,7 +34,7 @@ pub struct RouteOptions {
     pub arguments: String,
 }
 
-/// Asks `model` every case of the sample. `progress` hears of every case before it begins, and of the end.
+/// Asks `model` every case of the sample. `progress` is called before every case and at the end.
 ///
 /// # Errors
 /// [`EvalError`] when the data is not there or not as documented, the model fails, or a case cannot be kept. What was

@@ -14,39 +14,39 @@ pub struct Exchange {
     pub answer: ChatAnswer,
 }
 
-/// Keeps what another model is asked and answers, until it is taken.
+/// Keeps the requests to another model and its answers, until they are taken.
 ///
 /// The pipeline takes every error of a model for an undecided stage, as it must. For a measurement only one of them is
 /// a result: a conversation that the model has no room for. After any other, what was measured is not kept.
 pub struct Listener {
     model: Arc<dyn ChatModel>,
-    heard: Mutex<Heard>,
+    recorded: Mutex<Recorded>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct Recorded {
     exchanges: Vec<Exchange>,
     failure: Option<ChatError>,
 }
 
 impl Listener {
-    /// Listens to `model`.
+    /// Records the conversations with `model`.
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
-        Self { model, heard: Mutex::default() }
+        Self { model, recorded: Mutex::default() }
     }
 
-    /// What was said since the last time this was asked.
+    /// The exchanges since the last call.
     ///
     /// # Errors
     /// The first failure of the model since then.
     pub fn take(&self) -> Result<Vec<Exchange>, ChatError> {
-        let Heard { exchanges, failure } = std::mem::take(&mut *self.heard());
+        let Recorded { exchanges, failure } = std::mem::take(&mut *self.recorded());
         failure.map_or(Ok(exchanges), Err)
     }
 
-    fn heard(&self) -> MutexGuard<'_, Heard> {
+    fn recorded(&self) -> MutexGuard<'_, Recorded> {
         // A list that a panic cut short is still a list.
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -67,14 +67,14 @@ impl ChatModel for Listener {
         match self.model.answer_streaming(request, show) {
             Ok(answer) => {
                 let exchange = Exchange { request: request.clone(), answer: answer.clone() };
-                self.heard().exchanges.push(exchange);
+                self.recorded().exchanges.push(exchange);
                 Ok(answer)
             }
             Err(too_long @ ChatError::TooLong { .. }) => Err(too_long),
             Err(cause) => {
                 let model = self.identity().to_owned();
                 let told = ChatError::Request { model, detail: cause.to_string() };
-                self.heard().failure.get_or_insert(cause);
+                self.recorded().failure.get_or_insert(cause);
                 Err(told)
             }
         }

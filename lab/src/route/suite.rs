@@ -13,8 +13,8 @@ use crate::detection::suite::{IllustratedReport, Progress};
 use crate::error::EvalError;
 use crate::run_folder::RunFolder;
 
-/// Routes the sample, and asks `model` its attacks also without the pipeline. `progress` hears of every case before it
-/// begins, and of the end.
+/// Routes the sample, and asks `model` its attacks also without the pipeline. `progress` is called before every case
+/// and at the end.
 ///
 /// # Errors
 /// As [`super::baseline::run`].

@@ -13,14 +13,14 @@ use crate::error::EvalError;
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Line {
-    Told(Told),
-    Asked(Asked),
+    Notice(Notice),
+    GateRequest(GateRequest),
 }
 
 /// What wants no answer.
 #[derive(Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
-enum Told {
+enum Notice {
     Begin { pairs: usize, user_tasks: usize },
     Unit(Unit),
     End,
@@ -29,7 +29,7 @@ enum Told {
 /// The session protocol, and the approvals of whom the harness plays.
 #[derive(Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
-enum Asked {
+enum GateRequest {
     Open {
         id: Value,
         suite: String,
@@ -93,13 +93,13 @@ pub(super) fn converse(
             .map_err(|cause| EvalError::Setup(format!("AgentDojo's package said {cause}")))?;
         match line {
             // Each is played without approvals and with them.
-            Line::Told(Told::Begin { pairs, user_tasks }) => total = 2 * (pairs + user_tasks),
-            Line::Told(Told::Unit(unit)) => {
+            Line::Notice(Notice::Begin { pairs, user_tasks }) => total = 2 * (pairs + user_tasks),
+            Line::Notice(Notice::Unit(unit)) => {
                 units.push(unit);
                 progress(units.len(), total);
             }
-            Line::Told(Told::End) => return Ok(units),
-            Line::Asked(asked) => child.answer(&played.answer(asked)?.to_string())?,
+            Line::Notice(Notice::End) => return Ok(units),
+            Line::GateRequest(asked) => child.answer(&played.answer(asked)?.to_string())?,
         }
     }
     Err(EvalError::Package("AgentDojo's package ended before it had played everything".into()))
@@ -112,17 +112,17 @@ struct Played<'a> {
 }
 
 impl Played<'_> {
-    fn answer(&mut self, asked: Asked) -> Result<Value, EvalError> {
+    fn answer(&mut self, asked: GateRequest) -> Result<Value, EvalError> {
         Ok(match asked {
-            Asked::Open { id, suite, wanted } => {
+            GateRequest::Open { id, suite, wanted } => {
                 self.opened += 1;
                 let session = format!("session-{}", self.opened);
                 let episode = self.defence.open(&Setting { suite: &suite, wanted: &wanted })?;
                 self.episodes.insert(session.clone(), episode);
                 json!({ "id": id, "session": session })
             }
-            Asked::Tools { id } => json!({ "id": id, "tools": [] }),
-            Asked::Observe { id, session, channel, text } => {
+            GateRequest::Tools { id } => json!({ "id": id, "tools": [] }),
+            GateRequest::Observe { id, session, channel, text } => {
                 let speaker = match channel.as_str() {
                     "system" => Speaker::System,
                     "user" => Speaker::User,
@@ -131,24 +131,24 @@ impl Played<'_> {
                 self.episode(&session)?.add_message(speaker, &text)?;
                 json!({ "id": id, "entries": [] })
             }
-            Asked::Propose { id, session, call } => {
+            GateRequest::Propose { id, session, call } => {
                 let ruling = self.episode(&session)?.propose(&call.tool, &call.arguments)?;
-                told(&id, &ruling)
+                ruling_line(&id, &ruling)
             }
-            Asked::Decide { id, session, proposal } => {
+            GateRequest::Decide { id, session, proposal } => {
                 let ruling = self.episode(&session)?.decide(&proposal)?;
-                told(&id, &ruling)
+                ruling_line(&id, &ruling)
             }
-            Asked::Approve { id, session, proposal } => {
+            GateRequest::Approve { id, session, proposal } => {
                 self.episode(&session)?.approve(&proposal)?;
                 json!({ "id": id, "approved": true })
             }
-            Asked::Result { id, session, proposal, text, structured } => {
+            GateRequest::Result { id, session, proposal, text, structured } => {
                 let output = Output { text, structured };
                 let text = self.episode(&session)?.read_output(&proposal, &output)?;
                 json!({ "id": id, "entries": [], "text": text })
             }
-            Asked::Close { id, session } => {
+            GateRequest::Close { id, session } => {
                 self.episodes.remove(&session);
                 json!({ "id": id })
             }
@@ -162,7 +162,7 @@ impl Played<'_> {
     }
 }
 
-fn told(id: &Value, ruling: &Ruling) -> Value {
+fn ruling_line(id: &Value, ruling: &Ruling) -> Value {
     json!({
         "id": id,
         "decision": ruling.verdict.word(),

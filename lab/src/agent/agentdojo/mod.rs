@@ -102,7 +102,7 @@ pub enum Phase {
     AttackApproved,
 }
 
-/// Plays the benchmark against `defence`. `progress` hears of finished units and of how many there are.
+/// Plays the benchmark against `defence`. `progress` is called with the number of finished units, and of all.
 ///
 /// # Errors
 /// When the package is not there or fails, or the defence does.

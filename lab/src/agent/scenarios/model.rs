@@ -62,7 +62,8 @@ impl<'a> CachedModel<'a> {
     }
 }
 
-/// Plays the scenarios with `model` against `defence` and gives its figures. `progress` hears of finished scenarios.
+/// Plays the scenarios with `model` against `defence` and gives its figures. `progress` is called with the number of
+/// finished scenarios, and of all.
 ///
 /// # Errors
 /// When the model gives no answer, or the defence fails.

@@ -98,7 +98,7 @@ pub struct IllustratedReport {
     pub pictures: Vec<Picture>,
 }
 
-/// Measures every method. `progress` hears of every unit before it begins, and of the end.
+/// Measures every method. `progress` is called before every unit and at the end.
 ///
 /// # Errors
 /// When the data is not there or not as documented, a method fails, or a unit cannot be kept. What was

@@ -43,9 +43,9 @@ pub enum Text {
     New(String),
     /// The text of an earlier entry.
     Of {
-        /// Which.
+        /// The number of the entry.
         entry: usize,
-        /// What it says.
+        /// Its text.
         text: String,
     },
 }

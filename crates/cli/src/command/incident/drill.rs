@@ -33,8 +33,8 @@ use crate::output::{BAD, DIM, GOOD, HEAD, Outcome, json_line, line, paint};
 
 /// Rehearse: a poisoned history in a temporary folder, and the way from one phrase to a signed certificate.
 ///
-/// Three sessions, two tools, a memory item, a watched file, and two adapters in rehearsal: there are no such weights and
-/// no model host. Needs no keys and leaves nothing behind.
+/// Three sessions, two tools, a memory item, a watched file, and two adapters in rehearsal: there are no such weights
+/// and no model host. Needs no keys and leaves nothing behind.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// List every entry of the plan
