@@ -40,24 +40,18 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     let found = Incidents::of(&scratch.store).find(&indicators)?;
     let before = found.findings.len() as u64;
     let (store, owner) = (&scratch.store, &scratch.owner);
-    let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found.findings)?;
-    let plan = Incidents::of(store).plan(id, &Settings::default())?;
-    let digest = plan.digest().map_err(setup)?;
-    let applied = Incidents::of(store).apply_plan(owner, id, digest, &Settings::default())?;
-    Incidents::of(store).evict(
-        owner,
-        id,
-        &mut [(host, &mut Obliging as &mut dyn AdapterHost)].into(),
-    )?;
+    let opened = Incidents::of(store).open(owner, &indicators, found.findings)?.taken()?;
+    let id = opened.id();
+    let applied = opened.plan(Settings::default())?.apply(owner)?.taken()?;
+    applied.evict(owner, &mut [(host, &mut Obliging as &mut dyn AdapterHost)].into())?;
     let report = ProbeReport {
-        at_rest: Incidents::of(store).sweep(&applied.destroyed)?,
-        membership: Incidents::of(store).probe_retrieval(&applied.destroyed)?,
+        at_rest: Incidents::of(store).sweep(applied.destroyed())?,
+        membership: Incidents::of(store).probe_retrieval(applied.destroyed())?,
     };
-    Incidents::of(store).record_probes(owner, id, &report)?;
+    let probed = applied.record_probes(owner, &report)?.taken()?;
     let after = Incidents::of(store).find(&indicators)?.findings.len() as u64;
-    let (file, seconds) =
-        timed(|| Incidents::of(store).certify(owner, &scratch.owner_key, id, "custody eval"));
-    let (file, _) = file?;
+    let (certified, seconds) = timed(|| probed.certify(owner, &scratch.owner_key, "custody eval"));
+    let file = certified?.taken()?.file;
     let expected = Expectations { incident: Some(id), ..Expectations::default() };
     let verified = Incidents::of(store).verify_certificate(&file, expected)?;
     let attested = &verified.certificate().recovery.adapter_attestation;
