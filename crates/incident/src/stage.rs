@@ -3,6 +3,83 @@
 //!
 //! [`Incidents::open`] begins. A program that comes back later begins where the record is: at [`Incidents::opened`] or
 //! [`Incidents::applied`].
+//!
+//! This compiles; each example below it changes one line, and does not.
+//!
+//! ```
+//! use custody_incident::stage::Opened;
+//! use custody_incident::{Incident, Settings};
+//! use custody_kernel::principal::Authority;
+//! use custody_keys::HumanKey;
+//!
+//! fn recover(opened: Incident<'_, Opened>, owner: &Authority, key: &HumanKey) -> Option<Vec<u8>> {
+//!     let contained = opened.contain(owner).ok()?.taken().ok()?;
+//!     let planned = contained.plan(Settings::default()).ok()?;
+//!     let applied = planned.apply(owner).ok()?.taken().ok()?;
+//!     let probed = applied.skip_probes();
+//!     Some(probed.certify(owner, key, "example").ok()?.taken().ok()?.file)
+//! }
+//! ```
+//!
+//! A plan is applied only once it was made:
+//!
+//! ```compile_fail,E0599
+//! # use custody_incident::stage::Opened;
+//! # use custody_incident::Incident;
+//! # use custody_kernel::principal::Authority;
+//! fn recover(opened: Incident<'_, Opened>, owner: &Authority) {
+//!     let _ = opened.apply(owner);
+//! }
+//! ```
+//!
+//! Nothing is certified that was not applied, nor before it was examined or that was left out on purpose:
+//!
+//! ```compile_fail,E0599
+//! # use custody_incident::stage::Planned;
+//! # use custody_incident::Incident;
+//! # use custody_kernel::principal::Authority;
+//! # use custody_keys::HumanKey;
+//! fn recover(planned: Incident<'_, Planned>, owner: &Authority, key: &HumanKey) {
+//!     let _ = planned.certify(owner, key, "example");
+//! }
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # use custody_incident::stage::Applied;
+//! # use custody_incident::Incident;
+//! # use custody_kernel::principal::Authority;
+//! # use custody_keys::HumanKey;
+//! fn recover(applied: Incident<'_, Applied>, owner: &Authority, key: &HumanKey) {
+//!     let _ = applied.certify(owner, key, "example");
+//! }
+//! ```
+//!
+//! A stage is consumed: no plan is applied twice.
+//!
+//! ```compile_fail,E0382
+//! # use custody_incident::stage::Planned;
+//! # use custody_incident::Incident;
+//! # use custody_kernel::principal::Authority;
+//! fn recover(planned: Incident<'_, Planned>, owner: &Authority) {
+//!     let _ = planned.apply(owner);
+//!     let _ = planned.apply(owner);
+//! }
+//! ```
+//!
+//! An answer that may be a refusal is not the next stage, and a stage cannot be made up.
+//!
+//! ```compile_fail,E0599
+//! # use custody_incident::stage::Opened;
+//! # use custody_incident::{Incident, Settings};
+//! # use custody_kernel::principal::Authority;
+//! fn recover(opened: Incident<'_, Opened>, owner: &Authority) {
+//!     let _ = opened.contain(owner).unwrap().plan(Settings::default());
+//! }
+//! ```
+//!
+//! ```compile_fail,E0423
+//! let opened = custody_incident::stage::Opened(());
+//! ```
 
 use custody_kernel::evidence::Finding;
 use custody_kernel::memory::refusal::Refusal;
