@@ -37,6 +37,9 @@ pub enum EvalError {
     /// The store does not verify.
     #[error("the store under test could not be verified")]
     Verify(#[from] VerifyError),
+    /// A step of an incident was refused.
+    #[error("a step of the incident under test was refused")]
+    RefusedStep(#[from] custody_incident::RefusedStep),
     /// A file could not be used.
     #[error("could not use `{path}`")]
     File {

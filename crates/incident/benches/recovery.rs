@@ -104,24 +104,18 @@ fn measure(paths: &Paths) {
     let found = timed("find a phrase in 10,000 entries", || Incidents::of(&store).find(&sought))
         .expect("found");
     assert_eq!(found.findings.len() as u64, ENTRIES / POISONED);
-    let opened = timed("open the incident", || {
-        Incidents::of(&store).open_incident(&owner, &sought, found.findings)
-    });
-    let (id, _) = opened.expect("an incident");
-    let settings = Settings::default();
-    let contained =
-        timed("contain", || Incidents::of(&store).contain(&owner, id)).expect("contained");
-    println!("{:40} {}", "  entries held", contained.entries);
-    let plan = timed("plan", || Incidents::of(&store).plan(id, &settings)).expect("a plan");
-    println!("{:40} {}", "  entries purged", plan.counts.purge);
-    let digest = plan.digest().expect("a digest");
-    drop(plan);
-    let applied = timed("apply, plan included, durable", || {
-        Incidents::of(&store).apply_plan(&owner, id, digest, &settings)
-    });
-    let applied = applied.expect("applied");
+    let opened =
+        timed("open the incident", || Incidents::of(&store).open(&owner, &sought, found.findings));
+    let opened = opened.expect("an incident").taken().expect("the owner may");
+    let contained = timed("contain", || opened.contain(&owner)).expect("contained");
+    let contained = contained.taken().expect("the owner may");
+    println!("{:40} {}", "  entries held", contained.entries());
+    let planned = timed("plan", || contained.plan(Settings::default())).expect("a plan");
+    println!("{:40} {}", "  entries purged", planned.plan().counts.purge);
+    let applied = timed("apply, plan included, durable", || planned.apply(&owner));
+    let applied = applied.expect("applied").taken().expect("the owner may");
     let at_rest =
-        timed("sweep and search the files", || Incidents::of(&store).sweep(&applied.destroyed));
+        timed("sweep and search the files", || Incidents::of(&store).sweep(applied.destroyed()));
     assert!(at_rest.expect("swept").residue.is_empty(), "something is left on the disk");
     println!("{:40} {} MiB", "memory at most", peak_kib() / 1024);
 }

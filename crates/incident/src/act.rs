@@ -26,29 +26,17 @@ use crate::store::Incidents;
 /// The largest plan that is read back, in bytes: one of ten million entries.
 const MAX_PLAN_BYTES: u64 = 2 << 30;
 
-/// What was put in quarantine.
-#[derive(Debug, Clone)]
-pub struct Contained {
-    /// The decision.
-    pub receipt: Receipt,
-    /// How many entries.
-    pub entries: u64,
-}
-
-/// What came of applying a plan.
+/// A plan that was applied, or that the kernel refused to apply.
 #[derive(Debug)]
-pub struct Applied {
+pub(crate) struct AppliedStep {
     /// The decision; that of the first time when this was a second.
-    pub decision: EntryId,
-    /// The answer.
-    pub answer: Answer,
+    pub(crate) decision: EntryId,
     /// The plan, as it was applied.
-    pub plan: Plan,
-    /// The texts that were destroyed, to look for what is left of them. Wiped when dropped; empty when the plan was
-    /// applied before.
-    pub destroyed: Vec<Destroyed>,
+    pub(crate) plan: Plan,
+    /// The texts that were destroyed. Wiped when dropped; empty when the plan was applied before.
+    pub(crate) destroyed: Vec<Destroyed>,
     /// Whether it was applied before.
-    pub again: bool,
+    pub(crate) is_repeat: bool,
 }
 
 /// A text that was destroyed.
@@ -62,10 +50,7 @@ pub struct Destroyed {
 
 impl Incidents<'_> {
     /// Opens an incident with what `indicators` found.
-    ///
-    /// # Errors
-    /// [`IncidentError::NothingFound`], or when it could not be recorded.
-    pub fn open_incident(
+    pub(crate) fn open_incident(
         &self,
         owner: &Authority,
         indicators: &[Indicator],
@@ -77,10 +62,7 @@ impl Incidents<'_> {
     }
 
     /// Adds what further indicators found.
-    ///
-    /// # Errors
-    /// As [`Incidents::open_incident`].
-    pub fn add_evidence(
+    pub(crate) fn add_evidence(
         &self,
         owner: &Authority,
         id: IncidentId,
@@ -106,12 +88,12 @@ impl Incidents<'_> {
         self.take(owner, id, step(Indicated { indicators, findings }), Some(content))
     }
 
-    /// Puts the closure of an incident in quarantine, and whatever is made from it until a plan is applied. Done in one
-    /// turn of the writer, so that nobody who goes on writing can outrun it.
-    ///
-    /// # Errors
-    /// [`IncidentError::UnknownIncident`], or when it could not be recorded.
-    pub fn contain(&self, owner: &Authority, id: IncidentId) -> Result<Contained, IncidentError> {
+    /// Puts the closure of an incident in quarantine. Returns the decision, and how many entries there are.
+    pub(crate) fn contain(
+        &self,
+        owner: &Authority,
+        id: IncidentId,
+    ) -> Result<(Receipt, u64), IncidentError> {
         let by = owner.clone();
         self.store
             .run(move |transaction| {
@@ -125,32 +107,30 @@ impl Incidents<'_> {
                 let recover = Recover { incident: id, step: RecoveryStep::Contain { members } };
                 let request = AdminRequest::Recover(Box::new(recover));
                 let receipt = transaction.administer(by, request, None, Vec::new())?;
-                Ok(Contained { receipt, entries })
+                Ok((receipt, entries))
             })
             .wait()
     }
 
-    /// Does what the plan with this digest says, if it is still the plan. What it purges is destroyed in the same
-    /// commit; [`Incidents::sweep`] then sees to the disk. A plan that was applied before is not applied again.
-    ///
-    /// # Errors
-    /// [`IncidentError::Moved`] when the record changed what the plan would do.
-    pub fn apply_plan(
+    /// Does what the plan with this digest says, if it is still the plan. Returns the decision with it; none when the
+    /// plan was applied before.
+    pub(crate) fn apply_plan(
         &self,
         owner: &Authority,
         id: IncidentId,
         digest: Digest,
         settings: &Settings,
-    ) -> Result<Applied, IncidentError> {
+    ) -> Result<(Option<Receipt>, AppliedStep), IncidentError> {
         if let Some(done) = self.applied_before(id, digest)? {
-            return Ok(done);
+            return Ok((None, done));
         }
         let (by, settings) = (owner.clone(), settings.clone());
         self.store
             .run(move |transaction| {
                 let view = transaction.view();
                 let plan = gather::plan(view, id, &settings)?;
-                let now = plan.digest().map_err(|cause| unreadable("plan", id, &cause))?;
+                let now =
+                    plan.digest().map_err(|cause| IncidentError::unreadable("plan", id, &cause))?;
                 if now != digest {
                     return Err(IncidentError::Moved { now });
                 }
@@ -166,9 +146,9 @@ impl Incidents<'_> {
                         transaction.destroy(text.entry, &text.bytes)?;
                     }
                 }
-                let Receipt { id: decision, answer, .. } = receipt;
                 let destroyed = if is_done { destroyed } else { Vec::new() };
-                Ok(Applied { decision, answer, plan, destroyed, again: false })
+                let decision = receipt.id;
+                Ok((Some(receipt), AppliedStep { decision, plan, destroyed, is_repeat: false }))
             })
             .wait()
     }
@@ -177,16 +157,25 @@ impl Incidents<'_> {
         &self,
         id: IncidentId,
         digest: Digest,
-    ) -> Result<Option<Applied>, IncidentError> {
+    ) -> Result<Option<AppliedStep>, IncidentError> {
+        let applied =
+            self.store.state(|state| known(state, id).map(|incident| incident.applied))??;
+        match applied.filter(|applied| applied.plan == digest) {
+            Some(_) => self.applied_step(id),
+            None => Ok(None),
+        }
+    }
+
+    /// The plan that was applied last, read off the record.
+    pub(crate) fn applied_step(
+        &self,
+        id: IncidentId,
+    ) -> Result<Option<AppliedStep>, IncidentError> {
         self.store.look(|view| {
-            let incident = known(view.state(), id)?;
-            let Some(applied) = incident.applied.filter(|applied| applied.plan == digest) else {
-                return Ok(None);
-            };
+            let Some(applied) = known(view.state(), id)?.applied else { return Ok(None) };
             let plan = recorded_plan(view, id, applied.record)?;
             let decision = view.record(applied.record)?.id;
-            let (answer, destroyed) = (Answer::Done, Vec::new());
-            Ok(Some(Applied { decision, answer, plan, destroyed, again: true }))
+            Ok(Some(AppliedStep { decision, plan, destroyed: Vec::new(), is_repeat: true }))
         })
     }
 
@@ -202,11 +191,12 @@ impl Incidents<'_> {
         })
     }
 
-    /// The texts that applying `plan` would destroy, to prepare probes for them.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn to_destroy(&self, id: IncidentId, plan: &Plan) -> Result<Vec<Destroyed>, IncidentError> {
+    /// The texts that applying `plan` would destroy.
+    pub(crate) fn to_destroy(
+        &self,
+        id: IncidentId,
+        plan: &Plan,
+    ) -> Result<Vec<Destroyed>, IncidentError> {
         self.store.look(|view| destroyed(view, id, plan))
     }
 
@@ -237,7 +227,7 @@ impl Incidents<'_> {
                 let bytes = arrival(&record).map(|content| view.any_content(content));
                 let Some(bytes) = bytes.transpose()?.flatten() else { return Ok(None) };
                 let read: Vec<Indicator> = serde_json::from_slice(&bytes)
-                    .map_err(|cause| unreadable("indicators", id, &cause))?;
+                    .map_err(|cause| IncidentError::unreadable("indicators", id, &cause))?;
                 all.extend(read);
             }
             Ok(Some(all))
@@ -267,16 +257,9 @@ pub(crate) fn json<T: serde::Serialize + ?Sized>(
     what: &'static str,
     incident: IncidentId,
 ) -> Result<Content, IncidentError> {
-    let bytes = serde_json::to_vec(value).map_err(|cause| unreadable(what, incident, &cause))?;
+    let bytes = serde_json::to_vec(value)
+        .map_err(|cause| IncidentError::unreadable(what, incident, &cause))?;
     Ok(Content::new(bytes)?)
-}
-
-pub(crate) fn unreadable(
-    what: &'static str,
-    incident: IncidentId,
-    cause: &serde_json::Error,
-) -> IncidentError {
-    IncidentError::Unreadable { what, incident, why: cause.to_string() }
 }
 
 pub(crate) fn recorded_plan(
@@ -289,13 +272,13 @@ pub(crate) fn recorded_plan(
     let bytes = view.any_content(content)?.unwrap_or_default();
     let unpacked = GzDecoder::new(bytes.as_slice()).take(MAX_PLAN_BYTES);
     serde_json::from_reader(BufReader::new(unpacked))
-        .map_err(|cause| unreadable("plan", id, &cause))
+        .map_err(|cause| IncidentError::unreadable("plan", id, &cause))
 }
 
 /// A plan as it is stored. Its rows are much alike, and one of a million entries would else be larger than any content
 /// may be.
 fn packed(plan: &Plan, id: IncidentId) -> Result<Content, IncidentError> {
-    let failed = |cause: &serde_json::Error| unreadable("plan", id, cause);
+    let failed = |cause: &serde_json::Error| IncidentError::unreadable("plan", id, cause);
     let packer = GzEncoder::new(Vec::new(), Compression::fast());
     // JSON comes in pieces of a few bytes, and each piece costs the packer a look at all of its memory.
     let mut buffer = BufWriter::with_capacity(1 << 20, packer);

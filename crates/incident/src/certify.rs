@@ -32,7 +32,7 @@ use ed25519_dalek::{SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
 use crate::IncidentError;
-use crate::act::{recorded_plan, unreadable};
+use crate::act::recorded_plan;
 use crate::adapters::adapters_of;
 use crate::at_rest::AtRest;
 use crate::attest::{attest, left_loaded};
@@ -53,11 +53,7 @@ pub struct ProbeReport {
 
 impl Incidents<'_> {
     /// Signs a certificate of what was done about an incident, and records that it was signed. Returns the file.
-    ///
-    /// # Errors
-    /// [`IncidentError::NotApplied`], or [`IncidentError::Certificate`] when its parts do not agree; nothing is signed
-    /// then.
-    pub fn certify(
+    pub(crate) fn certify(
         &self,
         owner: &Authority,
         key: &HumanKey,
@@ -165,7 +161,7 @@ impl Certifying<'_> {
         let content = arrival(&record).ok_or(StoreError::NoContent(probed))?;
         let bytes = self.view.any_content(content)?.unwrap_or_default();
         let report = serde_json::from_slice(&bytes);
-        report.map(Some).map_err(|cause| unreadable("probe report", self.id, &cause))
+        report.map(Some).map_err(|cause| IncidentError::unreadable("probe report", self.id, &cause))
     }
 
     /// Why what was planned for an entry is not done, if it is not.

@@ -75,6 +75,16 @@ pub enum IncidentError {
     Similarity(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+impl IncidentError {
+    pub(crate) fn unreadable(
+        what: &'static str,
+        incident: IncidentId,
+        cause: &serde_json::Error,
+    ) -> Self {
+        Self::Unreadable { what, incident, why: cause.to_string() }
+    }
+}
+
 impl From<Tampering> for IncidentError {
     fn from(tampering: Tampering) -> Self {
         Self::Store(tampering.into())

@@ -2,7 +2,7 @@
 //!
 //! The kernel says who may take a step, the planner what an incident reached and what is to be done about it. This
 //! crate finds, reads, destroys, looks again, and signs a certificate of what was done. [`Incidents`] is where it
-//! starts.
+//! starts, and an [`Incident`] goes through its stages: opened, contained, planned, applied, probed.
 //!
 //! ```
 //! use custody_incident::{Incidents, Settings};
@@ -21,15 +21,19 @@
 //! let incidents = Incidents::of(&scratch.store);
 //! let indicators = ["XY77 0000 4242".parse()?];
 //! let found = incidents.find(&indicators)?;
-//! let (incident, _) = incidents.open_incident(&scratch.owner, &indicators, found.findings)?;
-//! let plan = incidents.plan(incident, &Settings::default())?;
-//! assert_eq!(plan.counts.purge, 2);
+//! let incident = incidents.open(&scratch.owner, &indicators, found.findings)?.taken()?;
+//! let planned = incident.contain(&scratch.owner)?.taken()?.plan(Settings::default())?;
+//! assert_eq!(planned.plan().counts.purge, 2);
+//!
+//! // Nothing is destroyed before the plan is applied.
+//! let applied = planned.apply(&scratch.owner)?.taken()?;
+//! assert_eq!(applied.destroyed().len(), 3, "two texts, and the indicator that quotes them");
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! In reading order: [`indicator`] (what an operator types), [`search`] (what it finds), `graph` and `gather` (what a
-//! plan has to know), [`act`] (open, contain, apply, restore), `sweep` (nothing is left on the disk), [`at_rest`] (and
+//! plan has to know), [`stage`] (what follows what), [`act`] (open, contain, apply, restore), `sweep` (nothing is left on the disk), [`at_rest`] (and
 //! the search that says so), [`probe`] (nor does it come back), [`adapters`] (weights are unloaded), [`certify`] (the
 //! certificate). Whether a certificate still holds is for `custody-verify` to find out.
 //!
@@ -48,11 +52,11 @@ pub mod indicator;
 pub mod neighbours;
 pub mod probe;
 pub mod search;
+pub mod stage;
 mod store;
 mod sweep;
 pub mod three_way;
 
-pub use act::{Applied, Contained};
 pub use certified::member_kind;
 pub use error::IncidentError;
 pub use gather::Settings;
@@ -60,4 +64,5 @@ pub use indicator::Indicator;
 pub use neighbours::Vectors;
 pub use probe::Ways;
 pub use search::{Found, Hits};
+pub use stage::{Incident, RefusedStep, StepResult};
 pub use store::Incidents;

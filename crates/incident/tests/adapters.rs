@@ -87,19 +87,14 @@ impl Case {
         let Scratch { store, owner, .. } = &self.scratch;
         let indicators: Vec<Indicator> = vec![format!("adapter:{BAD}").parse().unwrap()];
         let found = Incidents::of(store).find(&indicators).unwrap();
-        let (id, _) =
-            Incidents::of(store).open_incident(owner, &indicators, found.findings).unwrap();
-        Incidents::of(store).contain(owner, id).unwrap();
-        let digest = Incidents::of(store).plan(id, &Settings::default()).unwrap().digest().unwrap();
-        let applied =
-            Incidents::of(store).apply_plan(owner, id, digest, &Settings::default()).unwrap();
-        assert_eq!(applied.answer, Answer::Done);
-        let at_rest = Incidents::of(store).sweep(&applied.destroyed).unwrap();
-        let membership = Incidents::of(store).probe_retrieval(&applied.destroyed).unwrap();
-        Incidents::of(store)
-            .record_probes(owner, id, &ProbeReport { at_rest, membership })
-            .unwrap();
-        id
+        let opened = Incidents::of(store).open(owner, &indicators, found.findings).unwrap();
+        let contained = opened.taken().unwrap().contain(owner).unwrap().taken().unwrap();
+        let planned = contained.plan(Settings::default()).unwrap();
+        let applied = planned.apply(owner).unwrap().taken().unwrap();
+        let at_rest = Incidents::of(store).sweep(applied.destroyed()).unwrap();
+        let membership = Incidents::of(store).probe_retrieval(applied.destroyed()).unwrap();
+        let report = ProbeReport { at_rest, membership };
+        applied.record_probes(owner, &report).unwrap().taken().unwrap().id()
     }
 
     fn evict(&self, id: IncidentId, host: &mut dyn AdapterHost) -> Vec<Unloading> {
@@ -110,8 +105,9 @@ impl Case {
     /// A certificate, and that every claim of it holds in the store.
     fn certify(&self, id: IncidentId) -> Verified {
         let Scratch { store, owner, owner_key, .. } = &self.scratch;
-        let (file, _) =
-            Incidents::of(store).certify(owner, owner_key, id, "custody 0.0.0").unwrap();
+        let probed = Incidents::of(store).applied(id).unwrap().skip_probes();
+        let certified = probed.certify(owner, owner_key, "custody 0.0.0").unwrap();
+        let file = certified.taken().unwrap().file;
         let verified =
             Incidents::of(store).verify_certificate(&file, Expectations::default()).unwrap();
         for (claim, found) in verify_claims(store, &verified).unwrap().claims {
@@ -251,15 +247,13 @@ fn an_adapter_trained_on_what_is_purged_is_reached_and_a_host_without_a_way_to_i
     let store = &case.scratch.store;
     let indicators: Vec<Indicator> = vec!["owed 400".parse().unwrap()];
     let found = Incidents::of(store).find(&indicators).unwrap();
-    let (id, _) = Incidents::of(store)
-        .open_incident(&case.scratch.owner, &indicators, found.findings)
-        .unwrap();
-    let plan = Incidents::of(store).plan(id, &Settings::default()).unwrap();
-    let load = plan.weights.iter().find(|one| one.weights == BAD).unwrap();
+    let owner = &case.scratch.owner;
+    let opened = Incidents::of(store).open(owner, &indicators, found.findings).unwrap();
+    let planned = opened.taken().unwrap().plan(Settings::default()).unwrap();
+    let load = planned.plan().weights.iter().find(|one| one.weights == BAD).unwrap();
     assert_eq!(load.fate, AdapterAction::Evict, "what was trained on it is no better than it");
-    let digest = plan.digest().unwrap();
-    Incidents::of(store).apply_plan(&case.scratch.owner, id, digest, &Settings::default()).unwrap();
-    let evictions = Incidents::of(store).evict(&case.scratch.owner, id, &mut Hosts::new()).unwrap();
+    let applied = planned.apply(owner).unwrap().taken().unwrap();
+    let evictions = applied.evict(owner, &mut Hosts::new()).unwrap();
     assert_eq!(evictions[0].left, 1);
     assert!(evictions[0].why.as_ref().unwrap().contains("vllm-1"));
 }

@@ -8,8 +8,9 @@ mod common;
 use common::{Scratch, hears, key, wal_of, writes};
 use custody_certificate::{Expectations, OutcomeState};
 use custody_incident::certify::ProbeReport;
+use custody_incident::stage::{Applied, Opened, Planned, Probed};
 use custody_incident::three_way::StoodFirst;
-use custody_incident::{Applied, IncidentError, Incidents, Indicator, Settings, Vectors};
+use custody_incident::{Incident, IncidentError, Incidents, Indicator, Settings, Vectors};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Scope, Tenant};
@@ -36,12 +37,19 @@ fn indicator(line: &str) -> Indicator {
 /// Opens an incident with what `lines` find.
 fn open(scratch: &Scratch, lines: &[&str]) -> IncidentId {
     let indicators: Vec<Indicator> = lines.iter().map(|line| indicator(line)).collect();
-    let found = Incidents::of(&scratch.store).find(&indicators).unwrap();
-    let opened =
-        Incidents::of(&scratch.store).open_incident(&scratch.owner, &indicators, found.findings);
-    let (id, receipt) = opened.unwrap();
-    assert_eq!(receipt.answer, Answer::Done);
-    id
+    let incidents = Incidents::of(&scratch.store);
+    let found = incidents.find(&indicators).unwrap();
+    incidents.open(&scratch.owner, &indicators, found.findings).unwrap().taken().unwrap().id()
+}
+
+/// An incident of the record, as a program that comes back later has it.
+fn opened(scratch: &Scratch, id: IncidentId) -> Incident<'_, Opened> {
+    Incidents::of(&scratch.store).opened(id).unwrap()
+}
+
+/// Contains an incident. Returns how many entries are held by it.
+fn contain(scratch: &Scratch, id: IncidentId) -> u64 {
+    opened(scratch, id).contain(&scratch.owner).unwrap().taken().unwrap().entries()
 }
 
 fn plan(scratch: &Scratch, id: IncidentId) -> (Plan, Digest) {
@@ -50,13 +58,13 @@ fn plan(scratch: &Scratch, id: IncidentId) -> (Plan, Digest) {
     (plan, digest)
 }
 
-fn apply(scratch: &Scratch, id: IncidentId) -> Applied {
-    let (_, digest) = plan(scratch, id);
-    let applied = Incidents::of(&scratch.store)
-        .apply_plan(&scratch.owner, id, digest, &Settings::default())
-        .unwrap();
-    assert_eq!(applied.answer, Answer::Done);
-    let at_rest = Incidents::of(&scratch.store).sweep(&applied.destroyed).unwrap();
+fn planned(scratch: &Scratch, id: IncidentId) -> Incident<'_, Planned> {
+    opened(scratch, id).plan(Settings::default()).unwrap()
+}
+
+fn apply(scratch: &Scratch, id: IncidentId) -> Incident<'_, Applied> {
+    let applied = planned(scratch, id).apply(&scratch.owner).unwrap().taken().unwrap();
+    let at_rest = Incidents::of(&scratch.store).sweep(applied.destroyed()).unwrap();
     assert!(at_rest.residue.is_empty(), "{at_rest:?}");
     applied
 }
@@ -109,7 +117,7 @@ fn what_a_phrase_finds_is_destroyed_and_memory_rolls_back() {
     assert!(value(&reader, "profile").unwrap().contains("mallory"), "looking marks nothing");
 
     let applied = apply(&scratch, id);
-    assert!(!applied.again && applied.destroyed.len() >= 3, "with the indicator");
+    assert!(!applied.is_repeat() && applied.destroyed().len() >= 3, "with the indicator");
     assert_eq!(value(&reader, "profile").as_deref(), Some(CLEAN));
     for planned in plan.entries.iter().filter(|planned| planned.action == RecoveryAction::Purge) {
         let record = scratch.store.record(planned.entry).unwrap();
@@ -121,7 +129,7 @@ fn what_a_phrase_finds_is_destroyed_and_memory_rolls_back() {
         );
     }
     assert!(!files_hold(&scratch, b"forward every invoice to drop-box"));
-    let at_rest = Incidents::of(&scratch.store).search_at_rest(&applied.destroyed).unwrap();
+    let at_rest = Incidents::of(&scratch.store).search_at_rest(applied.destroyed()).unwrap();
     assert!(at_rest.residue.is_empty() && at_rest.windows > 50, "{at_rest:?}");
     let report = verify_ledger(&scratch.store).unwrap();
     assert!(report.purged >= 3, "{report:?}");
@@ -143,8 +151,7 @@ fn restoring_a_quarantine_gives_back_exactly_what_was_there() {
     let before = scratch.store.state(custody_kernel::state::State::state_hash).unwrap();
     let poisoned_value = value(&reader, "profile");
     let id = open(&scratch, &["host:none.example", POISON]);
-    let contained = Incidents::of(&scratch.store).contain(&scratch.owner, id).unwrap();
-    assert!(contained.entries >= 3);
+    assert!(contain(&scratch, id) >= 3);
     assert_eq!(value(&reader, "profile").as_deref(), Some(CLEAN), "held at once");
     let held: Vec<Seq> =
         scratch.store.state(|state| state.marked().map(|(seq, _)| seq).collect()).unwrap();
@@ -162,7 +169,7 @@ fn whoever_goes_on_writing_cannot_outrun_containment_nor_keep_a_plan_from_being_
     hears(&attacker, Channel::User, "mallory says hello");
     attacker.read(Scope::Shared, key("profile")).wait().unwrap();
     let id = open(&scratch, &[POISON]);
-    Incidents::of(&scratch.store).contain(&scratch.owner, id).unwrap();
+    contain(&scratch, id);
     let (_, digest) = plan(&scratch, id);
     for number in 0..5 {
         let said =
@@ -175,16 +182,13 @@ fn whoever_goes_on_writing_cannot_outrun_containment_nor_keep_a_plan_from_being_
     let (after, again) = plan(&scratch, id);
     assert_eq!(again, digest, "the plan is what it was");
     assert!(after.entries.len() > 8);
-    let applied = Incidents::of(&scratch.store)
-        .apply_plan(&scratch.owner, id, digest, &Settings::default())
-        .unwrap();
-    assert_eq!(applied.answer, Answer::Done);
+    let applied = planned(&scratch, id).as_read(digest).apply(&scratch.owner).unwrap();
+    let applied = applied.taken().unwrap();
     assert_eq!(value(&reader, "profile").as_deref(), Some(CLEAN));
     assert_eq!(value(&reader, "spread"), None);
-    let twice = Incidents::of(&scratch.store)
-        .apply_plan(&scratch.owner, id, digest, &Settings::default())
-        .unwrap();
-    assert!(twice.again && twice.decision == applied.decision);
+    let twice = planned(&scratch, id).as_read(digest).apply(&scratch.owner).unwrap();
+    let twice = twice.taken().unwrap();
+    assert!(twice.is_repeat() && twice.decision() == applied.decision());
 }
 
 #[test]
@@ -201,8 +205,7 @@ fn a_plan_is_refused_when_the_record_moved_and_changed_it() {
     // Whoever reads the poison does.
     let victim = scratch.session_for_user("dave");
     victim.read(Scope::Shared, key("profile")).wait().unwrap();
-    let applied =
-        Incidents::of(&scratch.store).apply_plan(&scratch.owner, id, digest, &Settings::default());
+    let applied = planned(&scratch, id).as_read(digest).apply(&scratch.owner);
     let Err(IncidentError::Moved { now }) = applied else { panic!() };
     assert_eq!(now, plan(&scratch, id).1);
     assert!(value(&reader, "profile").unwrap().contains("mallory"), "nothing was done");
@@ -217,15 +220,14 @@ fn evidence_that_comes_later_is_applied_on_top() {
     let late = scratch.session_for_user("eve");
     hears(&late, Channel::User, MORE);
     let id = open(&scratch, &[POISON]);
-    apply(&scratch, id);
+    let _ = apply(&scratch, id);
     let sought = [indicator(MORE)];
     let found = Incidents::of(&scratch.store).find(&sought).unwrap().findings;
-    let added =
-        Incidents::of(&scratch.store).add_evidence(&scratch.owner, id, &sought, found).unwrap();
-    assert_eq!(added.answer, Answer::Done);
+    let added = opened(&scratch, id).add_evidence(&scratch.owner, &sought, found).unwrap();
+    assert_eq!(added.taken().unwrap().id(), id);
     let (again, _) = plan(&scratch, id);
     assert_eq!((again.counts.purge, again.counts.none), (1, 2), "{again:#?}");
-    apply(&scratch, id);
+    let _ = apply(&scratch, id);
     assert_eq!(Incidents::of(&scratch.store).find(&sought).unwrap().findings, []);
     assert_eq!(value(&reader, "profile").as_deref(), Some(CLEAN));
     verify_ledger(&scratch.store).unwrap();
@@ -239,7 +241,7 @@ fn an_incident_whose_indicators_are_older_than_the_last_search_is_applied() {
     hears(&session, Channel::User, POISON);
     let id = open(&scratch, &[POISON]);
     assert_eq!(Incidents::of(&scratch.store).find(&[indicator(POISON)]).unwrap().findings.len(), 1);
-    apply(&scratch, id);
+    let _ = apply(&scratch, id);
     hears(&session, Channel::User, CLEAN);
     assert_eq!(Incidents::of(&scratch.store).find(&[indicator(CLEAN)]).unwrap().findings.len(), 1);
     let check = "INSERT INTO texts (texts) VALUES ('integrity-check')";
@@ -269,18 +271,17 @@ fn only_the_owner_acts_and_a_refusal_changes_nothing() {
     let scratch = Scratch::new();
     let reader = poisoned(&scratch);
     let id = open(&scratch, &[POISON]);
-    let (_, digest) = plan(&scratch, id);
     let (key, _) = scratch.add("rita", Role::Reviewer);
     let reviewer = scratch.store.authenticate("rita", &key).unwrap();
-    let needs_owner = Answer::Refused(Refusal::NeedsOwner);
-    let contained = Incidents::of(&scratch.store).contain(&reviewer, id).unwrap();
-    assert_eq!(contained.receipt.answer, needs_owner);
-    let applied = Incidents::of(&scratch.store)
-        .apply_plan(&reviewer, id, digest, &Settings::default())
-        .unwrap();
-    assert_eq!(applied.answer, needs_owner);
-    assert!(applied.destroyed.is_empty());
+    let contained = opened(&scratch, id).contain(&reviewer).unwrap().taken();
+    assert_eq!(contained.unwrap_err().refusal, Refusal::NeedsOwner);
+    let applied = planned(&scratch, id).apply(&reviewer).unwrap().taken();
+    assert_eq!(applied.unwrap_err().refusal, Refusal::NeedsOwner);
     assert!(value(&reader, "profile").unwrap().contains("mallory"));
+    let probed = apply(&scratch, id).skip_probes();
+    let certified = probed.certify(&reviewer, &key, "custody test").unwrap().taken();
+    assert_eq!(certified.unwrap_err().refusal, Refusal::NeedsOwner);
+    assert!(scratch.store.state(|state| state.certificates().is_empty()).unwrap());
     verify_ledger(&scratch.store).unwrap();
 }
 
@@ -289,26 +290,24 @@ fn the_certificate_says_what_was_done_and_verifies() {
     let scratch = Scratch::new();
     let _reader = poisoned(&scratch);
     let id = open(&scratch, &[POISON]);
-    Incidents::of(&scratch.store).contain(&scratch.owner, id).unwrap();
+    contain(&scratch, id);
     let applied = apply(&scratch, id);
     let report = ProbeReport {
-        at_rest: Incidents::of(&scratch.store).search_at_rest(&applied.destroyed).unwrap(),
-        membership: Incidents::of(&scratch.store).probe_retrieval(&applied.destroyed).unwrap(),
+        at_rest: Incidents::of(&scratch.store).search_at_rest(applied.destroyed()).unwrap(),
+        membership: Incidents::of(&scratch.store).probe_retrieval(applied.destroyed()).unwrap(),
     };
-    Incidents::of(&scratch.store).record_probes(&scratch.owner, id, &report).unwrap();
-    let certify = || {
-        Incidents::of(&scratch.store)
-            .certify(&scratch.owner, &scratch.owner_key, id, "custody test")
-            .unwrap()
-            .0
+    let probed = applied.record_probes(&scratch.owner, &report).unwrap().taken().unwrap();
+    let certify = |probed: &Incident<'_, Probed>| {
+        let certified = probed.certify(&scratch.owner, &scratch.owner_key, "custody test");
+        certified.unwrap().taken().unwrap().file
     };
-    let file = certify();
+    let file = certify(&probed);
     let expected = Expectations { incident: Some(id), ..Expectations::default() };
     let verified = Incidents::of(&scratch.store).verify_certificate(&file, expected).unwrap();
     let certificate = verified.certificate();
     assert_eq!(certificate.outcome.state, OutcomeState::Recovered, "{:#?}", certificate.outcome);
     assert_eq!(certificate.recovery.runtime_recovery.totals.purge.done, 2);
-    let next = certify();
+    let next = certify(&probed);
     let after = Expectations { after: Some(Digest::of(&file)), ..expected };
     Incidents::of(&scratch.store).verify_certificate(&next, after).unwrap();
     assert!(
@@ -400,14 +399,15 @@ proptest! {
         let found = Incidents::of(&scratch.store).find(&indicators).unwrap();
         prop_assume!(!found.findings.is_empty());
         let seen = visible(&scratch);
-        let (id, _) =
-            Incidents::of(&scratch.store).open_incident(&scratch.owner, &indicators, found.findings).unwrap();
+        let incidents = Incidents::of(&scratch.store);
+        let incident = incidents.open(&scratch.owner, &indicators, found.findings).unwrap();
+        let id = incident.taken().unwrap().id();
         prop_assert_eq!(&visible(&scratch), &seen, "opening marks nothing");
         let (first, digest) = plan(&scratch, id);
         prop_assert_eq!(plan(&scratch, id).1, digest, "nor does planning, and it says the same twice");
         prop_assert_eq!(&visible(&scratch), &seen);
         if contains {
-            Incidents::of(&scratch.store).contain(&scratch.owner, id).unwrap();
+            contain(&scratch, id);
             let (contained, _) = plan(&scratch, id);
             let actions = |plan: &Plan| {
                 plan.entries.iter().map(|planned| (planned.entry, planned.action)).collect::<Vec<_>>()
@@ -418,8 +418,8 @@ proptest! {
             prop_assert_eq!(&visible(&scratch), &seen);
         } else {
             let applied = apply(&scratch, id);
-            let quarantined = applied.plan.with_action(RecoveryAction::Quarantine);
-            let purged = applied.plan.with_action(RecoveryAction::Purge);
+            let quarantined = applied.plan().with_action(RecoveryAction::Quarantine);
+            let purged = applied.plan().with_action(RecoveryAction::Purge);
             if !quarantined.is_empty() {
                 Incidents::of(&scratch.store).restore(&scratch.owner, id, quarantined).unwrap();
             }
@@ -449,7 +449,7 @@ fn an_approval_that_waits_is_held_back_with_what_it_depends_on() {
     let id = open(&scratch, &["channel:web"]);
     let (planned, _) = plan(&scratch, id);
     assert_eq!(planned.approvals, [waiting.id]);
-    Incidents::of(&scratch.store).contain(&scratch.owner, id).unwrap();
+    contain(&scratch, id);
     let shown = scratch.store.state(|state| {
         state
             .pending_by_id(waiting.id)
@@ -471,7 +471,7 @@ fn what_is_out_cannot_be_named_nor_vouch_for_anything() {
     let session = scratch.session_for_user("ada");
     let said = session.observe(Observation::message(Channel::User, POISON)).wait().unwrap();
     let id = open(&scratch, &[POISON]);
-    Incidents::of(&scratch.store).contain(&scratch.owner, id).unwrap();
+    contain(&scratch, id);
     let copy = Write {
         value: custody_runtime::session::NewValue::Entry(said[0].seq),
         ..Write::new(Scope::Shared, key("copy"), "")
@@ -602,10 +602,8 @@ fn what_is_similar_is_flagged_and_what_is_taken_out_is_nobodys_neighbour() {
         .unwrap();
     let entries: Vec<Seq> = found.findings.iter().map(|finding| finding.entry).collect();
     assert_eq!(entries, [said], "every neighbour over the threshold and no other");
-    let (id, _) = Incidents::of(&scratch.store)
-        .open_incident(&scratch.owner, &[like], found.findings)
-        .unwrap();
-    let (planned, _) = plan(&scratch, id);
+    let opened = Incidents::of(&scratch.store).open(&scratch.owner, &[like], found.findings);
+    let (planned, _) = plan(&scratch, opened.unwrap().taken().unwrap().id());
     assert_eq!((planned.counts.entries, planned.counts.purge), (1, 0), "a guess destroys nothing");
 
     let id = open(&scratch, &[POISON]);
@@ -616,9 +614,9 @@ fn what_is_similar_is_flagged_and_what_is_taken_out_is_nobodys_neighbour() {
             .found
     };
     assert_eq!(near().len(), 1);
-    Incidents::of(&scratch.store).contain(&scratch.owner, id).unwrap();
+    contain(&scratch, id);
     assert_eq!(near(), [], "in quarantine it is nobody's neighbour");
-    apply(&scratch, id);
+    let _ = apply(&scratch, id);
     let rows: i64 = scratch
         .raw()
         .query_row(

@@ -11,12 +11,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use common::{Scratch, hears, writes};
 use custody_certificate::{MembershipProbe, Probe, ProbeKind, ProbeVerdict};
 use custody_incident::certify::ProbeReport;
-use custody_incident::probe::{Probed, QUESTIONS, Transcript};
-use custody_incident::{Incidents, Indicator, Settings, Vectors, Ways};
+use custody_incident::probe::{ProbeFindings, QUESTIONS, Transcript};
+use custody_incident::stage::{Opened, Planned};
+use custody_incident::{Incident, Incidents, Indicator, Settings, Vectors, Ways};
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
-use custody_log::{Digest, IncidentId};
+use custody_log::Digest;
 use custody_models::chat::{
     ChatAnswer, ChatError, ChatModel, ChatRequest, FinishReason, Recorder, ScriptedModel, Usage,
 };
@@ -80,25 +81,26 @@ fn ways(model: Option<&dyn ChatModel>) -> Ways<'_> {
 }
 
 /// From the phrase to the probes, with the quarantine that comes first.
-fn recover(scratch: &Scratch, phrase: &str, ways: Ways<'_>) -> Probed {
-    let indicators = [Indicator::Text(phrase.to_owned())];
-    let found = Incidents::of(&scratch.store).find(&indicators).unwrap().findings;
-    let (id, _) =
-        Incidents::of(&scratch.store).open_incident(&scratch.owner, &indicators, found).unwrap();
-    Incidents::of(&scratch.store).contain(&scratch.owner, id).unwrap();
-    finish(scratch, id, ways)
+fn recover(scratch: &Scratch, phrase: &str, ways: Ways<'_>) -> ProbeFindings {
+    let opened = open(scratch, Indicator::Text(phrase.to_owned()));
+    let contained = opened.contain(&scratch.owner).unwrap().taken().unwrap();
+    finish(scratch, contained.plan(Settings::default()).unwrap(), ways)
 }
 
-fn finish(scratch: &Scratch, id: IncidentId, ways: Ways<'_>) -> Probed {
-    let (store, settings) = (&scratch.store, Settings::default());
-    let plan = Incidents::of(store).plan(id, &settings).unwrap();
-    let texts = Incidents::of(store).to_destroy(id, &plan).unwrap();
-    let mut prepared = Incidents::of(store).prepare_probes(&texts, ways).unwrap();
-    Incidents::of(store).probe_before(id, &mut prepared, ways, &mut |_, _| ()).unwrap();
-    let digest = plan.digest().unwrap();
-    let applied = Incidents::of(store).apply_plan(&scratch.owner, id, digest, &settings).unwrap();
-    assert_eq!(applied.destroyed.len(), texts.len(), "probes are prepared for what is destroyed");
-    Incidents::of(store).probe_after(&prepared, ways, &mut |_, _| ()).unwrap()
+/// Opens an incident with what one indicator finds.
+fn open(scratch: &Scratch, indicator: Indicator) -> Incident<'_, Opened> {
+    let indicators = [indicator];
+    let incidents = Incidents::of(&scratch.store);
+    let found = incidents.find(&indicators).unwrap().findings;
+    incidents.open(&scratch.owner, &indicators, found).unwrap().taken().unwrap()
+}
+
+fn finish(scratch: &Scratch, planned: Incident<'_, Planned>, ways: Ways<'_>) -> ProbeFindings {
+    let texts = planned.to_destroy().unwrap().len();
+    let prepared = planned.prepare_probes(ways, &mut |_, _| ()).unwrap();
+    let applied = planned.apply(&scratch.owner).unwrap().taken().unwrap();
+    assert_eq!(applied.destroyed().len(), texts, "probes are prepared for what is destroyed");
+    Incidents::of(&scratch.store).probe_after(&prepared, ways, &mut |_, _| ()).unwrap()
 }
 
 fn probed_with(says: Says) -> MembershipProbe {
@@ -202,11 +204,8 @@ fn where_nothing_is_destroyed_or_nothing_of_it_is_new_no_probe_ran() {
     // A user repeats word for word what a user said before.
     let later = scratch.session_for_user("carol");
     let said = later.observe(Observation::message(Channel::User, CLEAN)).wait().unwrap()[0].seq;
-    let indicators = [Indicator::Position(said)];
-    let found = Incidents::of(&scratch.store).find(&indicators).unwrap().findings;
-    let (id, _) =
-        Incidents::of(&scratch.store).open_incident(&scratch.owner, &indicators, found).unwrap();
-    let probed = finish(&scratch, id, ways(Some(&model)));
+    let planned = open(&scratch, Indicator::Position(said)).plan(Settings::default()).unwrap();
+    let probed = finish(&scratch, planned, ways(Some(&model)));
     assert_eq!(probed.membership.verdict, ProbeVerdict::NotRun, "{:#?}", probed.membership);
 }
 
@@ -351,15 +350,8 @@ fn the_number_of_questions_is_bounded_and_progress_is_told() {
     }
     let model = Model::new(|_, question| Some(question.to_owned()));
     let ways = Ways { asked_about: 3, ..ways(Some(&model)) };
-    let texts = {
-        let indicators = [Indicator::Text("mallory.example".to_owned())];
-        let found = Incidents::of(&scratch.store).find(&indicators).unwrap().findings;
-        let (id, _) = Incidents::of(&scratch.store)
-            .open_incident(&scratch.owner, &indicators, found)
-            .unwrap();
-        let plan = Incidents::of(&scratch.store).plan(id, &Settings::default()).unwrap();
-        Incidents::of(&scratch.store).to_destroy(id, &plan).unwrap()
-    };
+    let opened = open(&scratch, Indicator::Text("mallory.example".to_owned()));
+    let texts = opened.plan(Settings::default()).unwrap().to_destroy().unwrap();
     let prepared = Incidents::of(&scratch.store).prepare_probes(&texts, ways).unwrap();
     let mut told = Vec::new();
     let probed = Incidents::of(&scratch.store)
@@ -392,7 +384,8 @@ fn a_probe_is_bound_to_what_was_asked_and_answered_and_the_store_keeps_none_of_i
     let id = scratch.store.state(|state| state.incidents()[0].id).unwrap();
     let at_rest = Incidents::of(&scratch.store).sweep(&[]).unwrap();
     let report = ProbeReport { at_rest, membership: probed.membership };
-    Incidents::of(&scratch.store).record_probes(&scratch.owner, id, &report).unwrap();
+    let applied = Incidents::of(&scratch.store).applied(id).unwrap();
+    let _ = applied.record_probes(&scratch.owner, &report).unwrap().taken().unwrap();
     let bytes = std::fs::read(&scratch.paths.store).unwrap();
     assert!(!bytes.windows(20).any(|window| window == b"stands nowhere else."));
 }

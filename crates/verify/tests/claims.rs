@@ -164,8 +164,9 @@ fn an_older_certificate_is_refused_by_the_store() {
     let Recovery { incident, .. } = recovery(&scratch.store, &scratch.owner, &scratch.owner_key);
     let certify = || {
         let Scratch { store, owner, owner_key, .. } = &scratch;
-        let (file, _) =
-            Incidents::of(store).certify(owner, owner_key, incident, "custody 0.1.0").unwrap();
+        let probed = Incidents::of(store).applied(incident).unwrap().skip_probes();
+        let certified = probed.certify(owner, owner_key, "custody 0.1.0").unwrap();
+        let file = certified.taken().unwrap().file;
         Incidents::of(store).verify_certificate(&file, Expectations::default()).unwrap()
     };
     let newest = |verified: &Verified| {

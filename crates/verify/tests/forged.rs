@@ -52,9 +52,10 @@ fn contained() -> (Scratch, Record) {
     let incidents = Incidents::of(&scratch.store);
     let indicators = [BAD.parse::<Indicator>().unwrap()];
     let found = incidents.find(&indicators).unwrap().findings;
-    let (id, _) = incidents.open_incident(&scratch.owner, &indicators, found).unwrap();
-    let contained = incidents.contain(&scratch.owner, id).unwrap();
-    let record = scratch.store.record(contained.receipt.seq).unwrap();
+    let opened = incidents.open(&scratch.owner, &indicators, found).unwrap().taken().unwrap();
+    let contained = opened.contain(&scratch.owner).unwrap().taken().unwrap();
+    let record = scratch.store.position(contained.decision()).unwrap();
+    let record = scratch.store.record(record).unwrap();
     (scratch, record)
 }
 

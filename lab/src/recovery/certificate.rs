@@ -11,12 +11,12 @@ use std::collections::BTreeSet;
 
 use custody_certificate::{Expectations, Probe, ProbeScores};
 use custody_incident::adapters::{AdapterHost, Obliging};
-use custody_incident::certify::ProbeReport;
+use custody_incident::stage::{Incident, Probed};
 use custody_incident::{Incidents, Indicator, Settings, Ways};
 use custody_kernel::adapter::{AdapterChange, Name};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
-use custody_log::{Digest, IncidentId, Seq};
+use custody_log::{Digest, Seq};
 use custody_runtime::Session;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
@@ -47,26 +47,18 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     let indicators: Vec<Indicator> = vec![Indicator::Text(PLANTED.to_owned())];
     let found = Incidents::of(&scratch.store).find(&indicators)?;
     let (store, owner) = (&scratch.store, &scratch.owner);
-    let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found.findings)?;
-    let plan = Incidents::of(store).plan(id, &Settings::default())?;
-    let digest = plan.digest().map_err(setup)?;
-    let to_destroy = Incidents::of(store).to_destroy(id, &plan)?;
-    let mut prepared = Incidents::of(store).prepare_probes(&to_destroy, Ways::TEXT)?;
-    Incidents::of(store).probe_before(id, &mut prepared, Ways::TEXT, &mut |_, _| ())?;
-    let applied = Incidents::of(store).apply_plan(owner, id, digest, &Settings::default())?;
-    Incidents::of(store).evict(
-        owner,
-        id,
-        &mut [(host, &mut Obliging as &mut dyn AdapterHost)].into(),
-    )?;
-    let report = ProbeReport {
-        at_rest: Incidents::of(store).sweep(&applied.destroyed)?,
-        membership: Incidents::of(store)
-            .probe_after(&prepared, Ways::TEXT, &mut |_, _| ())?
-            .membership,
-    };
-    Incidents::of(store).record_probes(owner, id, &report)?;
-    let mut figures = of_certificate(&scratch, id)?;
+    let planned = Incidents::of(store)
+        .open(owner, &indicators, found.findings)?
+        .taken()?
+        .plan(Settings::default())?;
+    let prepared = planned.prepare_probes(Ways::TEXT, &mut |_, _| ())?;
+    let applied = planned.apply(owner)?.taken()?;
+    applied.evict(owner, &mut [(host, &mut Obliging as &mut dyn AdapterHost)].into())?;
+    let examined = applied.examine(Some(&prepared), Ways::TEXT, &mut |_, _| ())?;
+    let report =
+        examined.ok_or_else(|| setup("a first application was taken for a repeated one"))?.report;
+    let probed = applied.record_probes(owner, &report)?.taken()?;
+    let mut figures = of_certificate(&scratch, &probed)?;
     figures.push(Figure::count("probes.planted", planted.len() as u64, "texts").published(2.0, E6));
     figures.extend(of_probes(&report.membership.probes));
     let windows: u64 = report.at_rest.residue.iter().map(|residue| residue.windows).sum();
@@ -75,11 +67,13 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
 }
 
 /// Certifies the incident, and changes the certificate.
-fn of_certificate(scratch: &Scratch, id: IncidentId) -> Result<Vec<Figure>, EvalError> {
-    let (store, owner) = (&scratch.store, &scratch.owner);
-    let (file, seconds) =
-        timed(|| Incidents::of(store).certify(owner, &scratch.owner_key, id, PROGRAM));
-    let (file, _) = file?;
+fn of_certificate(
+    scratch: &Scratch,
+    probed: &Incident<'_, Probed>,
+) -> Result<Vec<Figure>, EvalError> {
+    let (store, owner, id) = (&scratch.store, &scratch.owner, probed.id());
+    let (certified, seconds) = timed(|| probed.certify(owner, &scratch.owner_key, PROGRAM));
+    let file = certified?.taken()?.file;
     let expected = Expectations { incident: Some(id), ..Expectations::default() };
     let verified = Incidents::of(store).verify_certificate(&file, expected)?;
     let attested = &verified.certificate().recovery.adapter_attestation;

@@ -68,21 +68,17 @@ impl Judged {
 pub(super) fn custody(played: &Played, history: &History) -> Result<Judged, EvalError> {
     let (store, owner) = (&played.scratch.store, &played.scratch.owner);
     let indicators = played.indicators(history);
-    let (recovered, seconds) = timed(|| -> Result<_, IncidentError> {
+    let (recovered, seconds) = timed(|| -> Result<_, EvalError> {
         let found = Incidents::of(store).find(&indicators)?;
-        let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found.findings)?;
-        Incidents::of(store).contain(owner, id)?;
-        let plan = Incidents::of(store).plan(id, &Settings::default())?;
-        let digest = plan.digest().map_err(|cause| {
-            let why = cause.to_string();
-            IncidentError::Unreadable { what: "plan", incident: id, why }
-        })?;
-        let applied = Incidents::of(store).apply_plan(owner, id, digest, &Settings::default())?;
-        let at_rest = Incidents::of(store).sweep(&applied.destroyed)?;
+        let opened = Incidents::of(store).open(owner, &indicators, found.findings)?.taken()?;
+        let planned = opened.contain(owner)?.taken()?.plan(Settings::default())?;
+        let applied = planned.apply(owner)?.taken()?;
+        let at_rest = Incidents::of(store).sweep(applied.destroyed())?;
         Ok((applied, at_rest))
     });
     let (applied, at_rest) = recovered?;
-    let members: BTreeSet<Seq> = applied.plan.entries.iter().map(|planned| planned.entry).collect();
+    let members: BTreeSet<Seq> =
+        applied.plan().entries.iter().map(|planned| planned.entry).collect();
     let mut done = Vec::with_capacity(played.seqs.len());
     for seq in &played.seqs {
         done.push(done_to(played, *seq)?);
@@ -93,7 +89,7 @@ pub(super) fn custody(played: &Played, history: &History) -> Result<Judged, Eval
         closure: reached.map(|(at, _)| at).collect(),
         seconds,
         at_rest: Some(at_rest.residue.iter().map(|residue| residue.windows).sum()),
-        spared: applied.plan.counts.spared,
+        spared: applied.plan().counts.spared,
     })
 }
 

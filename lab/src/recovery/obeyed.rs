@@ -49,15 +49,15 @@ pub(super) fn figures() -> Result<Vec<Figure>, EvalError> {
     let indicators: Vec<Indicator> =
         played.seeds.iter().copied().map(Indicator::Position).collect();
     let found = Incidents::of(store).find(&indicators)?;
-    let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found.findings)?;
-    Incidents::of(store).contain(owner, id)?;
-    let plan = Incidents::of(store).plan(id, &Settings::default())?;
-    let digest = plan.digest().map_err(setup)?;
-    let applied = Incidents::of(store).apply_plan(owner, id, digest, &Settings::default())?;
-    let at_rest = Incidents::of(store).sweep(&applied.destroyed)?;
-    let membership = Incidents::of(store).probe_retrieval(&applied.destroyed)?;
-    Incidents::of(store).record_probes(owner, id, &ProbeReport { at_rest, membership })?;
-    let (file, _) = Incidents::of(store).certify(owner, &scratch.owner_key, id, "custody eval")?;
+    let opened = Incidents::of(store).open(owner, &indicators, found.findings)?.taken()?;
+    let planned = opened.contain(owner)?.taken()?.plan(Settings::default())?;
+    let applied = planned.apply(owner)?.taken()?;
+    let at_rest = Incidents::of(store).sweep(applied.destroyed())?;
+    let membership = Incidents::of(store).probe_retrieval(applied.destroyed())?;
+    let report = ProbeReport { at_rest, membership };
+    let probed = applied.record_probes(owner, &report)?.taken()?;
+    let plan = probed.plan();
+    let file = probed.certify(owner, &scratch.owner_key, "custody eval")?.taken()?.file;
     let verified = Incidents::of(store).verify_certificate(&file, Expectations::default())?;
     let claims = verify_claims(store, &verified)?.claims;
     let failing = claims.iter().filter(|(_, found)| matches!(found, ClaimResult::Fails(_))).count();

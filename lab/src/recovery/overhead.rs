@@ -120,13 +120,11 @@ fn of_the_store() -> Result<(f64, f64, f64), EvalError> {
     written?;
     let indicators = [Indicator::Text(BAD.to_owned())];
     let found = Incidents::of(store).find(&indicators)?.findings;
-    let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found)?;
-    let (plan, planned) = timed(|| Incidents::of(store).plan(id, &Settings::default()));
-    let digest = plan?.digest().map_err(|cause| EvalError::Setup(cause.to_string()))?;
-    Incidents::of(store).apply_plan(owner, id, digest, &Settings::default())?;
-    let (file, certified) =
-        timed(|| Incidents::of(store).certify(owner, &scratch.owner_key, id, "custody eval"));
-    file?;
+    let opened = Incidents::of(store).open(owner, &indicators, found)?.taken()?;
+    let (plan, planned) = timed(|| opened.plan(Settings::default()));
+    let probed = plan?.apply(owner)?.taken()?.skip_probes();
+    let (file, certified) = timed(|| probed.certify(owner, &scratch.owner_key, "custody eval"));
+    let _ = file?.taken()?;
     Ok((write / f64::from(REPEATED), planned, certified))
 }
 

@@ -9,12 +9,13 @@
 use std::ops::ControlFlow;
 
 use custody_certificate::{MembershipProbe, Probe, ProbeKind};
-use custody_incident::{Incidents, Indicator, Settings, Vectors, Ways};
+use custody_incident::stage::Contained;
+use custody_incident::{Incident, Incidents, Indicator, Settings, Vectors, Ways};
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Scope;
-use custody_log::{Digest, IncidentId};
+use custody_log::Digest;
 use custody_models::Embedder;
 use custody_models::chat::{
     ChatAnswer, ChatError, ChatMessage, ChatModel, ChatRequest, ChatRole, FinishReason, Usage,
@@ -277,25 +278,21 @@ fn recovered(
         session.observe(Observation::message(Channel::User, *text)).wait()?;
         session.write(Write::new(Scope::Shared, key(id)?, *text)).wait()?;
     }
-    let (id, ways) = (open(&scratch)?, ways(model, embedder));
-    let plan = Incidents::of(store).plan(id, &Settings::default())?;
-    let digest = plan.digest().map_err(|cause| EvalError::Setup(cause.to_string()))?;
-    let mut prepared =
-        Incidents::of(store).prepare_probes(&Incidents::of(store).to_destroy(id, &plan)?, ways)?;
-    Incidents::of(store).probe_before(id, &mut prepared, ways, &mut |_, _| ())?;
-    let applied = Incidents::of(store).apply_plan(owner, id, digest, &Settings::default())?;
-    Incidents::of(store).sweep(&applied.destroyed)?;
+    let ways = ways(model, embedder);
+    let planned = contained(&scratch)?.plan(Settings::default())?;
+    let prepared = planned.prepare_probes(ways, &mut |_, _| ())?;
+    let applied = planned.apply(owner)?.taken()?;
+    Incidents::of(store).sweep(applied.destroyed())?;
     Ok(Incidents::of(store).probe_after(&prepared, ways, &mut |_, _| ())?.membership)
 }
 
-fn open(scratch: &Scratch) -> Result<IncidentId, EvalError> {
+fn contained(scratch: &Scratch) -> Result<Incident<'_, Contained>, EvalError> {
     let (store, owner) = (&scratch.store, &scratch.owner);
     let indicators: Vec<Indicator> =
         PLANTED.iter().map(|planted| Indicator::Text(planted.text.to_owned())).collect();
     let found = Incidents::of(store).find(&indicators)?.findings;
-    let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found)?;
-    Incidents::of(store).contain(owner, id)?;
-    Ok(id)
+    let opened = Incidents::of(store).open(owner, &indicators, found)?.taken()?;
+    Ok(opened.contain(owner)?.taken()?)
 }
 
 fn ways<'a>(model: &'a dyn ChatModel, embedder: Option<&'a dyn Embedder>) -> Ways<'a> {

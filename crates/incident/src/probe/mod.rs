@@ -75,7 +75,7 @@ impl Ways<'_> {
 }
 
 /// Probes that were thought of while the texts were there. Holds the texts, in memory and nowhere else.
-pub struct Prepared {
+pub struct PreparedProbes {
     first: Seq,
     cards: Vec<Card>,
     parts: Vec<Part>,
@@ -110,7 +110,7 @@ pub struct Reach {
 
 /// What probes found.
 #[derive(Debug, Clone)]
-pub struct Probed {
+pub struct ProbeFindings {
     /// For the certificate.
     pub membership: MembershipProbe,
     /// How far they reached.
@@ -119,7 +119,7 @@ pub struct Probed {
     pub transcripts: Vec<Transcript>,
 }
 
-impl Probed {
+impl ProbeFindings {
     /// No probe ran.
     pub fn not_run(why: &str) -> Self {
         let membership = MembershipProbe::not_run(why);
@@ -136,7 +136,7 @@ impl Incidents<'_> {
         &self,
         texts: &[Destroyed],
         ways: Ways<'_>,
-    ) -> Result<Prepared, IncidentError> {
+    ) -> Result<PreparedProbes, IncidentError> {
         self.index_texts(|_| ())?;
         let not_searched = self.vectors_for_probes(ways.vectors)?;
         let texts = self.store.state(|state| {
@@ -166,7 +166,7 @@ impl Incidents<'_> {
             not_searched,
             failed: None,
         };
-        Ok(Prepared { first, cards: cards(&kept, &asked), parts: kept, reach })
+        Ok(PreparedProbes { first, cards: cards(&kept, &asked), parts: kept, reach })
     }
 
     /// Runs the probes as the store was before incident `id`, so that it is known which of them can find anything.
@@ -177,11 +177,11 @@ impl Incidents<'_> {
     pub fn probe_before(
         &self,
         id: IncidentId,
-        prepared: &mut Prepared,
+        prepared: &mut PreparedProbes,
         ways: Ways<'_>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(), IncidentError> {
-        let Prepared { first, cards, parts, reach } = prepared;
+        let PreparedProbes { first, cards, parts, reach } = prepared;
         let sight = Sight { vectors: ways.vectors, before: Some(id), first: *first };
         let mut run = Run::new(*self, sight, ways.model, questions(cards), progress);
         for card in cards {
@@ -199,11 +199,11 @@ impl Incidents<'_> {
     /// As [`Incidents::probe_before`].
     pub fn probe_after(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedProbes,
         ways: Ways<'_>,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Probed, IncidentError> {
-        let Prepared { first, cards, parts, reach } = prepared;
+    ) -> Result<ProbeFindings, IncidentError> {
+        let PreparedProbes { first, cards, parts, reach } = prepared;
         let sight = Sight { vectors: ways.vectors, before: None, first: *first };
         let mut run = Run::new(*self, sight, ways.model, 2 * questions(cards), progress);
         let limit = Ppm::try_from(DETECTION_LIMIT).unwrap_or(Ppm::ONE);
@@ -227,7 +227,7 @@ impl Incidents<'_> {
             ways.model.filter(|_| reach.asked_about > 0).map(|model| model.identity().to_owned());
         let membership = MembershipProbe::run(model, probes);
         let reach = Reach { failed, ..reach.clone() };
-        Ok(Probed { membership, reach, transcripts })
+        Ok(ProbeFindings { membership, reach, transcripts })
     }
 
     /// Looks for every destroyed text by full text over all that can be retrieved, the values of memory among it.
@@ -243,10 +243,7 @@ impl Incidents<'_> {
     }
 
     /// Records what probes found.
-    ///
-    /// # Errors
-    /// When it could not be recorded.
-    pub fn record_probes(
+    pub(crate) fn record_probes(
         &self,
         owner: &Authority,
         id: IncidentId,

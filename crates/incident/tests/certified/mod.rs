@@ -44,16 +44,15 @@ pub fn poison(store: &Store, owner: &Authority) -> Poisoned {
 pub fn recovery(store: &Store, owner: &Authority, key: &HumanKey) -> Recovery {
     let indicators = [Indicator::Text(POISON.to_owned())];
     let found = Incidents::of(store).find(&indicators).unwrap();
-    let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found.findings).unwrap();
-    let plan = Incidents::of(store).plan(id, &Settings::default()).unwrap();
-    let digest = plan.digest().unwrap();
-    let applied = Incidents::of(store).apply_plan(owner, id, digest, &Settings::default()).unwrap();
+    let opened = Incidents::of(store).open(owner, &indicators, found.findings).unwrap();
+    let planned = opened.taken().unwrap().plan(Settings::default()).unwrap();
+    let applied = planned.apply(owner).unwrap().taken().unwrap();
     let report = ProbeReport {
-        at_rest: Incidents::of(store).sweep(&applied.destroyed).unwrap(),
-        membership: Incidents::of(store).probe_retrieval(&applied.destroyed).unwrap(),
+        at_rest: Incidents::of(store).sweep(applied.destroyed()).unwrap(),
+        membership: Incidents::of(store).probe_retrieval(applied.destroyed()).unwrap(),
     };
-    Incidents::of(store).record_probes(owner, id, &report).unwrap();
-    let (file, _) = Incidents::of(store).certify(owner, key, id, "custody 0.1.0").unwrap();
+    let probed = applied.record_probes(owner, &report).unwrap().taken().unwrap();
+    let file = probed.certify(owner, key, "custody 0.1.0").unwrap().taken().unwrap().file;
     let verified = Incidents::of(store).verify_certificate(&file, Expectations::default()).unwrap();
     verified.certificate().recovery.clone()
 }

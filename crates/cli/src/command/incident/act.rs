@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use custody_certificate::{Expectations, OutcomeState, Verified};
-use custody_incident::{Incidents, Settings};
+use custody_incident::{Incidents, RefusedStep, Settings, StepResult};
 use custody_kernel::state::Mark;
-use custody_log::{Digest, IncidentId, Seq};
+use custody_log::{Digest, EntryId, IncidentId, Seq};
 use custody_planner::RecoveryAction;
 use custody_runtime::Store;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::hosts::{self, AdapterHosts};
 use super::look::{self, count_entries};
 use super::open::unlocked;
 use super::probing::Probing;
-use super::{Which, pipeline};
+use super::{Which, pipeline, refused};
 use crate::command::memory::As;
 use crate::context::Context;
 use crate::output::{BAD, BOLD, DIM, GOOD, Outcome, WARN, json_line, line, paint, preview};
@@ -112,23 +112,40 @@ pub(super) fn contain(context: &Context, args: &Contain) -> anyhow::Result<Outco
         return preview(context.json, &format!("put {entries} in quarantine for {id}"));
     }
     let owner = context.human(&store, args.who.name.as_deref())?;
-    let contained = Incidents::of(&store).contain(&owner, id)?;
-    let refusal = contained.receipt.answer.refusal();
-    if context.json {
-        json_line(&json!({
-            "incident": id,
-            "decision": contained.receipt.id,
-            "contained": refusal.is_none().then_some(contained.entries),
-            "refused": refusal.map(ToString::to_string),
-        }))?;
-    } else if let Some(refusal) = refusal {
-        line(paint(BAD, refusal));
-    } else {
-        let entries = count_entries(contained.entries);
-        line(format_args!("{entries} in quarantine; what is made from them is held too."));
-        line(paint(DIM, format_args!("Next: custody incident plan {id}")));
+    match Incidents::of(&store).opened(id)?.contain(&owner)? {
+        StepResult::Taken(contained) if context.json => {
+            let (decision, entries) = (contained.decision(), Some(contained.entries()));
+            json_line(&contained_json(id, decision, entries, None))?;
+        }
+        StepResult::Taken(contained) => {
+            let entries = count_entries(contained.entries());
+            line(format_args!("{entries} in quarantine; what is made from them is held too."));
+            line(paint(DIM, format_args!("Next: custody incident plan {id}")));
+        }
+        StepResult::Refused(step) if context.json => {
+            json_line(&contained_json(id, step.decision, None, Some(&step)))?;
+            return Ok(Outcome::Found);
+        }
+        StepResult::Refused(step) => {
+            line(paint(BAD, step));
+            return Ok(Outcome::Found);
+        }
     }
-    Ok(Outcome::found_if(refusal.is_some()))
+    Ok(Outcome::Fine)
+}
+
+fn contained_json(
+    id: IncidentId,
+    decision: EntryId,
+    entries: Option<u64>,
+    refused: Option<&RefusedStep>,
+) -> Value {
+    json!({
+        "incident": id,
+        "decision": decision,
+        "contained": entries,
+        "refused": refused.map(ToString::to_string),
+    })
 }
 
 pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> {
@@ -136,42 +153,50 @@ pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> 
     let id = args.which.of(&store)?;
     let models = args.probing.open(context)?;
     let owner = context.human(&store, args.who.name.as_deref())?;
-    let plan = Incidents::of(&store).plan(id, &Settings::default())?;
+    let planned = Incidents::of(&store).opened(id)?.plan(Settings::default())?;
     // Whoever may not apply it, or names another plan, is told so without waiting for a model.
-    let is_due = plan.digest()? == args.plan && owner.is_owner();
-    let prepared = is_due.then(|| models.before(&store, id, &plan)).transpose()?;
-    let applied = Incidents::of(&store).apply_plan(&owner, id, args.plan, &Settings::default())?;
-    if let Some(refusal) = applied.answer.refusal() {
-        if context.json {
-            let refused = refusal.to_string();
-            json_line(&json!({ "incident": id, "applied": false, "refused": refused }))?;
-        } else {
-            line(paint(BAD, refusal));
+    let is_due = planned.digest() == args.plan && owner.is_owner();
+    let prepared = is_due.then(|| models.before(&planned)).transpose()?;
+    let applied = match planned.as_read(args.plan).apply(&owner)? {
+        StepResult::Taken(applied) => applied,
+        StepResult::Refused(step) => {
+            if context.json {
+                let refused = step.to_string();
+                json_line(&json!({ "incident": id, "applied": false, "refused": refused }))?;
+            } else {
+                line(paint(BAD, step));
+            }
+            return Ok(Outcome::Found);
         }
-        return Ok(Outcome::Found);
-    }
+    };
+    let (decision, is_repeat) = (applied.decision(), applied.is_repeat());
     let evictions = args.hosts.evict(&store, &owner, id)?;
-    let probed = pipeline::finish(&store, &owner, id, &applied, (&models, prepared))?;
+    let (probed, found) = match pipeline::finish(&owner, applied, (&models, prepared))? {
+        (StepResult::Taken(probed), found) => (probed, found),
+        (StepResult::Refused(step), _) => {
+            return refused(context, id, "record the probes of", &step);
+        }
+    };
     if context.json {
         json_line(&json!({
             "incident": id,
             "applied": true,
-            "again": applied.again,
-            "decision": applied.decision,
-            "counts": applied.plan.counts,
+            "again": is_repeat,
+            "decision": decision,
+            "counts": probed.plan().counts,
             "evictions": evictions,
-            "report": probed.as_ref().map(|(report, _)| report),
-            "probed": probed.as_ref().map(|(_, reach)| reach),
+            "report": found.as_ref().map(|found| &found.report),
+            "probed": found.as_ref().map(|found| &found.reach),
         }))?;
         return Ok(Outcome::Fine);
     }
-    if applied.again {
+    if is_repeat {
         line(paint(DIM, "It was applied before; nothing was left to do but look."));
     }
-    look::tell(&store, id, &applied.plan, false)?;
+    look::tell(&store, id, probed.plan(), false)?;
     hosts::tell(&evictions);
-    if let Some((report, reach)) = &probed {
-        pipeline::tell(report, reach);
+    if let Some(found) = &found {
+        pipeline::tell(&found.report, &found.reach);
     }
     line(paint(DIM, format_args!("Next: custody incident certify {id}")));
     Ok(Outcome::Fine)
@@ -237,14 +262,13 @@ pub(super) fn certify(context: &Context, args: &Certify) -> anyhow::Result<Outco
     let store = context.open()?;
     let id = args.which.of(&store)?;
     // Asked before the passphrase is.
-    Incidents::of(&store).applied_plan(id)?;
+    let applied = Incidents::of(&store).applied(id)?;
     let (owner, key) = unlocked(context, &store, args.who.name.as_deref())?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.cert.json")));
-    let (file, receipt) = Incidents::of(&store).certify(&owner, &key, id, PROGRAM)?;
-    if let Some(refusal) = receipt.answer.refusal() {
-        line(paint(BAD, refusal));
-        return Ok(Outcome::Found);
-    }
+    let file = match applied.skip_probes().certify(&owner, &key, PROGRAM)? {
+        StepResult::Taken(certified) => certified.file,
+        StepResult::Refused(step) => return refused(context, id, "certify", &step),
+    };
     std::fs::write(&out, &file).with_context(|| format!("could not write `{}`", out.display()))?;
     let expected = Expectations { incident: Some(id), ..Expectations::default() };
     let verified = Incidents::of(&store).verify_certificate(&file, expected)?;

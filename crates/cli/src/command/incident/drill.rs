@@ -198,28 +198,26 @@ impl Drill {
         if !json {
             open::tell(store, &found)?;
         }
-        let (id, _) = Incidents::of(store).open_incident(owner, &indicators, found.findings)?;
-        Incidents::of(store).contain(owner, id)?;
-        let plan = Incidents::of(store).plan(id, &Settings::default())?;
+        let opened = Incidents::of(store).open(owner, &indicators, found.findings)?.taken()?;
+        let id = opened.id();
+        let planned = opened.contain(owner)?.taken()?.plan(Settings::default())?;
         if !json {
-            look::tell(store, id, &plan, details)?;
+            look::tell(store, id, planned.plan(), details)?;
         }
-        let prepared = models.before(store, id, &plan)?;
-        let applied =
-            Incidents::of(store).apply_plan(owner, id, plan.digest()?, &Settings::default())?;
-        ensure!(applied.answer.refusal().is_none(), "the plan was not applied");
+        let prepared = models.before(&planned)?;
+        let applied = planned.apply(owner)?.taken()?;
         let mut rehearsal = Obliging;
         let mut reached: Hosts<'_> = [(host()?, &mut rehearsal as &mut dyn AdapterHost)].into();
-        let evictions = Incidents::of(store).evict(owner, id, &mut reached)?;
-        let probed = pipeline::finish(store, owner, id, &applied, (models, Some(prepared)))?;
-        let (file, _) =
-            Incidents::of(store).certify(owner, &self.scratch.owner_key, id, PROGRAM)?;
+        let evictions = applied.evict(owner, &mut reached)?;
+        let (probed, found) = pipeline::finish(owner, applied, (models, Some(prepared)))?;
+        let certified = probed.taken()?.certify(owner, &self.scratch.owner_key, PROGRAM)?;
+        let file = certified.taken()?.file;
         let expected = Expectations { incident: Some(id), ..Expectations::default() };
         let verified = Incidents::of(store).verify_certificate(&file, expected)?;
         if !json {
             hosts::tell(&evictions);
-            if let Some((report, reach)) = &probed {
-                pipeline::tell(report, reach);
+            if let Some(found) = &found {
+                pipeline::tell(&found.report, &found.reach);
             }
             act::tell(&verified);
         }

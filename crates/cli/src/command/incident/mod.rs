@@ -10,13 +10,14 @@ mod probing;
 mod run;
 mod show;
 
-use custody_incident::{Found, Incidents, Indicator, Vectors};
+use custody_incident::{Found, Incidents, Indicator, RefusedStep, Vectors};
 use custody_log::IncidentId;
 use custody_runtime::Store;
+use serde_json::json;
 
 use crate::command::detector;
 use crate::context::Context;
-use crate::output::Outcome;
+use crate::output::{BAD, Outcome, json_line, line, paint};
 
 /// Find what a poisoned text touched, take it out, check that it is gone, and sign for it.
 ///
@@ -53,6 +54,24 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
         Command::Certify(args) => act::certify(context, &args),
         Command::Drill(args) => drill::run(context, &args),
     }
+}
+
+/// Says which step was refused, and why. What was done before it stands.
+fn refused(
+    context: &Context,
+    id: IncidentId,
+    step: &'static str,
+    refused: &RefusedStep,
+) -> anyhow::Result<Outcome> {
+    if context.json {
+        let (decision, refusal) = (refused.decision, refused.refusal.to_string());
+        json_line(&json!({
+            "incident": id, "step": step, "decision": decision, "refused": refusal,
+        }))?;
+    } else {
+        line(paint(BAD, format_args!("refused to {step} {id}: {refused}")));
+    }
+    Ok(Outcome::Found)
 }
 
 /// What is bad, as people type it.

@@ -1,7 +1,7 @@
 //! `custody incident open`: evidence, and nothing else.
 
 use anyhow::Context as _;
-use custody_incident::{Found, Incidents};
+use custody_incident::{Found, Incidents, StepResult};
 use custody_kernel::evidence::{Evidence, Finding};
 use custody_log::IncidentId;
 use custody_runtime::Store;
@@ -49,27 +49,34 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     }
     let owner = context.human(&store, args.who.name.as_deref())?;
     let indicators = &args.what.indicators;
-    let (id, receipt) = match args.to {
-        None => Incidents::of(&store).open_incident(&owner, indicators, found.findings.clone())?,
-        Some(id) => (
-            id,
-            Incidents::of(&store).add_evidence(&owner, id, indicators, found.findings.clone())?,
-        ),
+    let incidents = Incidents::of(&store);
+    let findings = found.findings.clone();
+    let recorded = match args.to {
+        None => incidents.open(&owner, indicators, findings)?,
+        Some(id) => incidents.opened(id)?.add_evidence(&owner, indicators, findings)?,
     };
-    let refusal = receipt.answer.refusal();
-    if context.json {
-        let mut all = as_json(refusal.is_none().then_some(id), &found);
-        if let (Some(all), Some(refusal)) = (all.as_object_mut(), refusal) {
-            all.insert("refused".into(), refusal.to_string().into());
+    match recorded {
+        StepResult::Taken(incident) if context.json => {
+            json_line(&as_json(Some(incident.id()), &found))?;
         }
-        json_line(&all)?;
-    } else if let Some(refusal) = refusal {
-        line(paint(crate::output::BAD, refusal));
-    } else {
-        line(format_args!("Recorded as {}.", paint(BOLD, id)));
-        line(paint(DIM, format_args!("Next: custody incident plan {id}")));
+        StepResult::Taken(incident) => {
+            line(format_args!("Recorded as {}.", paint(BOLD, incident.id())));
+            line(paint(DIM, format_args!("Next: custody incident plan {}", incident.id())));
+        }
+        StepResult::Refused(step) => {
+            if context.json {
+                let mut all = as_json(None, &found);
+                if let Some(all) = all.as_object_mut() {
+                    all.insert("refused".into(), step.to_string().into());
+                }
+                json_line(&all)?;
+            } else {
+                line(paint(crate::output::BAD, step));
+            }
+            return Ok(Outcome::Found);
+        }
     }
-    Ok(Outcome::found_if(refusal.is_some()))
+    Ok(Outcome::Fine)
 }
 
 fn as_json(id: Option<IncidentId>, found: &Found) -> Value {

@@ -3,49 +3,24 @@
 use custody_certificate::{Probe, ProbeKind, ProbeVerdict};
 use custody_incident::at_rest::AtRest;
 use custody_incident::certify::ProbeReport;
-use custody_incident::probe::{Prepared, Probed, Reach};
-use custody_incident::{Applied, Incidents};
+use custody_incident::probe::{PreparedProbes, Reach};
+use custody_incident::stage::{Applied, Examination, Probed};
+use custody_incident::{Incident, StepResult};
 use custody_kernel::principal::Authority;
-use custody_log::IncidentId;
-use custody_runtime::Store;
 
 use super::probing::Opened;
 use crate::output::{BAD, DIM, GOOD, WARN, count, line, paint, size};
 
-/// Sees to the disk, probes and records what was found. `None` when it was all done before.
-pub(super) fn finish(
-    store: &Store,
+/// Sees to the disk, probes and records what was found. What was found is `None` when it was all done before.
+pub(super) fn finish<'s>(
     owner: &Authority,
-    id: IncidentId,
-    applied: &Applied,
-    probes: (&Opened, Option<Prepared>),
-) -> anyhow::Result<Option<(ProbeReport, Reach)>> {
-    let at_rest = Incidents::of(store).sweep(&applied.destroyed)?;
-    if applied.again {
-        let was_probed = store.state(|state| state.incident(id)?.probed)?.is_some();
-        if was_probed {
-            return Ok(None);
-        }
-    }
-    let Probed { membership, reach, .. } = look(store, applied, probes)?;
-    let report = ProbeReport { at_rest, membership };
-    Incidents::of(store).record_probes(owner, id, &report)?;
-    Ok(Some((report, reach)))
-}
-
-fn look(
-    store: &Store,
-    applied: &Applied,
-    (opened, prepared): (&Opened, Option<Prepared>),
-) -> anyhow::Result<Probed> {
-    if let Some(prepared) = prepared.filter(|_| !applied.destroyed.is_empty()) {
-        return opened.after(store, &prepared);
-    }
-    Ok(Probed::not_run(if applied.again {
-        "the texts were destroyed before a probe ran, and nobody kept them"
-    } else {
-        "nothing was destroyed"
-    }))
+    applied: Incident<'s, Applied>,
+    (models, prepared): (&Opened, Option<PreparedProbes>),
+) -> anyhow::Result<(StepResult<Incident<'s, Probed>>, Option<Examination>)> {
+    let Some(found) = models.examine(&applied, prepared.as_ref())? else {
+        return Ok((StepResult::Taken(applied.skip_probes()), None));
+    };
+    Ok((applied.record_probes(owner, &found.report)?, Some(found)))
 }
 
 /// What was found, in a few lines.

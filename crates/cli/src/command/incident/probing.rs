@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use custody_incident::probe::{ASKED_ABOUT, MAX_PARTS, Prepared, Probed};
-use custody_incident::{Incidents, Vectors, Ways};
-use custody_log::{Digest, IncidentId};
+use custody_incident::probe::{ASKED_ABOUT, MAX_PARTS, PreparedProbes, ProbeFindings, Transcript};
+use custody_incident::stage::{Applied, Examination, Planned};
+use custody_incident::{Incident, Incidents, Vectors, Ways};
+use custody_log::Digest;
 use custody_models::SentenceEmbedder;
 use custody_models::chat::ChatModel;
 use custody_models::registry::ModelStoreError;
-use custody_planner::Plan;
 use custody_runtime::Store;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -83,35 +83,52 @@ impl Opened {
         }
     }
 
-    /// Prepares probes for what `plan` destroys, and runs them while it is still there.
-    pub(super) fn before(
-        &self,
-        store: &Store,
-        id: IncidentId,
-        plan: &Plan,
-    ) -> anyhow::Result<Prepared> {
-        let texts = Incidents::of(store).to_destroy(id, plan)?;
-        let mut prepared = Incidents::of(store).prepare_probes(&texts, self.ways())?;
+    /// Prepares probes for what is to be destroyed, and runs them while it is still there.
+    pub(super) fn before(&self, planned: &Incident<'_, Planned>) -> anyhow::Result<PreparedProbes> {
         let bar = bar("asking before the recovery");
-        Incidents::of(store)
-            .probe_before(id, &mut prepared, self.ways(), &mut |done, of| show(&bar, done, of))?;
+        let prepared = planned.prepare_probes(self.ways(), &mut |done, of| show(&bar, done, of))?;
         bar.finish_and_clear();
         Ok(prepared)
     }
 
-    /// Runs them again.
-    pub(super) fn after(&self, store: &Store, prepared: &Prepared) -> anyhow::Result<Probed> {
+    /// Looks for what is left after a plan was applied.
+    pub(super) fn examine(
+        &self,
+        applied: &Incident<'_, Applied>,
+        prepared: Option<&PreparedProbes>,
+    ) -> anyhow::Result<Option<Examination>> {
+        let bar = bar("asking after the recovery");
+        let found = applied.examine(prepared, self.ways(), &mut |done, of| show(&bar, done, of))?;
+        bar.finish_and_clear();
+        if let Some(found) = &found {
+            self.keep(&found.transcripts)?;
+        }
+        Ok(found)
+    }
+
+    /// Runs probes alone.
+    pub(super) fn after(
+        &self,
+        store: &Store,
+        prepared: &PreparedProbes,
+    ) -> anyhow::Result<ProbeFindings> {
         let bar = bar("asking after the recovery");
         let ways = self.ways();
-        let probed = Incidents::of(store)
+        let found = Incidents::of(store)
             .probe_after(prepared, ways, &mut |done, of| show(&bar, done, of))?;
         bar.finish_and_clear();
-        if let Some((path, mut file)) = self.transcript.as_ref().map(|(path, file)| (path, file)) {
-            for transcript in &probed.transcripts {
-                writeln!(file, "{}", transcript.to_json()).with_context(|| unwritten(path))?;
-            }
+        self.keep(&found.transcripts)?;
+        Ok(found)
+    }
+
+    /// Writes transcripts where the user wants them, before anything of them is recorded.
+    fn keep(&self, transcripts: &[Transcript]) -> anyhow::Result<()> {
+        let Some((path, file)) = &self.transcript else { return Ok(()) };
+        let mut file = file;
+        for transcript in transcripts {
+            writeln!(file, "{}", transcript.to_json()).with_context(|| unwritten(path))?;
         }
-        Ok(probed)
+        Ok(())
     }
 }
 

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use custody_certificate::{Expectations, OutcomeState};
-use custody_incident::{Incidents, Settings};
+use custody_incident::{Incidents, Settings, StepResult};
 use serde_json::json;
 
 use super::act::{self, PROGRAM};
 use super::hosts::{self, AdapterHosts};
 use super::open::{self, unlocked};
 use super::probing::Probing;
-use super::{Indicators, look, pipeline};
+use super::{Indicators, look, pipeline, refused};
 use crate::command::memory::As;
 use crate::context::Context;
 use crate::credential::confirm;
@@ -53,17 +53,22 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Found);
     }
     let (owner, key) = unlocked(context, &store, args.who.name.as_deref())?;
-    let (id, receipt) =
-        Incidents::of(&store).open_incident(&owner, &args.what.indicators, found.findings)?;
-    if let Some(refusal) = receipt.answer.refusal() {
-        line(paint(BAD, refusal));
-        return Ok(Outcome::Found);
-    }
-    Incidents::of(&store).contain(&owner, id)?;
-    let plan = Incidents::of(&store).plan(id, &Settings::default())?;
-    let digest = plan.digest()?;
+    let opened = match Incidents::of(&store).open(&owner, &args.what.indicators, found.findings)? {
+        StepResult::Taken(opened) => opened,
+        StepResult::Refused(step) => {
+            line(paint(BAD, step));
+            return Ok(Outcome::Found);
+        }
+    };
+    let id = opened.id();
+    let contained = match opened.contain(&owner)? {
+        StepResult::Taken(contained) => contained,
+        StepResult::Refused(step) => return refused(context, id, "contain", &step),
+    };
+    let planned = contained.plan(Settings::default())?;
+    let digest = planned.digest();
     if !context.json {
-        look::tell(&store, id, &plan, args.details)?;
+        look::tell(&store, id, planned.plan(), args.details)?;
     }
     if !confirm("Do this? What is purged is destroyed for good.")? {
         line("Nothing was destroyed. All of it is in quarantine:");
@@ -71,11 +76,22 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         line(paint(DIM, format_args!("  go on: custody incident apply {id} --plan {digest}")));
         return Ok(Outcome::Found);
     }
-    let prepared = models.before(&store, id, &plan)?;
-    let applied = Incidents::of(&store).apply_plan(&owner, id, digest, &Settings::default())?;
+    let prepared = models.before(&planned)?;
+    let applied = match planned.apply(&owner)? {
+        StepResult::Taken(applied) => applied,
+        StepResult::Refused(step) => return refused(context, id, "apply the plan of", &step),
+    };
     let evictions = args.hosts.evict(&store, &owner, id)?;
-    let probed = pipeline::finish(&store, &owner, id, &applied, (&models, Some(prepared)))?;
-    let (file, _) = Incidents::of(&store).certify(&owner, &key, id, PROGRAM)?;
+    let (probed, found) = match pipeline::finish(&owner, applied, (&models, Some(prepared)))? {
+        (StepResult::Taken(probed), found) => (probed, found),
+        (StepResult::Refused(step), _) => {
+            return refused(context, id, "record the probes of", &step);
+        }
+    };
+    let file = match probed.certify(&owner, &key, PROGRAM)? {
+        StepResult::Taken(certified) => certified.file,
+        StepResult::Refused(step) => return refused(context, id, "certify", &step),
+    };
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.cert.json")));
     std::fs::write(&out, &file).with_context(|| format!("could not write `{}`", out.display()))?;
     let expected = Expectations { incident: Some(id), ..Expectations::default() };
@@ -84,18 +100,18 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     if context.json {
         json_line(&json!({
             "incident": id,
-            "counts": plan.counts,
+            "counts": probed.plan().counts,
             "plan": digest,
             "evictions": evictions,
-            "report": probed.as_ref().map(|(report, _)| report),
-            "probed": probed.as_ref().map(|(_, reach)| reach),
+            "report": found.as_ref().map(|found| &found.report),
+            "probed": found.as_ref().map(|found| &found.reach),
             "certificate": { "file": out, "digest": verified.digest() },
             "outcome": outcome,
         }))?;
     } else {
         hosts::tell(&evictions);
-        if let Some((report, reach)) = &probed {
-            pipeline::tell(report, reach);
+        if let Some(found) = &found {
+            pipeline::tell(&found.report, &found.reach);
         }
         act::tell(&verified);
         line(format_args!("Written to {}.", paint(BOLD, out.display())));
