@@ -9,7 +9,8 @@
 //! use custody_kernel::route::{RouteOutcome, RoutePolicy, RouteStep, Screened, start};
 //!
 //! let RouteStep::Prefilter(prefilter) = start(RoutePolicy::default()) else { unreachable!() };
-//! let RouteStep::Done(RouteOutcome::Production(release)) = prefilter.answer(Ok(Screened::Clean)) else { unreachable!() };
+//! let RouteStep::Done(outcome) = prefilter.answer(Ok(Screened::Clean)) else { unreachable!() };
+//! let RouteOutcome::Production(release) = outcome else { unreachable!() };
 //! assert_eq!(release.reason().name(), "clean");
 //! ```
 //!
