@@ -160,7 +160,7 @@ pub enum RouteOutcome {
     Unrecoverable,
     /// Nothing goes on: this stage could not say.
     Undecided {
-        /// Which one.
+        /// The stage.
         stage: Stage,
         /// About which text.
         subject: Subject,
@@ -260,7 +260,7 @@ pub fn replay(policy: RoutePolicy, heard: &[StageResult]) -> Result<RouteOutcome
 }
 
 impl StageResult {
-    /// Of which stage.
+    /// The stage that answered.
     pub fn stage(&self) -> Stage {
         match self {
             Self::Prefilter(_) => Stage::Prefilter,
@@ -340,7 +340,9 @@ impl AskSandbox {
     pub fn answer(self, said: Result<SandboxResult, Undecided>) -> RouteStep {
         let Self { policy, subject } = self;
         match (subject, said) {
-            (_, Err(why)) => undecided(Stage::Sandbox, subject, why),
+            (Subject::Original | Subject::Repaired, Err(why)) => {
+                undecided(Stage::Sandbox, subject, why)
+            }
             (Subject::Original, Ok(SandboxResult::Untouched)) => {
                 released(subject, Reason::FalseAlarm)
             }
