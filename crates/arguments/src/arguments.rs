@@ -150,11 +150,14 @@ impl<'de> Visitor<'de> for Strict {
     }
 }
 
+const fn is_noncharacter(c: char) -> bool {
+    let code = c as u32;
+    matches!(code, 0xFDD0..=0xFDEF) || code & 0xFFFE == 0xFFFE
+}
+
 /// Refuses the code points that will never be characters, which readers drop or replace.
 fn only_characters<E: serde::de::Error>(text: &str) -> Result<(), E> {
-    let is_none =
-        |c: &char| matches!(u32::from(*c), 0xFDD0..=0xFDEF) || u32::from(*c) & 0xFFFE == 0xFFFE;
-    match text.chars().find(is_none) {
+    match text.chars().find(|c| is_noncharacter(*c)) {
         None => Ok(()),
         Some(c) => {
             Err(E::custom(format_args!("{} is no character; leave it out", c.escape_unicode())))

@@ -41,8 +41,8 @@ pub(crate) fn number(text: &str) -> Option<String> {
 fn ungrouped(text: &str) -> Option<String> {
     let starts_and_ends_with_digits = text.starts_with(|c: char| c.is_ascii_digit())
         && text.ends_with(|c: char| c.is_ascii_digit());
-    let only = |allowed: &[char]| text.chars().all(|c| c.is_ascii_digit() || allowed.contains(&c));
-    if !starts_and_ends_with_digits || !only(&['.', ',']) {
+    let is_number = text.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ','));
+    if !starts_and_ends_with_digits || !is_number {
         return None;
     }
     let groups: Vec<&str> = text.split(',').collect();
@@ -185,10 +185,10 @@ fn month_of(name: &str) -> Option<u8> {
         ("december", "dezember"),
     ];
     let name = name.to_lowercase();
-    let is_it = |(english, german): &(&str, &str)| {
+    let month = MONTHS.iter().position(|(english, german)| {
         name == *english || name == *german || (name.len() == 3 && english.starts_with(&name))
-    };
-    MONTHS.iter().position(is_it).and_then(|at| u8::try_from(at + 1).ok())
+    });
+    month.and_then(|at| u8::try_from(at + 1).ok())
 }
 
 /// Days in a text.
@@ -210,12 +210,14 @@ pub(crate) fn dates(text: &str) -> Vec<Spelled> {
 
 /// Numbers in a text, in digits or as one word.
 pub(crate) fn numbers(text: &str) -> Vec<Spelled> {
-    let spelled = |at: Range<usize>| {
-        let word = text.get(at.clone())?;
-        let form = number(word).or_else(|| number_word(word).map(str::to_owned))?;
-        Some(Spelled { form, at })
-    };
-    words(text).into_iter().filter_map(spelled).collect()
+    words(text)
+        .into_iter()
+        .filter_map(|at| {
+            let word = text.get(at.clone())?;
+            let form = number(word).or_else(|| number_word(word).map(str::to_owned))?;
+            Some(Spelled { form, at })
+        })
+        .collect()
 }
 
 /// The words of a text: between blanks and brackets, without the punctuation and currency signs around them.
@@ -269,10 +271,11 @@ pub(crate) fn url(text: &str) -> Option<String> {
 }
 
 fn is_host(text: &str) -> bool {
-    let label = |label: &str| {
-        !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_')
-    };
-    text.contains('.') && text.split('.').all(label)
+    text.contains('.') && text.split('.').all(is_host_label)
+}
+
+fn is_host_label(label: &str) -> bool {
+    !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_')
 }
 
 /// Whether `text` is meant as a web address although it has no scheme.

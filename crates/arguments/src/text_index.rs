@@ -35,7 +35,7 @@ pub(crate) type Nouns<'a> = LazyCell<Vec<String>, &'a dyn Fn() -> Vec<String>>;
 #[derive(Debug, Clone, Default)]
 pub struct TextIndex {
     /// What the user said, tidied.
-    said: Vec<String>,
+    user_texts: Vec<String>,
     /// Where each folded word stands in it.
     places: HashMap<String, Vec<Place>>,
     /// Numbers and dates in it, by their one form.
@@ -43,7 +43,7 @@ pub struct TextIndex {
     /// Web and e-mail addresses in it, in their one form.
     addresses: HashSet<String>,
     /// Values that a server made, by the manifests' word, each with what it names.
-    made: HashSet<(String, String)>,
+    trusted_values: HashSet<(String, String)>,
     /// Which untrusted entries hold a folded word.
     untrusted: HashMap<String, Vec<Seq>>,
 }
@@ -66,7 +66,7 @@ impl TextIndex {
     /// The user said `text`, in a message that is trusted and clean.
     pub fn add_user_text(&mut self, text: &str) {
         let text = tidy(text);
-        let index = self.said.len();
+        let index = self.user_texts.len();
         for (at, word) in folded_words(&text) {
             with_list(&mut self.places, word, |places| {
                 if places.len() < MAX_PLACES {
@@ -83,12 +83,12 @@ impl TextIndex {
             let word = text.get(at).unwrap_or_default();
             self.addresses.extend(spelling::address(word).or_else(|| spelling::url(word)));
         }
-        self.said.push(text.into_owned());
+        self.user_texts.push(text.into_owned());
     }
 
     /// A value that the server itself made came back in a field that its manifest trusts, as the name of a `noun`.
     pub fn add_trusted_value(&mut self, value: &str, noun: &str) {
-        self.made.insert((tidy(value).into_owned(), noun.to_lowercase()));
+        self.trusted_values.insert((tidy(value).into_owned(), noun.to_lowercase()));
     }
 
     /// `entry` is not trusted, and says `text`.
@@ -114,20 +114,14 @@ impl TextIndex {
     /// Source: docs/design.md §5.3.
     pub(crate) fn is_user_text(&self, value: &str, nouns: &Nouns<'_>) -> bool {
         let value = tidy(value);
-        // `true` stands in texts as a word like any other.
-        let is_short =
-            |word: &str| word.chars().count() <= SHORT || matches!(word, "true" | "false");
-        let fits = |is_short: bool, text: usize, at: Range<usize>| {
-            !is_short || self.has_noun(text, at, nouns)
-        };
         let found = self.places(&value, Case::Counts);
-        if found.into_iter().any(|(text, at)| fits(is_short(&value), text, at)) {
+        if found.into_iter().any(|(text, at)| !is_short(&value) || self.has_noun(text, at, nouns)) {
             return true;
         }
         // However long it is spelled: `13.00` is `13`.
         let (form, places) = self.respelled(&value);
         let is_short = is_short(&value) || is_short(&form);
-        places.iter().any(|(text, at)| fits(is_short, *text, at.clone()))
+        places.iter().any(|(text, at)| !is_short || self.has_noun(*text, at.clone(), nouns))
             || self.is_address_said(&value)
     }
 
@@ -145,11 +139,11 @@ impl TextIndex {
 
     /// Whether a server made `value` as the name of one of `nouns`. The thirteenth event is not the thirteenth file.
     pub(crate) fn is_trusted_value(&self, value: &str, nouns: &Nouns<'_>) -> bool {
-        if self.made.is_empty() {
+        if self.trusted_values.is_empty() {
             return false;
         }
         let value = tidy(value).into_owned();
-        nouns.iter().any(|noun| self.made.contains(&(value.clone(), noun.clone())))
+        nouns.iter().any(|noun| self.trusted_values.contains(&(value.clone(), noun.clone())))
     }
 
     /// Where `value` stands whole in what the user said.
@@ -165,18 +159,26 @@ impl TextIndex {
         let Some((offset, places)) = rarest.filter(|(_, places)| places.len() < MAX_PLACES) else {
             return Vec::new();
         };
-        let stands = |place: &Place| {
-            let said = self.said.get(place.text)?;
-            let start = place.at.checked_sub(offset)?;
-            let at = start..start.checked_add(value.len())?;
-            let found = said.get(at.clone())?;
-            let is_same = match case {
-                Case::Counts => found == value,
-                Case::Any => found.to_lowercase() == value.to_lowercase(),
-            };
-            (is_same && stands_whole(said, &at)).then_some((place.text, at))
+        places.iter().filter_map(|place| self.at_place(place, offset, value, case)).collect()
+    }
+
+    /// Where `value` stands whole, if one of its words, `offset` bytes into it, stands at `place`.
+    fn at_place(
+        &self,
+        place: &Place,
+        offset: usize,
+        value: &str,
+        case: Case,
+    ) -> Option<(usize, Range<usize>)> {
+        let said = self.user_texts.get(place.text)?;
+        let start = place.at.checked_sub(offset)?;
+        let at = start..start.checked_add(value.len())?;
+        let found = said.get(at.clone())?;
+        let is_same = match case {
+            Case::Counts => found == value,
+            Case::Any => found.to_lowercase() == value.to_lowercase(),
         };
-        places.iter().filter_map(stands).collect()
+        (is_same && stands_whole(said, &at)).then_some((place.text, at))
     }
 
     /// The one form of the number or date `value`, and where the user spelled it in any way.
@@ -195,30 +197,17 @@ impl TextIndex {
 
     /// Whether one of `nouns` stands within a few words of `at`, in the same sentence.
     fn has_noun(&self, text: usize, at: Range<usize>, nouns: &Nouns<'_>) -> bool {
-        let Some(said) = self.said.get(text) else { return false };
-        let ends_sentence = |c: char| matches!(c, '.' | '!' | '?' | '\n');
+        let Some(said) = self.user_texts.get(text) else { return false };
         let (before, after) = around(said, &at);
         let before = before.rsplit(ends_sentence).next().unwrap_or_default();
         let after = after.split(ends_sentence).next().unwrap_or_default();
-        let is_noun = |word: &str| {
-            let word = word.to_lowercase();
-            nouns.iter().any(|noun| word == *noun || word.strip_suffix('s') == Some(noun))
-        };
         // A currency sign touches its number.
-        let sign = |c: Option<char>| c.is_some_and(|c| is_noun(c.encode_utf8(&mut [0; 4])));
-        let near = |words: &[Range<usize>], within: &str| {
-            words.iter().any(|word| within.get(word.clone()).is_some_and(is_noun))
-        };
-        let words_before = spelling::words(before);
-        let words_after = spelling::words(after);
-        let last = words_before.len().saturating_sub(NOUN_DISTANCE);
-        sign(before.chars().next_back())
-            || sign(after.chars().next())
-            || near(words_before.get(last..).unwrap_or_default(), before)
-            || near(
-                words_after.get(..NOUN_DISTANCE.min(words_after.len())).unwrap_or_default(),
-                after,
-            )
+        let signs = before.chars().next_back().into_iter().chain(after.chars().next());
+        let words_before = spelling::words(before).into_iter().rev().take(NOUN_DISTANCE);
+        let words_after = spelling::words(after).into_iter().take(NOUN_DISTANCE);
+        signs.into_iter().any(|sign| is_noun(sign.encode_utf8(&mut [0; 4]), nouns))
+            || words_before.filter_map(|at| before.get(at)).any(|word| is_noun(word, nouns))
+            || words_after.filter_map(|at| after.get(at)).any(|word| is_noun(word, nouns))
     }
 
     /// The untrusted entries that hold `value` or a decoded copy of it; if none does, those that hold parts
@@ -240,20 +229,36 @@ impl TextIndex {
 
     /// The words of `text`, each with the untrusted entries that hold it.
     fn held<'a>(&self, text: &'a str) -> Vec<(Cow<'a, str>, &[Seq])> {
-        let with_entries = |(_, word): (usize, Cow<'a, str>)| {
-            let entries = self.untrusted.get(word.as_ref()).map_or(&[][..], Vec::as_slice);
-            (word, entries)
-        };
-        folded_words(text).map(with_entries).collect()
+        folded_words(text)
+            .map(|(_, word)| {
+                let entries = self.untrusted.get(word.as_ref()).map_or(&[][..], Vec::as_slice);
+                (word, entries)
+            })
+            .collect()
     }
+}
+
+/// Whether a word is so short that it stands in many texts; `true` stands in them as a word like any other.
+fn is_short(word: &str) -> bool {
+    word.chars().count() <= SHORT || matches!(word, "true" | "false")
+}
+
+const fn ends_sentence(c: char) -> bool {
+    matches!(c, '.' | '!' | '?' | '\n')
+}
+
+/// Whether `word` is one of `nouns`, in the singular or the plural.
+fn is_noun(word: &str, nouns: &Nouns<'_>) -> bool {
+    let word = word.to_lowercase();
+    nouns.iter().any(|noun| word == *noun || word.strip_suffix('s') == Some(noun))
 }
 
 /// The entries that hold every one of `words`.
 fn whole<'a>(words: &'a [(Cow<'_, str>, &[Seq])]) -> impl Iterator<Item = Seq> + 'a {
     let rarest = words.iter().min_by_key(|(_, entries)| entries.len());
     let candidates = rarest.map_or(&[][..], |(_, entries)| *entries);
-    let everywhere = |entry: &Seq| words.iter().all(|(_, entries)| entries.contains(entry));
-    candidates.iter().copied().filter(everywhere)
+    let candidates = candidates.iter().copied();
+    candidates.filter(|entry| words.iter().all(|(_, entries)| entries.contains(entry)))
 }
 
 /// The entries that hold one of `words` that is long enough to mean something.
@@ -284,16 +289,15 @@ fn around<'a>(said: &'a str, at: &Range<usize>) -> (&'a str, &'a str) {
     let to = after.floor_char_boundary(NOUN_REACH);
     let (_, near_before) = before.split_at(from);
     let (near_after, _) = after.split_at(to);
-    let is_blank = |c: char| c.is_whitespace();
     let before = if from == 0 {
         near_before
     } else {
-        near_before.split_once(is_blank).map_or("", |cut| cut.1)
+        near_before.split_once(char::is_whitespace).map_or("", |cut| cut.1)
     };
     let after = if to == after.len() {
         near_after
     } else {
-        near_after.rsplit_once(is_blank).map_or("", |cut| cut.0)
+        near_after.rsplit_once(char::is_whitespace).map_or("", |cut| cut.0)
     };
     (before, after)
 }

@@ -149,23 +149,23 @@ impl Tracing<'_> {
 
     fn leaf(&mut self, argument: &Argument<'_>, path: &str, value: &str) {
         let sink = argument.parameter.sink;
-        let is_chosen = || {
-            let words = argument.parameter.values.get(value);
-            words
-                .into_iter()
-                .flatten()
-                .any(|word| self.texts.is_chosen_by_user(word, argument.nouns))
-        };
-        // A value that decides nothing only shows that the user wanted such a call.
-        let is_mentioned = || sink.is_none() && self.texts.is_mentioned_by_user(value);
         let traced = self.origin(value, argument.nouns, sink);
-        let is_said = traced == ArgumentOrigin::User || is_chosen() || is_mentioned();
-        let origin = if is_said { ArgumentOrigin::User } else { traced };
+        let is_users = traced == ArgumentOrigin::User
+            || self.is_chosen(argument, value)
+            // A value that decides nothing only shows that the user wanted such a call.
+            || (sink.is_none() && self.texts.is_mentioned_by_user(value));
+        let origin = if is_users { ArgumentOrigin::User } else { traced };
         let is_free_text = sink.is_none() && self.text_leaves;
         self.leaves.push(RecordedArgument { path: path.to_owned(), sink, origin });
         if is_free_text {
             self.within(path, value);
         }
+    }
+
+    /// Whether the user named this value of a fixed list by one of its words.
+    fn is_chosen(&self, argument: &Argument<'_>, value: &str) -> bool {
+        let words = argument.parameter.values.get(value).into_iter().flatten();
+        words.into_iter().any(|word| self.texts.is_chosen_by_user(word, argument.nouns))
     }
 
     fn origin(&self, value: &str, nouns: &Nouns<'_>, sink: Option<Sink>) -> ArgumentOrigin {
@@ -218,17 +218,15 @@ fn hidden_sink(word: &str) -> Option<(Sink, &'static str)> {
 
 /// Numbers of six or more digits, separators included: `555-0100-22`, `DE89 3704 0044`. Days are none.
 fn long_numbers(text: &str) -> Vec<&str> {
-    let is_part = |c: char| c.is_numeric();
-    let is_separator = |c: char| matches!(c, ' ' | '-' | '.' | '/' | '(' | ')' | '\u{A0}');
     let mut found = Vec::new();
     let mut start = None;
     let (mut end, mut digits) = (0, 0);
     for (at, c) in text.char_indices().chain([(text.len(), '\n')]) {
-        if is_part(c) {
+        if c.is_numeric() {
             start.get_or_insert(at);
             end = at + c.len_utf8();
             digits += 1;
-        } else if !(is_separator(c) && start.is_some()) {
+        } else if !(is_separator_of_digits(c) && start.is_some()) {
             if let Some(from) = start.take().filter(|_| digits >= LONG_NUMBER) {
                 found.extend(text.get(from..end).filter(|number| !is_moment(number)));
             }
@@ -240,12 +238,17 @@ fn long_numbers(text: &str) -> Vec<&str> {
 
 /// A day, a day and an hour, or a span of two days.
 fn is_moment(number: &str) -> bool {
-    let is_part = |word: &str| {
-        let is_clock = word.len() <= 2 && word.bytes().all(|byte| byte.is_ascii_digit());
-        date(word).is_some() || is_clock || word == "-"
-    };
     let has_date = number.split_whitespace().any(|word| date(word).is_some());
-    has_date && number.split_whitespace().all(is_part)
+    has_date && number.split_whitespace().all(is_part_of_moment)
+}
+
+fn is_part_of_moment(word: &str) -> bool {
+    let is_clock = word.len() <= 2 && word.bytes().all(|byte| byte.is_ascii_digit());
+    date(word).is_some() || is_clock || word == "-"
+}
+
+const fn is_separator_of_digits(c: char) -> bool {
+    matches!(c, ' ' | '-' | '.' | '/' | '(' | ')' | '\u{A0}')
 }
 
 #[cfg(test)]

@@ -33,8 +33,7 @@ pub(crate) fn tidy(text: &str) -> Cow<'_, str> {
 
 /// Whether `text` is surely tidy already: plain characters with single spaces between them.
 fn is_tidy(text: &str) -> bool {
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
-    text.bytes().all(|byte| is_plain(&byte))
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && !text.starts_with(' ')
         && !text.ends_with(' ')
         && !text.contains("  ")
@@ -162,8 +161,7 @@ fn is_part_of_number(before: &str, value: &str, after: &str) -> bool {
 
 /// Digits, with points and commas at most.
 fn are_digits(word: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',');
-    ends_with_digit(word) && word.chars().all(is_part)
+    ends_with_digit(word) && word.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ','))
 }
 
 /// A word that multiplies the number in front of it.
@@ -213,9 +211,8 @@ fn ends_with_digit(value: &str) -> bool {
 
 /// What base64, hexadecimal and percent-encoded parts of `text` say.
 pub(crate) fn encoded_copies(text: &str) -> Vec<String> {
-    let is_code = |c: char| c.is_ascii_alphanumeric() || "+/-_=%".contains(c);
     let mut copies = Vec::new();
-    for run in text.split(|c: char| !is_code(c)) {
+    for run in text.split(|c: char| !c.is_ascii_alphanumeric() && !"+/-_=%".contains(c)) {
         copies.extend(percent_decoded(run));
         let run = run.trim_matches('=');
         if run.len() >= MIN_BASE64 {

@@ -65,7 +65,7 @@ impl fmt::Display for Name {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adapt {
-    /// Which host.
+    /// The name of the host.
     pub host: Name,
     /// What changes.
     pub change: AdapterChange,

@@ -92,13 +92,13 @@ impl SessionContext {
     /// What a proposal made in this context depends on: all of it, and what the caller `added`.
     /// A caller can add dependencies and never remove any.
     pub(crate) fn dependencies(&self, added: Added) -> Dependencies {
-        let spoilt = self.tainted_by.map(TaintSource::Entry).or(added.culprit);
+        let tainted = self.tainted_by.map(TaintSource::Entry).or(added.source);
         let mut parents = self.parents.clone();
         parents.extend(added.parents);
         parents.sort_unstable();
         parents.dedup();
-        let culprit = spoilt.or(parents.is_empty().then_some(TaintSource::NoOrigin));
-        Dependencies { parents, culprit }
+        let source = tainted.or(parents.is_empty().then_some(TaintSource::NoOrigin));
+        Dependencies { parents, source }
     }
 }
 
@@ -106,20 +106,20 @@ impl SessionContext {
 #[derive(Debug, Default)]
 pub(crate) struct Added {
     pub(crate) parents: Vec<Seq>,
-    pub(crate) culprit: Option<TaintSource>,
+    pub(crate) source: Option<TaintSource>,
 }
 
 impl Added {
     pub(crate) fn entry(&mut self, entry: Seq, label: Label) {
         if label.is_tainted() {
-            self.spoilt_by(TaintSource::Entry(entry));
+            self.taint_with(TaintSource::Entry(entry));
         }
         self.parents.push(entry);
     }
 
     /// The first one found is the one that is shown.
-    pub(crate) fn spoilt_by(&mut self, culprit: TaintSource) {
-        self.culprit.get_or_insert(culprit);
+    pub(crate) fn taint_with(&mut self, source: TaintSource) {
+        self.source.get_or_insert(source);
     }
 }
 
@@ -127,7 +127,7 @@ impl Added {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependencies {
     parents: Vec<Seq>,
-    culprit: Option<TaintSource>,
+    source: Option<TaintSource>,
 }
 
 impl Dependencies {
@@ -137,7 +137,7 @@ impl Dependencies {
     }
 
     /// The first dependency that is not known to be clean: ∃ b ∈ deps with τ(b) = 1.
-    pub fn culprit(&self) -> Option<&TaintSource> {
-        self.culprit.as_ref()
+    pub fn taint_source(&self) -> Option<&TaintSource> {
+        self.source.as_ref()
     }
 }

@@ -57,7 +57,7 @@ pub struct Finding {
     /// Which of the incident's indicators, counted from 0. What it says stays out of the plan: it may quote the very
     /// text that is to be destroyed.
     pub indicator: u32,
-    /// In which way.
+    /// How the indicator matched.
     pub by: Evidence,
 }
 

@@ -131,11 +131,15 @@ fn is_invisible(c: char) -> bool {
             | '\u{E0000}'..='\u{E0FFF}')
 }
 
+/// The beginning of a text that is no key, without what would steer a terminal.
+fn shown(text: &str) -> String {
+    text.chars().take(60).flat_map(char::escape_debug).collect()
+}
+
 impl FromStr for Key {
     type Err = MemoryKeyError;
 
     fn from_str(text: &str) -> Result<Self, MemoryKeyError> {
-        let shown = || text.chars().take(60).flat_map(char::escape_debug).collect::<String>();
         if text.is_empty() {
             return Err(MemoryKeyError::Empty);
         }
@@ -144,13 +148,16 @@ impl FromStr for Key {
         }
         if let Some(c) = text.chars().find(|c| is_invisible(*c)) {
             let character = format!("U+{:04X}", u32::from(c));
-            return Err(MemoryKeyError::Invisible { key: shown(), character });
+            return Err(MemoryKeyError::Invisible { key: shown(text), character });
         }
         if !is_nfc(text) {
-            return Err(MemoryKeyError::NotNormal { key: shown(), normal: text.nfc().collect() });
+            return Err(MemoryKeyError::NotNormal {
+                key: shown(text),
+                normal: text.nfc().collect(),
+            });
         }
         if let Some(segment) = text.split('/').find(|s| matches!(*s, "" | "." | "..")) {
-            return Err(MemoryKeyError::Segment { key: shown(), segment: segment.to_owned() });
+            return Err(MemoryKeyError::Segment { key: shown(text), segment: segment.to_owned() });
         }
         Ok(Self(Arc::new(Named { text: text.into(), looks: OnceLock::new() })))
     }

@@ -4,6 +4,75 @@
 //! its arguments, so an auditor can read it in an afternoon and repeat every decision of a store from
 //! its log.
 //!
+//! A request is decided against the [`State`](state::State), which changes nothing; committing the decision changes the
+//! state and gives the record. What is refused is recorded too.
+//!
+//! ```
+//! use custody_kernel::label::Channel;
+//! use custody_kernel::memory::rate::Limits;
+//! use custody_kernel::namespace::{Scope, Tenant};
+//! use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
+//! use custody_kernel::record::{AdminRequest, Answer, Genesis, ObservationKind, SessionRequest, Value};
+//! use custody_kernel::state::{State, SubmittedRequest};
+//! use custody_log::{Digest, EntryId, LogKey, PrincipalId, SessionId, StoreId, Timestamp};
+//! use ed25519_dalek::{Signer, SigningKey};
+//!
+//! // The owner proves who they are, and creates the store.
+//! let key = SigningKey::from_bytes(&[7; 32]);
+//! let owner = Principal {
+//!     id: PrincipalId::from_random([1; 16]),
+//!     name: "ann".into(),
+//!     role: Role::Owner,
+//!     tenant: Tenant::main(),
+//!     public_key: Some(Digest(key.verifying_key().to_bytes())),
+//!     token_hash: None,
+//! };
+//! let challenge = [3; 32];
+//! let signature = key.sign(&challenge_bytes(&challenge));
+//! let ann = Authority::by_signature(&owner, &challenge, &signature)?;
+//! let log_key = LogKey { certificate: String::new(), public_key: Digest([0; 32]) };
+//! let store = StoreId::from_random([2; 16]);
+//! let genesis = Genesis { store, owner, log_key, limits: Limits::default() };
+//!
+//! let session = SessionId::from_random([4; 16]);
+//! let observe = |channel| SessionRequest::Observe {
+//!     kind: ObservationKind::Message,
+//!     channel,
+//!     lowered: false,
+//!     content: None,
+//!     origin: None,
+//!     parents: vec![],
+//! };
+//! let write = SessionRequest::Write {
+//!     scope: Scope::Shared,
+//!     key: "notes".parse()?,
+//!     value: Value::New(Digest::of(b"buy milk")),
+//!     depends_on: vec![],
+//!     queue: false,
+//! };
+//! let open = AdminRequest::OpenSession { session, alias: None, host: None };
+//! let requests = [
+//!     SubmittedRequest::Admin(ann.clone(), AdminRequest::CreateStore(Box::new(genesis))),
+//!     SubmittedRequest::Admin(ann, open),
+//!     SubmittedRequest::Session(session, observe(Channel::User)),
+//!     SubmittedRequest::Session(session, write.clone()),
+//!     SubmittedRequest::Session(session, observe(Channel::Web)),
+//!     SubmittedRequest::Session(session, write),
+//! ];
+//!
+//! let mut state = State::default();
+//! let mut answers = Vec::new();
+//! for (number, request) in (0_u8..).zip(requests) {
+//!     let decided = state.decide(request, Timestamp(u64::from(number)))?;
+//!     let committed = state.commit(decided, EntryId::from_random([number; 16]), vec![])?;
+//!     answers.push(committed.record().answer.clone());
+//! }
+//! assert_eq!(answers[3], Answer::Done, "the user alone was heard");
+//! let refusal = answers[5].refusal().ok_or("written after reading a page")?;
+//! assert_eq!(refusal.rule().to_string(), "rule 4");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! In reading order:
 //!
 //! - [`label`], [`namespace`], [`key`], [`principal`]: the words.

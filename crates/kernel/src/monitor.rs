@@ -206,7 +206,7 @@ impl State {
 
     fn in_session(&self, id: SessionId, at: Timestamp) -> Result<InSession<'_>, AskError> {
         if self.is_empty() {
-            return Err(AskError::NotFounded);
+            return Err(AskError::NoStore);
         }
         let session = self.session(id).ok_or(AskError::UnknownSession(id))?;
         Ok(InSession { state: self, id, session, at })
@@ -277,7 +277,7 @@ impl State {
             return Ok(());
         }
         if self.is_empty() {
-            return Err(AskError::NotFounded);
+            return Err(AskError::NoStore);
         }
         if self.recognises(who) {
             Ok(())
@@ -482,8 +482,9 @@ impl State {
                 let tenant = &self.session(*id)?.who.tenant;
                 changed_in_session(tenant, request)
             }
-            (_, Request::Admin(request)) => self.changed_by_principal(request),
-            (_, Request::Session(_) | Request::Call(_)) => None,
+            (Author::Principal(_), Request::Admin(request)) => self.changed_by_principal(request),
+            (Author::Session(_), Request::Call(_) | Request::Admin(_))
+            | (Author::Principal(_), Request::Session(_) | Request::Call(_)) => None,
         }
     }
 

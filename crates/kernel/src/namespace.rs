@@ -35,13 +35,15 @@ impl Tenant {
     }
 }
 
+const fn is_of_name(c: char) -> bool {
+    c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.')
+}
+
 impl FromStr for Tenant {
     type Err = TenantError;
 
     fn from_str(name: &str) -> Result<Self, TenantError> {
-        let allowed =
-            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
-        if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
+        if name.is_empty() || name.len() > 64 || !name.chars().all(is_of_name) {
             return Err(TenantError(name.chars().take(64).flat_map(char::escape_debug).collect()));
         }
         Ok(Self(name.into()))
@@ -83,7 +85,7 @@ pub enum Scope {
 pub struct Namespace {
     /// Whose it is.
     pub tenant: Tenant,
-    /// Which part of it.
+    /// The scope of the item: the session's own, or shared.
     pub scope: Scope,
 }
 

@@ -175,13 +175,9 @@ impl Authority {
     ///
     /// Returns `None` when `tenant` is not one for replayed traces.
     pub fn replayed(tenant: Tenant) -> Option<Self> {
-        let who = |tenant| PrincipalClaim {
-            principal: None,
-            role: Role::User,
-            tenant,
-            credential: Credential::None,
-        };
-        tenant.is_replay().then(|| Self(who(tenant)))
+        let (role, credential) = (Role::User, Credential::None);
+        let is_replay = tenant.is_replay();
+        is_replay.then_some(Self(PrincipalClaim { principal: None, role, tenant, credential }))
     }
 
     /// The same owner, acting on another tenant. Nobody else can change tenants.

@@ -9,7 +9,8 @@
 //! use custody_kernel::route::{RouteOutcome, RoutePolicy, RouteStep, Screened, start};
 //!
 //! let RouteStep::Prefilter(prefilter) = start(RoutePolicy::default()) else { unreachable!() };
-//! let RouteStep::Done(RouteOutcome::Production(release)) = prefilter.answer(Ok(Screened::Clean)) else { unreachable!() };
+//! let RouteStep::Done(outcome) = prefilter.answer(Ok(Screened::Clean)) else { unreachable!() };
+//! let RouteOutcome::Production(release) = outcome else { unreachable!() };
 //! assert_eq!(release.reason().name(), "clean");
 //! ```
 //!
@@ -159,7 +160,7 @@ pub enum RouteOutcome {
     Unrecoverable,
     /// Nothing goes on: this stage could not say.
     Undecided {
-        /// Which one.
+        /// The stage.
         stage: Stage,
         /// About which text.
         subject: Subject,
@@ -259,7 +260,7 @@ pub fn replay(policy: RoutePolicy, heard: &[StageResult]) -> Result<RouteOutcome
 }
 
 impl StageResult {
-    /// Of which stage.
+    /// The stage that answered.
     pub fn stage(&self) -> Stage {
         match self {
             Self::Prefilter(_) => Stage::Prefilter,
@@ -339,7 +340,9 @@ impl AskSandbox {
     pub fn answer(self, said: Result<SandboxResult, Undecided>) -> RouteStep {
         let Self { policy, subject } = self;
         match (subject, said) {
-            (_, Err(why)) => undecided(Stage::Sandbox, subject, why),
+            (Subject::Original | Subject::Repaired, Err(why)) => {
+                undecided(Stage::Sandbox, subject, why)
+            }
             (Subject::Original, Ok(SandboxResult::Untouched)) => {
                 released(subject, Reason::FalseAlarm)
             }

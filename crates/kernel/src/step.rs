@@ -13,9 +13,9 @@ use crate::memory::item::Value;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recover {
-    /// Which incident.
+    /// The incident.
     pub incident: IncidentId,
-    /// Which step.
+    /// The step to take.
     pub step: RecoveryStep,
 }
 
@@ -158,11 +158,9 @@ impl PlanEffects {
             return Err(ListError::Weights(weights));
         }
         let [flagged, quarantined, purged] = self.lists();
-        let is_in = |list: &[Seq], entry: &Seq| list.binary_search(entry).is_ok();
-        let twice = |entry: &&Seq| is_in(purged, entry) || is_in(quarantined, entry);
         let twice = flagged
             .iter()
-            .find(twice)
+            .find(|entry| is_in(purged, entry) || is_in(quarantined, entry))
             .or_else(|| quarantined.iter().find(|entry| is_in(purged, entry)));
         if let Some(entry) = twice {
             return Err(ListError::Twice(*entry));
@@ -178,6 +176,10 @@ impl PlanEffects {
 /// Checks that `list` is ascending and names nothing twice.
 pub(crate) fn ascending(list: &[Seq]) -> Result<(), ListError> {
     out_of_order(list).map_or(Ok(()), |entry| Err(ListError::Order(entry)))
+}
+
+fn is_in(list: &[Seq], entry: &Seq) -> bool {
+    list.binary_search(entry).is_ok()
 }
 
 fn out_of_order<T: PartialOrd + Copy>(list: &[T]) -> Option<T> {

@@ -84,11 +84,8 @@ fn a_tainted_dependency_of_another_session_is_seen() {
         })
     };
     let answer = store.ask(Actor::Session(session), depends(page));
-    let culprit = TaintSource::Entry(page);
-    assert_eq!(
-        answer,
-        Answer::Refused(Refusal::Tainted { key: "notes".parse().unwrap(), culprit })
-    );
+    let source = TaintSource::Entry(page);
+    assert_eq!(answer, Answer::Refused(Refusal::Tainted { key: "notes".parse().unwrap(), source }));
     assert_eq!(store.ask(Actor::Session(session), depends(Seq(0))), Answer::Done, "a clean one");
 }
 
@@ -114,7 +111,7 @@ fn a_missing_dependency_and_an_empty_context_are_refused_by_rule_4() {
         });
         let answer = store.ask(Actor::Session(session), request);
         let key = "notes".parse().unwrap();
-        let refusal = expected.map(|culprit| Refusal::Tainted { key, culprit });
+        let refusal = expected.map(|source| Refusal::Tainted { key, source });
         assert_eq!(answer.refusal(), refusal.as_ref());
     }
 }

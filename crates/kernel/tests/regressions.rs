@@ -114,7 +114,7 @@ fn nothing_but_its_founding_can_be_the_first_record_of_a_store() {
     for (by, request) in first {
         let answer =
             state.decide(asked(by, request), Timestamp(1)).map(|decided| decided.answer().clone());
-        assert_eq!(answer, Err(AskError::NotFounded));
+        assert_eq!(answer, Err(AskError::NoStore));
     }
     let decided = state.decide(asked(owner.in_person(), found(&owner)), Timestamp(1)).unwrap();
     let _ = state.commit(decided, EntryId::from_random([0; 16]), vec![]).unwrap();
@@ -213,7 +213,7 @@ fn an_entry_of_another_tenant_is_as_unknown_as_one_that_does_not_exist() {
         });
         let answer = store.ask(Actor::Session(ours), write);
         let key = "notes".parse().unwrap();
-        let refusal = Refusal::Tainted { key, culprit: TaintSource::NoOrigin };
+        let refusal = Refusal::Tainted { key, source: TaintSource::NoOrigin };
         assert_eq!(answer, Answer::Refused(refusal));
         assert!(!store.log.last().unwrap().parents.contains(&named), "no edge leaves the tenant");
     }

@@ -1,6 +1,7 @@
 //! One atomic step: load, decide, commit, audit.
 //!
-//! Everything that changes a store passes through [`Transaction::ask`] or [`Transaction::administer`]. Part of the trusted base.
+//! Everything that changes a store passes through [`Transaction::ask`] or [`Transaction::administer`]. Part of the
+//! trusted base.
 
 use custody_kernel::actions::call::AllowedCall;
 use custody_kernel::key::Key;

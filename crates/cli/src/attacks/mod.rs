@@ -497,7 +497,7 @@ impl Scene {
     /// Rule 4 refused because of exactly that entry.
     fn blamed(&mut self, what: &str, receipt: &Receipt, culprit: Seq) {
         let named = match receipt.answer.refusal() {
-            Some(Refusal::Tainted { culprit: TaintSource::Entry(seq), .. }) => {
+            Some(Refusal::Tainted { source: TaintSource::Entry(seq), .. }) => {
                 format!("entry {seq}")
             }
             _ => "nothing".to_owned(),

@@ -17,7 +17,7 @@ pub(crate) fn decide(
     genesis: &Genesis,
 ) -> Result<Draft<AcceptedGenesis>, AskError> {
     if !state.is_empty() {
-        return Err(AskError::Founded(state.len()));
+        return Err(AskError::StoreExists(state.len()));
     }
     let who = authority.who();
     let is_founder = authority.is_owner()
@@ -26,7 +26,7 @@ pub(crate) fn decide(
         && who.tenant == genesis.owner.tenant;
     // No refusal: recorded, it would stand where the first record belongs, for ever.
     if !is_founder {
-        return Err(AskError::NotFounded);
+        return Err(AskError::NoStore);
     }
     Ok(Draft::administrative(Ok(AcceptedGenesis(genesis.clone()))))
 }

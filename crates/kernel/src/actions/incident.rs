@@ -37,11 +37,11 @@ fn check(
     recover: &Recover,
 ) -> Result<Result<(), Refusal>, AskError> {
     let Recover { incident: id, step } = recover;
-    let incident = match (state.incident(*id), step) {
-        (None, RecoveryStep::Open(_)) => None,
-        (Some(_), RecoveryStep::Open(_)) => return Err(AskError::DuplicateIncident(*id)),
-        (None, _) => return Err(AskError::UnknownIncident(*id)),
-        (Some(incident), _) => Some(incident),
+    let is_opening = matches!(step, RecoveryStep::Open(_));
+    let incident = match (state.incident(*id), is_opening) {
+        (Some(_), true) => return Err(AskError::DuplicateIncident(*id)),
+        (None, false) => return Err(AskError::UnknownIncident(*id)),
+        (incident, _) => incident,
     };
     if let Some(entry) = step.named().find(|entry| *entry >= state.next_seq()) {
         return Err(AskError::UnknownEntry(entry));

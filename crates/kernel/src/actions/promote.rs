@@ -76,7 +76,7 @@ pub(crate) fn decide(
     let Some(version) = version else {
         return Err(AskError::NoSuchItem { namespace: source, key: key.clone() });
     };
-    let added = Added { parents: vec![version.entry], culprit: None };
+    let added = Added { parents: vec![version.entry], source: None };
     let value = Some(version.content);
     let change = AskedChange { asked, scope: Scope::Shared, key, value, added };
     let (proposal, label) = change.proposal();

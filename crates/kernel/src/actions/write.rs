@@ -40,13 +40,13 @@ pub struct WriteContext<'a> {
 /// One proposed change of one item. A delete is a write of nothing.
 #[derive(Debug, Clone)]
 pub struct WriteProposal {
-    /// Where.
+    /// The namespace of the item.
     pub namespace: Namespace,
-    /// Under which key.
+    /// The item's key.
     pub key: Key,
-    /// What; `None` deletes.
+    /// The new content; `None` deletes the item.
     pub value: Option<ContentRef>,
-    /// On what it depends.
+    /// What it depends on.
     pub dependencies: Dependencies,
     /// π: the trust of the principal the session runs for.
     pub on_behalf_of: Trust,
@@ -159,10 +159,8 @@ pub(super) fn check_mutable(context: &WriteContext<'_>, key: &Key) -> Result<(),
 }
 
 pub(super) fn check_clean(proposal: &WriteProposal) -> Result<(), Refusal> {
-    match proposal.dependencies.culprit() {
-        Some(culprit) => {
-            Err(Refusal::Tainted { key: proposal.key.clone(), culprit: culprit.clone() })
-        }
+    match proposal.dependencies.taint_source() {
+        Some(source) => Err(Refusal::Tainted { key: proposal.key.clone(), source: source.clone() }),
         None => Ok(()),
     }
 }
@@ -222,7 +220,7 @@ impl AskedChange<'_> {
         let dependencies = session.context.dependencies(self.added);
         let mut label = Label::at_ingress(Channel::Model, session.on_behalf_of());
         label = label.join(session.context.label());
-        if dependencies.culprit().is_some() {
+        if dependencies.taint_source().is_some() {
             label = label.lowered();
         }
         let proposal = WriteProposal {
@@ -277,12 +275,12 @@ fn added(asked: InSession<'_>, depends_on: &[DependencyRef], arrivals: &[Seq]) -
     let mut added = Added::default();
     for named in depends_on {
         match *named {
-            DependencyRef::Missing(id) => added.spoilt_by(TaintSource::Missing(id)),
+            DependencyRef::Missing(id) => added.taint_with(TaintSource::Missing(id)),
             DependencyRef::Entry(entry) => match asked.named(entry) {
                 // A position that is not there yet is as unknown as an id that is not there.
-                Err(_) => added.spoilt_by(TaintSource::NoOrigin),
+                Err(_) => added.taint_with(TaintSource::NoOrigin),
                 Ok(_) if asked.state.is_out(entry) => {
-                    added.spoilt_by(TaintSource::Entry(entry));
+                    added.taint_with(TaintSource::Entry(entry));
                     added.parents.push(entry);
                 }
                 Ok(label) => added.entry(entry, label),

@@ -78,7 +78,8 @@ pub enum Refusal {
         /// The key asked for.
         key: Key,
         /// The first dependency at fault.
-        culprit: TaintSource,
+        #[serde(rename = "culprit")]
+        source: TaintSource,
     },
     /// Rule 5: the session runs for nobody who is trusted.
     Untrusted {
@@ -144,7 +145,7 @@ pub enum Refusal {
     Unrecoverable,
     /// A stage could not say whether a text may go on.
     Undecided {
-        /// Which one.
+        /// The stage.
         stage: Stage,
         /// Why not.
         why: Undecided,
@@ -188,24 +189,24 @@ pub enum Refusal {
     },
     /// No policy that the owner signed lets this field of an output be taken out.
     NotExtractable {
-        /// Which.
+        /// The field, as a path of names.
         field: String,
     },
     /// It depends on an entry that an incident put in quarantine, or purged.
     InQuarantine {
-        /// Which.
+        /// The entry.
         entry: Seq,
     },
     /// An incident evicted these weights, and no host may load them again.
     Evicted {
         /// SHA-256 of them.
         weights: Digest,
-        /// Which incident.
+        /// The incident.
         incident: IncidentId,
     },
     /// The session has taken out as much as it may.
     BitsUsedUp {
-        /// Which field was asked for.
+        /// The field, as a path of names.
         field: String,
         /// What it counts, in bits.
         bits: u32,
@@ -247,7 +248,7 @@ impl Refusal {
 
     /// The tainted entry that decided, if one did.
     pub const fn tainted_entry(&self) -> Option<Seq> {
-        let Self::Tainted { culprit: TaintSource::Entry(entry), .. } = self else { return None };
+        let Self::Tainted { source: TaintSource::Entry(entry), .. } = self else { return None };
         Some(*entry)
     }
 
@@ -293,6 +294,12 @@ fn listed(names: &[String]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
+/// The time of day, as a person reads it.
+fn time_of_day(at: Timestamp) -> String {
+    let seconds = at.0 / 1_000 % 86_400;
+    format!("{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+}
+
 /// The sentence for the person at the keyboard: what happened and what to do.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -303,23 +310,29 @@ impl fmt::Display for Refusal {
             Self::Confusable { key, protected } => {
                 write!(f, "`{key}` looks like the protected `{protected}`; use another name")
             }
-            Self::Tainted { key, culprit: TaintSource::Entry(seq) } => {
+            Self::Tainted { key, source: TaintSource::Entry(seq) } => {
                 write!(f, "`{key}` would hold text that depends on untrusted entry {seq}; a reviewer may release it")
             }
-            Self::Tainted { key, culprit: TaintSource::Missing(id) } => {
+            Self::Tainted { key, source: TaintSource::Missing(id) } => {
                 write!(f, "`{key}` depends on `{id}`, which the record does not hold; record it first")
             }
-            Self::Tainted { key, culprit: TaintSource::NoOrigin } => {
+            Self::Tainted { key, source: TaintSource::NoOrigin } => {
                 write!(f, "nothing says where the value for `{key}` came from; record its source first")
             }
             Self::Untrusted { key } => {
-                write!(f, "nobody who is trusted asks to write `{key}`; ask as a user, reviewer or owner")
+                write!(
+                    f,
+                    "untrusted principal may not write `{key}` (rule 5); authenticate as a user, reviewer or owner"
+                )
             }
             Self::PromoteTainted { key } => {
                 write!(f, "`{key}` is tainted and cannot be shared; declassify it first")
             }
             Self::PromoteUntrusted { key } => {
-                write!(f, "nobody who is trusted asks to share `{key}`; ask as a user, reviewer or owner")
+                write!(
+                    f,
+                    "untrusted principal may not share `{key}` (rule 7); authenticate as a user, reviewer or owner"
+                )
             }
             Self::PromoteReplayed { key } => {
                 write!(f, "`{key}` comes from a replayed trace, which is somebody's claim; it is never shared")
@@ -328,7 +341,7 @@ impl fmt::Display for Refusal {
                 write!(f, "`{key}` belongs to another session; only shared items and your own are visible")
             }
             Self::RateLimited { key, until } => {
-                write!(f, "too many changes to write `{key}` now; the next is allowed at {} ms", until.0)
+                write!(f, "rate limit reached for `{key}`; retry after {} UTC", time_of_day(*until))
             }
             Self::NeedsOwner => {
                 f.write_str("only the owner may do this, with the passphrase typed on a terminal")
@@ -346,7 +359,7 @@ impl fmt::Display for Refusal {
                 write!(f, "`{proposal}` waited too long and expired; propose it again")
             }
             Self::OtherContent { proposal } => {
-                write!(f, "`{proposal}` proposes another content than the one approved; look at it again")
+                write!(f, "approval of `{proposal}` is for different content; review the new content")
             }
             Self::Stale { proposal, key } => {
                 write!(f, "`{key}` changed after `{proposal}` was made; propose it again")

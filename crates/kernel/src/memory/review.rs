@@ -31,7 +31,7 @@ pub struct Pending {
     pub purpose: Purpose,
     /// Where it would be stored.
     pub namespace: Namespace,
-    /// Under which key.
+    /// The item's key.
     pub key: Key,
     /// The proposed value; `None` would delete.
     pub value: Option<ContentRef>,

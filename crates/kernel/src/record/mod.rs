@@ -76,7 +76,7 @@ pub enum DependencyRef {
 /// The first record of every store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Genesis {
-    /// Which store this is.
+    /// The id of the store.
     pub store: StoreId,
     /// The owner, whose key certifies the log key.
     pub owner: Principal,
@@ -130,18 +130,18 @@ pub enum SessionRequest {
     },
     /// Read an item (rules 1, 9).
     Read {
-        /// In which part of the session's tenant.
+        /// The scope of the item: the session's own, or shared.
         scope: Scope,
-        /// Under which key.
+        /// The item's key.
         key: Key,
     },
     /// Write an item (rules 2–5).
     Write {
-        /// In which part of the session's tenant.
+        /// The scope of the item: the session's own, or shared.
         scope: Scope,
-        /// Under which key.
+        /// The item's key.
         key: Key,
-        /// What.
+        /// The value: new bytes, or those of an earlier entry.
         value: Value,
         /// Dependencies besides the whole context.
         depends_on: Vec<DependencyRef>,
@@ -150,23 +150,23 @@ pub enum SessionRequest {
     },
     /// Delete an item: a write of nothing.
     Delete {
-        /// In which part of the session's tenant.
+        /// The scope of the item: the session's own, or shared.
         scope: Scope,
-        /// Under which key.
+        /// The item's key.
         key: Key,
     },
     /// Promote an item of a session to the shared namespace (rules 6, 7).
     Promote {
         /// Whose item.
         from: SessionId,
-        /// Under which key.
+        /// The item's key.
         key: Key,
     },
     /// Ask where a text that entered may go. Its stages have run; what they said decides it again without a model.
     Route(Box<Route>),
     /// Record what a call brought back, and not show it to the model.
     Withhold {
-        /// Which call.
+        /// The entry of the call.
         call: Seq,
         /// The output.
         content: Value,
@@ -194,32 +194,32 @@ pub enum AdminRequest {
     },
     /// Release a pending proposal, or let a tool call run once.
     Approve {
-        /// Which.
+        /// The id of the entry that proposed it.
         proposal: EntryId,
         /// The commitment of the value the reviewer was shown.
         shown: Option<Digest>,
     },
     /// Turn a pending proposal down.
     Deny {
-        /// Which.
+        /// The id of the entry that proposed it.
         proposal: EntryId,
     },
     /// Lock, unlock or put under review.
     SetMode {
-        /// In which tenant.
+        /// The tenant of the item.
         tenant: Tenant,
-        /// In which part of it.
+        /// The scope of the item: the session's own, or shared.
         scope: Scope,
-        /// Under which key.
+        /// The item's key.
         key: Key,
         /// The new mode.
         mode: Mode,
     },
     /// Take a file as it is on disk for the value of a shared item, and watch it.
     AdoptFile {
-        /// In which tenant.
+        /// The tenant of the item.
         tenant: Tenant,
-        /// Under which key.
+        /// The item's key.
         key: Key,
         /// Where the file is.
         path: String,
@@ -230,7 +230,7 @@ pub enum AdminRequest {
     AddPrincipal(Box<Principal>),
     /// Withdraw a principal's credentials.
     RevokePrincipal {
-        /// Whose.
+        /// The principal that loses its credentials.
         principal: PrincipalId,
     },
     /// Change the limits.
@@ -250,7 +250,7 @@ pub enum AdminRequest {
     RotateLogKey(LogKey),
     /// Go on from a store whose head was lost or which was deliberately restored.
     AdoptLedger {
-        /// Why, in the owner's words.
+        /// The reason, in the owner's words.
         reason: String,
         /// The size that the lost or disagreeing head spoke of, if one was found.
         head_size: Option<u64>,
@@ -354,9 +354,9 @@ pub struct Record {
     pub at: Timestamp,
     /// Who asked.
     pub by: Author,
-    /// For what.
+    /// What was asked.
     pub request: Request,
-    /// With what answer.
+    /// The answer to it.
     pub answer: Answer,
     /// What is known of the entry.
     pub label: Label,

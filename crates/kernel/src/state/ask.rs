@@ -29,12 +29,12 @@ pub enum SubmittedRequest {
 /// is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// The first record must found the store, and only the first.
-    #[error("the store has {0} records and can be founded only while it has none")]
-    Founded(u64),
-    /// Nothing can be asked of a store without an owner, and only that owner can found it.
-    #[error("the store is not founded yet; its first record is made by the owner that it names")]
-    NotFounded,
+    /// A store is created by its first record, and only by that.
+    #[error("the store has {0} records; a store is created only while it has none")]
+    StoreExists(u64),
+    /// Nothing can be asked of a store that does not exist, and only the owner whom it names can create it.
+    #[error("the store does not exist yet; its first record is made by the owner that it names")]
+    NoStore,
     /// Not open, or never was.
     #[error("there is no open session `{0}`; open one first")]
     UnknownSession(SessionId),
@@ -70,7 +70,7 @@ pub enum AskError {
     NoSuchItem {
         /// Where it was looked for.
         namespace: Namespace,
-        /// Under which key.
+        /// The item's key.
         key: Key,
     },
     /// A principal of that name exists.
@@ -143,7 +143,7 @@ pub enum ApplyError {
     #[error("record {0} is not what the rules decide")]
     Disagrees(Seq),
     /// What was asked speaks of something that does not exist.
-    #[error("record {seq} asks what cannot be asked")]
+    #[error("record {seq} contains an invalid request")]
     Asked {
         /// The record.
         seq: Seq,

@@ -41,7 +41,7 @@ pub struct Adapter {
 /// Weights that an incident evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Eviction {
-    /// Which incident.
+    /// The incident.
     pub incident: IncidentId,
     /// The record of the plan that says so.
     pub by: Seq,

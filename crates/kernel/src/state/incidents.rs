@@ -67,7 +67,7 @@ impl Marks {
 /// One incident, as far as it got.
 #[derive(Debug, Clone)]
 pub struct IncidentState {
-    /// Which.
+    /// The id of the incident.
     pub id: IncidentId,
     /// The record that opened it.
     pub opened: Seq,

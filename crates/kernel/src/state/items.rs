@@ -59,15 +59,17 @@ impl Items {
         if self.protected.is_empty() {
             return None;
         }
-        let alike = |look| self.protected.get(&look).into_iter().flatten();
-        let mut candidates = key.looks().into_iter().flat_map(alike);
+        let looks = key.looks();
+        let mut candidates = looks.iter().filter_map(|look| self.protected.get(look)).flatten();
         let found = candidates.find(|(of, protected)| of == tenant && protected.resembles(key));
         found.map(|(_, protected)| protected)
     }
 
     pub(crate) fn entry(&mut self, namespace: &Namespace, key: &Key) -> &mut Item {
-        let empty = || HashMap::with_hasher(self.seed.clone());
-        let shelf = self.shelves.entry(namespace.clone()).or_insert_with(empty);
+        let shelf = self
+            .shelves
+            .entry(namespace.clone())
+            .or_insert_with(|| HashMap::with_hasher(self.seed.clone()));
         shelf.entry(key.clone()).or_default()
     }
 

@@ -134,7 +134,7 @@ impl State {
         self.entries.is_empty()
     }
 
-    /// Which store this is.
+    /// The id of the store.
     pub const fn store(&self) -> Option<StoreId> {
         self.store
     }

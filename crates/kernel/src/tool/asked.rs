@@ -16,7 +16,7 @@ pub struct AskedCall {
     pub proposal: EntryId,
     /// Where that entry stands.
     pub entry: Seq,
-    /// In which session.
+    /// The session that proposed it.
     pub session: SessionId,
     /// Whose data it acts on.
     pub tenant: Tenant,

@@ -3,7 +3,7 @@
 use custody_kernel::context::Dependencies;
 
 fn depend_on_nothing() -> Dependencies {
-    Dependencies { parents: Vec::new(), culprit: None }
+    Dependencies { parents: Vec::new(), source: None }
 }
 
 fn main() {}
