@@ -7,7 +7,7 @@
 //! - `humans/NAME.pem`: PKCS#8 encrypted under a passphrase (PBES2, scrypt, AES-256).
 //! - `log.key.next`: the log key that a rotation is about to put in force.
 //! - `head`: the signed head of the store.
-//! - `lock`: held by whoever changes the log key.
+//! - `lock`: locked while a process changes the log key.
 
 use std::fs;
 use std::io::Write;

@@ -1,7 +1,40 @@
-//! Cedar text in, allow, ask or deny with the policy ids out.
+//! Cedar policies for the tool calls of agents: text in, allow, ask or deny with the ids of the policies out.
+//!
+//! ```
+//! use custody_policy::{Manifests, Policy, run_cases};
+//!
+//! let policy = Policy::parse(
+//!     r#"
+//!     @id("reading")
+//!     @description("this session only reads")
+//!     permit (principal, action, resource)
+//!     when { resource.effect == Effect::"reads" };
+//!     "#,
+//! )?;
+//!
+//! // A table of cases tests it, as `custody policy test` does.
+//! let outcomes = run_cases(
+//!     &policy,
+//!     &Manifests::default(),
+//!     r#"
+//!     [tools.write_file]
+//!     effect = "writes"
+//!     arguments.path = { sink = "path" }
+//!
+//!     [[case]]
+//!     name = "writing what the user asked for"
+//!     heard.user = "Write notes.txt."
+//!     call = "write_file"
+//!     arguments = { path = "notes.txt" }
+//!     expect = "deny"
+//!     "#,
+//! )?;
+//! assert!(outcomes.iter().all(|outcome| outcome.passed));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! In reading order: [`policy`] (a text that was read and checked), [`question`] (what is asked of it),
-//! [`facts`] (what it gets to see of a call), `answer` (the strictest word wins), [`explain`] (why),
+//! [`facts`] (what it sees of a call), `answer` (the strictest permission wins), [`explain`] (why),
 //! [`manifests`] (what tools do), [`cases`] (tables that test a policy), [`mod@examples`] (policies to start from),
 //! [`mod@draft`] (manifests from a server's own list).
 //!

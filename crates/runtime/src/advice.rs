@@ -1,6 +1,6 @@
-//! Advice: what a detector says of a text, written beside the entry and read by no decision.
+//! Advice: what a detector found in a text, recorded beside the entry and read by no decision.
 //!
-//! The runtime knows no detector. Whoever has one hands it to a session as an [`Advisor`].
+//! The runtime has no detector of its own. A host that has one gives it to a session as an [`Advisor`].
 
 use std::fmt;
 

@@ -342,7 +342,7 @@ impl<'a> Run<'a> {
         let mut best = leak::nothing();
         self.incidents.recall_alike(self.sight, &side.text, &mut |found| {
             if !found.is_known {
-                best = leak::higher(best, side.scores_of_found(&found));
+                best = leak::higher(best, side.scores_of_recalled(&found));
             }
         })?;
         Ok(best)

@@ -112,8 +112,8 @@ impl Side {
         }
     }
 
-    /// How much of it a found text holds.
-    pub(crate) fn scores_of_found(&self, found: &Recalled<'_>) -> ProbeScores {
+    /// How much of it a recalled text holds.
+    pub(crate) fn scores_of_recalled(&self, found: &Recalled<'_>) -> ProbeScores {
         let nearness = self.meaning.as_ref().zip(found.cosine);
         let embedding_ppm = nearness.map(|(meaning, cosine)| nearer(cosine, meaning.from));
         ProbeScores { embedding_ppm, ..self.sought.scores(found.text) }
