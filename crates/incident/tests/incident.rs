@@ -279,7 +279,7 @@ fn only_the_owner_acts_and_a_refusal_changes_nothing() {
     assert_eq!(applied.unwrap_err().refusal, Refusal::NeedsOwner);
     assert!(value(&reader, "profile").unwrap().contains("mallory"));
     let probed = apply(&scratch, id).skip_probes();
-    let certified = probed.certify(&reviewer, &key, "custody test").unwrap().taken();
+    let certified = probed.certify(&reviewer, &scratch.owner_key, "custody test").unwrap().taken();
     assert_eq!(certified.unwrap_err().refusal, Refusal::NeedsOwner);
     assert!(scratch.store.state(|state| state.certificates().is_empty()).unwrap());
     verify_ledger(&scratch.store).unwrap();
