@@ -66,9 +66,9 @@ fn embed(config: &DebertaConfig, parameters: &Parameters, batch: &Batch) -> Vec<
 ///
 /// The score of token i for token j is the sum of content on content, content on position and position on content,
 /// over the root of the head's width times the number of terms. Both position terms look up the distance i - j.
-fn attend<'l>(
+fn attend(
     config: &DebertaConfig,
-    layer: &'l Layer,
+    layer: &Layer,
     rows: &[usize],
     text: &Range<usize>,
     scratch: &mut Scratch,
