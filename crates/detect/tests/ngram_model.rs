@@ -120,7 +120,7 @@ fn a_file_of_another_kind_is_refused_with_the_difference() {
     let cases = [
         (replace("custody-ngram", "custody-other"), "custody-other"),
         (replace(r#"\"version\":1"#, r#"\"version\":2"#), "version 2"),
-        (replace(r#"\"max\":4"#, r#"\"max\":9"#), "1 to 9 characters"),
+        (replace(r#"\"max\":4"#, r#"\"max\":9"#), "n-gram lengths 1 to 9 are invalid"),
         (replace(r#"{\"min\":1"#, r#"{\"mim\":1"#), "unknown field `mim`"),
         (replace("\"custody\"", "\"cu5tody\""), "no `custody` metadata"),
         (replace("\"ngrams\"", "\"ngrim5\""), "ngrim5"),

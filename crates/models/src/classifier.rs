@@ -1,4 +1,4 @@
-//! Sequence classifiers: a fine-tuned encoder and a linear head, kept as what differs from the base model.
+//! Sequence classifiers: a fine-tuned encoder and a linear head, stored as the difference from the base model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::weights::{Storage, WeightFile, WeightTensor, write};
 const FORMAT: &str = "custody-classifier/1";
 const HEAD_WEIGHT: &str = "head.weight";
 const HEAD_BIAS: &str = "head.bias";
-/// Far more questions than anybody asks of one text.
+/// The maximum number of heads.
 const MAX_HEADS: usize = 256;
-/// The header keys that are ours; notes may not use them.
+/// The reserved header keys, which notes must not use.
 const RESERVED: [&str; 3] = ["format", "base", "max_tokens"];
 
-/// Answers yes-or-no questions about texts.
+/// A classifier with one or more binary heads.
 pub trait Classifier: Send + Sync {
-    /// How many questions.
+    /// The number of heads.
     fn heads(&self) -> usize;
 
-    /// The log-odds of *yes* to every question: `[texts][heads]`.
+    /// The log-odds of the positive class of every head: `[texts][heads]`.
     ///
     /// # Errors
-    /// [`ModelError`] when a text cannot be tokenised.
+    /// [`ModelError`] if a text cannot be tokenised.
     fn logits(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, ModelError>;
 }
 
@@ -50,23 +50,23 @@ impl Head {
     }
 }
 
-/// An encoder, mean pooling and a linear head; each head is a sigmoid question of its own.
+/// An encoder, mean pooling and linear heads with independent sigmoids.
 ///
-/// Cloning is cheap: weights are shared, also with the base encoder where they are equal.
+/// Cloning is cheap: equal weights are shared, also with the base encoder.
 #[derive(Debug, Clone)]
 pub struct EncoderClassifier {
     encoder: Encoder,
     tokenizer: Arc<Tokenizer>,
     head: Head,
     max_tokens: usize,
-    /// Free text that is saved with it: how it was trained, on what, measured how. `format`, `base` and
-    /// `max_tokens` are taken.
+    /// Metadata about training, data and evaluation. The keys `format`, `base` and
+    /// `max_tokens` are reserved.
     pub notes: BTreeMap<String, String>,
 }
 
 impl EncoderClassifier {
-    /// A classifier from trained blocks: embeddings, layers. Numbers that differ from the base are
-    /// rounded to what [`Self::overlay`] stores, so that what is measured is what is shipped.
+    /// A classifier from trained blocks: embeddings, layers. Weights that differ from the base are
+    /// rounded to the precision that [`Self::overlay`] stores, so that measurements hold for the stored classifier.
     #[cfg_attr(
         not(feature = "train"),
         expect(dead_code, reason = "only training makes one from blocks")
@@ -85,10 +85,10 @@ impl EncoderClassifier {
         Self { encoder, tokenizer, head, max_tokens, notes: BTreeMap::new() }
     }
 
-    /// Reads a classifier that [`Self::overlay`] wrote, on top of its base model.
+    /// Loads a classifier that [`Self::overlay`] wrote, with its base model.
     ///
     /// # Errors
-    /// [`ModelError::AnotherBase`] unless `base` is the very file it was trained on;
+    /// [`ModelError::AnotherBase`] unless `base` is the file it was trained on;
     /// [`ModelError::Classifier`] for another format or an unknown tensor; [`ModelError::Weights`] for a
     /// damaged file; [`ModelError::Tokenizer`] for a tokenizer of another model.
     pub fn load(
@@ -130,13 +130,13 @@ impl EncoderClassifier {
     }
 
     /// The classifier as a safetensors file: every tensor of the encoder that differs from `base` in two
-    /// bytes a number, and the head in four.
+    /// bytes per number, and the head in four.
     ///
     /// Equal classifiers give equal bytes.
     ///
     /// # Errors
-    /// [`ModelError::AnotherBase`] unless it was trained on `base`; [`ModelError::Classifier`] when a note
-    /// has a taken name; [`ModelError::Weights`] when a number does not fit in two bytes.
+    /// [`ModelError::AnotherBase`] unless it was trained on `base`; [`ModelError::Classifier`] if a note
+    /// has a reserved key; [`ModelError::Weights`] if a number does not fit in two bytes.
     pub fn overlay(&self, base: &Encoder) -> Result<Vec<u8>, ModelError> {
         same_base(&self.encoder.digest, base)?;
         if let Some(key) = RESERVED.iter().find(|key| self.notes.contains_key(**key)) {
@@ -181,17 +181,17 @@ impl EncoderClassifier {
         Ok(write(&tensors, &metadata)?)
     }
 
-    /// The longest text, in tokens with the frame, that it reads; the rest of a longer one is not read.
+    /// The token limit, including the frame; the rest of a longer text is not read.
     pub fn max_tokens(&self) -> usize {
         self.max_tokens
     }
 
-    /// The encoder inside, with its fine-tuned weights.
+    /// The fine-tuned encoder.
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
     }
 
-    /// The tokenizer it reads texts with.
+    /// The tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
     }
@@ -283,7 +283,7 @@ fn replace_block(encoder: &mut Encoder, index: usize, block: &[f32]) {
     for field in fields_of(encoder, index) {
         let range = start..start + field.len();
         start = range.end;
-        // The base itself has more digits than two bytes hold: a tensor is replaced whole or not at all.
+        // The base has a higher precision than two bytes, so a tensor is replaced as a whole or not at all.
         if block[range.clone()] != old[range.clone()] {
             rounded[range].iter_mut().for_each(|number| *number = f16::from_f32(*number).to_f32());
         }

@@ -1,4 +1,4 @@
-//! What can go wrong with a model: its files, its text, its use.
+//! Errors of models, their files and their inputs.
 
 use std::path::PathBuf;
 
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
     /// The bytes are not a complete safetensors file.
-    #[error("this is not a whole safetensors file ({detail}); fetch it again")]
+    #[error("the safetensors file is incomplete or damaged ({detail}); fetch it again")]
     Damaged {
-        /// What the reader found.
+        /// The parser's message.
         detail: String,
     },
-    /// A tensor is stored in a number format that this program does not compute with.
+    /// A tensor has an unsupported number format.
     #[error("tensor `{name}` holds `{format}` values; give one with f32, f16 or bf16")]
     Format {
         /// The tensor's name.
@@ -19,13 +19,13 @@ pub enum WeightsError {
         /// The format's name.
         format: String,
     },
-    /// A tensor that the model needs is not in the file.
+    /// A required tensor is missing.
     #[error("tensor `{name}` is missing; give the weights of the model named in its configuration")]
     Missing {
         /// The tensor's name.
         name: String,
     },
-    /// A tensor has another shape than the model needs.
+    /// A tensor has the wrong shape.
     #[error(
         "tensor `{name}` has shape {found:?}, but the model needs {expected:?}; weights and configuration differ"
     )]
@@ -34,10 +34,10 @@ pub enum WeightsError {
         name: String,
         /// The shape in the file.
         found: Vec<usize>,
-        /// The shape that fits.
+        /// The required shape.
         expected: Vec<usize>,
     },
-    /// A tensor holds a value that is no finite number.
+    /// A tensor contains an infinite value or NaN.
     #[error(
         "tensor `{name}` holds a value that is not finite; the file was damaged or the training diverged"
     )]
@@ -50,7 +50,7 @@ pub enum WeightsError {
     Unwritable {
         /// The tensor's name.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         detail: String,
     },
 }
@@ -62,7 +62,7 @@ pub enum ModelError {
     #[cfg(feature = "llama-cpp")]
     #[error("llama.cpp cannot run the model: {detail}")]
     LlamaCpp {
-        /// What it says.
+        /// Its message.
         detail: String,
     },
     /// A file of the model cannot be read.
@@ -70,34 +70,34 @@ pub enum ModelError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         cause: std::io::Error,
     },
-    /// The weights do not fit.
+    /// The weight file is invalid.
     #[error("the weights cannot be used")]
     Weights(
-        /// What is wrong with them.
+        /// The problem.
         #[from]
         WeightsError,
     ),
     /// A GGUF file cannot be used.
     #[error("the model's file cannot be used")]
     Gguf(
-        /// What is wrong with it.
+        /// The problem.
         #[from]
         crate::gguf::GgufError,
     ),
-    /// The configuration describes a model that this engine cannot run.
+    /// The configuration describes an unsupported model.
     #[error("the model's configuration cannot be used: {detail}")]
     Configuration {
-        /// What is wrong with it.
+        /// The problem.
         detail: String,
     },
-    /// The tokenizer's description cannot be used.
+    /// The tokenizer file is invalid.
     #[error("the tokenizer cannot be used: {detail}")]
     Tokenizer {
-        /// What is wrong with it.
+        /// The problem.
         detail: String,
     },
     /// The classifier was trained on another base model.
@@ -110,16 +110,16 @@ pub enum ModelError {
         /// SHA-256 of the weights that were given, in hexadecimal.
         found: String,
     },
-    /// The classifier's file is of a kind or version that this program does not know.
-    #[error("this is not a classifier that this program can read: {detail}")]
+    /// The classifier file has an unknown format or version.
+    #[error("the classifier cannot be used: {detail}")]
     Classifier {
-        /// What is wrong with it.
+        /// The problem.
         detail: String,
     },
-    /// Token ids that the model cannot take.
+    /// The token ids are invalid for the model.
     #[error("the tokens do not fit the model: {detail}")]
     Tokens {
-        /// What is wrong with them.
+        /// The problem.
         detail: String,
     },
 }

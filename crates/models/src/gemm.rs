@@ -1,14 +1,14 @@
-//! Matrix multiplication: the one place that names the crate that does it.
+//! Matrix multiplication; the only module that uses the external crate for it.
 
 use rten_gemm::{BiasVector, GemmExecutor, GemmInputA, GemmInputB, GemmOptions, PackedBMatrix};
 use rten_tensor::{Matrix, NdTensorView};
 
 thread_local! {
-    // One a thread, because an executor may not move between threads. It is one choice of instructions.
+    // One per thread, because an executor cannot move between threads. It selects the instruction set.
     static EXECUTOR: GemmExecutor<f32> = GemmExecutor::new();
 }
 
-/// A matrix somewhere in a slice, seen through its strides.
+/// A strided matrix in a slice.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     data: &'a [f32],
@@ -51,7 +51,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A right-hand matrix laid out once for many multiplications.
+/// A right-hand matrix, packed once for many multiplications.
 pub(crate) struct Packed(PackedBMatrix<f32>);
 
 impl Packed {
@@ -67,14 +67,14 @@ pub(crate) enum Right<'a> {
     Packed(&'a Packed),
 }
 
-/// What else happens to the product on its way into the output.
+/// How the product is written to the output.
 #[derive(Clone, Copy)]
 pub(crate) struct Epilogue<'a> {
     /// A factor for every element of the product.
     pub(crate) scale: f32,
     /// Added to every row.
     pub(crate) bias: Option<&'a [f32]>,
-    /// Whether the product is added to what `out` holds, instead of replacing it.
+    /// Whether the product is added to `out` instead of replacing it.
     pub(crate) add: bool,
 }
 
@@ -116,7 +116,7 @@ mod tests {
             .collect()
     }
 
-    /// The definition, in double precision.
+    /// The product in double precision.
     fn naive(left: &[f32], right: &[f32], [m, k, n]: [usize; 3]) -> Vec<f64> {
         (0..m)
             .flat_map(|row| (0..n).map(move |column| (row, column)))

@@ -1,8 +1,8 @@
-//! Bytes on their way in: hashed while they are written to a file that has no name until all is right.
+//! Receives files: hashed while they are written, and named only after they were verified.
 //!
-//! Everything that enters the models folder or the data folder passes here, whether it comes over the
-//! network, out of an archive or from a local file. The file is without a name (Linux) or already deleted
-//! (elsewhere on Unix) while bytes arrive, so whatever ends the program leaves nothing behind.
+//! Every file in the models folder and the data folder is received here, whether it comes over the
+//! network, from an archive or from a local file. While bytes arrive, the file has no name (Linux) or is already
+//! deleted (elsewhere on Unix), so an aborted program leaves no partial file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -12,7 +12,7 @@ use sha2::Digest as _;
 
 use crate::sha256::Sha256;
 
-/// What the bytes must be.
+/// The requirements on a file.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpectedFile {
     sha256: Option<Sha256>,
@@ -31,45 +31,45 @@ impl ExpectedFile {
         Self { sha256, bytes: None, max_bytes }
     }
 
-    /// Whether all that a reader gives is that.
+    /// Whether the bytes of a reader meet them.
     ///
     /// # Errors
-    /// What the reader says.
+    /// Those of the reader.
     pub fn holds_for(&self, from: &mut dyn Read) -> io::Result<bool> {
         let (sha256, bytes) = hash_of(from)?;
         let as_long = self.bytes.map_or(bytes <= self.max_bytes, |expected| expected == bytes);
         Ok(as_long && self.sha256.is_none_or(|expected| expected == sha256))
     }
 
-    /// How many bytes there will be, if that is known.
+    /// The expected number of bytes, if it is known.
     pub fn bytes(&self) -> Option<u64> {
         self.bytes
     }
 }
 
-/// Why bytes were not taken. Nothing of them is left.
+/// Why a file was not received. No partial file is left.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// They differ from what was pinned.
+    /// The digest differs from the pinned one.
     #[error("its SHA-256 is `{found}`, not `{expected}` as pinned; do not use this copy")]
     Hash {
-        /// As pinned.
+        /// The pinned value.
         expected: Sha256,
-        /// As received.
+        /// The received value.
         found: Sha256,
     },
-    /// They ended early.
+    /// The file is truncated.
     #[error("it was cut off after {found} of {expected} bytes; try again")]
     CutOff {
-        /// As pinned.
+        /// The pinned value.
         expected: u64,
-        /// As received.
+        /// The received value.
         found: u64,
     },
-    /// They did not end.
+    /// The file is too long.
     #[error("it is longer than {limit} bytes; do not use this copy")]
     TooLong {
-        /// The most that is taken.
+        /// The limit in bytes.
         limit: u64,
     },
     /// The source failed.
@@ -78,9 +78,9 @@ pub enum ReceiveError {
     /// The disk failed.
     #[error("could not write to `{path}`; is the disk full?")]
     Write {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
@@ -93,7 +93,7 @@ impl ReceiveError {
     }
 }
 
-/// A file that arrived whole and is what was expected, and has no name yet. Dropped, it is gone.
+/// A verified file that has no name yet. Dropping it deletes it.
 #[derive(Debug)]
 pub struct ReceivedFile {
     file: File,
@@ -102,11 +102,11 @@ pub struct ReceivedFile {
 }
 
 impl ReceivedFile {
-    /// Takes all of `from` into a nameless file on the disk of `folder`, which exists. `progress` is told
-    /// the bytes taken so far.
+    /// Copies `from` into an unnamed file on the disk of the existing `folder`. `progress` is called with
+    /// the number of bytes received so far.
     ///
     /// # Errors
-    /// [`ReceiveError`]: it is not what was expected, or reading or writing failed.
+    /// [`ReceiveError`] if it is not the expected file, or reading or writing fails.
     pub fn receive(
         from: &mut dyn Read,
         folder: &Path,
@@ -118,30 +118,30 @@ impl ReceivedFile {
         Ok(Self { file, sha256, bytes })
     }
 
-    /// The hash of the bytes.
+    /// The SHA-256 digest.
     pub fn sha256(&self) -> Sha256 {
         self.sha256
     }
 
-    /// How many bytes.
+    /// The length in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Its file, from the beginning.
+    /// The file, positioned at its beginning.
     ///
     /// # Errors
-    /// [`ReceiveError::Read`] when the file cannot be sought in.
+    /// [`ReceiveError::Read`] if seeking fails.
     pub fn into_file(mut self) -> Result<File, ReceiveError> {
         self.file.rewind().map_err(ReceiveError::Read)?;
         Ok(self.file)
     }
 
-    /// Gives it the name `path`, at once and durably: whoever looks sees the old file or the whole new one.
-    /// The folder of `path` exists.
+    /// Moves it to `path`, atomically and durably: other processes see the old file or the complete new one.
+    /// The folder of `path` must exist.
     ///
     /// # Errors
-    /// [`ReceiveError::Write`] when the disk does not take it; then `path` is as it was.
+    /// [`ReceiveError::Write`] if that fails; `path` is then unchanged.
     pub fn put(self, path: &Path) -> Result<(), ReceiveError> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut named = named_in(folder).map_err(ReceiveError::write(path))?;
@@ -154,10 +154,10 @@ impl ReceivedFile {
     }
 }
 
-/// What the names of half-written files and folders begin with.
+/// The name prefix of temporary files and folders.
 pub(crate) const PARTIAL: &str = ".custody-partial-";
 
-/// A file that others may read, as any file of a shared folder.
+/// Makes a file readable for others, like any file in a shared folder.
 pub(crate) fn named_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PARTIAL);
@@ -168,15 +168,15 @@ pub(crate) fn named_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.tempfile_in(folder)
 }
 
-/// Makes the names in a folder durable. Only Unix has this.
+/// Makes the directory entries of a folder durable. Only Unix supports this.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-/// The hash and length of all that a reader gives.
+/// The digest and length of a reader's bytes.
 ///
 /// # Errors
-/// What the reader says.
+/// Those of the reader.
 pub fn hash_of(from: &mut dyn Read) -> io::Result<(Sha256, u64)> {
     let mut running = sha2::Sha256::new();
     let (mut buffer, mut bytes) = (vec![0; BUFFER], 0);
@@ -241,7 +241,7 @@ fn read_some<'buffer>(from: &mut dyn Read, buffer: &'buffer mut [u8]) -> io::Res
     }
 }
 
-/// A connection that closes early is a file cut off, whichever way the source puts it.
+/// Reports a connection that closes early as a truncated file, whatever the source reports.
 fn cut_off(expected: &ExpectedFile, found: u64, cause: io::Error) -> ReceiveError {
     match expected.bytes {
         Some(expected) if cause.kind() == io::ErrorKind::UnexpectedEof => {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn only_exactly_the_pinned_bytes_are_taken_and_nothing_else_leaves_a_file() {
+    fn only_the_pinned_bytes_are_accepted_and_failures_leave_no_file() {
         let pinned = ExpectedFile::pinned(Sha256::of(b"weights"), 7);
         let limited = ExpectedFile::at_most(7, None);
         let cases: [(&[u8], &ExpectedFile, &str); 6] = [
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gets_its_name_whole_and_replaces_what_was_there() {
+    fn a_complete_file_replaces_the_old_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("weights");
         std::fs::write(&path, "old").unwrap();

@@ -262,12 +262,12 @@ pub(crate) fn install_command(model: &ListedModel) -> String {
 }
 
 /// By model, the hashes trusted at its import.
-pub(crate) type Lock = BTreeMap<String, Locked>;
+pub(crate) type Lock = BTreeMap<String, LockEntry>;
 
 /// The hashes of one import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Locked {
+pub(crate) struct LockEntry {
     pub(crate) trust: HashTrust,
     pub(crate) files: Vec<Pin>,
 }

@@ -1,4 +1,4 @@
-//! Text to token ids and back to places in the text.
+//! Tokenisation: token ids and their spans in the text.
 
 use std::ops::Range;
 use std::path::Path;
@@ -7,30 +7,30 @@ use tokenizers::Tokenizer as Vocabulary;
 
 use crate::error::ModelError;
 
-/// At most this much text is read for one wanted token. English needs about four bytes a token; only
-/// text made of characters that the vocabulary drops needs more.
+/// The maximum number of bytes read per requested token. English needs about four bytes per token; only
+/// text of characters that the vocabulary drops needs more.
 const BYTES_PER_TOKEN: usize = 256;
 
-/// The text is tokenised in pieces of about this many bytes, so that a long text of which only the
-/// beginning is wanted costs no more than a short one.
+/// The text is tokenised in pieces of about this many bytes, so that the beginning of a long text costs
+/// no more than a short text.
 const PIECE_BYTES: usize = 2048;
 
-/// White space to every tokenizer. Others of Unicode's spaces are control characters to BERT, which drops
-/// them and joins what they separate.
+/// White space for every tokenizer. BERT treats other Unicode spaces as control characters, drops
+/// them and joins the words around them.
 const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// The tokens of one text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// One id a token. [`Tokenizer::encode`] frames them by the start and the end token.
+    /// The token ids. [`Tokenizer::encode`] adds the start and the end token.
     pub ids: Vec<u32>,
-    /// Where each token stands in the text, in bytes; empty for the two of the frame.
+    /// The byte range of each token in the text; empty for the two frame tokens.
     pub spans: Vec<Range<usize>>,
-    /// Whether the whole text was read. If not, it goes on after the last span.
+    /// Whether the whole text was tokenised. If not, it continues after the last span.
     pub is_complete: bool,
 }
 
-/// A text cut into overlapping stretches that each fit a model.
+/// A text split into overlapping windows that fit a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Windows {
     /// Byte ranges of the text, in order, on character boundaries.
@@ -41,9 +41,9 @@ pub struct Windows {
 
 /// A tokenizer as published beside a model (`tokenizer.json`), bounded for hostile text.
 ///
-/// It differs from its description in three ways: it neither pads nor truncates by itself; a text that
-/// spells a special token (`[SEP]`) gets the tokens of that spelling, so no text can forge structure; and
-/// an unbroken run of more than 2048 bytes may be cut inside a word.
+/// It differs from the file in three ways: it does not pad or truncate by itself; a text that
+/// contains a special token (`[SEP]`) gets the tokens of its characters, so no text can forge structure; and
+/// a run of more than 2048 bytes without white space may be split inside a word.
 #[derive(Debug)]
 pub struct Tokenizer {
     vocabulary: Vocabulary,
@@ -55,7 +55,7 @@ impl Tokenizer {
     /// Reads `tokenizer.json`.
     ///
     /// # Errors
-    /// [`ModelError::Read`]; [`ModelError::Tokenizer`] as [`Self::from_bytes`].
+    /// [`ModelError::Read`] if the file cannot be read; those of [`Self::from_bytes`].
     pub fn open(path: &Path) -> Result<Self, ModelError> {
         let bytes = std::fs::read(path)
             .map_err(|cause| ModelError::Read { path: path.to_owned(), cause })?;
@@ -65,7 +65,7 @@ impl Tokenizer {
     /// Reads the content of a `tokenizer.json`.
     ///
     /// # Errors
-    /// [`ModelError::Tokenizer`] when it is none, or does not frame a text by one token before and one after it.
+    /// [`ModelError::Tokenizer`] if it is invalid, or does not add one token before and one after a text.
     pub fn from_bytes(json: &[u8]) -> Result<Self, ModelError> {
         let mut vocabulary =
             Vocabulary::from_bytes(json).map_err(|cause| unusable(&cause.to_string()))?;
@@ -81,18 +81,18 @@ impl Tokenizer {
         Ok(Self { vocabulary, start, end })
     }
 
-    /// How many different ids there are; all ids are smaller.
+    /// The number of ids; all ids are smaller.
     pub fn vocabulary_size(&self) -> usize {
         self.vocabulary.get_vocab_size(true)
     }
 
-    /// The first tokens of `text` in the model's frame, `max_tokens` at most with the frame.
+    /// The first tokens of `text` with the frame, at most `max_tokens`.
     ///
     /// Reads at most 256 bytes of text for each token.
     ///
     /// # Errors
-    /// [`ModelError::Tokenizer`] when `max_tokens` leaves no room inside the frame, or the vocabulary cannot
-    /// express the text.
+    /// [`ModelError::Tokenizer`] if `max_tokens` leaves no room inside the frame, or the vocabulary cannot
+    /// encode the text.
     pub fn encode(&self, text: &str, max_tokens: usize) -> Result<Tokens, ModelError> {
         let mut tokens = self.tokens(text, inner_tokens(max_tokens)?)?;
         let last = tokens.spans.last().map_or(0, |span| span.end);
@@ -103,12 +103,12 @@ impl Tokenizer {
         Ok(tokens)
     }
 
-    /// The first tokens of `text` without a frame, `max_tokens` at most.
+    /// The first tokens of `text` without a frame, at most `max_tokens`.
     ///
     /// Reads at most 256 bytes of text for each token.
     ///
     /// # Errors
-    /// [`ModelError::Tokenizer`] when the vocabulary cannot express the text.
+    /// [`ModelError::Tokenizer`] if the vocabulary cannot encode the text.
     pub fn tokens(&self, text: &str, max_tokens: usize) -> Result<Tokens, ModelError> {
         let mut tokens = Tokens { is_complete: true, ..Tokens::default() };
         let readable = floor_boundary(text, max_tokens.saturating_mul(BYTES_PER_TOKEN));
@@ -133,13 +133,13 @@ impl Tokenizer {
         Ok(tokens)
     }
 
-    /// Cuts `text` into at most `limit` windows that [`Self::encode`] takes whole with `max_tokens`.
+    /// Splits `text` into at most `limit` windows that [`Self::encode`] encodes completely with `max_tokens`.
     ///
-    /// Consecutive windows share about `overlap` tokens. Cuts fall between words where there are words. A
-    /// text that fits is one window; so is an empty one.
+    /// Consecutive windows share about `overlap` tokens. Splits fall between words if possible. A
+    /// text that fits is one window, as is an empty text.
     ///
     /// # Errors
-    /// [`ModelError::Tokenizer`] when `max_tokens` leaves no room or `overlap` fills it, or as [`Self::tokens`].
+    /// [`ModelError::Tokenizer`] if `max_tokens` leaves no room or `overlap` fills it; those of [`Self::tokens`].
     pub fn windows(
         &self,
         text: &str,
@@ -188,7 +188,7 @@ fn inner_tokens(max_tokens: usize) -> Result<usize, ModelError> {
     }
 }
 
-/// The nearest index at or before `index`, but not before `lowest`, at which a word begins; `index` if none.
+/// The last word start in `lowest..=index`, or `index` if there is none.
 fn word_start(spans: &[Range<usize>], index: usize, lowest: usize) -> usize {
     (lowest.max(1)..=index).rev().find(|at| spans[*at].start > spans[at - 1].end).unwrap_or(index)
 }
@@ -198,8 +198,8 @@ fn floor_boundary(text: &str, index: usize) -> usize {
     text.floor_char_boundary(index)
 }
 
-/// The next stretch to tokenise: from `position`, leading white space aside, up to white space after
-/// about [`PIECE_BYTES`] bytes. Tokens never cross white space, so cutting there changes no token.
+/// The next piece to tokenise: from `position`, without leading white space, up to white space after
+/// about [`PIECE_BYTES`] bytes. Tokens never cross white space, so the split changes no token.
 fn next_piece(text: &str, position: usize) -> Option<Range<usize>> {
     let rest = text[position..].trim_start_matches(SPACES);
     if rest.is_empty() {

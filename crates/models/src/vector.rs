@@ -6,7 +6,7 @@ use rten_vecmath::{
     Gelu, Normalize, NormalizeOptions, Silu, Softmax, Sum, SumSquare, SumSquareSub,
 };
 
-/// How many numbers are worth handing to another thread.
+/// The minimum amount of work for another thread.
 const SHARED_NUMBERS: usize = 1 << 15;
 
 /// Softmax of every row of `columns` numbers, in place.

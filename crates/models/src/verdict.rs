@@ -1,4 +1,4 @@
-//! From the outputs of somebody else's classifier to one score: how likely a text is an attack.
+//! Maps the outputs of a published classifier to one score: the probability of an attack.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use serde::Deserialize;
 
 use crate::error::ModelError;
 
-/// Names that published classifiers give to attacks and to harmless texts, in lower case.
+/// The lower-case label names of published classifiers for attacks and for harmless texts.
 const ATTACK: [&str; 5] = ["injection", "prompt_injection", "jailbreak", "malicious", "attack"];
 const HARMLESS: [&str; 5] = ["safe", "legit", "legitimate", "benign", "harmless"];
 
-/// More labels than any classifier of attacks has.
+/// The maximum number of labels.
 const MOST_LABELS: usize = 64;
 
-/// How likely a text is an attack, in the opinion of one classifier.
+/// A classifier's score of one text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AttackScore {
     /// The natural logarithm of p / (1 - p). Finite.
@@ -28,7 +28,7 @@ impl AttackScore {
         1.0 / (1.0 + (-self.log_odds).exp())
     }
 
-    /// The log-odds as one head of a [`crate::Classifier`] gives them. Finite.
+    /// The log-odds, as for one head of a [`crate::Classifier`]. Finite.
     #[expect(clippy::cast_possible_truncation, reason = "clamped to what single precision holds")]
     pub(crate) fn logit(self) -> f32 {
         self.log_odds.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32
@@ -36,35 +36,35 @@ impl AttackScore {
 }
 
 #[derive(Deserialize)]
-struct Published {
+struct ConfigJson {
     id2label: BTreeMap<String, String>,
 }
 
-/// Which outputs of a softmax classifier mean an attack.
+/// The outputs of a softmax classifier that mean an attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputLabels {
     attack: Vec<bool>,
 }
 
 impl OutputLabels {
-    /// From a published `config.json`, by [`Self::from_names`] on its field `id2label`.
+    /// Reads the labels from the field `id2label` of a `config.json`, with [`Self::from_names`].
     ///
     /// # Errors
-    /// [`ModelError::Configuration`] for bytes that are no JSON object with that field, or as [`Self::from_names`].
+    /// [`ModelError::Configuration`] if the bytes are not a JSON object with that field; those of [`Self::from_names`].
     pub fn from_config(json: &[u8]) -> Result<Self, ModelError> {
-        let published: Published =
+        let published: ConfigJson =
             serde_json::from_slice(json).map_err(|cause| refuse(cause.to_string()))?;
         Self::from_names(&published.id2label)
     }
 
-    /// From output numbers to names, as the field `id2label` has them.
+    /// Reads the labels from output numbers and names, as in the field `id2label`.
     ///
-    /// Labels are known by name in any case: `INJECTION`, `JAILBREAK`, … are attacks; `SAFE`, `LEGIT`, `BENIGN`, …
-    /// are not. Several attack labels count together.
+    /// Names are compared without case: `INJECTION`, `JAILBREAK`, … are attacks; `SAFE`, `LEGIT`, `BENIGN`, …
+    /// are not. The probabilities of several attack labels are added.
     ///
     /// # Errors
-    /// [`ModelError::Configuration`] unless outputs 0, 1, … are all named, every name is a known one, and
-    /// both kinds occur.
+    /// [`ModelError::Configuration`] unless outputs 0, 1, … all have names, every name is known, and
+    /// both classes occur.
     pub fn from_names(names: &BTreeMap<String, String>) -> Result<Self, ModelError> {
         if names.len() > MOST_LABELS {
             return Err(refuse(format!("`id2label` names {} outputs", names.len())));
@@ -83,7 +83,7 @@ impl OutputLabels {
         Ok(Self { attack })
     }
 
-    /// `outputs` outputs, of which the one at `index` means an attack.
+    /// Labels for `outputs` outputs, of which `index` means an attack.
     ///
     /// # Errors
     /// [`ModelError::Configuration`] unless there are at least two and `index` is one of them.
@@ -118,7 +118,7 @@ fn log_sum_exp(logits: impl Iterator<Item = f64> + Clone) -> f64 {
     largest + logits.map(|logit| (logit - largest).exp()).sum::<f64>().ln()
 }
 
-/// `log_odds`, if it is a number that can be compared.
+/// Returns `log_odds` if it is finite.
 pub(crate) fn finite(log_odds: f64) -> Result<f64, ModelError> {
     if log_odds.is_finite() {
         return Ok(log_odds);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_attack_label_is_found_by_its_name_in_any_place() {
+    fn the_attack_label_is_found_by_name() {
         let logits = [1.0, 3.5];
         for (names, log_odds) in [
             ([("0", "SAFE"), ("1", "INJECTION")], 2.5),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_leave_a_doubt_are_refused() {
+    fn ambiguous_labels_are_rejected() {
         let cases: [&[(&str, &str)]; 7] = [
             &[],
             &[("0", "INJECTION")],

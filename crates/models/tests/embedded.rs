@@ -209,7 +209,7 @@ fn what_the_model_cannot_be_asked_is_refused() {
         (ChatRequest { messages: Vec::new(), ..ask("a") }, "is empty"),
         (ChatRequest { tools: vec![tool], ..ask("a") }, "does not support tools"),
         (ChatRequest { messages: vec![call], ..ask("a") }, "does not support tools"),
-        (ChatRequest { max_tokens: 0, ..ask("a") }, "0 tokens"),
+        (ChatRequest { max_tokens: 0, ..ask("a") }, "`max_tokens` must be at least 1"),
         (ChatRequest { temperature: -0.1, ..ask("a") }, "temperature"),
         (ChatRequest { temperature: f32::NAN, ..ask("a") }, "temperature"),
     ];

@@ -167,7 +167,7 @@ fn chain(error: &InstallError) -> String {
 }
 
 fn trusting() -> TrustPolicy {
-    TrustPolicy { first_use: true, ..TrustPolicy::default() }
+    TrustPolicy { is_first_use_trusted: true, ..TrustPolicy::default() }
 }
 
 #[test]
@@ -429,7 +429,7 @@ fn given_hashes_are_held_to_and_hashes_for_nothing_are_refused() {
             .iter()
             .map(|(name, bytes)| ((*name).to_owned(), Sha256::of(bytes)))
             .collect::<BTreeMap<_, _>>(),
-        first_use: false,
+        is_first_use_trusted: false,
     };
     let cases: [(&str, Given<'_>, &str); 4] = [
         ("theirs", &[("config.json", b"{}"), ("model.safetensors", b"two")], "as pinned"),

@@ -182,7 +182,7 @@ fn fetch(context: &Context, models: &ModelStore, args: Fetch) -> anyhow::Result<
 
 fn import(context: &Context, models: &ModelStore, args: Import) -> anyhow::Result<Outcome> {
     let given = args.sha256.into_iter().collect();
-    let believe = TrustPolicy { given, first_use: args.trust_on_first_use };
+    let believe = TrustPolicy { given, is_first_use_trusted: args.trust_on_first_use };
     let mut transfer = Transfer::start();
     let installed = models.import(&args.name, &args.paths, &believe, &mut |at| transfer.show(&at));
     transfer.end();

@@ -169,7 +169,7 @@ mod tests {
     fn grams(text: &str, min: usize, max: usize) -> Vec<String> {
         let mut found = Vec::new();
         FoldedText::new(text).each_gram(NgramLengths { min, max }, |_, _, gram| {
-            found.push(gram.characters().collect())
+            found.push(gram.characters().collect());
         });
         found.sort();
         found

@@ -182,7 +182,7 @@ impl Pass<'_> {
                 InvisibleKind::ZeroWidth => zero_width += 1,
                 InvisibleKind::Override => self.out.hidden.overrides.record(span),
                 InvisibleKind::Tag(Some(ascii)) if !in_flag => {
-                    self.out.hidden.tags.push(ascii, span)
+                    self.out.hidden.tags.push(ascii, span);
                 }
                 InvisibleKind::Selector(byte) => selectors.push((byte, span)),
                 InvisibleKind::Tag(_) | InvisibleKind::Layout | InvisibleKind::Control => {}

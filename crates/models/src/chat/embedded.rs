@@ -1,4 +1,4 @@
-//! A language model in this process: no server, no network, the same answer every time.
+//! A language model in this process: no server, no network, deterministic answers.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -14,14 +14,14 @@ use crate::error::ModelError;
 use crate::gguf::Gguf;
 use crate::sha256::Sha256;
 
-/// Names how this engine rounds. Whatever changes an answer to a request changes it too.
+/// The version of this engine's arithmetic. Any change that can alter an answer changes it.
 const ENGINE: &str = "embedded-1";
 
-/// A model from a GGUF file, with its tokenizer and its template. Clones share the weights.
+/// A model from a GGUF file with its tokenizer and template. Clones share the weights.
 ///
-/// It answers in text only, and refuses requests with tools: their calls would have to be read out of its text, where
-/// anything it was shown could imitate them. A mark that is no text ends an answer, so that no answer holds the
-/// beginning of another turn. To a [`AnswerShape`](super::AnswerShape) it keeps to the token.
+/// It answers in text only and rejects requests with tools: calls would have to be parsed from its text, where
+/// untrusted input could imitate them. A special token ends an answer, so no answer contains the
+/// beginning of another turn. An [`AnswerShape`](super::AnswerShape) is enforced for every token.
 #[derive(Clone)]
 pub struct EmbeddedModel {
     file: String,
@@ -44,16 +44,16 @@ impl EmbeddedModel {
     /// Opens a GGUF file.
     ///
     /// # Errors
-    /// [`ModelError::Read`], or as [`Self::from_bytes`].
+    /// [`ModelError::Read`] if a file cannot be read; those of [`Self::from_bytes`].
     pub fn open(path: &Path) -> Result<Self, ModelError> {
         let (name, bytes) = read_file(path)?;
         Self::from_bytes(&name, &bytes)
     }
 
-    /// The model in the content of a GGUF file, called `name` in messages and in its identity.
+    /// A model from the bytes of a GGUF file; `name` is used in messages and in its identity.
     ///
     /// # Errors
-    /// [`ModelError`] when this is no model that the engine runs, or says not how it converses.
+    /// [`ModelError`] if the model is not supported or has no chat template.
     pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self, ModelError> {
         let gguf = Gguf::parse(bytes)?;
         let decoder = Decoder::from_gguf(&gguf)?;
@@ -72,10 +72,10 @@ impl EmbeddedModel {
         &self.language.vocabulary
     }
 
-    /// Lets `adapter` change the answers, as [`Decoder::attach`]; the identity then names it.
+    /// Attaches `adapter`, as [`Decoder::attach`] does, and adds it to the identity.
     ///
     /// # Errors
-    /// As [`Decoder::attach`].
+    /// Those of [`Decoder::attach`].
     pub fn attach(
         &mut self,
         name: &str,
@@ -87,8 +87,8 @@ impl EmbeddedModel {
         Ok(())
     }
 
-    /// Takes the adapter `name` away; answers and identity are then as if it had never been there. Says whether there
-    /// was one.
+    /// Detaches the adapter `name`; answers and identity are then the same as before it was attached. Returns whether
+    /// it was attached.
     pub fn detach(&mut self, name: &str) -> bool {
         let detached = self.decoder.detach(name);
         self.identify();
@@ -102,10 +102,10 @@ impl EmbeddedModel {
             .fold(self.file.clone(), |identity, adapter| format!("{identity}+{adapter}"));
     }
 
-    /// The tokens of the conversation of `request`, as the model reads it.
+    /// The prompt tokens of `request`.
     ///
     /// # Errors
-    /// [`ChatError::Request`] for what the model cannot be told; [`ChatError::TooLong`] when it leaves no room for an
+    /// [`ChatError::Request`] for a request that the model does not support; [`ChatError::TooLong`] if it leaves no room for an
     /// answer.
     pub fn prompt(&self, request: &ChatRequest) -> Result<Vec<u32>, ChatError> {
         self.language.prompt(request)

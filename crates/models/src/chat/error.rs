@@ -1,19 +1,19 @@
-//! Why a model gave no answer.
+//! Errors of chat models.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// No whole answer came. Nothing follows from it about the text that was asked about.
+/// There is no complete answer. It implies nothing about the text in the request.
 ///
-/// No variant holds a key, and none holds more of a server's answer than a short, printable excerpt.
+/// No variant contains a key or more of a server's answer than a short, printable excerpt.
 #[derive(Debug, thiserror::Error)]
 pub enum ChatError {
-    /// The request asks for what this model cannot do.
-    #[error("the model `{model}` cannot be asked this: {detail}")]
+    /// The model does not support the request.
+    #[error("the model `{model}` does not support this request: {detail}")]
     Request {
         /// The model.
         model: String,
-        /// What is wrong.
+        /// The problem.
         detail: String,
     },
     /// The conversation does not fit into the model's context.
@@ -28,38 +28,38 @@ pub enum ChatError {
         /// Tokens of the context.
         limit: usize,
     },
-    /// No server, or it went away.
+    /// The server is unreachable, or the connection broke.
     #[error("could not reach `{url}`: {detail}")]
     Unreachable {
-        /// What was asked, without its query.
+        /// The URL without its query.
         url: String,
-        /// What happened.
+        /// The cause.
         detail: String,
     },
-    /// The time for an answer is over.
-    #[error("`{url}` gave no whole answer within {} s; raise the time-out or take a faster model", limit.as_secs_f64())]
+    /// The timeout expired.
+    #[error("`{url}` gave no complete answer within {} s; raise the timeout or use a faster model", limit.as_secs_f64())]
     Timeout {
-        /// What was asked, without its query.
+        /// The URL without its query.
         url: String,
-        /// The time there was.
+        /// The timeout.
         limit: Duration,
     },
-    /// The server refuses, and asking again would not help.
-    #[error("`{url}` answers with status {status}: {detail}")]
+    /// The server returned an error status that a retry would not fix.
+    #[error("`{url}` returned status {status}: {detail}")]
     Status {
-        /// What was asked, without its query.
+        /// The URL without its query.
         url: String,
-        /// As in HTTP.
+        /// The HTTP status code.
         status: u16,
-        /// The beginning of what it said.
+        /// An excerpt of the response.
         detail: String,
     },
-    /// The answer is not one.
+    /// The answer is invalid.
     #[error("`{url}` gave an answer that cannot be read: {detail}")]
     Answer {
-        /// What was asked, without its query.
+        /// The URL without its query.
         url: String,
-        /// What is wrong with it.
+        /// The problem.
         detail: String,
     },
     /// The embedded engine failed.
@@ -67,23 +67,23 @@ pub enum ChatError {
     Engine {
         /// The model.
         model: String,
-        /// Why.
+        /// The cause.
         #[source]
         cause: crate::error::ModelError,
     },
-    /// An answer came and could not be recorded.
+    /// The answer could not be recorded.
     #[error("the answer could not be recorded in `{path}`; make room there and ask again")]
     Record {
         /// The recording.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: std::io::Error,
     },
-    /// A recorded conversation holds no answer to this request.
+    /// The recording has no answer to this request.
     #[error("no recorded answer for {what}; record it again")]
     NotRecorded {
-        /// The request, in short.
+        /// A short form of the request.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! How a model that runs here is spoken to: its tokens, its template, and how an answer is drawn out of an engine.
+//! The chat part of a local model: its tokens, its template, and the generation of answers.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,25 +14,25 @@ use crate::decoder::{Token, TokenVocabulary};
 use crate::error::ModelError;
 use crate::gguf::Gguf;
 
-/// What a GGUF file says of a model besides its weights.
+/// The contents of a GGUF file except the weights.
 pub(super) struct Language {
     name: String,
     pub(super) vocabulary: TokenVocabulary,
     template: Template,
-    /// Tokens that the model reads, those it writes among them.
+    /// The context length in tokens, prompt and answer.
     pub(super) context: usize,
 }
 
-/// A conversation that an engine reads.
+/// The inference state of one conversation.
 pub(super) trait InferenceContext {
-    /// Reads on, and says how likely each token is to come next.
+    /// Processes tokens and returns the logits of the next one.
     fn read(&mut self, ids: &[u32]) -> Result<Vec<f32>, ModelError>;
 
-    /// How many tokens were read.
+    /// The number of processed tokens.
     fn tokens(&self) -> usize;
 }
 
-/// What a GGUF file is called, without its ending, and its bytes.
+/// The file name without its extension, and the bytes.
 pub(super) fn read_file(path: &Path) -> Result<(String, Vec<u8>), ModelError> {
     let bytes =
         std::fs::read(path).map_err(|cause| ModelError::Read { path: path.to_owned(), cause })?;
@@ -51,7 +51,7 @@ impl Language {
         Ok(Self { name: name.to_owned(), vocabulary, template, context })
     }
 
-    /// The tokens of the conversation of `request`, as the model reads it.
+    /// The prompt tokens of `request`.
     ///
     /// # Errors
     /// [`ChatError::Request`] for a request that the model does not support; [`ChatError::TooLong`] if the prompt

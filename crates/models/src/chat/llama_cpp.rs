@@ -1,8 +1,8 @@
 //! llama.cpp as the engine of a model in this process: more architectures, weights in more formats.
 //!
-//! Tokens, template and choice of the next token are those of [`EmbeddedModel`](super::EmbeddedModel), so that no text
-//! can imitate a mark here either. What llama.cpp brings is what stands between tokens and logits. It is a large
-//! program in C++ that parses what it is given: take weights only from where you would take a program.
+//! Tokenisation, template and sampling are those of [`EmbeddedModel`](super::EmbeddedModel), so that no text
+//! can imitate a special token here either. llama.cpp computes the logits. It is a large
+//! C++ program that parses the file: use weights only from sources from which you would run a program.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -26,12 +26,12 @@ use crate::error::ModelError;
 use crate::gguf::Gguf;
 use crate::sha256::Sha256;
 
-/// Names the engine and how it is asked. The version is that of the bindings, which bring its source.
+/// The engine and its settings. The version is that of the bindings, which include its source.
 const ENGINE: &str = "llama.cpp-2-0.1.160";
-/// Tokens that are read at once.
+/// The batch size in tokens.
 const BATCH: usize = 512;
 
-/// It may be started once in a process, and says nothing on standard error.
+/// The backend, which must be started only once per process; its logging is off.
 static BACKEND: LazyLock<Option<LlamaBackend>> = LazyLock::new(|| {
     let mut backend = LlamaBackend::init().ok()?;
     backend.void_logs();
@@ -43,7 +43,7 @@ pub struct LlamaCppModel {
     identity: String,
     language: Language,
     model: LlamaModel,
-    /// Two contexts of one model must not be made at the same time.
+    /// Two contexts of one model must not be created at the same time.
     making: Mutex<()>,
 }
 
@@ -60,7 +60,7 @@ impl LlamaCppModel {
     /// Opens a GGUF file.
     ///
     /// # Errors
-    /// [`ModelError`] when it cannot be read, says not how the model converses, or is no model that llama.cpp runs.
+    /// [`ModelError`] if it cannot be read, has no chat template, or is not supported by llama.cpp.
     pub fn open(path: &Path) -> Result<Self, ModelError> {
         let (name, bytes) = read_file(path)?;
         let gguf = Gguf::parse(&bytes)?;
@@ -76,7 +76,7 @@ impl LlamaCppModel {
         Ok(Self { identity, language, model, making: Mutex::new(()) })
     }
 
-    /// A conversation with room for `tokens`.
+    /// A context with room for `tokens`.
     fn start(&self, tokens: usize) -> Result<Conversation<'_>, ModelError> {
         let threads = i32::try_from(rayon::current_num_threads()).unwrap_or(1);
         let parameters = LlamaContextParams::default()
@@ -107,7 +107,7 @@ impl ChatModel for LlamaCppModel {
     }
 }
 
-/// What llama.cpp has read.
+/// The inference state in llama.cpp.
 struct Conversation<'a> {
     context: LlamaContext<'a>,
     tokens: usize,

@@ -1,23 +1,23 @@
-//! What is said in a conversation.
+//! Chat messages and tool calls.
 
 use serde::{Deserialize, Serialize};
 
-/// Who speaks.
+/// The author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChatRole {
     /// The operator.
     System,
-    /// The person, or whoever fills that place.
+    /// The user.
     User,
     /// The model.
     Assistant,
-    /// A tool, in answer to a call.
+    /// A tool, as the result of a call.
     Tool,
 }
 
 impl ChatRole {
-    /// The word of the protocol.
+    /// The name of the role in the protocol.
     pub const fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -28,54 +28,54 @@ impl ChatRole {
     }
 }
 
-/// One turn of a conversation.
+/// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChatMessage {
-    /// Who speaks.
+    /// The author.
     pub role: ChatRole,
-    /// What is said; empty when an assistant only calls tools.
+    /// The text; empty if an assistant only calls tools.
     pub content: String,
-    /// What an assistant calls.
+    /// The tool calls of an assistant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ChatToolCall>,
-    /// Of a tool: the call it answers.
+    /// For a tool: the id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
 }
 
-/// A call that a model wants made. Nothing was called yet.
+/// A tool call that a model requests. It has not been executed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChatToolCall {
-    /// The model's name for this call.
+    /// The id of this call.
     pub id: String,
     /// The tool.
     pub name: String,
-    /// The arguments as the model wrote them: meant to be JSON, and not checked.
+    /// The arguments as the model wrote them: unchecked JSON.
     pub arguments: String,
 }
 
-/// A tool that a model is told of.
+/// The description of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolSpec {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: serde_json::Value,
 }
 
 impl ChatMessage {
-    /// A turn without tools.
+    /// A message without tools.
     pub fn new(role: ChatRole, content: impl Into<String>) -> Self {
         Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
     }
 }
 
-/// What others said to the assistant in these turns: what it said itself is no attack on it.
+/// The texts of these messages that others wrote; the assistant's own are not attacks on it.
 pub fn texts_to_assistant(turns: &[ChatMessage]) -> Vec<&str> {
     let theirs = turns.iter().filter(|turn| matches!(turn.role, ChatRole::User | ChatRole::Tool));
     theirs.map(|turn| turn.content.as_str()).collect()

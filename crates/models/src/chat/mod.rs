@@ -1,7 +1,7 @@
-//! Language models that answer a conversation, hosted or embedded, behind one trait.
+//! Chat models, hosted or embedded, behind one trait.
 //!
-//! A model gives text; whether that text may be believed or acted on is decided elsewhere. Every way in which
-//! no answer came is an error and never an empty answer: whoever asks must be able to tell silence from consent.
+//! A model produces text; whether the text is trusted or acted on is decided elsewhere. A missing answer
+//! is always an error and never an empty answer, so that callers can distinguish silence from consent.
 
 pub mod hosted;
 pub mod text_tools;
@@ -31,30 +31,30 @@ pub use shape::{AnswerShape, FieldType};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A model that answers conversations.
+/// A chat model.
 pub trait ChatModel: Send + Sync {
-    /// What is asked, so that a verdict can be kept under it: engine, model and, where there are any, the digest of
-    /// its weights. Two models of one identity give the same answer to a request that leaves nothing to chance.
+    /// The cache key of the model: engine, name and, if there are any, the digest of
+    /// its weights. Models with equal identities give equal answers to a request at temperature 0.
     fn identity(&self) -> &str;
 
-    /// Whether it can be told of tools, and calls them in a form that no text can imitate.
+    /// Whether it supports tools, with calls that no text can imitate.
     fn supports_tools(&self) -> bool {
         false
     }
 
-    /// The model's answer, all at once.
+    /// Returns the complete answer.
     ///
     /// # Errors
-    /// [`ChatError`] whenever there is no whole answer.
+    /// [`ChatError`] if there is no complete answer.
     fn answer(&self, request: &ChatRequest) -> Result<ChatAnswer, ChatError> {
         self.answer_streaming(request, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// The same, showing pieces of the text as they come. `Break` ends the generation; what came so far is then the
+    /// Same as `answer`, but calls `show` with each piece of the text. `Break` stops the generation; the text so far is the
     /// answer, with [`FinishReason::Stopped`].
     ///
     /// # Errors
-    /// As [`Self::answer`]. Pieces that were shown before an error are no answer.
+    /// Those of [`Self::answer`]. Pieces that were shown before an error are not an answer.
     fn answer_streaming(
         &self,
         request: &ChatRequest,

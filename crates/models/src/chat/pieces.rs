@@ -1,17 +1,17 @@
-//! Bytes of tokens to pieces of text that hold whole characters.
+//! Decodes token bytes to pieces of complete characters.
 
-/// Bytes that came, and the text that they have become so far.
+/// A streaming UTF-8 decoder.
 ///
-/// What is no UTF-8 becomes U+FFFD, as [`String::from_utf8_lossy`] has it.
+/// Invalid UTF-8 becomes U+FFFD, as in [`String::from_utf8_lossy`].
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     text: String,
-    /// The beginning of a character.
+    /// The bytes of an incomplete character.
     pending: Vec<u8>,
 }
 
 impl Pieces {
-    /// Adds bytes, and gives the text that they complete; it may be empty.
+    /// Adds bytes and returns the newly completed text, which may be empty.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> &str {
         self.pending.extend_from_slice(bytes);
         let start = self.text.len();
@@ -30,7 +30,7 @@ impl Pieces {
         self.text.get(start..).unwrap_or_default()
     }
 
-    /// No more will come: the last piece, and the whole text.
+    /// Ends the stream and returns the last piece and the whole text.
     pub(crate) fn finish(mut self) -> (&'static str, String) {
         if self.pending.is_empty() {
             return ("", self.text);
@@ -40,7 +40,7 @@ impl Pieces {
     }
 }
 
-/// Whether bytes that are not UTF-8 would be with more behind them.
+/// Whether the bytes are an incomplete but valid prefix of UTF-8.
 fn may_become_a_character(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_come_whole_and_the_text_is_that_of_all_bytes() {
+    fn pieces_have_complete_characters_and_form_the_text() {
         let cases: [&[u8]; 6] = [
             "naïve 🚀 café".as_bytes(),
             b"",

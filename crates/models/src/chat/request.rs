@@ -1,11 +1,11 @@
-//! A question to a model, and its answer.
+//! Chat requests and answers.
 
 use serde::{Deserialize, Serialize};
 
 use super::message::{ChatMessage, ChatToolCall, ToolSpec};
 use super::shape::AnswerShape;
 
-/// What a model is asked.
+/// A request to a chat model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChatRequest {
@@ -14,60 +14,60 @@ pub struct ChatRequest {
     /// The tools it may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSpec>,
-    /// The longest answer, in tokens.
+    /// The token limit of the answer.
     pub max_tokens: u32,
-    /// 0 takes the most likely token every time; more leaves more to chance. In [0, 2].
+    /// The sampling temperature, in [0, 2]; 0 always selects the most likely token.
     pub temperature: f32,
-    /// Decides what chance decides, where the engine lets it.
+    /// The sampling seed, if the engine supports one.
     pub seed: u64,
-    /// What the answer must look like. A server may not keep to it.
+    /// The required shape of the answer. A server may not enforce it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<AnswerShape>,
 }
 
-/// What a model said.
+/// The answer of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChatAnswer {
-    /// The text; may be empty when tools are called.
+    /// The text; may be empty if tools are called.
     pub text: String,
-    /// The calls it wants made.
+    /// The requested tool calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ChatToolCall>,
-    /// Why it ended.
+    /// Why the generation ended.
     pub finish: FinishReason,
-    /// What it cost.
+    /// The token usage.
     pub usage: Usage,
 }
 
-/// Why an answer ended.
+/// Why a generation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// The model was done.
+    /// The answer is complete.
     Done,
-    /// It called tools and waits.
+    /// The model called tools.
     ToolCalls,
-    /// It came to [`ChatRequest::max_tokens`], or to the end of its context.
+    /// The limit [`ChatRequest::max_tokens`] or the end of the context was reached.
     Length,
-    /// The vendor's own filter cut it.
+    /// The vendor's content filter stopped it.
     Filtered,
-    /// Whoever asked broke it off.
+    /// The caller stopped it.
     Stopped,
 }
 
-/// Tokens of one answer.
+/// The token usage of one answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Usage {
-    /// Read.
+    /// Prompt tokens.
     pub prompt_tokens: u64,
-    /// Written.
+    /// Completion tokens.
     pub completion_tokens: u64,
 }
 
 impl Usage {
-    /// Read and written.
+    /// Prompt and completion tokens.
     pub const fn total(&self) -> u64 {
         self.prompt_tokens + self.completion_tokens
     }

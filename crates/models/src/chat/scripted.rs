@@ -1,4 +1,4 @@
-//! Recorded conversations: answers of another model, kept in a file and given again.
+//! Recorded conversations: replays a model's answers from a file.
 //!
 //! A recording is JSON Lines, `{"model": IDENTITY, "request": REQUEST, "answer": ANSWER}` each. A request has one
 //! answer in it.
@@ -18,26 +18,26 @@ use crate::chat::error::ChatError;
 use crate::chat::request::{ChatAnswer, ChatRequest, FinishReason};
 use crate::sha256::Sha256;
 
-/// A recording that cannot be used.
+/// An invalid recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("could not read the recording `{path}`")]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
-    /// A line is no recorded answer.
+    /// A line is not a recorded answer.
     #[error(
         "line {line} of the recording is no answer ({detail}); take the line out or record it again"
     )]
     Line {
-        /// Counted from 1.
+        /// The line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         detail: String,
     },
     /// One request has two answers.
@@ -45,7 +45,7 @@ pub enum RecordingError {
         "line {line} of the recording answers a request otherwise than a line before it; keep one of them"
     )]
     Conflict {
-        /// Counted from 1.
+        /// The line number, from 1.
         line: usize,
     },
     /// Another model's answers are in the file already.
@@ -53,14 +53,14 @@ pub enum RecordingError {
         "the recording holds answers of `{found}`, not of `{wanted}`; record into another file"
     )]
     AnotherModel {
-        /// Whose answers are there.
+        /// The identity of the recorded model.
         found: String,
-        /// Whose were to be added.
+        /// The identity of the model to record.
         wanted: String,
     },
 }
 
-/// One line.
+/// One line of a recording.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -69,16 +69,16 @@ struct Line {
     answer: ChatAnswer,
 }
 
-/// Requests, by their digest, and their answers.
+/// The answers by the digest of their request.
 type Answers = BTreeMap<Sha256, ChatAnswer>;
 
-/// What a recording says.
+/// The contents of a recording.
 #[derive(Debug, Default)]
 struct Recording {
     answers: Answers,
-    /// Some request tells of tools.
+    /// Whether any request has tools.
     has_tools: bool,
-    /// Of the last line.
+    /// The model of the last line.
     model: Option<String>,
 }
 
@@ -103,13 +103,13 @@ impl Recording {
     }
 }
 
-/// What a request is found by: everything in it counts.
+/// The digest of all fields of a request.
 fn digest(request: &ChatRequest) -> Sha256 {
     let text = serde_json::to_vec(request).expect("texts and numbers have a JSON form");
     Sha256::of(&text)
 }
 
-/// Gives recorded answers, and none to what was not recorded.
+/// Replays recorded answers; other requests are errors.
 #[derive(Debug)]
 pub struct ScriptedModel {
     identity: String,
@@ -118,20 +118,20 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// The answers in a file.
+    /// Reads a recording from a file.
     ///
     /// # Errors
-    /// [`RecordingError`].
+    /// [`RecordingError`] if the recording is invalid.
     pub fn open(path: &Path) -> Result<Self, RecordingError> {
         let text = std::fs::read_to_string(path)
             .map_err(|cause| RecordingError::Read { path: path.into(), cause })?;
         Self::parse(&text)
     }
 
-    /// The answers in the text of a recording.
+    /// Parses the text of a recording.
     ///
     /// # Errors
-    /// [`RecordingError`].
+    /// [`RecordingError`] if the recording is invalid.
     pub fn parse(text: &str) -> Result<Self, RecordingError> {
         let identity = format!("scripted/sha256:{}", Sha256::of(text.as_bytes()));
         let Recording { answers, has_tools, .. } = Recording::parse(text)?;
@@ -144,7 +144,7 @@ impl ChatModel for ScriptedModel {
         &self.identity
     }
 
-    /// Whether the recorded model did.
+    /// Whether the recorded requests have tools.
     fn supports_tools(&self) -> bool {
         self.has_tools
     }
@@ -162,7 +162,7 @@ impl ChatModel for ScriptedModel {
     }
 }
 
-/// Shows a recorded text in one piece.
+/// Shows the text in one piece.
 fn show_whole(mut answer: ChatAnswer, show: &mut dyn FnMut(&str) -> ControlFlow<()>) -> ChatAnswer {
     if !answer.text.is_empty() && show(&answer.text).is_break() {
         answer.finish = FinishReason::Stopped;
@@ -170,9 +170,9 @@ fn show_whole(mut answer: ChatAnswer, show: &mut dyn FnMut(&str) -> ControlFlow<
     answer
 }
 
-/// Asks another model and keeps its answers. What was recorded before is not asked again.
+/// Records the answers of another model. Recorded requests are not sent again.
 ///
-/// An answer that was broken off is not kept: it is not what the model says to the request.
+/// A stopped answer is not recorded, because it is not the model's complete answer.
 #[derive(Debug)]
 pub struct Recorder<M> {
     model: M,
@@ -208,7 +208,7 @@ impl<M: ChatModel> Recorder<M> {
 }
 
 impl<M: ChatModel> ChatModel for Recorder<M> {
-    /// That of the model.
+    /// The identity of the model.
     fn identity(&self) -> &str {
         self.model.identity()
     }

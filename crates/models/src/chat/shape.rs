@@ -1,8 +1,8 @@
-//! What the text of an answer must look like, for whoever goes on to read it with a program.
+//! Shapes of answers that a program parses.
 //!
-//! A small model that is asked for JSON often gives something near it. Where the engine chooses the tokens it can
-//! leave out those that lead away from the shape; a server is told the same as a JSON schema. Neither makes an answer
-//! true, and not every server keeps to it: whoever asks must still parse what comes.
+//! Small models often produce almost valid JSON. The embedded engine can
+//! exclude tokens that violate the shape; a server receives it as a JSON schema. Neither makes an answer
+//! true, and not every server enforces it, so callers must still validate the answer.
 
 use regex_automata::Anchored;
 use regex_automata::dfa::{Automaton as _, dense};
@@ -19,22 +19,22 @@ use crate::decoder::Token;
 pub struct AnswerShape {
     /// The field's name.
     pub field: String,
-    /// What it holds.
+    /// The type of the field.
     pub holds: FieldType,
 }
 
-/// What the field of a [`AnswerShape`] holds.
+/// The type of the field of an [`AnswerShape`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldType {
     /// A string, or `null`.
     TextOrNull,
-    /// Whole numbers from 0, perhaps none.
+    /// A list of integers from 0; may be empty.
     Numbers,
 }
 
 impl AnswerShape {
-    /// The shape as a JSON schema, as strict as servers ask for.
+    /// The shape as a strict JSON schema.
     pub(super) fn schema(&self) -> Value {
         let value = match self.holds {
             FieldType::TextOrNull => json!({"type": ["string", "null"]}),
@@ -48,11 +48,11 @@ impl AnswerShape {
         })
     }
 
-    /// The shape as a regular expression; of the many spellings of one object it allows the usual one.
+    /// The shape as a regular expression, which allows only the usual formatting of an object.
     fn pattern(&self) -> String {
         let field = json!(self.field).to_string();
         let value = match self.holds {
-            // Characters as they are, but for those that must be escaped, and the short escapes.
+            // Unescaped characters except those that must be escaped, and the short escapes.
             FieldType::TextOrNull => r#"(?:null|"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*")"#,
             FieldType::Numbers => r"\[(?:[0-9]{1,6}(?:, ?[0-9]{1,6})*)?\]",
         };
@@ -60,14 +60,14 @@ impl AnswerShape {
     }
 }
 
-/// Says which tokens an answer may go on with.
+/// Restricts the next token of an answer.
 pub(super) struct Guide {
     automaton: dense::DFA<Vec<u32>>,
     state: StateID,
 }
 
 impl Guide {
-    /// At the beginning of an answer of this shape; none for a field whose name makes no sensible pattern.
+    /// Creates a guide for an answer of this shape; `None` if the field name gives no valid pattern.
     pub(super) fn new(shape: &AnswerShape) -> Option<Self> {
         let automaton = dense::DFA::new(&shape.pattern()).ok()?;
         let start = start::Config::new().anchored(Anchored::Yes);
@@ -75,8 +75,8 @@ impl Guide {
         Some(Self { automaton, state })
     }
 
-    /// Takes away from `logits` every token that leads out of the shape, by making it no number. A mark that is no
-    /// text may only stand where the answer is whole.
+    /// Sets the logits of all tokens that violate the shape to NaN. A special token is allowed only
+    /// after a complete answer.
     pub(super) fn restrict(&self, logits: &mut [f32], tokens: &[Token]) {
         let is_whole = self.is_whole();
         for (id, logit) in logits.iter_mut().enumerate() {
@@ -92,7 +92,7 @@ impl Guide {
         }
     }
 
-    /// Goes on with `bytes`.
+    /// Advances by `bytes`.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.state = self.after(bytes);
     }
@@ -105,8 +105,8 @@ impl Guide {
         !bytes.is_empty() && !self.is_out(self.after(bytes))
     }
 
-    /// Whether a byte led to `state` that has no place. The automaton tells a match one byte late, so that byte came
-    /// after a whole answer.
+    /// Whether a byte led to `state` that the shape does not allow. The automaton reports a match one byte late, so that byte
+    /// followed a complete answer.
     fn is_out(&self, state: StateID) -> bool {
         self.automaton.is_dead_state(state) || self.automaton.is_match_state(state)
     }

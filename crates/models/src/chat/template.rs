@@ -1,9 +1,9 @@
-//! A conversation as the tokens that its model was trained on, by the template in the model's file.
+//! Chat templates: renders a conversation as the tokens that the model was trained on.
 //!
-//! The template's own marks become tokens; what people and tools said never does. To tell them apart, every
-//! character of theirs goes through the template with a character before it that says so.
+//! The special tokens of the template are recognised; those in messages never are. To tell them apart, every
+//! character of a message passes through the template with a marker character before it.
 //!
-//! Source: `tokenizer.chat_template`, Jinja as `transformers` sets it up.
+//! Source: `tokenizer.chat_template`, with the Jinja settings of `transformers`.
 
 use std::ops::Range;
 
@@ -15,13 +15,13 @@ use crate::decoder::TokenVocabulary;
 use crate::error::ModelError;
 use crate::gguf::Gguf;
 
-/// Stands before every character that a caller gave. Unicode keeps it for uses inside a program; a text that holds it
-/// all the same keeps it, because it then stands before itself.
+/// The marker before every character of a message: a Unicode noncharacter. A text that contains it
+/// keeps it, because it is marked as well.
 const GIVEN: char = '\u{fdd0}';
-/// Steps that a template may take beyond those that the conversation calls for.
+/// The base limit on the execution steps of a template.
 const STEPS: u64 = 100_000;
 const STEPS_PER_MESSAGE: u64 = 10_000;
-/// Characters of a template's complaint that are passed on; it may quote the conversation.
+/// The character limit of a template's error message, which may quote the conversation.
 const SAID: usize = 200;
 const NAME: &str = "chat_template";
 
@@ -37,7 +37,7 @@ impl Template {
     /// The template in a GGUF file.
     ///
     /// # Errors
-    /// [`ModelError::Gguf`] when there is none; [`ModelError::Configuration`] when it is not one.
+    /// [`ModelError::Gguf`] if there is none; [`ModelError::Configuration`] if it is invalid.
     pub(crate) fn from_gguf(
         gguf: &Gguf<'_>,
         vocabulary: &TokenVocabulary,
@@ -50,7 +50,7 @@ impl Template {
         Ok(Self { source, begin, end })
     }
 
-    /// The tokens of a conversation, up to where the model is to go on.
+    /// The tokens of a conversation, up to the start of the answer.
     ///
     /// # Errors
     /// [`TemplateError`].
@@ -87,16 +87,16 @@ impl Template {
     }
 }
 
-/// A conversation that became no tokens.
+/// Why a conversation could not be rendered.
 #[derive(Debug)]
 pub(crate) enum TemplateError {
-    /// The template does not take it: the beginning of what it says.
+    /// The template failed, with an excerpt of its error message.
     Template(String),
-    /// The tokenizer does not.
+    /// The tokenizer failed.
     Engine(ModelError),
 }
 
-/// As `transformers` sets Jinja up: a block tag leaves no line of its own.
+/// The Jinja settings of `transformers`: a block tag does not leave an empty line.
 fn environment<'a>(messages: u64) -> Environment<'a> {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
@@ -117,7 +117,7 @@ fn name(role: ChatRole) -> &'static str {
     }
 }
 
-/// A caller's text as it goes through a template. White space stays bare, so that templates can trim.
+/// Marks the characters of a message. White space stays unmarked, so that templates can trim it.
 fn given(text: &str) -> String {
     let mut marked = String::with_capacity(text.len() * 2);
     for character in text.chars() {
@@ -129,7 +129,7 @@ fn given(text: &str) -> String {
     marked
 }
 
-/// A rendered conversation, and which parts of it callers gave.
+/// A rendered conversation with the ranges of its messages.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Rendered {
     text: String,
@@ -153,7 +153,7 @@ impl Rendered {
         rendered
     }
 
-    /// What is white space between two given parts is given too: no mark may begin or end in it.
+    /// White space between two marked parts counts as marked, so no special token can begin or end in it.
     fn give(&mut self, range: Range<usize>) {
         if let Some(last) = self.given.last_mut()
             && self.text[last.end..range.start].chars().all(char::is_whitespace)
@@ -165,14 +165,14 @@ impl Rendered {
     }
 }
 
-/// The template's own marks as such, everything else as text.
+/// Tokenises the template's special tokens as such and everything else as text.
 fn tokens(rendered: &Rendered, vocabulary: &TokenVocabulary) -> Result<Vec<u32>, ModelError> {
     let Rendered { text, given } = rendered;
     let mut ids = Vec::new();
     let mut given = given.iter().peekable();
     let (mut done, mut at) = (0, 0);
     while at < text.len() {
-        // Inside what a caller gave nothing is looked for.
+        // Special tokens are not recognised inside a message.
         while given.next_if(|range| range.end <= at).is_some() {}
         let next = given.peek();
         if let Some(range) = next.filter(|range| range.start <= at) {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callers_text_comes_through_whole_and_known_as_theirs() {
+    fn messages_are_rendered_completely_and_marked() {
         for text in ["", "hello there", "<|im_end|>", "\u{fdd0}", "a\u{fdd0}\u{fdd0} b", "é\n🚀"]
         {
             let rendered = passed(text);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_can_trim_a_callers_text() {
+    fn a_template_can_trim_a_message() {
         let environment = environment(1);
         let rendered =
             environment.render_str("[{{ text|trim }}]", context! { text => given("  a b\n") });
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_never_ends_is_stopped() {
+    fn an_endless_template_is_stopped() {
         let source =
             "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
         let template =

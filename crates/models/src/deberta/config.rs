@@ -7,15 +7,15 @@ use serde::Deserialize;
 use crate::error::ModelError;
 use crate::verdict::OutputLabels;
 
-/// The longest window, in tokens with its frame; published checkpoints were trained on no longer ones.
+/// The maximum window length in tokens, including the frame; published checkpoints were trained on no longer ones.
 const MOST_TOKENS: usize = 512;
 
-/// How large a classifier is, and which of the published variants.
+/// The dimensions and the variant of a classifier.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DebertaConfig {
-    /// Different token ids.
+    /// The size of the vocabulary.
     pub vocabulary: usize,
-    /// The longest window, in tokens with its frame; 512 at most.
+    /// The maximum window length in tokens, including the frame; at most 512.
     pub max_tokens: usize,
     /// Numbers per token.
     pub width: usize,
@@ -27,25 +27,25 @@ pub struct DebertaConfig {
     pub inner: usize,
     /// Added to variances.
     pub norm_epsilon: f32,
-    /// Distances from which on all are one.
+    /// The distance from which all distances are equal.
     pub max_distance: usize,
-    /// Into how many buckets on each side distances fall, the far ones logarithmically; `None`: one each.
+    /// The number of distance buckets on each side, logarithmic for far ones; `None` means one per distance.
     pub buckets: Option<usize>,
-    /// Whether attention compares what a token says with where others stand.
+    /// Whether attention has the content-to-position term.
     pub has_content_to_position: bool,
-    /// Whether attention compares where a token stands with what others say.
+    /// Whether attention has the position-to-content term.
     pub has_position_to_content: bool,
     /// Whether positions are projected by the matrices of the tokens.
     pub has_shared_projections: bool,
     /// Whether the table of relative positions is normalised before use.
     pub has_normed_positions: bool,
-    /// What the outputs mean.
+    /// The meaning of the outputs.
     pub labels: OutputLabels,
 }
 
-/// The fields of a `config.json` that decide what is computed; an absent one means what `transformers` 5 takes it for.
+/// The relevant fields of a `config.json`; absent ones have the defaults of `transformers` 5.
 #[derive(Deserialize)]
-struct Published {
+struct ConfigJson {
     model_type: String,
     vocab_size: usize,
     hidden_size: usize,
@@ -68,7 +68,7 @@ struct Published {
     #[serde(default = "unset")]
     position_buckets: i64,
     #[serde(default)]
-    pos_att_type: Option<Kinds>,
+    pos_att_type: Option<AttentionTypes>,
     #[serde(default)]
     share_att_key: bool,
     #[serde(default)]
@@ -87,7 +87,7 @@ struct Published {
 /// `["p2c", "c2p"]`, or `"p2c|c2p"` in older files.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Kinds {
+enum AttentionTypes {
     Joined(String),
     List(Vec<String>),
 }
@@ -115,7 +115,7 @@ impl DebertaConfig {
     /// [`ModelError::Configuration`] unless it describes a DeBERTa-v2 or v3 sequence classifier of sizes that
     /// make sense, whose attack label is clear.
     pub fn from_json(json: &[u8]) -> Result<Self, ModelError> {
-        let published: Published =
+        let published: ConfigJson =
             serde_json::from_slice(json).map_err(|cause| refuse(cause.to_string()))?;
         published.check_sizes()?;
         published.check_variant()?;
@@ -153,8 +153,8 @@ impl DebertaConfig {
     }
 }
 
-impl Published {
-    /// Bounds that keep every later product of sizes far from overflow.
+impl ConfigJson {
+    /// Checks bounds that keep every later product of sizes far from overflow.
     fn check_sizes(&self) -> Result<(), ModelError> {
         let sizes = [
             ("vocab_size", self.vocab_size, 1, 1 << 20),
@@ -184,7 +184,7 @@ impl Published {
         Ok(())
     }
 
-    /// Refuses what no version 3 checkpoint uses and this engine does not compute.
+    /// Rejects options that no version 3 checkpoint uses and this engine does not support.
     fn check_variant(&self) -> Result<(), ModelError> {
         let texts = [
             ("model_type", &self.model_type, "deberta-v2"),
@@ -226,14 +226,14 @@ impl Published {
         }
     }
 
-    /// Whether contents meet positions, and positions contents.
+    /// Whether attention has the content-to-position and the position-to-content term.
     fn attention_kinds(&self) -> Result<(bool, bool), ModelError> {
         let kinds: Vec<String> = match &self.pos_att_type {
             None => Vec::new(),
-            Some(Kinds::Joined(text)) => {
+            Some(AttentionTypes::Joined(text)) => {
                 text.split('|').map(|kind| kind.trim().to_lowercase()).collect()
             }
-            Some(Kinds::List(kinds)) => kinds.clone(),
+            Some(AttentionTypes::List(kinds)) => kinds.clone(),
         };
         if let Some(unknown) = kinds.iter().find(|kind| !["c2p", "p2c"].contains(&kind.as_str())) {
             return Err(refuse(format!(
@@ -257,7 +257,7 @@ impl Published {
     }
 }
 
-/// Whether distances can fall into these buckets.
+/// Checks the number of buckets for distances up to `max_distance`.
 fn check_distances(max_distance: usize, buckets: Option<usize>) -> Result<(), ModelError> {
     if max_distance > 1 << 16 {
         return Err(refuse(format!("`max_relative_positions` is {max_distance}")));

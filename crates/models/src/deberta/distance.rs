@@ -1,13 +1,13 @@
-//! Which row of the table of relative positions stands for a distance.
+//! Maps distances to rows of the table of relative positions.
 //!
 //! Source: He et al. 2021, "DeBERTaV3", section 3; the buckets are those of `transformers`.
 
 use crate::deberta::config::DebertaConfig;
 
-/// The rows for every distance that two tokens of one window can have.
+/// The rows of every distance between two tokens of one window.
 #[derive(Debug)]
 pub(crate) struct Distances {
-    /// From `-(max_tokens - 1)` to `max_tokens - 1`; never falls.
+    /// From `-(max_tokens - 1)` to `max_tokens - 1`; monotonic.
     rows: Vec<usize>,
 }
 
@@ -21,7 +21,7 @@ impl Distances {
         Self { rows: before.chain(after).collect() }
     }
 
-    /// For a window of `count` tokens: the row of distance `d` stands at `d + count - 1`.
+    /// The rows for a window of `count` tokens; the row of distance `d` has the index `d + count - 1`.
     pub(crate) fn of_window(&self, count: usize) -> &[usize] {
         let middle = self.rows.len() / 2;
         &self.rows[middle + 1 - count..middle + count]
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_fall_into_the_buckets_of_the_published_checkpoints() {
+    fn distance_buckets_match_the_published_checkpoints() {
         let json = include_str!("../../tests/golden/deberta_buckets.json");
         let expected: Vec<usize> = serde_json::from_str(json).unwrap();
         let distances = Distances::new(&config(512, 512, Some(256)));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_beyond_the_farthest_are_all_one() {
+    fn distances_beyond_the_maximum_are_equal() {
         for buckets in [None, Some(8)] {
             let config = config(100, 10, buckets);
             let distances = Distances::new(&config);

@@ -1,4 +1,4 @@
-//! The forward pass: token ids to one logit a label.
+//! The forward pass from token ids to one logit per label.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ struct Scratch {
     head: Vec<f32>,
 }
 
-/// The logits of every text of `batch`, whose ids are in the vocabulary and whose texts fit a window.
+/// The logits of every text of `batch`. The ids must be in the vocabulary, and the texts must fit a window.
 pub(crate) fn logits(
     config: &DebertaConfig,
     parameters: &Parameters,
@@ -51,7 +51,7 @@ pub(crate) fn logits(
     classify(config, parameters, &hidden, batch)
 }
 
-/// The normalised embedding of every token: `[tokens, width]`. Positions come in by attention alone.
+/// The normalised embedding of every token: `[tokens, width]`. Only attention uses positions.
 fn embed(config: &DebertaConfig, parameters: &Parameters, batch: &Batch) -> Vec<f32> {
     let mut hidden = Vec::with_capacity(batch.tokens() * config.width);
     for id in &batch.ids {
@@ -66,9 +66,9 @@ fn embed(config: &DebertaConfig, parameters: &Parameters, batch: &Batch) -> Vec<
 ///
 /// The score of token i for token j is the sum of content on content, content on position and position on content,
 /// over the root of the head's width times the number of terms. Both position terms look up the distance i - j.
-fn attend<'l>(
+fn attend(
     config: &DebertaConfig,
-    layer: &'l Layer,
+    layer: &Layer,
     rows: &[usize],
     text: &Range<usize>,
     scratch: &mut Scratch,

@@ -1,6 +1,6 @@
-//! DeBERTa-v2 and v3 sequence classifiers, from the files that are published for them.
+//! DeBERTa-v2 and v3 sequence classifiers from their published files.
 //!
-//! A text longer than a window is read in overlapping windows and has the score of its highest one.
+//! A longer text is split into overlapping windows; its score is the maximum over them.
 //!
 //! Source: He et al. 2021, "DeBERTa" and "DeBERTaV3"; the layout of weights and names is that of `transformers`.
 
@@ -30,10 +30,10 @@ pub use config::DebertaConfig;
 /// Windows of 512 tokens share this many.
 const OVERLAP: usize = 64;
 
-/// At most so many windows of one text are read: about 14,000 tokens.
+/// The maximum number of windows per text: about 14,000 tokens.
 const MOST_WINDOWS: usize = 32;
 
-/// A classifier that tells attacks from harmless texts, such as `protectai/deberta-v3-base-prompt-injection-v2`
+/// A classifier of attacks and harmless texts, such as `protectai/deberta-v3-base-prompt-injection-v2`
 /// and `deepset/deberta-v3-base-injection`.
 pub struct DebertaClassifier {
     config: DebertaConfig,
@@ -52,7 +52,7 @@ impl DebertaClassifier {
     /// Opens a folder that holds `config.json`, `model.safetensors` and `tokenizer.json`.
     ///
     /// # Errors
-    /// [`ModelError::Read`], or as [`Tokenizer::from_bytes`] and [`Self::from_bytes`].
+    /// [`ModelError::Read`] if a file cannot be read; those of [`Tokenizer::from_bytes`] and [`Self::from_bytes`].
     pub fn open(folder: &Path) -> Result<Self, ModelError> {
         let tokenizer = Tokenizer::open(&folder.join("tokenizer.json"))?;
         Self::from_bytes(
@@ -65,9 +65,9 @@ impl DebertaClassifier {
     /// A classifier from the content of `config.json` and of a safetensors file.
     ///
     /// # Errors
-    /// [`ModelError::Configuration`] for another kind of model or labels that do not say which one is the attack;
-    /// [`ModelError::Weights`] when a tensor is missing, has another shape than the configuration says, or is
-    /// damaged; [`ModelError::Tokenizer`] when the tokenizer knows ids that the model does not.
+    /// [`ModelError::Configuration`] for another kind of model or labels without a clear attack label;
+    /// [`ModelError::Weights`] if a tensor is missing, has a shape that contradicts the configuration, or is
+    /// damaged; [`ModelError::Tokenizer`] if the tokenizer has ids that the model does not.
     pub fn from_bytes(
         config: &[u8],
         weights: &[u8],
@@ -86,7 +86,7 @@ impl DebertaClassifier {
         Ok(Self { config, tokenizer, parameters, distances })
     }
 
-    /// How large it is, and what its outputs mean.
+    /// The configuration.
     pub fn config(&self) -> &DebertaConfig {
         &self.config
     }
@@ -101,12 +101,12 @@ impl DebertaClassifier {
 
     /// The score of each text: `[texts]`.
     ///
-    /// A text is read in windows of at most 512 tokens that share 64, at most 32 windows; the highest score wins,
-    /// and the score says whether that was the whole text.
+    /// A text is split into at most 32 windows of at most 512 tokens that share 64; the highest score counts,
+    /// and the result states whether the windows cover the whole text.
     ///
     /// # Errors
-    /// [`ModelError::Tokenizer`] when the vocabulary cannot express a text; [`ModelError::Classifier`] when the
-    /// weights make numbers that are not finite.
+    /// [`ModelError::Tokenizer`] if the vocabulary cannot encode a text; [`ModelError::Classifier`] if the
+    /// result is not finite.
     pub fn scores(&self, texts: &[&str]) -> Result<Vec<AttackScore>, ModelError> {
         let max_tokens = self.config.max_tokens;
         let options =
@@ -128,7 +128,7 @@ impl DebertaClassifier {
 }
 
 impl Classifier for DebertaClassifier {
-    /// One question: is it an attack?
+    /// One head: whether the text is an attack.
     fn heads(&self) -> usize {
         1
     }

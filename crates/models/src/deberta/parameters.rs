@@ -6,7 +6,7 @@ use crate::gemm::{Epilogue, Packed, Right, View, multiply};
 use crate::vector;
 use crate::weights::WeightFile;
 
-/// A matrix and what is added to its product.
+/// A matrix and a bias.
 pub(crate) struct Linear {
     weights: Packed,
     bias: Vec<f32>,
@@ -23,7 +23,7 @@ impl Linear {
         Self::read_joined(weights, &[name.to_owned()], outputs, inputs)
     }
 
-    /// Several matrices of equal shape as one, their outputs one after another.
+    /// Joins several matrices of equal shape; their outputs are concatenated.
     fn read_joined(
         weights: &WeightFile<'_>,
         names: &[String],
@@ -46,7 +46,7 @@ impl Linear {
         multiply(out, input, Right::Packed(&self.weights), epilogue);
     }
 
-    /// The product for `input`, `[rows, inputs]`, in a vector of its own.
+    /// The product for `input`, `[rows, inputs]`, as a new vector.
     pub(crate) fn outputs(&self, input: &[f32]) -> Vec<f32> {
         let mut out = vec![0.0; input.len() / self.inputs * self.bias.len()];
         self.apply(&mut out, input, false);
@@ -81,11 +81,11 @@ impl Norm {
 
 /// One layer.
 pub(crate) struct Layer {
-    /// To query, key and value, one after another.
+    /// The projections to query, key and value.
     pub(crate) mix: Linear,
-    /// What a query meets at every relative position, `[2 · span, width]`.
+    /// The key of every relative position, `[2 · span, width]`.
     pub(crate) position_keys: Option<Vec<f32>>,
-    /// What a key meets at every relative position, `[2 · span, width]`.
+    /// The query of every relative position, `[2 · span, width]`.
     pub(crate) position_queries: Option<Vec<f32>>,
     pub(crate) output: Linear,
     pub(crate) first_norm: Norm,
@@ -149,7 +149,7 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// Reads published weights; nothing is allocated that the file does not fill.
+    /// Reads published weights; allocations are limited by the size of the file.
     pub(crate) fn read(
         weights: &WeightFile<'_>,
         config: &DebertaConfig,

@@ -1,4 +1,4 @@
-//! Low-rank adapters: what a fine-tuning adds to a model's matrices, kept beside them.
+//! Low-rank adapters (LoRA), stored separately from a model's matrices.
 //!
 //! Source: Hu et al. 2021, "LoRA"; names and layout are those of GGUF adapters.
 
@@ -12,10 +12,10 @@ use crate::gemm::{Epilogue, Right, View, multiply};
 use crate::gguf::{Gguf, GgufTensor};
 use crate::sha256::Sha256;
 
-/// Larger than any rank that pays; bounds what an adapter costs.
+/// The maximum rank, which bounds the cost of an adapter.
 const MAX_RANK: usize = 1 << 10;
 
-/// An adapter that was read from its file.
+/// An adapter from a GGUF file.
 #[derive(Debug)]
 pub struct LoraAdapter {
     digest: Sha256,
@@ -41,7 +41,7 @@ impl LoraAdapter {
     /// `[outputs, rank]`.
     ///
     /// # Errors
-    /// [`ModelError::Gguf`] when the file is damaged or incomplete; [`ModelError::Configuration`] when it is no such
+    /// [`ModelError::Gguf`] if the file is damaged or incomplete; [`ModelError::Configuration`] if it is not such an
     /// adapter.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ModelError> {
         let gguf = Gguf::parse(bytes)?;
@@ -100,15 +100,15 @@ impl Pair {
     }
 }
 
-/// An adapter at work.
+/// An adapter attached to a model.
 #[derive(Debug, Clone)]
-pub(crate) struct Attached {
+pub(crate) struct AttachedAdapter {
     name: String,
     adapter: Arc<LoraAdapter>,
     scale: f32,
 }
 
-impl Attached {
+impl AttachedAdapter {
     /// # Errors
     /// [`ModelError::Configuration`] unless every pair fits a matrix of the model.
     pub(crate) fn new(
@@ -142,7 +142,7 @@ impl Attached {
         &self.name
     }
 
-    /// What tells two results apart: the file and how much it counts.
+    /// The identity of the adapter: its file and its scale.
     pub(crate) fn identity(&self) -> String {
         format!("lora:sha256:{}*{}", self.adapter.digest, self.scale)
     }

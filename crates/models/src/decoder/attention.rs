@@ -1,4 +1,4 @@
-//! Attention over what was read: every query sees its own token and those before it.
+//! Causal attention: every query attends to its own token and those before it.
 
 use rayon::prelude::*;
 use rten_simd::SimdOp;
@@ -9,21 +9,21 @@ use crate::decoder::rotation::Rotation;
 use crate::gemm::{Epilogue, Right, View, multiply};
 use crate::vector;
 
-/// Queries of one head that are scored together, which bounds the scores that are in memory.
+/// The number of queries of one head per block, which bounds the memory for scores.
 const QUERIES: usize = 128;
-/// Numbers of keys that are worth handing to another thread.
+/// The minimum amount of work for another thread.
 const SHARED_NUMBERS: usize = 1 << 15;
 
-/// The keys and values of everything that was read.
+/// The key-value cache.
 #[derive(Clone)]
 pub(crate) struct Cache {
     tokens: usize,
-    layers: Vec<Remembered>,
+    layers: Vec<LayerCache>,
 }
 
 /// Of one layer: `[shared heads]` of `[tokens, head width]` each.
 #[derive(Clone)]
-pub(crate) struct Remembered {
+pub(crate) struct LayerCache {
     keys: Vec<Vec<f32>>,
     values: Vec<Vec<f32>>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Remembered {
 impl Cache {
     pub(crate) fn new(config: &DecoderConfig) -> Self {
         let none = vec![Vec::new(); config.shared_heads];
-        let layer = Remembered { keys: none.clone(), values: none };
+        let layer = LayerCache { keys: none.clone(), values: none };
         Self { tokens: 0, layers: vec![layer; config.layers] }
     }
 
@@ -40,11 +40,11 @@ impl Cache {
     }
 
     /// The layers, to be given their keys and values of the next tokens.
-    pub(crate) fn layers(&mut self) -> &mut [Remembered] {
+    pub(crate) fn layers(&mut self) -> &mut [LayerCache] {
         &mut self.layers
     }
 
-    /// `count` tokens have gone through all layers.
+    /// Records that `count` tokens have passed all layers.
     pub(crate) fn advance(&mut self, count: usize) {
         self.tokens += count;
     }
@@ -52,19 +52,19 @@ impl Cache {
 
 /// Attends with the tokens of `mixed`, `[tokens, queries + keys + values]`, after `before` others.
 ///
-/// Remembers their keys and values. Returns `[tokens, query width]`.
+/// Stores their keys and values in the cache. Returns `[tokens, query width]`.
 pub(crate) fn attend(
     config: &DecoderConfig,
     mut mixed: Vec<f32>,
     rotation: &Rotation,
-    remembered: &mut Remembered,
+    cache: &mut LayerCache,
     before: usize,
 ) -> Vec<f32> {
     let each = config.head_width;
     let (query_width, key_width) = (config.query_width(), config.key_width());
     let row_width = query_width + 2 * key_width;
     let tokens = mixed.len() / row_width;
-    // Head by head, so that what is multiplied together stands together.
+    // Grouped by head, so that operands are adjacent in memory.
     let mut queries = vec![0.0; tokens * query_width];
     for (token, row) in mixed.chunks_exact_mut(row_width).enumerate() {
         let (rotated, values) = row.split_at_mut(query_width + key_width);
@@ -73,14 +73,14 @@ pub(crate) fn attend(
         for (head, query) in query.chunks_exact(each).enumerate() {
             queries[(head * tokens + token) * each..][..each].copy_from_slice(query);
         }
-        for (keys, key) in remembered.keys.iter_mut().zip(keys.chunks_exact(each)) {
+        for (keys, key) in cache.keys.iter_mut().zip(keys.chunks_exact(each)) {
             keys.extend_from_slice(key);
         }
-        for (values, value) in remembered.values.iter_mut().zip(values.chunks_exact(each)) {
+        for (values, value) in cache.values.iter_mut().zip(values.chunks_exact(each)) {
             values.extend_from_slice(value);
         }
     }
-    let heads = attend_heads(config, &queries, remembered, before, tokens);
+    let heads = attend_heads(config, &queries, cache, before, tokens);
     if tokens == 1 {
         return heads;
     }
@@ -97,7 +97,7 @@ pub(crate) fn attend(
 fn attend_heads(
     config: &DecoderConfig,
     queries: &[f32],
-    remembered: &Remembered,
+    cache: &LayerCache,
     before: usize,
     tokens: usize,
 ) -> Vec<f32> {
@@ -107,8 +107,8 @@ fn attend_heads(
     let attend_head = |(index, (out, queries)): (usize, (&mut [f32], &[f32]))| {
         let head = Head {
             width: each,
-            keys: &remembered.keys[index / group],
-            values: &remembered.values[index / group],
+            keys: &cache.keys[index / group],
+            values: &cache.values[index / group],
         };
         if tokens == 1 {
             return head.attend_once(queries, out);
@@ -129,7 +129,7 @@ fn attend_heads(
     out
 }
 
-/// What one head remembers.
+/// The cached keys and values of one head.
 struct Head<'a> {
     width: usize,
     /// `[places, width]`.
@@ -139,7 +139,7 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// One query, which sees every place.
+    /// Attends with one query to every position.
     fn attend_once(&self, query: &[f32], out: &mut [f32]) {
         let count = self.keys.len() / self.width;
         let mut scores = vec![0.0; count];
@@ -148,7 +148,7 @@ impl<'a> Head<'a> {
         Mixture { weights: &scores, rows: self.values, out }.dispatch();
     }
 
-    /// Consecutive queries; the first is at place `first`, and each sees the places up to its own.
+    /// Attends with consecutive queries from position `first`, each to the positions up to its own.
     fn attend_block(&self, queries: &[f32], first: usize, out: &mut [f32]) {
         let count = queries.len() / self.width;
         let visible = first + count;

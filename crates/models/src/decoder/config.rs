@@ -22,22 +22,22 @@ impl Architecture {
     }
 }
 
-/// How large a decoder is.
+/// The dimensions of a decoder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecoderConfig {
-    /// Which formulas.
+    /// The architecture.
     pub architecture: Architecture,
-    /// Different token ids.
+    /// The size of the vocabulary.
     pub vocabulary: usize,
-    /// The longest text, in tokens.
+    /// The maximum number of tokens of a text.
     pub context: usize,
     /// Numbers per token; a multiple of 32.
     pub width: usize,
     /// Layers.
     pub layers: usize,
-    /// Heads that ask, per layer.
+    /// Query heads per layer.
     pub heads: usize,
-    /// Heads that are asked, per layer; each answers `heads / shared_heads` of those.
+    /// Key-value heads per layer; each is shared by `heads / shared_heads` query heads.
     pub shared_heads: usize,
     /// Numbers per token and head.
     pub head_width: usize,
@@ -75,8 +75,8 @@ impl DecoderConfig {
     /// Reads the metadata of a GGUF file.
     ///
     /// # Errors
-    /// [`ModelError::Gguf`] when something is not said; [`ModelError::Configuration`] unless it describes a decoder
-    /// that this engine computes rightly, of sizes that make sense.
+    /// [`ModelError::Gguf`] if a field is missing; [`ModelError::Configuration`] unless it describes a supported decoder
+    /// of valid sizes.
     pub fn from_gguf(gguf: &Gguf<'_>) -> Result<Self, ModelError> {
         let name = gguf.text("general.architecture")?;
         let architecture = match name {
@@ -169,7 +169,7 @@ impl DecoderConfig {
     }
 }
 
-/// Refuses what these architectures can be varied by and this engine does not compute.
+/// Rejects variants of these architectures that this engine does not support.
 fn refuse_variants(gguf: &Gguf<'_>, name: &str) -> Result<(), ModelError> {
     if optional(gguf.unsigned(&format!("{name}.expert_count")))?.is_some_and(|count| count > 0) {
         return Err(refuse("a mixture of experts is not supported".to_owned()));

@@ -8,10 +8,10 @@ use rten_simd::{Isa, SimdOp};
 
 use crate::gguf::blocks::BLOCK;
 
-/// The greatest level of a token.
+/// The largest level of a token.
 const GREATEST: f32 = 32767.0;
 
-/// What 32 numbers of a matrix are multiplied by, and what is added to each.
+/// The scale and the offset of 32 numbers of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Step {
     pub(crate) scale: f32,
@@ -113,7 +113,7 @@ fn product(levels: &[i8], steps: &[Step], token: &Levels) -> f32 {
     product + shifted
 }
 
-/// How alike one query is to each of some keys: `scale · query · key`.
+/// The attention scores of one query: `scale · query · key` for each key.
 pub(crate) struct Scores<'a> {
     /// `[width]`.
     pub(crate) query: &'a [f32],
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_a_token_is_off_by_half_a_step_at_most() {
+    fn rounding_a_token_has_an_error_of_at_most_half_a_step() {
         let numbers = [waves(64, 0.7), vec![0.0; 32]].concat();
         let found = Levels::nearest(&numbers).numbers();
         for (found, wanted) in found.iter().zip(&numbers) {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_those_of_the_rounded_numbers() {
+    fn products_match_the_rounded_numbers() {
         let (inputs, rows) = (96, 5);
         let token = Levels::nearest(&waves(inputs, 0.3));
         // A wave; where it exceeds an `i8`, adjacent extremes, which a narrow sum would overflow.
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_and_mixtures_are_what_they_say() {
+    fn scores_and_mixtures_match_their_definitions() {
         let (query, keys) = (waves(40, 0.9), waves(120, 0.2));
         let mut scores = [0.0; 3];
         Scores { query: &query, keys: &keys, scale: 0.5, out: &mut scores }.dispatch();

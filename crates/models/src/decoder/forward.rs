@@ -1,21 +1,21 @@
-//! The forward pass: token ids to what comes next.
+//! The forward pass from token ids to the logits of the next token.
 
-use crate::decoder::adapter::Attached;
+use crate::decoder::adapter::AttachedAdapter;
 use crate::decoder::attention::{Cache, attend};
 use crate::decoder::layer::{Layer, Parameters};
 use crate::decoder::rotation::Rotation;
 use crate::vector;
 
-/// A long text is read in pieces of this many tokens: enough to make the f32 form of a matrix worth making, few
-/// enough that what is in memory stays small beside the weights.
+/// A long text is processed in batches of this many tokens: enough to justify the f32 form of a matrix, few
+/// enough that activations stay small compared with the weights.
 const TOGETHER: usize = 512;
 
-/// Reads `ids` after what `cache` holds, and gives the logits after the last: `[vocabulary]`.
+/// Processes `ids` after the tokens in `cache` and returns the logits after the last: `[vocabulary]`.
 ///
-/// The ids were checked: there is one at least, and every one is in the vocabulary.
+/// There must be at least one id, and every id must be in the vocabulary.
 pub(crate) fn run(
     parameters: &Parameters,
-    adapters: &[Attached],
+    adapters: &[AttachedAdapter],
     cache: &mut Cache,
     ids: &[u32],
 ) -> Vec<f32> {
@@ -33,7 +33,7 @@ pub(crate) fn run(
 /// The tokens after all layers: `[tokens, width]`.
 fn run_together(
     parameters: &Parameters,
-    adapters: &[Attached],
+    adapters: &[AttachedAdapter],
     cache: &mut Cache,
     ids: &[u32],
 ) -> Vec<f32> {
@@ -45,10 +45,10 @@ fn run_together(
     }
     let before = cache.tokens();
     let rotation = Rotation::new(config, slowdown.as_deref(), before, ids.len());
-    for (layer, remembered) in layers.iter().zip(cache.layers()) {
+    for (layer, cache) in layers.iter().zip(cache.layers()) {
         let normed = normed(&hidden, &layer.first_gain, config.norm_epsilon);
         let mixed = layer.mix.apply(&normed, adapters);
-        let context = attend(config, mixed, &rotation, remembered, before);
+        let context = attend(config, mixed, &rotation, cache, before);
         vector::add(&mut hidden, &layer.output.apply(&context, adapters));
         let fed = feed_forward(layer, &hidden, config.norm_epsilon, config.inner, adapters);
         vector::add(&mut hidden, &fed);
@@ -63,7 +63,7 @@ fn feed_forward(
     hidden: &[f32],
     epsilon: f32,
     inner: usize,
-    adapters: &[Attached],
+    adapters: &[AttachedAdapter],
 ) -> Vec<f32> {
     let normed = normed(hidden, &layer.second_gain, epsilon);
     let mut expanded = layer.expand.apply(&normed, adapters);

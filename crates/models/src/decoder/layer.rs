@@ -16,9 +16,9 @@ pub(crate) struct Parameters {
     pub(crate) layers: Vec<Layer>,
     /// `[width]`.
     pub(crate) last_gain: Vec<f32>,
-    /// `[vocabulary, width]`; `None` when the embeddings serve again.
+    /// `[vocabulary, width]`; `None` if the embeddings are used.
     output: Option<Matrix>,
-    /// `[rotated / 2]`: what each rotation is slowed down by.
+    /// `[rotated / 2]`: the factor that slows down each rotation.
     pub(crate) slowdown: Option<Vec<f32>>,
 }
 

@@ -1,13 +1,13 @@
-//! One multiplication of a layer: several matrices of the file that take the same input, and what adapters add.
+//! A linear map of a layer: several matrices of the file with the same input, and adapters.
 
 use std::ops::Range;
 
-use crate::decoder::adapter::Attached;
+use crate::decoder::adapter::AttachedAdapter;
 use crate::decoder::matrix::Matrix;
 use crate::error::ModelError;
 use crate::gguf::{Gguf, optional};
 
-/// Matrices that stand one below another, so that one multiplication does them all.
+/// Stacked matrices, so that one multiplication computes all of them.
 pub(crate) struct Linear {
     matrix: Matrix,
     bias: Option<Vec<f32>>,
@@ -56,7 +56,7 @@ impl Linear {
     }
 
     /// `input`, `[tokens, inputs]`, times the matrices, plus the biases, plus what `adapters` add: `[tokens, rows]`.
-    pub(crate) fn apply(&self, input: &[f32], adapters: &[Attached]) -> Vec<f32> {
+    pub(crate) fn apply(&self, input: &[f32], adapters: &[AttachedAdapter]) -> Vec<f32> {
         let mut out = self.matrix.apply(input);
         let rows = self.matrix.rows();
         if let Some(bias) = &self.bias {

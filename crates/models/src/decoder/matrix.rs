@@ -8,7 +8,7 @@ use crate::gemm::{Epilogue, Right, View, multiply};
 use crate::gguf::blocks::{self, BLOCK, Block, Decoded};
 use crate::gguf::{GgufError, GgufTensor};
 
-/// Weights that are worth handing to another thread.
+/// The minimum number of weights for another thread.
 const SHARED_WEIGHTS: usize = 1 << 16;
 
 /// `[rows, inputs]` in 8 bits, 32 numbers to a scale and an offset.

@@ -1,7 +1,7 @@
-//! A language model that writes: decoder-only transformers of the architectures `llama` and `qwen2`.
+//! Decoder-only transformers of the architectures `llama` and `qwen2`.
 //!
-//! A conversation's tokens are read together, with matrices of f32; every token after them is read by itself, with
-//! products of whole numbers. Sums run in an order of their own whatever the number of threads, so the same tokens
+//! Prompt tokens are processed together, with f32 matrices; every later token is processed alone, with
+//! integer products. The order of sums does not depend on the number of threads, so the same tokens
 //! give the same answer, bit for bit, on one machine.
 //!
 //! Source: Touvron et al. 2023, "LLaMA"; Yang et al. 2024, "Qwen2"; names and layout of the weights are GGUF's.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::error::ModelError;
 use crate::gguf::Gguf;
-use adapter::Attached;
+use adapter::AttachedAdapter;
 use attention::Cache;
 use layer::Parameters;
 
@@ -32,12 +32,12 @@ pub use vocabulary::{Token, TokenVocabulary};
 
 /// A language model with its weights in memory. Clones share the weights, and each has its own adapters.
 ///
-/// Matrices are held in 8 bits, 32 numbers to a scale and an offset: exactly as in the file where that has at most
+/// Matrices have 8 bits per number and a scale and an offset per 32: exact if the file has at most
 /// 8 bits and such scales, else rounded to the nearest.
 #[derive(Clone)]
 pub struct Decoder {
     parameters: Arc<Parameters>,
-    adapters: Vec<Attached>,
+    adapters: Vec<AttachedAdapter>,
 }
 
 impl fmt::Debug for Decoder {
@@ -55,39 +55,39 @@ impl Decoder {
     /// The model in a GGUF file.
     ///
     /// # Errors
-    /// [`ModelError::Gguf`] when something is missing, misshapen or damaged; [`ModelError::Configuration`] for
-    /// another kind of model, and for one with a tensor that this engine would not use.
+    /// [`ModelError::Gguf`] if a part is missing, has a wrong shape or is damaged; [`ModelError::Configuration`] for
+    /// another kind of model or an unsupported tensor.
     pub fn from_gguf(gguf: &Gguf<'_>) -> Result<Self, ModelError> {
         let config = DecoderConfig::from_gguf(gguf)?;
         let parameters = Arc::new(Parameters::read(config, gguf)?);
         Ok(Self { parameters, adapters: Vec::new() })
     }
 
-    /// How large it is.
+    /// The configuration.
     pub fn config(&self) -> &DecoderConfig {
         &self.parameters.config
     }
 
-    /// Lets `adapter` change what the model computes, `scale` times as much as it was trained to.
+    /// Attaches `adapter` with the strength `scale`; 1 is the strength it was trained with.
     ///
-    /// The weights stay as they are. One that is attached under `name` already is replaced.
+    /// The weights do not change. An attached adapter of the same name is replaced.
     ///
     /// # Errors
-    /// [`ModelError::Configuration`] when it was made for a model of another shape, or `scale` is not finite.
+    /// [`ModelError::Configuration`] if it does not fit the model's shapes, or `scale` is not finite.
     pub fn attach(
         &mut self,
         name: &str,
         adapter: Arc<LoraAdapter>,
         scale: f32,
     ) -> Result<(), ModelError> {
-        let attached = Attached::new(name, adapter, scale, self.config())?;
+        let attached = AttachedAdapter::new(name, adapter, scale, self.config())?;
         self.detach(name);
         self.adapters.push(attached);
         Ok(())
     }
 
-    /// Takes the adapter `name` away; what the model computes is then, bit for bit, as if it had never been there.
-    /// Says whether there was one.
+    /// Detaches the adapter `name`; results are then bit for bit the same as before it was attached.
+    /// Returns whether it was attached.
     pub fn detach(&mut self, name: &str) -> bool {
         let before = self.adapters.len();
         self.adapters.retain(|attached| attached.name() != name);
@@ -96,24 +96,24 @@ impl Decoder {
 
     /// The names of the attached adapters, in the order in which they apply.
     pub fn adapters(&self) -> impl Iterator<Item = &str> {
-        self.adapters.iter().map(Attached::name)
+        self.adapters.iter().map(AttachedAdapter::name)
     }
 
-    /// What tells the results under these adapters from others, adapter by adapter.
+    /// The identities of the attached adapters.
     pub(crate) fn identities(&self) -> impl Iterator<Item = String> {
-        self.adapters.iter().map(Attached::identity)
+        self.adapters.iter().map(AttachedAdapter::identity)
     }
 
-    /// Begins a text.
+    /// Starts a text.
     ///
-    /// What was read under one set of adapters says nothing under another, so a reading borrows the model: no
-    /// adapter comes or goes while it lasts.
+    /// The cache is valid only for one set of adapters, so the context borrows the model: no
+    /// adapter can be attached or detached during its lifetime.
     pub fn start(&self) -> DecoderContext<'_> {
         DecoderContext { decoder: self, cache: Cache::new(self.config()) }
     }
 }
 
-/// A text that a model is reading or writing, token by token. A clone goes on by itself from the same place.
+/// The inference state of one text. A clone continues independently from the same position.
 #[derive(Clone)]
 pub struct DecoderContext<'a> {
     decoder: &'a Decoder,
@@ -130,17 +130,17 @@ impl fmt::Debug for DecoderContext<'_> {
 }
 
 impl DecoderContext<'_> {
-    /// How many tokens were read.
+    /// The number of processed tokens.
     pub fn tokens(&self) -> usize {
         self.cache.tokens()
     }
 
-    /// Reads on, and gives what the model expects next: `[vocabulary]` logits, natural logarithms up to a constant.
+    /// Processes tokens and returns the `[vocabulary]` logits of the next one.
     ///
-    /// Several tokens at once give the logits after the last, rounded otherwise than one at a time.
+    /// Several tokens at once give the logits after the last; rounding differs from one token at a time.
     ///
     /// # Errors
-    /// [`ModelError::Tokens`] for no token, an unknown one, or more than the model's context holds.
+    /// [`ModelError::Tokens`] for no tokens, an unknown one, or more than the context length.
     pub fn read(&mut self, ids: &[u32]) -> Result<Vec<f32>, ModelError> {
         let Decoder { parameters, adapters } = self.decoder;
         check(&parameters.config, self.tokens(), ids)?;

@@ -1,4 +1,4 @@
-//! Text to tokens and back, for language models: byte-level pairs, as a GGUF file describes them.
+//! The tokenizer of a language model: byte-level BPE from a GGUF file.
 //!
 //! A *mark* is a token that structures a conversation, such as the end of a turn.
 //! [`TokenVocabulary::encode`] never produces a mark: a text that spells one gets the tokens of that spelling.
@@ -21,10 +21,10 @@ use tokenizers::{SplitDelimiterBehavior, Tokenizer};
 use crate::error::ModelError;
 use crate::gguf::{Gguf, optional};
 
-/// What stands for a byte that no token of the vocabulary can express.
+/// The replacement for a byte that the vocabulary lacks.
 const REPLACEMENT: &str = "\u{fffd}";
 
-/// What a token is for whoever reads an answer.
+/// One token of the vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Token {
     /// These bytes of text; perhaps a part of a character.
@@ -194,7 +194,7 @@ impl TokenVocabulary {
     }
 }
 
-/// A vocabulary that is being put together.
+/// A vocabulary under construction.
 #[derive(Default)]
 struct Parts {
     tokens: Vec<Token>,

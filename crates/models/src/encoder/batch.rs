@@ -1,11 +1,11 @@
-//! Texts packed one after another, without padding.
+//! Batches of texts without padding.
 
 use std::ops::Range;
 
 use crate::encoder::config::EncoderConfig;
 use crate::error::ModelError;
 
-/// The tokens of several texts in one row; linear layers see all of them at once, attention one text at a time.
+/// The concatenated tokens of several texts; linear layers process all of them at once, attention one text at a time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
     pub(crate) ids: Vec<u32>,

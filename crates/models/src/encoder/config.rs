@@ -4,14 +4,14 @@ use serde::Deserialize;
 
 use crate::error::ModelError;
 
-/// How large an encoder is.
+/// The dimensions of an encoder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncoderConfig {
-    /// Different token ids.
+    /// The size of the vocabulary.
     pub vocabulary: usize,
-    /// The longest text, in tokens.
+    /// The maximum number of tokens of a text.
     pub positions: usize,
-    /// Kinds of text parts; single texts use the first.
+    /// The number of segment types; single texts use the first.
     pub kinds: usize,
     /// Numbers per token.
     pub width: usize,
@@ -25,9 +25,9 @@ pub struct EncoderConfig {
     pub norm_epsilon: f32,
 }
 
-/// The fields of a `config.json` that decide what is computed.
+/// The relevant fields of a `config.json`.
 #[derive(Deserialize)]
-struct Published {
+struct ConfigJson {
     model_type: String,
     hidden_act: String,
     #[serde(default = "absolute")]
@@ -52,7 +52,7 @@ impl EncoderConfig {
     /// # Errors
     /// [`ModelError::Configuration`] unless it describes a BERT encoder of sizes that make sense.
     pub fn from_json(json: &[u8]) -> Result<Self, ModelError> {
-        let published: Published =
+        let published: ConfigJson =
             serde_json::from_slice(json).map_err(|cause| refuse(cause.to_string()))?;
         let fixed = [
             ("model_type", &published.model_type, "bert"),
@@ -85,7 +85,7 @@ impl EncoderConfig {
         self.width / self.heads
     }
 
-    /// Bounds that keep every later product of sizes far from overflow.
+    /// Checks bounds that keep every later product of sizes far from overflow.
     fn check(&self) -> Result<(), ModelError> {
         let sizes = [
             ("vocab_size", self.vocabulary, 1 << 20),

@@ -1,4 +1,4 @@
-//! Sentence vectors: texts to points on the unit sphere.
+//! Sentence embeddings: unit vectors of texts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::encoder::Encoder;
 use crate::error::ModelError;
 use crate::tokenizer::Tokenizer;
 
-/// The longest text, in tokens with its frame, that sentence vectors are made of; the rest is not read.
+/// The token limit of an embedded text, including the frame; the rest is not read.
 const MAX_TOKENS: usize = 256;
 
-/// Turns texts into vectors whose inner product is their likeness.
+/// Embeds texts as vectors whose inner product is their similarity.
 pub trait Embedder: Send + Sync {
     /// Numbers per vector.
     fn dimension(&self) -> usize;
@@ -20,7 +20,7 @@ pub trait Embedder: Send + Sync {
     /// One vector of length 1 per text: `[texts][dimension]`.
     ///
     /// # Errors
-    /// [`ModelError`] when a text cannot be tokenised.
+    /// [`ModelError`] if a text cannot be tokenised.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, ModelError>;
 }
 
@@ -34,10 +34,10 @@ pub struct SentenceEmbedder {
 }
 
 impl SentenceEmbedder {
-    /// Joins an encoder and its tokenizer.
+    /// Creates an embedder from an encoder and its tokenizer.
     ///
     /// # Errors
-    /// [`ModelError::Tokenizer`] when the tokenizer knows ids that the encoder does not.
+    /// [`ModelError::Tokenizer`] if the tokenizer has ids that the encoder does not.
     pub fn new(encoder: Arc<Encoder>, tokenizer: Arc<Tokenizer>) -> Result<Self, ModelError> {
         fit_together(&encoder, &tokenizer)?;
         Ok(Self { encoder, tokenizer })
@@ -46,7 +46,7 @@ impl SentenceEmbedder {
     /// Opens a folder that holds `config.json`, `model.safetensors` and `tokenizer.json`.
     ///
     /// # Errors
-    /// As [`Encoder::open`], [`Tokenizer::open`] and [`Self::new`].
+    /// Those of [`Encoder::open`], [`Tokenizer::open`] and [`Self::new`].
     pub fn open(folder: &Path) -> Result<Self, ModelError> {
         let tokenizer = Tokenizer::open(&folder.join("tokenizer.json"))?;
         Self::new(Arc::new(Encoder::open(folder)?), Arc::new(tokenizer))
@@ -64,7 +64,7 @@ impl Embedder for SentenceEmbedder {
         let mut vectors =
             self.encoder.mean_vectors(&ids.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
         for vector in &mut vectors {
-            // The smallest length that is divided by: a vector of zeros stays one.
+            // The minimum divisor, so that a zero vector stays zero.
             let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt().max(1e-12);
             vector.iter_mut().for_each(|number| *number /= length);
         }
@@ -72,7 +72,7 @@ impl Embedder for SentenceEmbedder {
     }
 }
 
-/// Whether every id of the tokenizer has an embedding.
+/// Checks that every id of the tokenizer has an embedding.
 pub(crate) fn fit_together(encoder: &Encoder, tokenizer: &Tokenizer) -> Result<(), ModelError> {
     let (words, known) = (tokenizer.vocabulary_size(), encoder.config().vocabulary);
     if words <= known {

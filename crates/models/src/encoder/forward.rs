@@ -1,4 +1,4 @@
-//! The forward pass: token ids to one vector a token.
+//! The forward pass from token ids to one vector per token.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::encoder::parameters::{EmbeddingRanges, LayerRanges};
 use crate::gemm::{Epilogue, Packed, Right, View, multiply};
 use crate::vector;
 
-/// A shorter text is attended to by one thread: handing out its heads would take longer.
+/// Attention over a shorter text runs on one thread, because distributing its heads would take longer.
 const SHARED_TOKENS: usize = 48;
 
-/// The weights of one layer: flat as trained and saved, and packed as multiplied.
+/// The weights of one layer: flat for training and storage, and packed for multiplication.
 pub(crate) struct Layer {
     pub(crate) block: Vec<f32>,
     mix: Packed,
@@ -143,7 +143,7 @@ fn attend(config: &EncoderConfig, text: Range<usize>, scratch: &mut Scratch) {
     }
 }
 
-/// Query, key and value of one head over one text, each `[count, head width]`, where they stand in `mix`.
+/// Views of `mix`: query, key and value of one head over one text, each `[count, head width]`.
 pub(crate) fn mixed_heads<'a>(
     config: &EncoderConfig,
     mix: &'a [f32],
@@ -163,7 +163,7 @@ pub(crate) fn attention_scale(config: &EncoderConfig) -> f32 {
     1.0 / (config.head_width() as f32).sqrt()
 }
 
-/// The mean of each text's rows: one vector of `width` a text.
+/// The mean of each text's rows: one vector of `width` per text.
 pub(crate) fn mean_pool(config: &EncoderConfig, hidden: &[f32], batch: &Batch) -> Vec<Vec<f32>> {
     batch
         .texts

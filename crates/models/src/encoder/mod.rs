@@ -1,7 +1,7 @@
-//! A BERT encoder: reading its weights, running it, and sentence vectors made with it.
+//! A BERT encoder: its weights, its forward pass, and sentence embeddings.
 //!
-//! Texts are packed without padding and run on as many threads as there are. A text's vector does not
-//! depend on the texts beside it by more than rounding.
+//! Texts are packed without padding and run on all threads. A text's vector does not
+//! depend on the other texts, except for rounding.
 //!
 //! Source: Devlin et al. 2019, "BERT"; the layout of weights and names is that of `transformers`.
 
@@ -28,10 +28,10 @@ pub use embedder::{Embedder, SentenceEmbedder};
 pub(crate) use embedder::{encode_all, fit_together};
 
 /// Texts are run in groups of about this many tokens: enough to keep the multiplications busy, few
-/// enough that what a layer computes stays in the cache.
+/// enough that a layer's results stay in the cache.
 const GROUP_TOKENS: usize = 512;
 
-/// An encoder with its weights in memory. Parts that two encoders have in common are shared.
+/// An encoder with its weights in memory. Encoders share equal parts.
 #[derive(Clone)]
 pub struct Encoder {
     pub(crate) config: EncoderConfig,
@@ -54,7 +54,7 @@ impl Encoder {
     /// Opens a folder that holds `config.json` and `model.safetensors`.
     ///
     /// # Errors
-    /// [`ModelError::Read`], or as [`Self::from_bytes`].
+    /// [`ModelError::Read`] if a file cannot be read; those of [`Self::from_bytes`].
     pub fn open(folder: &Path) -> Result<Self, ModelError> {
         Self::from_bytes(
             &read_file(folder, "config.json")?,
@@ -65,8 +65,8 @@ impl Encoder {
     /// An encoder from the content of `config.json` and of a safetensors file.
     ///
     /// # Errors
-    /// [`ModelError::Configuration`] for another kind of model; [`ModelError::Weights`] when a tensor is
-    /// missing, has another shape than the configuration says, or is damaged.
+    /// [`ModelError::Configuration`] for another kind of model; [`ModelError::Weights`] if a tensor is
+    /// missing, has a shape that contradicts the configuration, or is damaged.
     pub fn from_bytes(config: &[u8], weights: &[u8]) -> Result<Self, ModelError> {
         let config = EncoderConfig::from_json(config)?;
         let digest = format!("{:x}", Hex(&Sha256::digest(weights)));
@@ -82,12 +82,12 @@ impl Encoder {
         Ok(Self { config, digest, embeddings: Arc::new(embeddings), layers })
     }
 
-    /// How large it is.
+    /// The configuration.
     pub fn config(&self) -> &EncoderConfig {
         &self.config
     }
 
-    /// SHA-256 of the weight file it was read from, in hexadecimal.
+    /// The SHA-256 digest of the weight file, in hexadecimal.
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -95,7 +95,7 @@ impl Encoder {
     /// The mean of the token vectors of each text: `[texts][width]`, not normalised.
     ///
     /// # Errors
-    /// [`ModelError::Tokens`] when a text has no token, too many, or an unknown one.
+    /// [`ModelError::Tokens`] if a text has no tokens, too many, or an unknown one.
     pub fn mean_vectors(&self, texts: &[&[u32]]) -> Result<Vec<Vec<f32>>, ModelError> {
         for ids in texts {
             batch::check(&self.config, ids)?;
@@ -117,7 +117,7 @@ pub(crate) fn read_file(folder: &Path, name: &str) -> Result<Vec<u8>, ModelError
     std::fs::read(&path).map_err(|cause| ModelError::Read { path, cause })
 }
 
-/// Cuts texts into consecutive groups of about [`GROUP_TOKENS`].
+/// Splits texts into consecutive groups of about [`GROUP_TOKENS`].
 pub(crate) fn group<'t, 'i>(texts: &'t [&'i [u32]]) -> Vec<&'t [&'i [u32]]> {
     let mut groups = Vec::new();
     let (mut first, mut tokens) = (0, 0);

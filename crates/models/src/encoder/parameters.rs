@@ -1,7 +1,7 @@
-//! Where each tensor of an encoder stands: the embeddings and every layer are one flat block each.
+//! The layout of an encoder's tensors: the embeddings and every layer are one flat block each.
 //!
-//! Training treats a block as a plain vector; the forward and backward pass find their matrices in it
-//! through ranges. Query, key and value stand one after another, so that one multiplication does all three.
+//! Training treats a block as a plain vector; the forward and backward pass address its matrices
+//! through ranges. Query, key and value are adjacent, so that one multiplication computes all three.
 
 use std::ops::Range;
 
@@ -101,7 +101,7 @@ pub(crate) struct Norm {
     pub(crate) bias: Range<usize>,
 }
 
-/// Hands out consecutive ranges.
+/// Allocates consecutive ranges.
 struct Cursor(usize);
 
 impl Cursor {
@@ -120,7 +120,7 @@ impl Cursor {
     }
 }
 
-/// Where the tensors of [`embedding_fields`] stand in their block.
+/// The ranges of the tensors of [`embedding_fields`] in their block.
 #[derive(Debug, Clone)]
 pub(crate) struct EmbeddingRanges {
     pub(crate) words: Range<usize>,
@@ -141,7 +141,7 @@ impl EmbeddingRanges {
     }
 }
 
-/// Where the tensors of [`layer_fields`] stand in their block.
+/// The ranges of the tensors of [`layer_fields`] in their block.
 #[derive(Debug, Clone)]
 pub(crate) struct LayerRanges {
     /// To query, key and value: `width` to `3 · width`.

@@ -1,4 +1,4 @@
-//! Why a GGUF file cannot be used.
+//! Errors of GGUF files.
 
 use super::{Format, shown};
 
@@ -6,9 +6,9 @@ use super::{Format, shown};
 #[derive(Debug, thiserror::Error)]
 pub enum GgufError {
     /// The bytes are not a complete file, or contradict themselves.
-    #[error("this is not a whole GGUF file ({detail}); fetch it again")]
+    #[error("the GGUF file is incomplete or damaged ({detail}); fetch it again")]
     Damaged {
-        /// What the reader found.
+        /// The parser's message.
         detail: String,
     },
     /// Another version of the format.
@@ -44,23 +44,23 @@ pub enum GgufError {
         /// What it is.
         found: &'static str,
     },
-    /// A tensor that the model needs is not in the file.
+    /// A required tensor is missing.
     #[error("tensor `{name}` is missing; give the file of a whole model")]
     MissingTensor {
         /// The tensor's name.
         name: String,
     },
-    /// A tensor has another shape than the model needs.
+    /// A tensor has the wrong shape.
     #[error("tensor `{name}` has shape {found:?}, but the model needs {expected:?}")]
     Shape {
         /// The tensor's name.
         name: String,
         /// The shape in the file, outermost dimension first.
         found: Vec<usize>,
-        /// The shape that fits.
+        /// The required shape.
         expected: Vec<usize>,
     },
-    /// A tensor holds a value that is no finite number.
+    /// A tensor contains an infinite value or NaN.
     #[error("tensor `{name}` holds a value that is not finite; fetch the file again")]
     NotFinite {
         /// The tensor's name.

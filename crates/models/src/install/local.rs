@@ -24,7 +24,7 @@ pub(super) enum LocalSource {
 /// A local source that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalSourceError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("could not read `{path}`")]
     Read {
         /// The source.

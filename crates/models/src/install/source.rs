@@ -48,7 +48,7 @@ pub struct TrustPolicy {
     /// Hashes given by the user, by file name.
     pub given: BTreeMap<String, Sha256>,
     /// Trust the first copy, and compare every later one with it.
-    pub first_use: bool,
+    pub is_first_use_trusted: bool,
 }
 
 /// The result of an installation.

@@ -43,7 +43,7 @@ pub struct Defender {
 }
 
 #[derive(Deserialize)]
-struct Published {
+struct ConfigJson {
     calibration: Calibration,
 }
 
@@ -63,7 +63,7 @@ impl Defender {
     pub fn open(folder: &Path) -> Result<Self, ModelError> {
         let path = folder.join("classifier_config.json");
         let config = std::fs::read(&path).map_err(|cause| ModelError::Read { path, cause })?;
-        let published: Published = serde_json::from_slice(&config)
+        let published: ConfigJson = serde_json::from_slice(&config)
             .map_err(|cause| ModelError::Configuration { detail: cause.to_string() })?;
         let Calibration { temperature, threshold } = published.calibration;
         let classifier = OnnxClassifier::open(

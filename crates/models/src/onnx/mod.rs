@@ -161,7 +161,7 @@ impl OnnxClassifier {
     /// says whether that was the whole text.
     ///
     /// # Errors
-    /// [`ModelError::Tokenizer`] when the vocabulary cannot express a text; [`ModelError::Classifier`] when the
+    /// [`ModelError::Tokenizer`] if the vocabulary cannot encode a text; [`ModelError::Classifier`] if the
     /// model fails or puts out something else than one finite row of logits.
     pub fn scores(&self, texts: &[&str]) -> Result<Vec<AttackScore>, ModelError> {
         let how = WindowOptions {
@@ -216,7 +216,7 @@ impl OnnxClassifier {
 }
 
 impl Classifier for OnnxClassifier {
-    /// One question: is it an attack?
+    /// One head: whether the text is an attack.
     fn heads(&self) -> usize {
         1
     }

@@ -1,11 +1,11 @@
-//! Why a training cannot start or go on.
+//! Training errors.
 
 use crate::error::ModelError;
 
-/// A training that cannot start or go on.
+/// Why a training cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
-    /// There is nothing to learn from.
+    /// There are no samples.
     #[error("there are no samples; give at least one text of each answer")]
     NoSamples,
     /// An option is outside its range.
@@ -13,9 +13,9 @@ pub enum TrainError {
     Option {
         /// The option's name.
         option: &'static str,
-        /// What was given.
+        /// The invalid value.
         value: String,
-        /// What is possible.
+        /// The valid range.
         range: &'static str,
     },
     /// A sample is malformed.
@@ -23,7 +23,7 @@ pub enum TrainError {
     Sample {
         /// Its place in the list, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The problem.
         detail: String,
     },
     /// A head that only ever sees one answer would learn to give that answer always.
@@ -47,7 +47,7 @@ pub enum TrainError {
     /// The model cannot read the samples.
     #[error("the model cannot be trained on these texts")]
     Model(
-        /// Why not.
+        /// The cause.
         #[from]
         ModelError,
     ),

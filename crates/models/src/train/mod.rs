@@ -24,10 +24,10 @@ mod tape;
 pub use error::TrainError;
 pub use options::{TrainOptions, TrainingSample};
 
-/// What happened since the last call, for a caller who watches.
+/// A progress report.
 #[derive(Debug, Clone, Copy)]
 pub enum TrainProgress<'a> {
-    /// One batch was learned from.
+    /// A batch is done.
     Batch {
         /// Batches so far, over all epochs.
         done: usize,
@@ -38,7 +38,7 @@ pub enum TrainProgress<'a> {
         /// The length of the gradient before clipping.
         gradient_norm: f32,
     },
-    /// Every sample was seen once more.
+    /// An epoch is done.
     Epoch {
         /// Epochs so far.
         done: usize,

@@ -1,26 +1,26 @@
-//! What to learn from, and how.
+//! Training samples and options.
 
 use serde::{Deserialize, Serialize};
 
 use crate::encoder::Encoder;
 use crate::train::error::TrainError;
 
-/// One text and what is known of it.
+/// One text with its targets.
 #[derive(Debug, Clone)]
 pub struct TrainingSample<'a> {
     /// The text.
     pub text: &'a str,
-    /// For every head the probability of *yes*, in `[0, 1]`; `None` where nothing is known.
+    /// The probability of the positive class for every head, in `[0, 1]`; `None` if it is unknown.
     pub targets: Vec<Option<f32>>,
-    /// How much it counts beside the others; 1 is usual.
+    /// The weight of the sample; usually 1.
     pub weight: f32,
 }
 
-/// How to train.
+/// Training options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainOptions {
-    /// How often every sample is seen.
+    /// The number of epochs.
     pub epochs: usize,
     /// Samples per step.
     pub batch: usize,

@@ -1,4 +1,4 @@
-//! One training in progress: the weights, their gradients, and a step.
+//! The state of one training: the weights, their gradients, and a step.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The forward pass that remembers what the backward pass needs.
+//! The forward pass that records the inputs of the backward pass.
 
 use crate::encoder::config::EncoderConfig;
 use crate::encoder::forward::{attention_scale, mean_pool, mixed_heads, sum_embeddings};
@@ -158,7 +158,7 @@ pub(crate) fn scatter_head(
     }
 }
 
-/// Layer normalisation in place, remembered.
+/// Layer normalisation in place, recorded on the tape.
 fn norm(data: &mut [f32], block: &[f32], at: &Norm, epsilon: f32, tape: &mut NormTape) {
     let (gain, bias) = (&block[at.gain.clone()], &block[at.bias.clone()]);
     tape.scale.clear();

@@ -1,12 +1,12 @@
-//! How long to wait before asking again.
+//! The delay before a retry.
 
 use std::time::{Duration, SystemTime};
 
 use super::options::RetryPolicy;
 
-/// The wait before retry number `retried`, counted from 0: anything up to a ceiling that doubles each time ("full
-/// jitter", so that many who failed together do not come back together), and never less than the server asked for.
-/// `random` is uniform.
+/// The delay before retry number `retried`, from 0: random, up to a limit that doubles each time ("full
+/// jitter", so that clients that failed together do not retry together), and at least what the server requested.
+/// `random` is uniformly distributed.
 pub(super) fn wait(
     retries: &RetryPolicy,
     retried: u32,
@@ -22,13 +22,13 @@ pub(super) fn wait(
     asked_for.map_or(jitter, |asked_for| asked_for.max(jitter))
 }
 
-/// What the header `Retry-After` asks for: seconds, or the time until a date. `None` when it is neither.
+/// The delay in the header `Retry-After`: seconds, or the time until a date. `None` if it is neither.
 ///
 /// Source: RFC 9110 §10.2.3.
 pub(super) fn retry_after(value: &str, date: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than fit still mean "not soon".
+        // A number that does not fit is the maximum.
         return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
     let until = httpdate::parse_http_date(value).ok()?;
@@ -46,7 +46,7 @@ mod tests {
     };
 
     #[test]
-    fn the_ceiling_doubles_up_to_the_longest_wait_and_chance_takes_a_part_of_it() {
+    fn the_delay_limit_doubles_up_to_the_maximum() {
         let half = u64::MAX / 2 + 1;
         let cases = [
             (0, 0, 0.0),
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn no_wait_overflows() {
+    fn delays_do_not_overflow() {
         let endless = RetryPolicy {
             max_retries: u32::MAX,
             base_delay: Duration::MAX,
@@ -77,14 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_never_asked_sooner_than_it_asks_for() {
+    fn the_delay_is_at_least_what_the_server_requests() {
         let asked_for = Some(Duration::from_secs(7));
         assert_eq!(wait(&RETRIES, 0, asked_for, 0), Duration::from_secs(7));
         assert_eq!(wait(&RETRIES, 5, asked_for, u64::MAX / 2 + 1), Duration::from_secs(15));
     }
 
     #[test]
-    fn seconds_and_dates_are_understood_and_nothing_else() {
+    fn only_seconds_and_dates_are_parsed() {
         // 1994-11-06 08:49:37 UTC.
         let date = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         let cases = [

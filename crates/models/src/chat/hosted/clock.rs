@@ -1,8 +1,8 @@
-//! The edge of the client: the one place of it that reads clocks, sleeps and draws randomness.
+//! Clocks, sleeping and randomness; no other module of the client uses them.
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long there is for one answer, over all attempts, waits and pauses.
+/// The deadline of one answer, including all attempts and delays.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
     start: Instant,
@@ -10,34 +10,34 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// `limit` from `start` on.
+    /// The deadline `limit` after `start`.
     pub(super) fn new(start: Instant, limit: Duration) -> Self {
         Self { start, limit }
     }
 
-    /// What is left of it.
+    /// The remaining time.
     pub(super) fn left(&self, now: Instant) -> Duration {
         self.limit.saturating_sub(now.saturating_duration_since(self.start))
     }
 }
 
-/// Now, to measure from.
+/// The monotonic time.
 pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-/// Now, as calendars say it.
+/// The calendar time.
 pub(super) fn date() -> SystemTime {
     SystemTime::now()
 }
 
-/// Does nothing for so long.
+/// Sleeps.
 pub(super) fn sleep(wait: Duration) {
     std::thread::sleep(wait);
 }
 
-/// A random number. Where the operating system has none to give it is the highest, which makes every wait the
-/// longest one: slower, never a burden.
+/// A random number. If the operating system has none it is the maximum, which makes every delay
+/// the longest one.
 pub(super) fn random() -> u64 {
     getrandom::u64().unwrap_or(u64::MAX)
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_shrinks_to_nothing_and_a_clock_that_goes_back_gives_no_more() {
+    fn the_remaining_time_falls_to_zero_and_never_grows() {
         let earlier = now();
         let start = earlier + Duration::from_secs(10);
         let deadline = Deadline::new(start, Duration::from_secs(5));

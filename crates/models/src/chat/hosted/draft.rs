@@ -1,7 +1,7 @@
-//! An answer in the making: one whole completion, or the chunks of a stream put together.
+//! Assembles an answer from one completion or from the chunks of a stream.
 //!
-//! Servers add fields of their own, which are ignored. What is there must mean what the protocol says, and what is
-//! missing is never made up.
+//! Unknown fields are ignored. Known fields must have the meaning of the protocol, and
+//! missing ones are never guessed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,22 +15,22 @@ use crate::chat::{ChatAnswer, ChatToolCall, FinishReason, Usage};
 struct Frame {
     choices: Option<Vec<Choice>>,
     usage: Option<Counts>,
-    /// Some servers report a failure in what looks like a success.
+    /// Some servers report an error with a success status.
     error: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Choice {
     index: Option<u64>,
-    /// Of a completion.
-    message: Option<Said>,
-    /// Of a chunk.
-    delta: Option<Said>,
+    /// In a completion.
+    message: Option<MessagePart>,
+    /// In a chunk.
+    delta: Option<MessagePart>,
     finish_reason: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Said {
+struct MessagePart {
     content: Option<String>,
     refusal: Option<String>,
     tool_calls: Option<Vec<CallPart>>,
@@ -57,21 +57,21 @@ struct Counts {
     completion_tokens: u64,
 }
 
-/// What has been said so far.
+/// The answer so far.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     text: String,
-    /// By their index in the stream.
+    /// The calls by their index in the stream.
     calls: BTreeMap<u64, ChatToolCall>,
     finish: Option<FinishReason>,
     usage: Option<Usage>,
 }
 
 impl Draft {
-    /// Takes a whole completion.
+    /// Adds a complete completion.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of the problem.
     pub(super) fn take_whole(&mut self, bytes: &[u8]) -> Result<(), String> {
         let frame: Frame = serde_json::from_slice(bytes).map_err(|error| not_an_answer(&error))?;
         let choice = self.take_frame(frame)?.ok_or("it holds no choice")?;
@@ -79,10 +79,10 @@ impl Draft {
         self.add(said, choice.finish_reason).map(drop)
     }
 
-    /// Takes one chunk, and gives the text in it.
+    /// Adds one chunk and returns its text.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of the problem.
     pub(super) fn take_chunk(&mut self, data: &str) -> Result<String, String> {
         let frame: Frame = serde_json::from_str(data).map_err(|error| not_an_answer(&error))?;
         match self.take_frame(frame)? {
@@ -91,15 +91,15 @@ impl Draft {
         }
     }
 
-    /// The tokens, once the server has told them.
+    /// The token usage, if the server has reported it.
     pub(super) fn usage(&self) -> Option<Usage> {
         self.usage
     }
 
-    /// The answer, when all of it is here.
+    /// The complete answer.
     ///
     /// # Errors
-    /// What is missing or contradicts itself, in words.
+    /// A description of the missing or contradictory part.
     pub(super) fn whole(self) -> Result<ChatAnswer, String> {
         let finish = self.finish.ok_or("it ends in the middle, without a finish reason")?;
         let tool_calls: Vec<ChatToolCall> = self.calls.into_values().collect();
@@ -113,12 +113,12 @@ impl Draft {
             }
         }
         let finish = match (finish, tool_calls.is_empty()) {
-            // Several servers, and OpenAI's own where a tool is forced, say "stop" after a call.
+            // Several servers, and OpenAI's with a forced tool, report "stop" after a call.
             (FinishReason::Done, false) => FinishReason::ToolCalls,
             (FinishReason::ToolCalls, true) => {
                 return Err("it says that it calls tools, and calls none".to_owned());
             }
-            // Silence must not look like consent. An answer that was cut off says so in its finish.
+            // An empty answer must not look like consent. A truncated answer has that finish reason.
             (FinishReason::Done, true) if self.text.is_empty() => {
                 return Err("it says nothing and calls nothing".to_owned());
             }
@@ -128,13 +128,13 @@ impl Draft {
         Ok(ChatAnswer { text: self.text, tool_calls, finish, usage })
     }
 
-    /// The answer of a model that was interrupted. A call may be half said, so there are none.
+    /// The answer of an interrupted model, without calls, because they may be incomplete.
     pub(super) fn stopped(self) -> ChatAnswer {
         let usage = self.usage.unwrap_or_default();
         ChatAnswer { text: self.text, tool_calls: Vec::new(), finish: FinishReason::Stopped, usage }
     }
 
-    /// Takes what is not the choice's, and gives the choice.
+    /// Handles the fields outside the choice and returns the choice.
     fn take_frame(&mut self, frame: Frame) -> Result<Option<Choice>, String> {
         if let Some(error) = frame.error {
             return Err(format!("it reports an error: {}", error_text(&error)));
@@ -144,18 +144,18 @@ impl Draft {
         }
         let mut choices = frame.choices.ok_or("it holds no `choices`")?;
         let choice = choices.pop();
-        // One was asked for; which of several is meant cannot be known.
+        // One was requested; several are ambiguous.
         if !choices.is_empty() || choice.as_ref().and_then(|choice| choice.index) > Some(0) {
             return Err("it holds more than one choice".to_owned());
         }
         Ok(choice)
     }
 
-    /// Adds what was said, and gives the new text.
-    fn add(&mut self, said: Said, finish_reason: Option<String>) -> Result<String, String> {
-        // A refusal stands apart from the text, which is then empty. It is what the model says all the same.
-        let text = said.content.unwrap_or_default() + &said.refusal.unwrap_or_default();
-        let calls = said.tool_calls.unwrap_or_default();
+    /// Adds a message and returns its text.
+    fn add(&mut self, part: MessagePart, finish_reason: Option<String>) -> Result<String, String> {
+        // A refusal is in a field of its own, and the text is then empty. It is the model's answer.
+        let text = part.content.unwrap_or_default() + &part.refusal.unwrap_or_default();
+        let calls = part.tool_calls.unwrap_or_default();
         if self.finish.is_some() && !(text.is_empty() && calls.is_empty()) {
             return Err("it goes on after its finish reason".to_owned());
         }
@@ -202,8 +202,8 @@ fn set_once(field: &mut String, value: Option<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// Only reasons that the protocol knows: what another one means for the answer cannot be known, and taking it for
-/// "done" would take half an answer for a whole one.
+/// Parses a finish reason of the protocol. An unknown reason is an error, because treating it as
+/// "done" could accept an incomplete answer.
 fn finish_of(reason: &str) -> Result<FinishReason, String> {
     match reason {
         "stop" => Ok(FinishReason::Done),
@@ -214,7 +214,7 @@ fn finish_of(reason: &str) -> Result<FinishReason, String> {
     }
 }
 
-/// What an error in JSON says: its message, or all of it.
+/// The message of a JSON error, or all of it.
 pub(super) fn error_text(error: &Value) -> String {
     let places = ["/error/message", "/error", "/message", "/detail", ""];
     let texts = places.iter().filter_map(|place| error.pointer(place)?.as_str());

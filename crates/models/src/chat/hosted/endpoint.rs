@@ -1,4 +1,4 @@
-//! Where requests go: one origin, and nowhere else.
+//! The endpoint: the only origin that requests are sent to.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,23 +6,23 @@ use ureq::http::Uri;
 
 use super::options::OptionsError;
 
-/// A base URL that was found fit, written in one way only.
+/// A validated and normalised base URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Endpoint {
     /// Scheme, host, port and path, without a slash at the end.
     pub(super) base: String,
-    /// What is asked.
+    /// The request URL.
     pub(super) url: String,
-    /// Host and port, as people know them.
+    /// Host and port for display.
     pub(super) host: String,
-    /// Whether nobody on the way can read along.
+    /// Whether the connection is encrypted.
     pub(super) is_encrypted: bool,
-    /// Whether it is on this machine.
+    /// Whether the host is this machine.
     pub(super) is_loopback: bool,
 }
 
 impl Endpoint {
-    /// `https://host/path` or `http://host/path`, with a port or without.
+    /// Parses `https://host/path` or `http://host/path`, with an optional port.
     ///
     /// # Errors
     /// [`OptionsError::Url`] for anything else. A user, a password or a query can contain a secret, which would
@@ -63,7 +63,7 @@ impl Endpoint {
     }
 }
 
-/// Whether a host name means this machine. Unusual spellings of an address do not: they are refused where a key
+/// Whether a host name means this machine. Unusual spellings of an address do not count; they are rejected if a key
 /// would be sent to them.
 fn is_loopback(name: &str) -> bool {
     let inner = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_url_is_written_in_one_way() {
+    fn base_urls_are_normalised() {
         let cases = [
             ("https://api.openai.com/v1", "https://api.openai.com/v1"),
             ("https://API.openai.com:443/v1//", "https://api.openai.com/v1"),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_plainly_an_address_is_refused() {
+    fn ambiguous_addresses_are_rejected() {
         for given in [
             "",
             "api.openai.com",

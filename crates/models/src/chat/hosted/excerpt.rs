@@ -1,17 +1,17 @@
-//! What of a stranger's words may stand in an error.
+//! Excerpts of server responses in errors.
 
 use super::secret::Secret;
 
-/// The longest excerpt, in characters.
+/// The maximum length of an excerpt in characters.
 const LONGEST: usize = 200;
 
-/// The beginning of a text on one line: without what steers a terminal or hides text, and without the key.
+/// The beginning of a text on one line, without control characters, invisible characters and the key.
 pub(super) fn excerpt(text: &str, key: Option<&Secret>) -> String {
     let words = text.split_whitespace().map(|word| word.replace(is_unseen, ""));
     let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    // The key first and the length second: a cut would leave a part of the key that nothing recognises.
+    // The key is removed before truncation, which could leave an unrecognised part of it.
     let line = match key {
-        Some(key) => key.taken_out_of(&line),
+        Some(key) => key.redact(&line),
         None => line,
     };
     match line.char_indices().nth(LONGEST) {
@@ -20,7 +20,7 @@ pub(super) fn excerpt(text: &str, key: Option<&Secret>) -> String {
     }
 }
 
-/// Control characters, and the marks that turn, join or hide the text around them.
+/// Whether a character is a control character or changes the display of the text around it.
 fn is_unseen(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_is_short_and_is_cut_after_the_key_was_taken_out() {
+    fn an_excerpt_is_truncated_after_the_key_was_removed() {
         let key = Secret::new("sk-0123456789abcdef").unwrap();
         let text = format!("{}{}", "é".repeat(195), key.expose());
         assert_eq!(excerpt(&text, Some(&key)), format!("{}[key]", "é".repeat(195)));

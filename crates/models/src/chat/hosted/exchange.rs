@@ -1,4 +1,4 @@
-//! One exchange with a server: a request goes out, and an answer begins.
+//! One HTTP exchange with a server.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -17,31 +17,31 @@ use super::secret::Secret;
 use crate::chat::ChatError;
 use crate::fetch;
 
-/// What may pass by itself: too slow, too often, and the server's own troubles.
+/// The status codes that are retried: timeouts, rate limits and server errors.
 const PASSING: [u16; 6] = [408, 429, 500, 502, 503, 504];
 
-/// How much of an error's body is read to find its message.
+/// The maximum number of bytes read of an error body.
 const ERROR_BYTES: u64 = 16 * 1024;
 
-/// An attempt that gave no answer.
+/// A failed attempt.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// Why.
+    /// The cause.
     pub(super) error: ChatError,
-    /// Whether another attempt may go better.
-    pub(super) again: Again,
+    /// Whether to retry.
+    pub(super) retry: RetryAdvice,
 }
 
-/// Whether to ask again.
+/// Whether to retry after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Again {
-    /// It would not help.
+pub(super) enum RetryAdvice {
+    /// No retry.
     Never,
-    /// It may help, after what the server asked for, if it did.
+    /// Retry, after the delay that the server requested, if any.
     After(Option<Duration>),
 }
 
-/// The way to one server.
+/// A client for one server.
 #[derive(Debug)]
 pub(super) struct Exchange {
     agent: Agent,
@@ -54,7 +54,7 @@ pub(super) struct Exchange {
     max_answer_bytes: usize,
 }
 
-/// What an answer is sent as.
+/// The content type of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// One JSON document.
@@ -63,7 +63,7 @@ pub(super) enum Form {
     Events,
 }
 
-/// The body of an answer, on its way.
+/// The body of a response.
 pub(super) struct Reply {
     reader: BodyReader<'static>,
     bytes: usize,
@@ -71,7 +71,7 @@ pub(super) struct Reply {
 
 impl Exchange {
     /// # Errors
-    /// [`OptionsError`], also when a key would travel where others can read it.
+    /// [`OptionsError`], also if a key would be sent unencrypted.
     pub(super) fn new(options: &HostedOptions) -> Result<Self, OptionsError> {
         let endpoint = Endpoint::parse(&options.base_url)?;
         let key = options.api_key.clone();
@@ -85,14 +85,14 @@ impl Exchange {
             .tls_config(TlsConfig::builder().root_certs(roots).build())
             .https_only(endpoint.is_encrypted)
             .http_status_as_error(false)
-            // A redirect is shown as the status it is. Following it could take key and prompt elsewhere.
+            // A redirect is reported as its status. Following it could send the key and the prompt to another origin.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_resolve(Some(options.connect_timeout))
             .timeout_connect(Some(options.connect_timeout))
             .timeout_per_read(Some(options.idle_timeout))
             .timeout_per_write(Some(options.idle_timeout));
-        // What is on this machine is never asked through a proxy, which could read the key.
+        // This machine is never accessed through a proxy, which could read the key.
         let builder = if endpoint.is_loopback { builder.proxy(None) } else { builder };
         Ok(Self {
             agent: builder.build().new_agent(),
@@ -106,12 +106,12 @@ impl Exchange {
         })
     }
 
-    /// Where requests go.
+    /// The base URL.
     pub(super) fn base(&self) -> &str {
         &self.endpoint.base
     }
 
-    /// Sends one request and waits for the head of its answer, which is a success in the form that was asked for.
+    /// Sends one request and waits for the head of a successful response of the requested content type.
     pub(super) fn post(
         &self,
         body: &[u8],
@@ -144,7 +144,7 @@ impl Exchange {
         }
     }
 
-    /// The next bytes of an answer, none at its end. The deadline holds however slowly they drip.
+    /// Reads the next bytes of a response, none at its end. The deadline also applies to slow responses.
     pub(super) fn read<'buffer>(
         &self,
         reply: &mut Reply,
@@ -162,13 +162,13 @@ impl Exchange {
         Ok(buffer.get(..length).unwrap_or_default())
     }
 
-    /// An answer that is none.
+    /// The failure for an invalid answer.
     pub(super) fn unreadable(&self, detail: &str) -> Failure {
         let error = ChatError::Answer { url: self.url(), detail: self.excerpt(detail) };
-        Failure { error, again: Again::Never }
+        Failure { error, retry: RetryAdvice::Never }
     }
 
-    /// The end of the time that there was.
+    /// The failure for an expired deadline.
     pub(super) fn out_of_time(&self) -> Failure {
         self.timed_out(self.total)
     }
@@ -178,10 +178,10 @@ impl Exchange {
         if left.is_zero() { Err(self.out_of_time()) } else { Ok(left) }
     }
 
-    /// A status other than success, with what the server says about it.
+    /// The failure for an error status, with the server's message.
     fn refused(&self, status: u16, headers: &HeaderMap, reply: &mut Reply) -> Failure {
         let mut bytes = Vec::new();
-        // Whatever comes of it will do: the status is the answer, and the exchange has its time-outs.
+        // Errors while reading the body are ignored, because the status is known.
         let _ = (&mut reply.reader).take(ERROR_BYTES).read_to_end(&mut bytes);
         let detail = match (status, serde_json::from_slice(&bytes)) {
             (300..=399, _) => {
@@ -191,22 +191,22 @@ impl Exchange {
             (_, Err(_)) => self.excerpt(&String::from_utf8_lossy(&bytes)),
         };
         let detail = if detail.is_empty() { "no reason is given".to_owned() } else { detail };
-        let again = if PASSING.contains(&status) {
+        let retry = if PASSING.contains(&status) {
             let asked_for = headers.get("retry-after").and_then(|value| value.to_str().ok());
-            Again::After(asked_for.and_then(|value| retry_after(value, clock::date())))
+            RetryAdvice::After(asked_for.and_then(|value| retry_after(value, clock::date())))
         } else {
-            Again::Never
+            RetryAdvice::Never
         };
-        Failure { error: ChatError::Status { url: self.url(), status, detail }, again }
+        Failure { error: ChatError::Status { url: self.url(), status, detail }, retry }
     }
 
-    /// An exchange that broke off.
+    /// The failure for a broken connection.
     fn failed(&self, error: &ureq::Error) -> Failure {
         use ureq::Error as E;
         let detail = error.to_string();
         if matches!(error, E::Timeout(Timeout::Resolve | Timeout::Connect)) {
             let seconds = self.connect.as_secs_f64();
-            return self.unreachable(&format!("no connection within {seconds} s"), PASSES);
+            return self.unreachable(&format!("no connection within {seconds} s"), TRANSIENT);
         }
         if matches!(error, E::Timeout(Timeout::PerRead | Timeout::PerWrite)) {
             return self.timed_out(self.idle);
@@ -218,21 +218,21 @@ impl Exchange {
             return self.unreadable(&detail);
         }
         let passes = if let E::Io(cause) = error {
-            // So certificates that are not trusted are reported. They will not be trusted the next time either.
+            // An untrusted certificate, which a retry would not fix.
             cause.kind() != std::io::ErrorKind::InvalidData
         } else {
             matches!(error, E::HostNotFound | E::ConnectionFailed | E::ConnectProxyFailed(_))
         };
-        self.unreachable(&detail, if passes { PASSES } else { Again::Never })
+        self.unreachable(&detail, if passes { TRANSIENT } else { RetryAdvice::Never })
     }
 
     fn timed_out(&self, limit: Duration) -> Failure {
-        Failure { error: ChatError::Timeout { url: self.url(), limit }, again: Again::Never }
+        Failure { error: ChatError::Timeout { url: self.url(), limit }, retry: RetryAdvice::Never }
     }
 
-    fn unreachable(&self, detail: &str, again: Again) -> Failure {
+    fn unreachable(&self, detail: &str, retry: RetryAdvice) -> Failure {
         let error = ChatError::Unreachable { url: self.url(), detail: self.excerpt(detail) };
-        Failure { error, again }
+        Failure { error, retry }
     }
 
     fn url(&self) -> String {
@@ -244,8 +244,8 @@ impl Exchange {
     }
 }
 
-/// A connection that fails may be made a moment later.
-const PASSES: Again = Again::After(None);
+/// A failed connection is retried.
+const TRANSIENT: RetryAdvice = RetryAdvice::After(None);
 
 impl Form {
     fn media_type(self) -> &'static str {

@@ -1,4 +1,4 @@
-//! How often one account is asked, however many models, threads and requests ask it.
+//! The rate limit of one account, shared by all models, threads and requests.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -8,31 +8,31 @@ use std::time::{Duration, Instant};
 use super::secret::Secret;
 use crate::sha256::Sha256;
 
-/// The limiters of this process, by a digest of address and key: the key itself is not kept here.
+/// The limiters of this process, by a digest of address and key; the key itself is not stored.
 ///
-/// A global, because the limit is the account's: one that belongs to an object is none for a program that makes an
+/// A global, because the limit belongs to the account: a limit per object would not work for a program that creates an
 /// object per request (P16).
 static LIMITERS: Mutex<BTreeMap<Sha256, Arc<Limiter>>> = Mutex::new(BTreeMap::new());
 
-/// The places in the queue to one account.
+/// The request schedule of one account.
 #[derive(Debug, Default)]
 pub(super) struct Limiter {
-    /// When the next request may go; `None` before the first.
+    /// The time of the next request; `None` before the first.
     next: Mutex<Option<Instant>>,
 }
 
 impl Limiter {
-    /// The one limiter of whoever asks `base` with this key.
+    /// The limiter of the account with this base URL and key.
     pub(super) fn shared(base: &str, key: Option<&Secret>, now: Instant) -> Arc<Self> {
         let account = Sha256::of(format!("{base}\n{}", key.map_or("", Secret::expose)).as_bytes());
         let mut limiters = locked(&LIMITERS);
-        // A limiter that nobody holds and nobody would have to wait for says nothing: made again, it is the same.
+        // An unused limiter whose wait is over has no state and can be dropped.
         limiters.retain(|_, limiter| Arc::strong_count(limiter) > 1 || limiter.is_busy(now));
         Arc::clone(limiters.entry(account).or_default())
     }
 
-    /// Takes the next place in the queue, and says how long to wait for it; `None`, and no place is taken, when that
-    /// is longer than `patience`. Requests are spread evenly over the minute, without bursts.
+    /// Reserves the next slot and returns the wait for it; `None`, without a reservation, if the wait
+    /// exceeds `patience`. Requests are spread evenly over the minute, without bursts.
     pub(super) fn reserve(
         &self,
         per_minute: NonZeroU32,
@@ -54,7 +54,7 @@ impl Limiter {
     }
 }
 
-/// A thread that panics while it holds one of these locks leaves nothing half done.
+/// Locks and ignores poisoning, because a panic leaves no partial state.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -67,7 +67,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn requests_are_spread_evenly_and_a_place_that_is_too_far_off_is_not_taken() {
+    fn requests_are_spread_evenly_and_late_slots_are_not_reserved() {
         let (limiter, start) = (Limiter::default(), clock::now());
         let per_minute = NonZeroU32::new(20).unwrap();
         let cases = [
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn p16_one_account_has_one_limiter_even_after_whoever_asked_is_gone() {
+    fn p16_one_account_has_one_limiter_even_after_its_models_are_dropped() {
         let (key, now) = (Secret::new("p16").unwrap(), clock::now());
         let base = "https://p16.invalid/v1";
         let one = Limiter::shared(base, Some(&key), now);

@@ -1,27 +1,27 @@
-//! What a hosted model has cost so far.
+//! The accumulated usage of a hosted model.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::options::Price;
 use crate::chat::Usage;
 
-/// Everything that was asked of a model since it was made, by all threads.
+/// The usage of a model since its creation, over all threads.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct UsageTotals {
-    /// Requests, retries included, whether or not anybody was there.
+    /// The number of requests, including retries and failures.
     pub requests: u64,
-    /// How many of them were retries.
+    /// The number of retries among them.
     pub retries: u64,
-    /// Answers that came without a count of their tokens, among them the broken off ones. What they cost is not in
+    /// Answers without a token count, including stopped ones. They are missing in
     /// the figures below, which are then too low.
     pub uncounted: u64,
-    /// Tokens, as the server counted them.
+    /// The tokens that the server reported.
     pub tokens: Usage,
-    /// What they cost, where prices are known.
+    /// Their cost, if prices are known.
     pub cost: Option<f64>,
 }
 
-/// Counts.
+/// Accumulates usage.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     totals: Mutex<UsageTotals>,
@@ -33,21 +33,21 @@ impl Meter {
         Self { totals: Mutex::default(), price }
     }
 
-    /// A request goes out.
-    pub(super) fn asked(&self, is_retry: bool) {
+    /// Counts a request.
+    pub(super) fn count_request(&self, is_retry: bool) {
         let mut totals = self.locked();
         totals.requests += 1;
         totals.retries += u64::from(is_retry);
     }
 
-    /// An answer came, whole or not.
-    pub(super) fn answered(&self, usage: Option<Usage>) {
+    /// Counts an answer, complete or not.
+    pub(super) fn count_answer(&self, usage: Option<Usage>) {
         let mut totals = self.locked();
         let Some(usage) = usage else {
             totals.uncounted += 1;
             return;
         };
-        // The server says these numbers, and may say anything.
+        // The server's numbers are untrusted.
         let tokens = &mut totals.tokens;
         tokens.prompt_tokens = tokens.prompt_tokens.saturating_add(usage.prompt_tokens);
         tokens.completion_tokens = tokens.completion_tokens.saturating_add(usage.completion_tokens);
@@ -63,7 +63,7 @@ impl Meter {
         UsageTotals { cost, ..totals }
     }
 
-    /// A thread that panics while it holds the lock leaves at worst a number uncounted.
+    /// Locks and ignores poisoning; a panic can only lose a count.
     fn locked(&self) -> MutexGuard<'_, UsageTotals> {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,17 +74,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_added_up_without_overflow_and_priced() {
+    fn tokens_are_added_without_overflow_and_priced() {
         let meter = Meter::new(Some(Price { prompt: 2.5, completion: 10.0 }));
-        meter.asked(false);
-        meter.asked(true);
-        meter.answered(None);
-        meter.answered(Some(Usage { prompt_tokens: 1_000_000, completion_tokens: 200_000 }));
+        meter.count_request(false);
+        meter.count_request(true);
+        meter.count_answer(None);
+        meter.count_answer(Some(Usage { prompt_tokens: 1_000_000, completion_tokens: 200_000 }));
         let tokens = Usage { prompt_tokens: 1_000_000, completion_tokens: 200_000 };
         let expected =
             UsageTotals { requests: 2, retries: 1, uncounted: 1, tokens, cost: Some(4.5) };
         assert_eq!(meter.totals(), expected);
-        meter.answered(Some(Usage { prompt_tokens: u64::MAX, completion_tokens: 0 }));
+        meter.count_answer(Some(Usage { prompt_tokens: u64::MAX, completion_tokens: 0 }));
         assert_eq!(meter.totals().tokens.prompt_tokens, u64::MAX);
     }
 }

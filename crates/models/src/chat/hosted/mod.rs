@@ -1,11 +1,11 @@
-//! Models behind the chat-completions protocol that OpenAI began: any vendor, Ollama, llama-server, vLLM.
+//! Models behind OpenAI's chat-completions protocol: any vendor, Ollama, llama-server, vLLM.
 //!
-//! In reading order: `options` and `secret` are what a model is told once, `endpoint` where it may go; `request` is
-//! what is sent, `exchange` sends it, `sse` and `draft` read what comes back; `backoff` and `limiter` say when to ask
-//! (again), `meter` what it cost. `excerpt` is what of a server's words may be shown, `clock` the edge.
+//! In reading order: `options` and `secret` are the configuration, `endpoint` is the validated URL; `request` is
+//! the body, `exchange` sends it, `sse` and `draft` parse the response; `backoff` and `limiter` time requests
+//! and retries, `meter` counts usage. `excerpt` sanitises server messages, `clock` has the side effects.
 //!
-//! Whatever a server sends, memory and time are bounded, the key goes to the configured origin only, and what is not
-//! clearly a whole answer is an error.
+//! Memory and time are bounded for any response, the key is sent to the configured origin only, and an answer
+//! that is not clearly complete is an error.
 
 mod backoff;
 mod clock;
@@ -32,44 +32,44 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clock::Deadline;
 use draft::Draft;
-use exchange::{Again, Exchange, Failure, Form, Reply};
+use exchange::{Exchange, Failure, Form, Reply, RetryAdvice};
 use limiter::Limiter;
 use meter::Meter;
 use sse::Events;
 
 use super::{ChatAnswer, ChatError, ChatModel, ChatRequest};
 
-/// A model on a server. Blocks whoever asks; may be asked by many threads at once.
+/// A model on a server, with a blocking client that can be shared between threads.
 pub struct HostedModel {
     options: HostedOptions,
     identity: String,
     exchange: Exchange,
     limit: Option<(NonZeroU32, Arc<Limiter>)>,
     meter: Meter,
-    /// Whether this server answered only when it was not told of an answer's shape: not every vendor knows schemas.
+    /// Whether this server rejects answer shapes: not every vendor supports schemas.
     refuses_shapes: AtomicBool,
 }
 
-/// What is shown the pieces of an answer.
+/// The callback for the pieces of an answer.
 type Show<'a> = dyn FnMut(&str) -> ControlFlow<()> + 'a;
 
-/// How an answer ended.
+/// How a response ended.
 enum End {
     Whole,
     Stopped,
 }
 
-/// What is read at once.
+/// The size of the read buffer.
 const BUFFER: usize = 16 * 1024;
 
 impl HostedModel {
-    /// Asks nobody yet.
+    /// Creates a model without sending a request.
     ///
-    /// The proxy is the one of `ALL_PROXY`, `HTTPS_PROXY` or `HTTP_PROXY`, and none for this machine; servers are
-    /// trusted as Mozilla trusts them, or as the PEM file in `SSL_CERT_FILE` says.
+    /// The proxy is that of `ALL_PROXY`, `HTTPS_PROXY` or `HTTP_PROXY`, and none for this machine. The trusted
+    /// certificates are Mozilla's, or those of the PEM file in `SSL_CERT_FILE`.
     ///
     /// # Errors
-    /// [`OptionsError`] when the options do not fit together, or would send a key in the clear.
+    /// [`OptionsError`] if the options are inconsistent or would send a key unencrypted.
     pub fn new(options: HostedOptions) -> Result<Self, OptionsError> {
         if options.price.is_some_and(|price| !price.is_sound()) {
             return Err(OptionsError::Price { model: options.model });
@@ -89,7 +89,7 @@ impl HostedModel {
         })
     }
 
-    /// What this model has cost so far.
+    /// The accumulated usage.
     pub fn usage(&self) -> UsageTotals {
         self.meter.totals()
     }
@@ -131,12 +131,12 @@ impl HostedModel {
             if !self.wait_for_slot(deadline) {
                 return Err(last.unwrap_or_else(|| self.exchange.out_of_time().error));
             }
-            self.meter.asked(retried > 0);
+            self.meter.count_request(retried > 0);
             let failure = match self.attempt(&body, show.as_deref_mut(), deadline) {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
-            let Again::After(asked_for) = failure.again else { return Err(failure.error) };
+            let RetryAdvice::After(asked_for) = failure.retry else { return Err(failure.error) };
             let retries = &self.options.retries;
             let wait = backoff::wait(retries, retried, asked_for, clock::random());
             // The last failure is more informative than a timeout, so it is returned without waiting.
@@ -170,7 +170,7 @@ impl HostedModel {
             Some(show) => self.read_events(reply, &mut draft, show, deadline),
             None => self.read_whole(reply, &mut draft, deadline),
         };
-        self.meter.answered(draft.usage());
+        self.meter.count_answer(draft.usage());
         match end? {
             End::Whole => draft.whole().map_err(|detail| self.exchange.unreadable(&detail)),
             End::Stopped => Ok(draft.stopped()),
@@ -195,8 +195,8 @@ impl HostedModel {
         Ok(End::Whole)
     }
 
-    /// Reads a stream to its end, which is `[DONE]` or the end of its bytes; whether all was said by then is for the
-    /// draft to judge.
+    /// Reads a stream to its end, which is `[DONE]` or the end of its bytes; the draft decides whether the answer is
+    /// complete.
     fn read_events(
         &self,
         mut reply: Reply,
@@ -212,7 +212,7 @@ impl HostedModel {
                 Ok(next) => next,
                 // A caller that received the beginning of one answer must not receive the end of another.
                 Err(failure) if was_shown => {
-                    return Err(Failure { again: Again::Never, ..failure });
+                    return Err(Failure { retry: RetryAdvice::Never, ..failure });
                 }
                 Err(failure) => return Err(failure),
             };
@@ -242,12 +242,12 @@ fn is_not_understood(error: &ChatError) -> bool {
 }
 
 impl ChatModel for HostedModel {
-    /// The protocol, the base URL and the model's name. What stands behind that name is the server's to change.
+    /// The protocol, the base URL and the model's name. The server can change the model behind that name.
     fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Most do; one that does not says so with an error.
+    /// Most servers do; others return an error.
     fn supports_tools(&self) -> bool {
         true
     }

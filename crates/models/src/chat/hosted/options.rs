@@ -1,4 +1,4 @@
-//! What a hosted model is told once.
+//! The configuration of a hosted model.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -6,39 +6,39 @@ use std::time::Duration;
 use super::secret::Secret;
 use crate::fetch::FetchError;
 
-/// Which model, where, at what price, and with how much patience.
+/// The model, its address, prices, limits and timeouts.
 #[derive(Debug, Clone)]
 pub struct HostedOptions {
-    /// Where the protocol begins, such as `https://api.openai.com/v1` or `http://localhost:11434/v1`: everything
+    /// The base URL, such as `https://api.openai.com/v1` or `http://localhost:11434/v1`: everything
     /// before `/chat/completions`, without user, password or query.
     pub base_url: String,
-    /// The model's name there.
+    /// The model's name on the server.
     pub model: String,
-    /// The key, for servers that ask for one. See [`Secret::from_environment`].
+    /// The API key, if the server requires one. See [`Secret::from_environment`].
     pub api_key: Option<Secret>,
-    /// How long to wait for a connection, name lookup included.
+    /// The timeout of a connection, including name resolution.
     pub connect_timeout: Duration,
-    /// How long a server may be silent, also while it thinks before its first byte.
+    /// The timeout between bytes, including the time to the first one.
     pub idle_timeout: Duration,
-    /// How long an answer may take altogether: waiting for the rate limit, every attempt, and the pauses between them.
+    /// The timeout of an answer, including the rate limit, all attempts and the delays between them.
     pub total_timeout: Duration,
-    /// The longest answer that is read, in bytes as they come: a stream takes some 300 of them per token.
+    /// The size limit of a response in bytes; a stream takes about 300 per token.
     pub max_answer_bytes: usize,
-    /// Whether and when to ask again.
+    /// The retry policy.
     pub retries: RetryPolicy,
-    /// How many requests may go out per minute; no limit when `None`. All models of this process with the same
+    /// The limit on requests per minute; `None` means no limit. All models of this process with the same
     /// address and key share it.
     pub requests_per_minute: Option<NonZeroU32>,
-    /// What tokens cost, if it is known.
+    /// The price of tokens, if it is known.
     pub price: Option<Price>,
-    /// How to say what the longest answer is.
+    /// The request field for the token limit.
     pub token_limit_field: TokenLimitField,
-    /// Whether to send the seed; some vendors refuse requests that hold one.
-    pub sends_seed: bool,
+    /// Whether to send the seed; some vendors reject it.
+    pub is_seed_sent: bool,
 }
 
 impl HostedOptions {
-    /// A model without a key, with some patience.
+    /// Options without a key and with default timeouts.
     pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
             base_url: base_url.into(),
@@ -52,19 +52,19 @@ impl HostedOptions {
             requests_per_minute: None,
             price: None,
             token_limit_field: TokenLimitField::MaxTokens,
-            sends_seed: true,
+            is_seed_sent: true,
         }
     }
 }
 
-/// When to ask again. Only what may pass by itself is asked again, and never after a piece of an answer was shown.
+/// When to retry. Only transient failures are retried, and never after a piece of an answer was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often.
+    /// The maximum number of retries.
     pub max_retries: u32,
-    /// The longest first pause; each further one may be twice as long.
+    /// The maximum first delay; it doubles with each retry.
     pub base_delay: Duration,
-    /// No pause is longer, unless the server asks for it.
+    /// The maximum delay, unless the server requests a longer one.
     pub max_delay: Duration,
 }
 
@@ -81,9 +81,9 @@ impl Default for RetryPolicy {
 /// Prices in a currency of the reader's choice, per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// Of tokens read.
+    /// The price of prompt tokens.
     pub prompt: f64,
-    /// Of tokens written.
+    /// The price of completion tokens.
     pub completion: f64,
 }
 
@@ -96,43 +96,43 @@ impl Price {
 /// The field of a request that limits its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenLimitField {
-    /// `max_tokens`, which nearly everyone understands.
+    /// `max_tokens`, which nearly all servers support.
     MaxTokens,
-    /// `max_completion_tokens`, which OpenAI's reasoning models want.
+    /// `max_completion_tokens`, which OpenAI's reasoning models require.
     MaxCompletionTokens,
 }
 
-/// Options that no model can be made of.
+/// Invalid options.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
-    /// The address. It is not shown: it may hold a password.
+    /// The base URL is invalid. It is not shown, because it may contain a password.
     #[error("the base URL cannot be used: {why}; give something like `https://host/v1`")]
     Url {
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
-    /// The key.
+    /// The API key is invalid.
     #[error("an API key holds visible ASCII characters only; look at what was given")]
     Key,
-    /// The key in the environment.
+    /// The API key in the environment is invalid.
     #[error("`{variable}` holds no API key; set it again, with visible ASCII characters only")]
     KeyVariable {
         /// The variable.
         variable: String,
     },
-    /// Everybody on the way could read the key.
+    /// The API key would be sent unencrypted.
     #[error("an API key is never sent over plain http to `{host}`; use https, or no key")]
     PlainKey {
         /// The host.
         host: String,
     },
-    /// The price.
+    /// The price is invalid.
     #[error("a price per million tokens is 0 or more; look at the prices of `{model}`")]
     Price {
         /// The model.
         model: String,
     },
-    /// The certificates named by the environment.
+    /// The certificates of the environment cannot be used.
     #[error(transparent)]
     Certificates(FetchError),
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::options::{HostedOptions, TokenLimitField};
 use crate::chat::{AnswerShape, ChatMessage, ChatRequest, ChatRole, ChatToolCall, ToolSpec};
 
-/// The highest seed that every reader of JSON holds exactly.
+/// The largest seed that every JSON parser represents exactly.
 const HIGHEST_SEED: u64 = (1 << 53) - 1;
 
 #[derive(Serialize)]
@@ -38,11 +38,11 @@ struct StreamOptions {
 #[derive(Serialize)]
 struct Format {
     r#type: &'static str,
-    json_schema: Named,
+    json_schema: SchemaFormat,
 }
 
 #[derive(Serialize)]
-struct Named {
+struct SchemaFormat {
     name: &'static str,
     strict: bool,
     schema: Value,
@@ -51,7 +51,7 @@ struct Named {
 #[derive(Serialize)]
 struct Turn<'a> {
     role: ChatRole,
-    /// `null` where an assistant only calls tools: some vendors refuse an empty text.
+    /// `null` if an assistant only calls tools, because some vendors reject an empty text.
     content: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
@@ -63,11 +63,11 @@ struct Turn<'a> {
 struct Call<'a> {
     id: &'a str,
     r#type: &'static str,
-    function: Called<'a>,
+    function: CalledFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Called<'a> {
+struct CalledFunction<'a> {
     name: &'a str,
     arguments: &'a str,
 }
@@ -81,7 +81,7 @@ struct Tool<'a> {
 /// The request as JSON.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// A description of the problem.
 pub(super) fn body(
     request: &ChatRequest,
     options: &HostedOptions,
@@ -104,7 +104,7 @@ pub(super) fn body(
         max_tokens,
         max_completion_tokens,
         temperature: request.temperature,
-        seed: options.sends_seed.then_some(request.seed & HIGHEST_SEED),
+        seed: options.is_seed_sent.then_some(request.seed & HIGHEST_SEED),
         response_format: request.shape.as_ref().map(format),
         stream,
         stream_options: stream.then_some(StreamOptions { include_usage: true }),
@@ -113,7 +113,7 @@ pub(super) fn body(
 }
 
 fn format(shape: &AnswerShape) -> Format {
-    let json_schema = Named { name: "answer", strict: true, schema: shape.schema() };
+    let json_schema = SchemaFormat { name: "answer", strict: true, schema: shape.schema() };
     Format { r#type: "json_schema", json_schema }
 }
 
@@ -128,16 +128,16 @@ fn turn(message: &ChatMessage) -> Turn<'_> {
 }
 
 fn call(call: &ChatToolCall) -> Call<'_> {
-    let function = Called { name: &call.name, arguments: &call.arguments };
+    let function = CalledFunction { name: &call.name, arguments: &call.arguments };
     Call { id: &call.id, r#type: "function", function }
 }
 
-/// Refuses here what servers answer in many ways, among them silently.
+/// Rejects requests that servers handle differently, some without an error.
 fn check(request: &ChatRequest) -> Result<(), String> {
     if request.messages.is_empty() {
         return Err("nothing is said".to_owned());
     }
-    // JSON has no such numbers: they would be sent as `null`, which means the server's own choice.
+    // JSON has no such numbers: they would be sent as `null`, which means the server's default.
     if !(0.0..=2.0).contains(&request.temperature) {
         return Err(format!("the temperature {} is not in [0, 2]", request.temperature));
     }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_what_it_must_and_no_more() {
+    fn a_request_has_only_the_required_fields() {
         let mut options = HostedOptions::new("https://host/v1", "small");
         let messages = json!([{"role": "user", "content": "hello"}]);
         assert_eq!(
@@ -187,7 +187,7 @@ mod tests {
                 "stream": false})
         );
         options.token_limit_field = TokenLimitField::MaxCompletionTokens;
-        options.sends_seed = false;
+        options.is_seed_sent = false;
         assert_eq!(
             sent(&request(), &options, true),
             json!({"model": "small", "messages": messages, "max_completion_tokens": 10, "temperature": 0.7,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_of_an_answer_is_told_as_a_schema() {
+    fn the_answer_shape_is_sent_as_a_schema() {
         let shape = AnswerShape { field: "intent".into(), holds: FieldType::TextOrNull };
         let options = HostedOptions::new("https://host/v1", "small");
         let sent = sent(&ChatRequest { shape: Some(shape), ..request() }, &options, false);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_their_answers_are_told_again() {
+    fn calls_and_their_results_are_sent() {
         let mut request = request();
         let call = ChatToolCall { id: "1".into(), name: "time".into(), arguments: "{}".into() };
         let mut calls = ChatMessage::new(ChatRole::Assistant, "");
@@ -237,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_sent_as_a_number_that_every_reader_holds() {
+    fn a_seed_is_sent_as_a_number_that_every_parser_represents() {
         let request = ChatRequest { seed: u64::MAX, ..request() };
         let sent = sent(&request, &HostedOptions::new("https://host/v1", "small"), false);
         assert_eq!(sent["seed"], json!(9_007_199_254_740_991_u64));
     }
 
     #[test]
-    fn what_no_server_should_be_asked_is_refused() {
+    fn invalid_requests_are_rejected() {
         let options = HostedOptions::new("https://host/v1", "small");
         for temperature in [-0.1, 2.1, f32::NAN, f32::INFINITY] {
             let request = ChatRequest { temperature, ..request() };

@@ -1,4 +1,4 @@
-//! A key, which is never shown.
+//! API keys, which are never shown.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use zeroize::Zeroizing;
 
 use super::options::OptionsError;
 
-/// The environment variable that holds the key unless another one is named.
+/// The default environment variable of the key.
 pub const DEFAULT_KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
-/// A key to somebody's account. Nothing that this crate prints, returns or logs holds it; its bytes are wiped when it
+/// An API key. Nothing that this crate prints, returns or logs contains it; its bytes are wiped when it
 /// is dropped.
 #[derive(Clone)]
 pub struct Secret {
@@ -17,14 +17,14 @@ pub struct Secret {
     text: Zeroizing<String>,
 }
 
-/// The shortest part of a key that is taken out of a text. Shorter ones occur by chance.
+/// The minimum length of a part of the key that is redacted. Shorter ones occur by chance.
 const SHORTEST_PART: usize = 8;
 
 impl Secret {
-    /// The key, without blanks around it.
+    /// Creates a key without the blanks around it.
     ///
     /// # Errors
-    /// [`OptionsError::Key`] when it is empty, or holds what cannot stand in a header.
+    /// [`OptionsError::Key`] if it is empty or has characters that are not allowed in a header.
     pub fn new(text: &str) -> Result<Self, OptionsError> {
         let text = text.trim();
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -57,9 +57,9 @@ impl Secret {
         &self.text
     }
 
-    /// A text without the key and without longer parts of it, whatever their case: a server may echo it whole, cut
-    /// off, or with its middle masked.
-    pub(super) fn taken_out_of(&self, text: &str) -> String {
+    /// Redacts the key and longer parts of it in a text, ignoring case: a server may echo it whole, truncated,
+    /// or with its middle masked.
+    pub(super) fn redact(&self, text: &str) -> String {
         let key = self.text.as_bytes();
         let width = key.len().min(SHORTEST_PART);
         let mut is_hidden = vec![false; text.len()];
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_and_its_longer_parts_are_taken_out_of_a_text() {
+    fn the_key_and_its_longer_parts_are_redacted() {
         let secret = Secret::new("sk-0123456789abcdef").unwrap();
         let cases = [
             ("wrong key sk-0123456789abcdef.", "wrong key [key]."),
@@ -118,9 +118,9 @@ mod tests {
             ("", ""),
         ];
         for (text, expected) in cases {
-            assert_eq!(secret.taken_out_of(text), expected);
+            assert_eq!(secret.redact(text), expected);
         }
-        assert_eq!(Secret::new("key").unwrap().taken_out_of("no key, ke"), "no [key], ke");
+        assert_eq!(Secret::new("key").unwrap().redact("no key, ke"), "no [key], ke");
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_is_not_set_holds_no_key() {
+    fn an_unset_variable_has_no_key() {
         assert!(Secret::from_environment("CUSTODY_NO_SUCH_KEY").unwrap().is_none());
         let set = Secret::from_environment("CARGO_PKG_NAME").unwrap().unwrap();
         assert_eq!(set.expose(), "custody-models");

@@ -1,8 +1,8 @@
-//! Server-sent events: the lines of a stream, from bytes that come in any portions.
+//! Server-sent events: parses a stream that arrives in arbitrary chunks.
 //!
-//! Source: WHATWG HTML §9.2.6. Of an event only its data matters here.
+//! Source: WHATWG HTML §9.2.6. Only the data of an event is used.
 
-/// A stream that is none.
+/// An invalid stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SseError {
     #[error("an event of the stream is longer than {limit} bytes")]
@@ -11,15 +11,15 @@ pub(super) enum SseError {
     NotText,
 }
 
-/// Reads events. Holds at most one of them, of at most so many bytes.
+/// Parses events. Buffers at most one event of limited size.
 #[derive(Debug)]
 pub(super) struct Events {
     max_bytes: usize,
-    /// The line that has begun.
+    /// The incomplete line.
     line: Vec<u8>,
-    /// The data of the event that has begun.
+    /// The data of the incomplete event.
     data: Vec<u8>,
-    /// Whether the last byte was a carriage return, which a line feed then belongs to.
+    /// Whether the last byte was a carriage return; a following line feed belongs to it.
     after_return: bool,
     /// Whether no line has ended yet.
     is_first_line: bool,
@@ -36,7 +36,7 @@ impl Events {
         }
     }
 
-    /// The data of the events that end in these bytes. An event that no empty line ends is none.
+    /// The data of the events that end in these bytes. An event without an empty line at its end is dropped.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, SseError> {
         let mut events = Vec::new();
         for byte in bytes {
@@ -64,7 +64,7 @@ impl Events {
         };
         if line.is_empty() {
             let mut data = std::mem::take(&mut self.data);
-            // Every line of data added a line feed; the last one only parts it from a next line.
+            // Every data line added a line feed; the last one is not part of the data.
             data.pop();
             let text = String::from_utf8(data).map_err(|_| SseError::NotText)?;
             return Ok(Some(text).filter(|text| !text.is_empty()));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn events_end_with_an_empty_line_and_only_their_data_counts() {
+    fn events_end_with_an_empty_line_and_have_only_data() {
         let cases: [(&str, &[&str]); 12] = [
             ("data: one\n\ndata: two\n\n", &["one", "two"]),
             ("data: one\r\n\r\ndata: two\r\rdata: three\n\n", &["one", "two", "three"]),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_no_text_is_refused() {
+    fn oversized_and_invalid_events_are_rejected() {
         let limit = SseError::TooLong { limit: 10 };
         assert_eq!(read(&[b"data: 1234\n\n"], 10).unwrap(), ["1234"]);
         assert_eq!(read(&[b"data: 12345\n\n"], 10), Err(limit));
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(read(&[b"data: \xff\n\n"], 10), Err(SseError::NotText));
     }
 
-    /// Streams of everything that means something in one.
+    /// Streams of all syntax elements.
     fn streams() -> impl Strategy<Value = Vec<u8>> {
         let parts: [&[u8]; 13] = [
             b"data: ",
@@ -149,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_the_bytes_are_cut_into_portions_the_events_are_the_same(
+        fn events_do_not_depend_on_the_chunks(
             stream in streams(),
             cuts in proptest::collection::vec(0_usize..400, 0..12),
             max_bytes in 1_usize..200,
