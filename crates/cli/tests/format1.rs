@@ -8,7 +8,8 @@
 
 mod common;
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use common::{Home, OWNER_PASSPHRASE, Ran};
@@ -33,8 +34,11 @@ fn copy(from: &Path, to: &Path) {
         let target: PathBuf = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
             copy(&entry.path(), &target);
+            // Version control keeps no such modes, and keys that others may read are refused.
+            fs::set_permissions(&target, Permissions::from_mode(0o700)).unwrap();
         } else {
             fs::copy(entry.path(), &target).unwrap();
+            fs::set_permissions(&target, Permissions::from_mode(0o600)).unwrap();
         }
     }
 }
@@ -75,8 +79,12 @@ fn integrity_signatures_and_every_decision_of_an_old_store_are_verified() {
 fn an_old_store_that_was_changed_is_refused() {
     let home = old_store();
     let database = rusqlite::Connection::open(home.path().join("custody.db")).unwrap();
-    let changed =
-        database.execute("UPDATE contents SET bytes = x'00' WHERE rowid = 1", []).unwrap();
+    let changed = database
+        .execute(
+            "UPDATE contents SET bytes = x'00' WHERE arrival = (SELECT min(arrival) FROM contents)",
+            [],
+        )
+        .unwrap();
     assert_eq!(changed, 1);
     run(&home, "ledger verify").expect(1);
 }

@@ -151,7 +151,7 @@ fn what_cannot_be_routed_is_one_clear_line() {
     home.alone_with(&["route", "-"], &[], "").refused("`standard input` is empty");
     let ran = home.alone(&["route", CLEAN, "--max-bytes", "10", "--json"]).expect(1);
     let stage = &ran.json()[0]["stages"][0];
-    assert_eq!(stage["because"], format!("it has {} bytes and the limit is 10", CLEAN.len()));
+    assert_eq!(stage["because"], format!("the text is {} bytes; the limit is 10", CLEAN.len()));
 }
 
 #[test]

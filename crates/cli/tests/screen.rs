@@ -93,8 +93,8 @@ fn what_cannot_be_screened_is_refused_in_one_line() {
         ("blank.txt", "`blank.txt` is empty"),
         ("mixed.txt", "`mixed.txt` line 2 is not UTF-8"),
         ("cut.jsonl", "cut.jsonl"),
-        ("long.txt", "could not screen long.txt: the text has 11400000 bytes"),
-        ("long.jsonl", "could not screen long.jsonl line 2: the text has"),
+        ("long.txt", "could not screen long.txt: the text is 11400000 bytes"),
+        ("long.jsonl", "could not screen long.jsonl line 2: the text is"),
         ("absent.txt", "could not read `absent.txt`"),
     ];
     for (name, why) in cases {

@@ -163,7 +163,16 @@ pub enum WatchError {
     },
     /// The store cannot be read or written.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
+}
+
+impl From<StoreError> for WatchError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::File { doing, path, cause } => Self::File { doing, path, cause },
+            other => Self::Store(other),
+        }
+    }
 }
 
 /// How a store shows that it was tampered with.
