@@ -112,7 +112,7 @@ fn buried_attacks_are_measured_by_detectors_that_never_saw_their_kind() {
 fn the_prefilter_is_measured_on_rows_and_sources_held_back() {
     let Some(data) = common::data() else { return };
     let words = Words::new("prefilter", Varies::WithData);
-    let options = prefilter::PrefilterOptions { data, seed: 1, size: Size::Smoke, run: None };
+    let options = prefilter::PrefilterEvalOptions { data, seed: 1, size: Size::Smoke, run: None };
     let report =
         prefilter::run(&options, &words, Some(&Constant(0.7)), &mut |_, _, _| {}).unwrap().report;
     assert_eq!(words.trained.get(), 4, "once by row and once for each of three groups");

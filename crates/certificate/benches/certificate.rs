@@ -7,8 +7,8 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use custody_certificate::{
-    Certificate, CertifiedClosure, EvidenceKind, Expectations, MeasuredInfluence, MemberAction,
-    MemberKind, Ppm, Recovery, RecoveryStep, Residual, RuntimeRecovery, certify,
+    Certificate, CertifiedClosure, EvidenceKind, Expectations, LoggedStep, MeasuredInfluence,
+    MemberAction, MemberKind, Ppm, Recovery, Residual, RuntimeRecovery, certify,
 };
 use custody_log::Seq;
 
@@ -39,7 +39,7 @@ fn recovery(entries: u64) -> Recovery {
         risk_scores: scores((0..entries).map(score).collect()),
         spared: Vec::new(),
         residual: Residual::default(),
-        audit: audit(entries + 1, entries + 8, &[(entries + 2, RecoveryStep::Planned)]),
+        audit: audit(entries + 1, entries + 8, &[(entries + 2, LoggedStep::Planned)]),
         ..recovered()
     }
 }

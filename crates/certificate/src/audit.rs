@@ -19,7 +19,7 @@ pub struct SignedCheckpoint {
 /// What a record of the recovery is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RecoveryStep {
+pub enum LoggedStep {
     /// The incident was opened.
     Opened,
     /// The closure was put in quarantine.
@@ -43,7 +43,7 @@ pub struct IncludedRecord {
     /// Its position.
     pub seq: Seq,
     /// What it is.
-    pub step: RecoveryStep,
+    pub step: LoggedStep,
 }
 
 /// An adoption: the store went on although its head was lost or disagreed.

@@ -50,7 +50,7 @@ mod statement;
 
 pub use adapters::{AdapterAttestation, Evicted, EvictionMethod, Fused, Retained, StillLoaded};
 pub use agree::Disagreement;
-pub use audit::{Audit, IncludedRecord, LedgerBreak, RecoveryStep, SignedCheckpoint};
+pub use audit::{Audit, IncludedRecord, LedgerBreak, LoggedStep, SignedCheckpoint};
 pub use certificate::{Expectations, Unverified, Verified, certify};
 pub use claim::Claim;
 pub use entries::{

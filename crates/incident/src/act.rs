@@ -193,7 +193,7 @@ impl Incidents<'_> {
 
     /// The texts that applying `plan` would destroy.
     pub(crate) fn to_destroy(
-        &self,
+        self,
         id: IncidentId,
         plan: &Plan,
     ) -> Result<Vec<Destroyed>, IncidentError> {

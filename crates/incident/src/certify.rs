@@ -5,9 +5,9 @@
 
 use custody_certificate::{
     Audit, Certificate, CertifiedClosure, ClosureMode, EvidenceKind, Expectations, IncludedRecord,
-    IrreversibleEffect, LedgerBreak, ManifestEntry, MeasuredInfluence, MemberAction, MemberRisk,
-    MembershipProbe, Ppm, Recovery, RecoveryStep as LogStep, Residual, RiskMode, RiskScores,
-    RiskTiers, RiskWeights, RuntimeRecovery, SignedCheckpoint, SparedMember, Unfinished, Verified,
+    IrreversibleEffect, LedgerBreak, LoggedStep, ManifestEntry, MeasuredInfluence, MemberAction,
+    MemberRisk, MembershipProbe, Ppm, Recovery, Residual, RiskMode, RiskScores, RiskTiers,
+    RiskWeights, RuntimeRecovery, SignedCheckpoint, SparedMember, Unfinished, Verified,
 };
 use custody_kernel::evidence::{self, Finding};
 use custody_kernel::kind::EntryKind;
@@ -187,10 +187,10 @@ impl Certifying<'_> {
         let opened = incident.opened.0;
         let unsigned = || IncidentError::NoCheckpoint(self.id);
         let steps = [
-            (LogStep::Opened, Some(incident.opened)),
-            (LogStep::Contained, incident.contained),
-            (LogStep::Applied, incident.applied.map(|applied| applied.record)),
-            (LogStep::Probed, incident.probed),
+            (LoggedStep::Opened, Some(incident.opened)),
+            (LoggedStep::Contained, incident.contained),
+            (LoggedStep::Applied, incident.applied.map(|applied| applied.record)),
+            (LoggedStep::Probed, incident.probed),
         ];
         let mut records = Vec::new();
         for (step, seq) in steps {

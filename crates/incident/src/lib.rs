@@ -33,7 +33,8 @@
 //! ```
 //!
 //! In reading order: [`indicator`] (what an operator types), [`search`] (what it finds), `graph` and `gather` (what a
-//! plan has to know), [`stage`] (what follows what), [`act`] (open, contain, apply, restore), `sweep` (nothing is left on the disk), [`at_rest`] (and
+//! plan has to know), [`stage`] (what follows what), [`act`] (open, contain, apply, restore), `sweep`
+//! (nothing is left on the disk), [`at_rest`] (and
 //! the search that says so), [`probe`] (nor does it come back), [`adapters`] (weights are unloaded), [`certify`] (the
 //! certificate). Whether a certificate still holds is for `custody-verify` to find out.
 //!

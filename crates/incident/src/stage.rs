@@ -239,7 +239,8 @@ impl<'s> Incidents<'s> {
         Ok(StepResult::of(receipt, |_| Incident { incidents: self, id, stage: Opened(()) }))
     }
 
-    /// An incident of the record, as far as its evidence. What was done about it may be done again: containing adds what
+    /// An incident of the record, as far as its evidence. What was done about it may be done again:
+    /// containing adds what
     /// was reached since, and a plan says what is left to do.
     ///
     /// # Errors
@@ -342,7 +343,8 @@ impl<'s> Incident<'s, Planned> {
         self.stage.digest
     }
 
-    /// To apply the plan that was read under `digest`, and no other. If it is not this plan, applying it fails, unless it
+    /// To apply the plan that was read under `digest`, and no other. If it is not this plan, applying it
+    /// fails, unless it
     /// was applied before.
     pub fn as_read(mut self, digest: Digest) -> Self {
         self.stage.digest = digest;
@@ -372,7 +374,8 @@ impl<'s> Incident<'s, Planned> {
         Ok(prepared)
     }
 
-    /// Does what the plan says, if it is still the plan. What it purges is destroyed in the same commit. A plan that was
+    /// Does what the plan says, if it is still the plan. What it purges is destroyed in the same commit. A
+    /// plan that was
     /// applied before is not applied again.
     ///
     /// # Errors
@@ -495,7 +498,8 @@ impl Incident<'_, Probed> {
     /// be followed by another.
     ///
     /// # Errors
-    /// [`IncidentError::Certificate`] when its parts do not agree; nothing is signed then. Or when the store cannot be read.
+    /// [`IncidentError::Certificate`] when its parts do not agree; nothing is signed then. Or when the store
+    /// cannot be read.
     pub fn certify(
         &self,
         owner: &Authority,

@@ -634,7 +634,7 @@ impl Effect {
             Self::Session(id, SessionEffect::Call(call)) => return call.apply(state, id, record),
             Self::Session(_, SessionEffect::Close(closed)) => closed.apply(state),
             Self::Session(id, SessionEffect::Observe(observed)) => {
-                observed.apply(state, id, record)
+                observed.apply(state, id, record);
             }
             Self::Session(id, SessionEffect::Read(read)) => read.apply(state, id, record),
             Self::Session(id, SessionEffect::Write(write)) => write.apply(state, id, record),

@@ -1,6 +1,7 @@
 //! The library that an application embeds: sessions, the label of what enters, and the gate before tool calls.
 //!
-//! A [`Store`] is the record of an agent memory. A [`Session`] is a context that grows under one credential: what enters
+//! A [`Store`] is the record of an agent memory. A [`Session`] is a context that grows under one credential:
+//! what enters
 //! it is observed and labelled, and what it asks for is decided by the kernel. A [`tools::Gate`] stands before tool
 //! calls.
 //!

@@ -106,7 +106,7 @@ pub enum OpenError {
     Vanished(PathBuf, PathBuf),
     /// The owner's name is none.
     #[error(transparent)]
-    Name(#[from] NameError),
+    Name(#[from] PrincipalNameError),
     /// The key is not the owner's.
     #[error(transparent)]
     Proof(#[from] CredentialError),
@@ -124,7 +124,7 @@ pub enum PrincipalError {
     Unknown(String),
     /// Not a name for a principal.
     #[error(transparent)]
-    Name(#[from] NameError),
+    Name(#[from] PrincipalNameError),
     /// The proof does not prove it.
     #[error(transparent)]
     Proof(#[from] CredentialError),
@@ -136,7 +136,7 @@ pub enum PrincipalError {
 /// Not a name for a principal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a name for a principal; use 1 to 64 of a-z, 0-9 and `-`")]
-pub struct NameError(pub String);
+pub struct PrincipalNameError(pub String);
 
 /// Why a watched file could not be compared, restored or adopted.
 #[derive(Debug, thiserror::Error)]
@@ -168,10 +168,10 @@ pub enum WatchError {
 
 impl From<StoreError> for WatchError {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::File { doing, path, cause } => Self::File { doing, path, cause },
-            other => Self::Store(other),
+        if let StoreError::File { doing, path, cause } = error {
+            return Self::File { doing, path, cause };
         }
+        Self::Store(error)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::store::Store;
 
 /// A checkpoint with what a stranger needs to verify it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignedCheckpoint {
+pub struct ExportedCheckpoint {
     /// The signed note, as C2SP writes it.
     pub note: String,
     /// What it states.
@@ -39,7 +39,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Tampered`] when there is none, or it is of other records.
-    pub fn checkpoint(&self) -> Result<SignedCheckpoint, StoreError> {
+    pub fn checkpoint(&self) -> Result<ExportedCheckpoint, StoreError> {
         self.read(signed)
     }
 
@@ -47,7 +47,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::UnknownEntry`], or as [`Store::checkpoint`].
-    pub fn inclusion(&self, seq: Seq) -> Result<(Vec<Hash>, SignedCheckpoint), StoreError> {
+    pub fn inclusion(&self, seq: Seq) -> Result<(Vec<Hash>, ExportedCheckpoint), StoreError> {
         self.read(|connection, ledger| {
             let proof = inclusion_proof(ledger.leaves(), seq.0, ledger.len());
             let proof = proof.ok_or_else(|| StoreError::UnknownEntry(seq.to_string()))?;
@@ -56,7 +56,7 @@ impl Store {
     }
 }
 
-fn signed(connection: &Connection, ledger: &Ledger) -> Result<SignedCheckpoint, StoreError> {
+fn signed(connection: &Connection, ledger: &Ledger) -> Result<ExportedCheckpoint, StoreError> {
     let unsigned = || Tampering::UnsignedTail { from: ledger.len() };
     let mut select = connection.prepare_cached("SELECT note FROM checkpoints WHERE size = ?1")?;
     let mut rows = select.query([sql(Seq(ledger.len()))])?;
@@ -67,5 +67,5 @@ fn signed(connection: &Connection, ledger: &Ledger) -> Result<SignedCheckpoint, 
     }
     let signer = ledger.signer_at(checkpoint.size).ok_or(Tampering::LogKey)?;
     let vkey = vkey(&key_name(), signer);
-    Ok(SignedCheckpoint { note, checkpoint, vkey })
+    Ok(ExportedCheckpoint { note, checkpoint, vkey })
 }

@@ -1,7 +1,8 @@
 //! The record of an agent memory on disk: one SQLite file whose log of records is the truth, and a signed head
 //! elsewhere.
 //!
-//! Every request is decided by [`custody_kernel`] and becomes a record, whatever the answer. [`Transaction::ask`] is the
+//! Every request is decided by [`custody_kernel`] and becomes a record, whatever the answer.
+//! [`Transaction::ask`] is the
 //! one way in; what is read is compared with the signed log before anybody sees it.
 //!
 //! ```
@@ -62,8 +63,8 @@ mod writer;
 pub use content::{Content, MAX_CONTENT_BYTES, content_of};
 pub use credentials::checked_name;
 pub use edges::{Edges, EntryEdges};
-pub use error::{NameError, OpenError, PrincipalError, StoreError, Tampering, WatchError};
-pub use export::SignedCheckpoint;
+pub use error::{OpenError, PrincipalError, PrincipalNameError, StoreError, Tampering, WatchError};
+pub use export::ExportedCheckpoint;
 pub use read::RowCounts;
 pub use store::{Paths, Store};
 pub use transaction::{Receipt, Transaction};

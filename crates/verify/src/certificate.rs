@@ -4,9 +4,8 @@
 //! be compared. Everything is read at one moment of the store, but for the graph, which only grows.
 
 use custody_certificate::{
-    Claim, ClosureMode, EvidenceKind, IncludedRecord, IrreversibleEffect, LedgerBreak,
-    ManifestEntry, MemberAction, MemberRisk, Ppm, Recovery, RecoveryStep, RiskMode, SparedMember,
-    Verified,
+    Claim, ClosureMode, EvidenceKind, IncludedRecord, IrreversibleEffect, LedgerBreak, LoggedStep,
+    ManifestEntry, MemberAction, MemberRisk, Ppm, Recovery, RiskMode, SparedMember, Verified,
 };
 use custody_incident::adapters::{WeightsStatus, adapters_of};
 use custody_incident::{IncidentError, Incidents, member_kind};
@@ -128,7 +127,7 @@ fn policy_at(store: &Store, size: u64) -> Result<Digest, IncidentError> {
 fn planned_at(verified: &Verified) -> u64 {
     let records = &verified.certificate().recovery.audit.records;
     let last = |step| records.iter().rev().find(|record| record.step == step);
-    let planned = last(RecoveryStep::Planned).or_else(|| last(RecoveryStep::Applied));
+    let planned = last(LoggedStep::Planned).or_else(|| last(LoggedStep::Applied));
     planned.map_or(verified.before().size, |record| record.seq.0)
 }
 

@@ -21,7 +21,7 @@ use custody_runtime::Session;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::scratch::Scratch;
-use custody_runtime::store::SignedCheckpoint;
+use custody_runtime::store::ExportedCheckpoint;
 
 use super::published::setup;
 use crate::error::EvalError;
@@ -190,7 +190,7 @@ fn corrupt(
     let elsewhere = Scratch::new(Limits::UNLIMITED, Clock::manual(1_000))?;
     tried += 2;
     refused += refuses(&elsewhere, file, Expectations::default());
-    let SignedCheckpoint { note, .. } = elsewhere.store.checkpoint()?;
+    let ExportedCheckpoint { note, .. } = elsewhere.store.checkpoint()?;
     let newer = Expectations { after: Some(Digest::of(note.as_bytes())), ..expected };
     refused += refuses(scratch, file, newer);
     Ok((tried, refused))

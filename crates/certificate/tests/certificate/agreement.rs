@@ -2,7 +2,7 @@
 //! owner, canonical, with its digests made anew.
 
 use custody_certificate::{
-    Certificate, Disagreement, Expectations, MemberAction, Recovery, RecoveryStep, certify,
+    Certificate, Disagreement, Expectations, LoggedStep, MemberAction, Recovery, certify,
 };
 use custody_log::{
     Checkpoint, Digest, LogName, Seq, StoreId, Timestamp, key_name, origin, root_of,
@@ -315,7 +315,7 @@ fn a_checkpoint_or_proof_that_does_not_hold_is_refused() {
         (
             "a record from before the recovery",
             Box::new(|r| {
-                r.audit.records = audit(SIZES[0], SIZES[1], &[(23, RecoveryStep::Opened)]).records;
+                r.audit.records = audit(SIZES[0], SIZES[1], &[(23, LoggedStep::Opened)]).records;
             }),
             "RecordBefore",
         ),

@@ -5,11 +5,11 @@
 
 use custody_certificate::{
     AdapterAttestation, Audit, CertifiedClosure, ClosureMode, Evicted, EvictionMethod,
-    EvidenceKind, Fused, IncludedRecord, IrreversibleEffect, LedgerBreak, ManifestEntry,
-    MeasuredInfluence, MemberAction, MemberKind, MemberRisk, MembershipProbe, Ppm, Probe,
-    ProbeKind, ProbeRuns, ProbeScores, Recovery, RecoveryStep, Residual, Retained, RiskMode,
-    RiskScores, RiskTiers, RiskWeights, RuntimeRecovery, SignedCheckpoint, SparedMember,
-    StillLoaded, Unfinished,
+    EvidenceKind, Fused, IncludedRecord, IrreversibleEffect, LedgerBreak, LoggedStep,
+    ManifestEntry, MeasuredInfluence, MemberAction, MemberKind, MemberRisk, MembershipProbe, Ppm,
+    Probe, ProbeKind, ProbeRuns, ProbeScores, Recovery, Residual, Retained, RiskMode, RiskScores,
+    RiskTiers, RiskWeights, RuntimeRecovery, SignedCheckpoint, SparedMember, StillLoaded,
+    Unfinished,
 };
 use custody_log::{
     CertificateId, Checkpoint, Digest, Hash, IncidentId, LogKey, Seq, StoreId, Timestamp,
@@ -71,10 +71,10 @@ pub fn checkpoint(size: u64) -> SignedCheckpoint {
 }
 
 /// The log from `before` to `after` records, the recovery being these steps of it.
-pub fn audit(before: u64, after: u64, steps: &[(u64, RecoveryStep)]) -> Audit {
+pub fn audit(before: u64, after: u64, steps: &[(u64, LoggedStep)]) -> Audit {
     let leaves = leaves(after);
     let digests = |hashes: Vec<Hash>| hashes.into_iter().map(Digest).collect();
-    let included = |&(seq, step): &(u64, RecoveryStep)| IncludedRecord {
+    let included = |&(seq, step): &(u64, LoggedStep)| IncludedRecord {
         inclusion: digests(inclusion_proof(&leaves, seq, after).expect("in the log")),
         leaf: Digest(leaves[usize::try_from(seq).expect("small")]),
         seq: Seq(seq),
@@ -192,11 +192,11 @@ pub fn recovered() -> Recovery {
     let measured_influence = Some(MeasuredInfluence { measured: true, ppm: ppm(263_300) });
     let unknown_influence = Some(MeasuredInfluence { measured: false, ppm: Ppm::ONE });
     let steps = [
-        (24, RecoveryStep::Opened),
-        (25, RecoveryStep::Contained),
-        (26, RecoveryStep::Planned),
-        (28, RecoveryStep::Applied),
-        (30, RecoveryStep::Probed),
+        (24, LoggedStep::Opened),
+        (25, LoggedStep::Contained),
+        (26, LoggedStep::Planned),
+        (28, LoggedStep::Applied),
+        (30, LoggedStep::Probed),
     ];
     Recovery {
         id: CertificateId::from_random([0xC1; 16]),
@@ -300,7 +300,7 @@ pub fn incomplete(previous: Digest) -> Recovery {
     let mut audit = audit(
         SIZES[1],
         SIZES[2],
-        &[(32, RecoveryStep::Opened), (33, RecoveryStep::Planned), (36, RecoveryStep::Applied)],
+        &[(32, LoggedStep::Opened), (33, LoggedStep::Planned), (36, LoggedStep::Applied)],
     );
     audit.breaks = vec![LedgerBreak {
         at_ms: Timestamp(1_790_000_100_000),

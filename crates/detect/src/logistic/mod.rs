@@ -136,7 +136,8 @@ pub enum FitError {
 
 /// Fits a regression to `rows`; `labels` are true for attacks, and `sample_weights` are the weights of the rows.
 ///
-/// With `is_balanced`, the weight of a class is the total weight divided by twice its own. The objective is the weighted
+/// With `is_balanced`, the weight of a class is the total weight divided by twice its own. The objective is
+/// the weighted
 /// mean of the logistic loss plus `|weights|² / (2 · c · total weight)`, as in scikit-learn.
 ///
 /// # Errors

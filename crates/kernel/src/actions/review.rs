@@ -269,7 +269,7 @@ impl Approved {
                 put_in_force(state, record, &pending);
             }
             Self::Call(ApprovedCall { proposal }) => {
-                answer(state, proposal, ApprovalStatus::Approved)
+                answer(state, proposal, ApprovalStatus::Approved);
             }
         }
     }
@@ -282,7 +282,7 @@ impl Denied {
                 state.pending.remove(&proposal);
             }
             Self::Call(DeniedCall { proposal }) => {
-                answer(state, proposal, ApprovalStatus::TurnedDown)
+                answer(state, proposal, ApprovalStatus::TurnedDown);
             }
         }
     }

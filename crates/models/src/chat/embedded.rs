@@ -105,7 +105,8 @@ impl EmbeddedModel {
     /// The prompt tokens of `request`.
     ///
     /// # Errors
-    /// [`ChatError::Request`] for a request that the model does not support; [`ChatError::TooLong`] if it leaves no room for an
+    /// [`ChatError::Request`] for a request that the model does not support; [`ChatError::TooLong`] if it
+    /// leaves no room for an
     /// answer.
     pub fn prompt(&self, request: &ChatRequest) -> Result<Vec<u32>, ChatError> {
         self.language.prompt(request)

@@ -50,7 +50,8 @@ pub trait ChatModel: Send + Sync {
         self.answer_streaming(request, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Same as `answer`, but calls `show` with each piece of the text. `Break` stops the generation; the text so far is the
+    /// Same as `answer`, but calls `show` with each piece of the text. `Break` stops the generation; the
+    /// text so far is the
     /// answer, with [`FinishReason::Stopped`].
     ///
     /// # Errors

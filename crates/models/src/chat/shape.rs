@@ -105,7 +105,8 @@ impl Guide {
         !bytes.is_empty() && !self.is_out(self.after(bytes))
     }
 
-    /// Whether a byte led to `state` that the shape does not allow. The automaton reports a match one byte late, so that byte
+    /// Whether a byte led to `state` that the shape does not allow. The automaton reports a match one byte
+    /// late, so that byte
     /// followed a complete answer.
     fn is_out(&self, state: StateID) -> bool {
         self.automaton.is_dead_state(state) || self.automaton.is_match_state(state)

@@ -75,7 +75,8 @@ impl DecoderConfig {
     /// Reads the metadata of a GGUF file.
     ///
     /// # Errors
-    /// [`ModelError::Gguf`] if a field is missing; [`ModelError::Configuration`] unless it describes a supported decoder
+    /// [`ModelError::Gguf`] if a field is missing; [`ModelError::Configuration`] unless it describes a
+    /// supported decoder
     /// of valid sizes.
     pub fn from_gguf(gguf: &Gguf<'_>) -> Result<Self, ModelError> {
         let name = gguf.text("general.architecture")?;

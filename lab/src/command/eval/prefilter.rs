@@ -9,7 +9,7 @@ use custody_cli::output::Outcome;
 use custody_detect::ngram_stage::chunks_to_embed;
 use custody_detect::prefilter::PrefilterModel;
 use custody_lab::detection::pipe::{PrefilterDetector, PrefilterRecipe};
-use custody_lab::detection::prefilter::{self, PrefilterOptions};
+use custody_lab::detection::prefilter::{self, PrefilterEvalOptions};
 use custody_lab::size::Size;
 use custody_lab::vectors::CachedEmbedder;
 
@@ -50,7 +50,7 @@ pub(crate) struct Prefilter {
 pub(super) fn run(context: &Context, args: &Prefilter) -> anyhow::Result<Outcome> {
     let embedder = open_embedder(context, args.cache.as_deref())?;
     let beside = beside(&embedder, args.weights.as_deref())?;
-    let options = PrefilterOptions {
+    let options = PrefilterEvalOptions {
         data: context.data_folder(args.data.clone()),
         seed: args.seed,
         size: args.size,

@@ -23,7 +23,7 @@ const OUTSIDE_FILE: &str = "eval_only/qualifire_benchmark.jsonl";
 
 /// What to measure.
 #[derive(Debug, Clone)]
-pub struct PrefilterOptions {
+pub struct PrefilterEvalOptions {
     /// The folder of the benchmark data.
     pub data: PathBuf,
     /// What every random draw comes from.
@@ -38,7 +38,7 @@ pub struct PrefilterOptions {
 ///
 /// # Errors
 /// As [`run`].
-pub fn texts(options: &PrefilterOptions) -> Result<Vec<String>, EvalError> {
+pub fn texts(options: &PrefilterEvalOptions) -> Result<Vec<String>, EvalError> {
     let (rows, _) = corpus(&options.data, options.size)?;
     let (outside, _) = read(&options.data, OUTSIDE_FILE)?;
     let inside = rows.into_iter().map(|(_, row)| row.text);
@@ -52,7 +52,7 @@ pub fn texts(options: &PrefilterOptions) -> Result<Vec<String>, EvalError> {
 /// # Errors
 /// When the data is not there or not as documented, or the recipe fails.
 pub fn run(
-    options: &PrefilterOptions,
+    options: &PrefilterEvalOptions,
     recipe: &dyn Recipe,
     shipped: Option<&dyn Detector>,
     progress: &mut dyn FnMut(&str, usize, usize),
@@ -96,7 +96,7 @@ pub fn run(
 
 /// Trains on one side of a split and scores the other, and `beside` after it.
 fn measure(
-    options: &PrefilterOptions,
+    options: &PrefilterEvalOptions,
     recipe: &dyn Recipe,
     held: &Held,
     beside: &[Labelled],

@@ -1,9 +1,8 @@
 //! What a person wants to know of a certificate, in the order in which they want to know it.
 
 use custody_certificate::{
-    ActionCount, Certificate, ClosureMode, EvictionMethod, EvidenceKind, MemberAction, MemberRisk,
-    Missing, OutcomeState, Ppm, Probe, ProbeKind, ProbeScores, ProbeVerdict, RecoveryStep,
-    RiskMode,
+    ActionCount, Certificate, ClosureMode, EvictionMethod, EvidenceKind, LoggedStep, MemberAction,
+    MemberRisk, Missing, OutcomeState, Ppm, Probe, ProbeKind, ProbeScores, ProbeVerdict, RiskMode,
 };
 use custody_log::{Digest, Seq};
 
@@ -451,13 +450,13 @@ const fn evidence(evidence: EvidenceKind) -> &'static str {
     }
 }
 
-const fn step(step: RecoveryStep) -> &'static str {
+const fn step(step: LoggedStep) -> &'static str {
     match step {
-        RecoveryStep::Opened => "incident opened",
-        RecoveryStep::Contained => "contained",
-        RecoveryStep::Planned => "planned",
-        RecoveryStep::Applied => "applied",
-        RecoveryStep::Probed => "probed",
+        LoggedStep::Opened => "incident opened",
+        LoggedStep::Contained => "contained",
+        LoggedStep::Planned => "planned",
+        LoggedStep::Applied => "applied",
+        LoggedStep::Probed => "probed",
     }
 }
 

@@ -2,7 +2,7 @@
 //! rules?
 
 use custody_runtime::clock::Clock;
-use custody_runtime::store::SignedCheckpoint;
+use custody_runtime::store::ExportedCheckpoint;
 use custody_runtime::{OpenError, Store, StoreError};
 use custody_verify::{VerifyError, VerifyReport, verify_ledger};
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::output::{BAD, GOOD, Outcome, WARN, count, json_line, line, paint, sho
 /// What was found in order.
 struct Sound {
     report: VerifyReport,
-    signed: SignedCheckpoint,
+    signed: ExportedCheckpoint,
     unacknowledged: u64,
 }
 
