@@ -121,14 +121,15 @@ fn blocks(text: &str) -> Vec<(String, String)> {
     let mut blocks: Vec<(String, String)> = Vec::new();
     let mut inside = false;
     for event in Parser::new(text) {
-        match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => {
-                blocks.push((language.to_string(), String::new()));
-                inside = true;
-            }
-            Event::End(TagEnd::CodeBlock) => inside = false,
-            Event::Text(part) if inside => blocks.last_mut().unwrap().1.push_str(&part),
-            _ => {}
+        if let Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) = event {
+            blocks.push((language.to_string(), String::new()));
+            inside = true;
+        } else if let Event::End(TagEnd::CodeBlock) = event {
+            inside = false;
+        } else if let Event::Text(part) = event
+            && inside
+        {
+            blocks.last_mut().unwrap().1.push_str(&part);
         }
     }
     blocks

@@ -620,7 +620,7 @@ impl Naive {
                 for named in depends_on {
                     match named {
                         DependencyRef::Entry(entry) if self.is_within(record, *entry) => {
-                            from.push(*entry)
+                            from.push(*entry);
                         }
                         DependencyRef::Entry(_) | DependencyRef::Missing(_) => return true,
                     }

@@ -2,7 +2,7 @@
 //! (docs/threats.md §5), against a store that is opened afterwards and against one that is open all the
 //! while. A read of what was touched is refused and never returns a value.
 
-#![allow(clippy::unwrap_used, reason = "a helper of a test may fail it")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a helper of a test may fail it")]
 
 mod common;
 
@@ -65,9 +65,9 @@ impl Victim {
 
 /// Verifies a store of which nothing but the store itself can be at fault.
 fn verify(store: &Store) -> Result<VerifyReport, StoreError> {
-    verify_ledger(store).map_err(|error| match error {
-        VerifyError::Store(error) => error,
-        other => panic!("{other:?}"),
+    verify_ledger(store).map_err(|error| {
+        let VerifyError::Store(cause) = error else { panic!("{error:?}") };
+        cause
     })
 }
 
@@ -267,7 +267,7 @@ fn whatever_is_altered_behind_our_back_is_refused_when_a_store_is_opened_and_rea
         let opened = victim.scratch.reopen();
         match (shows, opened) {
             (Shows::WhenOpened, opened) => {
-                assert!(is_refused_as_tampered(&opened), "{name}: {opened:?}")
+                assert!(is_refused_as_tampered(&opened), "{name}: {opened:?}");
             }
             (Shows::WhenRead, Ok(store)) => {
                 let read = victim.read_all(&store);

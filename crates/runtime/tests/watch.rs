@@ -122,7 +122,7 @@ fn only_an_owner_in_person_makes_an_edit_count() {
     assert_eq!(watched.adopt(&watched.scratch.owner).unwrap().answer, Answer::Done);
     assert_eq!(watched.check().state, FileState::Matches);
     assert_eq!(store.values(&shared()).unwrap()[&key("SOUL.md")], b"Be kinder.");
-    verify_ledger(&store).unwrap();
+    verify_ledger(store).unwrap();
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::principal::PrincipalClaim;
 use crate::record::{Answer, DependencyRef, Record};
 use crate::state::{AskError, State};
 
-/// What the store holds that bears on one key, gathered by [`State`](crate::state::State).
+/// What the store holds that bears on one key, gathered by [`State`].
 #[derive(Debug, Clone, Copy)]
 pub struct WriteContext<'a> {
     /// The item under this key in the namespace asked for.

@@ -1,6 +1,12 @@
 //! A store in memory, driven by a clock that ticks once per request.
 
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "each test file uses its part"
+)]
 
 use custody_arguments::{ArgumentOrigin, Arguments, Parameter, TextIndex, ToolManifest, trace};
 use custody_kernel::label::Channel;
