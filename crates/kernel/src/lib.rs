@@ -73,7 +73,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! In reading order:
+//! What is recorded is the vocabulary of [`custody_record`], re-exported here. In reading order:
 //!
 //! - [`label`], [`namespace`], [`key`], [`principal`]: the words.
 //! - [`memory`], [`tool`], [`adapter`], [`step`], [`route`]: what is asked about.
@@ -83,20 +83,13 @@
 //! - [`monitor`]: decide, commit, fold, recount.
 
 pub mod actions;
-pub mod adapter;
 pub mod carried;
 pub mod context;
-pub mod evidence;
-pub mod key;
-pub mod kind;
-pub mod label;
-pub mod memory;
 pub mod monitor;
-pub mod namespace;
 pub mod principal;
-pub mod record;
 pub mod route;
-pub mod score;
 pub mod state;
-pub mod step;
-pub mod tool;
+
+pub use custody_record::{
+    adapter, evidence, key, kind, label, memory, namespace, record, score, step, tool,
+};

@@ -90,7 +90,7 @@ const DICTIONARY: &[Replaced] = &[
         word: "leaves",
         kind: NameKind::Function,
         parents: &[],
-        folders: &["crates/arguments/", "crates/kernel/src/tool/", "crates/policy/"],
+        folders: &["crates/arguments/", "crates/record/src/tool/", "crates/policy/"],
         instead: "values",
     },
 ];
@@ -182,7 +182,7 @@ mod tests {
             ("crates/arguments/src/lib.rs", "pub fn leaves() {}", 1),
             ("crates/log/src/lib.rs", "pub fn leaves() {}", 0),
             ("crates/kernel/src/state/mod.rs", "pub struct Verdict;", 1),
-            ("crates/kernel/src/tool/mod.rs", "pub struct Verdict;", 0),
+            ("crates/record/src/tool/mod.rs", "pub struct Verdict;", 0),
         ];
         for (file, source, expected) in cases {
             assert_eq!(found(file, source).len(), expected, "{file}");

@@ -11,7 +11,8 @@ use super::finding::Finding;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("log", &[]),
     ("arguments", &["log"]),
-    ("kernel", &["log", "arguments"]),
+    ("record", &["log", "arguments"]),
+    ("kernel", &["log", "arguments", "record"]),
     ("planner", &["log", "kernel"]),
     ("certificate", &["log"]),
     ("policy", &["log", "arguments", "kernel"]),

@@ -8,9 +8,8 @@ use super::files::TrackedFiles;
 use super::finding::Finding;
 use super::tokens::{Token, begins_with, shipped_tokens};
 
-/// The most lines of code that a crate may have: without tests, comments and blank lines. The kernel is over its aim of
-/// 4,800; the number only gets smaller until it is reached.
-const LIMITS: &[(&str, usize)] = &[("kernel", 5_532), ("arguments", 2_500)];
+/// The most lines of code that a crate may have: without tests, comments and blank lines.
+const LIMITS: &[(&str, usize)] = &[("kernel", 4_800), ("arguments", 2_500)];
 
 /// Finds every crate over its limit, and prints the size of each that has one.
 ///

@@ -5,7 +5,7 @@
 
 use custody_log::{Digest, IncidentId, Seq, SessionId};
 
-use super::draft::{Draft, ascending};
+use super::draft::{Draft, ascending, done_or_refused};
 use super::settings::check_owner;
 use crate::adapter::{Adapt, AdapterChange, Name};
 use crate::carried::Carried;
@@ -57,7 +57,7 @@ impl AcceptedAdapt {
 /// Changes what was changed earlier.
 pub(crate) fn fold(state: &mut State, record: &Record, adapt: &Adapt) -> Option<()> {
     if !record.answer.is_done() {
-        return record.done_or_refused(|| {});
+        return done_or_refused(record, || {});
     }
     let carried = changed(state, adapt).ok()?;
     change(state, record, adapt, carried);

@@ -1,6 +1,6 @@
 //! Taking a file as it is on disk for the value of a shared item, and watching it.
 
-use super::draft::Draft;
+use super::draft::{Draft, done_or_refused};
 use super::settings::check_owner;
 use crate::key::Key;
 use crate::label::{Taint, Trust};
@@ -51,7 +51,7 @@ pub(crate) fn fold(
     path: &str,
     value: Value,
 ) -> Option<()> {
-    record.done_or_refused(|| adopt(state, record, watched(tenant, key, path), value))
+    done_or_refused(record, || adopt(state, record, watched(tenant, key, path), value))
 }
 
 fn watched(tenant: &Tenant, key: &Key, path: &str) -> Watched {

@@ -6,7 +6,7 @@ use crate::label::{Channel, Label, Trust};
 use crate::memory::item::{ContentRef, Item, Value};
 use crate::memory::refusal::Refusal;
 use crate::namespace::Namespace;
-use crate::record::Answer;
+use crate::record::{Answer, Record};
 use crate::state::{AskError, SessionState, State};
 
 /// A decision before it is put together with who asked and when. `W` is what its action takes to change the state.
@@ -111,4 +111,14 @@ pub(crate) fn ascending(mut entries: Vec<Seq>) -> Vec<Seq> {
     entries.sort_unstable();
     entries.dedup();
     entries
+}
+
+/// Makes the change that `record` has if it was done; `None` when its answer is neither that nor a refusal.
+pub(crate) fn done_or_refused(record: &Record, change: impl FnOnce()) -> Option<()> {
+    match record.answer {
+        Answer::Done => change(),
+        Answer::Refused(_) => {}
+        Answer::Value { .. } | Answer::NotFound | Answer::Pending { .. } => return None,
+    }
+    Some(())
 }

@@ -9,7 +9,7 @@
 
 use custody_log::{Seq, SessionId};
 
-use super::draft::{Draft, InSession, ascending};
+use super::draft::{Draft, InSession, ascending, done_or_refused};
 use crate::label::{Channel, Label};
 use crate::memory::item::Value;
 use crate::memory::refusal::Refusal;
@@ -138,7 +138,7 @@ pub(crate) fn fold(
     record: &Record,
     extract: &Extract,
 ) -> Option<()> {
-    record.done_or_refused(|| {
+    done_or_refused(record, || {
         take_out(state, id, record, extract.shape.bits().unwrap_or(u32::MAX));
     })
 }

@@ -6,7 +6,7 @@
 use custody_log::{IncidentId, Seq};
 
 use super::adapter::{brought_to, evict};
-use super::draft::Draft;
+use super::draft::{Draft, done_or_refused};
 use super::settings::check_owner;
 use crate::key::Key;
 use crate::memory::item::Value;
@@ -14,8 +14,9 @@ use crate::memory::refusal::Refusal;
 use crate::namespace::Namespace;
 use crate::principal::{Authority, Role};
 use crate::record::{Author, Record};
+use crate::state::lists::{ListError, ascending, check_effects};
 use crate::state::{AppliedPlan, AskError, IncidentState, Mark, Marks, State};
-use crate::step::{ListError, PlanEffects, Recover, RecoveryStep, ascending};
+use crate::step::{PlanEffects, Recover, RecoveryStep};
 
 /// A step that may be taken.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ fn check(
             let found = incident.into_iter().flat_map(|incident| &incident.findings);
             // What an earlier plan destroyed cannot be destroyed again.
             let found = found.filter(|finding| !state.is_purged(finding.entry));
-            applied.check(found).map_err(AskError::Lists)?;
+            check_effects(applied, found).map_err(AskError::Lists)?;
         }
         RecoveryStep::Restore { entries } => {
             ascending(entries).map_err(AskError::Lists)?;
@@ -97,7 +98,7 @@ impl AcceptedStep {
 
 /// Takes a step that was taken earlier.
 pub(crate) fn fold(state: &mut State, record: &Record, recover: &Recover) -> Option<()> {
-    record.done_or_refused(|| take(state, record, recover))
+    done_or_refused(record, || take(state, record, recover))
 }
 
 fn take(state: &mut State, record: &Record, recover: &Recover) {

@@ -1,6 +1,6 @@
 //! Locking an item, unlocking it, or putting it under review.
 
-use super::draft::Draft;
+use super::draft::{Draft, done_or_refused};
 use super::settings::check_owner;
 use crate::key::Key;
 use crate::memory::item::Mode;
@@ -65,5 +65,5 @@ pub(crate) fn fold(
     key: &Key,
     mode: Mode,
 ) -> Option<()> {
-    record.done_or_refused(|| state.items.set_mode(namespace, key, mode))
+    done_or_refused(record, || state.items.set_mode(namespace, key, mode))
 }

@@ -2,7 +2,7 @@
 
 use custody_log::PrincipalId;
 
-use super::draft::Draft;
+use super::draft::{Draft, done_or_refused};
 use super::settings::check_owner;
 use crate::principal::{Authority, Principal};
 use crate::record::Record;
@@ -59,7 +59,7 @@ impl RevokedPrincipal {
 
 /// Registers who was registered earlier.
 pub(crate) fn fold_add(state: &mut State, record: &Record, principal: &Principal) -> Option<()> {
-    record.done_or_refused(|| {
+    done_or_refused(record, || {
         state.principals.insert(principal.id, principal.clone());
     })
 }
@@ -70,7 +70,7 @@ pub(crate) fn fold_revoke(
     record: &Record,
     principal: PrincipalId,
 ) -> Option<()> {
-    record.done_or_refused(|| revoke(state, principal))
+    done_or_refused(record, || revoke(state, principal))
 }
 
 /// Forgets the principal, and closes every session that was opened under one of their credentials.

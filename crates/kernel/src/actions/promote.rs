@@ -3,13 +3,14 @@
 use custody_log::SessionId;
 
 use super::draft::{Draft, InSession};
+use super::read::label_of;
 use super::write::{
     AcceptedWrite, AskedChange, DecidedWrite, ItemChange, WriteContext, WriteProposal, accept,
     check_clean, check_mutable, draft, fold_change,
 };
 use crate::context::Added;
 use crate::key::Key;
-use crate::label::{Label, Taint, Trust};
+use crate::label::{Taint, Trust};
 use crate::memory::item::Version;
 use crate::memory::refusal::Refusal;
 use crate::namespace::{Namespace, Scope};
@@ -80,7 +81,7 @@ pub(crate) fn decide(
     let value = Some(version.content);
     let change = AskedChange { asked, scope: Scope::Shared, key, value, added };
     let (proposal, label) = change.proposal();
-    let label = label.join(Label::of_version(version.provenance, version.taint));
+    let label = label.join(label_of(version.provenance, version.taint));
     let parents = proposal.dependencies.parents().to_vec();
     let context = WriteContext::of(state, &proposal.namespace, key, &session.who, at);
     let outcome = decide_promote(&context, &version, proposal).map(|promotion| promotion.0);

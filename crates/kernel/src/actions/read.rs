@@ -4,7 +4,7 @@ use custody_log::SessionId;
 
 use super::draft::{Draft, InSession};
 use crate::key::Key;
-use crate::label::{Channel, Label, Trust};
+use crate::label::{Channel, Label, Taint, Trust};
 use crate::memory::item::{Item, Mode, Version};
 use crate::memory::refusal::Refusal;
 use crate::namespace::{Namespace, Scope};
@@ -47,6 +47,15 @@ pub fn is_visible(reader: &Namespace, asked: &Namespace) -> bool {
     reader == asked || (reader.tenant == asked.tenant && asked.scope == Scope::Shared)
 }
 
+/// The label of a memory read: that of the version read (MON rule 1).
+pub(super) fn label_of(provenance: Trust, taint: Taint) -> Label {
+    let label = Label::at_ingress(Channel::Memory, provenance);
+    match (provenance, taint) {
+        (Trust::Trusted, Taint::Clean) => label,
+        (Trust::Untrusted, _) | (_, Taint::Tainted) => label.lowered(),
+    }
+}
+
 pub(crate) fn decide(asked: InSession<'_>, scope: Scope, key: &Key) -> Draft<ReadVersion> {
     let (state, own) = (asked.state, asked.own());
     let namespace = Namespace { tenant: own.tenant.clone(), scope };
@@ -64,7 +73,7 @@ pub(crate) fn decide(asked: InSession<'_>, scope: Scope, key: &Key) -> Draft<Rea
         Ok(Some(read)) => {
             let Version { entry, content, provenance, taint } = read.0;
             let answer = Answer::Value { version: entry, content };
-            Draft::new(answer, Label::of_version(provenance, taint), vec![entry]).with(read)
+            Draft::new(answer, label_of(provenance, taint), vec![entry]).with(read)
         }
     }
 }

@@ -6,7 +6,7 @@
 use custody_log::{Digest, EntryId, Timestamp};
 
 use super::call::answer;
-use super::draft::Draft;
+use super::draft::{Draft, done_or_refused};
 use super::write::{WriteContext, check_mutable};
 use crate::label::{Taint, Trust};
 use crate::memory::item::{Item, Version};
@@ -293,7 +293,7 @@ pub(crate) fn fold_approve(state: &mut State, record: &Record, proposal: EntryId
     if record.answer.is_done() && !state.knows_proposal(proposal) {
         return None;
     }
-    record.done_or_refused(|| {
+    done_or_refused(record, || {
         answer(state, proposal, ApprovalStatus::Approved);
         if let Some(pending) = state.pending.remove(&proposal) {
             put_in_force(state, record, &pending);
@@ -306,7 +306,7 @@ pub(crate) fn fold_denial(state: &mut State, record: &Record, proposal: EntryId)
     if record.answer.is_done() && !state.knows_proposal(proposal) {
         return None;
     }
-    record.done_or_refused(|| {
+    done_or_refused(record, || {
         answer(state, proposal, ApprovalStatus::TurnedDown);
         state.pending.remove(&proposal);
     })

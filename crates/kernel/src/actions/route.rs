@@ -1,6 +1,6 @@
 //! Where a suspicious text may go: decided again from what the stages of its [route](crate::route) said.
 
-use super::draft::{Draft, InSession, ascending};
+use super::draft::{Draft, InSession, ascending, done_or_refused};
 use crate::label::{Channel, Label};
 use crate::memory::refusal::Refusal;
 use crate::record::{Answer, Record, Route};
@@ -38,5 +38,5 @@ impl ReleasedText {
 
 /// A route of earlier changes nothing but the record.
 pub(crate) fn fold(record: &Record) -> Option<()> {
-    record.done_or_refused(|| {})
+    done_or_refused(record, || {})
 }

@@ -2,7 +2,7 @@
 
 use custody_log::{Digest, LogKey};
 
-use super::draft::Draft;
+use super::draft::{Draft, done_or_refused};
 use crate::memory::item::Value;
 use crate::memory::rate::Limits;
 use crate::memory::refusal::Refusal;
@@ -48,7 +48,7 @@ impl AcceptedSetting {
 
 /// Sets what was set earlier.
 pub(crate) fn fold(state: &mut State, record: &Record, setting: Setting) -> Option<()> {
-    record.done_or_refused(|| set(state, record, setting))
+    done_or_refused(record, || set(state, record, setting))
 }
 
 fn set(state: &mut State, record: &Record, setting: Setting) {

@@ -12,12 +12,13 @@ use crate::context::{Added, Dependencies};
 use crate::key::Key;
 use crate::label::{Channel, Label, Trust};
 use crate::memory::item::{ContentRef, Item, Mode, Value, Version};
-use crate::memory::rate::{Limits, RateWindow};
+use crate::memory::rate::Limits;
 use crate::memory::refusal::{Refusal, TaintSource};
 use crate::memory::review::{Pending, Purpose};
 use crate::namespace::{Namespace, Scope};
 use crate::principal::PrincipalClaim;
 use crate::record::{Answer, DependencyRef, Record};
+use crate::state::RateWindow;
 use crate::state::{AskError, State};
 
 /// What the store holds that bears on one key, gathered by [`State`].

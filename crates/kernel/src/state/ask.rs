@@ -2,6 +2,7 @@
 
 use custody_log::{Digest, IncidentId, PrincipalId, Seq, SessionId};
 
+use super::lists::ListError;
 use crate::carried::NotLoaded;
 use crate::key::Key;
 use crate::label::Channel;
@@ -9,7 +10,6 @@ use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Authority, Role};
 use crate::record::{AdminRequest, ObservationKind, SessionRequest};
 use crate::route::RouteError;
-use crate::step::ListError;
 use crate::tool::call::ProposedCall;
 
 /// One request, with who makes it.

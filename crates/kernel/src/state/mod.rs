@@ -8,6 +8,8 @@ mod ask;
 mod hosts;
 mod incidents;
 mod items;
+pub(crate) mod lists;
+mod rate;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -21,7 +23,7 @@ use crate::context::SessionContext;
 use crate::key::Key;
 use crate::label::{Label, Trust};
 use crate::memory::item::{ContentRef, Item, Mode};
-use crate::memory::rate::{Limits, RateWindow};
+use crate::memory::rate::Limits;
 use crate::memory::review::Pending;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Principal, PrincipalClaim};
@@ -32,6 +34,8 @@ pub(crate) use hosts::Tainting;
 pub use ask::{ApplyError, AskError, SubmittedRequest};
 pub use hosts::{Adapter, Eviction, Host};
 pub use incidents::{AppliedPlan, IncidentState, Mark, Marks};
+pub use lists::ListError;
+pub use rate::RateWindow;
 
 /// An open session.
 #[derive(Debug, Clone)]

@@ -79,7 +79,7 @@ impl Key {
 
     /// Two fingerprints of the appearance: as it is, and as the plain lower-case text it stands for.
     /// The long `ſ` looks like `f` and stands for `s`; `Η` looks like `H`, its lower case like `n`.
-    pub(crate) fn looks(&self) -> [u64; 2] {
+    pub fn looks(&self) -> [u64; 2] {
         *self.0.looks.get_or_init(|| {
             let lower = self.0.text.nfkc().collect::<String>().to_lowercase();
             [look(&self.0.text), look(&lower)]

@@ -2,7 +2,7 @@
 //!
 //! The log of records is the store. Each record is one leaf of the audit tree and one entry of
 //! the provenance graph; everything else, items, sessions, principals, pending proposals, is a
-//! fold over the log ([`State`](crate::state::State)) that anybody can repeat.
+//! fold over the log that anybody can repeat.
 
 mod tagged;
 
@@ -384,16 +384,6 @@ impl Record {
     /// Never for records that [`State`](crate::state::State) made: they hold text and numbers only.
     pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(self)
-    }
-
-    /// Makes the change that this record has if it was done; `None` when its answer is neither that nor a refusal.
-    pub(crate) fn done_or_refused(&self, change: impl FnOnce()) -> Option<()> {
-        match self.answer {
-            Answer::Done => change(),
-            Answer::Refused(_) => {}
-            Answer::Value { .. } | Answer::NotFound | Answer::Pending { .. } => return None,
-        }
-        Some(())
     }
 
     /// Reads a record back.

@@ -174,11 +174,6 @@ impl Label {
         Self { channel: self.channel, trust: Trust::Untrusted, taint: Taint::Tainted }
     }
 
-    /// The label of a memory read: that of the version read (MON rule 1).
-    pub(crate) fn of_version(provenance: Trust, taint: Taint) -> Self {
-        Self { channel: Channel::Memory, trust: provenance, taint }
-    }
-
     /// Where the bytes entered.
     pub const fn channel(self) -> Channel {
         self.channel
