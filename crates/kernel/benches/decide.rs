@@ -10,11 +10,11 @@ use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Scope, Tenant};
-use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
+use custody_kernel::principal::{Authority, Principal, Role};
 use custody_kernel::record::{AdminRequest, Genesis, ObservationKind, SessionRequest, Value};
 use custody_kernel::state::{State, SubmittedRequest};
 use custody_log::{Digest, EntryId, LogKey, PrincipalId, SessionId, StoreId, Timestamp};
-use ed25519_dalek::{Signer, SigningKey};
+use ed25519_dalek::SigningKey;
 
 /// A state with `items` items, and four sessions: of a user and of an agent, clean and tainted.
 struct Filled {
@@ -40,9 +40,7 @@ impl Filled {
     fn with(items: u64) -> Self {
         let key = SigningKey::from_bytes(&[1; 32]);
         let owner = principal("owner", Role::Owner, 1, &key);
-        let challenge = [0; 32];
-        let proof = key.sign(&challenge_bytes(&challenge));
-        let authority = Authority::by_signature(&owner, &challenge, &proof).expect("its own key");
+        let authority = Authority::by_key(&owner, &key).expect("its own key");
         let id = |byte| SessionId::from_random([byte; 16]);
         let (user, tainted, agent) = (id(1), id(2), id(3));
         let mut this = Self { state: State::default(), user, tainted, agent, clock: 0 };
@@ -56,7 +54,8 @@ impl Filled {
         let unproven = Authority::unproven(Tenant::main());
         let opened = [(user, &authority), (tainted, &authority), (agent, &unproven)];
         for (session, authority) in opened {
-            let request = AdminRequest::OpenSession { session, alias: None, host: None };
+            let key = Some(Digest(session_key().verifying_key().to_bytes()));
+            let request = AdminRequest::OpenSession { session, alias: None, host: None, key };
             this.ask(SubmittedRequest::Admin(authority.clone(), request));
         }
         this.hear(user, Channel::User);
@@ -87,8 +86,13 @@ impl Filled {
         self.clock += 1;
         let decided = self.state.decide(request, Timestamp(self.clock)).expect("can be asked");
         let id = EntryId::from_random(u128::from(self.clock).to_be_bytes());
-        let _ = self.state.commit(decided, id, vec![]).expect("follows");
+        let _ = self.state.commit(decided, id, vec![], Some(&session_key())).expect("follows");
     }
+}
+
+/// The key of every session here.
+fn session_key() -> SigningKey {
+    SigningKey::from_bytes(&[5; 32])
 }
 
 fn write(key: &str) -> SessionRequest {

@@ -11,13 +11,13 @@
 //! use custody_kernel::label::Channel;
 //! use custody_kernel::memory::rate::Limits;
 //! use custody_kernel::namespace::{Scope, Tenant};
-//! use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
+//! use custody_kernel::principal::{Authority, Principal, Role};
 //! use custody_kernel::record::{AdminRequest, Answer, Genesis, ObservationKind, SessionRequest, Value};
 //! use custody_kernel::state::{State, SubmittedRequest};
 //! use custody_log::{Digest, EntryId, LogKey, PrincipalId, SessionId, StoreId, Timestamp};
-//! use ed25519_dalek::{Signer, SigningKey};
+//! use ed25519_dalek::SigningKey;
 //!
-//! // The owner proves who they are, and creates the store.
+//! // The owner creates the store, and signs that with their key.
 //! let key = SigningKey::from_bytes(&[7; 32]);
 //! let owner = Principal {
 //!     id: PrincipalId::from_random([1; 16]),
@@ -27,14 +27,15 @@
 //!     public_key: Some(Digest(key.verifying_key().to_bytes())),
 //!     token_hash: None,
 //! };
-//! let challenge = [3; 32];
-//! let signature = key.sign(&challenge_bytes(&challenge));
-//! let ann = Authority::by_signature(&owner, &challenge, &signature)?;
+//! let ann = Authority::by_key(&owner, &key)?;
 //! let log_key = LogKey { certificate: String::new(), public_key: Digest([0; 32]) };
 //! let store = StoreId::from_random([2; 16]);
 //! let genesis = Genesis { store, owner, log_key, limits: Limits::default() };
 //!
+//! // The process that opens a session makes a key for it, which signs all that is asked in it.
 //! let session = SessionId::from_random([4; 16]);
+//! let session_key = SigningKey::from_bytes(&[5; 32]);
+//! let public = Digest(session_key.verifying_key().to_bytes());
 //! let observe = |channel| SessionRequest::Observe {
 //!     kind: ObservationKind::Message,
 //!     channel,
@@ -50,7 +51,7 @@
 //!     depends_on: vec![],
 //!     queue: false,
 //! };
-//! let open = AdminRequest::OpenSession { session, alias: None, host: None };
+//! let open = AdminRequest::OpenSession { session, alias: None, host: None, key: Some(public) };
 //! let requests = [
 //!     SubmittedRequest::Admin(ann.clone(), AdminRequest::CreateStore(Box::new(genesis))),
 //!     SubmittedRequest::Admin(ann, open),
@@ -64,7 +65,7 @@
 //! let mut answers = Vec::new();
 //! for (number, request) in (0_u8..).zip(requests) {
 //!     let decided = state.decide(request, Timestamp(u64::from(number)))?;
-//!     let committed = state.commit(decided, EntryId::from_random([number; 16]), vec![])?;
+//!     let committed = state.commit(decided, EntryId::from_random([number; 16]), vec![], Some(&session_key))?;
 //!     answers.push(committed.record().answer.clone());
 //! }
 //! assert_eq!(answers[3], Answer::Done, "the user alone was heard");
@@ -88,8 +89,10 @@ pub mod context;
 pub mod monitor;
 pub mod principal;
 pub mod route;
+mod signed;
 pub mod state;
 
 pub use custody_record::{
-    adapter, evidence, key, kind, label, memory, namespace, record, score, step, tool,
+    adapter, evidence, key, kind, label, memory, migration, namespace, record, score, signature,
+    step, tool,
 };

@@ -4,6 +4,7 @@
 //! may follow in a log, and that nothing is committed but what a decision left a witness for.
 
 use custody_log::{Digest, EntryId, Seq, SessionId, Timestamp};
+use ed25519_dalek::SigningKey;
 
 use crate::actions::adapter::{self, AcceptedAdapt};
 use crate::actions::adopt::{self, AdoptedFile};
@@ -12,6 +13,7 @@ use crate::actions::draft::{Draft, InSession};
 use crate::actions::extract::{self, AcceptedExtract, Withheld};
 use crate::actions::genesis::{self, AcceptedGenesis};
 use crate::actions::incident::{self, AcceptedStep};
+use crate::actions::migrate::{self, ClosedFormat};
 use crate::actions::mode::{self, AcceptedMode};
 use crate::actions::observe::{self, Observed};
 use crate::actions::principals::{self, AddedPrincipal, RevokedPrincipal};
@@ -28,6 +30,7 @@ use crate::memory::item::ContentRef;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Authority, Credential, PrincipalClaim, Role};
 use crate::record::{AdminRequest, Answer, Author, FORMAT, Record, Request, SessionRequest};
+use crate::signature::RecordSignature;
 use crate::state::{ApplyError, AskError, Entry, State, SubmittedRequest};
 use crate::tool::call::Call;
 
@@ -47,6 +50,8 @@ pub struct Decided {
     after: Option<Seq>,
     content: Option<ContentRef>,
     weights: Vec<Digest>,
+    /// Of the human who asked.
+    signature: Option<RecordSignature>,
     effect: Option<Effect>,
 }
 
@@ -83,6 +88,7 @@ enum AdminEffect {
     Set(AcceptedSetting),
     Adapt(AcceptedAdapt),
     Recover(AcceptedStep),
+    CloseFormat(ClosedFormat),
 }
 
 /// A record that was just committed, and the call that may run because of it. Only [`State::commit`] makes one.
@@ -144,6 +150,7 @@ impl Decided {
             content: self.content,
             weights: self.weights,
             advice,
+            signature: self.signature,
         };
         (record, self.effect)
     }
@@ -170,25 +177,33 @@ impl State {
     pub fn decide(&self, submitted: SubmittedRequest, at: Timestamp) -> Result<Decided, AskError> {
         // A clock set back cannot reopen a rate window or an expired approval (M13).
         let at = at.max(self.now);
-        let (by, request, draft) = match submitted {
+        let migrates =
+            matches!(submitted, SubmittedRequest::Admin(_, AdminRequest::CloseUnsignedFormat(_)));
+        if self.is_unsigned() && !migrates {
+            return Err(AskError::Unsigned);
+        }
+        let (by, request, signature, draft) = match submitted {
             SubmittedRequest::Session(id, request) => {
                 let draft = decide_in_session(self.in_session(id, at)?, &request)?;
                 let draft = draft.map(|effect| Effect::Session(id, effect));
-                (Author::Session(id), request.into(), draft)
+                (Author::Session(id), request.into(), None, draft)
             }
             SubmittedRequest::Call(id, proposed) => {
                 let call = Box::new(Call::from(*proposed));
                 let draft = call::decide(self.in_session(id, at)?, &call)?;
                 let draft = draft.map(|call| Effect::Session(id, SessionEffect::Call(call)));
-                (Author::Session(id), Request::Call(call), draft)
+                (Author::Session(id), Request::Call(call), None, draft)
             }
             SubmittedRequest::Admin(authority, request) => {
                 let draft = self.decide_by_principal(&authority, &request, at)?;
                 let by = Author::Principal(authority.who().clone());
-                (by, request.into(), draft.map(Effect::Admin))
+                let request = Request::from(request);
+                let place = self.position(&request);
+                let signature = place.and_then(|place| authority.sign(place, &request));
+                (by, request, signature, draft.map(Effect::Admin))
             }
         };
-        Ok(self.decided(by, at, request, draft))
+        Ok(Decided { signature, ..self.decided(by, at, request, draft) })
     }
 
     fn decided(
@@ -201,7 +216,21 @@ impl State {
         let Draft { answer, label, parents, after, content, witness: effect } = draft;
         let seq = self.next_seq();
         let weights = adapter::weights_of(self, &by, &request, &answer);
-        Decided { seq, at, by, request, answer, label, parents, after, content, weights, effect }
+        let signature = None;
+        Decided {
+            seq,
+            at,
+            by,
+            request,
+            answer,
+            label,
+            parents,
+            after,
+            content,
+            weights,
+            signature,
+            effect,
+        }
     }
 
     fn in_session(&self, id: SessionId, at: Timestamp) -> Result<InSession<'_>, AskError> {
@@ -220,8 +249,9 @@ impl State {
     ) -> Result<Draft<AdminEffect>, AskError> {
         self.check_asker(authority.who(), request)?;
         Ok(match request {
-            AdminRequest::OpenSession { session, alias, host } => {
-                session::decide_open(self, authority, *session, alias.as_deref(), host.as_ref())?
+            AdminRequest::OpenSession { session, alias, host, key } => {
+                let (alias, host) = (alias.as_deref(), host.as_ref());
+                session::decide_open(self, authority, *session, alias, host, *key)?
                     .map(AdminEffect::OpenSession)
             }
             AdminRequest::Approve { proposal, shown } => {
@@ -263,6 +293,9 @@ impl State {
             }
             AdminRequest::Recover(recover) => {
                 incident::decide(self, authority, recover)?.map(AdminEffect::Recover)
+            }
+            AdminRequest::CloseUnsignedFormat(kept) => {
+                migrate::decide(self, authority, kept)?.map(AdminEffect::CloseFormat)
             }
             AdminRequest::CreateStore(genesis) => {
                 genesis::decide(self, authority, genesis)?.map(AdminEffect::Genesis)
@@ -307,20 +340,26 @@ impl State {
         }
     }
 
-    /// Makes what was decided so, using the decision up, and returns its record.
+    /// Makes what was decided so, using the decision up, and returns its record. `session_key` signs what a session
+    /// asked; it is not needed for what a principal asked.
     ///
     /// # Errors
-    /// [`ApplyError::Stale`] when another record came in between.
+    /// [`ApplyError::Stale`] when another record came in between; [`ApplyError::Signature`] when `session_key` is not
+    /// that of the session.
     pub fn commit(
         &mut self,
         decided: Decided,
         id: EntryId,
         advice: Vec<String>,
+        session_key: Option<&SigningKey>,
     ) -> Result<Committed, ApplyError> {
         if decided.seq() != self.next_seq() {
             return Err(ApplyError::Stale { decided: decided.seq(), now: self.next_seq() });
         }
-        let (record, effect) = decided.into_parts(id, advice);
+        let (mut record, effect) = decided.into_parts(id, advice);
+        if let Author::Session(session) = record.by {
+            record.signature = Some(self.sign_as(session, &record, session_key)?);
+        }
         if matches!(record.answer, Answer::Pending { .. }) && self.knows_proposal(id) {
             return Err(ApplyError::Answer(record.seq));
         }
@@ -331,13 +370,28 @@ impl State {
         Ok(Committed { record, allowed })
     }
 
-    /// Folds a record of the log in, trusting its answer: what it changed when it was committed, it changes again. No
-    /// call runs because of it.
+    /// Folds a record of the log in: what it changed when it was committed, it changes again. No call runs because of
+    /// it.
+    ///
+    /// What a session asked is signed by the process that decided it, and its answer is taken from there. What a
+    /// principal asked is decided again: the log key alone changes nothing.
     ///
     /// # Errors
     /// [`ApplyError`] when it does not follow from the records before it. The state is then
     /// unchanged.
     pub fn fold(&mut self, record: &Record) -> Result<(), ApplyError> {
+        match record.by {
+            Author::Principal(_) if record.v == FORMAT => self.recount(record),
+            Author::Principal(_) | Author::Session(_) => {
+                self.check_place(record)?;
+                self.check_signature(record)?;
+                self.fold_answer(record)
+            }
+        }
+    }
+
+    /// Checks that `record` may stand next.
+    fn check_place(&self, record: &Record) -> Result<(), ApplyError> {
         let seq = record.seq;
         if seq != self.next_seq() {
             return Err(ApplyError::Position { found: seq, expected: self.next_seq() });
@@ -349,6 +403,12 @@ impl State {
         if !ascending || record.parents.last().is_some_and(|parent| *parent >= seq) {
             return Err(ApplyError::Parent(seq));
         }
+        Ok(())
+    }
+
+    /// Folds a record in with the answer that it has. Its place and its signature were checked.
+    fn fold_answer(&mut self, record: &Record) -> Result<(), ApplyError> {
+        let seq = record.seq;
         let weights = adapter::weights_of(self, &record.by, &record.request, &record.answer);
         if record.weights != weights {
             return Err(ApplyError::Answer(seq));
@@ -371,25 +431,33 @@ impl State {
             | (Author::Principal(_), Request::Session(_) | Request::Call(_)) => None,
         };
         folded.ok_or(ApplyError::Answer(seq))?;
+        migrate::note(self, record);
         self.hold_content(record);
         self.after(record, before);
         Ok(())
     }
 
     /// Decides a record of the log again and folds it in. For auditors: the log then proves not only
-    /// that nothing was changed but that every answer is the one the rules give.
+    /// that nothing was changed but that every answer is the one the rules give. Records of format 1 are folded in as
+    /// they are: they were decided by other rules.
     ///
     /// # Errors
-    /// [`ApplyError::Disagrees`] when the rules give another answer, label or parents.
+    /// [`ApplyError::Disagrees`] when the rules give another answer, label or parents;
+    /// [`ApplyError::Signature`] when it is not signed by whom it names.
     pub fn recount(&mut self, record: &Record) -> Result<(), ApplyError> {
+        self.check_place(record)?;
+        self.check_signature(record)?;
+        if record.v != FORMAT {
+            return self.fold_answer(record);
+        }
         let decided = self
             .decide_again(record)?
             .map_err(|cause| ApplyError::Asked { seq: record.seq, cause })?;
         let (again, _) = decided.into_parts(record.id, record.advice.clone());
-        if again != *record {
+        if (Record { signature: record.signature, ..again }) != *record {
             return Err(ApplyError::Disagrees(record.seq));
         }
-        self.fold(record)
+        self.fold_answer(record)
     }
 
     /// Decides a record of the log again. Where the arguments of a call came from is taken from the record: only its
@@ -435,6 +503,7 @@ impl State {
     fn after(&mut self, record: &Record, before: Before) {
         let Before { tenant, held } = before;
         self.now = record.at;
+        self.log_end.push(record);
         self.entries.push(Entry { label: record.label, tenant });
         if let Some(changed) = held {
             incident::hold(self, record, changed);
@@ -470,6 +539,7 @@ impl State {
             | AdminRequest::Adapt(_)
             | AdminRequest::Recover(_)
             | AdminRequest::RotateLogKey(_)
+            | AdminRequest::CloseUnsignedFormat(_)
             | AdminRequest::AdoptLedger { .. } => asker,
         };
         whose.clone()
@@ -508,6 +578,7 @@ impl State {
             | AdminRequest::Adapt(_)
             | AdminRequest::Recover(_)
             | AdminRequest::RotateLogKey(_)
+            | AdminRequest::CloseUnsignedFormat(_)
             | AdminRequest::AdoptLedger { .. } => None,
         }
     }
@@ -545,8 +616,9 @@ impl State {
     ) -> Option<()> {
         match request {
             AdminRequest::CreateStore(genesis) => genesis::fold(self, record, genesis),
-            AdminRequest::OpenSession { session, alias, host } => {
-                session::fold_open(self, record, who, *session, alias.as_deref(), host.as_ref())
+            AdminRequest::OpenSession { session, alias, host, key } => {
+                let (alias, host) = (alias.as_deref(), host.as_ref());
+                session::fold_open(self, record, who, *session, alias, host, *key)
             }
             AdminRequest::Approve { proposal, .. } => review::fold_approve(self, record, *proposal),
             AdminRequest::Deny { proposal } => review::fold_denial(self, record, *proposal),
@@ -573,6 +645,7 @@ impl State {
             AdminRequest::AdoptLedger { .. } => settings::fold(self, record, Setting::Break),
             AdminRequest::Adapt(adapt) => adapter::fold(self, record, adapt),
             AdminRequest::Recover(recover) => incident::fold(self, record, recover),
+            AdminRequest::CloseUnsignedFormat(kept) => migrate::fold(self, record, kept),
         }
     }
 }
@@ -655,6 +728,7 @@ impl Effect {
             Self::Admin(AdminEffect::Set(setting)) => setting.apply(state, record),
             Self::Admin(AdminEffect::Adapt(adapt)) => adapt.apply(state, record),
             Self::Admin(AdminEffect::Recover(step)) => step.apply(state, record),
+            Self::Admin(AdminEffect::CloseFormat(closed)) => closed.apply(state),
         }
         None
     }

@@ -1,16 +1,32 @@
 //! Who asks, as it was proven (docs/design.md §10).
 
+use std::fmt;
+
 use custody_log::Digest;
-use ed25519_dalek::Signature;
-use sha2::{Digest as _, Sha256};
+use ed25519_dalek::SigningKey;
 
 use crate::namespace::Tenant;
+use crate::record::Request;
+use crate::signature::{LogPosition, RecordSignature, act_bytes};
 
 pub use custody_record::principal::{Credential, Principal, PrincipalClaim, Role};
 
 /// A proven asker. Can only be made from a proof, so nobody can act as an owner by saying so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Authority(PrincipalClaim);
+///
+/// That of a human holds their key, which signs each of their acts: what a human asks for is recorded with a signature
+/// that nobody else can make (G1).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Authority {
+    who: PrincipalClaim,
+    key: Option<SigningKey>,
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = self.key.as_ref().map(|_| "…");
+        f.debug_struct("Authority").field("who", &self.who).field("key", &key).finish()
+    }
+}
 
 /// Why a proof proves nothing. Says no more than that, so that guessing learns nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -18,26 +34,16 @@ pub enum CredentialError {
     /// The token is not that principal's.
     #[error("the token is not valid; ask the owner for a new one (`custody principal add`)")]
     Token,
-    /// The signature is not that principal's over this challenge.
+    /// The key is not that principal's.
     #[error("the key is not the one registered for this principal; check `custody principal list`")]
-    Signature,
-}
-
-/// The bytes a human's key signs to prove presence: a fixed prefix, so that no signature made for
-/// another purpose is ever a proof, then the runtime's fresh challenge.
-pub fn challenge_bytes(challenge: &[u8; 32]) -> Vec<u8> {
-    [b"custody: prove presence\n".as_slice(), challenge].concat()
+    Key,
 }
 
 impl Authority {
     /// Acts without any proof: an agent, in `tenant`.
     pub fn unproven(tenant: Tenant) -> Self {
-        Self(PrincipalClaim {
-            principal: None,
-            role: Role::Agent,
-            tenant,
-            credential: Credential::None,
-        })
+        let (role, credential) = (Role::Agent, Credential::None);
+        Self::unsigned(PrincipalClaim { principal: None, role, tenant, credential })
     }
 
     /// Acts under a bearer token.
@@ -45,7 +51,7 @@ impl Authority {
     /// # Errors
     /// [`CredentialError::Token`] when `token` does not hash to the principal's.
     pub fn by_token(principal: &Principal, token: &[u8]) -> Result<Self, CredentialError> {
-        let hash = Digest(Sha256::digest(token).into());
+        let hash = Digest::of(token);
         // Equality of two hashes: timing tells about the hash of the guess, which the guesser knows.
         if principal.token_hash != Some(hash) {
             return Err(CredentialError::Token);
@@ -53,19 +59,17 @@ impl Authority {
         Ok(Self::of(principal, Credential::Token))
     }
 
-    /// Acts as the human whose key signed `challenge`.
+    /// Acts as the human who holds `key`.
     ///
     /// # Errors
-    /// [`CredentialError::Signature`] when the principal has no key or it did not sign this challenge.
-    pub fn by_signature(
-        principal: &Principal,
-        challenge: &[u8; 32],
-        signature: &Signature,
-    ) -> Result<Self, CredentialError> {
-        let key = principal.verifying_key().ok_or(CredentialError::Signature)?;
-        key.verify_strict(&challenge_bytes(challenge), signature)
-            .map_err(|_| CredentialError::Signature)?;
-        Ok(Self::of(principal, Credential::Passphrase))
+    /// [`CredentialError::Key`] when the principal is registered with another key or none.
+    pub fn by_key(principal: &Principal, key: &SigningKey) -> Result<Self, CredentialError> {
+        let public = key.verifying_key();
+        if principal.verifying_key() != Some(public) || public.is_weak() {
+            return Err(CredentialError::Key);
+        }
+        let acting = Self::of(principal, Credential::Passphrase);
+        Ok(Self { key: Some(key.clone()), ..acting })
     }
 
     /// Plays the part of a user in a replayed trace. Nothing such a tenant holds can leave it.
@@ -74,52 +78,58 @@ impl Authority {
     pub fn replayed(tenant: Tenant) -> Option<Self> {
         let (role, credential) = (Role::User, Credential::None);
         let is_replay = tenant.is_replay();
-        is_replay.then_some(Self(PrincipalClaim { principal: None, role, tenant, credential }))
+        let who = PrincipalClaim { principal: None, role, tenant, credential };
+        is_replay.then_some(Self::unsigned(who))
     }
 
     /// The same owner, acting on another tenant. Nobody else can change tenants.
     #[must_use]
     pub fn acting_in(self, tenant: Tenant) -> Option<Self> {
-        if !self.is_owner() && self.0.tenant != tenant {
+        if !self.is_owner() && self.who.tenant != tenant {
             return None;
         }
-        Some(Self(PrincipalClaim { tenant, ..self.0 }))
+        Some(Self { who: PrincipalClaim { tenant, ..self.who }, key: self.key })
     }
 
     fn of(principal: &Principal, credential: Credential) -> Self {
-        Self(PrincipalClaim {
-            principal: Some(principal.id),
-            role: principal.role,
-            tenant: principal.tenant.clone(),
-            credential,
-        })
+        let Principal { id, role, tenant, .. } = principal;
+        let (principal, tenant) = (Some(*id), tenant.clone());
+        Self::unsigned(PrincipalClaim { principal, role: *role, tenant, credential })
     }
 
-    /// An authority read back from the record, to decide again what was decided then.
+    const fn unsigned(who: PrincipalClaim) -> Self {
+        Self { who, key: None }
+    }
+
+    /// An authority read back from a record, to decide again what was decided then.
     pub(crate) fn recorded(who: PrincipalClaim) -> Self {
-        Self(who)
+        Self::unsigned(who)
+    }
+
+    /// The signature of a human under `request`, recorded at `at`. Nobody else signs.
+    pub(crate) fn sign(&self, at: LogPosition, request: &Request) -> Option<RecordSignature> {
+        let bytes = act_bytes(at, &self.who, request).expect("a request holds text and numbers");
+        self.key.as_ref().map(|key| RecordSignature::sign(key, &bytes))
     }
 
     /// What the record keeps.
     pub fn who(&self) -> &PrincipalClaim {
-        &self.0
+        &self.who
     }
 
     /// Whether a human owner is present.
     pub fn is_owner(&self) -> bool {
-        self.0.credential == Credential::Passphrase && self.0.role == Role::Owner
+        self.who.credential == Credential::Passphrase && self.who.role == Role::Owner
     }
 
     /// Whether a human is present, whoever they are.
     pub fn is_human(&self) -> bool {
-        self.0.credential == Credential::Passphrase && self.0.role.is_human()
+        self.who.credential == Credential::Passphrase && self.who.role.is_human()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ed25519_dalek::{Signer, SigningKey};
-
     use custody_log::PrincipalId;
 
     use super::*;
@@ -136,18 +146,22 @@ mod tests {
     }
 
     #[test]
-    fn only_a_signature_over_this_challenge_proves_a_human() {
+    fn only_the_registered_key_makes_a_human() {
         let key = SigningKey::from_bytes(&[3; 32]);
         let owner = principal(Role::Owner, &key, b"token");
-        let signature = key.sign(&challenge_bytes(&[9; 32]));
-        assert!(Authority::by_signature(&owner, &[9; 32], &signature).unwrap().is_owner());
-        assert_eq!(
-            Authority::by_signature(&owner, &[8; 32], &signature),
-            Err(CredentialError::Signature),
-            "an old signature proves nothing today"
-        );
-        let bare = key.sign(&[9; 32]);
-        assert!(Authority::by_signature(&owner, &[9; 32], &bare).is_err());
+        assert!(Authority::by_key(&owner, &key).unwrap().is_owner());
+        let other = SigningKey::from_bytes(&[4; 32]);
+        assert_eq!(Authority::by_key(&owner, &other), Err(CredentialError::Key));
+        let agent = Principal { public_key: None, ..owner };
+        assert_eq!(Authority::by_key(&agent, &key), Err(CredentialError::Key));
+    }
+
+    #[test]
+    fn a_key_is_never_printed() {
+        let key = SigningKey::from_bytes(&[3; 32]);
+        let authority = Authority::by_key(&principal(Role::Owner, &key, b"token"), &key).unwrap();
+        let (shown, secret) = (format!("{authority:?}"), hex::encode([3; 32]));
+        assert!(shown.contains("key: Some(\"…\")") && !shown.contains(&secret), "{shown}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Actor, Store, is_taken, produced, write};
+use common::{Actor, Store, is_taken, produced, session_key, write};
 use custody_arguments::{ArgumentOrigin, RecordedArgument, ToolEffect};
 use custody_kernel::adapter::{Adapt, AdapterChange, Name};
 use custody_kernel::evidence::{Evidence, Finding};
@@ -45,8 +45,12 @@ fn fuse(weights: &[Digest]) -> Request {
 /// A session on the host.
 fn open(store: &mut Store, authority: Authority, id: u8) -> SessionId {
     let session = SessionId::from_random([id; 16]);
-    let request =
-        Request::Admin(AdminRequest::OpenSession { session, alias: None, host: Some(host()) });
+    let request = Request::Admin(AdminRequest::OpenSession {
+        session,
+        alias: None,
+        host: Some(host()),
+        key: Some(Digest(session_key(session).verifying_key().to_bytes())),
+    });
     assert_eq!(store.ask(Actor::Principal(authority), request), Answer::Done);
     store.hears(session, Channel::User);
     session

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Actor, Person, Store, digest, submitted};
+use common::{Actor, Person, Store, digest, session_key, submitted};
 use custody_arguments::{ArgumentOrigin, RecordedArgument, Sink, ToolEffect};
 use custody_kernel::label::{Channel, Taint};
 use custody_kernel::memory::rate::Limits;
@@ -118,7 +118,11 @@ fn only_an_allowed_call_has_a_witness() {
         let by = Actor::Session(session);
         let decided = store.state.decide(submitted(by, request), store.state.now()).unwrap();
         let id = EntryId::from_random([8; 16]);
-        let (_, allowed) = store.state.commit(decided, id, vec![]).unwrap().into_parts();
+        let (_, allowed) = store
+            .state
+            .commit(decided, id, vec![], Some(&session_key(session)))
+            .unwrap()
+            .into_parts();
         assert_eq!(allowed.is_some(), runs);
         if let Some(allowed) = allowed {
             assert_eq!(allowed.tool(), "send_mail");

@@ -5,7 +5,8 @@
 mod common;
 
 use common::{
-    Actor, Person, Store, digest, message, produced, set_mode, submitted, verdict, write,
+    Actor, Person, Store, digest, message, produced, session_key, set_mode, signed, submitted,
+    verdict, write,
 };
 use custody_kernel::label::{Channel, Taint, Trust};
 use custody_kernel::memory::item::{Item, Mode};
@@ -164,7 +165,8 @@ fn a_decision_cannot_be_committed_after_something_came_between() {
     assert_eq!(decided.answer(), &Answer::Done);
     store.locks("SOUL.md");
     let before = store.state.state_hash();
-    let error = store.state.commit(decided, EntryId::from_random([1; 16]), vec![]).unwrap_err();
+    let (id, key) = (EntryId::from_random([1; 16]), session_key(session));
+    let error = store.state.commit(decided, id, vec![], Some(&key)).unwrap_err();
     assert!(matches!(error, ApplyError::Stale { .. }), "{error}");
     assert_eq!(store.state.state_hash(), before);
 }
@@ -193,6 +195,7 @@ fn a_tainted_item_is_not_promoted_and_the_refusal_is_what_is_recorded() {
         parents: vec![page],
         ..store.log.last().unwrap().clone()
     };
+    let forged = signed(&store.state, forged);
     store.state.fold(&forged).unwrap();
     store.log.push(forged);
 
@@ -448,6 +451,7 @@ fn equal_aliases_do_not_meet_and_nobody_writes_into_another_session() {
             session,
             alias: Some("chat".into()),
             host: None,
+            key: Some(Digest(session_key(session).verifying_key().to_bytes())),
         });
         assert_eq!(store.ask(Actor::Principal(who), request), Answer::Done);
         session

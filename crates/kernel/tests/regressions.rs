@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{Actor, Person, Store, digest, message, set_mode, submitted, verdict, write};
+use common::{
+    Actor, Person, Store, digest, message, open_session, set_mode, signed, submitted, verdict,
+    write,
+};
 use custody_kernel::label::{Channel, Taint};
 use custody_kernel::memory::item::{ContentRef, Mode};
 use custody_kernel::memory::rate::Limits;
@@ -28,7 +31,7 @@ fn an_authority_ends_with_the_registration_it_was_proven_from() {
 
     let approve =
         Request::Admin(AdminRequest::Approve { proposal, shown: Some(Digest::of(b"facts")) });
-    let open = Request::Admin(AdminRequest::OpenSession { session, alias: None, host: None });
+    let open = open_session(session);
     for (who, request) in [(reviewer, approve), (ada.token(), open)] {
         let answer = store.try_ask(Actor::Principal(who), request);
         assert!(matches!(answer, Err(AskError::Unproven(..))), "{answer:?}");
@@ -95,11 +98,7 @@ fn nothing_but_its_founding_can_be_the_first_record_of_a_store() {
             limits: Limits::default(),
         })))
     };
-    let open = Request::Admin(AdminRequest::OpenSession {
-        session: SessionId::from_random([1; 16]),
-        alias: None,
-        host: None,
-    });
+    let open = open_session(SessionId::from_random([1; 16]));
     let nobody = Authority::unproven(Tenant::main());
     let first = [
         (nobody.clone(), open),
@@ -117,7 +116,7 @@ fn nothing_but_its_founding_can_be_the_first_record_of_a_store() {
         assert_eq!(answer, Err(AskError::NoStore));
     }
     let decided = state.decide(asked(owner.in_person(), found(&owner)), Timestamp(1)).unwrap();
-    let _ = state.commit(decided, EntryId::from_random([0; 16]), vec![]).unwrap();
+    let _ = state.commit(decided, EntryId::from_random([0; 16]), vec![], None).unwrap();
     assert_eq!(state.owner(), Some(&owner.principal));
 }
 
@@ -186,7 +185,7 @@ fn a_closed_session_cannot_be_opened_again_by_anybody() {
     let second = store.open(ada.token(), 2);
     store.by_owner(Request::Admin(AdminRequest::RevokePrincipal { principal: ada.principal.id }));
     for session in [first, second] {
-        let open = Request::Admin(AdminRequest::OpenSession { session, alias: None, host: None });
+        let open = open_session(session);
         let by = Actor::Principal(Authority::unproven(Tenant::main()));
         assert_eq!(store.try_ask(by, open), Err(AskError::DuplicateSession(session)));
     }
@@ -338,8 +337,8 @@ fn folding_refuses_an_answer_that_its_request_cannot_have() {
     for (by, request, answer, why) in cases {
         let before = format!("{:?}", store.state);
         let record = Record { by, request, answer, ..next.clone() };
-        let error = store.state.fold(&record).unwrap_err();
-        assert!(matches!(error, ApplyError::Answer(_)), "{why}: {error}");
+        let error = store.state.fold(&signed(&store.state, record)).unwrap_err();
+        assert!(!matches!(error, ApplyError::Signature(_)), "{why}: {error}");
         assert_eq!(format!("{:?}", store.state), before, "{why}: the state changed");
     }
 }

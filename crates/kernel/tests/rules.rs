@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Actor, Person, Store, digest, is_taken, message, set_mode, verdict, write};
+use common::{Actor, Person, Store, digest, is_taken, message, set_mode, signed, verdict, write};
 use custody_kernel::label::{Channel, Taint, Trust};
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::rate::Limits;
@@ -34,6 +34,7 @@ fn plant(store: &mut Store, session: SessionId, scope: Scope, like: Seq) {
         after: None,
         ..last
     };
+    let record = signed(&store.state, record);
     store.state.fold(&record).unwrap();
     store.log.push(record);
 }

@@ -82,6 +82,7 @@ impl EntryKind {
             | AdminRequest::SetPolicy { .. }
             | AdminRequest::Recover(_)
             | AdminRequest::RotateLogKey(_)
+            | AdminRequest::CloseUnsignedFormat(_)
             | AdminRequest::AdoptLedger { .. } => Self::Decision,
         }
     }

@@ -18,8 +18,10 @@
 //! In reading order:
 //!
 //! - [`label`], [`namespace`], [`key`], [`principal`]: the words.
-//! - [`memory`], [`tool`], [`adapter`], [`step`], [`route`], [`evidence`], [`score`]: what is asked about.
+//! - [`memory`], [`tool`], [`adapter`], [`step`], [`route`], [`evidence`], [`score`], [`migration`]: what is asked
+//!   about.
 //! - [`record`]: one record, its requests and answers; [`kind`]: which kind of entry it is.
+//! - [`signature`]: what is signed of a record.
 
 pub mod adapter;
 pub mod evidence;
@@ -27,10 +29,12 @@ pub mod key;
 pub mod kind;
 pub mod label;
 pub mod memory;
+pub mod migration;
 pub mod namespace;
 pub mod principal;
 pub mod record;
 pub mod route;
 pub mod score;
+pub mod signature;
 pub mod step;
 pub mod tool;

@@ -7,7 +7,7 @@ use custody_kernel::key::Key;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{AdminRequest, Answer, Author, DependencyRef, SessionRequest, Value};
+use custody_kernel::record::{Answer, Author, DependencyRef, SessionRequest, Value};
 use custody_kernel::state::AskError;
 use custody_log::{EntryId, Seq, SessionId};
 use custody_store::clock::random;
@@ -96,7 +96,8 @@ impl Session {
         host: Option<Name>,
     ) -> Result<Self, StoreError> {
         let id = SessionId::from_random(random());
-        store.ask(authority, AdminRequest::OpenSession { session: id, alias, host })?;
+        let opener = authority.clone();
+        store.run(move |step| step.open_session(opener, id, alias, host)).wait()?;
         let tenant = authority.who().tenant.clone();
         Ok(Self { store: store.clone(), id, tenant, traced: Arc::default(), advisor: None })
     }

@@ -1,20 +1,16 @@
 //! What makes somebody somebody: a name, and the proof that a key's holder is here. Part of the trusted base.
 
-use custody_kernel::principal::{Authority, CredentialError, Principal, challenge_bytes};
+use custody_kernel::principal::{Authority, CredentialError, Principal};
 use custody_keys::HumanKey;
-use ed25519_dalek::Signer;
 
-use crate::clock::random;
 use crate::error::PrincipalNameError;
 
-/// Proves to the kernel that the holder of `key` is here now.
+/// The authority of `principal`, whose key was unlocked. It signs each of their acts.
 ///
 /// # Errors
-/// When `principal` has another key.
+/// When `principal` is registered with another key.
 pub fn prove(key: &HumanKey, principal: &Principal) -> Result<Authority, CredentialError> {
-    let challenge = random();
-    let signature = key.signing_key().sign(&challenge_bytes(&challenge));
-    Authority::by_signature(principal, &challenge, &signature)
+    Authority::by_key(principal, key.signing_key())
 }
 
 /// A principal's name: 1 to 64 of a-z, 0-9 and `-`, so that it can name a file and be typed.

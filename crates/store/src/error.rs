@@ -8,7 +8,7 @@ use custody_kernel::principal::CredentialError;
 use custody_kernel::record::RecordError;
 use custody_kernel::state::{ApplyError, AskError};
 use custody_keys::KeyError;
-use custody_log::{CheckpointError, EntryId, Seq};
+use custody_log::{CheckpointError, EntryId, Seq, SessionId};
 
 /// Why a store could not be read, or a request not decided and committed. A refusal is an answer, and no error.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,9 @@ pub enum StoreError {
     /// What was asked speaks of something that does not exist.
     #[error(transparent)]
     Ask(#[from] AskError),
+    /// The session has a key that this process does not hold.
+    #[error("session `{0}` was opened by another process, and only that one can record in it")]
+    OtherProcess(SessionId),
     /// The record was altered behind our back.
     #[error("the store was tampered with: {0}; restore a backup, or see `custody ledger adopt`")]
     Tampered(Tampering),

@@ -110,6 +110,10 @@ impl Ledger {
         let at = self.len();
         let record =
             Record::from_bytes(bytes).map_err(|cause| Tampering::Unreadable(at, cause.into()))?;
+        // What is signed is the record; a second spelling of it would have another leaf.
+        if record.to_bytes().ok().as_deref() != Some(bytes) {
+            return Err(Tampering::OtherRecord(at).into());
+        }
         self.state.fold(&record).map_err(|cause| Tampering::Inconsistent(at, cause.into()))?;
         self.push(&record, bytes)?;
         Ok(record)
@@ -121,9 +125,10 @@ impl Ledger {
         decided: Decided,
         id: EntryId,
         advice: Vec<String>,
+        session_key: Option<&SigningKey>,
     ) -> Result<(Committed, Vec<u8>), StoreError> {
         let at = self.len();
-        let committed = self.state.commit(decided, id, advice);
+        let committed = self.state.commit(decided, id, advice, session_key);
         let committed = committed.map_err(|cause| Tampering::Inconsistent(at, cause.into()))?;
         let record = committed.record();
         let bytes = record.to_bytes().expect("a record holds text and numbers only");

@@ -53,6 +53,7 @@ mod open;
 pub mod principals;
 mod read;
 mod schema;
+mod session_keys;
 mod store;
 mod transaction;
 mod vectors;

@@ -20,6 +20,7 @@ use crate::error::{OpenError, StoreError, Tampering};
 use crate::head::Head;
 use crate::ledger::{Held, Ledger};
 use crate::open;
+use crate::session_keys::SessionKeys;
 use crate::transaction::{Receipt, Transaction};
 use crate::writer::{Job, Shared, Ticket, Work, Writer};
 
@@ -234,6 +235,7 @@ impl Store {
             place: Place::of(&paths.store),
             ledger: RwLock::new(Held::Ledger(Box::new(parts.ledger))),
             reader: Mutex::new((reader, head)),
+            session_keys: SessionKeys::default(),
             unacknowledged: parts.unacknowledged,
         });
         let writer = Writer {

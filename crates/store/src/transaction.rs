@@ -4,6 +4,7 @@
 //! trusted base.
 
 use custody_kernel::actions::call::AllowedCall;
+use custody_kernel::adapter::Name;
 use custody_kernel::key::Key;
 use custody_kernel::label::Label;
 use custody_kernel::memory::item::{ContentRef, Version};
@@ -22,6 +23,7 @@ use crate::content::Content;
 use crate::error::{StoreError, Tampering};
 use crate::ledger::Ledger;
 use crate::schema::sql;
+use crate::session_keys::SessionKeys;
 use crate::view::View;
 use crate::{index, read};
 
@@ -45,6 +47,7 @@ pub struct Transaction<'a> {
     pub(crate) ledger: &'a mut Ledger,
     pub(crate) connection: &'a Connection,
     pub(crate) clock: &'a Clock,
+    pub(crate) session_keys: &'a SessionKeys,
     /// Watched items that changed and whose files must follow.
     pub(crate) touched: &'a mut Vec<(Namespace, Key)>,
     /// Set when an index was written although no record was.
@@ -93,6 +96,23 @@ impl Transaction<'_> {
         Ok(self.commit(decided, content, advice)?.0)
     }
 
+    /// Opens a session for `authority`, under a key that this process makes for it. Only this process can then record
+    /// anything in it.
+    ///
+    /// # Errors
+    /// As [`Transaction::ask`].
+    pub fn open_session(
+        &mut self,
+        authority: Authority,
+        session: SessionId,
+        alias: Option<String>,
+        host: Option<Name>,
+    ) -> Result<Receipt, StoreError> {
+        let key = Some(self.session_keys.make(session));
+        let request = AdminRequest::OpenSession { session, alias, host, key };
+        self.administer(authority, request, None, Vec::new())
+    }
+
     /// Decides one tool call and writes the outcome, as [`Transaction::ask`] does. Returns the witness beside it, if
     /// the call may run.
     ///
@@ -139,12 +159,25 @@ impl Transaction<'_> {
         self.note_watched(decided.by(), decided.request(), decided.answer());
         let before = self.note_recovered(decided.request());
         let id = EntryId::from_random(random());
-        let (committed, bytes) = self.ledger.commit(decided, id, advice)?;
+        let session_key = self.session_key(decided.by())?;
+        let (committed, bytes) = self.ledger.commit(decided, id, advice, session_key.as_ref())?;
         self.insert(&committed, &bytes, content)?;
         self.follow_recovery(before);
         let (record, allowed) = committed.into_parts();
+        if let (Author::Session(session), Request::Session(SessionRequest::CloseSession)) =
+            (&record.by, &record.request)
+        {
+            self.session_keys.forget(*session);
+        }
         let Record { seq, at, answer, label, .. } = record;
         Ok((Receipt { id, seq, at, answer, label }, allowed))
+    }
+
+    /// The key that signs what `by` asks, if that is a session.
+    fn session_key(&self, by: &Author) -> Result<Option<SigningKey>, StoreError> {
+        let Author::Session(session) = by else { return Ok(None) };
+        let key = self.session_keys.get(*session);
+        key.map(Some).ok_or(StoreError::OtherProcess(*session))
     }
 
     /// A record, checked against the signed log.

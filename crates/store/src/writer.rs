@@ -22,6 +22,7 @@ use crate::error::StoreError;
 use crate::head::Head;
 use crate::ledger::{Held, Ledger};
 use crate::schema::{self, sql};
+use crate::session_keys::SessionKeys;
 use crate::transaction::Transaction;
 use crate::view::View;
 use crate::{follow, open};
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) place: Place,
     pub(crate) ledger: RwLock<Held>,
     pub(crate) reader: Mutex<(Connection, Head)>,
+    pub(crate) session_keys: SessionKeys,
     pub(crate) unacknowledged: u64,
 }
 
@@ -173,6 +175,7 @@ impl Writer {
                 ledger,
                 connection: &transaction,
                 clock: &self.shared.clock,
+                session_keys: &self.shared.session_keys,
                 touched: &mut touched,
                 indexed: &mut indexed,
                 next_signer: &mut next_signer,

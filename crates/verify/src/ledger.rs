@@ -4,7 +4,9 @@
 use custody_kernel::label::Trust;
 use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::Tenant;
-use custody_kernel::record::{AdminRequest, Answer, Author, Record, Request, SessionRequest};
+use custody_kernel::record::{
+    AdminRequest, Answer, Author, Record, Request, SessionRequest, UNSIGNED_FORMAT,
+};
 use custody_kernel::state::State;
 use custody_kernel::step::RecoveryStep;
 use custody_log::Seq;
@@ -18,8 +20,11 @@ use crate::VerifyError;
 /// What was found in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct VerifyReport {
-    /// Records whose bytes are those that were signed, and whose answer is the one the rules give.
+    /// Records whose bytes are those that were signed. Each is signed by the human or the session that it names, and
+    /// its answer is the one the rules give, but for the `unsigned` ones.
     pub records: u64,
+    /// Records of format 1: nobody signed them, and they were decided by other rules.
+    pub unsigned: u64,
     /// Contents that match their commitment.
     pub contents: u64,
     /// Contents that recovery destroyed; their commitments stand.
@@ -66,6 +71,7 @@ fn verify(view: View<'_>) -> Result<VerifyReport, VerifyError> {
         }
         report.edges += view.children(seq)?.len() as u64;
         report.records += 1;
+        report.unsigned += u64::from(record.v == UNSIGNED_FORMAT);
     }
     report.breaks = again.breaks().len() as u64;
     let rows = view.row_counts()?;

@@ -236,9 +236,8 @@ impl<'a, 'b> Player<'a, 'b> {
             return Ok(*session);
         }
         let session = SessionId::from_random(random());
-        let request =
-            AdminRequest::OpenSession { session, alias: Some(name_of(conversation)), host: None };
-        self.step.administer(self.authority.clone(), request, None, Vec::new())?;
+        let alias = Some(name_of(conversation));
+        self.step.open_session(self.authority.clone(), session, alias, None)?;
         self.sessions.insert(conversation.clone(), session);
         self.report.sessions += 1;
         Ok(session)

@@ -1,6 +1,6 @@
 //! Opening and closing sessions.
 
-use custody_log::SessionId;
+use custody_log::{Digest, SessionId};
 
 use super::adapter::follow_host;
 use super::draft::{Draft, InSession};
@@ -27,12 +27,16 @@ pub(crate) fn decide_open(
     id: SessionId,
     alias: Option<&str>,
     host: Option<&Name>,
+    key: Option<Digest>,
 ) -> Result<Draft<OpenedSession>, AskError> {
+    if key.is_none() {
+        return Err(AskError::NoSessionKey(id));
+    }
     // Whoever opened a closed session again would see its items, under any credential.
     if !is_new(state, id) {
         return Err(AskError::DuplicateSession(id));
     }
-    let session = opened(authority.who(), alias, host);
+    let session = opened(authority.who(), alias, host, key);
     Ok(Draft::administrative(Ok(OpenedSession { id, session })))
 }
 
@@ -60,9 +64,10 @@ pub(crate) fn fold_open(
     id: SessionId,
     alias: Option<&str>,
     host: Option<&Name>,
+    key: Option<Digest>,
 ) -> Option<()> {
     let is_opened = record.answer == Answer::Done && is_new(state, id);
-    is_opened.then(|| open(state, id, opened(who, alias, host)))
+    is_opened.then(|| open(state, id, opened(who, alias, host, key)))
 }
 
 /// Closes a session that was closed earlier.
@@ -74,8 +79,13 @@ fn is_new(state: &State, id: SessionId) -> bool {
     !state.sessions.contains_key(&id) && !state.closed.contains(&id)
 }
 
-fn opened(who: &PrincipalClaim, alias: Option<&str>, host: Option<&Name>) -> SessionState {
-    SessionState::opened(who.clone(), alias.map(str::to_owned), host.cloned())
+fn opened(
+    who: &PrincipalClaim,
+    alias: Option<&str>,
+    host: Option<&Name>,
+    key: Option<Digest>,
+) -> SessionState {
+    SessionState::opened(who.clone(), alias.map(str::to_owned), host.cloned(), key)
 }
 
 fn open(state: &mut State, id: SessionId, session: SessionState) {

@@ -35,6 +35,18 @@ pub enum AskError {
     /// Nothing can be asked of a store that does not exist, and only the owner whom it names can create it.
     #[error("the store does not exist yet; its first record is made by the owner that it names")]
     NoStore,
+    /// The store was written in format 1, in which nothing is signed.
+    #[error("the store has record format 1, which can be read and not continued; migrate it first")]
+    Unsigned,
+    /// Every act in the store is signed already.
+    #[error("the store has the present record format; there is nothing to migrate")]
+    NothingUnsigned,
+    /// Something is kept of a store of format 1 that it does not hold.
+    #[error("the store does not claim everything that is kept of it; list its claims again")]
+    UnknownClaim,
+    /// A session needs a key with which its records are signed.
+    #[error("the session `{0}` is opened without a key to sign its records")]
+    NoSessionKey(SessionId),
     /// Not open, or never was.
     #[error("there is no open session `{0}`; open one first")]
     UnknownSession(SessionId),
@@ -128,6 +140,12 @@ pub enum ApplyError {
     /// A request that this kind of asker cannot make.
     #[error("record {0} holds a request that whoever made it cannot make")]
     Asker(Seq),
+    /// Not signed by the human or the session that it names.
+    #[error("record {0} is not signed by the human or the session that it names")]
+    Signature(Seq),
+    /// Of an earlier format than the record before it, or of a later one in a store that was not migrated.
+    #[error("record {0} has a format that cannot follow the one of the record before it")]
+    Format(Seq),
     /// A session that is not open.
     #[error("record {0} speaks in a session that is not open")]
     Session(Seq),

@@ -1,6 +1,6 @@
 //! The items of a store by namespace and key, with an index of protected look-alikes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
 use custody_log::{Digest, Seq, StoreId};
@@ -117,6 +117,20 @@ impl Items {
             if mode != Mode::Open {
                 keys.push((namespace.tenant.clone(), key.clone()));
             }
+        }
+    }
+
+    /// Taints the versions that `entries` made, the present ones too.
+    pub(crate) fn taint_versions(&mut self, entries: &BTreeSet<Seq>) {
+        let items = self.shelves.values_mut().flat_map(HashMap::values_mut);
+        let versions = items.flat_map(|item| {
+            item.changes
+                .iter_mut()
+                .filter_map(|change| change.version.as_mut())
+                .chain(&mut item.current)
+        });
+        for version in versions.filter(|version| entries.contains(&version.entry)) {
+            (version.provenance, version.taint) = (Trust::Untrusted, Taint::Tainted);
         }
     }
 

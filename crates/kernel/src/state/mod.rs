@@ -5,6 +5,7 @@
 //! in [`monitor`](crate::monitor), and what each action changes is in [`actions`](crate::actions).
 
 mod ask;
+mod claims;
 mod hosts;
 mod incidents;
 mod items;
@@ -13,6 +14,7 @@ mod rate;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use claims::Claims;
 use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use hosts::Adapted;
 use incidents::Recovered;
@@ -27,6 +29,7 @@ use crate::memory::rate::Limits;
 use crate::memory::review::Pending;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Principal, PrincipalClaim};
+use crate::signed::LogEnd;
 use crate::tool::asked::AskedCall;
 
 pub(crate) use hosts::Tainting;
@@ -46,6 +49,8 @@ pub struct SessionState {
     pub alias: Option<String>,
     /// The host of its model, where adapters may be loaded into that.
     pub host: Option<Name>,
+    /// The public key with which its records are signed. Absent in format 1.
+    pub key: Option<Digest>,
     /// What its model has read.
     pub context: SessionContext,
     /// The calls of whose output the policy lets fields be taken out, with those fields.
@@ -57,10 +62,15 @@ pub struct SessionState {
 }
 
 impl SessionState {
-    pub(crate) fn opened(who: PrincipalClaim, alias: Option<String>, host: Option<Name>) -> Self {
+    pub(crate) fn opened(
+        who: PrincipalClaim,
+        alias: Option<String>,
+        host: Option<Name>,
+        key: Option<Digest>,
+    ) -> Self {
         let context = SessionContext::default();
         let (extractable, withheld) = (HashMap::new(), HashMap::new());
-        Self { who, alias, host, context, extractable, withheld, extracted_bits: 0 }
+        Self { who, alias, host, key, context, extractable, withheld, extracted_bits: 0 }
     }
 
     /// Bits that were taken out of outputs it did not read.
@@ -125,6 +135,8 @@ pub struct State {
     pub(crate) breaks: Vec<Seq>,
     pub(crate) recovered: Recovered,
     pub(crate) adapted: Adapted,
+    pub(crate) log_end: LogEnd,
+    pub(crate) claims: Claims,
 }
 
 impl State {

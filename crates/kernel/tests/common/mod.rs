@@ -13,14 +13,15 @@ use custody_kernel::label::Channel;
 use custody_kernel::memory::item::{ContentRef, Mode, Version};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
-use custody_kernel::principal::{Authority, Principal, Role, challenge_bytes};
+use custody_kernel::principal::{Authority, Credential, Principal, Role};
 use custody_kernel::record::{
     AdminRequest, Answer, Author, Genesis, ObservationKind, Record, Request, SessionRequest, Value,
 };
+use custody_kernel::signature::{LogPosition, RecordSignature, act_bytes, session_bytes};
 use custody_kernel::state::{AskError, State, SubmittedRequest};
 use custody_kernel::tool::call::{Call, ProposedCall};
 use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};
-use ed25519_dalek::{Signer, SigningKey};
+use ed25519_dalek::SigningKey;
 
 pub struct Store {
     pub state: State,
@@ -42,9 +43,7 @@ pub fn human(name: &str, role: Role, key: &SigningKey, id: u8) -> Principal {
 
 /// The authority of a human who is present.
 pub fn prove(principal: &Principal, key: &SigningKey) -> Authority {
-    let challenge = [5; 32];
-    let signature = key.sign(&challenge_bytes(&challenge));
-    Authority::by_signature(principal, &challenge, &signature).unwrap()
+    Authority::by_key(principal, key).unwrap()
 }
 
 /// A user named `ada`, whose token is `ada`.
@@ -137,11 +136,13 @@ impl Store {
 
     pub fn try_ask(&mut self, by: Actor, request: Request) -> Result<Answer, AskError> {
         self.clock += 1;
+        let signer = by.session_key();
         let decided = self.state.decide(submitted(by, request), Timestamp(self.clock))?;
         let answer = decided.answer().clone();
         let mut id = [0; 16];
         id[..8].copy_from_slice(&self.state.len().to_be_bytes());
-        let committed = self.state.commit(decided, EntryId::from_random(id), vec![]).unwrap();
+        let committed =
+            self.state.commit(decided, EntryId::from_random(id), vec![], signer.as_ref()).unwrap();
         self.log.push(committed.into_parts().0);
         Ok(answer)
     }
@@ -156,9 +157,7 @@ impl Store {
 
     pub fn open(&mut self, authority: Authority, id: u8) -> SessionId {
         let session = SessionId::from_random([id; 16]);
-        let request =
-            Request::Admin(AdminRequest::OpenSession { session, alias: None, host: None });
-        assert_eq!(self.ask(Actor::Principal(authority), request), Answer::Done);
+        assert_eq!(self.ask(Actor::Principal(authority), open_session(session)), Answer::Done);
         session
     }
 
@@ -271,6 +270,27 @@ pub enum Actor {
     Principal(Authority),
 }
 
+impl Actor {
+    /// The key that signs what they ask, if they are a session.
+    pub fn session_key(&self) -> Option<SigningKey> {
+        match self {
+            Self::Session(session) => Some(session_key(*session)),
+            Self::Principal(_) => None,
+        }
+    }
+}
+
+/// The key of a session. A real one is random.
+pub fn session_key(session: SessionId) -> SigningKey {
+    SigningKey::from_bytes(&Digest::of(session.as_bytes()).0)
+}
+
+/// Opens a session with its key.
+pub fn open_session(session: SessionId) -> Request {
+    let key = Some(Digest(session_key(session).verifying_key().to_bytes()));
+    Request::Admin(AdminRequest::OpenSession { session, alias: None, host: None, key })
+}
+
 /// A request as whoever makes it submits it. What they cannot make cannot be submitted.
 pub fn submitted(by: Actor, request: Request) -> SubmittedRequest {
     match (by, request) {
@@ -320,8 +340,27 @@ pub fn is_taken(store: &Store, by: &Actor, request: &Request) -> bool {
     let last = store.log.last().unwrap().clone();
     let (answer, weights) = (Answer::Done, vec![]);
     let record = Record { seq, by, request: request.clone(), answer, weights, ..last };
+    let record = signed(&store.state, record);
     let mut state = store.state.clone();
     state.fold(&record).is_ok() || state.recount(&record).is_ok()
+}
+
+/// `record` with the signature of whoever it names, at the end of the log.
+pub fn signed(state: &State, record: Record) -> Record {
+    let at = LogPosition { store: state.store().unwrap(), root: state.root(), seq: record.seq };
+    let signature = match &record.by {
+        Author::Session(session) => {
+            let bytes = session_bytes(at, &record).unwrap();
+            Some(RecordSignature::sign(&session_key(*session), &bytes))
+        }
+        // The keys of people here are made from their ids.
+        Author::Principal(who) if who.credential == Credential::Passphrase => {
+            let key = SigningKey::from_bytes(&[who.principal.unwrap().as_bytes()[0]; 32]);
+            Some(RecordSignature::sign(&key, &act_bytes(at, who, &record.request).unwrap()))
+        }
+        Author::Principal(_) => None,
+    };
+    Record { signature, ..record }
 }
 
 pub fn message(channel: Channel, content: Option<Value>, parents: Vec<Seq>) -> Request {

@@ -16,17 +16,21 @@ use crate::memory::item::{ContentRef, Mode};
 use crate::memory::rate::Limits;
 use crate::memory::refusal::Refusal;
 use crate::memory::review::Purpose;
+use crate::migration::KeptClaims;
 use crate::namespace::{Scope, Tenant};
 use crate::principal::{Principal, PrincipalClaim};
 use crate::route::{RoutePolicy, StageResult};
+use crate::signature::RecordSignature;
 use crate::step::Recover;
 use crate::tool::call::Call;
 use crate::tool::extract::Extract;
 
 pub use crate::memory::item::Value;
 
-/// The format of the records in this module. A reader refuses any other.
-pub const FORMAT: u8 = 1;
+/// The format in which records are written.
+pub const FORMAT: u8 = 2;
+/// The format of records whose acts and sessions are not signed. They are read, and no longer written.
+pub const UNSIGNED_FORMAT: u8 = 1;
 
 /// Who asked, as the record keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,6 +195,9 @@ pub enum AdminRequest {
         /// The host of the model that speaks in it, where adapters may be loaded into that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<Name>,
+        /// The public key that the process made for it: 32 bytes of Ed25519. Absent in [`UNSIGNED_FORMAT`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<Digest>,
     },
     /// Release a pending proposal, or let a tool call run once.
     Approve {
@@ -248,6 +255,8 @@ pub enum AdminRequest {
     Recover(Box<Recover>),
     /// Sign checkpoints with another key from here on.
     RotateLogKey(LogKey),
+    /// Go on from a store of [`UNSIGNED_FORMAT`]. No record of that format follows.
+    CloseUnsignedFormat(Box<KeptClaims>),
     /// Go on from a store whose head was lost or which was deliberately restored.
     AdoptLedger {
         /// The reason, in the owner's words.
@@ -259,8 +268,8 @@ pub enum AdminRequest {
 
 /// Everything that can be asked of a store, as a record keeps it: under the one name of its action, whoever asked.
 ///
-/// Anybody may parse one. What is put to a store is a [`SubmittedRequest`](crate::state::SubmittedRequest), which takes
-/// a call only with arguments that were traced.
+/// Anybody may parse one. What is put to the monitor is a submitted request, which takes a call only with arguments that were
+/// traced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// Asked in a session.
@@ -340,11 +349,11 @@ impl Answer {
 
 /// One entry: immutable once written.
 ///
-/// Anybody may parse one; only a [`Decided`](crate::monitor::Decided) can become a new one.
+/// Anybody may parse one; only a decision of the monitor can become a new one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// [`FORMAT`].
+    /// [`FORMAT`], or [`UNSIGNED_FORMAT`] in an older store.
     pub v: u8,
     /// Its position.
     pub seq: Seq,
@@ -375,13 +384,16 @@ pub struct Record {
     /// What MON's content check noticed. Advice for the reader, read by no decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<String>,
+    /// Of the human who asked, or of the session: see [`signature`](crate::signature).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<RecordSignature>,
 }
 
 impl Record {
     /// The bytes that are hashed into the tree and stored.
     ///
     /// # Errors
-    /// Never for records that [`State`](crate::state::State) made: they hold text and numbers only.
+    /// Never: records hold text and numbers only.
     pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(self)
     }
@@ -389,13 +401,14 @@ impl Record {
     /// Reads a record back.
     ///
     /// # Errors
-    /// When the bytes are not a record of this [`FORMAT`].
+    /// When the bytes are not a record of [`FORMAT`] or [`UNSIGNED_FORMAT`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RecordError> {
         let record: Self = serde_json::from_slice(bytes).map_err(RecordError::Malformed)?;
-        if record.v != FORMAT {
-            return Err(RecordError::Format(record.v));
+        match record.v {
+            FORMAT => Ok(record),
+            UNSIGNED_FORMAT if record.signature.is_none() => Ok(record),
+            other => Err(RecordError::Format(other)),
         }
-        Ok(record)
     }
 }
 
@@ -406,6 +419,6 @@ pub enum RecordError {
     #[error("the bytes are not a record")]
     Malformed(#[source] serde_json::Error),
     /// From a later program.
-    #[error("the record has format {0}, this program reads {FORMAT}; update the program")]
+    #[error("the record has format {0}; this program reads {UNSIGNED_FORMAT} and {FORMAT}")]
     Format(u8),
 }

@@ -88,6 +88,7 @@ impl Kind {
                 | AdminRequest::SetLimits(_)
                 | AdminRequest::SetPolicy { .. }
                 | AdminRequest::RotateLogKey(_)
+                | AdminRequest::CloseUnsignedFormat(_)
                 | AdminRequest::AdoptLedger { .. },
             ) => Self::Admin,
         }
@@ -264,6 +265,7 @@ impl<'a> Names<'a> {
                 | AdminRequest::Adapt(_)
                 | AdminRequest::Recover(_)
                 | AdminRequest::RotateLogKey(_)
+                | AdminRequest::CloseUnsignedFormat(_)
                 | AdminRequest::AdoptLedger { .. },
             ) => None,
         };
@@ -341,6 +343,7 @@ impl<'a> Names<'a> {
                 format!("{} {}", recover.step.word(), short(&recover.incident))
             }
             Request::Admin(AdminRequest::RotateLogKey(_)) => "rotate the log key".into(),
+            Request::Admin(AdminRequest::CloseUnsignedFormat(_)) => "migrate the store".into(),
             Request::Admin(AdminRequest::AdoptLedger { reason, .. }) => {
                 format!("adopt the ledger: {}", excerpt(reason, 60))
             }

@@ -3,6 +3,7 @@
 mod adopt;
 pub(crate) mod describe;
 mod export;
+mod migrate;
 mod show;
 mod trace;
 mod verify;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Verify,
     Export(export::Args),
     Adopt(adopt::Args),
+    Migrate(migrate::Args),
 }
 
 pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
@@ -32,6 +34,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
         Command::Verify => verify::run(context),
         Command::Export(args) => export::run(context, &args),
         Command::Adopt(args) => adopt::run(context, &args),
+        Command::Migrate(args) => migrate::run(context, &args),
     }
 }
 

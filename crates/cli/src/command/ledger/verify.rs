@@ -80,6 +80,7 @@ fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
             "edges": report.edges,
             "breaks": report.breaks,
             "containments": report.containments,
+            "unsigned": report.unsigned,
             "root": root,
             "size": size,
             "head_size": head_size,
@@ -88,10 +89,15 @@ fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
             "vkey": signed.vkey,
         }));
     }
-    let VerifyReport { records, contents, purged, edges, breaks, containments } = report;
+    let VerifyReport { records, contents, purged, edges, breaks, containments, unsigned } = report;
     line(format_args!("{}: the record is the one that was signed.", paint(GOOD, "verified")));
     let row = |name: &str, value: &str| line(format_args!("  {name:9} {value}"));
-    row("records", &format!("{records}, each decided again with the same answer"));
+    let again = records - unsigned;
+    row("records", &format!("{again}, each signed, and decided again with the same answer"));
+    if *unsigned > 0 {
+        let what = "of format 1: unchanged, and neither signed nor decided again";
+        row("", &paint(WARN, format_args!("{unsigned} {what}")));
+    }
     row("contents", &format!("{contents}, each matching its commitment"));
     if *purged > 0 {
         row("purged", &format!("{purged}, destroyed by recovery; their commitments stand"));

@@ -241,6 +241,7 @@ const fn verb(request: &Request) -> &'static str {
             | AdminRequest::Adapt(_)
             | AdminRequest::Recover(_)
             | AdminRequest::RotateLogKey(_)
+            | AdminRequest::CloseUnsignedFormat(_)
             | AdminRequest::AdoptLedger { .. },
         ) => "no change",
     }

@@ -114,8 +114,7 @@ impl<'a, 't, R: RulesModel> Episode<'a, 't, R> {
             self.step.administer(owner.clone(), request, None, Vec::new())?;
         }
         for (session, opener) in self.cast.sessions.iter().zip(&self.cast.openers) {
-            let request = AdminRequest::OpenSession { session: *session, alias: None, host: None };
-            self.step.administer(opener.clone(), request, None, Vec::new())?;
+            self.step.open_session(opener.clone(), *session, None, None)?;
         }
         Ok(())
     }

@@ -1,0 +1,51 @@
+//! A holder of the log key: appends what they like to a store, signs the log to its end, and signs records with
+//! whatever keys they have.
+
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
+
+use custody_kernel::record::{Author, Record};
+use custody_kernel::signature::{LogPosition, RecordSignature, act_bytes, session_bytes};
+use custody_log::{Checkpoint, Digest, EntryId, Hash, Seq, key_name, leaf_hash, origin, root_of};
+use ed25519_dalek::SigningKey;
+use rusqlite::Connection;
+
+use crate::common::Scratch;
+
+/// How a forged record is signed.
+pub enum Signed<'a> {
+    /// As the record is.
+    AsItIs,
+    /// By this key, for the place where it is put.
+    By(&'a SigningKey),
+}
+
+/// Appends `record` to the log and signs the log with the store's own log key. The head stays as it is: what is signed
+/// behind it is a tail that nobody acknowledged.
+pub fn append(scratch: &Scratch, mut record: Record, signed: Signed<'_>) -> Seq {
+    let signer = scratch.store.keys().log_key().unwrap();
+    let store = scratch.store.state(|state| state.store()).unwrap().unwrap();
+    let connection = Connection::open(&scratch.paths.store).unwrap();
+    let mut select = connection.prepare("SELECT record FROM log ORDER BY seq").unwrap();
+    let rows = select.query_map([], |row| row.get::<_, Vec<u8>>(0)).unwrap();
+    let mut leaves: Vec<Hash> = rows.map(|row| leaf_hash(&row.unwrap())).collect();
+    record.seq = Seq(leaves.len() as u64);
+    record.id = EntryId::from_random([0xF0; 16]);
+    if let Signed::By(key) = signed {
+        let at = LogPosition { store, root: Digest(root_of(&leaves)), seq: record.seq };
+        let bytes = match &record.by {
+            Author::Session(_) => session_bytes(at, &record).unwrap(),
+            Author::Principal(who) => act_bytes(at, who, &record.request).unwrap(),
+        };
+        record.signature = Some(RecordSignature::sign(key, &bytes));
+    }
+    let bytes = record.to_bytes().unwrap();
+    leaves.push(leaf_hash(&bytes));
+    let size = leaves.len() as u64;
+    let signed = Checkpoint { origin: origin(store), size, root: root_of(&leaves) };
+    let note = signed.sign(&signer, &key_name());
+    let row = (record.seq.0.cast_signed(), record.id.as_bytes(), &bytes);
+    connection.execute("INSERT INTO log (seq, id, record) VALUES (?1, ?2, ?3)", row).unwrap();
+    let row = (size.cast_signed(), note);
+    connection.execute("INSERT INTO checkpoints (size, note) VALUES (?1, ?2)", row).unwrap();
+    record.seq
+}
