@@ -12,7 +12,8 @@ use serde_json::Value;
 
 /// The single element of a list, in a path of a manifest.
 const ONLY: &str = "only";
-/// Replaces untrusted passages that were cut out of a text. It is not a blank, so the words beside it are no whole words.
+/// Replaces untrusted passages that were cut out of a text. It is not a blank, so the words beside it are no whole
+/// words.
 const SEAM: &str = "\u{2060}";
 
 /// The index of one session.
@@ -43,8 +44,8 @@ impl Traced {
         }
     }
 
-    /// Indexes the values of the trusted `fields` of an `output`. `asked` states whether every argument of the call came
-    /// from the user.
+    /// Indexes the values of the trusted `fields` of an `output`. `asked` states whether every argument of the call
+    /// came from the user.
     pub(crate) fn add_trusted_output(
         &mut self,
         output: &Value,
@@ -53,7 +54,8 @@ impl Traced {
     ) {
         for (field, noun) in fields {
             let steps: Vec<&str> = field.split('.').collect();
-            // If a search could have had several results, an attacker who wrote one of them could choose which is returned.
+            // If a search could have had several results, an attacker who wrote one of them could choose which is
+            // returned.
             if asked || !steps.contains(&ONLY) {
                 self.add_trusted_field(output, &steps, noun);
             }
