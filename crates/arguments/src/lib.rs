@@ -16,9 +16,13 @@
 //! let call = Arguments::parse(r#"{"to": "ann@example.com", "cc": "eve@evil.example"}"#)?;
 //! let traced = trace(&ToolManifest::unknown(), &call, &texts);
 //!
-//! let origin_of = |path: &str| traced.recorded().iter().find(|value| value.path == path).map(|value| &value.origin);
-//! assert_eq!(origin_of("to"), Some(&ArgumentOrigin::User));
-//! assert_eq!(origin_of("cc"), Some(&ArgumentOrigin::Tool { from: vec![Seq(2)] }));
+//! for value in traced.recorded() {
+//!     match value.path.as_str() {
+//!         "to" => assert_eq!(value.origin, ArgumentOrigin::User),
+//!         "cc" => assert_eq!(value.origin, ArgumentOrigin::Tool { from: vec![Seq(2)] }),
+//!         _ => {}
+//!     }
+//! }
 //! # Ok::<(), custody_arguments::ArgumentsError>(())
 //! ```
 //!

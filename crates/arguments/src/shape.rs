@@ -161,13 +161,14 @@ fn spelled(value: i64, places: usize) -> String {
 
 /// Days since the first of March of the year 0, in the calendar that is in use today.
 fn day(text: &str) -> Result<u32, ShapeError> {
-    let error = || ShapeError::Day(text.chars().take(20).collect());
-    if !is_iso_day(text) {
-        return Err(error());
-    }
-    let mut parts = text.split('-').map(str::parse::<u32>);
-    let mut part = || parts.next().and_then(Result::ok).ok_or_else(error);
-    let (year, month, day) = (part()?, part()?, part()?);
+    let parts: Vec<u32> = match is_iso_day(text) {
+        true => text.split('-').filter_map(|part| part.parse().ok()).collect(),
+        false => Vec::new(),
+    };
+    let [year, month, day] = parts.as_slice() else {
+        return Err(ShapeError::Day(text.chars().take(20).collect()));
+    };
+    let (year, month, day) = (*year, *month, *day);
     // Years begin in March, so that the leap day is their last.
     let (year, month) =
         if month > 2 { (year, month - 3) } else { (year.saturating_sub(1), month + 9) };

@@ -153,16 +153,18 @@ pub(crate) fn is_iso_day(text: &str) -> bool {
         && text.bytes().enumerate().all(|(at, byte)| {
             if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() }
         });
-    let number = |at: Range<usize>| text.get(at).and_then(|part| part.parse::<u32>().ok());
-    let parts = number(0..4).zip(number(5..7)).zip(number(8..10));
-    let Some(((year, month), day)) = parts.filter(|_| is_form) else { return false };
+    if !is_form {
+        return false;
+    }
+    let parts: Vec<u32> = text.split('-').filter_map(|part| part.parse().ok()).collect();
+    let [year, month, day] = parts.as_slice() else { return false };
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let last = match month {
         2 => 28 + u32::from(is_leap),
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     };
-    (1..=12).contains(&month) && (1..=last).contains(&day)
+    (1..=12).contains(month) && (1..=last).contains(day)
 }
 
 fn ordinal(day: &str) -> &str {
@@ -220,11 +222,18 @@ pub(crate) fn numbers(text: &str) -> Vec<Spelled> {
         .collect()
 }
 
+/// Whether `c` separates words.
+fn is_edge(c: char) -> bool {
+    c.is_whitespace() || "<>()[]{}\"“”„‘`|;".contains(c)
+}
+
+/// Whether `c` is punctuation or a currency sign around a word.
+fn is_around(c: char) -> bool {
+    c.is_ascii_punctuation() && !"-/~_%+&=\\@#".contains(c) || "’$€£".contains(c)
+}
+
 /// The words of a text: between blanks and brackets, without the punctuation and currency signs around them.
 pub(crate) fn words(text: &str) -> Vec<Range<usize>> {
-    let is_edge = |c: char| c.is_whitespace() || "<>()[]{}\"“”„‘`|;".contains(c);
-    let around =
-        |c: char| c.is_ascii_punctuation() && !"-/~_%+&=\\@#".contains(c) || "’$€£".contains(c);
     let mut words = Vec::new();
     let mut start = None;
     let ends = text.char_indices().chain([(text.len(), ' ')]);
@@ -234,8 +243,8 @@ pub(crate) fn words(text: &str) -> Vec<Range<usize>> {
             (true, Some(from)) => {
                 start = None;
                 let word = text.get(from..at).unwrap_or_default();
-                let from = from + (word.len() - word.trim_start_matches(around).len());
-                let to = from + word.trim_matches(around).len();
+                let from = from + (word.len() - word.trim_start_matches(is_around).len());
+                let to = from + word.trim_matches(is_around).len();
                 if from < to {
                     words.push(from..to);
                 }

@@ -64,15 +64,18 @@ fn lower(text: &str) -> Cow<'_, str> {
     if is_lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
 }
 
-/// Runs of letters and digits, in lower case, with where they stand.
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() || is_combining_mark(c)
+}
+
+/// Runs of letters and digits, in lower case, with their offsets.
 pub(crate) fn folded_words(text: &str) -> impl Iterator<Item = (usize, Cow<'_, str>)> {
-    let is_part = |c: char| c.is_alphanumeric() || is_combining_mark(c);
     let mut rest = text.char_indices().peekable();
     std::iter::from_fn(move || {
-        let (start, _) = rest.find(|(_, c)| is_part(*c))?;
+        let (start, _) = rest.find(|(_, c)| is_letter(*c))?;
         let mut end = text.len();
         while let Some((at, c)) = rest.peek() {
-            if !is_part(*c) {
+            if !is_letter(*c) {
                 end = *at;
                 break;
             }

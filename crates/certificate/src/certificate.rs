@@ -7,7 +7,8 @@ use crate::agree::Disagreement;
 use crate::claim::{self, Claim};
 use crate::error::CertificateError;
 use crate::outcome::CertificateOutcome;
-use crate::recovery::{Certificate, Recovery};
+use crate::recovery::Recovery;
+use crate::statement::Certificate;
 use crate::{agree, envelope, proof, statement};
 
 /// What a reader knows beforehand. What is `None` is not checked.

@@ -63,7 +63,8 @@ pub use format::{MAX_BYTES, PAYLOAD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE};
 pub use outcome::{CertificateOutcome, Missing, OutcomeReason, OutcomeState};
 pub use ppm::{Ppm, PpmError};
 pub use probe::{MembershipProbe, Probe, ProbeKind, ProbeRuns, ProbeScores, ProbeVerdict};
-pub use recovery::{Certificate, Recovery};
+pub use recovery::Recovery;
 pub use risk::{
     EvidenceKind, MeasuredInfluence, MemberRisk, RiskMode, RiskScores, RiskTiers, RiskWeights,
 };
+pub use statement::Certificate;

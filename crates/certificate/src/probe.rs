@@ -181,12 +181,13 @@ impl MembershipProbe {
 ///
 /// Source: docs/papers.md §3.4.
 fn verdict_of(probes: &[Probe]) -> ProbeVerdict {
-    let count = |verdict| probes.iter().filter(|probe| probe.verdict == verdict).count();
-    match (count(ProbeVerdict::Fail), count(ProbeVerdict::Pass)) {
+    let failed = probes.iter().filter(|probe| probe.verdict == ProbeVerdict::Fail).count();
+    let all_passed = probes.iter().all(|probe| probe.verdict == ProbeVerdict::Pass);
+    match failed {
         _ if probes.is_empty() => ProbeVerdict::NotRun,
-        (0, passed) if passed == probes.len() => ProbeVerdict::Pass,
-        (0, _) => ProbeVerdict::Inconclusive,
-        (failed, _) if 2 * failed >= probes.len() => ProbeVerdict::Fail,
+        0 if all_passed => ProbeVerdict::Pass,
+        0 => ProbeVerdict::Inconclusive,
+        _ if 2 * failed >= probes.len() => ProbeVerdict::Fail,
         _ => ProbeVerdict::Partial,
     }
 }

@@ -5,7 +5,6 @@ use custody_log::{CertificateId, Digest, IncidentId, StoreId, Timestamp};
 use crate::adapters::AdapterAttestation;
 use crate::audit::Audit;
 use crate::entries::{Residual, RuntimeRecovery, SparedMember};
-use crate::outcome::CertificateOutcome;
 use crate::probe::MembershipProbe;
 use crate::risk::RiskScores;
 
@@ -44,16 +43,4 @@ pub struct Recovery {
     pub audit: Audit,
     /// SHA-256 of the file of the store's certificate before this one, which makes them a chain.
     pub previous: Option<Digest>,
-}
-
-/// A recovery with what follows from it, as it stands in a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Certificate {
-    /// What is stated.
-    pub recovery: Recovery,
-    /// Whether that is a recovery.
-    pub outcome: CertificateOutcome,
-    /// The paper's own digest: SHA-256 over the predicate without this field, as Python's `json.dumps` writes it with
-    /// sorted keys. It finds accidents; anybody can compute it, so it proves nothing.
-    pub manifest_digest: Digest,
 }

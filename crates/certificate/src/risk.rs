@@ -159,10 +159,13 @@ impl RiskScores {
             risk.influence.map(|influence| (influence_ppm, influence.ppm)),
             Some((share_ppm, risk.share_ppm)),
         ];
-        let whole = |ppm: Ppm| u64::from(ppm.millionths());
-        let applied = || terms.into_iter().flatten();
-        let weight: u64 = applied().map(|(weight, _)| whole(weight)).sum();
-        let sum: u64 = applied().map(|(weight, term)| whole(weight) * whole(term)).sum();
-        weight > 0 && (whole(risk.score_ppm) * weight).abs_diff(sum) <= weight
+        let (mut total_weight, mut sum) = (0_u64, 0_u64);
+        for (weight, term) in terms.into_iter().flatten() {
+            let weight = u64::from(weight.millionths());
+            total_weight += weight;
+            sum += weight * u64::from(term.millionths());
+        }
+        let score = u64::from(risk.score_ppm.millionths());
+        total_weight > 0 && (score * total_weight).abs_diff(sum) <= total_weight
     }
 }

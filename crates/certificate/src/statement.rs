@@ -18,8 +18,20 @@ use crate::format::{PREDICATE_TYPE, STATEMENT_TYPE};
 use crate::manifest;
 use crate::outcome::CertificateOutcome;
 use crate::probe::MembershipProbe;
-use crate::recovery::{Certificate, Recovery};
+use crate::recovery::Recovery;
 use crate::risk::RiskScores;
+
+/// A recovery with what is derived from it: the predicate of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certificate {
+    /// What is stated.
+    pub recovery: Recovery,
+    /// Whether the recovery is complete, and what is missing if it is not.
+    pub outcome: CertificateOutcome,
+    /// The paper's own digest: SHA-256 over the predicate without this field, as Python's `json.dumps` writes it with
+    /// sorted keys. It detects accidental changes only; anybody can compute it.
+    pub manifest_digest: Digest,
+}
 
 /// The version of the predicate, which is the paper's.
 const VERSION: u64 = 2;

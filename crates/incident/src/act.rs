@@ -1,5 +1,5 @@
-//! Acting: open, contain, apply, restore. Each is one step on the record, decided by the kernel and committed with
-//! what it does to the store, or not at all.
+//! Acting: open, contain, apply, restore. Each is one step on the record, decided by the kernel and committed together
+//! with its effect on the store.
 
 use std::io::{BufReader, BufWriter, Read as _};
 
@@ -17,23 +17,23 @@ use flate2::write::GzEncoder;
 use zeroize::Zeroizing;
 
 use crate::IncidentError;
+use crate::arrival::arrival;
 use crate::gather::{self, Settings, known};
 use crate::graph::graph_of;
 use crate::indicator::Indicator;
-use crate::search::arrival;
 use crate::store::Incidents;
 
-/// The largest plan that is read back, in bytes: one of ten million entries.
+/// The largest plan that is read, in bytes: about ten million entries.
 const MAX_PLAN_BYTES: u64 = 2 << 30;
 
 /// A plan that was applied, or that the kernel refused to apply.
 #[derive(Debug)]
 pub(crate) struct AppliedStep {
-    /// The decision; that of the first time when this was a second.
+    /// The decision; that of the first application if this is a repetition.
     pub(crate) decision: EntryId,
-    /// The plan, as it was applied.
+    /// The plan that was applied.
     pub(crate) plan: Plan,
-    /// The texts that were destroyed. Wiped when dropped; empty when the plan was applied before.
+    /// The destroyed texts. Wiped when dropped; empty if the plan was applied before.
     pub(crate) destroyed: Vec<Destroyed>,
     /// Whether it was applied before.
     pub(crate) is_repeat: bool,
@@ -44,12 +44,12 @@ pub(crate) struct AppliedStep {
 pub struct Destroyed {
     /// The entry with which it arrived.
     pub entry: Seq,
-    /// What it said.
+    /// The bytes of the text.
     pub bytes: Zeroizing<Vec<u8>>,
 }
 
 impl Incidents<'_> {
-    /// Opens an incident with what `indicators` found.
+    /// Opens an incident with the findings of `indicators`.
     pub(crate) fn open_incident(
         &self,
         owner: &Authority,
@@ -61,7 +61,7 @@ impl Incidents<'_> {
         Ok((id, receipt))
     }
 
-    /// Adds what further indicators found.
+    /// Adds the findings of further indicators.
     pub(crate) fn add_evidence(
         &self,
         owner: &Authority,
@@ -88,7 +88,7 @@ impl Incidents<'_> {
         self.take(owner, id, step(Indicated { indicators, findings }), Some(content))
     }
 
-    /// Puts the closure of an incident in quarantine. Returns the decision, and how many entries there are.
+    /// Puts the closure of an incident in quarantine. Returns the decision and the number of entries.
     pub(crate) fn contain(
         &self,
         owner: &Authority,
@@ -112,8 +112,8 @@ impl Incidents<'_> {
             .wait()
     }
 
-    /// Does what the plan with this digest says, if it is still the plan. Returns the decision with it; none when the
-    /// plan was applied before.
+    /// Applies the plan with this digest, if the record has not changed it. Returns the decision with it; `None` if
+    /// the plan was applied before.
     pub(crate) fn apply_plan(
         &self,
         owner: &Authority,
@@ -166,7 +166,7 @@ impl Incidents<'_> {
         }
     }
 
-    /// The plan that was applied last, read off the record.
+    /// The last applied plan, read from the record.
     pub(crate) fn applied_step(
         &self,
         id: IncidentId,
@@ -179,7 +179,7 @@ impl Incidents<'_> {
         })
     }
 
-    /// The plan of an incident that was applied last.
+    /// The last applied plan of an incident.
     ///
     /// # Errors
     /// [`IncidentError::NotApplied`], or when it cannot be read.
@@ -200,7 +200,7 @@ impl Incidents<'_> {
         self.store.look(|view| destroyed(view, id, plan))
     }
 
-    /// Takes entries out of quarantine. By the owner, or by a reviewer for what is their tenant's.
+    /// Releases entries from quarantine. The owner may release any; a reviewer, those of their tenant.
     ///
     /// # Errors
     /// When one of them is not in quarantine for this incident, or it could not be recorded.
@@ -215,7 +215,7 @@ impl Incidents<'_> {
         self.take(by, id, RecoveryStep::Restore { entries }, None)
     }
 
-    /// The indicators of an incident as they were typed; `None` once they are destroyed with what they quote.
+    /// The indicators of an incident as they were typed; `None` if they are destroyed with what they quote.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -251,7 +251,7 @@ impl Incidents<'_> {
     }
 }
 
-/// Something of recovery's own as it is stored.
+/// A document of the recovery, as it is stored.
 pub(crate) fn json<T: serde::Serialize + ?Sized>(
     value: &T,
     what: &'static str,
@@ -275,20 +275,23 @@ pub(crate) fn recorded_plan(
         .map_err(|cause| IncidentError::unreadable("plan", id, &cause))
 }
 
-/// A plan as it is stored. Its rows are much alike, and one of a million entries would else be larger than any content
-/// may be.
+/// A plan as it is stored: compressed, because the plain JSON of a million entries is larger than the limit of a
+/// content.
 fn packed(plan: &Plan, id: IncidentId) -> Result<Content, IncidentError> {
-    let failed = |cause: &serde_json::Error| IncidentError::unreadable("plan", id, cause);
-    let packer = GzEncoder::new(Vec::new(), Compression::fast());
-    // JSON comes in pieces of a few bytes, and each piece costs the packer a look at all of its memory.
-    let mut buffer = BufWriter::with_capacity(1 << 20, packer);
-    serde_json::to_writer(&mut buffer, plan).map_err(|cause| failed(&cause))?;
-    let packer = buffer.into_inner().map_err(|cause| cause.into_error());
-    let bytes = packer.and_then(GzEncoder::finish).map_err(serde_json::Error::io);
-    Ok(Content::new(bytes.map_err(|cause| failed(&cause))?)?)
+    let bytes = compressed(plan).map_err(|cause| IncidentError::unreadable("plan", id, &cause))?;
+    Ok(Content::new(bytes)?)
 }
 
-/// What the plan does, entry by entry. Weights are no entries: their hosts unload them.
+fn compressed(plan: &Plan) -> Result<Vec<u8>, serde_json::Error> {
+    let packer = GzEncoder::new(Vec::new(), Compression::fast());
+    // Serde writes a few bytes at a time, and every write to the encoder has a fixed cost.
+    let mut buffer = BufWriter::with_capacity(1 << 20, packer);
+    serde_json::to_writer(&mut buffer, plan)?;
+    let packer = buffer.into_inner().map_err(|cause| cause.into_error());
+    packer.and_then(GzEncoder::finish).map_err(serde_json::Error::io)
+}
+
+/// The effects of the plan for each entry. Weights are not entries: their hosts unload them.
 fn as_step(plan: &Plan, digest: Digest, text: Value) -> step::PlanEffects {
     let mut purged = plan.with_action(RecoveryAction::Purge);
     purged.extend(plan.with_action(RecoveryAction::Evict));

@@ -1,7 +1,7 @@
-//! Adapters: what hosts load, unload and fuse, as it is recorded; and unloading what an incident evicts.
+//! Adapters: the record of what hosts load, unload and fuse, and the unloading of what an incident evicts.
 //!
-//! The store loads nothing itself. A host that can be spoken to is asked to unload what an incident evicted, and each
-//! unload is recorded once it happened; a host that cannot is left as *unfinished*.
+//! The store loads nothing itself. A host that can be reached is asked to unload what an incident evicted, and each
+//! unload is recorded after it happened; a host that cannot be reached is reported as *unfinished*.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,14 @@ use crate::store::Incidents;
 
 /// A model host that can be asked to unload adapters.
 pub trait AdapterHost {
-    /// Takes one load of an adapter back. Returns once the model does not carry it any more.
+    /// Unloads one load of an adapter. Returns once the model does not use it any more.
     ///
     /// # Errors
-    /// Why it could not be unloaded, in one line for the reader.
+    /// Why it could not be unloaded, in one line.
     fn unload(&mut self, weights: Digest, name: Option<&Name>) -> Result<(), String>;
 }
 
-/// A host that unloads whatever it is told to, for rehearsals.
+/// A host for rehearsals: it reports every unload as done.
 #[derive(Debug, Clone, Copy)]
 pub struct Obliging;
 
@@ -35,31 +35,31 @@ impl AdapterHost for Obliging {
     }
 }
 
-/// The hosts that can be spoken to, by name.
+/// The hosts that can be reached, by name.
 pub type Hosts<'a> = BTreeMap<Name, &'a mut dyn AdapterHost>;
 
-/// What became of evicted weights on one host.
+/// The unloading of evicted weights from one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unloading {
     /// The host.
     pub host: Name,
-    /// The weights.
+    /// The hash of the weights.
     pub weights: Digest,
-    /// What they call themselves.
+    /// The name of the adapter, if it has one.
     pub name: Option<Name>,
-    /// How many loads were unloaded.
+    /// The number of loads that were unloaded.
     pub unloaded: u64,
-    /// How many are left.
+    /// The number of loads that are left.
     pub left: u64,
-    /// Why some are left, if some are.
+    /// Why loads are left, if any are.
     pub why: Option<String>,
 }
 
 impl Incidents<'_> {
-    /// Records a change of what a host carries.
+    /// Records a change of the adapters on a host.
     ///
     /// # Errors
-    /// [`IncidentError::Store`] when an adapter is taken away that is not loaded, or when it could not be recorded.
+    /// [`IncidentError::Store`] when an adapter is unloaded that is not loaded, or when it could not be recorded.
     pub fn adapt(
         &self,
         owner: &Authority,
@@ -70,11 +70,11 @@ impl Incidents<'_> {
         Ok(self.store.ask(owner, AdminRequest::Adapt(Box::new(adapt)))?)
     }
 
-    /// Asks every host to unload what `incident` evicted, and records each unload. May be run again: what is unloaded
-    /// is not asked for twice.
+    /// Asks every host to unload what `incident` evicted, and records each unload. May be repeated: what is unloaded
+    /// is not requested twice.
     ///
     /// # Errors
-    /// When the store cannot be read or written. That a host failed is no error: it is told in the result.
+    /// When the store cannot be read or written. The failure of a host is no error; the result states it.
     pub fn evict(
         &self,
         owner: &Authority,
@@ -92,18 +92,18 @@ impl Incidents<'_> {
         Ok(evictions)
     }
 
-    /// The loads that are still in force of what an incident evicted, by host.
+    /// The loads in force of the weights that an incident evicted, by host.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub fn to_evict(&self, incident: IncidentId) -> Result<Vec<Unloading>, IncidentError> {
         Ok(self.store.state(|state| {
-            let is_evicted =
-                |weights| state.eviction(weights).is_some_and(|by| by.incident == incident);
             let mut all = Vec::new();
             for (host, carries) in state.hosts() {
-                let bad = carries.carried.active().filter(|(weights, _)| is_evicted(*weights));
-                all.extend(bad.map(|(weights, left)| Unloading {
+                let evicted = carries.carried.active().filter(|(weights, _)| {
+                    state.eviction(*weights).is_some_and(|by| by.incident == incident)
+                });
+                all.extend(evicted.map(|(weights, left)| Unloading {
                     host: host.clone(),
                     weights,
                     name: state.adapter(weights).and_then(|adapter| adapter.name.clone()),
@@ -116,8 +116,8 @@ impl Incidents<'_> {
         })?)
     }
 
-    /// What brought the weights that `record` was made with into its model: of each, the newest load or fusion
-    /// before it.
+    /// The entries that brought the weights of `record` into its model: for each weights, the newest load or fusion
+    /// before the record.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -134,7 +134,7 @@ impl Incidents<'_> {
         })?)
     }
 
-    /// What was made with the weights that `record` brought into a model, under whatever load of them. Ascending;
+    /// The entries produced under the weights that `record` brought into a model, under any load of them. Ascending;
     /// linear in the store.
     ///
     /// # Errors
@@ -178,21 +178,21 @@ impl Incidents<'_> {
     }
 }
 
-/// Where weights are, as the record has it now.
+/// The status of weights on the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WeightsStatus {
     /// No incident evicted them.
     Kept,
-    /// So many loads were unloaded; none is left.
+    /// All loads were unloaded; the number of unloads.
     Gone(u64),
-    /// They are part of this base, or are it.
+    /// They are fused into this base, or are this base.
     PartOf(Digest),
-    /// So many loads are in force.
+    /// Loads are in force; their number.
     Loaded(u64),
 }
 
 impl WeightsStatus {
-    /// Where `weights` are after everything that `state` has seen.
+    /// The status of `weights` in `state`.
     pub fn of(state: &State, weights: Digest) -> Self {
         let Some(eviction) = state.eviction(weights) else { return Self::Kept };
         let adapter = state.adapter(weights);
@@ -206,7 +206,7 @@ impl WeightsStatus {
     }
 }
 
-/// The weights that an entry was made under, or which it brought into a model, ascending.
+/// The weights under which an entry was produced, or which it brought into a model, ascending.
 pub fn adapters_of(record: &Record) -> Vec<Digest> {
     let mut weights = match (&record.request, &record.answer) {
         (Request::Admin(AdminRequest::Adapt(adapt)), Answer::Done) => match &adapt.change {

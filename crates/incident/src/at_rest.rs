@@ -1,8 +1,8 @@
-//! At rest: whether the files of a store still hold what was destroyed.
+//! At rest: whether the files of a store still contain destroyed texts.
 //!
-//! The raw bytes are searched for every run of [`WINDOW`] bytes of the destroyed texts, whatever page, log or free
-//! space they stand in. A run that a kept text holds as well is no residue: nobody can tell whose it is. Nor is one
-//! that a record holds, such as an id, or the address that a text came from: records stay.
+//! The raw bytes are searched for every run of [`WINDOW`] bytes of the destroyed texts, in pages, logs and free
+//! space. A run that a kept text contains as well is not residue, because its source is ambiguous. Neither is a run
+//! that a record contains, such as an id or the address of a text: records are kept.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -17,41 +17,41 @@ use crate::act::Destroyed;
 use crate::error::IncidentError;
 use crate::store::Incidents;
 
-/// How long a run is, in bytes.
+/// The length of a run, in bytes.
 pub const WINDOW: usize = 32;
 
-/// How much of a file is read at once, in bytes.
+/// The bytes of a file that are read at once.
 const CHUNK: usize = 1 << 20;
 
-/// What the search found.
+/// The result of the search.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtRest {
     /// The files that were searched, with their sizes in bytes.
     pub files: Vec<(PathBuf, u64)>,
-    /// How many runs were looked for.
+    /// The number of runs that were searched for.
     pub windows: u64,
-    /// Texts that are shorter than a run, and so were not looked for.
+    /// The number of texts that are shorter than a run and were not searched for.
     pub too_short: u64,
-    /// What is left, by file.
+    /// The residue, by file.
     pub residue: Vec<Residue>,
 }
 
-/// Runs of destroyed texts that a file still holds.
+/// Runs of destroyed texts in one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Residue {
     /// The file.
     pub file: PathBuf,
-    /// How many different runs.
+    /// The number of different runs.
     pub windows: u64,
-    /// The entries that said them, ascending.
+    /// The entries that contained the runs, ascending.
     pub entries: Vec<Seq>,
 }
 
 impl Incidents<'_> {
-    /// Searches every file of the store for what was destroyed. Linear in the files.
+    /// Searches every file of the store for destroyed texts. Linear in the files.
     ///
     /// # Errors
-    /// When a file cannot be read: what cannot be searched is not known to be clean.
+    /// When a file cannot be read. A file that cannot be searched is not known to be clean.
     pub fn search_at_rest(&self, destroyed: &[Destroyed]) -> Result<AtRest, IncidentError> {
         let sought = Sought::of(destroyed);
         let mut report = AtRest {
@@ -82,34 +82,40 @@ impl Incidents<'_> {
         Ok(report)
     }
 
-    /// The database with whatever SQLite keeps beside it.
+    /// The database and the files that SQLite keeps beside it.
     fn files(&self) -> Result<Vec<PathBuf>, IncidentError> {
         let name = self.store.path().file_name().unwrap_or_default().as_encoded_bytes().to_vec();
         let folder = self.store.path().parent().unwrap_or_else(|| Path::new("."));
-        let failed = |cause| StoreError::File { doing: "list", path: folder.to_path_buf(), cause };
-        let mut files = Vec::new();
-        for file in std::fs::read_dir(folder).map_err(failed)? {
-            let file = file.map_err(failed)?;
-            let is_ours = file.file_name().as_encoded_bytes().starts_with(&name);
-            if is_ours && file.file_type().map_err(failed)?.is_file() {
-                files.push(file.path());
-            }
-        }
-        files.sort();
-        Ok(files)
+        files_named(folder, &name).map_err(|cause| {
+            StoreError::File { doing: "list", path: folder.to_path_buf(), cause }.into()
+        })
     }
 }
 
-/// The runs that are looked for, by a rolling hash.
+/// The files in `folder` whose names begin with `prefix`, ascending.
+fn files_named(folder: &Path, prefix: &[u8]) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for file in std::fs::read_dir(folder)? {
+        let file = file?;
+        let is_named = file.file_name().as_encoded_bytes().starts_with(prefix);
+        if is_named && file.file_type()?.is_file() {
+            files.push(file.path());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The runs to search for, by a rolling hash.
 struct Sought<'a> {
     texts: &'a [Destroyed],
-    /// Where each run stands first: the text, and the place in it.
+    /// The first place of each run: the text, and the offset in it.
     places: HashMap<u64, (usize, usize)>,
-    /// Some bits of every hash that is looked for, so that nearly every other place is passed over at once.
+    /// A filter over the hashes, which rejects nearly every other place with one look-up.
     filter: Vec<u64>,
 }
 
-/// A polynomial over bytes, modulo 2⁶⁴. That two runs can be given the same hash does no harm: bytes are compared.
+/// The base of a polynomial over bytes, modulo 2⁶⁴. Collisions are harmless: the bytes are compared.
 const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
 const FILTER_BITS: u32 = 24;
 
@@ -130,14 +136,14 @@ impl<'a> Sought<'a> {
         Self { texts, places, filter }
     }
 
-    /// The entries that said these runs first, ascending.
+    /// The entries that first contained these runs, ascending.
     fn entries(&self, hashes: &[u64]) -> Vec<Seq> {
         let places = hashes.iter().filter_map(|hash| self.places.get(hash));
-        let said = places.filter_map(|(number, _)| Some(self.texts.get(*number)?.entry));
-        said.collect::<BTreeSet<Seq>>().into_iter().collect()
+        let entries = places.filter_map(|(number, _)| Some(self.texts.get(*number)?.entry));
+        entries.collect::<BTreeSet<Seq>>().into_iter().collect()
     }
 
-    /// The hashes of the runs that stand in `bytes`.
+    /// Adds the hashes of the runs that occur in `bytes`.
     fn find(&self, bytes: &[u8], found: &mut HashSet<u64>) {
         roll(bytes, |at, hash| {
             let word = self.filter.get(word_of(hash)).copied().unwrap_or_default();
@@ -154,15 +160,20 @@ impl<'a> Sought<'a> {
         text.is_some() && text == bytes.get(at..at + WINDOW)
     }
 
+    /// The size of a file, and the hashes of the runs in it.
     fn in_file(&self, path: &Path) -> Result<(u64, HashSet<u64>), IncidentError> {
-        let failed = |cause| StoreError::File { doing: "search", path: path.into(), cause };
-        let mut file = File::open(path).map_err(failed)?;
+        self.search(path)
+            .map_err(|cause| StoreError::File { doing: "search", path: path.into(), cause }.into())
+    }
+
+    fn search(&self, path: &Path) -> std::io::Result<(u64, HashSet<u64>)> {
+        let mut file = File::open(path)?;
         let (mut found, mut total) = (HashSet::new(), 0);
         let mut buffer = vec![0; CHUNK + WINDOW];
         let mut held = 0;
         loop {
             let free = buffer.get_mut(held..).unwrap_or_default();
-            let read = file.read(free).map_err(failed)?;
+            let read = file.read(free)?;
             if read == 0 {
                 return Ok((total, found));
             }
@@ -175,7 +186,7 @@ impl<'a> Sought<'a> {
         }
     }
 
-    /// Those of `hits` that a kept text holds too, or a record.
+    /// Those of `hits` that a kept text or a record contains too.
     fn in_what_is_kept(
         &self,
         view: View<'_>,
@@ -188,17 +199,21 @@ impl<'a> Sought<'a> {
     }
 }
 
-/// Calls `visit` with every place in `bytes` where a run begins, and the run's hash.
+/// Calls `visit` with the offset and the hash of every run in `bytes`.
 fn roll(bytes: &[u8], mut visit: impl FnMut(usize, u64)) {
     let Some(first) = bytes.get(..WINDOW) else { return };
-    let add = |hash: u64, byte: u8| hash.wrapping_mul(BASE).wrapping_add(u64::from(byte) + 1);
     let leaving = (0..WINDOW).fold(1_u64, |power, _| power.wrapping_mul(BASE));
-    let mut hash = first.iter().fold(0, |hash, byte| add(hash, *byte));
+    let mut hash = first.iter().fold(0, |hash, byte| appended(hash, *byte));
     visit(0, hash);
     for (at, (old, new)) in bytes.iter().zip(bytes.iter().skip(WINDOW)).enumerate() {
-        hash = add(hash, *new).wrapping_sub((u64::from(*old) + 1).wrapping_mul(leaving));
+        hash = appended(hash, *new).wrapping_sub((u64::from(*old) + 1).wrapping_mul(leaving));
         visit(at + 1, hash);
     }
+}
+
+/// The hash of a run with one more byte.
+fn appended(hash: u64, byte: u8) -> u64 {
+    hash.wrapping_mul(BASE).wrapping_add(u64::from(byte) + 1)
 }
 
 fn word_of(hash: u64) -> usize {

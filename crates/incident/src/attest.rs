@@ -1,4 +1,4 @@
-//! Attesting adapters: which weights the members of a closure were made under, and what became of them.
+//! Attesting adapters: the weights under which the members of a closure were produced, and their status.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use custody_log::Digest;
 
 use crate::adapters::WeightsStatus;
 
-/// What a base is called, which nobody gave a name.
+/// The name of a base without a name.
 const BASE: &str = "fused base";
 
-/// Why weights that a member is evicted with are not gone, if they are not.
+/// Why evicted weights are still in use, if they are.
 pub(crate) fn left_loaded(state: &State, weights: &[Digest]) -> Option<&'static str> {
     weights.iter().find_map(|weights| match WeightsStatus::of(state, *weights) {
         WeightsStatus::Loaded(_) => Some("its weights are still loaded"),
@@ -25,7 +25,7 @@ pub(crate) fn left_loaded(state: &State, weights: &[Digest]) -> Option<&'static 
     })
 }
 
-/// Attests all weights that rows of the manifest name. `scores` has one for each row.
+/// Attests all weights in the rows of the manifest. `scores` has one for each row.
 pub(crate) fn attest(
     state: &State,
     rows: &[ManifestEntry],

@@ -1,13 +1,13 @@
-//! The words of the kernel and of the planner, as certificates write them.
+//! The terms of the kernel and the planner in the vocabulary of certificates.
 //!
-//! A certificate is read by programs that know nothing of a store, so its vocabulary is its own. Each function is
-//! total: a new variant on either side visits it.
+//! Certificates are read by programs without a store, so they have a vocabulary of their own. Each function is total:
+//! a new variant on either side does not compile without an entry here.
 
 use custody_certificate::{MemberAction, MemberKind};
 use custody_kernel::kind::EntryKind;
 use custody_planner::RecoveryAction;
 
-/// What an entry is, in a certificate.
+/// The kind of an entry.
 pub const fn member_kind(kind: EntryKind) -> MemberKind {
     match kind {
         EntryKind::Message => MemberKind::Message,
@@ -25,7 +25,7 @@ pub const fn member_kind(kind: EntryKind) -> MemberKind {
     }
 }
 
-/// What a plan orders, in a certificate.
+/// The action of a plan.
 pub(crate) const fn member_action(action: RecoveryAction) -> MemberAction {
     match action {
         RecoveryAction::None => MemberAction::None,

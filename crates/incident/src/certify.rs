@@ -1,7 +1,8 @@
-//! Certifying: what was planned, what of it is done, and what is left, read from the store and signed by the owner.
+//! Certifying: the plan, the actions that are done and those that are left, read from the record and signed by the
+//! owner.
 //!
-//! Nothing is copied from what the program believes it did: whether an entry is purged, in quarantine or flagged is
-//! looked up on the record at the moment of signing.
+//! Nothing comes from the memory of the program: whether an entry is purged, in quarantine or flagged is looked up on
+//! the record at the moment of signing.
 
 use custody_certificate::{
     Audit, Certificate, CertifiedClosure, ClosureMode, EvidenceKind, Expectations, IncludedRecord,
@@ -34,25 +35,25 @@ use serde::{Deserialize, Serialize};
 use crate::IncidentError;
 use crate::act::recorded_plan;
 use crate::adapters::adapters_of;
+use crate::arrival::arrival;
 use crate::at_rest::AtRest;
 use crate::attest::{attest, left_loaded};
 use crate::certified::{member_action, member_kind};
 use crate::gather::known;
-use crate::search::arrival;
 use crate::store::Incidents;
 
-/// What was found after a plan was applied, as it is recorded.
+/// The report of the probes after a plan was applied, as it is recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeReport {
-    /// What the files of the store still hold.
+    /// The residue in the files of the store.
     pub at_rest: AtRest,
-    /// What still comes back.
+    /// The probes for destroyed texts.
     pub membership: MembershipProbe,
 }
 
 impl Incidents<'_> {
-    /// Signs a certificate of what was done about an incident, and records that it was signed. Returns the file.
+    /// Signs a certificate of the recovery from an incident and records it. Returns the file.
     pub(crate) fn certify(
         &self,
         owner: &Authority,
@@ -75,7 +76,7 @@ impl Incidents<'_> {
     /// Verifies a certificate with the key of this store's owner.
     ///
     /// # Errors
-    /// [`IncidentError::Certificate`] with the first thing that does not hold.
+    /// [`IncidentError::Certificate`] with the first check that fails.
     pub fn verify_certificate(
         &self,
         file: &[u8],
@@ -91,7 +92,7 @@ impl Incidents<'_> {
     }
 }
 
-/// One moment of a store on which a recovery is certified.
+/// A view of the store from which a recovery is certified.
 struct Certifying<'a> {
     view: View<'a>,
     id: IncidentId,
@@ -164,7 +165,7 @@ impl Certifying<'_> {
         report.map(Some).map_err(|cause| IncidentError::unreadable("probe report", self.id, &cause))
     }
 
-    /// Why what was planned for an entry is not done, if it is not.
+    /// Why the action for an entry is not done, if it is not.
     fn left_to_do(&self, planned: &PlannedEntry, residue: &[Seq]) -> Option<&'static str> {
         let state = self.view.state();
         let mark = state.standing(planned.entry).and_then(|standing| standing.mark_of(self.id));
@@ -185,7 +186,6 @@ impl Certifying<'_> {
     fn audit(&self, incident: &IncidentState, signer: &SigningKey) -> Result<Audit, IncidentError> {
         let (state, leaves, size) = (self.view.state(), self.view.leaves(), self.view.len());
         let opened = incident.opened.0;
-        let unsigned = || IncidentError::NoCheckpoint(self.id);
         let steps = [
             (LoggedStep::Opened, Some(incident.opened)),
             (LoggedStep::Contained, incident.contained),
@@ -197,12 +197,13 @@ impl Certifying<'_> {
             let Some(seq) = seq else { continue };
             let leaf = usize::try_from(seq.0).ok().and_then(|at| leaves.get(at));
             let proof = inclusion_proof(leaves, seq.0, size);
-            let (leaf, proof) = leaf.zip(proof).ok_or_else(unsigned)?;
+            let (leaf, proof) = leaf.zip(proof).ok_or(IncidentError::NoCheckpoint(self.id))?;
             let inclusion = proof.into_iter().map(Digest).collect();
             records.push(IncludedRecord { inclusion, leaf: Digest(*leaf), seq, step });
         }
         records.sort_by_key(|record| record.seq);
-        let consistency = consistency_proof(leaves, opened, size).ok_or_else(unsigned)?;
+        let consistency =
+            consistency_proof(leaves, opened, size).ok_or(IncidentError::NoCheckpoint(self.id))?;
         Ok(Audit {
             after: self.signed(size, signer)?,
             before: self.signed(opened, signer)?,
@@ -212,16 +213,18 @@ impl Certifying<'_> {
         })
     }
 
-    /// The log's first `size` records, as the log key states them now. What it states of an earlier size it can always
-    /// state again: the records are the same.
+    /// A checkpoint of the log's first `size` records, signed now. A checkpoint of an earlier size can be signed at
+    /// any time, because the records are the same.
     fn signed(&self, size: u64, signer: &SigningKey) -> Result<SignedCheckpoint, IncidentError> {
-        let unsigned = || IncidentError::NoCheckpoint(self.id);
+        self.checkpoint(size, signer).ok_or(IncidentError::NoCheckpoint(self.id))
+    }
+
+    fn checkpoint(&self, size: u64, signer: &SigningKey) -> Option<SignedCheckpoint> {
         let state = self.view.state();
-        let log_key = state.log_key().cloned().ok_or_else(unsigned)?;
-        let root = self.view.root_at(size).ok_or_else(unsigned)?;
-        let origin = origin(state.store().ok_or_else(unsigned)?);
-        let note = Checkpoint { origin, size, root }.sign(signer, &key_name());
-        Ok(SignedCheckpoint { log_key, note })
+        let log_key = state.log_key().cloned()?;
+        let root = self.view.root_at(size)?;
+        let note = Checkpoint { origin: origin(state.store()?), size, root };
+        Some(SignedCheckpoint { log_key, note: note.sign(signer, &key_name()) })
     }
 
     fn breaks(&self, breaks: &[Seq]) -> Result<Vec<LedgerBreak>, IncidentError> {
@@ -237,7 +240,7 @@ impl Certifying<'_> {
     }
 }
 
-/// The entries of which a file still holds something, ascending.
+/// The entries of which a file still contains a part, ascending.
 fn residue(at_rest: &AtRest) -> Vec<Seq> {
     let mut entries: Vec<Seq> =
         at_rest.residue.iter().flat_map(|residue| residue.entries.iter().copied()).collect();
@@ -348,7 +351,7 @@ const fn floor(reason: ActionReason) -> MemberAction {
     }
 }
 
-/// The evidence that counts most: what a person stated before what a model guessed.
+/// The strongest evidence: what a person stated precedes what a model estimated.
 fn strongest(entry: Seq, findings: &[Finding]) -> EvidenceKind {
     let from = findings.partition_point(|finding| finding.entry < entry);
     let of_entry = findings.iter().skip(from).take_while(|finding| finding.entry == entry);

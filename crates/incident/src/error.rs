@@ -1,4 +1,4 @@
-//! Why a step of an incident cannot be taken. A refusal is no error: it is an answer.
+//! Failures of a step of an incident. A refusal is a result and not an error.
 
 use custody_certificate::CertificateError;
 use custody_log::{Digest, IncidentId};
@@ -7,67 +7,67 @@ use custody_runtime::store::{StoreError, Tampering};
 
 use crate::indicator::IndicatorError;
 
-/// A failure of recovery itself.
+/// A failure of a recovery.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IncidentError {
-    /// No such incident.
+    /// The incident does not exist.
     #[error("there is no incident `{0}`; see `custody incident list`")]
     UnknownIncident(IncidentId),
-    /// Not an indicator.
+    /// A line is not an indicator.
     #[error(transparent)]
     Indicator(#[from] IndicatorError),
-    /// Not a regular expression.
+    /// A pattern is not a regular expression, or is too large.
     #[error("`{pattern}` is not a regular expression: {why}")]
     Pattern {
-        /// What was given.
+        /// The pattern, shortened.
         pattern: String,
-        /// Why not.
+        /// The error of the regular expression.
         why: String,
     },
-    /// The indicators point to nothing.
+    /// The indicators match nothing.
     #[error("no indicator finds anything; nothing was opened")]
     NothingFound,
-    /// The evidence names what is not there.
+    /// The evidence names an entry that does not exist.
     #[error(transparent)]
     Closure(#[from] ClosureError),
-    /// There is no plan.
+    /// The plan cannot be made.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The record is not as it was when the plan was read.
+    /// The record changed the plan since it was read.
     #[error("the record moved, and the plan is now {now}; read it with `custody incident plan`")]
     Moved {
-        /// The digest of the plan as it is now.
+        /// The digest of the present plan.
         now: Digest,
     },
-    /// Nothing was applied yet.
+    /// No plan was applied.
     #[error("no plan of `{0}` was applied yet; see `custody incident plan`")]
     NotApplied(IncidentId),
-    /// Something on the record cannot be read as what it is.
+    /// A document on the record cannot be parsed.
     #[error("the {what} of `{incident}` cannot be read: {why}")]
     Unreadable {
-        /// What.
+        /// The kind of document.
         what: &'static str,
-        /// Of which incident.
+        /// The incident.
         incident: IncidentId,
-        /// Why.
+        /// The cause.
         why: String,
     },
-    /// Somebody still reads pages that hold what was destroyed.
+    /// A reader still holds pages that contain destroyed texts.
     #[error(
         "another program still reads the store, so its old pages cannot be overwritten; run it again when that is done"
     )]
     StillRead,
-    /// The certificate does not hold.
+    /// The certificate is not valid.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// The log before the incident is not signed to a size that can be stated.
+    /// No signed checkpoint covers the log before the incident.
     #[error("there is no signed state of the log before `{0}` was opened")]
     NoCheckpoint(IncidentId),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The record cannot be held as a graph.
+    /// The record is too large for a graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
     /// The similarity search failed.

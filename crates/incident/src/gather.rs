@@ -1,4 +1,4 @@
-//! Gathering: what a plan has to know of a store, read from one moment of it.
+//! Gathering: the facts for a plan, read from one view of a store.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,21 +14,21 @@ use custody_planner::{
 use custody_runtime::store::{View, content_of};
 
 use crate::IncidentError;
+use crate::arrival::arrival;
 use crate::graph::graph_of;
-use crate::search::arrival;
 use crate::store::Incidents;
 
-/// How a plan is made.
+/// The settings of a plan.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// Weights and tiers of risk.
+    /// The weights and tiers of risk.
     pub risk: RiskConfig,
-    /// The influence of adapters, by the hash of their weights. Those it does not name were never measured.
+    /// The influence of adapters, by the hash of their weights. Weights without an entry were not measured.
     pub influence: BTreeMap<Digest, f64>,
 }
 
 impl Incidents<'_> {
-    /// What recovery from an incident would do now. Marks nothing.
+    /// Plans the recovery from an incident on the current record. Changes nothing.
     ///
     /// # Errors
     /// [`IncidentError::UnknownIncident`], or when the store cannot be read.
@@ -37,7 +37,7 @@ impl Incidents<'_> {
     }
 }
 
-/// The same, on a moment that is being looked at.
+/// Plans the recovery from an incident on `view`.
 pub(crate) fn plan(
     view: View<'_>,
     incident: IncidentId,
@@ -73,7 +73,7 @@ struct Gathering<'a> {
 }
 
 impl Gathering<'_> {
-    /// What is spared, and what ran. One member at a time: a closure may be the whole record.
+    /// The spared entries and the effects. It reads one member at a time, because a closure may be the whole record.
     fn members(&self) -> Result<(SparedEntries, Vec<OutsideEffect>), IncidentError> {
         let mut sparing = Sparing::new(self.incident);
         self.show_trusted(&mut sparing)?;
@@ -86,12 +86,12 @@ impl Gathering<'_> {
         Ok((sparing.finish(), effects))
     }
 
-    /// Shows every text that may vouch for a member.
+    /// Shows every text that may cover a member.
     fn show_trusted(&self, sparing: &mut Sparing<'_, '_>) -> Result<(), IncidentError> {
         let state = self.view.state();
         for seq in (0..sparing.until().0).map(Seq) {
             let Some(label) = state.label(seq).filter(|label| label.is_good()) else { continue };
-            // What an earlier incident took out vouches for nothing.
+            // A text that an earlier incident took out covers nothing.
             if self.incident.closure().contains(seq) || state.is_out(seq) {
                 continue;
             }
@@ -107,19 +107,20 @@ impl Gathering<'_> {
 
     fn judge(&self, sparing: &mut Sparing<'_, '_>, record: &Record) -> Result<(), IncidentError> {
         let effect = EntryEffect::of(EntryKind::of(&record.request));
-        // Whatever acted, or is evidence itself, is not spared; its text need not be read for that.
-        let is_read = effect == EntryEffect::Said && !self.incident.has_direct_evidence(record.seq);
+        // An entry with an effect or with direct evidence is not spared, so its text is not read.
+        let is_read =
+            effect == EntryEffect::TextOnly && !self.incident.has_direct_evidence(record.seq);
         let content = content_of(record).filter(|content| {
             let is_refused = matches!(record.answer, Answer::Refused(_));
             is_read && !(is_refused && content.arrival == record.seq)
         });
         let text = content.map(|content| self.text(content)).transpose()?.flatten();
-        // Why one is not spared shows in what is done to it.
+        // An entry that is not spared gets an action in the plan, so the reason is not needed here.
         let _ = sparing.judge(record.seq, effect, text.as_deref());
         Ok(())
     }
 
-    /// A text; `None` if it is destroyed or no text.
+    /// The text; `None` if it is destroyed or not UTF-8.
     fn text(
         &self,
         content: custody_kernel::memory::item::ContentRef,
@@ -129,7 +130,8 @@ impl Gathering<'_> {
     }
 }
 
-/// A call that ran and changed something outside. Of one that somebody else ran nothing is known, so it did.
+/// The effect of a call that ran and changed something outside. A call that the host ran itself counts as one,
+/// because its effect is unknown.
 fn effect(record: &Record) -> Option<OutsideEffect> {
     let entry = record.seq;
     if let Request::Call(call) = &record.request {
@@ -161,11 +163,8 @@ fn histories(state: &State, closure: &Closure<'_>) -> Vec<ItemHistory> {
                 arrival: change.version.map(|version| version.content.arrival),
             })
             .collect();
-        let is_reached = |version: &ItemChange| {
-            closure.contains(version.entry)
-                || version.arrival.is_some_and(|arrival| closure.contains(arrival))
-        };
-        if versions.iter().any(is_reached) {
+        let entries = versions.iter().flat_map(|version| [Some(version.entry), version.arrival]);
+        if entries.flatten().any(|entry| closure.contains(entry)) {
             let file = state.watched_item(namespace, key).map(|watched| watched.path.clone());
             found.push(ItemHistory {
                 namespace: namespace.clone(),
@@ -178,7 +177,7 @@ fn histories(state: &State, closure: &Closure<'_>) -> Vec<ItemHistory> {
     found
 }
 
-/// Everything that waits for a human.
+/// The proposals that wait for a human.
 fn waiting(state: &State) -> Vec<WaitingProposal> {
     let changes = state.pending().map(|pending| WaitingProposal {
         proposal: pending.proposal,

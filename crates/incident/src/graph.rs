@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::error::IncidentError;
 use crate::store::Incidents;
 
-/// What was made from what, as far as the record of `view` goes. Linear in its edges; reads nothing from the disk.
+/// The provenance graph of the record of `view`. Linear in its edges; reads nothing from the disk.
 ///
 /// # Errors
 /// When the record is larger than a graph can be.
@@ -26,8 +26,8 @@ pub fn graph_of(view: View<'_>) -> Result<Graph, GraphError> {
     builder.finish()
 }
 
-/// So much of a record as the graph needs. The rest was read when the store was opened: a row that has the leaf hash
-/// of then is the record of then.
+/// The fields of a record that the graph needs. The other fields were read when the store was opened; a row with the
+/// same leaf hash is the same record.
 #[derive(Deserialize)]
 struct Edges {
     parents: Vec<Seq>,
@@ -36,7 +36,7 @@ struct Edges {
 }
 
 impl Incidents<'_> {
-    /// What was made from what, as far as the record goes now.
+    /// The provenance graph of the current record.
     ///
     /// # Errors
     /// When the store cannot be read, or as [`graph_of`].
@@ -44,11 +44,11 @@ impl Incidents<'_> {
         self.store.look(|view| Ok(graph_of(view)?))
     }
 
-    /// The graph of the first `size` records, or of all if there are fewer: the record as it was then, before anything
-    /// was purged. Row by row and each row checked, so that no record is held in memory.
+    /// The graph of the first `size` records, or of all if there are fewer: the record before any later purge. Rows
+    /// are read and checked one by one, so no record is kept in memory.
     ///
     /// # Errors
-    /// [`IncidentError::Store`] when a row is missing or another, or as [`graph_of`].
+    /// [`IncidentError::Store`] when a row is missing or changed, or as [`graph_of`].
     pub fn graph_at(&self, size: u64) -> Result<Graph, IncidentError> {
         let mut builder = GraphBuilder::default();
         self.store.scan(size, |seq, row| {
@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// A page is read and answered, twice; the positions of all four.
+    /// A page is read and answered, twice. Returns the positions of all four.
     fn conversation(scratch: &Scratch) -> Vec<Seq> {
         let session = Session::open(&scratch.store, &scratch.owner, None).unwrap();
         let observations = [

@@ -1,6 +1,6 @@
-//! Indicators: what an operator types to say what is bad.
+//! Indicators: what an operator types to name contaminated entries.
 //!
-//! One line, one indicator. What it is follows from how it looks, or from a word before a colon.
+//! One line is one indicator. Its kind follows from its form, or from a word before a colon.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use custody_kernel::label::Channel;
 use custody_log::{Digest, EntryId, Seq, SessionId, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The shortest text that is looked for: shorter ones stand everywhere.
+/// The shortest text to search for, in characters without blanks: shorter ones occur everywhere.
 pub const MIN_TEXT_CHARS: usize = 3;
 
 /// One indicator.
@@ -21,20 +21,20 @@ pub enum Indicator {
     Position(Seq),
     /// SHA-256 of a content, or of the weights of an adapter.
     Hash(Digest),
-    /// A text that stands in the content, in any case of letters.
+    /// A text that the content contains, ignoring case.
     Text(String),
     /// A regular expression that matches the content.
     Pattern(String),
-    /// Where entries came from. All that is said must fit.
+    /// The origin of entries. Every field that is set has to match.
     Origin(Origin),
     /// A text that the content is similar to.
     Similar(String),
 }
 
-/// Where an entry came from.
+/// The origin of an entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// A host, with everything below it.
+    /// A host, with its subdomains.
     pub host: Option<String>,
     /// A tool.
     pub tool: Option<String>,
@@ -42,30 +42,30 @@ pub struct Origin {
     pub channel: Option<Channel>,
     /// A session.
     pub session: Option<SessionId>,
-    /// Not before.
+    /// The earliest time, inclusive.
     pub since: Option<Timestamp>,
-    /// Before.
+    /// The latest time, exclusive.
     pub until: Option<Timestamp>,
 }
 
-/// Why a line is no indicator.
+/// A line that is not an indicator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IndicatorError {
-    /// Nothing to look for.
+    /// The text is too short to search for.
     #[error(
         "`{0}` is too short to look for; give at least {MIN_TEXT_CHARS} characters, or an entry, hash or origin"
     )]
     Short(String),
-    /// Not of the form that its word asks for.
+    /// The value does not have the form that its word requires.
     #[error("`{given}` is not {wanted}")]
     Form {
-        /// What was given.
+        /// The input, shortened.
         given: String,
-        /// What was wanted, with an example.
+        /// The expected form, with an example.
         wanted: &'static str,
     },
-    /// Said twice.
-    #[error("`{0}` is said twice; give two indicators")]
+    /// One field is given twice.
+    #[error("`{0}` is given twice; use two indicators")]
     Twice(&'static str),
 }
 
@@ -74,12 +74,11 @@ impl FromStr for Indicator {
 
     fn from_str(line: &str) -> Result<Self, IndicatorError> {
         let line = line.trim();
-        let form = |wanted| IndicatorError::Form { given: short(line), wanted };
         if let Some(rest) = line.strip_prefix("id:") {
-            return by_name(rest.trim()).ok_or_else(|| form("an entry, like `e-…` or `#12`"));
+            return by_name(rest.trim()).ok_or_else(|| form(line, "an entry, like `e-…` or `#12`"));
         }
         if let Some(rest) = line.strip_prefix("hash:").or_else(|| line.strip_prefix("adapter:")) {
-            let hash = digest(rest.trim()).ok_or_else(|| form("64 hexadecimal digits"))?;
+            let hash = digest(rest.trim()).ok_or_else(|| form(line, "64 hexadecimal digits"))?;
             return Ok(Self::Hash(hash));
         }
         if let Some(rest) = line.strip_prefix("text:") {
@@ -146,33 +145,41 @@ impl Origin {
         }
         let mut origin = Self::default();
         for part in line.split(',') {
-            origin.say(part.trim())?;
+            origin.set(part.trim())?;
         }
         Ok(Some(origin))
     }
 
-    fn say(&mut self, part: &str) -> Result<(), IndicatorError> {
-        let form = |wanted| IndicatorError::Form { given: short(part), wanted };
+    /// Sets the field that `part` names.
+    fn set(&mut self, part: &str) -> Result<(), IndicatorError> {
         let (word, value) = part.split_once(':').unwrap_or((part, ""));
         let value = value.trim();
         if value.is_empty() {
-            return Err(form("an origin, like `tool:read_page` or `channel:web,since:2026-01-31`"));
+            return Err(form(
+                part,
+                "an origin, like `tool:read_page` or `channel:web,since:2026-01-31`",
+            ));
         }
         match word {
             "host" => put(&mut self.host, "host", value.to_ascii_lowercase()),
             "tool" => put(&mut self.tool, "tool", value.to_owned()),
             "channel" => {
                 let channel = Channel::ALL.into_iter().find(|known| known.as_str() == value);
-                let channel = channel.ok_or_else(|| form("a channel, like `channel:web`"))?;
+                let channel = channel.ok_or_else(|| form(part, "a channel, like `channel:web`"))?;
                 put(&mut self.channel, "channel", channel)
             }
             "session" => {
-                let session = value.parse().map_err(|_| form("a session, like `session:s-…`"))?;
+                let session =
+                    value.parse().map_err(|_| form(part, "a session, like `session:s-…`"))?;
                 put(&mut self.session, "session", session)
             }
-            "since" => put(&mut self.since, "since", moment(value).ok_or_else(|| form(A_TIME))?),
-            "until" => put(&mut self.until, "until", moment(value).ok_or_else(|| form(A_TIME))?),
-            _ => Err(form("an origin: host, tool, channel, session, since or until")),
+            "since" => {
+                put(&mut self.since, "since", moment(value).ok_or_else(|| form(part, A_TIME))?)
+            }
+            "until" => {
+                put(&mut self.until, "until", moment(value).ok_or_else(|| form(part, A_TIME))?)
+            }
+            _ => Err(form(part, "an origin: host, tool, channel, session, since or until")),
         }
     }
 }
@@ -183,14 +190,20 @@ fn put<T>(place: &mut Option<T>, word: &'static str, value: T) -> Result<(), Ind
     if place.replace(value).is_some() { Err(IndicatorError::Twice(word)) } else { Ok(()) }
 }
 
-/// A day or a moment in UTC.
+/// Parses a day or a time in UTC.
 fn moment(text: &str) -> Option<Timestamp> {
-    let day = || text.parse::<jiff::civil::Date>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
-    let at = text.parse::<jiff::Timestamp>().ok().or_else(|| Some(day()?.timestamp()))?;
+    let at = text.parse::<jiff::Timestamp>().ok().or_else(|| {
+        let day = text.parse::<jiff::civil::Date>().ok()?;
+        Some(day.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+    })?;
     u64::try_from(at.as_millisecond()).ok().map(Timestamp)
 }
 
-/// The beginning of what was typed, for a message.
+fn form(given: &str, wanted: &'static str) -> IndicatorError {
+    IndicatorError::Form { given: short(given), wanted }
+}
+
+/// The beginning of the input, for a message.
 fn short(given: &str) -> String {
     given.chars().take(60).flat_map(char::escape_debug).collect()
 }
@@ -212,20 +225,19 @@ impl fmt::Display for Indicator {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, tool, channel, session, since, until } = self;
-        let time = |time: &Timestamp| utc(*time);
         let parts = [
             host.as_ref().map(|host| format!("host:{host}")),
             tool.as_ref().map(|tool| format!("tool:{tool}")),
             channel.map(|channel| format!("channel:{channel}")),
             session.map(|session| format!("session:{session}")),
-            since.as_ref().map(|since| format!("since:{}", time(since))),
-            until.as_ref().map(|until| format!("until:{}", time(until))),
+            since.as_ref().map(|since| format!("since:{}", utc(*since))),
+            until.as_ref().map(|until| format!("until:{}", utc(*until))),
         ];
         f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(","))
     }
 }
 
-/// A moment as [`moment`] reads it.
+/// A time in the form that [`moment`] parses.
 fn utc(time: Timestamp) -> String {
     let at = i64::try_from(time.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     at.unwrap_or(jiff::Timestamp::MAX).to_string()

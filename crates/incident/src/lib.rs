@@ -1,8 +1,8 @@
 //! Incidents: from an indicator to a store without what it points to, with every step on the record.
 //!
-//! The kernel says who may take a step, the planner what an incident reached and what is to be done about it. This
-//! crate finds, reads, destroys, looks again, and signs a certificate of what was done. [`Incidents`] is where it
-//! starts, and an [`Incident`] goes through its stages: opened, contained, planned, applied, probed.
+//! The kernel decides who may take a step, and the planner computes the closure and the plan. This crate finds the
+//! evidence, reads the store, destroys what is purged, verifies that it is gone, and signs a certificate. Start with
+//! [`Incidents`]; an [`Incident`] goes through the stages opened, contained, planned, applied and probed.
 //!
 //! ```
 //! use custody_incident::{Incidents, Settings};
@@ -32,16 +32,16 @@
 //! # }
 //! ```
 //!
-//! In reading order: [`indicator`] (what an operator types), [`search`] (what it finds), `graph` and `gather` (what a
-//! plan has to know), [`stage`] (what follows what), [`act`] (open, contain, apply, restore), `sweep`
-//! (nothing is left on the disk), [`at_rest`] (and
-//! the search that says so), [`probe`] (nor does it come back), [`adapters`] (weights are unloaded), [`certify`] (the
-//! certificate). Whether a certificate still holds is for `custody-verify` to find out.
+//! In reading order: [`indicator`] (what an operator types), [`search`] (what it finds), `graph` and `gather` (the
+//! inputs of a plan), [`stage`] (the order of the steps), [`act`] (open, contain, apply, restore), `sweep` (the disk
+//! is overwritten), [`at_rest`] (the search for residue), [`probe`] (whether destroyed text comes back), [`adapters`]
+//! (weights are unloaded), [`certify`] (the certificate). `custody-verify` verifies certificates against the store.
 //!
 //! Source: RVU §3.
 
 pub mod act;
 pub mod adapters;
+mod arrival;
 pub mod at_rest;
 mod attest;
 mod certified;
@@ -54,6 +54,7 @@ pub mod neighbours;
 pub mod probe;
 pub mod search;
 pub mod stage;
+mod step_result;
 mod store;
 mod sweep;
 pub mod three_way;
@@ -65,5 +66,6 @@ pub use indicator::Indicator;
 pub use neighbours::Vectors;
 pub use probe::Ways;
 pub use search::{Found, Hits};
-pub use stage::{Incident, RefusedStep, StepResult};
+pub use stage::Incident;
+pub use step_result::{RefusedStep, StepResult};
 pub use store::Incidents;

@@ -1,8 +1,8 @@
-//! Neighbours: texts by what they are about. Vectors are indexed after the fact and scanned exactly, one tenant at a
-//! time.
+//! Neighbours: texts by similarity of their vectors. Vectors are indexed after the texts are recorded and scanned
+//! exactly, one tenant at a time.
 //!
-//! Whose a text is says the record, never the row of its vector: a row put there by somebody else cannot surface in
-//! another tenant (MON §8.3). A text that is not indexed yet is *not searched*, and the answer says so.
+//! The tenant of a text comes from the record, never from the row of its vector, so a forged row cannot surface in
+//! another tenant (MON §8.3). A text that is not indexed yet is *not searched*, and the result counts it.
 
 use custody_kernel::namespace::Tenant;
 use custody_kernel::score::Score;
@@ -11,44 +11,44 @@ use custody_models::Embedder;
 use custody_runtime::store::View;
 
 use crate::IncidentError;
-use crate::search::arrival;
+use crate::arrival::arrival;
 use crate::store::Incidents;
 
-/// How many texts are embedded at once.
+/// The number of texts in one call of the embedder.
 const BATCH: usize = 64;
 
-/// From which similarity on a text counts as evidence: every neighbour at least as near, not the nearest few.
+/// The least cosine that counts as evidence. Every neighbour at least as near is evidence, not only the nearest few.
 pub const SIMILAR: f64 = 0.75;
 
-/// A model that makes vectors, with the name that its vectors are kept under.
+/// An embedding model, with the name under which its vectors are stored.
 #[derive(Clone, Copy)]
 pub struct Vectors<'a> {
-    /// The model.
+    /// The embedding model.
     pub embedder: &'a dyn Embedder,
-    /// What it is: vectors of two models are never compared.
+    /// The digest of the model: vectors of two models are never compared.
     pub model: Digest,
 }
 
-/// A text that is near.
+/// A similar text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbour {
-    /// The entry with which it arrived.
+    /// The entry with which the text arrived.
     pub entry: Seq,
-    /// How near: the cosine, 0 where it is negative.
+    /// The cosine, in [0, 1]; 0 if negative.
     pub similarity: Score,
 }
 
-/// What a search by similarity found.
+/// The result of a search by similarity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighbours {
-    /// The nearest first.
+    /// The neighbours, the nearest first.
     pub found: Vec<Neighbour>,
-    /// Texts that have no vector yet, and so were not searched.
+    /// The number of texts without a vector, which were not searched.
     pub not_searched: u64,
 }
 
 impl Incidents<'_> {
-    /// Makes the vectors that are missing. `progress` is told how many texts are done, and of how many.
+    /// Computes the missing vectors. Calls `progress` with the number of texts done and the total.
     ///
     /// # Errors
     /// When the model fails, or the store cannot be written.
@@ -62,10 +62,11 @@ impl Incidents<'_> {
         let mut done = 0;
         for batch in missing.chunks(BATCH) {
             let texts = self.store.look(|view| texts(view, batch))?;
-            let said: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
-            let made = vectors.embedder.embed(&said).map_err(failed)?;
+            let inputs: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+            let embedded = vectors.embedder.embed(&inputs).map_err(failed)?;
+            let entries = texts.iter().map(|(seq, _)| *seq);
             let rows: Vec<(Seq, Vec<u8>)> =
-                texts.iter().map(|(seq, _)| *seq).zip(made.iter().map(|one| bytes(one))).collect();
+                entries.zip(embedded.iter().map(|vector| bytes(vector))).collect();
             let model = vectors.model;
             self.store.run(move |step| step.keep_vectors(model, &rows)).wait()?;
             done += batch.len() as u64;
@@ -74,7 +75,7 @@ impl Incidents<'_> {
         Ok(())
     }
 
-    /// How many texts have no vector of this model yet.
+    /// The number of texts without a vector of this model.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -82,8 +83,8 @@ impl Incidents<'_> {
         self.store.look(|view| Ok(view.without_vector(model)?.len() as u64))
     }
 
-    /// The texts of `tenant` that anybody there can retrieve and that are at least as near to `text` as `least`.
-    /// What is in quarantine is not among them. Exact; linear in the tenant's vectors.
+    /// The retrievable texts of `tenant` whose cosine to `text` is at least `least`, without those in quarantine.
+    /// Exact; linear in the number of vectors.
     ///
     /// # Errors
     /// When the model fails, or the store cannot be read.
@@ -97,9 +98,9 @@ impl Incidents<'_> {
         let sought = embed(vectors, text)?;
         self.store.look(|view| {
             let state = view.state();
-            let is_theirs =
-                |entry: Seq| state.tenant_of(entry) == Some(tenant) && !state.is_out(entry);
-            scan(view, vectors.model, &sought, least, is_theirs)
+            scan(view, vectors.model, &sought, least, |entry| {
+                state.tenant_of(entry) == Some(tenant) && !state.is_out(entry)
+            })
         })
     }
 
@@ -112,8 +113,7 @@ impl Incidents<'_> {
     ) -> Result<Neighbours, IncidentError> {
         let sought = embed(vectors, text)?;
         self.store.look(|view| {
-            let is_text = |entry: Seq| !view.state().is_of_recovery(entry);
-            scan(view, vectors.model, &sought, least, is_text)
+            scan(view, vectors.model, &sought, least, |entry| !view.state().is_of_recovery(entry))
         })
     }
 }
@@ -161,7 +161,7 @@ pub(crate) fn scan(
     Ok(neighbours)
 }
 
-/// Both have length 1. A vector of another length is no neighbour of anything.
+/// The cosine of two vectors of length 1; −1 if their dimensions differ.
 fn cosine(sought: &[f32], stored: &[u8]) -> f64 {
     if stored.len() != sought.len() * 4 {
         return -1.0;

@@ -1,18 +1,17 @@
-//! Search: which entries the indicators point to. Reads everything, tenants and quarantine included, and marks
-//! nothing.
+//! Search: the entries that match the indicators, in every tenant and in quarantine. It only reads.
 
 use custody_kernel::evidence::{Evidence, Finding};
 use custody_kernel::kind::EntryKind;
-use custody_kernel::memory::item::ContentRef;
 use custody_kernel::record::{
-    AdminRequest, Answer, Author, ObservationKind, Record, Request, SessionRequest,
+    AdminRequest, Author, ObservationKind, Record, Request, SessionRequest,
 };
 use custody_log::Seq;
-use custody_runtime::store::{View, content_of};
+use custody_runtime::store::View;
 use memchr::memmem;
 use regex_automata::meta::Regex;
 
 use crate::IncidentError;
+use crate::arrival::arrival;
 use crate::indicator::{Indicator, Origin};
 use crate::neighbours::{SIMILAR, Vectors};
 use crate::store::Incidents;
@@ -20,29 +19,29 @@ use crate::store::Incidents;
 /// The largest automaton that a pattern may need, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 << 20;
 
-/// What indicators found.
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// Every finding, ascending.
     pub findings: Vec<Finding>,
-    /// The same, told by indicator.
+    /// The result for each indicator.
     pub hits: Vec<Hits>,
 }
 
-/// What one indicator found.
+/// The result for one indicator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hits {
     /// The indicator.
     pub indicator: Indicator,
-    /// How many entries it points to.
+    /// The number of entries that match.
     pub entries: u64,
-    /// Why it could not be looked for, if it could not.
+    /// Why it was not searched, if it was not.
     pub not_searched: Option<String>,
 }
 
 impl Incidents<'_> {
-    /// Finds the entries that `indicators` point to, across tenants. Linear in the record for patterns and origins;
-    /// ids, hashes and texts are looked up.
+    /// Finds the entries that match `indicators`, across tenants. Linear in the record for patterns and origins; ids,
+    /// hashes and texts are looked up.
     ///
     /// # Errors
     /// [`IncidentError::Pattern`], [`IncidentError::Store`], or when the store cannot be read.
@@ -50,7 +49,7 @@ impl Incidents<'_> {
         self.find_with(indicators, None)
     }
 
-    /// The same, and by similarity with the vectors of a model.
+    /// As [`Incidents::find`], and by similarity with the vectors of a model.
     ///
     /// # Errors
     /// As [`Incidents::find`], or when the model fails.
@@ -69,7 +68,7 @@ impl Incidents<'_> {
         Ok(found)
     }
 
-    /// Everything but what is only similar.
+    /// Searches for every indicator but similarity.
     fn find_stated(&self, indicators: &[Indicator]) -> Result<Found, IncidentError> {
         self.store.look(|view| {
             let record = Searched { view };
@@ -88,8 +87,7 @@ impl Incidents<'_> {
     }
 
     fn find_similar(&self, found: &mut Found, vectors: Vectors<'_>) -> Result<(), IncidentError> {
-        let is_similar = |hits: &Hits| matches!(hits.indicator, Indicator::Similar(_));
-        if !found.hits.iter().any(is_similar) {
+        if !found.hits.iter().any(|hits| matches!(hits.indicator, Indicator::Similar(_))) {
             return Ok(());
         }
         self.index_vectors(vectors, |_, _| ())?;
@@ -108,8 +106,8 @@ impl Incidents<'_> {
         Ok(())
     }
 
-    /// Brings the indexes of texts up to the record, step by step so that writers are not held up. `progress` is told
-    /// after each step how many there were.
+    /// Brings the indexes of texts up to date, step by step so that writers do not wait. Calls `progress` with the
+    /// number of steps after each one.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -129,56 +127,45 @@ impl Incidents<'_> {
     }
 }
 
-/// One moment of a store that is searched.
+/// A view of the store, for one search.
 struct Searched<'a> {
     view: View<'a>,
 }
 
 impl Searched<'_> {
-    /// Adds what `indicator` points to. Returns why it could not be looked for, if it could not.
+    /// Adds the entries that match `indicator`. Returns why it was not searched, if it was not.
     fn look(
         &self,
         number: u32,
         indicator: &Indicator,
         findings: &mut Vec<Finding>,
     ) -> Result<Option<String>, IncidentError> {
-        let found = |by| move |entry| Finding { entry, indicator: number, by };
-        match indicator {
-            Indicator::Entry(id) => {
-                let seq = self.view.position(*id)?;
-                findings.push(found(Evidence::Id)(seq));
-            }
+        let (entries, by) = match indicator {
+            Indicator::Entry(id) => (vec![self.view.position(*id)?], Evidence::Id),
             Indicator::Position(seq) => {
                 self.view.record(*seq)?;
-                findings.push(found(Evidence::Id)(*seq));
+                (vec![*seq], Evidence::Id)
             }
             Indicator::Hash(hash) => {
-                let entries = self.view.indexed_with_hash(*hash)?;
                 let adapter = self.view.state().adapter(*hash);
                 let loads = adapter.map(|adapter| adapter.brought_by.clone()).unwrap_or_default();
-                findings.extend(loads.into_iter().map(found(Evidence::Hash)));
-                findings.extend(entries.into_iter().map(found(Evidence::Hash)));
+                let entries = self.view.indexed_with_hash(*hash)?;
+                (loads.into_iter().chain(entries).collect(), Evidence::Hash)
             }
-            Indicator::Text(text) => {
-                let entries = self.containing(text)?;
-                findings.extend(entries.into_iter().map(found(Evidence::Text)));
-            }
-            Indicator::Pattern(pattern) => {
-                let entries = self.matching(pattern)?;
-                findings.extend(entries.into_iter().map(found(Evidence::Pattern)));
-            }
+            Indicator::Text(text) => (self.containing(text)?, Evidence::Text),
+            Indicator::Pattern(pattern) => (self.matching(pattern)?, Evidence::Pattern),
             Indicator::Origin(origin) => {
-                let entries = self.records(|record| Ok(is_from(record, origin)))?;
-                findings.extend(entries.into_iter().map(found(Evidence::Origin)));
+                (self.records(|record| Ok(is_from(record, origin)))?, Evidence::Origin)
             }
             Indicator::Similar(_) => {
                 return Ok(Some("no embedding model was given".to_owned()));
             }
-        }
+        };
+        findings.extend(entries.into_iter().map(|entry| Finding { entry, indicator: number, by }));
         Ok(None)
     }
 
-    /// The arrivals whose content holds `text`, in any case of letters.
+    /// The arrivals whose content contains `text`, ignoring case.
     fn containing(&self, text: &str) -> Result<Vec<Seq>, IncidentError> {
         let Some(candidates) = self.view.may_contain(text)? else {
             return Ok(Vec::new());
@@ -225,7 +212,7 @@ impl Searched<'_> {
         Ok(found)
     }
 
-    /// The content that arrived with `record` and is still there.
+    /// The content that arrived with `record`, if it is not destroyed.
     fn arrived(&self, record: &Record) -> Result<Option<Vec<u8>>, IncidentError> {
         match arrival(record) {
             None => Ok(None),
@@ -234,19 +221,13 @@ impl Searched<'_> {
     }
 }
 
-/// The content that arrived with `record` itself and was kept.
-pub(crate) fn arrival(record: &Record) -> Option<ContentRef> {
-    let is_kept = !matches!(record.answer, Answer::Refused(_));
-    content_of(record).filter(|content| is_kept && content.arrival == record.seq)
-}
-
-/// Whether an entry came from there. What governs the store itself came from nowhere.
+/// Whether an entry has this origin. Administrative records have none.
 fn is_from(record: &Record, wanted: &Origin) -> bool {
     let is_in_session = matches!(record.by, Author::Session(_));
     if !is_in_session || EntryKind::of(&record.request) == EntryKind::Decision {
         return false;
     }
-    let (origin, tool) = said_of(&record.request);
+    let (origin, tool) = stated_origin(&record.request);
     let Origin { host, tool: named, channel, session, since, until } = wanted;
     host.as_ref().is_none_or(|host| origin.is_some_and(|origin| names_host(origin, host)))
         && named.as_ref().is_none_or(|named| tool == Some(named.as_str()))
@@ -256,8 +237,8 @@ fn is_from(record: &Record, wanted: &Origin) -> bool {
         && until.is_none_or(|until| record.at < until)
 }
 
-/// What a request says of where it came from, and of which tool.
-fn said_of(request: &Request) -> (Option<&str>, Option<&str>) {
+/// The stated origin and the tool of a request.
+fn stated_origin(request: &Request) -> (Option<&str>, Option<&str>) {
     if let Request::Call(call) = request {
         return (None, Some(&call.tool));
     }
@@ -270,8 +251,7 @@ fn said_of(request: &Request) -> (Option<&str>, Option<&str>) {
 
 /// Whether `origin` names `host` or a host below it.
 fn names_host(origin: &str, host: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
-    origin.split(|c| !is_part(c)).any(|word| {
+    origin.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '_'))).any(|word| {
         let word = word.trim_matches('.').to_lowercase();
         let above = word.strip_suffix(host);
         above.is_some_and(|above| above.is_empty() || above.ends_with('.'))

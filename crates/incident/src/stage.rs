@@ -1,10 +1,10 @@
-//! The stages of an incident as types: each is reached by consuming the one before, so that no plan is applied that was
-//! not made, and nothing is certified that was not applied.
+//! The stages of an incident as types. Each stage consumes the one before, so only a plan that was made can be
+//! applied, and only a plan that was applied can be certified.
 //!
-//! [`Incidents::open`] begins. A program that comes back later begins where the record is: at [`Incidents::opened`] or
+//! Start with [`Incidents::open`]. To continue an incident of the record, start with [`Incidents::opened`] or
 //! [`Incidents::applied`].
 //!
-//! This compiles; each example below it changes one line, and does not.
+//! This example compiles. Each one below it changes a line and does not compile.
 //!
 //! ```
 //! use custody_incident::stage::Opened;
@@ -21,7 +21,7 @@
 //! }
 //! ```
 //!
-//! A plan is applied only once it was made:
+//! Only a planned incident can be applied:
 //!
 //! ```compile_fail,E0599
 //! # use custody_incident::stage::Opened;
@@ -32,7 +32,7 @@
 //! }
 //! ```
 //!
-//! Nothing is certified that was not applied, nor before it was examined or that was left out on purpose:
+//! Only an applied incident can be certified, and only after its probes ran or were skipped explicitly:
 //!
 //! ```compile_fail,E0599
 //! # use custody_incident::stage::Planned;
@@ -54,7 +54,7 @@
 //! }
 //! ```
 //!
-//! A stage is consumed: no plan is applied twice.
+//! A stage is consumed, so a plan cannot be applied twice:
 //!
 //! ```compile_fail,E0382
 //! # use custody_incident::stage::Planned;
@@ -66,7 +66,7 @@
 //! }
 //! ```
 //!
-//! An answer that may be a refusal is not the next stage, and a stage cannot be made up.
+//! A step may be refused, so its result is not the next stage, and a stage has no public constructor:
 //!
 //! ```compile_fail,E0599
 //! # use custody_incident::stage::Opened;
@@ -82,13 +82,10 @@
 //! ```
 
 use custody_kernel::evidence::Finding;
-use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::principal::Authority;
-use custody_kernel::record::Answer;
 use custody_keys::HumanKey;
 use custody_log::{Digest, EntryId, IncidentId};
 use custody_planner::Plan;
-use custody_runtime::store::Receipt;
 
 use crate::IncidentError;
 use crate::act::{AppliedStep, Destroyed};
@@ -97,51 +94,8 @@ use crate::certify::ProbeReport;
 use crate::gather::Settings;
 use crate::indicator::Indicator;
 use crate::probe::{PreparedProbes, ProbeFindings, Reach, Transcript, Ways};
+use crate::step_result::StepResult;
 use crate::store::Incidents;
-
-/// What came of asking for a step of an incident.
-#[derive(Debug)]
-#[must_use = "a step may be refused, and then it was not taken"]
-pub enum StepResult<T> {
-    /// It was taken.
-    Taken(T),
-    /// The kernel refused it; nothing was changed.
-    Refused(RefusedStep),
-}
-
-/// A step that was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{refusal}")]
-pub struct RefusedStep {
-    /// The decision.
-    pub decision: EntryId,
-    /// The rule that refused it.
-    pub refusal: Refusal,
-}
-
-impl<T> StepResult<T> {
-    /// What was reached, or the refusal as an error, for a caller to whom both are failures.
-    ///
-    /// # Errors
-    /// When the step was refused.
-    pub fn taken(self) -> Result<T, RefusedStep> {
-        match self {
-            Self::Taken(reached) => Ok(reached),
-            Self::Refused(refused) => Err(refused),
-        }
-    }
-
-    fn of(receipt: Receipt, reached: impl FnOnce(EntryId) -> T) -> Self {
-        let Receipt { id: decision, answer, .. } = receipt;
-        match answer {
-            Answer::Refused(refusal) => Self::Refused(RefusedStep { decision, refusal }),
-            // A step of an incident is done or refused.
-            Answer::Done | Answer::Pending { .. } | Answer::Value { .. } | Answer::NotFound => {
-                Self::Taken(reached(decision))
-            }
-        }
-    }
-}
 
 /// An incident at a stage.
 ///
@@ -157,22 +111,22 @@ pub struct Incident<'s, Stage> {
     stage: Stage,
 }
 
-/// There is evidence. Nothing is marked by it.
+/// Evidence is recorded, and nothing is marked.
 #[derive(Debug)]
 pub struct Opened(());
 
-/// What the evidence reaches is in quarantine, and whatever is made from it until a plan is applied.
+/// The closure of the evidence is in quarantine, and so is whatever derives from it until a plan is applied.
 #[derive(Debug)]
 pub struct Contained {
     decision: EntryId,
     entries: u64,
 }
 
-/// It is known what would be done.
+/// A plan is made, and nothing is changed by it.
 #[derive(Debug)]
 pub struct Planned {
     plan: Plan,
-    /// The digest of the plan that is to be applied: of this one, unless a reader named another.
+    /// The digest of the plan to apply: that of `plan`, unless [`Incident::as_read`] set another.
     digest: Digest,
     settings: Settings,
 }
@@ -186,13 +140,13 @@ pub struct Applied {
     is_repeat: bool,
 }
 
-/// It was looked for what is left, or it was decided not to.
+/// The probes are recorded, or were skipped.
 #[derive(Debug)]
 pub struct Probed {
     plan: Plan,
 }
 
-/// A stage from which a plan can be made. Containing comes first where anybody may still be writing.
+/// A stage from which a plan can be made. Contain first if sessions may still be writing.
 pub trait Plannable: sealed::Sealed {}
 
 impl Plannable for Opened {}
@@ -204,28 +158,28 @@ mod sealed {
     impl Sealed for super::Contained {}
 }
 
-/// What was looked for after a plan was applied, and what was found.
+/// The result of the sweep and the probes after a plan was applied.
 #[derive(Debug, Clone)]
 pub struct Examination {
-    /// For the record and the certificate.
+    /// The report for the record and the certificate.
     pub report: ProbeReport,
     /// How far the probes reached.
     pub reach: Reach,
-    /// What was asked and answered, where that is wanted.
+    /// The questions and answers, if [`Ways::transcripts`] is set.
     pub transcripts: Vec<Transcript>,
 }
 
-/// A certificate that was signed, and recorded.
+/// A signed and recorded certificate.
 #[derive(Debug, Clone)]
 pub struct SignedCertificate {
-    /// The file.
+    /// The bytes of the certificate file.
     pub file: Vec<u8>,
     /// The decision that records it.
     pub decision: EntryId,
 }
 
 impl<'s> Incidents<'s> {
-    /// Opens an incident with what `indicators` found.
+    /// Opens an incident with the findings of `indicators`.
     ///
     /// # Errors
     /// [`IncidentError::NothingFound`], or when it could not be recorded.
@@ -239,9 +193,8 @@ impl<'s> Incidents<'s> {
         Ok(StepResult::of(receipt, |_| Incident { incidents: self, id, stage: Opened(()) }))
     }
 
-    /// An incident of the record, as far as its evidence. What was done about it may be done again:
-    /// containing adds what
-    /// was reached since, and a plan says what is left to do.
+    /// An incident of the record at its first stage. Its steps may be repeated: containing adds the entries that were
+    /// reached since, and a plan has the actions that are left.
     ///
     /// # Errors
     /// [`IncidentError::UnknownIncident`].
@@ -253,7 +206,7 @@ impl<'s> Incidents<'s> {
         }
     }
 
-    /// An incident of the record whose plan is applied. The destroyed texts are gone.
+    /// An incident of the record whose plan is applied. The destroyed texts are not available.
     ///
     /// # Errors
     /// [`IncidentError::NotApplied`].
@@ -268,14 +221,14 @@ impl<'s, Stage> Incident<'s, Stage> {
         Self { incidents, id, stage }
     }
 
-    /// Its id.
+    /// The id of the incident.
     pub const fn id(&self) -> IncidentId {
         self.id
     }
 }
 
 impl<'s> Incident<'s, Opened> {
-    /// Adds what further indicators found.
+    /// Adds the findings of further indicators.
     ///
     /// # Errors
     /// As [`Incidents::open`].
@@ -289,8 +242,8 @@ impl<'s> Incident<'s, Opened> {
         Ok(StepResult::of(receipt, |_| self))
     }
 
-    /// Puts everything that the evidence reaches in quarantine, and whatever is made from it until a plan is applied.
-    /// Done in one turn of the writer, so that nobody who goes on writing can outrun it.
+    /// Puts the closure of the evidence in quarantine, and whatever derives from it until a plan is applied. This is
+    /// one turn of the writer, so no concurrent write escapes it.
     ///
     /// # Errors
     /// When it could not be recorded.
@@ -307,19 +260,19 @@ impl<'s> Incident<'s, Opened> {
 }
 
 impl Incident<'_, Contained> {
-    /// The decision that contained it.
+    /// The decision that contained the incident.
     pub const fn decision(&self) -> EntryId {
         self.stage.decision
     }
 
-    /// How many entries are in quarantine by it.
+    /// The number of entries that it put in quarantine.
     pub const fn entries(&self) -> u64 {
         self.stage.entries
     }
 }
 
 impl<'s, Stage: Plannable> Incident<'s, Stage> {
-    /// Finds out what recovery would do now. Marks nothing.
+    /// Plans the recovery from the current record. Changes nothing.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -333,7 +286,7 @@ impl<'s, Stage: Plannable> Incident<'s, Stage> {
 }
 
 impl<'s> Incident<'s, Planned> {
-    /// What would be done.
+    /// The plan.
     pub const fn plan(&self) -> &Plan {
         &self.stage.plan
     }
@@ -343,9 +296,8 @@ impl<'s> Incident<'s, Planned> {
         self.stage.digest
     }
 
-    /// To apply the plan that was read under `digest`, and no other. If it is not this plan, applying it
-    /// fails, unless it
-    /// was applied before.
+    /// Applies only the plan with this `digest`. If the record changed since it was read, applying it fails, unless
+    /// it was applied before.
     pub fn as_read(mut self, digest: Digest) -> Self {
         self.stage.digest = digest;
         self
@@ -359,8 +311,8 @@ impl<'s> Incident<'s, Planned> {
         self.incidents.to_destroy(self.id, &self.stage.plan)
     }
 
-    /// Prepares probes for what would be destroyed, and runs them while it is still there, so that it is known which of
-    /// them can find anything. `progress` is told how many questions are answered, and of how many.
+    /// Prepares probes for the texts that would be destroyed, and runs them once while the texts exist, to measure
+    /// which of them can find anything. Calls `progress` with the number of answered questions and the total.
     ///
     /// # Errors
     /// When the store cannot be read, or the embedder fails.
@@ -374,9 +326,8 @@ impl<'s> Incident<'s, Planned> {
         Ok(prepared)
     }
 
-    /// Does what the plan says, if it is still the plan. What it purges is destroyed in the same commit. A
-    /// plan that was
-    /// applied before is not applied again.
+    /// Applies the plan, if the record has not changed it. Purged contents are destroyed in the same commit. A plan
+    /// that was applied before is not applied again.
     ///
     /// # Errors
     /// [`IncidentError::Moved`] when the record changed what the plan would do.
@@ -406,13 +357,13 @@ impl<'s> Incident<'s, Applied> {
         self.stage.decision
     }
 
-    /// The plan, as it was applied.
+    /// The plan that was applied.
     pub const fn plan(&self) -> &Plan {
         &self.stage.plan
     }
 
-    /// The texts that were destroyed, to look for what is left of them. Wiped when dropped; none when the plan was
-    /// applied before.
+    /// The destroyed texts, to search for residue. They are wiped when dropped, and empty if the plan was applied
+    /// before.
     pub fn destroyed(&self) -> &[Destroyed] {
         &self.stage.destroyed
     }
@@ -434,8 +385,8 @@ impl<'s> Incident<'s, Applied> {
         self.incidents.evict(owner, self.id, hosts)
     }
 
-    /// Sweeps the disk and looks for what is left: in the files of the store, and by the probes that were prepared.
-    /// `None` when all of it was done and recorded before.
+    /// Sweeps the disk, searches the files of the store for residue, and runs the prepared probes. `None` if all of
+    /// it was done and recorded before.
     ///
     /// # Errors
     /// When the files or the store cannot be read, or the embedder fails.
@@ -466,7 +417,7 @@ impl<'s> Incident<'s, Applied> {
         Ok(probed.is_some())
     }
 
-    /// Records what was found.
+    /// Records the report.
     ///
     /// # Errors
     /// When it could not be recorded.
@@ -480,7 +431,7 @@ impl<'s> Incident<'s, Applied> {
         Ok(StepResult::of(receipt, |_| Incident::at(incidents, id, Probed { plan })))
     }
 
-    /// Goes on without probes. The certificate has the report that was recorded last, else it says that none ran.
+    /// Continues without probes. The certificate has the last recorded report, or states that no probe ran.
     pub fn skip_probes(self) -> Incident<'s, Probed> {
         let Self { incidents, id, stage: Applied { plan, .. } } = self;
         Incident::at(incidents, id, Probed { plan })
@@ -488,14 +439,13 @@ impl<'s> Incident<'s, Applied> {
 }
 
 impl Incident<'_, Probed> {
-    /// The plan, as it was applied.
+    /// The plan that was applied.
     pub const fn plan(&self) -> &Plan {
         &self.stage.plan
     }
 
-    /// Signs a certificate of what was done, and records that it was signed. What is certified is read off the record,
-    /// and not from what this program believes it did. An older report is superseded by a new one, so a certificate may
-    /// be followed by another.
+    /// Signs a certificate of the recovery and records it. Its contents come from the record only. A later certificate
+    /// supersedes an earlier one.
     ///
     /// # Errors
     /// [`IncidentError::Certificate`] when its parts do not agree; nothing is signed then. Or when the store

@@ -1,9 +1,9 @@
-//! Sweeping: what was destroyed leaves the disk, the write-ahead log and the free pages too.
+//! Sweeping: destroyed texts are removed from the disk, the write-ahead log and the free pages.
 //!
-//! SQLite overwrites what is deleted with zeros (`secure_delete`), but old pages stand in the write-ahead log until it
-//! is cut off, the full-text index keeps what it forgot until it is rewritten, and a row that once moved to another
-//! page may have left a copy in the free space of the first. So the files are searched, and if anything is found the
-//! whole database is written anew.
+//! SQLite overwrites deleted rows with zeros (`secure_delete`). Old pages stay in the write-ahead log until it is
+//! truncated, the full-text index keeps deleted terms until it is rewritten, and a row that once moved to another
+//! page may have left a copy in free space. So the files are searched, and the whole database is rewritten if
+//! anything is found.
 
 use crate::IncidentError;
 use crate::act::Destroyed;
@@ -11,13 +11,13 @@ use crate::at_rest::AtRest;
 use crate::store::Incidents;
 
 impl Incidents<'_> {
-    /// Sees to it that what was destroyed is not on the disk any more, and says what is left of it. May be run again;
-    /// without the texts nothing can be searched for, so the database is then written anew in any case.
+    /// Removes destroyed texts from the disk and reports what is left of them. May be repeated. Without the texts
+    /// there is nothing to search for, so the database is then rewritten in any case.
     ///
     /// Linear in the store.
     ///
     /// # Errors
-    /// [`IncidentError::StillRead`] while somebody reads a moment before it.
+    /// [`IncidentError::StillRead`] while a reader holds an earlier view.
     pub fn sweep(&self, destroyed: &[Destroyed]) -> Result<AtRest, IncidentError> {
         still_read_unless(self.store.compact()?)?;
         let found = self.search_at_rest(destroyed)?;

@@ -1,5 +1,5 @@
-//! Three-way views: items that were written cleanly after they were poisoned. A rollback keeps what was written since,
-//! so somebody has to look whether that carries on what is taken out.
+//! Three-way views: items that were written cleanly after they were poisoned. A rollback keeps the later versions, so a
+//! person has to check whether they repeat what is taken out.
 
 use std::collections::HashSet;
 
@@ -15,50 +15,50 @@ use serde::Serialize;
 use crate::error::IncidentError;
 use crate::store::Incidents;
 
-/// One item, seen three ways.
+/// The versions of one item before, during and after the poison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ThreeWay {
-    /// Where it is.
+    /// The namespace of the item.
     pub namespace: Namespace,
-    /// Under which key.
+    /// The key of the item.
     pub key: Key,
     /// The last clean version before the first that is taken out; `None` if there was none.
     pub before: Option<Side>,
     /// The versions that are taken out, ascending.
     pub out: Vec<Side>,
-    /// What it holds afterwards: the newest clean version.
+    /// The version afterwards: the newest clean one.
     pub after: Side,
-    /// The lines of that, each with where it stood first.
+    /// The lines of that version, each with the version in which it first appears.
     pub lines: Vec<Line>,
 }
 
 /// One version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Side {
-    /// The entry that made it.
+    /// The entry that wrote the version.
     pub entry: Seq,
-    /// What it says; `None` if it was a delete, or its content is destroyed or no text.
+    /// The text; `None` for a delete, and for content that is destroyed or not UTF-8.
     pub text: Option<String>,
 }
 
-/// A line of what stays.
+/// A line of the version that stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Line {
-    /// Where it stood first.
-    pub first: StoodFirst,
-    /// What it says, without its end.
+    /// The version in which the line first appears.
+    pub first: LineOrigin,
+    /// The text without the line break.
     pub text: String,
 }
 
-/// Where a line stood first.
+/// The version in which a line first appears.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StoodFirst {
-    /// In the version before the poison.
+pub enum LineOrigin {
+    /// The version before the poison.
     Before,
-    /// In a version that is taken out: the clean write carried it on.
+    /// A version that is taken out: the later write repeats the line.
     TakenOut,
-    /// In a later clean one.
+    /// A later clean version.
     Later,
 }
 
@@ -69,69 +69,73 @@ impl Incidents<'_> {
     /// When the store cannot be read.
     pub fn three_ways(&self, plan: &Plan) -> Result<Vec<ThreeWay>, IncidentError> {
         self.store.look(|view| {
-            let looking = Looking { view };
             let later = plan.rollbacks.iter().filter(|rollback| rollback.has_later_clean_writes);
-            let seen = later.map(|rollback| looking.three_way(rollback));
-            Ok(seen.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+            later.filter_map(|rollback| three_way(view, rollback).transpose()).collect()
         })
     }
 }
 
-struct Looking<'a> {
-    view: View<'a>,
+/// The three-way view of one item; `None` if it has no version afterwards.
+fn three_way(view: View<'_>, rollback: &Rollback) -> Result<Option<ThreeWay>, IncidentError> {
+    let Rollback { namespace, key, out, to, .. } = rollback;
+    let (RollbackTarget::Current(after)
+    | RollbackTarget::Version(after)
+    | RollbackTarget::Absent(Some(after))) = *to
+    else {
+        return Ok(None);
+    };
+    let first = out.first().copied().unwrap_or(after);
+    let history = History { view, changes: changes(view.state(), namespace, key) };
+    let before = history.changes.iter().rev().find(|(entry, _)| *entry < first);
+    let before = before.map(|(entry, _)| history.side(*entry)).transpose()?;
+    let out = out.iter().map(|entry| history.side(*entry)).collect::<Result<Vec<_>, _>>()?;
+    let after = history.side(after)?;
+    let lines = lines(before.as_ref(), &out, &after);
+    let (namespace, key) = (namespace.clone(), key.clone());
+    Ok(Some(ThreeWay { namespace, key, before, out, after, lines }))
 }
 
-impl Looking<'_> {
-    fn three_way(&self, rollback: &Rollback) -> Result<Option<ThreeWay>, IncidentError> {
-        let Rollback { namespace, key, out, to, .. } = rollback;
-        let (RollbackTarget::Current(after)
-        | RollbackTarget::Version(after)
-        | RollbackTarget::Absent(Some(after))) = *to
-        else {
-            return Ok(None);
-        };
-        let first = out.first().copied().unwrap_or(after);
-        let changes = changes(self.view.state(), namespace, key);
-        let before = changes.iter().rev().find(|(entry, _)| *entry < first);
-        let side = |entry: Seq| {
-            let change = changes.iter().find(|(made, _)| *made == entry);
-            self.side(entry, change.and_then(|(_, content)| *content))
-        };
-        let before = before.map(|(entry, _)| side(*entry)).transpose()?;
-        let out = out.iter().map(|entry| side(*entry)).collect::<Result<Vec<_>, _>>()?;
-        let after = side(after)?;
-        let lines = lines(before.as_ref(), &out, &after);
-        let (namespace, key) = (namespace.clone(), key.clone());
-        Ok(Some(ThreeWay { namespace, key, before, out, after, lines }))
-    }
+/// The changes of one item.
+struct History<'a> {
+    view: View<'a>,
+    /// The entry of each change with its content, the oldest first.
+    changes: Vec<(Seq, Option<ContentRef>)>,
+}
 
-    fn side(&self, entry: Seq, content: Option<ContentRef>) -> Result<Side, IncidentError> {
-        let bytes = content.map(|content| self.view.any_content(content));
-        let text = bytes.transpose()?.flatten().and_then(|bytes| String::from_utf8(bytes).ok());
-        Ok(Side { entry, text })
+impl History<'_> {
+    fn side(&self, entry: Seq) -> Result<Side, IncidentError> {
+        let change = self.changes.iter().find(|(changed_by, _)| *changed_by == entry);
+        let content = change.and_then(|(_, content)| *content);
+        let bytes = content.map(|content| self.view.any_content(content)).transpose()?.flatten();
+        Ok(Side { entry, text: bytes.and_then(|bytes| String::from_utf8(bytes).ok()) })
     }
 }
 
 /// The changes of an item with their contents, the oldest first.
 fn changes(state: &State, namespace: &Namespace, key: &Key) -> Vec<(Seq, Option<ContentRef>)> {
-    let changes = state.item(namespace, key).map(|item| item.changes.as_slice());
-    let content = |change: &custody_kernel::memory::item::VersionChange| {
-        (change.entry, change.version.map(|version| version.content))
-    };
-    changes.unwrap_or_default().iter().map(content).collect()
+    let changes = state.item(namespace, key).into_iter().flat_map(|item| &item.changes);
+    changes.map(|change| (change.entry, change.version.map(|version| version.content))).collect()
 }
 
 fn lines(before: Option<&Side>, out: &[Side], after: &Side) -> Vec<Line> {
-    let of = |side: &Side| -> Vec<String> {
-        side.text.iter().flat_map(|text| text.lines()).map(str::to_owned).collect()
-    };
-    let before: HashSet<String> = before.map(of).unwrap_or_default().into_iter().collect();
-    let taken: HashSet<String> = out.iter().flat_map(of).collect();
-    let first = |text: &String| match (before.contains(text), taken.contains(text)) {
-        // An empty line says nothing that could be carried on.
-        (true, _) => StoodFirst::Before,
-        (false, true) if !text.trim().is_empty() => StoodFirst::TakenOut,
-        (false, _) => StoodFirst::Later,
-    };
-    of(after).into_iter().map(|text| Line { first: first(&text), text }).collect()
+    let before: HashSet<&str> = before.into_iter().flat_map(Side::lines).collect();
+    let taken_out: HashSet<&str> = out.iter().flat_map(Side::lines).collect();
+    let lines = after.lines().map(|text| {
+        let first = if before.contains(text) {
+            LineOrigin::Before
+        // A blank line carries nothing over.
+        } else if taken_out.contains(text) && !text.trim().is_empty() {
+            LineOrigin::TakenOut
+        } else {
+            LineOrigin::Later
+        };
+        Line { first, text: text.to_owned() }
+    });
+    lines.collect()
+}
+
+impl Side {
+    fn lines(&self) -> impl Iterator<Item = &str> {
+        self.text.iter().flat_map(|text| text.lines())
+    }
 }

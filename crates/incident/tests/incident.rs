@@ -9,7 +9,7 @@ use common::{Scratch, hears, key, wal_of, writes};
 use custody_certificate::{Expectations, OutcomeState};
 use custody_incident::certify::ProbeReport;
 use custody_incident::stage::{Applied, Opened, Planned, Probed};
-use custody_incident::three_way::StoodFirst;
+use custody_incident::three_way::LineOrigin;
 use custody_incident::{Incident, IncidentError, Incidents, Indicator, Settings, Vectors};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
@@ -652,8 +652,8 @@ fn a_clean_write_that_carries_the_poison_on_is_shown_beside_what_stood_there_bef
     assert_eq!(seen.len(), 1, "{seen:?}");
     assert_eq!(seen[0].key, key("todo"));
     assert_eq!(seen[0].before.as_ref().unwrap().text.as_deref(), Some(before));
-    let firsts: Vec<StoodFirst> = seen[0].lines.iter().map(|line| line.first).collect();
-    let (old, bad, new) = (StoodFirst::Before, StoodFirst::TakenOut, StoodFirst::Later);
+    let firsts: Vec<LineOrigin> = seen[0].lines.iter().map(|line| line.first).collect();
+    let (old, bad, new) = (LineOrigin::Before, LineOrigin::TakenOut, LineOrigin::Later);
     assert_eq!(firsts, [old, old, bad, new, new]);
     assert_eq!(seen[0].out.len(), 1);
 }

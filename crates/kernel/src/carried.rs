@@ -53,8 +53,7 @@ impl Carried {
     /// # Errors
     /// The first that is not there; then nothing changed.
     pub fn fuse(&mut self, weights: &[Digest]) -> Result<Digest, NotLoaded> {
-        let is_base = |one: &&Digest| self.base == Some(**one);
-        let mut adapters = weights.iter().filter(|one| !is_base(one));
+        let mut adapters = weights.iter().filter(|one| self.base != Some(**one));
         if let Some(missing) = adapters.clone().find(|one| !self.loads.contains_key(one)) {
             return Err(NotLoaded(*missing));
         }

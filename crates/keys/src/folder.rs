@@ -180,8 +180,11 @@ impl KeyFolder {
 
     pub(crate) fn make_folders(&self) -> Result<(), KeyError> {
         let humans = self.0.join("humans");
-        let failed = |cause| KeyError::File { doing: "create", path: humans.clone(), cause };
-        fs::create_dir_all(&humans).map_err(failed)?;
+        fs::create_dir_all(&humans).map_err(|cause| KeyError::File {
+            doing: "create",
+            path: humans.clone(),
+            cause,
+        })?;
         private(&self.0)?;
         private(&humans)
     }
@@ -193,17 +196,25 @@ fn parse_log_key(pem: &str, path: PathBuf) -> Result<SigningKey, KeyError> {
 
 /// Writes a file that nobody else may read, whole or not at all.
 pub(crate) fn write_secret(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), KeyError> {
-    let failed = |cause| KeyError::File { doing: "write", path: path.into(), cause };
+    write_whole(path, bytes, existing).map_err(|cause| KeyError::File {
+        doing: "write",
+        path: path.into(),
+        cause,
+    })?;
+    sync_folder(path)
+}
+
+fn write_whole(path: &Path, bytes: &[u8], existing: Existing) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     // Temporary files are made with mode 0600.
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
-    let written = match existing {
-        Existing::Replace => file.persist(path),
-        Existing::Keep => file.persist_noclobber(path),
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    match existing {
+        Existing::Replace => file.persist(path)?,
+        Existing::Keep => file.persist_noclobber(path)?,
     };
-    written.map_err(|error| failed(error.error))?;
-    sync_folder(path)
+    Ok(())
 }
 
 #[cfg(unix)]

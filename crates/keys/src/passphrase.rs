@@ -15,9 +15,10 @@ impl KeyFolder {
     /// The names of the humans whose keys are here.
     pub fn humans(&self) -> Vec<String> {
         let Ok(files) = fs::read_dir(self.path().join("humans")) else { return Vec::new() };
-        let name =
-            |file: fs::DirEntry| Some(file.file_name().to_str()?.strip_suffix(".pem")?.to_owned());
-        let mut names: Vec<_> = files.flatten().filter_map(name).collect();
+        let files = files.flatten().map(|file| file.file_name());
+        let mut names: Vec<String> = files
+            .filter_map(|file| Some(file.to_str()?.strip_suffix(".pem")?.to_owned()))
+            .collect();
         names.sort_unstable();
         names
     }

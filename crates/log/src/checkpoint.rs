@@ -137,7 +137,6 @@ impl Checkpoint {
     }
 
     fn parse(text: &str) -> Result<Checkpoint, CheckpointError> {
-        let malformed = |part| CheckpointError::Malformed { part };
         let [origin, size, root, ""] = text.split('\n').collect::<Vec<_>>()[..] else {
             return Err(malformed("text"));
         };
@@ -169,6 +168,13 @@ fn sign_note(text: &str, signer: &SigningKey, key_name: &LogName) -> String {
     format!("{text}\n{SIGNATURE_LINE}{key_name} {blob}\n")
 }
 
+const fn malformed(part: &'static str) -> CheckpointError {
+    CheckpointError::Malformed { part }
+}
+
+/// The error for a note without a well-formed signature block.
+const NO_SIGNATURES: CheckpointError = malformed("signature block");
+
 /// The text of a note that this key signed, still unread: it may hold any characters.
 fn open_note<'note>(
     note: &'note str,
@@ -178,15 +184,14 @@ fn open_note<'note>(
     if note.len() > MAX_NOTE_BYTES {
         return Err(CheckpointError::TooLong { bytes: note.len() });
     }
-    let malformed = || CheckpointError::Malformed { part: "signature block" };
-    let blank_line = note.rfind("\n\n").ok_or_else(malformed)?;
+    let blank_line = note.rfind("\n\n").ok_or(NO_SIGNATURES)?;
     let (text, signatures) = (&note[..=blank_line], &note[blank_line + 2..]);
-    let signatures = signatures.strip_suffix('\n').ok_or_else(malformed)?;
+    let signatures = signatures.strip_suffix('\n').ok_or(NO_SIGNATURES)?;
 
     let id = key_id(key_name, key);
     let mut ours = None;
     for line in signatures.split('\n') {
-        let (name, line_id, signature) = parse_signature(line).ok_or_else(malformed)?;
+        let (name, line_id, signature) = parse_signature(line).ok_or(NO_SIGNATURES)?;
         // A line is ours when both agree; either alone may collide.
         if name == key_name.as_str() && line_id == id && ours.replace(signature).is_some() {
             return Err(CheckpointError::SignedTwice { vkey: vkey(key_name, key) });
@@ -220,8 +225,7 @@ fn key_id(key_name: &LogName, key: &VerifyingKey) -> [u8; 4] {
 }
 
 fn is_name(name: &str) -> bool {
-    let forbidden = |c: char| c.is_whitespace() || c.is_control() || c == '+';
-    !name.is_empty() && !name.contains(forbidden)
+    !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '+')
 }
 
 #[cfg(test)]

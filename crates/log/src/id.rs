@@ -51,11 +51,13 @@ macro_rules! id {
             type Err = IdError;
 
             fn from_str(text: &str) -> Result<Self, IdError> {
-                let error = || IdError { given: text.chars().take(60).collect(), prefix: $prefix };
-                let digits = text.strip_prefix(concat!($prefix, "-")).ok_or_else(error)?;
                 let mut bytes = [0; 16];
-                hex::decode_to_slice(digits, &mut bytes).map_err(|_| error())?;
-                Ok(Self(bytes))
+                let digits = text.strip_prefix(concat!($prefix, "-"));
+                let decoded = digits.map(|digits| hex::decode_to_slice(digits, &mut bytes));
+                if let Some(Ok(())) = decoded {
+                    return Ok(Self(bytes));
+                }
+                Err(IdError { given: text.chars().take(60).collect(), prefix: $prefix })
             }
         }
 

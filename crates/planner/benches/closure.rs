@@ -163,7 +163,7 @@ fn sparing(criterion: &mut Criterion) {
                 bencher.iter(|| {
                     let mut sparing = Sparing::new(&incident);
                     sparing.show(Seq(0), label, text);
-                    black_box(sparing.judge(Seq(2), EntryEffect::Said, Some(text)))
+                    black_box(sparing.judge(Seq(2), EntryEffect::TextOnly, Some(text)))
                 });
             });
         }

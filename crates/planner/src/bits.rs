@@ -38,28 +38,28 @@ impl Bits {
         })
     }
 
-    /// The places of the positions among them all.
+    /// The set, with the rank of each position.
     pub(crate) fn places(self) -> Places {
+        let mut before = Vec::with_capacity(self.0.len());
         let mut total = 0;
-        let before = |word: &u64| {
-            let before = total;
+        for word in &self.0 {
+            before.push(total);
             total += word.count_ones();
-            before
-        };
-        Places { before: self.0.iter().map(before).collect(), bits: self }
+        }
+        Places { before, bits: self }
     }
 }
 
-/// A set that knows the place of each of its positions.
+/// A set with the rank of each of its positions.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     bits: Bits,
-    /// How many positions stand before each word.
+    /// The number of positions before each word.
     before: Vec<u32>,
 }
 
 impl Places {
-    /// How many positions of the set are lower, if `position` is in it.
+    /// The number of lower positions in the set, if `position` is in it.
     pub(crate) fn of(&self, position: u32) -> Option<u32> {
         let at = position as usize / 64;
         let (word, before) = (self.bits.0.get(at)?, self.before.get(at)?);

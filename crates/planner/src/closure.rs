@@ -1,7 +1,7 @@
 //! The closure: everything that contaminated entries reached.
 //!
-//! One walk, breadth first, without recursion, over whatever edges the [`WalkMode`] follows. It reads the graph and
-//! changes nothing (R9). Time and memory are linear in the graph.
+//! One breadth-first walk, without recursion, over the edges that the [`WalkMode`] follows. It does not change the
+//! graph (R9). Time and memory are linear in the graph.
 
 use custody_log::{Digest, Seq};
 use serde::{Deserialize, Serialize};
@@ -9,64 +9,64 @@ use serde::{Deserialize, Serialize};
 use crate::bits::{Bits, Places};
 use crate::graph::{Graph, named};
 
-/// How many hops the published walk takes.
+/// The depth of the published walk, in hops.
 pub const RVU_DEPTH: u32 = 10;
 
-/// Which edges are followed, and how far.
+/// The edges that a walk follows, and its depth.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WalkMode {
-    /// Forward only and without end: from an entry to what was made from it, from a load or fusion to everything
-    /// produced under those weights, through tombstones.
+    /// Forward only and without a limit: from an entry to its children, and from a load or fusion to everything
+    /// produced under those weights, purged entries included.
     #[default]
     Causal,
-    /// As published, first version: parents and unpurged children, ten hops.
+    /// The published walk, first version: parents and unpurged children, ten hops.
     RvuV1,
-    /// As published, second version: and from an entry to all unpurged ones under the same weights.
+    /// The published walk, second version: also from an entry to all unpurged entries under the same weights.
     RvuV2,
 }
 
-/// Why there is no closure.
+/// A closure that cannot be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClosureError {
-    /// A seed that is no entry.
+    /// A seed that is not an entry.
     #[error("{0} is not in the record; look it up with `custody ledger`")]
     UnknownSeed(Seq),
 }
 
-/// By what an entry came into the closure first.
+/// The edge over which an entry was reached first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reached {
     /// It is a seed.
     Seed,
-    /// Over an edge from this entry.
+    /// From this entry.
     Entry(Seq),
-    /// Because it was produced under these weights, or handles them.
+    /// Over these weights: it was produced under them, or loads, unloads or fuses them.
     Weights(Digest),
 }
 
 /// One entry of a closure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClosureMember {
-    /// Which.
+    /// The entry.
     pub entry: Seq,
-    /// How many hops it is from the nearest seed.
+    /// Hops from the nearest seed; 0 for a seed.
     pub depth: u32,
-    /// By what it was reached first.
+    /// The edge over which it was reached first.
     pub reached: Reached,
 }
 
 /// A walk that stopped at its depth limit with entries still ahead (R6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncated {
-    /// The limit.
+    /// The limit, in hops.
     pub depth: u32,
-    /// How many entries one more hop would have added.
+    /// The number of entries that one more hop would have added.
     pub frontier: u64,
 }
 
-/// What a set of seeds reached.
+/// The entries and weights that a set of seeds reached.
 #[derive(Debug, Clone)]
 pub struct Closure<'g> {
     graph: &'g Graph,
@@ -85,7 +85,7 @@ pub struct Closure<'g> {
 }
 
 impl<'g> Closure<'g> {
-    /// What `seeds` reached in `graph`.
+    /// The closure of `seeds` in `graph`.
     ///
     /// # Errors
     /// When a seed is not an entry of the graph.
@@ -95,14 +95,16 @@ impl<'g> Closure<'g> {
         let mut seeds = seeds.to_vec();
         seeds.sort_unstable();
         seeds.dedup();
-        let position = |seed: &Seq| graph.position(*seed).ok_or(ClosureError::UnknownSeed(*seed));
-        let positions = seeds.iter().map(position).collect::<Result<Vec<u32>, _>>()?;
+        let positions = seeds
+            .iter()
+            .map(|seed| graph.position(*seed).ok_or(ClosureError::UnknownSeed(*seed)))
+            .collect::<Result<Vec<u32>, _>>()?;
         let limit = match mode {
             WalkMode::Causal => None,
             WalkMode::RvuV1 | WalkMode::RvuV2 => Some(RVU_DEPTH),
         };
         let mut walk = Walk::new(graph, mode);
-        // One hop more than is kept, so that what lies beyond the limit can be counted.
+        // One hop beyond the limit, to count the entries that the limit leaves out.
         walk.go(&positions, limit.map(|limit| limit + 1));
         let beyond = limit.map(|limit| (limit, walk.cut_beyond(limit)));
         let truncated = beyond
@@ -134,48 +136,48 @@ impl<'g> Closure<'g> {
         Ok(this)
     }
 
-    /// The graph it was computed on.
+    /// The graph of the closure.
     pub const fn graph(&self) -> &'g Graph {
         self.graph
     }
 
-    /// Which edges were followed.
+    /// The edges that were followed.
     pub const fn mode(&self) -> WalkMode {
         self.mode
     }
 
-    /// Where it started, ascending.
+    /// The seeds, ascending.
     pub fn seeds(&self) -> &[Seq] {
         &self.seeds
     }
 
-    /// How many entries it has.
+    /// The number of members, seeds included.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether it has none, which is so only without seeds.
+    /// Whether it has no members, which is the case only without seeds.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// Whether `entry` is in it.
+    /// Whether `entry` is a member.
     pub fn contains(&self, entry: Seq) -> bool {
         self.hop(entry).is_some()
     }
 
-    /// Its entries, ascending.
+    /// The members, ascending.
     pub fn members(&self) -> impl ExactSizeIterator<Item = ClosureMember> + '_ {
         self.members.iter().zip(&self.hops).map(|(position, hop)| self.described(*position, *hop))
     }
 
-    /// One of its entries.
+    /// The member `entry`.
     pub fn member(&self, entry: Seq) -> Option<ClosureMember> {
         let (position, hop) = self.hop(entry)?;
         Some(self.described(position, hop))
     }
 
-    /// How `entry` was reached, from a seed to itself, over the fewest hops. Empty if it is not a member.
+    /// A shortest path from a seed to `entry`. Empty if it is not a member.
     ///
     /// Weights stand between the entry that brought them and the one produced under them.
     pub fn path(&self, entry: Seq) -> Vec<Reached> {
@@ -196,19 +198,19 @@ impl<'g> Closure<'g> {
         path
     }
 
-    /// The weights it reached: what a member loaded, or fused into a base. In the published mode, those that a
-    /// member was produced under.
+    /// The weights that were reached: those that a member loaded, or fused into a base. In the published modes, those
+    /// under which a member was produced.
     pub fn weights(&self) -> impl Iterator<Item = Digest> + '_ {
         self.weights.iter().filter_map(|reached| self.graph.digest(reached.number))
     }
 
-    /// What the seeds were made from and which is no member: where the contamination may have come from. Never
-    /// purged for that; one bad leaf does not condemn its root (R7). Ascending.
+    /// The ancestors of the seeds that are not members, ascending: the contamination may derive from them. They are
+    /// never purged for it (R7).
     pub fn possible_origins(&self) -> impl ExactSizeIterator<Item = Seq> + '_ {
         self.possible_origins.iter().map(|position| named(*position))
     }
 
-    /// Whether a depth limit left something out. Never in [`WalkMode::Causal`], which has none.
+    /// What a depth limit left out, if anything. [`WalkMode::Causal`] has no limit.
     pub const fn truncated(&self) -> Option<Truncated> {
         self.truncated
     }
@@ -217,7 +219,7 @@ impl<'g> Closure<'g> {
     pub(crate) fn earliest_seeds(&self) -> Vec<Seq> {
         let mut walk = Walk::new(self.graph, self.mode);
         let mut earliest = vec![Seq(0); self.len()];
-        // Seeds ascend, so whichever reaches a member first is the earliest that does.
+        // Seeds ascend, so the first seed that reaches a member is the earliest.
         for seed in &self.seeds {
             let known = walk.reached.len();
             walk.go(self.graph.position(*seed).as_slice(), None);
@@ -231,7 +233,7 @@ impl<'g> Closure<'g> {
         earliest
     }
 
-    /// Where `entry` stands among the members.
+    /// The index of `entry` among the members.
     pub(crate) fn place(&self, entry: Seq) -> Option<usize> {
         let place = self.places.of(self.graph.position(entry)?)?;
         Some(place as usize)
@@ -262,7 +264,7 @@ impl<'g> Closure<'g> {
         ClosureMember { entry: named(position), depth: hop.depth, reached }
     }
 
-    /// The number of weights that a `from` means, if it does not mean an entry.
+    /// The number of the weights that a `from` stands for, if it is not the position of an entry.
     fn weights_in(&self, from: u32) -> Option<u32> {
         u64::from(from).checked_sub(self.graph.len()).and_then(|number| u32::try_from(number).ok())
     }
@@ -275,7 +277,7 @@ impl<'g> Closure<'g> {
         self.member(named(self.weights.get(at)?.by))
     }
 
-    /// The ancestors of `seeds` that are no members: over parents, and from an entry to the loads and fusions
+    /// The ancestors of `seeds` that are not members: over parents, and from an entry to the loads and fusions
     /// that brought the weights it was produced under.
     fn ancestors(&self, seeds: &[u32]) -> Vec<u32> {
         let mut seen = Bits::new(self.graph.position_count());

@@ -1,21 +1,21 @@
-//! Facts: what a plan has to know of a store besides its graph. The caller reads them; the plan draws the conclusions.
+//! Facts: what planning needs from a store besides its graph. The caller reads them from the store.
 
 use custody_kernel::key::Key;
 use custody_kernel::namespace::Namespace;
 use custody_log::{Digest, EntryId, Seq};
 use serde::{Deserialize, Serialize};
 
-/// The record that a plan was made on.
+/// The record from which a plan was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanBasis {
-    /// How many entries it had.
+    /// The number of entries.
     pub size: u64,
-    /// The root of its audit tree at that size.
+    /// The root of the audit tree at that size.
     pub root: Digest,
 }
 
-/// A tool call that ran and changed something outside. A tool that nobody described counts as one that does.
+/// A tool call that ran and changed something outside. A tool without a manifest counts as one that does.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutsideEffect {
@@ -34,14 +34,14 @@ pub struct ItemChange {
     pub arrival: Option<Seq>,
 }
 
-/// What became of a memory item or watched file.
+/// The changes of a memory item or watched file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemHistory {
-    /// Where it is.
+    /// The namespace of the item.
     pub namespace: Namespace,
-    /// Under which key.
+    /// The key of the item.
     pub key: Key,
-    /// The file that holds it too, if it is watched.
+    /// The path of the file, if the item is watched.
     pub file: Option<String>,
     /// Every change, in any order.
     pub versions: Vec<ItemChange>,
@@ -50,26 +50,26 @@ pub struct ItemHistory {
 /// A proposal or call that waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingProposal {
-    /// Its id.
+    /// The id under which it is approved or denied.
     pub proposal: EntryId,
-    /// The entry that asked.
+    /// The entry of the proposal.
     pub entry: Seq,
-    /// The entries that it depends on besides.
+    /// The entries that it also depends on.
     pub depends_on: Vec<Seq>,
 }
 
-/// All of them.
+/// All facts for one plan.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanFacts<'a> {
     /// The record.
     pub basis: PlanBasis,
-    /// The record that contained the incident. What was made from the closure later is held already, and changes
-    /// nothing of the plan.
+    /// The record that contained the incident, if it is contained. Entries that derive from the closure later are held
+    /// already and do not change the plan.
     pub contained: Option<Seq>,
     /// Every call that ran and changed something outside.
     pub effects: &'a [OutsideEffect],
     /// Every item with a change in the closure, or all.
     pub histories: &'a [ItemHistory],
-    /// Everything that waits.
+    /// Every proposal that waits for a person.
     pub waiting: &'a [WaitingProposal],
 }

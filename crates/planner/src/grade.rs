@@ -1,7 +1,7 @@
-//! What is done to an entry: the tier of its score, and never less than its floor.
+//! The action for an entry: the tier of its score, and never less than its floor.
 //!
-//! Floors make the outcome depend on evidence and provenance first (R1, R2): a score can ask for more, not
-//! for less.
+//! With floors the result depends on evidence and provenance first (R1, R2): a score can raise the action and never
+//! lower it.
 
 use custody_log::Seq;
 use serde::{Deserialize, Serialize};
@@ -10,29 +10,29 @@ use crate::incident::IncidentClosure;
 use crate::risk::RecoveryAction;
 use crate::spare::SparedEntries;
 
-/// Why an entry gets the action it gets.
+/// What determined the action for an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionReason {
-    /// Its content is gone already; what derives from it is dealt with all the same.
+    /// Its content is purged already. What derives from it gets an action all the same.
     AlreadyPurged,
-    /// It brought weights into a model, and direct evidence points to those or to what they were trained on.
+    /// It brought weights into a model, and there is direct evidence against the weights or what they were trained on.
     BadWeights,
-    /// Direct evidence points to it.
+    /// There is direct evidence against it.
     DirectEvidence,
     /// It derives from an entry with direct evidence.
     Derived,
-    /// It was made from the closure after that was contained.
+    /// It derives from the closure and was recorded after containment.
     Held,
-    /// It says nothing that trusted clean texts do not say.
+    /// It only repeats trusted clean texts.
     Spared,
-    /// Only a similarity points to it, or to what it derives from.
+    /// The only evidence against it, or against what it derives from, is a similarity.
     OnlySimilar,
     /// Its score is in a higher tier than its floor.
     Score,
 }
 
-/// What is done to `entry`, a member of the incident's closure, with a score in `tier`.
+/// The action for `entry`, a member of the incident's closure, with a score in `tier`.
 ///
 /// Source: docs/design.md §6.5.
 pub fn grade(
@@ -51,7 +51,7 @@ pub fn grade(
     } else if is_direct {
         (RecoveryAction::Purge, ActionReason::DirectEvidence)
     } else if spared.contains(entry) {
-        // The one that is a ceiling too: a text that others vouch for is marked and kept.
+        // Sparing is also a ceiling: a covered text is flagged and kept.
         return (RecoveryAction::Flag, ActionReason::Spared);
     } else if incident.is_confirmed(entry) {
         (RecoveryAction::Quarantine, ActionReason::Derived)

@@ -9,9 +9,9 @@ use crate::graph::Graph;
 
 /// The findings of one incident on one graph, and their causal closure.
 ///
-/// Whatever was found is a seed. What derives from *direct* evidence is [confirmed](Self::is_confirmed); what derives
-/// from a similarity alone is a member all the same, but is not quarantined for it: a model's guess takes down no
-/// subtree until a person names the entry.
+/// Every finding is a seed. What derives from *direct* evidence is [confirmed](Self::is_confirmed). What derives from a
+/// similarity alone is a member too, but is not quarantined for it until a person names the entry: a similarity is the
+/// estimate of a model.
 #[derive(Debug, Clone)]
 pub struct IncidentClosure<'g> {
     /// Ascending, each once.
@@ -30,8 +30,8 @@ impl<'g> IncidentClosure<'g> {
         findings.sort_unstable();
         findings.dedup();
         let all: Vec<Seq> = findings.iter().map(|finding| finding.entry).collect();
-        let is_direct = |finding: &&Finding| finding.by.is_direct();
-        let direct: Vec<Seq> = findings.iter().filter(is_direct).map(|f| f.entry).collect();
+        let direct = findings.iter().filter(|finding| finding.by.is_direct());
+        let direct: Vec<Seq> = direct.map(|finding| finding.entry).collect();
         let closure = Closure::new(graph, WalkMode::Causal, &all)?;
         let confirmed = Closure::new(graph, WalkMode::Causal, &direct)?;
         Ok(Self { findings, closure, confirmed })
@@ -59,7 +59,7 @@ impl<'g> IncidentClosure<'g> {
 
     /// P(contaminated | e): the strongest evidence for the entry itself, 0 without any.
     ///
-    /// Taint plays no part: it says that a text came from outside, as most of a record does.
+    /// Taint is not considered: most of a record is tainted, because it came from outside.
     pub fn contamination(&self, entry: Seq) -> Score {
         self.evidence(entry).map(Evidence::strength).max().unwrap_or(Score::ZERO)
     }

@@ -1,17 +1,18 @@
-//! What a contaminated entry reached, and what to do about it.
+//! The entries that a contaminated entry reached, and the plan of recovery from it.
 //!
-//! The provenance [`Graph`] of a record holds what was made from what. From the entries that evidence points at, the
-//! [`Closure`] is everything they reached; of its members, those that only repeat trusted text are [spared](Sparing);
-//! the others get a [risk](RiskConfig) score, a floor by their evidence, and an action. [`plan_recovery`] puts it all
-//! into a [`Plan`] that a person reads before anything happens. Nothing here changes a store.
+//! The provenance [`Graph`] of a record holds which entry derives from which. The [`Closure`] of the entries with
+//! evidence is everything they reached. Its members that only repeat trusted text are [spared](Sparing); the others
+//! get a [risk](RiskConfig) score, a floor by their evidence, and an action. [`plan_recovery`] puts it all into a
+//! [`Plan`] that a person reads before anything is changed. Nothing here changes a store.
 //!
 //! ```
 //! use custody_log::Seq;
 //! use custody_planner::{Closure, Graph, GraphNode, WalkMode};
 //!
 //! // #0 a web page, #1 a completion that read it, #2 a message of the user, #3 a memory write after both.
-//! let node = |parents: &'static [Seq]| GraphNode { parents, ..GraphNode::default() };
-//! let graph = Graph::new([node(&[]), node(&[Seq(0)]), node(&[]), node(&[Seq(1), Seq(2)])])?;
+//! let parents: [&[Seq]; 4] = [&[], &[Seq(0)], &[], &[Seq(1), Seq(2)]];
+//! let nodes = parents.map(|parents| GraphNode { parents, ..GraphNode::default() });
+//! let graph = Graph::new(nodes)?;
 //!
 //! let reached = Closure::new(&graph, WalkMode::Causal, &[Seq(0)])?;
 //! let members: Vec<Seq> = reached.members().map(|member| member.entry).collect();
@@ -19,8 +20,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! In reading order: `graph` and `closure`; `incident` (the evidence with what it reached), `spare`, `share` (how
-//! much an entry reached), `risk`, `grade` (what is done to an entry), `facts` and `plan`. `rvu` scores as the
+//! In reading order: `graph` and `closure`; `incident` (the evidence with its closure), `spare`, `share` (how much an
+//! entry reached), `risk`, `grade` (the action for an entry), `facts`, `plan` and `recovery`. `rvu` scores as the
 //! paper's own program does. `rows` and `bits` hold edges and sets in flat arrays.
 //!
 //! Source: RVU §3.3 and §3.4; docs/design.md §6.
@@ -32,6 +33,7 @@ mod grade;
 mod graph;
 mod incident;
 mod plan;
+mod recovery;
 mod risk;
 mod rows;
 mod rvu;
@@ -45,9 +47,10 @@ pub use grade::{ActionReason, grade};
 pub use graph::{AdapterEvent, Graph, GraphBuilder, GraphError, GraphNode};
 pub use incident::IncidentClosure;
 pub use plan::{
-    AdapterAction, PLAN_FORMAT, Plan, PlanCounts, PlanError, PlannedEntry, PlannedWeights,
-    Rollback, RollbackTarget, SparedEntry, plan_recovery,
+    AdapterAction, PLAN_FORMAT, Plan, PlanCounts, PlannedEntry, PlannedWeights, Rollback,
+    RollbackTarget, SparedEntry,
 };
+pub use recovery::{PlanError, plan_recovery};
 pub use risk::{
     AdapterInfluence, RecoveryAction, RiskConfig, RiskConfigError, RiskSettings, RiskTerms,
 };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::graph::Graph;
 
-/// What is done to an entry. Ordered: each does what those before it do, and more.
+/// The action for an entry, in ascending order of severity.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -18,13 +18,13 @@ pub enum RecoveryAction {
     /// Nothing.
     #[default]
     None,
-    /// It is marked.
+    /// The entry is marked.
     Flag,
-    /// No way of retrieval finds it until it is restored.
+    /// The entry is not retrievable until it is restored.
     Quarantine,
-    /// Its content is destroyed.
+    /// The content is destroyed.
     Purge,
-    /// As purge, and the weights it was made under are unloaded everywhere.
+    /// As purge, and the weights under which it was produced are unloaded from every host.
     Evict,
 }
 
@@ -47,22 +47,22 @@ impl fmt::Display for RecoveryAction {
     }
 }
 
-/// How much the weights under which an entry was produced move the model's answers: I(e).
+/// The influence I(e) of the weights under which an entry was produced on the model's answers, in [0, 1].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdapterInfluence {
     /// No adapter was active, so the term does not apply.
     NoAdapter,
-    /// Nobody measured it. Counts as 1 (closes R3).
+    /// Not measured. Counts as 1 (closes R3).
     Unknown,
-    /// Measured, cut at 1; of several adapters the strongest.
+    /// Measured and clamped to 1; the maximum over several adapters.
     Measured(Score),
 }
 
 impl AdapterInfluence {
     /// The influence on `entry`, by what was `measured` of each weights.
     ///
-    /// One adapter that nobody measured makes it unknown, and so does a measurement below 0 or not a number.
+    /// It is unknown if an adapter was not measured, or if a measurement is negative or not a number.
     pub fn on(graph: &Graph, entry: Seq, measured: &BTreeMap<Digest, f64>) -> Self {
         let mut strongest = None;
         for weights in graph.weights(entry) {
@@ -82,7 +82,7 @@ impl AdapterInfluence {
     }
 }
 
-/// What a score is made of.
+/// The terms of a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RiskTerms {
@@ -90,11 +90,11 @@ pub struct RiskTerms {
     pub contaminated: Score,
     /// I(e).
     pub influence: AdapterInfluence,
-    /// How much of the record the entry reached: |C({e})| / |V|.
+    /// The share of the record that the entry reached: |C({e})| / |V|.
     pub share: Score,
 }
 
-/// How scores are made and what they lead to. Valid once it exists.
+/// The weights and tiers of the risk score; always valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "RiskSettings", into = "RiskSettings")]
 pub struct RiskConfig {
@@ -107,7 +107,7 @@ pub struct RiskConfig {
     evict: Score,
 }
 
-/// Weights and tiers as they are written down. The default is the paper's.
+/// Weights and tiers as configured. The default is the paper's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RiskSettings {
@@ -133,13 +133,13 @@ impl Default for RiskSettings {
     }
 }
 
-/// Why settings are refused.
+/// Settings that cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum RiskConfigError {
     /// A setting is not in [0, 1].
     #[error("risk setting `{name}` is {value}; give a number from 0 to 1")]
     NotAScore {
-        /// Which.
+        /// The name of the setting.
         name: &'static str,
         /// What it is.
         value: f64,
@@ -150,7 +150,7 @@ pub enum RiskConfigError {
         /// Their sum.
         sum: f64,
     },
-    /// Nothing would be left to score an entry without an adapter by.
+    /// All the weight is on the influence, which an entry without an adapter does not have.
     #[error(
         "all the weight is on `influence`, which entries without an adapter lack; give some to the others"
     )]
@@ -165,12 +165,14 @@ pub enum RiskConfigError {
     },
 }
 
+fn score(name: &'static str, value: f64) -> Result<Score, RiskConfigError> {
+    Score::new(value).map_err(|_| RiskConfigError::NotAScore { name, value })
+}
+
 impl TryFrom<RiskSettings> for RiskConfig {
     type Error = RiskConfigError;
 
     fn try_from(settings: RiskSettings) -> Result<Self, RiskConfigError> {
-        let score =
-            |name, value| Score::new(value).map_err(|_| RiskConfigError::NotAScore { name, value });
         let this = Self {
             contaminated: score("contaminated", settings.contaminated)?,
             influence: score("influence", settings.influence)?,

@@ -1,7 +1,7 @@
-//! Scores as published, to compare with.
+//! The published scores, for comparison.
 //!
-//! Kept for the published figures alone. Nothing is planned by them: they cannot reach a purge without a measured
-//! adapter (R2), and a share is cut off after three hops.
+//! They reproduce the published figures and no plan uses them: they cannot reach a purge without a measured adapter
+//! (R2), and a share is cut off after three hops.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ pub fn rvu_v2_scores(
         return Err(TooManyEntries(entries.len()));
     }
     let mut walk = Walk::new(graph, WalkMode::RvuV2);
-    let score = |entry: &Seq| {
+    let scores = entries.iter().map(|entry| {
         let Some(position) = graph.position(*entry) else { return Score::ZERO };
         let reached = walk.count(position, SHARE_DEPTH) as u64;
         config.published_score(&RiskTerms {
@@ -50,6 +50,6 @@ pub fn rvu_v2_scores(
             influence: AdapterInfluence::on(graph, *entry, measured),
             share: Score::share(reached, graph.unpurged()),
         })
-    };
-    Ok(entries.iter().map(score).collect())
+    });
+    Ok(scores.collect())
 }

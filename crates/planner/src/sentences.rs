@@ -1,11 +1,14 @@
-//! Sentences: how texts are cut and brought to one form, so that one can be found whole in another.
+//! Sentences: texts split and normalised, so that a sentence of one can be found whole in another.
 //!
-//! Both sides are cut alike, so where a cut falls matters little; that a piece of a sentence is never taken for the
-//! sentence matters much: `pay Bob` stands in `do not pay Bob`. Linear in the text.
+//! Both sides are split alike, so the exact places of the splits matter little. A part of a sentence must never count
+//! as the sentence: `pay Bob` occurs in `do not pay Bob`. Linear in the text.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Characters at the edge of a word that are none of it.
+/// The characters that end a line.
+const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{B}', '\u{C}', '\u{85}', '\u{2028}', '\u{2029}'];
+
+/// Characters at the edge of a word that are no part of it.
 const EDGES: &str = ".,;:!?…\"'“”„‘’()[]{}<>*_`-–—。、";
 
 /// The sentences of `text`, in order: cut at line breaks and after a mark that ends one, when white space follows.
@@ -14,9 +17,7 @@ const EDGES: &str = ".,;:!?…\"'“”„‘’()[]{}<>*_`-–—。、";
 /// What is more than a word, such as a number, an address, a path or a key, stands as it is written.
 pub(crate) fn sentences(text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    let is_break =
-        |c: char| matches!(c, '\n' | '\r' | '\u{B}' | '\u{C}' | '\u{85}' | '\u{2028}' | '\u{2029}');
-    for line in text.split(is_break) {
+    for line in text.split(LINE_BREAKS) {
         let mut sentence = String::new();
         for part in line.split_inclusive(['。', '！', '？']) {
             for token in part.split_whitespace() {

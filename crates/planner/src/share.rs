@@ -83,26 +83,28 @@ fn backward_edges(closure: &Closure<'_>) -> Result<Rows, TooManyMembers> {
             *node = index;
         }
     }
-    let node =
-        |nodes: &[u32], at: &u32| nodes.get(*at as usize).copied().filter(|node| *node != NONE);
     let mut rows = Rows::new();
     let mut row = Vec::new();
     for position in closure.positions() {
-        row.extend(graph.parents_of(*position).iter().filter_map(|at| node(&nodes, at)));
-        row.extend(graph.carried_by(*position).iter().filter_map(|at| node(&weights, at)));
+        row.extend(graph.parents_of(*position).iter().filter_map(|at| node_at(&nodes, *at)));
+        row.extend(graph.carried_by(*position).iter().filter_map(|at| node_at(&weights, *at)));
         rows.push(&row)?;
         row.clear();
     }
     for number in closure.weight_numbers() {
         let bringers = graph.entries_that_brought(number).iter();
-        row.extend(bringers.filter_map(|at| node(&nodes, at)));
+        row.extend(bringers.filter_map(|at| node_at(&nodes, *at)));
         rows.push(&row)?;
         row.clear();
     }
     Ok(rows)
 }
 
-/// One set of bits per component, filled from those that reach least.
+fn node_at(nodes: &[u32], at: u32) -> Option<u32> {
+    nodes.get(at as usize).copied().filter(|node| *node != NONE)
+}
+
+/// One set of bits per component, filled from the components that reach least.
 fn counted(backward: &Rows, members: usize) -> Vec<u32> {
     let forward = backward.turned(backward.len());
     let components = components(&forward);
@@ -130,12 +132,12 @@ fn counted(backward: &Rows, members: usize) -> Vec<u32> {
             }
         }
     }
-    let size = |component: &u32| {
+    let sizes = components.iter().take(members).map(|component| {
         let from = *component as usize * words;
         let set = bits.get(from..from + words).unwrap_or_default();
         set.iter().map(|word| word.count_ones()).sum()
-    };
-    components.iter().take(members).map(size).collect()
+    });
+    sizes.collect()
 }
 
 /// The strongly connected component of each node, numbered so that edges between components lead to lower numbers.
@@ -151,12 +153,6 @@ fn components(forward: &Rows) -> Vec<u32> {
     let (mut next_order, mut next_component) = (0, 0);
     let mut open: Vec<u32> = Vec::new();
     let mut path: Vec<(u32, u32)> = Vec::new();
-    let get = |of: &[u32], node: u32| of.get(node as usize).copied().unwrap_or(NONE);
-    let set = |of: &mut [u32], node: u32, value: u32| {
-        if let Some(place) = of.get_mut(node as usize) {
-            *place = value;
-        }
-    };
     for root in 0..nodes {
         if get(&order, root) != NONE {
             continue;
@@ -197,13 +193,40 @@ fn components(forward: &Rows) -> Vec<u32> {
     found
 }
 
-/// What one node has seen of the smallest hashes.
+fn get(of: &[u32], node: u32) -> u32 {
+    of.get(node as usize).copied().unwrap_or(NONE)
+}
+
+fn set(of: &mut [u32], node: u32, value: u32) {
+    if let Some(place) = of.get_mut(node as usize) {
+        *place = value;
+    }
+}
+
+/// The smallest hashes that have reached one node.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
-    /// How many.
+    /// The number of hashes, up to [`SKETCHED`].
     count: u32,
-    /// The last walk that came here.
+    /// The last walk that reached the node.
     walk: u32,
+    /// The last of the hashes, once the node has its full number; 0 before.
+    largest: u64,
+}
+
+impl Seen {
+    /// Adds a hash. Returns whether it was new and the node had room for it.
+    fn add(&mut self, hash: u64, walk: u32) -> bool {
+        if self.walk == walk || self.count == SKETCHED {
+            return false;
+        }
+        self.count += 1;
+        self.walk = walk;
+        if self.count == SKETCHED {
+            self.largest = hash;
+        }
+        true
+    }
 }
 
 /// Every member's hash, smallest first, is brought to all that reach the member. A node that has its full number of
@@ -214,32 +237,17 @@ fn sketched(backward: &Rows, closure: &Closure<'_>) -> Vec<u32> {
     let mut by_hash: Vec<(u64, u32)> =
         closure.positions().iter().zip(0..).map(|(at, index)| (mixed(*at), index)).collect();
     by_hash.sort_unstable();
-    let mut seen = vec![Seen { count: 0, walk: NONE }; backward.len()];
-    // The last of the hashes of each node that has its full number.
-    let mut largest = vec![0; backward.len()];
+    let mut seen = vec![Seen { count: 0, walk: NONE, largest: 0 }; backward.len()];
     let mut ahead = Vec::new();
     for (walk, (hash, member)) in (0..).zip(by_hash) {
-        let mut visit = |node: u32, ahead: &mut Vec<u32>| {
-            let Some(seen) = seen.get_mut(node as usize) else { return };
-            if seen.walk == walk || seen.count == SKETCHED {
-                return;
-            }
-            *seen = Seen { count: seen.count + 1, walk };
-            ahead.push(node);
-            if let Some(largest) = largest.get_mut(node as usize).filter(|_| seen.count == SKETCHED)
-            {
-                *largest = hash;
-            }
-        };
-        visit(member, &mut ahead);
+        ahead.push(member);
         while let Some(node) = ahead.pop() {
-            for before in backward.row(node) {
-                visit(*before, &mut ahead);
+            if seen.get_mut(node as usize).is_some_and(|seen| seen.add(hash, walk)) {
+                ahead.extend_from_slice(backward.row(node));
             }
         }
     }
-    let sizes = seen.iter().zip(largest).take(members);
-    sizes.map(|(seen, largest)| size(seen.count, largest, members)).collect()
+    seen.iter().take(members).map(|seen| size(seen.count, seen.largest, members)).collect()
 }
 
 /// (k − 1) / U_k, where U_k is the k-th smallest of the hashes as a number in (0, 1]; the count itself below k.

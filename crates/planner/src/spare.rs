@@ -1,13 +1,14 @@
-//! Sparing: a member of a closure that says nothing but what trusted clean texts say is flagged and kept.
+//! Sparing: a member of a closure that only repeats trusted clean texts is flagged and kept.
 //!
-//! An agent that read a bad page goes on quoting its user, its system prompt and its clean memory. All of that is in
-//! the closure, and little of it is bad. An entry is spared if every sentence of it stands, as a whole sentence, in a
-//! trusted clean text outside the closure that is older than every seed which reaches the entry: nothing that speaks
-//! against the entry can have led to that text, on the record or past it. Whole sentences hold whatever numbers,
-//! addresses and identifiers they hold, so none of these can be put together from parts. Sentences under [`MIN_ALONE`]
-//! characters vouch for nothing alone: a list of words, one per line, would else vouch for any text.
+//! An agent that read a bad page still quotes its user, its system prompt and its clean memory. All of that is in the
+//! closure, and most of it is harmless. An entry is spared if every sentence of it occurs, as a whole sentence, in a
+//! trusted clean text outside the closure that is older than every seed which reaches the entry: such a text cannot
+//! derive from a seed, whether recorded or not. Whole sentences include their numbers, addresses and identifiers, so
+//! none of these can be assembled from parts. A sentence under [`MIN_ALONE`] characters needs a neighbour: otherwise
+//! a list of words, one per line, would cover any text.
 //!
-//! Spared entries stay tainted. They are found anew whenever seeds are added, since both conditions look at the seeds.
+//! Spared entries stay tainted. Both conditions depend on the seeds, so they are evaluated again whenever seeds are
+//! added.
 //!
 //! Source: docs/design.md §6.4.
 
@@ -21,26 +22,27 @@ use serde::{Deserialize, Serialize};
 use crate::incident::IncidentClosure;
 use crate::sentences::sentences;
 
-/// The shortest sentence that is held without a neighbour, in characters. A shorter one must stand in the trusted
-/// text beside the same sentence as here, unless it is all that the entry says.
+/// The shortest sentence that is covered without a neighbour, in characters. A shorter one must occur in the trusted
+/// text beside the same sentence as in the entry, unless it is the only sentence of the entry.
 pub const MIN_ALONE: usize = 20;
 
-/// What an entry did besides saying something.
+/// The effect of an entry besides its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryEffect {
-    /// Nothing: a message, a completion, an output, a reading.
-    Said,
+    /// None: a message, a completion, an output or a reading.
+    #[serde(rename = "said")]
+    TextOnly,
     /// It called a tool.
     Called,
     /// It changed memory.
     Wrote,
-    /// It changed what holds for others: a policy, an adapter, a principal, a limit, an approval.
+    /// It changed the rules for other entries: a policy, an adapter, a principal, a limit, an approval.
     Governed,
 }
 
 impl EntryEffect {
-    /// What an entry of this kind did besides saying something.
+    /// The effect of an entry of this kind.
     pub const fn of(kind: EntryKind) -> Self {
         match kind {
             EntryKind::Message
@@ -48,7 +50,7 @@ impl EntryEffect {
             | EntryKind::ToolOutput
             | EntryKind::Retrieval
             | EntryKind::MemoryRead
-            | EntryKind::FileChange => Self::Said,
+            | EntryKind::FileChange => Self::TextOnly,
             EntryKind::ToolCall => Self::Called,
             EntryKind::MemoryWrite => Self::Wrote,
             EntryKind::AdapterLoad
@@ -63,10 +65,12 @@ impl EntryEffect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SparedReason {
-    /// There is nothing in it but white space.
-    SaysNothing,
-    /// Every sentence stands in trusted clean texts.
-    SaidBefore,
+    /// The text is empty or white space.
+    #[serde(rename = "says_nothing")]
+    Blank,
+    /// Every sentence occurs in trusted clean texts.
+    #[serde(rename = "said_before")]
+    RepeatsTrusted,
 }
 
 /// Why an entry is not spared.
@@ -78,31 +82,31 @@ pub enum NotSpared {
     /// Direct evidence points to it.
     #[error("direct evidence points to it")]
     DirectEvidence,
-    /// It acted, and saying nothing new does not undo that.
-    #[error("it did more than say something")]
+    /// It had an effect besides its text, which sparing does not undo.
+    #[error("it had an effect besides its text")]
     Acted,
-    /// Its text is purged, missing or no text. Unknown is not clean.
+    /// Its text is purged, missing or not UTF-8. Unknown is not clean.
     #[error("its text cannot be read")]
     Unreadable,
-    /// A sentence that no trusted clean text holds, counted from 0.
-    #[error("no trusted clean text says its sentence {0}")]
-    SaysMore(usize),
+    /// A sentence that no trusted clean text contains, counted from 0.
+    #[error("no trusted clean text contains its sentence {0}")]
+    NewSentence(usize),
 }
 
-/// Finds out which members of an incident's closure are spared.
+/// Determines which members of an incident's closure are spared.
 ///
-/// First every trusted text is [shown](Self::show), then the members are [judged](Self::judge). One that is judged
-/// too early is spared less often, never more.
+/// First [show](Self::show) every trusted text, then [judge](Self::judge) the members. A member judged before all
+/// texts are shown may miss being spared; it is never spared wrongly.
 #[derive(Debug)]
 pub struct Sparing<'i, 'g> {
     incident: &'i IncidentClosure<'g>,
     /// The earliest seed that reaches each member, in their order.
     reached_by: Vec<Seq>,
-    /// The latest of these. What is not older vouches for nobody.
+    /// The latest of these. Only older texts cover anything.
     until: Seq,
-    /// Hashes of sentences, and of each with the one after it, with the entry that said it first.
+    /// Hashes of sentences, and of each with the one after it, with the first entry that contains it.
     held: HashMap<Digest, Seq>,
-    spared: BTreeMap<Seq, Vouched>,
+    spared: BTreeMap<Seq, Cover>,
 }
 
 impl<'i, 'g> Sparing<'i, 'g> {
@@ -113,15 +117,15 @@ impl<'i, 'g> Sparing<'i, 'g> {
         Self { incident, reached_by, until, held: HashMap::new(), spared: BTreeMap::new() }
     }
 
-    /// Before which entry a text must stand to vouch for any member.
+    /// The entry before which a text must be recorded to cover any member.
     pub const fn until(&self) -> Seq {
         self.until
     }
 
-    /// Takes in the text of `entry`, if its label is trusted and clean, it may vouch for any member by its age, and it
-    /// is no member and no tombstone. Returns whether it did. Linear in the text.
+    /// Adds the text of `entry` if its label is trusted and clean, it is old enough to cover a member, and it is
+    /// neither a member nor purged. Returns whether it was added. Linear in the text.
     ///
-    /// What an earlier incident quarantined must not be shown: its label says nothing of that.
+    /// Do not show entries that an earlier incident quarantined: their label does not record it.
     pub fn show(&mut self, entry: Seq, label: Label, text: &str) -> bool {
         let closure = self.incident.closure();
         let is_older = entry < self.until;
@@ -132,24 +136,24 @@ impl<'i, 'g> Sparing<'i, 'g> {
         if is_admitted {
             let sentences = sentences(text);
             let alone = sentences.iter().map(|one| Digest::of(one.as_bytes()));
-            for said in alone.chain(sentences.windows(2).map(together)) {
-                let first = self.held.entry(said).or_insert(entry);
+            for hash in alone.chain(sentences.windows(2).map(together)) {
+                let first = self.held.entry(hash).or_insert(entry);
                 *first = entry.min(*first);
             }
         }
         is_admitted
     }
 
-    /// Whether `entry`, which did `deed` and says `text`, is spared. `None` is a text that cannot be read.
+    /// Spares `entry`, with `effect` and `text`, if trusted texts cover it. `None` is a text that cannot be read.
     ///
-    /// Linear in the text, whatever was shown.
+    /// Linear in the text.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The reason why it is not spared.
     pub fn judge(
         &mut self,
         entry: Seq,
-        deed: EntryEffect,
+        effect: EntryEffect,
         text: Option<&str>,
     ) -> Result<(), NotSpared> {
         let closure = self.incident.closure();
@@ -159,14 +163,14 @@ impl<'i, 'g> Sparing<'i, 'g> {
         if self.incident.has_direct_evidence(entry) {
             return Err(NotSpared::DirectEvidence);
         }
-        if deed != EntryEffect::Said || closure.graph().is_adapter_event(entry) {
+        if effect != EntryEffect::TextOnly || closure.graph().is_adapter_event(entry) {
             return Err(NotSpared::Acted);
         }
         let readable = text.filter(|_| !closure.graph().is_purged(entry));
         let place = closure.place(entry).and_then(|place| self.reached_by.get(place)).copied();
         let before = place.ok_or(NotSpared::NoMember)?;
-        let vouched = self.vouch_for(readable.ok_or(NotSpared::Unreadable)?, before)?;
-        self.spared.insert(entry, vouched);
+        let cover = self.cover_for(readable.ok_or(NotSpared::Unreadable)?, before)?;
+        self.spared.insert(entry, cover);
         Ok(())
     }
 
@@ -175,45 +179,48 @@ impl<'i, 'g> Sparing<'i, 'g> {
         SparedEntries { seeds: self.incident.closure().seeds().to_vec(), entries: self.spared }
     }
 
-    /// The entries before `before` that say what `text` says.
-    fn vouch_for(&self, text: &str, before: Seq) -> Result<Vouched, NotSpared> {
-        let said = |said: &Digest| self.held.get(said).filter(|by| **by < before);
+    /// The entries before `before` that contain the sentences of `text`.
+    fn cover_for(&self, text: &str, before: Seq) -> Result<Cover, NotSpared> {
         let sentences = sentences(text);
         if sentences.is_empty() {
-            // A text of marks alone has no sentence, and still says something.
+            // A text of punctuation alone has no sentence and is not blank.
             let is_blank = text.chars().all(char::is_whitespace);
-            let vouched = Vouched { because: SparedReason::SaysNothing, by: Vec::new() };
-            return if is_blank { Ok(vouched) } else { Err(NotSpared::SaysMore(0)) };
+            let cover = Cover { because: SparedReason::Blank, by: Vec::new() };
+            return if is_blank { Ok(cover) } else { Err(NotSpared::NewSentence(0)) };
         }
-        // Each pair of neighbours that stands together in a trusted text.
-        let pairs: Vec<bool> =
-            sentences.windows(2).map(|pair| said(&together(pair)).is_some()).collect();
+        // Whether each pair of neighbours occurs together in a trusted text.
+        let pairs: Vec<bool> = sentences
+            .windows(2)
+            .map(|pair| self.held_before(together(pair), before).is_some())
+            .collect();
         let mut by = BTreeSet::new();
         for (at, sentence) in sentences.iter().enumerate() {
-            let has_neighbour = |pair: Option<usize>| {
-                pair.and_then(|pair| pairs.get(pair)).copied().unwrap_or(false)
-            };
+            let neighbours = [at.checked_sub(1), Some(at)].into_iter().flatten();
             let is_enough = pairs.is_empty()
                 || sentence.chars().count() >= MIN_ALONE
-                || has_neighbour(at.checked_sub(1))
-                || has_neighbour(Some(at));
-            match said(&Digest::of(sentence.as_bytes())) {
-                Some(entry) if is_enough => by.insert(*entry),
-                _ => return Err(NotSpared::SaysMore(at)),
+                || neighbours.filter_map(|pair| pairs.get(pair)).any(|is_held| *is_held);
+            match self.held_before(Digest::of(sentence.as_bytes()), before) {
+                Some(entry) if is_enough => by.insert(entry),
+                _ => return Err(NotSpared::NewSentence(at)),
             };
         }
-        Ok(Vouched { because: SparedReason::SaidBefore, by: by.into_iter().collect() })
+        Ok(Cover { because: SparedReason::RepeatsTrusted, by: by.into_iter().collect() })
+    }
+
+    /// The first entry that contains the hashed sentences, if it is before `before`.
+    fn held_before(&self, hash: Digest, before: Seq) -> Option<Seq> {
+        self.held.get(&hash).copied().filter(|entry| *entry < before)
     }
 }
 
-/// The hash of neighbours. No sentence holds a line break, so no single one has this hash.
+/// The hash of two neighbours. A sentence contains no line break, so no single sentence has this hash.
 fn together(pair: &[String]) -> Digest {
     Digest::of(pair.join("\n").as_bytes())
 }
 
-/// Why an entry is spared, and which trusted entries say what it says.
+/// Why an entry is spared, and the trusted entries that contain its sentences.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Vouched {
+struct Cover {
     because: SparedReason,
     /// Ascending.
     by: Vec<Seq>,
@@ -223,7 +230,7 @@ struct Vouched {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SparedEntries {
     seeds: Vec<Seq>,
-    entries: BTreeMap<Seq, Vouched>,
+    entries: BTreeMap<Seq, Cover>,
 }
 
 impl SparedEntries {
@@ -232,17 +239,17 @@ impl SparedEntries {
         self.entries.contains_key(&entry)
     }
 
-    /// The entries and why, ascending.
+    /// The entries with the reasons, ascending.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (Seq, SparedReason)> + '_ {
-        self.entries.iter().map(|(entry, vouched)| (*entry, vouched.because))
+        self.entries.iter().map(|(entry, cover)| (*entry, cover.because))
     }
 
-    /// The trusted entries that say what `entry` says, ascending.
+    /// The trusted entries that contain the sentences of `entry`, ascending.
     pub fn covered_by(&self, entry: Seq) -> &[Seq] {
-        self.entries.get(&entry).map_or(&[], |vouched| &vouched.by)
+        self.entries.get(&entry).map_or(&[], |cover| &cover.by)
     }
 
-    /// Whether it was found for exactly these seeds.
+    /// Whether the entries were determined for exactly the seeds of `incident`.
     pub(crate) fn is_for(&self, incident: &IncidentClosure<'_>) -> bool {
         self.seeds == incident.closure().seeds()
     }

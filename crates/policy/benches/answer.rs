@@ -18,7 +18,7 @@ fn policy() -> Policy {
     for number in 0..6 {
         text.push_str(&format!(
             "@id(\"to-{number}\") @answer(\"ask\") forbid (principal, action, resource == Tool::\"t{number}\")
-             unless {{ [\"a{number}@example.com\", \"b@example.com\"].containsAll(context.recipients.unsaid) }};
+             unless {{ [\"a{number}@example.com\", \"b@example.com\"].containsAll(context.recipients.not_from_user) }};
              @id(\"amount-{number}\") forbid (principal, action, resource) when {{ context.amount > {number}000 }};
              @id(\"web-{number}\") forbid (principal, action, resource in Group::\"g{number}\")
              when {{ context.tainted && context.channels.contains(Channel::\"web\") }};\n"

@@ -50,7 +50,7 @@ fn policy() -> Policy {
         let _ = write!(
             text,
             "@id(\"to-{n}\") @answer(\"ask\") forbid (principal, action, resource == Tool::\"t{n}\")
-             unless {{ [\"a{n}@example.com\", \"b@example.com\"].containsAll(context.recipients.unsaid) }};
+             unless {{ [\"a{n}@example.com\", \"b@example.com\"].containsAll(context.recipients.not_from_user) }};
              @id(\"amount-{n}\") forbid (principal, action, resource) when {{ context.amount > {n}000 }};
              @id(\"web-{n}\") forbid (principal, action, resource in Group::\"g{n}\")
              when {{ context.tainted && context.channels.contains(Channel::\"web\") }};\n"

@@ -1,4 +1,5 @@
-//! Tables that test a policy: what was heard, which call is proposed, what is to come of it.
+//! Tables that test a policy: the texts that entered a session, the call that is proposed, the decision that is
+//! expected.
 //!
 //! ```toml
 //! [[case]]
@@ -11,8 +12,8 @@
 //! by = ["floor"]
 //! ```
 //!
-//! What comes of a call is decided as in a session: every value is traced in what was heard, the policy is
-//! asked, and the kernel decides, its floor included. The policy counts as signed by the owner.
+//! A case is decided as in a session: every value is traced in the texts, the policy answers, and the kernel decides,
+//! its floor included. The policy counts as signed by the owner.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -32,43 +33,50 @@ use toml::Spanned;
 
 use crate::explain::word;
 use crate::manifests::Manifests;
-use crate::policy::{FLOOR, Policy};
-use crate::problem::{Position, Problem, listed, one_line};
+use crate::policy::Policy;
+use crate::problem::{PolicyProblem, Position, listed, one_line};
 use crate::question::{Caller, Question};
+use crate::statement::FLOOR;
 
-/// What came of one case.
+/// The result of one case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CaseOutcome {
-    /// Its name.
+    /// The name of the case.
     pub name: String,
-    /// The line it begins on.
+    /// The line where the case begins, from 1.
     pub line: usize,
-    /// Whether what was expected came of it.
+    /// Whether the decision is the expected one.
     pub passed: bool,
-    /// What was expected.
+    /// The expected decision.
     pub expected: Permission,
-    /// The policies that were expected to decide, if the case says so.
+    /// The statements that were expected to decide, if the case lists them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_by: Option<BTreeSet<String>>,
-    /// What was decided.
+    /// The decision.
     pub decided: Permission,
-    /// The policies that decided, or `floor`.
+    /// The statements that decided, or `floor`.
     pub by: BTreeSet<String>,
-    /// The fields of its output that may be taken out.
+    /// The fields that may be taken out of the output.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub extracts: BTreeSet<String>,
-    /// Those that were expected, if the case says so.
+    /// The fields that were expected, if the case lists them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_extracts: Option<BTreeSet<String>>,
-    /// Why the call would not run, as its reader is told.
+    /// The refusal, if the call would not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
 
-/// What is wrong with a file of cases, one line each.
+/// Every problem of a file of cases, one line each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", listed(.0))]
-pub struct CasesError(Vec<Problem>);
+pub struct CasesError(Vec<PolicyProblem>);
+
+impl From<PolicyProblem> for CasesError {
+    fn from(problem: PolicyProblem) -> Self {
+        Self(vec![problem])
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,13 +92,13 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Case {
     name: String,
-    /// What the session heard, by channel.
+    /// The texts that entered the session, by channel.
     #[serde(default)]
     heard: BTreeMap<Channel, Texts>,
-    /// Values that a server made, in fields of its output that the manifest trusts, by what they name.
+    /// Values of output fields that the manifest trusts, by what they name.
     #[serde(default)]
     made: BTreeMap<String, Texts>,
-    /// Whom the session runs for.
+    /// The role of the session's principal.
     #[serde(default = "user")]
     role: Role,
     #[serde(default)]
@@ -102,7 +110,7 @@ struct Case {
     arguments: Given,
     expect: Permission,
     by: Option<BTreeSet<String>>,
-    /// The fields of its output that may be taken out, if the case is about that.
+    /// The fields that may be taken out of the output, if the case tests that.
     extracts: Option<BTreeSet<String>>,
 }
 
@@ -144,20 +152,17 @@ impl Default for Given {
 /// Runs all cases of a file against `policy`. The tools are those of `manifests` and of the file itself.
 ///
 /// # Errors
-/// What is wrong with the file, and where.
+/// Every problem of the file, with its place.
 pub fn run_cases(
     policy: &Policy,
     manifests: &Manifests,
     text: &str,
 ) -> Result<Vec<CaseOutcome>, CasesError> {
-    let one = |problem| CasesError(vec![problem]);
-    let file: File = toml::from_str(text).map_err(|error| one(Problem::toml(text, &error)))?;
+    let file: File = toml::from_str(text).map_err(|error| PolicyProblem::toml(text, &error))?;
     let manifests = manifests.clone().joined(Manifests::of(file.tools, &file.groups));
     let manifests = manifests.map_err(|tool| {
-        one(Problem::new(format!(
-            "`{}` has a manifest already; leave it out here",
-            one_line(&tool)
-        )))
+        let tool = one_line(&tool);
+        PolicyProblem::new(format!("`{tool}` has a manifest already; leave it out here"))
     })?;
     let mut outcomes = Vec::new();
     let mut problems = Vec::new();
@@ -165,16 +170,17 @@ pub fn run_cases(
     for case in file.case {
         let at = case.span().start;
         let case = case.into_inner();
-        let problem = |what: String| {
-            Problem::new(what).about(format!("case `{}`", one_line(&case.name))).at(text, at)
-        };
+        let mut found = Vec::new();
         if !names.insert(case.name.clone()) {
-            problems.push(problem("another case has this name; give it its own".into()));
+            found.push("another case has this name; give it its own".to_owned());
         }
         match case.run(policy, &manifests, Position::of(text, at).line) {
             Ok(outcome) => outcomes.push(outcome),
-            Err(what) => problems.push(problem(what)),
+            Err(what) => found.push(what),
         }
+        let about = format!("case `{}`", one_line(&case.name));
+        let found = found.into_iter().map(PolicyProblem::new);
+        problems.extend(found.map(|problem| problem.about(about.clone()).at(text, at)));
     }
     if problems.is_empty() { Ok(outcomes) } else { Err(CasesError(problems)) }
 }
@@ -186,38 +192,8 @@ impl Case {
         manifests: &Manifests,
         line: usize,
     ) -> Result<CaseOutcome, String> {
-        let described = manifests.tool(&self.call);
-        let arguments = self.arguments.read()?;
-        let (heard, context) = self.listen();
-        let leaves = trace(described.tool, &arguments, &heard).into_recorded();
-        let tenant = match &self.tenant {
-            None => Tenant::main(),
-            Some(name) => name.parse().map_err(|error: TenantError| error.to_string())?,
-        };
-        let caller = Caller {
-            name: &self.principal,
-            role: self.role,
-            trust: self.role.trust(),
-            tenant: &tenant,
-        };
-        let answer = policy.answer(&Question {
-            caller,
-            tool: described,
-            arguments: &arguments,
-            leaves: &leaves,
-            taint: context.map_or(Taint::Tainted, Label::taint),
-            channels: &self.heard.keys().copied().collect(),
-        });
-        let call = Call {
-            tool: self.call.clone(),
-            effect: described.tool.effect,
-            known: described.known,
-            manifest: described.tool.digest(&self.call),
-            arguments: Recorded::New(Digest::of(arguments.canonical().as_bytes())),
-            leaves,
-            policy: answer,
-            approval: None,
-        };
+        let (texts, context) = self.session();
+        let call = self.call(policy, manifests, &texts, context)?;
         let around = CallContext { label: context, signed_policy: Some(policy.version()) };
         let (decided, refusal) = match decide_call(&call, around) {
             Ok(_) => (Permission::Allow, None),
@@ -245,9 +221,45 @@ impl Case {
         })
     }
 
-    /// What the session heard, and the label of all of it.
-    fn listen(&self) -> (TextIndex, Option<Label>) {
-        let mut heard = TextIndex::default();
+    /// The proposed call, traced in `texts` and with the answer of `policy`.
+    fn call(
+        &self,
+        policy: &Policy,
+        manifests: &Manifests,
+        texts: &TextIndex,
+        context: Option<Label>,
+    ) -> Result<Call, String> {
+        let described = manifests.tool(&self.call);
+        let arguments = self.arguments.read()?;
+        let leaves = trace(described.tool, &arguments, texts).into_recorded();
+        let tenant = match &self.tenant {
+            None => Tenant::main(),
+            Some(name) => name.parse().map_err(|error: TenantError| error.to_string())?,
+        };
+        let trust = self.role.trust();
+        let answer = policy.answer(&Question {
+            caller: Caller { name: &self.principal, role: self.role, trust, tenant: &tenant },
+            tool: described,
+            arguments: &arguments,
+            leaves: &leaves,
+            taint: context.map_or(Taint::Tainted, Label::taint),
+            channels: &self.heard.keys().copied().collect(),
+        });
+        Ok(Call {
+            tool: self.call.clone(),
+            effect: described.tool.effect,
+            known: described.known,
+            manifest: described.tool.digest(&self.call),
+            arguments: Recorded::New(Digest::of(arguments.canonical().as_bytes())),
+            leaves,
+            policy: answer,
+            approval: None,
+        })
+    }
+
+    /// The texts that entered the session, and their joined label; `None` if none entered.
+    fn session(&self) -> (TextIndex, Option<Label>) {
+        let mut index = TextIndex::default();
         let mut context: Option<Label> = None;
         let mut entries = (1..).map(Seq);
         for (channel, texts) in &self.heard {
@@ -255,18 +267,18 @@ impl Case {
             for (text, entry) in texts.as_slice().iter().zip(&mut entries) {
                 context = Some(context.map_or(label, |before| before.join(label)));
                 if label.is_tainted() {
-                    heard.add_untrusted_text(entry, text);
+                    index.add_untrusted_text(entry, text);
                 } else if *channel == Channel::User {
-                    heard.add_user_text(text);
+                    index.add_user_text(text);
                 }
             }
         }
         for (noun, values) in &self.made {
             for value in values.as_slice() {
-                heard.add_trusted_value(value, noun);
+                index.add_trusted_value(value, noun);
             }
         }
-        (heard, context)
+        (index, context)
     }
 }
 
@@ -308,19 +320,17 @@ impl fmt::Display for CaseOutcome {
         if *passed {
             return write!(f, "ok      {name}");
         }
-        let listed =
-            |by: &BTreeSet<String>| by.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         write!(f, "FAILED  {name} (line {line}): expected {}", word(*expected))?;
         if let Some(expected) = expected_by {
-            write!(f, " by [{}]", listed(expected))?;
+            write!(f, " by [{}]", names(expected))?;
         }
-        write!(f, ", decided {} by [{}]", word(*decided), listed(by))?;
+        write!(f, ", decided {} by [{}]", word(*decided), names(by))?;
         if let Some(expected) = &self.expected_extracts {
             write!(
                 f,
                 "; expected to extract [{}], may [{}]",
-                listed(expected),
-                listed(&self.extracts)
+                names(expected),
+                names(&self.extracts)
             )?;
         }
         match &self.because {
@@ -328,4 +338,8 @@ impl fmt::Display for CaseOutcome {
             None => Ok(()),
         }
     }
+}
+
+fn names(names: &BTreeSet<String>) -> String {
+    names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }

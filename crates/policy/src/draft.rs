@@ -1,7 +1,7 @@
-//! Manifests drafted from a server's own list of tools, each guess marked as one.
+//! Manifests drafted from a server's list of tools, with every guess marked.
 //!
-//! The list is its server's word, and a server may lie: names, annotations and schemas only suggest. What a
-//! person does not correct is the stricter reading wherever the list leaves a choice.
+//! The list is untrusted: names, annotations and schemas are claims of the server. Wherever the list leaves a choice,
+//! the draft has the stricter reading until a person corrects it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::problem::one_line;
 
 /// The longest name of a tool or argument, in bytes.
 const MAX_NAME: usize = 256;
-/// How deep a schema is searched for field names.
+/// The depth to which a schema is searched for field names.
 const MAX_DEPTH: usize = 16;
 
 const HEAD: &str = "\
@@ -28,35 +28,35 @@ const HEAD: &str = "\
 /// A drafted manifest file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Draft {
-    /// The file, which [`Manifests::parse`](crate::Manifests::parse) reads.
+    /// The manifest file, for [`Manifests::parse`](crate::Manifests::parse).
     pub toml: String,
-    /// What in it nobody said for certain.
+    /// The lines that a person has to check.
     pub guesses: Vec<Guess>,
 }
 
-/// One line of a draft that a person has to check.
+/// One guess of a draft.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Guess {
     /// The tool.
     pub tool: String,
-    /// The argument, or nothing if it is about what the tool does.
+    /// The argument; `None` if the guess is the effect of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument: Option<String>,
-    /// What is guessed.
+    /// The guessed effect or sink.
     pub guess: &'static str,
-    /// What from.
+    /// The basis of the guess.
     pub because: &'static str,
 }
 
-/// Why a list is not drafted from.
+/// A list from which no manifest can be drafted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DraftError {
-    /// No list of tools.
+    /// The value is not a list of tools.
     #[error(
         "this is no list of tools; give the result of MCP `tools/list`, or the `tools` of a chat request"
     )]
     NoList,
-    /// A list of none.
+    /// The list is empty.
     #[error("the list is empty; ask the server for its tools again")]
     Empty,
     /// A tool without a usable name.
@@ -88,7 +88,7 @@ pub fn pin(tool: &Value) -> Digest {
 /// in the format of OpenAI or Anthropic.
 ///
 /// # Errors
-/// [`DraftError`] when it is no such list, or one that no server in its right mind would send.
+/// [`DraftError`] when the value is not such a list, or a name in it cannot be used.
 pub fn draft(list: &Value) -> Result<Draft, DraftError> {
     let tools =
         [list, &list["tools"], &list["result"]["tools"]].into_iter().find_map(Value::as_array);
@@ -117,7 +117,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control)
 }
 
-/// A tool as its server announces it.
+/// A tool as a server announces it.
 struct Announced<'a> {
     name: &'a Value,
     description: &'a Value,
@@ -139,14 +139,14 @@ impl<'a> Announced<'a> {
         self.annotations[name].as_bool()
     }
 
-    /// What the tool does, and why one would think so.
+    /// The effect of the tool, and the basis of the guess.
     fn effect(&self, name: &str) -> (ToolEffect, &'static str) {
         let reads_by_name = guess::effect(name) == ToolEffect::Reads;
         match (self.hints("readOnlyHint"), self.hints("destructiveHint")) {
             (Some(true), Some(true)) => {
                 (ToolEffect::Writes, "its annotations contradict each other")
             }
-            (Some(true), _) if guess::says_writing(name) => {
+            (Some(true), _) if guess::names_writing(name) => {
                 (ToolEffect::Writes, "the name says so, although the server claims readOnlyHint")
             }
             (Some(true), _) => {
@@ -229,7 +229,7 @@ impl Draft {
     }
 }
 
-/// What an argument decides, and why one would think so.
+/// The sink of an argument, and the basis of the guess.
 fn sink(name: &str, schema: &Value, effect: ToolEffect) -> (Option<Sink>, &'static str) {
     match guess::kind(name) {
         Kind::Sink(sink) => (Some(sink), "guessed from the name"),
@@ -241,7 +241,7 @@ fn sink(name: &str, schema: &Value, effect: ToolEffect) -> (Option<Sink>, &'stat
     }
 }
 
-/// Whether a schema leaves room for a number, a truth or one of a few words, and nothing else.
+/// Whether a schema allows only numbers, booleans or the words of an enumeration.
 fn is_plain(schema: &Value) -> bool {
     let is_type = ["integer", "number", "boolean"].iter().any(|plain| schema["type"] == **plain);
     is_type || schema["enum"].is_array()
@@ -267,13 +267,13 @@ fn collect_fields<'a>(schema: &'a Value, depth: usize, fields: &mut BTreeSet<&'a
     }
 }
 
-/// A key as TOML has it.
+/// A TOML key.
 fn key(name: &str) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { quoted(name) }
+    let is_bare = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    if is_bare && !name.is_empty() { name.to_owned() } else { quoted(name) }
 }
 
-/// A text in quotes as TOML has it. What a reader would not see is written out.
+/// A TOML string. Characters that are not visible are escaped.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

@@ -3,13 +3,13 @@
 /// A policy that ships.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Example {
-    /// What it is asked for by.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// The effect, in one line.
     pub description: &'static str,
-    /// Its text.
+    /// The Cedar text.
     pub text: &'static str,
-    /// What [`run_cases`](crate::run_cases) tests it with, tools included.
+    /// The file of cases for [`run_cases`](crate::run_cases), tools included.
     pub cases: &'static str,
 }
 
@@ -43,7 +43,7 @@ static EXAMPLES: [Example; 8] = [
     ),
 ];
 
-/// All of them, the one that Custody starts with first.
+/// All examples; the first is the policy that Custody starts with.
 pub const fn examples() -> &'static [Example] {
     &EXAMPLES
 }

@@ -1,14 +1,16 @@
-//! Why a policy answers as it does.
+//! The reasons for an answer: every statement, and the facts it was evaluated on.
 
 use std::fmt;
 
 use custody_kernel::tool::call::{Permission, PolicyAnswer};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::facts::Facts;
-use crate::policy::{Policy, Statement};
+use crate::policy::Policy;
 use crate::problem::one_line;
 use crate::question::Question;
+use crate::statement::Statement;
 
 /// An answer with all that led to it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -17,19 +19,19 @@ pub struct Explanation {
     pub answer: PolicyAnswer,
     /// Every statement, in the order of the text.
     pub statements: Vec<Explained>,
-    /// What the policy saw.
+    /// The facts that the policy was evaluated on.
     pub facts: Facts,
 }
 
-/// What became of one statement.
+/// The result of one statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explained {
     /// The statement.
     #[serde(flatten)]
     pub statement: Statement,
-    /// Whether it is about this call.
+    /// Whether it applies to this call.
     pub holds: bool,
-    /// Whether the answer rests on it.
+    /// Whether the answer follows from it.
     pub decides: bool,
     /// Why it could not be evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,23 +39,23 @@ pub struct Explained {
 }
 
 impl Policy {
-    /// Answers one question and says why.
+    /// Answers one question, with the reasons.
     pub fn explain(&self, question: &Question<'_>) -> Explanation {
         let facts = Facts::of(question);
-        let held = self.held(facts.clone());
-        let answer = self.answer_to(held.as_ref());
-        let explained = |statement: &Statement| Explained {
+        let evaluation = self.evaluate(facts.clone());
+        let answer = self.answer_to(evaluation.as_ref());
+        let evaluation = evaluation.unwrap_or_default();
+        let statements = self.statements().iter().map(|statement| Explained {
             statement: statement.clone(),
-            holds: held.as_ref().is_ok_and(|held| held.holds(statement)),
+            holds: evaluation.holds(statement),
             decides: answer.by.contains(&statement.id),
-            failure: held.as_ref().ok().and_then(|held| held.failure(statement)).map(one_line),
-        };
-        let statements = self.statements().iter().map(explained).collect();
-        Explanation { answer, statements, facts }
+            failure: evaluation.failure(statement).map(one_line),
+        });
+        Explanation { statements: statements.collect(), answer, facts }
     }
 }
 
-/// The word that people and files have for a permission.
+/// The word for a permission in text and in files of cases.
 pub(crate) const fn word(permission: Permission) -> &'static str {
     match permission {
         Permission::Allow => "allow",
@@ -80,29 +82,45 @@ impl fmt::Display for Explanation {
                 "may be taken out of its output, if the owner signed this policy: `{fields}`"
             )?;
         }
-        for Explained { statement, holds, failure, .. } in statements {
-            let Statement { id, line, says, description, .. } = statement;
-            let sign = if *holds { "+" } else { " " };
-            write!(f, "{sign} `{id}` (line {line}) {}", says.as_str())?;
-            match (failure, holds) {
-                (Some(failure), _) => {
-                    writeln!(f, ": cannot be evaluated, which denies: {failure}")?;
-                }
-                (None, true) => writeln!(f, ": holds")?,
-                (None, false) => writeln!(f, ": does not hold")?,
-            }
-            if let Some(description) = description.as_ref().filter(|_| *holds) {
-                writeln!(f, "      {description}")?;
-            }
-        }
-        writeln!(f, "what it saw:")?;
-        let facts = serde_json::to_value(facts).map_err(|_| fmt::Error)?;
-        let parts = facts.as_object().into_iter().flatten();
-        for (part, members) in parts {
-            for (name, value) in members.as_object().into_iter().flatten() {
-                writeln!(f, "  {}", one_line(&format!("{part}.{name} = {value}")))?;
-            }
-        }
-        Ok(())
+        statements.iter().try_for_each(|statement| write!(f, "{statement}"))?;
+        writeln!(f, "facts:")?;
+        write_facts(f, facts)
     }
+}
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Statement { id, line, effect, description, .. } = &self.statement;
+        let sign = if self.holds { "+" } else { " " };
+        write!(f, "{sign} `{id}` (line {line}) {}", effect.as_str())?;
+        match (&self.failure, self.holds) {
+            (Some(failure), _) => writeln!(f, ": cannot be evaluated, which denies: {failure}")?,
+            (None, true) => writeln!(f, ": holds")?,
+            (None, false) => writeln!(f, ": does not hold")?,
+        }
+        match description {
+            Some(description) if self.holds => writeln!(f, "      {description}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn write_facts(f: &mut fmt::Formatter<'_>, facts: &Facts) -> fmt::Result {
+    let facts = serde_json::to_value(facts).map_err(|_| fmt::Error)?;
+    for (part, members) in facts.as_object().into_iter().flatten() {
+        for (name, value) in members.as_object().into_iter().flatten() {
+            let value = without_alias(value);
+            writeln!(f, "  {}", one_line(&format!("{part}.{name} = {value}")))?;
+        }
+    }
+    Ok(())
+}
+
+/// A part of the facts without the earlier name of `not_from_user`, which only programs need.
+fn without_alias(part: &Value) -> Value {
+    let mut part = part.clone();
+    if let Some(members) = part.as_object_mut().filter(|members| members.contains_key("all")) {
+        members.remove("unsaid");
+    }
+    part
 }

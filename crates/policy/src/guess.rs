@@ -1,17 +1,17 @@
-//! Guesses from names: what a tool does, and what its arguments decide.
+//! Guesses from names: the effect of a tool, and the sinks among its arguments.
 //!
-//! A wrong guess must be the strict one. Names come from the server, so a person checks every line anyway.
+//! In doubt a guess is the stricter one. Names come from the server, so a person has to check every guess.
 
 use custody_arguments::{Sink, ToolEffect};
 
-/// What an argument seems to be.
+/// What a name suggests about an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It decides something.
+    /// A sink: the value decides what the call does.
     Sink(Sink),
-    /// It is text for people.
+    /// Text for people.
     Text,
-    /// The name says nothing.
+    /// The name suggests nothing.
     Unclear,
 }
 
@@ -92,7 +92,7 @@ const TEXTS: [&str; 14] = [
     "review",
 ];
 
-/// The kinds, the strictest first: what a server made can stand in an id or a path, never in the others.
+/// The kinds, the strictest first: an id or a path may hold a value that a server made, the others never do.
 const KINDS: [(Kind, &[&str]); 7] = [
     (Kind::Sink(Sink::Recipient), &RECIPIENTS),
     (Kind::Sink(Sink::Url), &URLS),
@@ -103,40 +103,42 @@ const KINDS: [(Kind, &[&str]); 7] = [
     (Kind::Text, &TEXTS),
 ];
 
-/// What the argument `name` seems to be.
+/// The kind of argument that `name` suggests.
 pub(crate) fn kind(name: &str) -> Kind {
     let words = words(name);
     let Some((head, rest)) = words.split_last() else { return Kind::Unclear };
-    let among = |list: &[&str]| rest.iter().any(|word| list.contains(&word.as_str()));
-    // The last word says what it is, the others what for: an e-mail body is a body.
+    // The last word names the thing, the words before it qualify it: an e-mail body is a body.
     match head.as_str() {
-        // Whom: the id of a user or channel says where something goes. Which: all other ids.
-        "id" if among(&["email", "mail"]) => Kind::Sink(Sink::Id),
-        "id" if among(&RECIPIENTS) => Kind::Sink(Sink::Recipient),
-        "id" if among(&ACCOUNTS) => Kind::Sink(Sink::Account),
+        // The id of a user or channel is a recipient; the id of a message only selects one.
+        "id" if has_any(rest, &["email", "mail"]) => Kind::Sink(Sink::Id),
+        "id" if has_any(rest, &RECIPIENTS) => Kind::Sink(Sink::Recipient),
+        "id" if has_any(rest, &ACCOUNTS) => Kind::Sink(Sink::Account),
         "id" => Kind::Sink(Sink::Id),
-        "address" if among(&RECIPIENTS) => Kind::Sink(Sink::Recipient),
-        "address" if among(&["ip", "web"]) || among(&URLS) => Kind::Sink(Sink::Url),
-        "query" if among(&["sql", "db", "database"]) => Kind::Sink(Sink::Command),
-        _ => {
-            let found = of(head);
-            let of_others =
-                || rest.iter().map(|word| of(word)).find(|kind| matches!(kind, Kind::Sink(_)));
-            match found {
-                Kind::Unclear => of_others().unwrap_or(Kind::Unclear),
-                Kind::Sink(_) | Kind::Text => found,
+        "address" if has_any(rest, &RECIPIENTS) => Kind::Sink(Sink::Recipient),
+        "address" if has_any(rest, &["ip", "web"]) || has_any(rest, &URLS) => Kind::Sink(Sink::Url),
+        "query" if has_any(rest, &["sql", "db", "database"]) => Kind::Sink(Sink::Command),
+        _ => match of(head) {
+            Kind::Unclear => {
+                let mut kinds = rest.iter().map(|word| of(word));
+                kinds.find(|kind| matches!(kind, Kind::Sink(_))).unwrap_or(Kind::Unclear)
             }
-        }
+            found @ (Kind::Sink(_) | Kind::Text) => found,
+        },
     }
 }
 
-/// What a word names.
+fn has_any(words: &[String], list: &[&str]) -> bool {
+    words.iter().any(|word| list.contains(&word.as_str()))
+}
+
+/// The kind that one word suggests.
 fn of(word: &str) -> Kind {
     let found = KINDS.iter().find(|(_, words)| words.contains(&word));
     found.map_or(Kind::Unclear, |(kind, _)| *kind)
 }
 
-/// What the tool `name` seems to do. It reads only if its first word says so and none says otherwise.
+/// The effect that the tool name `name` suggests: reading only if its first word is a verb of reading and no word is a
+/// verb of writing.
 pub(crate) fn effect(name: &str) -> ToolEffect {
     const READS: [&str; 20] = [
         "get",
@@ -160,15 +162,15 @@ pub(crate) fn effect(name: &str) -> ToolEffect {
         "is",
         "has",
     ];
-    // Servers put their own name in front.
+    // Servers prefix tool names with their own name.
     let own = name.rsplit(['.', '/', ':']).next().unwrap_or(name);
     let own = own.rsplit("__").next().unwrap_or(own);
     let reads = words(own).first().is_some_and(|first| READS.contains(&first.as_str()));
-    if reads && !says_writing(name) { ToolEffect::Reads } else { ToolEffect::Writes }
+    if reads && !names_writing(name) { ToolEffect::Reads } else { ToolEffect::Writes }
 }
 
-/// Whether a word of the tool's name says that it changes something.
-pub(crate) fn says_writing(name: &str) -> bool {
+/// Whether a word of the tool's name is a verb of writing.
+pub(crate) fn names_writing(name: &str) -> bool {
     const WRITES: [&str; 48] = [
         "send",
         "create",
@@ -257,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_tells_what_an_argument_decides() {
+    fn a_name_suggests_the_sink_of_an_argument() {
         use Sink::{Account, Amount, Command, Id, Path, Recipient, Url};
         let cases = [
             ("recipients", Kind::Sink(Recipient)),
@@ -296,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_reads_only_if_its_name_says_nothing_else() {
+    fn a_tool_reads_only_if_no_word_of_its_name_is_a_verb_of_writing() {
         let cases = [
             ("get_balance", ToolEffect::Reads),
             ("mail__searchEmails", ToolEffect::Reads),

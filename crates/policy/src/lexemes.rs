@@ -1,8 +1,8 @@
-//! A policy's text in pieces: what Cedar reads as code, as a string, and not at all.
+//! The lexemes of a policy: code, string literals and comments.
 
 use std::ops::Range;
 
-/// What a piece is.
+/// The kind of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Code,
@@ -27,7 +27,7 @@ pub(crate) fn pieces(text: &str) -> Vec<(Kind, Range<usize>)> {
                 Kind::Text
             }
             '/' if rest.peek().is_some_and(|next| next.1 == '/') => {
-                // Either sign ends a line for Cedar.
+                // Cedar ends a comment at either character.
                 while rest.next_if(|next| !matches!(next.1, '\n' | '\r')).is_some() {}
                 Kind::Comment
             }
@@ -42,17 +42,17 @@ pub(crate) fn pieces(text: &str) -> Vec<(Kind, Range<usize>)> {
     pieces
 }
 
-/// `text` with blanks in the place of its comments, byte by byte.
+/// `text` with a blank for every byte of a comment, so that offsets stay.
 pub(crate) fn without_comments(text: &str) -> String {
-    let blank = |piece: &str| " ".repeat(piece.len());
-    let kept = |(kind, range): (Kind, Range<usize>)| {
+    let mut kept = String::with_capacity(text.len());
+    for (kind, range) in pieces(text) {
         let piece = text.get(range).unwrap_or_default();
         match kind {
-            Kind::Code | Kind::Text => piece.to_owned(),
-            Kind::Comment => blank(piece),
+            Kind::Code | Kind::Text => kept.push_str(piece),
+            Kind::Comment => kept.extend(std::iter::repeat_n(' ', piece.len())),
         }
-    };
-    pieces(text).into_iter().map(kept).collect()
+    }
+    kept
 }
 
 #[cfg(test)]

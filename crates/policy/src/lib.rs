@@ -33,13 +33,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! In reading order: [`policy`] (a text that was read and checked), [`question`] (what is asked of it),
-//! [`facts`] (what it sees of a call), `answer` (the strictest permission wins), [`explain`] (why),
-//! [`manifests`] (what tools do), [`cases`] (tables that test a policy), [`mod@examples`] (policies to start from),
-//! [`mod@draft`] (manifests from a server's own list).
+//! In reading order: [`policy`] (a parsed and validated text), `schema` (the names it can use), [`question`] (a
+//! proposed call), [`facts`] (what a policy can refer to), `answer` (the strictest statement wins), [`explain`] (the
+//! reasons), [`manifests`] (what tools do), [`cases`] (tables that test a policy), [`mod@examples`] (policies to
+//! start from), [`mod@draft`] (manifests drafted from a server's list of tools).
 //!
-//! Knows the kernel's types and nothing else of ours: no storage, no network, no files.
+//! The crate has no storage, network or files.
 
+mod amount;
 mod answer;
 pub mod cases;
 pub mod draft;
@@ -55,7 +56,10 @@ pub mod policy;
 pub mod problem;
 pub mod question;
 mod request;
+mod schema;
+mod statement;
 mod uses;
+mod validate;
 
 pub use cases::{CaseOutcome, run_cases};
 pub use draft::{draft, pin};
@@ -64,3 +68,5 @@ pub use explain::Explanation;
 pub use manifests::Manifests;
 pub use policy::{Policy, PolicyError};
 pub use question::{Caller, Described, Question};
+pub use schema::SCHEMA;
+pub use statement::{CHANGED, FLOOR, Statement, StatementEffect};

@@ -1,37 +1,36 @@
-//! What is refused before Cedar reads it.
+//! Limits on a policy, checked before Cedar parses it.
 //!
-//! Cedar's parser descends once per bracket and aborts the process when the stack ends; its validator calls
-//! what it could not finish valid. So a text is measured first: what passes here is read and validated to the
-//! end in two mebibytes of stack.
+//! Cedar's parser recurses once per bracket and aborts the process when the stack overflows; its validator accepts a
+//! policy that it could not finish. A text within these limits is parsed and validated completely in 2 MiB of stack.
 
 use crate::lexemes::{Kind, pieces};
-use crate::problem::{Problem, misleads};
+use crate::problem::{PolicyProblem, misleads};
 
 /// The longest policy, in bytes.
 const MAX_POLICY_BYTES: usize = 1 << 20;
-/// How deep brackets may be nested.
+/// The deepest nesting of brackets.
 const MAX_DEPTH: usize = 32;
-/// How many operators one statement may have: each can be one more level of an expression.
+/// The most operators in one statement: each can add a level to an expression.
 const MAX_OPERATORS: usize = 400;
 
-/// Finds what would be too much for Cedar, and characters that show a reader another text than Cedar reads.
-pub(crate) fn check(text: &str) -> Result<(), Problem> {
+/// Refuses a text beyond the limits, and characters that make a text look different from what Cedar parses.
+pub(crate) fn check(text: &str) -> Result<(), PolicyProblem> {
     if text.len() > MAX_POLICY_BYTES {
         let size = text.len();
-        let what =
-            format!("the policy has {size} bytes, at most {MAX_POLICY_BYTES} are read; split it");
-        return Err(Problem::new(what));
+        let what = format!("the policy is {size} bytes; the limit is {MAX_POLICY_BYTES}");
+        return Err(PolicyProblem::new(what));
     }
-    let hides = |(_, c): &(usize, char)| misleads(*c) && !matches!(c, '\n' | '\r' | '\t');
-    if let Some((at, c)) = text.char_indices().find(hides) {
+    let mut hidden =
+        text.char_indices().filter(|(_, c)| misleads(*c) && !matches!(c, '\n' | '\r' | '\t'));
+    if let Some((at, c)) = hidden.next() {
         let what =
             format!("the character {} hides or reorders text; remove it", c.escape_unicode());
-        return Err(Problem::new(what).at(text, at));
+        return Err(PolicyProblem::new(what).at(text, at));
     }
     measure(text)
 }
 
-fn measure(text: &str) -> Result<(), Problem> {
+fn measure(text: &str) -> Result<(), PolicyProblem> {
     let mut depth = 0_usize;
     let mut operators = 0_usize;
     for (_, piece) in pieces(text).into_iter().filter(|(kind, _)| *kind == Kind::Code) {
@@ -63,7 +62,7 @@ fn measure(text: &str) -> Result<(), Problem> {
             } else {
                 continue;
             };
-            return Err(Problem::new(what).at(text, piece.start + at));
+            return Err(PolicyProblem::new(what).at(text, piece.start + at));
         }
     }
     Ok(())

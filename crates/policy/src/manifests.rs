@@ -19,13 +19,13 @@ use custody_arguments::ToolManifest;
 use serde::Deserialize;
 
 use crate::policy::Policy;
-use crate::problem::Problem;
+use crate::problem::PolicyProblem;
 use crate::question::Described;
 
 /// The longest manifest file, in bytes.
 pub const MAX_MANIFEST_BYTES: usize = 4 << 20;
 
-/// What a tool without a manifest is taken for.
+/// The manifest of a tool that has none.
 static UNKNOWN: ToolManifest = ToolManifest::unknown();
 
 /// All manifests of a file.
@@ -36,10 +36,10 @@ pub struct Manifests {
     groups: BTreeMap<String, Vec<String>>,
 }
 
-/// What is wrong with a manifest file.
+/// A manifest file that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ManifestError(Problem);
+pub struct ManifestError(PolicyProblem);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,23 +54,21 @@ impl Manifests {
     /// Reads a manifest file.
     ///
     /// # Errors
-    /// What is wrong with it, and where: no TOML, a key that means nothing, an effect or sink that does not
-    /// exist.
+    /// The first problem, with its place: invalid TOML, an unknown key, an unknown effect or sink.
     pub fn parse(text: &str) -> Result<Self, ManifestError> {
         if text.len() > MAX_MANIFEST_BYTES {
             let size = text.len();
-            let what = format!(
-                "the manifests have {size} bytes, at most {MAX_MANIFEST_BYTES} are read; leave tools out"
-            );
-            return Err(ManifestError(Problem::new(what)));
+            let what =
+                format!("the manifest file is {size} bytes; the limit is {MAX_MANIFEST_BYTES}");
+            return Err(ManifestError(PolicyProblem::new(what)));
         }
-        let file: File =
-            toml::from_str(text).map_err(|error| ManifestError(Problem::toml(text, &error)))?;
+        let file: File = toml::from_str(text)
+            .map_err(|error| ManifestError(PolicyProblem::toml(text, &error)))?;
         for (name, tool) in &file.tools {
             for (field, shape) in &tool.closed_output {
-                let about = || format!("tool `{name}`, field `{field}`");
                 shape.check().map_err(|error| {
-                    ManifestError(Problem::new(error.to_string()).about(about()))
+                    let about = format!("tool `{name}`, field `{field}`");
+                    ManifestError(PolicyProblem::new(error.to_string()).about(about))
                 })?;
             }
         }
@@ -90,7 +88,7 @@ impl Manifests {
         Self { tools, groups }
     }
 
-    /// What is known of the tool `name`. One without a manifest writes, and each of its arguments is a sink.
+    /// The tool `name`. Without a manifest it writes, and each of its arguments is a sink.
     pub fn tool<'a>(&'a self, name: &'a str) -> Described<'a> {
         let found = self.tools.get(name);
         let groups = self.groups.get(name).map_or(&[][..], Vec::as_slice);
@@ -112,7 +110,8 @@ impl Manifests {
         &self.tools
     }
 
-    /// What `policy` mentions and no manifest describes, by how the policy writes it. Likely misspelt.
+    /// The tools and groups that `policy` names and no manifest describes, as the policy writes them. They are probably
+    /// misspelt.
     pub fn unknown_to(&self, policy: &Policy) -> Vec<String> {
         let mentions = policy.mentions();
         let groups: BTreeSet<&String> = self.groups.values().flatten().collect();
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_manifest_knows_are_found() {
+    fn names_that_no_manifest_describes_are_found() {
         let manifests =
             Manifests::parse("groups.mail = ['send']\n[tools.send]\neffect = 'writes'").unwrap();
         let text = "permit (principal, action, resource in Group::\"mail\")
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_one_line_with_its_place() {
+    fn a_problem_is_one_line_with_its_place() {
         let cases = [
             ("[tools.a]\nefect = 'reads'", "line 2, column 1: unknown field `efect`"),
             ("[tools.a]\neffect = 'red'", "line 2, column 10: unknown variant `red`"),

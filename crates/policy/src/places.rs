@@ -1,15 +1,16 @@
 //! Where values lie: the domain of an address, the host of a URL, the folder of a path, and all above them.
 //!
-//! A place is for permitting: what two readers could read in two ways has none.
+//! Places are for permitting: a value that two programs could read differently has none.
 
 use custody_arguments::Sink;
 
-/// The longest host or path that is looked at, in bytes.
+/// The longest host or path that has a place, in bytes.
 const MAX_BYTES: usize = 1_024;
-/// How many names one may consist of.
+/// The most labels of a host or names of a path.
 const MAX_DEPTH: usize = 64;
 
-/// What `value` lies within, itself included. Nothing if it has no place, or no certain one.
+/// The places of `value`, the narrowest first for hosts and the widest first for paths. Empty if it has no unambiguous
+/// place.
 pub(crate) fn places(sink: Sink, value: &str) -> Vec<String> {
     let place = match sink {
         Sink::Recipient => {
@@ -26,10 +27,9 @@ fn is_local(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._%+-".contains(c))
 }
 
-/// The host of a web address. A name before it, a backslash or a blank would let two readers see two hosts.
+/// The host of a web address. With user information, a backslash or a blank, two programs could see two hosts.
 fn host(url: &str) -> Option<&str> {
-    let is_odd = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
-    if url.contains(is_odd) {
+    if url.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
         return None;
     }
     let (rest, is_bare) = match url.split_once("://") {
@@ -43,7 +43,7 @@ fn host(url: &str) -> Option<&str> {
     let authority = rest.split(['/', '?', '#']).next()?;
     let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
     let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
-    // Without a scheme, a word without a point is a folder as likely as a host.
+    // Without a scheme, a word without a dot may as well be a folder.
     let is_host = !is_bare || host.contains('.');
     (is_port && is_host).then_some(host)
 }
@@ -51,10 +51,6 @@ fn host(url: &str) -> Option<&str> {
 /// A host and the domains above it, in lower case.
 fn domains(host: &str) -> Option<Vec<String>> {
     let host = host.to_ascii_lowercase();
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-    };
     let labels: Vec<&str> = host.split('.').collect();
     if host.len() > MAX_BYTES
         || labels.len() > MAX_DEPTH
@@ -62,7 +58,7 @@ fn domains(host: &str) -> Option<Vec<String>> {
     {
         return None;
     }
-    // A number has nothing above it: nobody owns all addresses that end in `.1`.
+    // An IP address has no domain above it: nobody owns all addresses that end in `.1`.
     if labels.last()?.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(vec![host]);
     }
@@ -70,17 +66,21 @@ fn domains(host: &str) -> Option<Vec<String>> {
     Some([host.clone()].into_iter().chain(above).collect())
 }
 
-/// A path and the folders above it. One that climbs, or that a shell or server would rewrite, has none.
+fn is_label(label: &str) -> bool {
+    !label.is_empty()
+        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// A path and the folders above it. None for a path with `..`, or one that a shell or server would rewrite.
 fn folders(path: &str) -> Option<Vec<String>> {
     let is_drive = path.as_bytes().get(1) == Some(&b':');
-    let is_rewritten = |c: char| c.is_control() || matches!(c, '\\' | '$' | '%');
     if path.is_empty()
         || path.len() > MAX_BYTES
         || is_drive
         || path.starts_with(['~', '-'])
         || path.starts_with("//")
         || path.contains("://")
-        || path.contains(is_rewritten)
+        || path.contains(|c: char| c.is_control() || matches!(c, '\\' | '$' | '%'))
     {
         return None;
     }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_lies_within_itself_and_all_above_it() {
+    fn a_value_lies_within_itself_and_everything_above_it() {
         let cases: [(Sink, &str, &[&str]); 12] = [
             (
                 Sink::Recipient,
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_in_two_ways_lies_nowhere() {
+    fn an_ambiguous_value_has_no_place() {
         let cases = [
             (Sink::Recipient, "ann"),
             (Sink::Recipient, "a@b@example.com"),

@@ -1,24 +1,24 @@
-//! What is wrong with a text, and where: one line each.
+//! Problems of a policy, a manifest file or a file of cases, one line each, with their place.
 
 use std::fmt;
 
-/// Something wrong with a policy, a manifest file or a file of cases.
+/// A problem of a policy, a manifest file or a file of cases.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// Where it begins, if that is known.
+pub struct PolicyProblem {
+    /// The place where it begins, if known.
     pub at: Option<Position>,
-    /// What it is about, such as ``policy `money` ``.
+    /// The part of the text, such as ``policy `money` ``.
     pub about: Option<String>,
-    /// What is wrong, and what to do.
+    /// The condition and the remedy.
     pub what: String,
 }
 
-/// A place in a text, from one, as editors count.
+/// A place in a text, counted from 1 as editors do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The line.
+    /// The line, from 1.
     pub line: usize,
-    /// The character in it.
+    /// The character within the line, from 1.
     pub column: usize,
 }
 
@@ -32,7 +32,7 @@ impl Position {
     }
 }
 
-impl Problem {
+impl PolicyProblem {
     pub(crate) fn new(what: impl Into<String>) -> Self {
         Self { at: None, about: None, what: what.into() }
     }
@@ -45,7 +45,7 @@ impl Problem {
         Self { about: Some(about.into()), ..self }
     }
 
-    /// What a TOML reader found, in one line.
+    /// An error of the TOML parser, in one line.
     pub(crate) fn toml(text: &str, error: &toml::de::Error) -> Self {
         let problem = Self::new(one_line(error.message()));
         match error.span() {
@@ -55,7 +55,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for PolicyProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(Position { line, column }) = self.at {
             write!(f, "line {line}, column {column}: ")?;
@@ -68,11 +68,11 @@ impl fmt::Display for Problem {
 }
 
 /// One line per problem.
-pub(crate) fn listed(problems: &[Problem]) -> String {
-    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
+pub(crate) fn listed(problems: &[PolicyProblem]) -> String {
+    problems.iter().map(PolicyProblem::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// `text` without line breaks, and with whatever moves a cursor, hides or reorders text written out.
+/// `text` without line breaks, and with characters that move a cursor, hide or reorder text escaped.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -90,7 +90,7 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// Whether a reader would not see `c`, or see something else because of it.
+/// Whether `c` is invisible, or changes how the text around it is shown.
 pub(crate) fn misleads(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')

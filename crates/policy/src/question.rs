@@ -1,4 +1,4 @@
-//! What a policy is asked.
+//! The question to a policy: a proposed call in its session.
 
 use std::collections::BTreeSet;
 
@@ -7,45 +7,45 @@ use custody_kernel::label::{Channel, Taint, Trust};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
 
-/// A call that a model proposes, and what is known around it.
+/// A call that a model proposes, with its session.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// Whom the session runs for.
+    /// The principal of the session.
     pub caller: Caller<'a>,
-    /// With which tool.
+    /// The tool.
     pub tool: Described<'a>,
-    /// What it is called with.
+    /// The arguments of the call.
     pub arguments: &'a Arguments,
-    /// Where the values came from: the kernel's [`leaves`](custody_arguments::trace) of this call.
+    /// The argument values with their origins, as [`trace`](custody_arguments::trace) found them.
     pub leaves: &'a [RecordedArgument],
-    /// The taint of all that was read; tainted if nothing is known of it.
+    /// The taint of the context; tainted if the context is unknown.
     pub taint: Taint,
-    /// Through which text entered the session.
+    /// The channels through which text entered the session.
     pub channels: &'a BTreeSet<Channel>,
 }
 
-/// Whom a session runs for.
+/// The principal of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
-    /// What people call them; empty if nothing was proven.
+    /// The name; empty without a credential.
     pub name: &'a str,
-    /// In which role.
+    /// The role.
     pub role: Role,
-    /// Whether somebody trusted stands behind the session.
+    /// Whether the principal is trusted.
     pub trust: Trust,
-    /// Whose data they act on.
+    /// The tenant whose data the session uses.
     pub tenant: &'a Tenant,
 }
 
 /// A tool, as the manifests describe it. [`Manifests::tool`](crate::manifests::Manifests::tool) finds it.
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'a> {
-    /// Its name.
+    /// The name of the tool.
     pub name: &'a str,
-    /// What it does.
+    /// The manifest, or that of an unknown tool.
     pub tool: &'a ToolManifest,
-    /// Whether it has a manifest.
+    /// Whether the tool has a manifest.
     pub known: bool,
-    /// The groups it is in.
+    /// The groups that list the tool.
     pub groups: &'a [String],
 }

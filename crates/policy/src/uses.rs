@@ -1,21 +1,21 @@
-//! Which parts of the context a policy speaks of. The others need not be put to Cedar: no statement can tell.
+//! The parts of the context that a policy reads. The others are not built, because no statement depends on them.
 
 use std::collections::BTreeSet;
 
 use cedar_policy::PolicySet;
 use serde_json::{Value, json};
 
-/// The parts of the context that some statement names.
+/// The parts of the context that a statement reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Uses {
-    /// Possibly any of them.
+    /// Any of them.
     All,
-    /// These and no others.
+    /// These only.
     Only(BTreeSet<String>),
 }
 
 impl Uses {
-    /// What the statements of both sets name.
+    /// The parts that the statements of both sets read.
     pub(crate) fn of(sides: [&PolicySet; 2]) -> Self {
         let mut names = BTreeSet::new();
         for policy in sides.into_iter().flat_map(PolicySet::policies) {
@@ -27,7 +27,7 @@ impl Uses {
         Self::Only(names)
     }
 
-    /// Whether `name` may be asked about.
+    /// Whether a statement may read the part `name`.
     pub(crate) fn has(&self, name: &str) -> bool {
         match self {
             Self::All => true,
@@ -36,7 +36,7 @@ impl Uses {
     }
 }
 
-/// Collects what is named after `context` in an expression. Returns whether the context is used in no other way.
+/// Collects the attributes of `context` in an expression. Returns whether the context is used in no other way.
 fn collect(expression: &Value, names: &mut BTreeSet<String>) -> bool {
     match expression {
         Value::Object(members) => members.iter().all(|(operator, operands)| {

@@ -1,8 +1,9 @@
-//! What policies answer: which word wins, what they see, and what they say when they cannot tell.
+//! The answers of policies: which statement wins, which facts a policy sees, and what happens if it cannot be
+//! evaluated.
 
 mod common;
 
-use common::{Call, said};
+use common::{Call, outcome};
 use custody_kernel::label::Channel;
 use custody_kernel::principal::Role;
 use custody_log::Digest;
@@ -37,7 +38,7 @@ fn parsed(text: &str) -> Policy {
 }
 
 #[test]
-fn the_strictest_word_that_holds_wins() {
+fn the_strictest_statement_that_holds_wins() {
     let permit = r#"@id("p") permit (principal, action, resource);"#;
     let waive = r#"@id("w") @floor("waived") permit (principal, action, resource);"#;
     let ask = r#"@id("a") @answer("ask") forbid (principal, action, resource);"#;
@@ -63,13 +64,13 @@ fn the_strictest_word_that_holds_wins() {
     let call = Call::new(TOOLS, &[USER], "send", r#"{"to": "ann@example.com", "amount": 1}"#);
     for (statements, word, by) in cases {
         let policy = parsed(&statements.join("\n"));
-        assert_eq!(said(&call.answer(&policy)), (word, by), "{statements:?}");
+        assert_eq!(outcome(&call.answer(&policy)), (word, by), "{statements:?}");
     }
 }
 
 /// Conditions that hold of a call, and conditions that do not.
 #[test]
-fn a_policy_sees_what_the_schema_promises() {
+fn a_policy_sees_the_facts_that_the_schema_describes() {
     let cases = [
         (
             vec![USER],
@@ -81,14 +82,14 @@ fn a_policy_sees_what_the_schema_promises() {
                 r#"resource in Group::"mail""#,
                 r#"resource.effect == Effect::"writes" && resource.text_leaves"#,
                 r#"!context.tainted && context.channels == [Channel::"user"]"#,
-                r#"context.arguments.all == ["to", "body"] && context.arguments.unsaid.isEmpty()"#,
+                r#"context.arguments.all == ["to", "body"] && context.arguments.not_from_user.isEmpty()"#,
                 r#"context.arguments.hasTag("to") && context.arguments.getTag("to") == "[\"ann@example.com\"]""#,
                 r#"context.arguments.hasTag("body") && context.arguments.getTag("body") like "*evil*""#,
-                r#"context.sinks.all == [Sink::"recipient"] && context.sinks.unsaid.isEmpty()"#,
+                r#"context.sinks.all == [Sink::"recipient"] && context.sinks.not_from_user.isEmpty()"#,
                 r#"context.in_text.all == [Sink::"url", Sink::"account"]"#,
-                r#"context.in_text.unsaid.containsAll(context.in_text.all)"#,
+                r#"context.in_text.not_from_user.containsAll(context.in_text.all)"#,
                 r#"context.origins == [Origin::"user", Origin::"model"]"#,
-                r#"context.recipients.all == ["ann@example.com"] && context.recipients.unsaid.isEmpty()"#,
+                r#"context.recipients.all == ["ann@example.com"] && context.recipients.not_from_user.isEmpty()"#,
                 r#"context.recipients.within == ["example.com", "com"]"#,
                 r#"context.urls.all.isEmpty() && context.amount == 0"#,
             ],
@@ -106,20 +107,20 @@ fn a_policy_sees_what_the_schema_promises() {
                 "unknown": {"b": 1, "a": null}}"#,
             vec![
                 r#"context.tainted && context.channels.contains(Channel::"web")"#,
-                r#"context.recipients.unsaid == ["eve@evil.example"] && context.recipients.within.isEmpty()"#,
+                r#"context.recipients.not_from_user == ["eve@evil.example"] && context.recipients.within.isEmpty()"#,
                 r#"context.origins.contains(Origin::"tool")"#,
                 r#"context.urls.within == ["docs.example.com", "example.com", "com"]"#,
-                r#"context.paths.within.contains("/srv/app") && context.paths.unsaid == ["/srv/app/a"]"#,
-                r#"context.amount == 13 && context.sinks.unsaid.contains(Sink::"amount")"#,
+                r#"context.paths.within.contains("/srv/app") && context.paths.not_from_user == ["/srv/app/a"]"#,
+                r#"context.amount == 13 && context.sinks.not_from_user.contains(Sink::"amount")"#,
                 r#"context.accounts.all == ["DE1"] && context.commands.all == ["ls"] && context.ids.all == ["7"]"#,
                 r#"context.others.all == ["true", "unknown", "1", "a", "b"]"#,
-                r#"context.arguments.unsaid.contains("to") && context.arguments.unsaid.contains("unknown")"#,
+                r#"context.arguments.not_from_user.contains("to") && context.arguments.not_from_user.contains("unknown")"#,
                 r#"context.arguments.hasTag("unknown") && context.arguments.getTag("unknown") == "{\"a\":null,\"b\":1}""#,
                 r#"context.in_text.all.isEmpty()"#,
             ],
             vec![
                 r#"context.recipients.within.contains("example.com")"#,
-                r#"context.sinks.all.contains(Sink::"id") && context.ids.unsaid.isEmpty()"#,
+                r#"context.sinks.all.contains(Sink::"id") && context.ids.not_from_user.isEmpty()"#,
             ],
         ),
         (
@@ -139,18 +140,65 @@ fn a_policy_sees_what_the_schema_promises() {
             let policy =
                 parsed(&format!("permit (principal, action, resource) when {{ {condition} }};"));
             let explanation = call.explain(&policy);
-            assert_eq!(said(&explanation.answer).0, expected, "{condition}\n{explanation}");
+            assert_eq!(outcome(&explanation.answer).0, expected, "{condition}\n{explanation}");
         }
     }
+}
+
+/// The schema's attribute was once called `unsaid`, and stores hold policies that name it.
+#[test]
+fn a_policy_that_names_the_earlier_attribute_is_answered_as_before() {
+    let conditions = [
+        r#"context.recipients.unsaid == ["eve@evil.example"]"#,
+        r#"context.paths.unsaid == ["/srv/app/a"] && context.paths.within.contains("/srv/app")"#,
+        r#"context.sinks.unsaid.contains(Sink::"path")"#,
+        r#"!context.in_text.unsaid.contains(Sink::"path")"#,
+        r#"context.ids.unsaid == ["7"]"#,
+        r#"context.ids["unsaid"].containsAll(context.ids.all)"#,
+        r#"context.ids == {all: ["7"], unsaid: ["7"]}"#,
+        r#"context.arguments.unsaid == ["to", "path", "id"]"#,
+    ];
+    let arguments =
+        r#"{"to": ["ann@example.com", "eve@evil.example"], "path": "/srv/app/a", "id": 7}"#;
+    let call = Call::new(TOOLS, &[USER, WEB], "send", arguments);
+    for earlier in conditions {
+        let current = earlier.replace("unsaid", "not_from_user");
+        for condition in [earlier, &current] {
+            let permit = format!("permit (principal, action, resource) when {{ {condition} }};");
+            let explanation = call.explain(&parsed(&permit));
+            assert_eq!(outcome(&explanation.answer).0, "allow", "{condition}\n{explanation}");
+        }
+        let warnings =
+            parsed(&format!("permit (principal, action, resource) when {{ {earlier} }};"));
+        let warnings: Vec<String> = warnings.warnings().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            warnings,
+            ["`unsaid` is the earlier name of `not_from_user`; write `not_from_user`"]
+        );
+    }
+}
+
+/// Under the current schema `has unsaid` is valid and false, so this prohibition would lose its effect.
+#[test]
+fn a_prohibition_that_tests_for_the_earlier_attribute_keeps_its_effect() {
+    let policy = parsed(
+        r#"@id("calls") permit (principal, action, resource);
+        @id("strangers") forbid (principal, action, resource)
+        when { context.amount > 5 || (context.recipients has unsaid && !context.recipients.unsaid.isEmpty()) };"#,
+    );
+    let call = Call::new(TOOLS, &[USER, WEB], "send", r#"{"to": "eve@evil.example"}"#);
+    assert_eq!(outcome(&call.answer(&policy)), ("deny", vec!["strangers"]));
+    let call = Call::new(TOOLS, &[USER, WEB], "send", r#"{"to": "ann@example.com"}"#);
+    assert_eq!(outcome(&call.answer(&policy)), ("allow", vec!["calls"]));
 }
 
 #[test]
 fn a_tool_without_a_manifest_writes_and_all_its_arguments_are_sinks() {
     let call = Call::of(Role::Agent, TOOLS, &[WEB], "foreign", r#"{"to": "eve@evil.example"}"#);
     let condition = r#"resource.effect == Effect::"writes" && !resource.known && resource.text_leaves &&
-        context.others.unsaid == ["to", "eve@evil.example"] && !principal.trusted && principal in Role::"agent""#;
+        context.others.not_from_user == ["to", "eve@evil.example"] && !principal.trusted && principal in Role::"agent""#;
     let policy = parsed(&format!("permit (principal, action, resource) when {{ {condition} }};"));
-    assert_eq!(said(&call.answer(&policy)).0, "allow", "{}", call.explain(&policy));
+    assert_eq!(outcome(&call.answer(&policy)).0, "allow", "{}", call.explain(&policy));
 }
 
 #[test]
@@ -159,18 +207,21 @@ fn two_arguments_that_share_a_path_count_as_both() {
         r#"{"to": "ann@example.com", "parts": {"name": "x"}, "parts.name": "ann@example.com"}"#;
     let call = Call::new(TOOLS, &[USER], "send", arguments);
     let facts = call.explain(&Policy::standard()).facts.context;
-    assert!(facts.others.unsaid.contains("ann@example.com"), "one of both was not said: {facts:?}");
-    assert!(facts.paths.values.unsaid.contains("x"));
+    assert!(
+        facts.others.not_from_user.contains("ann@example.com"),
+        "one of both is not from the user: {facts:?}"
+    );
+    assert!(facts.paths.values.not_from_user.contains("x"));
 }
 
 #[test]
-fn what_was_not_traced_was_not_said() {
+fn a_value_that_was_not_traced_is_not_from_the_user() {
     let mut call = Call::new(TOOLS, &[USER], "send", r#"{"to": "ann@example.com", "when": "now"}"#);
     call.leaves.clear();
     let facts = call.explain(&Policy::standard()).facts.context;
-    assert!(facts.recipients.values.unsaid.contains("ann@example.com"));
-    assert!(facts.others.unsaid.contains("now"));
-    assert!(facts.arguments.names.unsaid.contains("to"));
+    assert!(facts.recipients.values.not_from_user.contains("ann@example.com"));
+    assert!(facts.others.not_from_user.contains("now"));
+    assert!(facts.arguments.names.not_from_user.contains("to"));
 }
 
 #[test]
@@ -194,7 +245,7 @@ fn a_statement_is_where_it_stands_not_where_it_is_commented_out() {
 }
 
 #[test]
-fn an_explanation_shows_every_statement_and_what_it_saw() {
+fn an_explanation_shows_every_statement_and_the_facts() {
     let policy = parsed(
         "@id(\"all\") permit (principal, action, resource);\n\
          @id(\"mail\") @description(\"mail is\n  read first\") @answer(\"ask\")\n\
@@ -213,14 +264,19 @@ fn an_explanation_shows_every_statement_and_what_it_saw() {
             "+ `mail` (line 2) asks: holds",
             "      mail is read first",
             "  `policy2` (line 5) forbids: does not hold",
-            "what it saw:",
+            "facts:",
         ]
     );
-    assert!(text.contains("context.recipients = {\"all\":[\"ann@example.com\"]"), "{text}");
+    let recipients =
+        r#"context.recipients = {"all":["ann@example.com"],"not_from_user":[],"within":["com","#;
+    assert!(text.contains(recipients), "{text}");
     let json = serde_json::to_value(&explanation).unwrap();
     assert_eq!(json["answer"]["answer"], "ask");
     assert_eq!(json["statements"][1]["decides"], true);
     assert_eq!(json["statements"][1]["says"], "ask");
+    let recipients = &json["facts"]["context"]["recipients"];
+    assert_eq!(recipients["unsaid"], recipients["not_from_user"], "the earlier name, for programs");
+    assert!(!text.contains("unsaid"), "{text}");
     assert_eq!(json["facts"]["context"]["recipients"]["within"][0], "com");
     assert_eq!(json["facts"]["context"]["arguments"]["tags"]["to"], "ann@example.com");
 }
@@ -232,7 +288,7 @@ fn a_statement_that_cannot_be_evaluated_says_so() {
     );
     let call = Call::new(TOOLS, &[USER], "send", r#"{"amount": "lots"}"#);
     let explanation = call.explain(&policy);
-    assert_eq!(said(&explanation.answer), ("deny", vec!["sum"]));
+    assert_eq!(outcome(&explanation.answer), ("deny", vec!["sum"]));
     assert!(
         explanation.to_string().contains("cannot be evaluated, which denies: integer overflow"),
         "{explanation}"

@@ -1,8 +1,8 @@
-//! What is said of a policy or a table of cases that cannot be used: one line each, where, and what to do.
+//! The problems of a policy or a table of cases that cannot be used: one line each, with the place and the remedy.
 
 use custody_policy::{Manifests, Policy, run_cases};
 
-fn complaints(text: &str) -> Vec<String> {
+fn problems(text: &str) -> Vec<String> {
     match Policy::parse(text) {
         Ok(_) => vec!["valid".to_owned()],
         Err(error) => error.to_string().lines().map(str::to_owned).collect(),
@@ -10,7 +10,7 @@ fn complaints(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_policy_that_cannot_be_read_is_told_where_and_why() {
+fn a_policy_that_cannot_be_read_is_reported_with_the_place_and_the_reason() {
     let cases = [
         (
             "permit (principal, action, resource)",
@@ -28,7 +28,7 @@ fn a_policy_that_cannot_be_read_is_told_where_and_why() {
         ("// nothing", "there is no `permit` in it, so every call would be denied; add one"),
         (
             "permit (principal == ?principal, action, resource);",
-            "line 1, column 1: `?principal` and `?resource` are filled in by nobody here; name whom it is about",
+            "line 1, column 1: templates are not supported; write the principal or resource instead of `?principal` or `?resource`",
         ),
         (
             "permit (principal, action, resource in [Tool::\"a\"]);",
@@ -44,12 +44,12 @@ fn a_policy_that_cannot_be_read_is_told_where_and_why() {
         ),
     ];
     for (text, expected) in cases {
-        assert_eq!(complaints(text), [expected], "{text}");
+        assert_eq!(problems(text), [expected], "{text}");
     }
 }
 
 #[test]
-fn a_condition_that_the_schema_does_not_know_is_told_where_and_why() {
+fn a_condition_that_the_schema_does_not_know_is_reported_with_the_place_and_the_reason() {
     let cases = [
         (
             r#"context.amout > 1"#,
@@ -103,7 +103,7 @@ fn a_condition_that_the_schema_does_not_know_is_told_where_and_why() {
     for (condition, expected) in cases {
         let text =
             format!("@id(\"x\") permit (principal, action, resource)\nwhen {{ {condition} }};");
-        assert_eq!(complaints(&text), [expected], "{condition}");
+        assert_eq!(problems(&text), [expected], "{condition}");
     }
 }
 
@@ -133,17 +133,26 @@ fn an_annotation_that_means_nothing_is_an_error() {
         ("@description(\"\") permit", "`@description` is empty; say why in one sentence"),
         ("@id(\"\") permit", "`@id` is 1 to 64 letters, digits, `-`, `_` and `.`"),
         ("@id(\"two words\") permit", "`@id` is 1 to 64 letters, digits, `-`, `_` and `.`"),
-        ("@id(\"floor\") permit", "the id `floor` stands for something else; rename it"),
+        ("@id(\"floor\") permit", "the id `floor` is reserved; rename it"),
     ];
     for (head, expected) in cases {
-        let found = complaints(&format!("// one\n{head} (principal, action, resource);"));
+        let found = problems(&format!("// one\n{head} (principal, action, resource);"));
         assert_eq!(found, [format!("line 2, column 1: policy `policy0`: {expected}")]);
     }
     let twice = "permit (principal, action, resource);\n@id(\"policy0\") permit (principal, action, resource);";
     assert_eq!(
-        complaints(twice),
+        problems(twice),
         ["line 2, column 1: policy `policy1`: `policy0` already names another one; rename it"]
     );
+}
+
+#[test]
+fn a_policy_that_mixes_both_names_of_an_attribute_is_refused() {
+    let text = "permit (principal, action, resource) when { context.ids.unsaid.isEmpty() };\n\
+                forbid (principal, action, resource) when { !context.urls.not_from_user.isEmpty() };";
+    let expected = "`unsaid` is the earlier name of `not_from_user`, and a policy uses one of them; \
+                    write `not_from_user` everywhere";
+    assert_eq!(problems(text), [expected]);
 }
 
 #[test]
@@ -161,7 +170,7 @@ fn a_word_in_two_scripts_is_allowed_and_pointed_out() {
 }
 
 #[test]
-fn a_table_of_cases_that_cannot_be_run_is_told_where_and_why() {
+fn a_table_of_cases_that_cannot_be_run_is_reported_with_the_place_and_the_reason() {
     let case = |more: &str| {
         format!("# one\n[[case]]\nname = \"a\"\ncall = \"t\"\nexpect = \"allow\"\n{more}\n")
     };

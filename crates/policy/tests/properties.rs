@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Call, said};
+use common::{Call, outcome};
 use custody_kernel::label::Channel;
 use custody_kernel::principal::Role;
 use custody_kernel::tool::call::Permission;
@@ -84,7 +84,7 @@ proptest! {
     #[test]
     fn the_answer_is_the_designs(statements in prop::collection::vec(drawn(), 1..8), is_tainted: bool) {
         let policy = Policy::parse(&text(&statements)).unwrap();
-        prop_assert_eq!(said(&call(is_tainted).answer(&policy)).0, expected(&statements, is_tainted));
+        prop_assert_eq!(outcome(&call(is_tainted).answer(&policy)).0, expected(&statements, is_tainted));
     }
 
     #[test]

@@ -317,12 +317,11 @@ impl Normalised {
         const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
         let out = BASE.wrapping_pow(u32::try_from(GRAM).unwrap_or(u32::MAX));
         let mut hash = 0_u64;
-        let value = |c: char| u64::from(u32::from(c)) + 1;
         self.chars.iter().enumerate().filter_map(move |(at, c)| {
-            hash = hash.wrapping_mul(BASE).wrapping_add(value(*c));
+            hash = hash.wrapping_mul(BASE).wrapping_add(value_of(*c));
             let start = (at + 1).checked_sub(GRAM)?;
             if let Some(gone) = start.checked_sub(1).and_then(|before| self.chars.get(before)) {
-                hash = hash.wrapping_sub(value(*gone).wrapping_mul(out));
+                hash = hash.wrapping_sub(value_of(*gone).wrapping_mul(out));
             }
             // Low bits of a product are weak; the smallest is chosen among well-mixed values.
             let mixed = (hash ^ (hash >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
@@ -334,9 +333,8 @@ impl Normalised {
     fn run(&self, here: usize, other: &Self, there: usize) -> Option<Range<usize>> {
         let (left, right) = self.chars.split_at_checked(here)?;
         let (other_left, other_right) = other.chars.split_at_checked(there)?;
-        let same = |(a, b): &(&char, &char)| a == b;
-        let back = left.iter().rev().zip(other_left.iter().rev()).take_while(same).count();
-        let ahead = right.iter().zip(other_right).take_while(same).count();
+        let back = common_length(left.iter().rev(), other_left.iter().rev());
+        let ahead = common_length(right.iter(), other_right.iter());
         (back + ahead >= MIN_RUN).then(|| here - back..here + ahead)
     }
 
@@ -366,6 +364,19 @@ fn remember_prints(
     prints: &[Print],
 ) -> Result<(), StoreError> {
     prints.iter().try_for_each(|print| step.keep_fingerprint(tenant, print.hash, arrival, print.at))
+}
+
+/// The value of a character in a rolling hash; never 0.
+fn value_of(c: char) -> u64 {
+    u64::from(u32::from(c)) + 1
+}
+
+/// The length of the longest common prefix.
+fn common_length<'a>(
+    one: impl Iterator<Item = &'a char>,
+    other: impl Iterator<Item = &'a char>,
+) -> usize {
+    one.zip(other).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ pub mod ingress;
 pub mod scratch;
 pub mod session;
 pub mod tools;
+mod traced;
 pub mod watch;
 
 pub use custody_store as store;

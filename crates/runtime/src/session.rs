@@ -16,7 +16,7 @@ use custody_store::{Content, Receipt, Store, StoreError, Ticket, Transaction, co
 use crate::advice::Advisor;
 use crate::anomaly::anomalies;
 use crate::ingress::{Observation, observe_parts};
-use crate::tools::Traced;
+use crate::traced::Traced;
 
 /// An open session of this process.
 ///
@@ -143,7 +143,7 @@ impl Session {
             let parts = observe_parts(step, id, &observation)?;
             let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
             for (range, receipt) in &parts {
-                traced.hears(receipt, &observation.text, range);
+                traced.index_text(receipt, &observation.text, range);
             }
             Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
         })
@@ -208,7 +208,7 @@ impl Session {
             if let Some(value) = &value {
                 let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
                 let text = String::from_utf8_lossy(value);
-                traced.hears(&receipt, &text, &(0..text.len()));
+                traced.index_text(&receipt, &text, &(0..text.len()));
             }
             Ok(Reading { receipt, value })
         })

@@ -7,10 +7,9 @@ use std::path::Path;
 use crate::content::MAX_CONTENT_BYTES;
 use crate::error::StoreError;
 
-/// Reads a regular file, and nothing else: what stands behind a link can be exchanged unseen, a pipe
-/// would never end. Reads just over the longest value, which is enough to differ from every item.
+/// Reads a regular file. The target of a link can be exchanged unnoticed and a pipe never ends, so both are refused.
+/// Reads one byte more than the longest value, which is enough to differ from every item.
 pub(crate) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
-    let not_a_file = || std::io::Error::other("it is not a regular file");
     if !std::fs::symlink_metadata(path)?.is_file() {
         return Err(not_a_file());
     }
@@ -23,24 +22,34 @@ pub(crate) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+fn not_a_file() -> std::io::Error {
+    std::io::Error::other("it is not a regular file")
+}
+
 /// Replaces a file whole or not at all, keeping its permissions; `None` removes it.
 pub(crate) fn write_file(path: &Path, value: Option<&[u8]>) -> Result<(), StoreError> {
-    let failed = |cause| StoreError::File { doing: "write", path: path.into(), cause };
-    let Some(value) = value else {
-        return match std::fs::remove_file(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
-            _ => sync_folder(path),
-        };
+    let written = match value {
+        Some(value) => replace(path, value),
+        None => match std::fs::remove_file(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        },
     };
+    written.map_err(|cause| StoreError::File { doing: "write", path: path.into(), cause })?;
+    sync_folder(path)
+}
+
+fn replace(path: &Path, value: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    file.write_all(value).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(value)?;
+    file.as_file().sync_all()?;
     if let Some(metadata) = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)
     {
-        file.as_file().set_permissions(metadata.permissions()).map_err(failed)?;
+        file.as_file().set_permissions(metadata.permissions())?;
     }
-    file.persist(path).map_err(|error| failed(error.error))?;
-    sync_folder(path)
+    file.persist(path)?;
+    Ok(())
 }
 
 /// Makes the creation or renaming of `path` durable.

@@ -57,13 +57,14 @@ impl Store {
 }
 
 fn signed(connection: &Connection, ledger: &Ledger) -> Result<ExportedCheckpoint, StoreError> {
-    let unsigned = || Tampering::UnsignedTail { from: ledger.len() };
+    let unsigned = Tampering::UnsignedTail { from: ledger.len() };
     let mut select = connection.prepare_cached("SELECT note FROM checkpoints WHERE size = ?1")?;
     let mut rows = select.query([sql(Seq(ledger.len()))])?;
-    let note: String = rows.next()?.ok_or_else(unsigned)?.get(0)?;
+    let Some(row) = rows.next()? else { return Err(unsigned.into()) };
+    let note: String = row.get(0)?;
     let checkpoint = ledger.verify(&note)?;
     if checkpoint.size != ledger.len() || checkpoint.root != ledger.root() {
-        return Err(unsigned().into());
+        return Err(unsigned.into());
     }
     let signer = ledger.signer_at(checkpoint.size).ok_or(Tampering::LogKey)?;
     let vkey = vkey(&key_name(), signer);

@@ -28,11 +28,17 @@ pub(crate) struct Head {
 impl Head {
     /// Creates the file, empty.
     pub(crate) fn create(path: &Path) -> Result<Self, StoreError> {
-        let failed = |cause| StoreError::File { doing: "create", path: path.into(), cause };
         let mut options = OpenOptions::new();
-        let mut file =
-            options.write(true).create(true).truncate(true).open(path).map_err(failed)?;
-        file.write_all(&[b'\n'; 2 * SLOT]).and_then(|()| file.sync_all()).map_err(failed)?;
+        let file = options.write(true).create(true).truncate(true).open(path);
+        file.and_then(|mut file| {
+            file.write_all(&[b'\n'; 2 * SLOT])?;
+            file.sync_all()
+        })
+        .map_err(|cause| StoreError::File {
+            doing: "create",
+            path: path.into(),
+            cause,
+        })?;
         sync_folder(path)?;
         Ok(Self::at(path))
     }
@@ -129,12 +135,10 @@ impl Head {
     fn write_slot(&self, file: &mut File, slot: u64, note: &str) -> Result<(), StoreError> {
         let mut bytes = note.as_bytes().to_vec();
         bytes.resize(SLOT, b'\n');
-        let write = |file: &mut File| {
-            file.seek(SeekFrom::Start(slot * SLOT as u64))?;
-            file.write_all(&bytes)?;
-            file.sync_data()
-        };
-        write(file).map_err(|cause| self.failed("write", cause))
+        file.seek(SeekFrom::Start(slot * SLOT as u64))
+            .and_then(|_| file.write_all(&bytes))
+            .and_then(|()| file.sync_data())
+            .map_err(|cause| self.failed("write", cause))
     }
 
     fn failed(&self, doing: &'static str, cause: std::io::Error) -> StoreError {

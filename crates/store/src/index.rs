@@ -95,10 +95,11 @@ pub(crate) fn may_contain_some(
     matching(connection, &query, i64::try_from(most).unwrap_or(i64::MAX))
 }
 
-/// What `text` is looked up by in the full-text index.
+/// The query for `text` in the full-text index; `None` if the text is too short to have a trigram.
 fn query(text: &str) -> Option<String> {
-    let quoted = |trigram: String| format!("\"{}\"", trigram.replace('"', "\"\""));
-    let quoted: Vec<String> = rarest_trigrams(text).into_iter().map(quoted).collect();
+    let trigrams = rarest_trigrams(text).into_iter();
+    let quoted: Vec<String> =
+        trigrams.map(|trigram| format!("\"{}\"", trigram.replace('"', "\"\""))).collect();
     (!quoted.is_empty()).then(|| quoted.join(" AND "))
 }
 

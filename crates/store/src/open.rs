@@ -168,13 +168,11 @@ pub(crate) fn verify_tail(
     ledger: &Ledger,
     from: u64,
 ) -> Result<(), StoreError> {
-    let unsigned = || Tampering::UnsignedTail { from };
-    let note = last_note(connection, ledger)?;
-    let checkpoint = ledger.verify(&note.ok_or_else(unsigned)?).map_err(|_| unsigned())?;
-    if checkpoint.size != ledger.len() || checkpoint.root != ledger.root() {
-        return Err(unsigned().into());
-    }
-    Ok(())
+    let checkpoint = last_note(connection, ledger)?.and_then(|note| ledger.verify(&note).ok());
+    let is_signed = checkpoint.is_some_and(|checkpoint| {
+        checkpoint.size == ledger.len() && checkpoint.root == ledger.root()
+    });
+    if is_signed { Ok(()) } else { Err(Tampering::UnsignedTail { from }.into()) }
 }
 
 /// The checkpoint over the whole log, as it was committed together with its last group.

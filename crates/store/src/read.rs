@@ -116,23 +116,26 @@ pub(crate) fn children(
     ledger: &Ledger,
     parent: Seq,
 ) -> Result<Vec<Seq>, StoreError> {
-    let lies = || Tampering::Index { index: "edge", seq: parent.0 };
     let mut select =
         connection.prepare_cached("SELECT child FROM edges WHERE parent = ?1 ORDER BY child")?;
     let rows = select.query_map([sql(parent)], |row| row.get::<_, i64>(0))?;
     let mut children = Vec::new();
     for row in rows {
-        let child = Seq(u64::try_from(row?).map_err(|_| lies())?);
+        let child = Seq(u64::try_from(row?).map_err(|_| wrong_edges(parent))?);
         if child.0 >= ledger.len() || !record(connection, ledger, child)?.parents.contains(&parent)
         {
-            return Err(lies().into());
+            return Err(wrong_edges(parent).into());
         }
         children.push(child);
     }
     if children.len() as u64 != u64::from(ledger.children_of(parent)) {
-        return Err(lies().into());
+        return Err(wrong_edges(parent).into());
     }
     Ok(children)
+}
+
+fn wrong_edges(parent: Seq) -> Tampering {
+    Tampering::Index { index: "edge", seq: parent.0 }
 }
 
 /// How many rows each table has.

@@ -67,9 +67,11 @@ impl Store {
         key: &Key,
     ) -> Result<FileReport, WatchError> {
         let watched = self.state(|state| state.watched_item(namespace, key).cloned())?;
-        let not_watched =
-            || WatchError::NotWatched { namespace: namespace.clone(), key: key.to_string() };
-        self.check_file(watched.ok_or_else(not_watched)?)
+        let watched = watched.ok_or_else(|| WatchError::NotWatched {
+            namespace: namespace.clone(),
+            key: key.to_string(),
+        })?;
+        self.check_file(watched)
     }
 
     fn check_file(&self, watched: Watched) -> Result<FileReport, WatchError> {
@@ -114,9 +116,9 @@ impl Store {
         path: &Path,
         advise: impl FnOnce(&str) -> Vec<String>,
     ) -> Result<Receipt, WatchError> {
-        let failed = |cause| WatchError::File { doing: "read", path: path.into(), cause };
-        let path = path.canonicalize().map_err(failed)?;
-        let bytes = read_file(&path).map_err(failed)?;
+        let found = path.canonicalize().and_then(|path| Ok((read_file(&path)?, path)));
+        let (bytes, path) =
+            found.map_err(|cause| WatchError::File { doing: "read", path: path.into(), cause })?;
         let Some(name) = path.to_str().map(str::to_owned) else {
             let cause = std::io::Error::other("its name is not UTF-8");
             return Err(WatchError::File { doing: "watch", path, cause });

@@ -193,8 +193,8 @@ impl Writer {
         } else if !ledger.is_signed_by(&self.signer) {
             // Another process rotated the log key, and may not have put the new one in force yet.
             let signer = self.shared.keys.signer(|key| ledger.is_signed_by(key))?;
-            let foreign = || StoreError::ForeignKeys(self.shared.keys.path().into());
-            self.signer = signer.ok_or_else(foreign)?;
+            self.signer =
+                signer.ok_or_else(|| StoreError::ForeignKeys(self.shared.keys.path().into()))?;
         }
         let note = ledger.checkpoint(self.store).sign(&self.signer, &key_name());
         transaction

@@ -126,8 +126,9 @@ fn policy_at(store: &Store, size: u64) -> Result<Digest, IncidentError> {
 /// no record of its own says otherwise.
 fn planned_at(verified: &Verified) -> u64 {
     let records = &verified.certificate().recovery.audit.records;
-    let last = |step| records.iter().rev().find(|record| record.step == step);
-    let planned = last(LoggedStep::Planned).or_else(|| last(LoggedStep::Applied));
+    let planned = [LoggedStep::Planned, LoggedStep::Applied]
+        .into_iter()
+        .find_map(|step| records.iter().rev().find(|record| record.step == step));
     planned.map_or(verified.before().size, |record| record.seq.0)
 }
 
@@ -142,7 +143,7 @@ const fn mode_of(mode: ClosureMode) -> WalkMode {
 /// The evidence, so far as the scores tell it.
 fn findings(recovery: &Recovery) -> Vec<Finding> {
     let scores = &recovery.risk_scores.entries;
-    let finding = |seed: &Seq| {
+    let findings = recovery.runtime_recovery.closure.seeds.iter().map(|seed| {
         let row = scores.binary_search_by_key(seed, |row| row.entry).ok();
         let similarity = row
             .and_then(|at| scores.get(at))
@@ -150,8 +151,8 @@ fn findings(recovery: &Recovery) -> Vec<Finding> {
             .map(|row| Score::at_most_one(f64::from(row.contamination_ppm.millionths()) / 1e6));
         let by = similarity.map_or(Evidence::Id, Evidence::Similarity);
         Finding { entry: *seed, indicator: 0, by }
-    };
-    recovery.runtime_recovery.closure.seeds.iter().map(finding).collect()
+    });
+    findings.collect()
 }
 
 /// The share of each member, in their order, where a plan would have counted them.
@@ -159,11 +160,11 @@ fn shares(closure: Option<&Closure<'_>>, mode: WalkMode) -> Option<Vec<(Seq, Ppm
     let closure = closure.filter(|_| mode == WalkMode::Causal)?;
     let reached = count_reached(closure).ok()?;
     let whole = closure.graph().len();
-    let share = |(entry, count): (Seq, &u32)| {
+    let shares = closure.members().zip(&reached.counts).map(|(member, count)| {
         let share = Score::share(u64::from(*count), whole);
-        Some((entry, Ppm::nearest(share.value())?, reached.counting))
-    };
-    closure.members().map(|member| member.entry).zip(&reached.counts).map(share).collect()
+        Some((member.entry, Ppm::nearest(share.value())?, reached.counting))
+    });
+    shares.collect()
 }
 
 /// One moment of a store, and what was found out about it before.

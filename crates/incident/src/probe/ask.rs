@@ -1,4 +1,4 @@
-//! Asking a language model as an agent would be asked: with what retrieval found, and without a second try.
+//! Asking a language model as an agent would be asked: with what retrieval returns, once, without a retry.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use custody_models::chat::{ChatMessage, ChatModel, ChatRequest, ChatRole, Finish
 /// The longest answer, in tokens.
 const MAX_TOKENS: u32 = 128;
 
-/// After so many failures in a row nothing more is asked: a server that is gone stays gone.
+/// The number of failures in a row after which nothing more is asked.
 const GIVES_UP_AFTER: u32 = 3;
 
 const NOTHING_FOUND: &str = "Memory and search found nothing for this.";
 
-/// A model that is asked one question after the other.
+/// A model that is asked one question after another.
 pub(crate) struct Asking<'a> {
     model: &'a dyn ChatModel,
     answers: BTreeMap<String, String>,
@@ -26,7 +26,7 @@ impl<'a> Asking<'a> {
         Self { model, answers: BTreeMap::new(), failures: 0, failed: None }
     }
 
-    /// What the model says to `question` when it was shown these texts; `None` when it said nothing that can be judged.
+    /// The model's answer to `question` with these texts; `None` if there is none that can be judged.
     pub(crate) fn ask(&mut self, shown: &[String], question: &str) -> Option<String> {
         let request = request(shown, question);
         let key =

@@ -1,8 +1,8 @@
-//! How much of a text an answer holds, by what stands in it: runs of characters, n-grams, rare words, numbers.
+//! How much of a text an answer contains, by runs of characters, n-grams, rare words and numbers.
 //!
-//! Embeddings tell what a text is about; a leak is in the letters (R36). Texts are compared in compatibility
-//! form, lower case, blanks folded, piece by piece, so that one sentence of a long text is found too. What the question
-//! said, and what trusted texts said before, is no leak: it is taken out of what is sought (R35).
+//! Embeddings measure what a text is about; a leak is in the characters (R36). Texts are compared in compatibility
+//! form, lower case and with blanks folded, piece by piece, so that one sentence of a long text is found too. What
+//! the question or an earlier trusted text contains is not a leak, and is removed from what is sought (R35).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,30 +11,30 @@ use custody_runtime::ingress::normalised;
 
 use crate::probe::pieces::{pieces, words};
 
-/// Length of n-grams, in characters.
+/// The length of n-grams, in characters.
 const GRAM: usize = 8;
 
-/// The longest text that is compared, in characters; the rest is not read.
+/// The characters of a text that are compared; the rest is ignored.
 const MAX_CHARS: usize = 20_000;
 
-/// The least and the most characters of a piece, but for the last one and for what has no blanks.
+/// The least and the most characters of a piece, except for the last one and for text without blanks.
 const PIECE: (usize, usize) = (48, 240);
 
-/// A run counts as a share of what is sought, of this many characters at least and at most: of a long piece a run of 24
-/// is half, and of a text of eight no run is.
+/// A run counts as a share of what is sought, of at least and at most so many characters: in a long piece a run of 24
+/// is one half, and in a text of eight no run counts fully.
 const RUN: (usize, usize) = (32, 48);
 
-/// N-grams and rare words count as shares of at least so many, lest one of two decide.
+/// N-grams and rare words count as shares of at least so many, so that one of two does not decide.
 const LEAST_GRAMS: usize = 16;
 const LEAST_WORDS: usize = 6;
 
-/// Words that are too common to tell anything, in characters at most.
+/// The longest word that counts as common, in characters.
 const COMMON_WORD: usize = 5;
 
-/// Stands where a character of the text is not sought. No compared text holds one.
+/// Replaces a character that is not sought. No compared text contains it.
 const GONE: char = '\0';
 
-/// A text that others are compared with.
+/// A text to compare others with.
 pub(crate) struct Compared {
     chars: Vec<char>,
     grams: BTreeSet<[char; GRAM]>,
@@ -46,16 +46,16 @@ impl Compared {
     pub(crate) fn of(text: &str) -> Self {
         let chars: Vec<char> = normalised(text).chars().take(MAX_CHARS).collect();
         let whole: String = chars.iter().collect();
-        let has_digit = |part: &str| part.chars().any(|c| c.is_ascii_digit());
-        let (numbers, words): (BTreeSet<String>, BTreeSet<String>) =
-            words(&whole).map(str::to_owned).partition(|part| has_digit(part));
+        let (numbers, words): (BTreeSet<String>, BTreeSet<String>) = words(&whole)
+            .map(str::to_owned)
+            .partition(|part| part.contains(|c: char| c.is_ascii_digit()));
         let words = words.into_iter().filter(|word| word.chars().count() > COMMON_WORD).collect();
         let numbers = numbers.into_iter().filter(|number| is_rare(number)).collect();
         Self { grams: grams(&chars), chars, words, numbers }
     }
 }
 
-/// Whether a number tells one text from another: three characters, neither a year nor round.
+/// Whether a number is distinctive: three characters or more, neither a year nor round.
 fn is_rare(number: &str) -> bool {
     let digits = number.bytes().all(|byte| byte.is_ascii_digit());
     let is_year =
@@ -68,7 +68,7 @@ fn grams(chars: &[char]) -> BTreeSet<[char; GRAM]> {
     chars.windows(GRAM).filter_map(|gram| gram.try_into().ok()).collect()
 }
 
-/// What is sought of one text.
+/// The parts of one text that are sought in answers.
 #[derive(Clone)]
 pub(crate) struct Sought {
     pieces: Vec<Piece>,
@@ -76,7 +76,7 @@ pub(crate) struct Sought {
 
 #[derive(Clone)]
 struct Piece {
-    /// With [`GONE`] for what is not sought.
+    /// The characters, with [`GONE`] for those that are not sought.
     chars: Vec<char>,
     grams: BTreeSet<[char; GRAM]>,
     words: BTreeSet<String>,
@@ -84,7 +84,7 @@ struct Piece {
 }
 
 impl Sought {
-    /// All of `text`.
+    /// Everything in `text`.
     pub(crate) fn of(text: &str) -> Self {
         let pieces = pieces(text, PIECE).into_iter().map(|piece| {
             let Compared { chars, grams, words, numbers } = Compared::of(piece);
@@ -93,7 +93,7 @@ impl Sought {
         Self { pieces: pieces.collect() }
     }
 
-    /// The same without what `known` says.
+    /// The same without what `known` contains.
     pub(crate) fn without(&self, known: &Compared) -> Self {
         let mut pieces = self.pieces.clone();
         for piece in &mut pieces {
@@ -102,12 +102,12 @@ impl Sought {
         Self { pieces }
     }
 
-    /// How many characters are sought.
+    /// The number of characters that are sought.
     pub(crate) fn left(&self) -> usize {
         self.pieces.iter().map(Piece::left).sum()
     }
 
-    /// Whether nothing is left that an answer could be known by.
+    /// Whether nothing distinctive is left to seek.
     pub(crate) fn is_nothing(&self) -> bool {
         self.pieces.iter().all(|piece| {
             piece.numbers.is_empty()
@@ -116,7 +116,7 @@ impl Sought {
         })
     }
 
-    /// How much of it stands in `answer`: of each measure the highest over the pieces.
+    /// How much of it `answer` contains: for each measure the maximum over the pieces.
     pub(crate) fn scores(&self, answer: &str) -> ProbeScores {
         let answer = Compared::of(answer);
         self.pieces.iter().map(|piece| piece.scores(&answer)).fold(nothing(), higher)
@@ -142,27 +142,26 @@ impl Piece {
         self.numbers.retain(|number| !known.numbers.contains(number));
     }
 
-    /// How many characters are sought.
+    /// The number of characters that are sought.
     fn left(&self) -> usize {
         self.chars.iter().filter(|c| **c != GONE).count()
     }
 
     fn scores(&self, answer: &Compared) -> ProbeScores {
-        let found = |of: usize, least: usize, hits: usize| share(hits, of.max(least));
         let run = self.longest_run_in(answer);
         let Self { grams, words, numbers, .. } = self;
         ProbeScores {
             embedding_ppm: None,
             longest_run_ppm: Some(share(run, self.left().clamp(RUN.0, RUN.1))),
-            ngrams_ppm: Some(found(grams.len(), LEAST_GRAMS, common(grams, &answer.grams))),
+            ngrams_ppm: Some(share(common(grams, &answer.grams), grams.len().max(LEAST_GRAMS))),
             numbers_ppm: (!numbers.is_empty())
                 .then(|| share(common(numbers, &answer.numbers), numbers.len())),
-            tokens_ppm: Some(found(words.len(), LEAST_WORDS, common(words, &answer.words))),
+            tokens_ppm: Some(share(common(words, &answer.words), words.len().max(LEAST_WORDS))),
         }
     }
 
-    /// The length of the longest run of sought characters that stands in `answer`. By a suffix automaton of the
-    /// piece, so linear.
+    /// The length of the longest run of sought characters that `answer` contains. It uses a suffix automaton of the
+    /// piece, so it is linear.
     fn longest_run_in(&self, answer: &Compared) -> usize {
         let automaton = Automaton::of(&self.chars);
         let (mut state, mut length, mut longest) = (0, 0, 0);
@@ -181,7 +180,7 @@ impl Piece {
     }
 }
 
-/// The scores of an answer that holds nothing.
+/// The scores of an answer without any sought text.
 pub(crate) fn nothing() -> ProbeScores {
     ProbeScores {
         embedding_ppm: None,
@@ -192,7 +191,7 @@ pub(crate) fn nothing() -> ProbeScores {
     }
 }
 
-/// Of each measure the higher.
+/// The maximum of each measure.
 pub(crate) fn higher(one: ProbeScores, other: ProbeScores) -> ProbeScores {
     ProbeScores {
         embedding_ppm: one.embedding_ppm.max(other.embedding_ppm),
@@ -203,27 +202,30 @@ pub(crate) fn higher(one: ProbeScores, other: ProbeScores) -> ProbeScores {
     }
 }
 
-/// A text of the same form that was never stored: every letter and digit is another.
+/// A text of the same form that was never stored: every letter and digit is replaced.
 pub(crate) fn never_stored(text: &str) -> String {
-    let turned = |c: char, first: u8, count: u8, by: u8| {
-        let at = u32::from(c).wrapping_sub(u32::from(first));
-        let at = (at + u32::from(by)) % u32::from(count);
-        char::from(first.wrapping_add(u8::try_from(at).unwrap_or_default()))
-    };
-    // Letters of other scripts change places with those beside them in their table.
-    let beside = |c: char| {
-        let other = char::from_u32(u32::from(c) ^ 5).filter(|other| other.is_alphanumeric());
-        other.unwrap_or(c)
-    };
-    text.chars()
-        .map(|c| match c {
-            'a'..='z' => turned(c, b'a', 26, 11),
-            'A'..='Z' => turned(c, b'A', 26, 11),
-            '0'..='9' => turned(c, b'0', 10, 7),
-            _ if c.is_alphanumeric() => beside(c),
-            _ => c,
-        })
-        .collect()
+    text.chars().map(replaced).collect()
+}
+
+/// Another character of the same kind. Letters of other scripts are exchanged with a neighbour in their table.
+fn replaced(c: char) -> char {
+    match c {
+        'a'..='z' => rotated(c, b'a', 26, 11),
+        'A'..='Z' => rotated(c, b'A', 26, 11),
+        '0'..='9' => rotated(c, b'0', 10, 7),
+        _ if c.is_alphanumeric() => {
+            let other = char::from_u32(u32::from(c) ^ 5).filter(|other| other.is_alphanumeric());
+            other.unwrap_or(c)
+        }
+        _ => c,
+    }
+}
+
+/// The character `by` places after `c` in a circle of `count` characters that begins at `first`.
+fn rotated(c: char, first: u8, count: u8, by: u8) -> char {
+    let at = u32::from(c).wrapping_sub(u32::from(first));
+    let at = (at + u32::from(by)) % u32::from(count);
+    char::from(first.wrapping_add(u8::try_from(at).unwrap_or_default()))
 }
 
 /// A suffix automaton: every run of a text is a path from state 0.
@@ -271,7 +273,7 @@ impl Automaton {
         new
     }
 
-    /// Parts from `reached` what is as long as the way over `state`.
+    /// Splits off from `reached` the part that is one longer than the path over `state`.
     fn split(&mut self, state: usize, c: char, reached: usize) -> usize {
         let copy = self.states.len();
         let mut copied = self.states.get(reached).cloned().unwrap_or_default();

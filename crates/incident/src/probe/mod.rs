@@ -1,13 +1,13 @@
-//! Probes: whether what was destroyed comes back by the ways in which an agent gets at texts.
+//! Probes: whether destroyed texts come back through the ways by which an agent reads texts.
 //!
-//! Retrieval: what full text, memory and neighbours in every tenant give for a destroyed text is compared with it.
-//! Models: one is shown what retrieval gives for a question and asked, for the text itself, about its topic, and by a
-//! pretext. The highest score decides. Each probe is run once more with a text that was never stored, and what the
-//! question said is taken out of what is sought, so that an echo is not taken for a leak. Before the plan is applied
-//! the same is done, so that a reader knows which probes could find anything.
+//! A retrieval probe compares a destroyed text with what full text, memory and neighbours return for it, in every
+//! tenant. A model probe shows a model what retrieval returns for a question, and asks for the text itself, about its
+//! topic, and with a pretext. The highest score counts. Each probe is repeated with a text that was never stored, and
+//! what the question contains is removed from what is sought, so that an echo does not count as a leak. The probes
+//! also run once before the plan is applied, which shows which of them can find anything.
 //!
-//! In reading order: `part` (what is sought of a text), `question`, `recall` (what an agent sees), `ask`, `leak` (how
-//! much of a text is in an answer), `transcript`, and the runs, here.
+//! In reading order: `part` (what is sought of a text), `question`, `recall` (what an agent is shown), `ask`, `leak`
+//! (how much of a text an answer contains), `transcript`, and the runs, here.
 //!
 //! Source: RVU §3.7; docs/design.md §6.8 (R35 to R38).
 
@@ -42,29 +42,29 @@ use crate::store::Incidents;
 pub use question::QUESTIONS;
 pub use transcript::Transcript;
 
-/// From which score on an answer counts as a leak, in millionths: half of what is sought.
+/// The least score that counts as a leak, in millionths: half of what is sought.
 pub const DETECTION_LIMIT: u32 = 500_000;
 
-/// The most parts of texts that are probed for. Of more, these many, evenly spread.
+/// The most parts of texts that are probed for. Of more parts, so many are chosen, evenly spread.
 pub const MAX_PARTS: usize = 200;
 
-/// How many of them a model is asked about, unless somebody says otherwise.
+/// The default number of parts about which a model is asked.
 pub const ASKED_ABOUT: usize = 8;
 
-/// Up to how many missing vectors are made before the probes; more take minutes, and are said to be missing.
+/// The most missing vectors that are computed before the probes. More would take minutes and are reported as missing.
 const MADE_VECTORS: u64 = 1_000;
 
-/// By what it is tried to get a text back, beside full text.
+/// The ways in which probes try to get a text back, besides full text.
 #[derive(Clone, Copy)]
 pub struct Ways<'a> {
-    /// The model that is asked.
+    /// The model to ask.
     pub model: Option<&'a dyn ChatModel>,
-    /// For neighbours, and for answers in other words.
+    /// The vectors, for neighbours and for answers in other words.
     pub vectors: Option<Vectors<'a>>,
-    /// How many parts of texts the model is asked about.
+    /// The number of parts about which the model is asked.
     pub asked_about: usize,
-    /// Whether questions and answers are handed out, and each probe is bound to its own. The store keeps none of them:
-    /// they quote what was destroyed.
+    /// Whether questions and answers are returned, and each probe has a commitment to its own. The store keeps none
+    /// of them, because they quote destroyed texts.
     pub transcripts: bool,
 }
 
@@ -74,7 +74,7 @@ impl Ways<'_> {
         Self { model: None, vectors: None, asked_about: ASKED_ABOUT, transcripts: false };
 }
 
-/// Probes that were thought of while the texts were there. Holds the texts, in memory and nowhere else.
+/// Probes that were prepared while the texts existed. The texts are in memory only.
 pub struct PreparedProbes {
     first: Seq,
     cards: Vec<Card>,
@@ -82,40 +82,40 @@ pub struct PreparedProbes {
     reach: Reach,
 }
 
-/// One probe that is to be run.
+/// One prepared probe.
 struct Card {
-    /// Which part it looks for, by number.
+    /// The index of the part that it seeks.
     part: usize,
-    /// What the model is asked; without one, retrieval is tried.
+    /// The question to the model; `None` for a probe of retrieval.
     question: Option<Question>,
     pre: Option<ProbeScores>,
 }
 
-/// How far probes reach.
+/// The coverage of probes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Reach {
-    /// Parts of texts that are probed for.
+    /// The parts of texts that are probed for.
     pub parts: usize,
-    /// Of so many that the texts have, those that say nothing of their own left out of both.
+    /// The parts that the texts have. Parts that only repeat trusted texts are in neither number.
     pub of: usize,
-    /// Parts that say different things.
+    /// The parts that differ from all others.
     pub different: usize,
-    /// Of those, the ones that a model is asked about.
+    /// The different parts about which a model is asked.
     pub asked_about: usize,
-    /// Texts without a vector, which no neighbour search finds.
+    /// The texts without a vector, which no neighbour search finds.
     pub not_searched: u64,
-    /// Why the model gave no answer, where it did not.
+    /// Why the model gave no answer, if it failed.
     pub failed: Option<String>,
 }
 
-/// What probes found.
+/// The result of probes.
 #[derive(Debug, Clone)]
 pub struct ProbeFindings {
-    /// For the certificate.
+    /// The probes for the certificate.
     pub membership: MembershipProbe,
-    /// How far they reached.
+    /// The coverage.
     pub reach: Reach,
-    /// What was asked and answered, where that is wanted.
+    /// The questions and answers, if [`Ways::transcripts`] is set.
     pub transcripts: Vec<Transcript>,
 }
 
@@ -140,8 +140,8 @@ impl Incidents<'_> {
         self.index_texts(|_| ())?;
         let not_searched = self.vectors_for_probes(ways.vectors)?;
         let texts = self.store.state(|state| {
-            let is_theirs = |text: &&Destroyed| !state.is_of_recovery(text.entry);
-            texts.iter().filter(is_theirs).collect::<Vec<_>>()
+            let texts = texts.iter().filter(|text| !state.is_of_recovery(text.entry));
+            texts.collect::<Vec<_>>()
         })?;
         let first = texts.iter().map(|text| text.entry).min().unwrap_or(Seq(0));
         let sight = Sight { vectors: ways.vectors, before: None, first };
@@ -169,11 +169,11 @@ impl Incidents<'_> {
         Ok(PreparedProbes { first, cards: cards(&kept, &asked), parts: kept, reach })
     }
 
-    /// Runs the probes as the store was before incident `id`, so that it is known which of them can find anything.
-    /// `progress` is told how many questions are answered, and of how many.
+    /// Runs the probes on the store as it was before incident `id`, to measure which of them can find anything. Calls
+    /// `progress` with the number of answered questions and the total.
     ///
     /// # Errors
-    /// When the store cannot be read, or the embedder fails. A model that fails is an answer, and no error.
+    /// When the store cannot be read, or the embedder fails. The failure of a model is a result and not an error.
     pub fn probe_before(
         &self,
         id: IncidentId,
@@ -193,7 +193,7 @@ impl Incidents<'_> {
         Ok(())
     }
 
-    /// Runs the probes as the store is, each twice: for its text, and for one that was never stored.
+    /// Runs the probes on the current store, each twice: for its text, and for one that was never stored.
     ///
     /// # Errors
     /// As [`Incidents::probe_before`].
@@ -211,13 +211,13 @@ impl Incidents<'_> {
         let mut transcripts = Vec::new();
         for Card { part, question, pre } in cards {
             let Some(part) = parts.get(*part) else { continue };
-            let asked = |of: fn(&Question) -> &String| question.as_ref().map(|it| of(it).as_str());
-            let post = run.side(&part.real, asked(|question| &question.text))?;
-            let control = run.side(&part.control, asked(|question| &question.control))?;
+            let question = question.as_ref();
+            let post = run.side(&part.real, question.map(|it| it.text.as_str()))?;
+            let control = run.side(&part.control, question.map(|it| it.control.as_str()))?;
             let scores = ProbeRuns { control: control.scores, post: post.scores, pre: *pre };
-            let kept = question.as_ref().filter(|_| ways.transcripts);
+            let kept = question.filter(|_| ways.transcripts);
             let kept = kept.map(|question| Transcript::new(question, part.entry, post, control));
-            let kind = question.as_ref().map_or(ProbeKind::Retrieval, |question| question.kind);
+            let kind = question.map_or(ProbeKind::Retrieval, |question| question.kind);
             let commitment = kept.as_ref().map(Transcript::commitment);
             probes.push(Probe::new(kind, part.entry, limit, scores, commitment));
             transcripts.extend(kept);
@@ -230,7 +230,7 @@ impl Incidents<'_> {
         Ok(ProbeFindings { membership, reach, transcripts })
     }
 
-    /// Looks for every destroyed text by full text over all that can be retrieved, the values of memory among it.
+    /// Searches for every destroyed text by full text over everything that can be retrieved, values of memory included.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -242,7 +242,7 @@ impl Incidents<'_> {
         Ok(self.probe_after(&prepared, Ways::TEXT, &mut |_, _| ())?.membership)
     }
 
-    /// Records what probes found.
+    /// Records the report of the probes.
     pub(crate) fn record_probes(
         &self,
         owner: &Authority,
@@ -254,7 +254,7 @@ impl Incidents<'_> {
         self.take(owner, id, RecoveryStep::Probe { report }, Some(content))
     }
 
-    /// Makes the vectors that are missing, if they are few. Returns how many are missing then.
+    /// Computes the missing vectors, if they are few. Returns the number that is still missing.
     fn vectors_for_probes(&self, vectors: Option<Vectors<'_>>) -> Result<u64, IncidentError> {
         let Some(vectors) = vectors else { return Ok(0) };
         if self.vectors_missing(vectors.model)? <= MADE_VECTORS {
@@ -264,14 +264,14 @@ impl Incidents<'_> {
     }
 }
 
-/// The parts without those that say what one before them says.
+/// The indices of the parts that do not repeat an earlier part.
 fn different(parts: &[Part]) -> Vec<usize> {
     let mut seen = BTreeSet::new();
     let numbered = parts.iter().enumerate();
     numbered.filter(|(_, part)| seen.insert(part.real.text.trim())).map(|(at, _)| at).collect()
 }
 
-/// A probe by retrieval for each part, and the questions about those that a model is asked about.
+/// A retrieval probe for each part, and the questions about the parts in `asked`.
 fn cards(parts: &[Part], asked: &[usize]) -> Vec<Card> {
     let mut cards = Vec::new();
     for (number, part) in parts.iter().enumerate() {
@@ -294,7 +294,7 @@ fn spread<T>(all: &[T], count: usize) -> impl Iterator<Item = &T> {
     (0..taken).filter_map(move |number| all.get(number * all.len() / taken))
 }
 
-/// What one probe gave: no scores when the model gave no answer.
+/// The result of one probe: no scores if the model gave no answer.
 #[derive(Default)]
 pub(crate) struct ProbeAnswer {
     scores: Option<ProbeScores>,
@@ -333,11 +333,14 @@ impl<'a> Run<'a> {
         self.answered += 1;
         (self.progress)(self.answered, self.of);
         let embedder = self.sight.vectors.map(|vectors| vectors.embedder);
-        let score = |answer: &String| side.scores_of_answer(embedder, question, answer);
-        Ok(ProbeAnswer { scores: answer.as_ref().map(score).transpose()?, answer })
+        let scores = match &answer {
+            Some(answer) => Some(side.scores_of_answer(embedder, question, answer)?),
+            None => None,
+        };
+        Ok(ProbeAnswer { scores, answer })
     }
 
-    /// The best that retrieval gives.
+    /// The highest scores over what retrieval returns.
     fn retrieved(&self, side: &Side) -> Result<ProbeScores, IncidentError> {
         let mut best = leak::nothing();
         self.incidents.recall_alike(self.sight, &side.text, &mut |found| {

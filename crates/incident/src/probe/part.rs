@@ -1,4 +1,4 @@
-//! A part of a destroyed text, and a text of the same form that was never stored: what is sought, and how an answer is
+//! A part of a destroyed text, with a text of the same form that was never stored: what is sought, and how an answer is
 //! judged.
 
 use custody_certificate::{Ppm, ProbeScores};
@@ -15,37 +15,37 @@ use crate::probe::question::{Question, questions};
 use crate::probe::recall::{Recalled, Sight};
 use crate::store::Incidents;
 
-/// How long a part is, in characters: short enough for an embedder to read all of it.
+/// The length of a part, in characters: short enough for an embedder to read all of it.
 pub(crate) const PART_CHARS: (usize, usize) = (300, 600);
 
-/// The cosine that texts may have for being about the same; nearness begins there. Half of the way from it to the same
-/// text is 0.75, from which on a text counts as evidence (`neighbours::SIMILAR`), so one limit does for every measure.
+/// The cosine at which nearness begins: texts about the same subject may have it. Half of the way from it to 1 is
+/// 0.75, the least cosine that counts as evidence (`neighbours::SIMILAR`), so one limit fits every measure.
 const SAME_TOPIC: f64 = 0.5;
 
 /// A part of a destroyed text.
 pub(crate) struct Part {
     pub(crate) entry: Seq,
-    /// What is looked for.
+    /// The sought text.
     pub(crate) real: Side,
-    /// The same with a text that was never stored.
+    /// The text of the same form that was never stored.
     pub(crate) control: Side,
     pub(crate) questions: Vec<Question>,
 }
 
-/// A text that is looked for, stored once or never.
+/// A sought text, stored or never stored.
 pub(crate) struct Side {
     pub(crate) text: Zeroizing<String>,
     sought: Sought,
     meaning: Option<Meaning>,
 }
 
-/// What a text is about, as a vector, and how near others are that cannot come from it.
+/// The vector of a text, and the cosine of unrelated texts to it.
 struct Meaning {
     vector: Vec<f32>,
     from: f64,
 }
 
-/// The parts of the texts, in order, with the entries that said them.
+/// The parts of the texts, in order, with their entries.
 pub(crate) fn parts<'a>(texts: &[&'a Destroyed]) -> Vec<(Seq, &'a str)> {
     let mut found: Vec<(Seq, &str)> = texts
         .iter()
@@ -59,7 +59,7 @@ pub(crate) fn parts<'a>(texts: &[&'a Destroyed]) -> Vec<(Seq, &'a str)> {
 }
 
 impl Part {
-    /// What `text` says that no trusted text said before; `None` when that is nothing.
+    /// The part of `text` that no earlier trusted text contains; `None` if there is none.
     pub(crate) fn new(
         incidents: Incidents<'_>,
         sight: Sight<'_>,
@@ -105,21 +105,21 @@ impl Side {
         Ok(Self { text: Zeroizing::new(text.to_owned()), sought: Sought::of(text), meaning })
     }
 
-    /// Lets nearness begin where a text is that cannot be a leak.
+    /// Raises the cosine at which nearness begins to that of a text that cannot be a leak.
     fn raise(&mut self, cosine: Option<f64>) {
         if let (Some(meaning), Some(cosine)) = (&mut self.meaning, cosine) {
             meaning.from = meaning.from.max(cosine);
         }
     }
 
-    /// How much of it a recalled text holds.
+    /// How much of it a recalled text contains.
     pub(crate) fn scores_of_recalled(&self, found: &Recalled<'_>) -> ProbeScores {
         let nearness = self.meaning.as_ref().zip(found.cosine);
         let embedding_ppm = nearness.map(|(meaning, cosine)| nearer(cosine, meaning.from));
         ProbeScores { embedding_ppm, ..self.sought.scores(found.text) }
     }
 
-    /// How much of it an answer holds that the question does not.
+    /// How much of it an answer contains that the question does not.
     pub(crate) fn scores_of_answer(
         &self,
         embedder: Option<&dyn Embedder>,
@@ -139,7 +139,7 @@ impl Side {
     }
 }
 
-/// How much of the way from `from` to the same text a cosine is.
+/// The share of the way from `from` to 1 that a cosine covers.
 fn nearer(cosine: f64, from: f64) -> Ppm {
     let way = (1.0 - from).max(f64::EPSILON);
     Ppm::nearest(((cosine - from) / way).clamp(0.0, 1.0)).unwrap_or(Ppm::ZERO)

@@ -1,12 +1,12 @@
-//! Pieces: a text in parts that are as long as one likes, cut where a reader would cut it.
+//! Pieces: a text split at sentence ends, into parts of a given length.
 
 /// The words of a text: runs of letters and digits.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty())
 }
 
-/// `text` in pieces of `least` to `most` characters, whole sentences where that can be done, every character in one of
-/// them. The last one may be shorter.
+/// `text` in pieces of `least` to `most` characters, whole sentences where possible; every character is in one piece.
+/// The last piece may be shorter.
 pub(crate) fn pieces(text: &str, (least, most): (usize, usize)) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut from, mut length) = (0, 0);

@@ -1,8 +1,8 @@
-//! Questions for one part of a text: for the text itself, about its topic, and by a pretext.
+//! Questions for one part of a text: for the text itself, about its topic, and with a pretext.
 //!
-//! The same text gives the same questions, on every machine (R38). A question quotes little and tells none of
-//! the numbers, since what it says cannot be found in its answer; and it can be asked about a text that was never
-//! stored.
+//! The same text gives the same questions, on every machine (R38). A question quotes little and contains no numbers,
+//! because what it contains cannot be found in the answer; and the same question can be asked about a text that was
+//! never stored.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,19 +12,19 @@ use custody_certificate::ProbeKind;
 use crate::probe::leak::never_stored;
 use crate::probe::pieces::words;
 
-/// How many questions there are for one part.
+/// The number of questions for one part.
 pub const QUESTIONS: usize = 4;
 
-/// How many words a topic has.
+/// The number of words in a topic.
 const TOPIC_WORDS: usize = 5;
 
-/// How long a word of a topic is, in characters: shorter ones say nothing, longer ones are no words.
+/// The length of a word in a topic, in characters: shorter ones are not distinctive, longer ones are not words.
 const TOPIC_WORD: std::ops::RangeInclusive<usize> = 4..=24;
 
-/// The most characters of a text that a question quotes; of a short one a third.
+/// The most characters of a text that a question quotes; a third of a short text.
 const QUOTED: usize = 40;
 
-/// Words of four letters or more that any text may hold.
+/// Words of four letters or more that are common to all texts.
 const COMMON: [&str; 64] = [
     "about", "after", "again", "also", "always", "another", "anybody", "anyone", "because", "been",
     "before", "being", "between", "both", "could", "does", "done", "each", "every", "everyone",
@@ -34,7 +34,7 @@ const COMMON: [&str; 64] = [
     "these", "they", "this", "those", "what", "when", "which", "will", "with", "would", "your",
 ];
 
-/// A question, and how it would be asked about a text that was never stored.
+/// A question, and the same question about a text that was never stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) kind: ProbeKind,
@@ -75,7 +75,7 @@ pub(crate) fn questions(text: &str) -> Vec<Question> {
     all
 }
 
-/// How a text begins: as much as may be quoted, whole words where there are blanks, up to the first number.
+/// The beginning of a text: as much as may be quoted, in whole words if there are blanks, up to the first number.
 fn beginning(text: &str) -> Option<&str> {
     let text = text.trim();
     let most = QUOTED.min(text.chars().count() / 3);
@@ -89,7 +89,7 @@ fn beginning(text: &str) -> Option<&str> {
     Some(quoted).filter(|quoted| !quoted.is_empty())
 }
 
-/// What a text is about: the words it has most often, the first of equals first; half of the text at most.
+/// The topic of a text: its most frequent words, the first of equals first; at most half of the text.
 pub(crate) fn topic(text: &str) -> Vec<String> {
     let mut counted: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for (at, word) in words(text).enumerate() {
@@ -104,13 +104,17 @@ pub(crate) fn topic(text: &str) -> Vec<String> {
     let mut found: Vec<(String, (usize, usize))> = counted.into_iter().collect();
     found.sort_by_key(|(_, (count, at))| (Reverse(*count), *at));
     let mut left = text.chars().count() / 2;
-    let mut fits = |word: &String| {
-        let rest = left.checked_sub(word.chars().count());
-        left = rest.unwrap_or(left);
-        rest.is_some()
-    };
-    let topic = found.into_iter().map(|(word, _)| word).filter(|word| fits(word));
-    topic.take(TOPIC_WORDS).collect()
+    let mut topic = Vec::new();
+    for (word, _) in found {
+        if topic.len() == TOPIC_WORDS {
+            break;
+        }
+        if let Some(rest) = left.checked_sub(word.chars().count()) {
+            left = rest;
+            topic.push(word);
+        }
+    }
+    topic
 }
 
 #[cfg(test)]

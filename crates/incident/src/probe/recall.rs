@@ -1,8 +1,8 @@
-//! Recall: the texts that an agent would have before it when it is asked something.
+//! Recall: the texts that an agent would be shown with a question.
 //!
-//! What the store's own retrieval gives: texts that share rare words with the question, the nearest ones by what they
-//! are about in every tenant, and the newest items of memory. Before a recovery, what this incident holds back counts
-//! as still there: a plan is mostly applied when everything is in quarantine already.
+//! These are what the store's own retrieval returns: texts that share rare words with the question, the nearest ones
+//! in every tenant, and the newest items of memory. For a run before the recovery, what this incident put in
+//! quarantine counts as retrievable, because a plan is mostly applied after containment.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,53 +13,53 @@ use custody_kernel::state::{Mark, State};
 use custody_log::{IncidentId, Seq};
 use custody_runtime::store::View;
 
+use crate::arrival::arrival;
 use crate::error::IncidentError;
 use crate::neighbours::{self, Vectors};
 use crate::probe::pieces::{pieces, words};
-use crate::search::arrival;
 use crate::store::Incidents;
 
-/// The most texts that an agent is shown, and how long one of them may be, in characters.
+/// The most texts that an agent is shown, and the longest of them, in characters.
 const SHOWN: usize = 5;
 const SHOWN_CHARS: usize = 600;
 
-/// Of these the most by words, by vectors in each tenant, and out of memory.
+/// The most of these by words, by vectors in each tenant, and from memory.
 const BY_WORDS: usize = 4;
 const BY_VECTORS: usize = 3;
 const BY_MEMORY: usize = 2;
 
-/// How many words of a question are looked up, and in how many texts one may stand to tell anything.
+/// The most words of a question that are looked up, and the number of texts from which on a word is common.
 const LOOKED_UP: usize = 24;
 const COMMON_FROM: usize = 200;
 
-/// How many passages of a text are looked up.
+/// The number of passages of a text that are looked up.
 const PASSAGES: usize = 3;
 
-/// From which cosine on a text is shown for being near.
+/// The least cosine of a text that is shown as near.
 const NEAR: f64 = 0.3;
 
-/// What is looked at, and how.
+/// The view of a run of probes.
 #[derive(Clone, Copy)]
 pub(crate) struct Sight<'a> {
-    /// The vectors, where there is a model for them.
+    /// The vectors, if there is a model for them.
     pub(crate) vectors: Option<Vectors<'a>>,
-    /// The incident whose marks count as not made yet.
+    /// The incident whose marks are ignored.
     pub(crate) before: Option<IncidentId>,
-    /// The first entry that is destroyed: what was said before cannot come from it.
+    /// The first entry that is destroyed. Earlier texts cannot derive from it.
     pub(crate) first: Seq,
 }
 
-/// A text that was found.
+/// A recalled text.
 pub(crate) struct Recalled<'a> {
     pub(crate) text: &'a str,
-    /// How near it is, where that was measured.
+    /// The cosine, if it was measured.
     pub(crate) cosine: Option<f64>,
-    /// Whether it was said before, trusted and clean.
+    /// Whether it is older than what is destroyed, trusted and clean.
     pub(crate) is_known: bool,
 }
 
 impl Incidents<'_> {
-    /// What an agent is shown for `question`, the most fitting first.
+    /// The texts that an agent is shown for `question`, the best match first.
     pub(crate) fn recall(
         &self,
         sight: Sight<'_>,
@@ -86,7 +86,7 @@ impl Incidents<'_> {
         })
     }
 
-    /// Shows `visit` every text that holds a passage of `text`, shares its rare words or is near it.
+    /// Calls `visit` with every text that contains a passage of `text`, shares its rare words or is near it.
     pub(crate) fn recall_alike(
         &self,
         sight: Sight<'_>,
@@ -106,7 +106,7 @@ impl Incidents<'_> {
             found.extend(near.into_iter().map(|(entry, cosine)| (entry, Some(cosine))));
             for (entry, cosine) in found {
                 let Some(text) = looking.text(entry)? else { continue };
-                let is_known = entry < sight.first && vouches(view.state(), entry);
+                let is_known = entry < sight.first && is_trusted(view.state(), entry);
                 visit(Recalled { text: &text, cosine, is_known });
             }
             Ok(())
@@ -114,12 +114,12 @@ impl Incidents<'_> {
     }
 }
 
-/// Whether an entry is trusted and clean, and not taken out.
-fn vouches(state: &State, entry: Seq) -> bool {
+/// Whether an entry is trusted, clean and not taken out.
+fn is_trusted(state: &State, entry: Seq) -> bool {
     state.label(entry).is_some_and(Label::is_good) && !state.is_out(entry)
 }
 
-/// One moment of a store.
+/// A view of a store.
 struct Looking<'a> {
     view: View<'a>,
     sight: Sight<'a>,
@@ -130,11 +130,10 @@ impl Sight<'_> {
         self.vectors.map(|vectors| neighbours::embed(vectors, text)).transpose()
     }
 
-    /// Whether anybody can get at an entry.
+    /// Whether an entry is retrievable.
     fn sees(&self, state: &State, entry: Seq) -> bool {
         let is_out = state.standing(entry).is_some_and(|standing| {
-            let holds = |(by, mark)| mark >= Mark::Quarantined && Some(by) != self.before;
-            standing.marks().any(holds)
+            standing.marks().any(|(by, mark)| mark >= Mark::Quarantined && Some(by) != self.before)
         });
         !is_out && !state.is_of_recovery(entry)
     }
@@ -145,7 +144,7 @@ impl Looking<'_> {
         self.sight.sees(self.view.state(), entry)
     }
 
-    /// The text that arrived with an entry, if anybody can get at it.
+    /// The text that arrived with an entry, if it is retrievable.
     fn text(&self, entry: Seq) -> Result<Option<String>, IncidentError> {
         if !self.sees(entry) {
             return Ok(None);
@@ -156,7 +155,7 @@ impl Looking<'_> {
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Those that share words with `text`, rare words counting more.
+    /// The entries that share words with `text`, weighted by rarity.
     fn by_words(&self, text: &str) -> Result<Vec<Seq>, IncidentError> {
         let mut weights: BTreeMap<Seq, f64> = BTreeMap::new();
         for word in telling(text) {
@@ -174,24 +173,23 @@ impl Looking<'_> {
         Ok(ranked.into_iter().take(BY_WORDS).map(|(entry, _)| entry).collect())
     }
 
-    /// The nearest of every tenant, each with its cosine.
+    /// The nearest entries of every tenant, each with its cosine.
     fn by_vectors(&self, sought: Option<&[f32]>) -> Result<Vec<(Seq, f64)>, IncidentError> {
         let (Some(vectors), Some(sought)) = (self.sight.vectors, sought) else {
             return Ok(Vec::new());
         };
-        let sees = |entry| self.sees(entry);
-        let near = neighbours::scan(self.view, vectors.model, sought, NEAR, sees)?;
+        let near =
+            neighbours::scan(self.view, vectors.model, sought, NEAR, |entry| self.sees(entry))?;
         let mut taken: BTreeMap<Option<&Tenant>, usize> = BTreeMap::new();
-        let mut is_among_first = |entry: Seq| {
-            let count = taken.entry(self.view.state().tenant_of(entry)).or_default();
+        let found = near.found.iter().filter(|near| {
+            let count = taken.entry(self.view.state().tenant_of(near.entry)).or_default();
             *count += 1;
             *count <= BY_VECTORS
-        };
-        let found = near.found.iter().filter(|near| is_among_first(near.entry));
+        });
         Ok(found.map(|near| (near.entry, near.similarity.value())).collect())
     }
 
-    /// What the items of memory hold that changed last.
+    /// The contents of the most recently changed items of memory.
     fn in_memory(&self) -> Vec<Seq> {
         let held = self.view.state().items().filter_map(|(_, _, item)| {
             let newest = item.changes.iter().rev().find(|change| {
@@ -206,7 +204,7 @@ impl Looking<'_> {
     }
 }
 
-/// The longest lines and sentences of a text: what somebody who looks for it would type.
+/// The longest lines and sentences of a text, as somebody would search for it.
 fn longest_lines(text: &str) -> Vec<&str> {
     let lines = text.split(['\n', '.', '!', '?']).map(str::trim);
     let mut lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
@@ -215,20 +213,20 @@ fn longest_lines(text: &str) -> Vec<&str> {
     lines
 }
 
-/// The words by which a text is looked up, each once, in order.
+/// The words to look a text up by, each once, in order.
 fn telling(text: &str) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let long = words(text).map(str::to_lowercase).filter(|word| word.chars().count() > 3);
     long.filter(|word| seen.insert(word.clone())).take(LOOKED_UP).collect()
 }
 
-/// The part of a long text that has most of the question's words, the first of equals.
+/// The part of a long text that contains most of the question's words, the first of equals.
 fn fitting<'a>(text: &'a str, question: &str) -> &'a str {
     let wanted = telling(question);
-    let hits = |part: &str| {
+    let parts = pieces(text, (SHOWN_CHARS / 2, SHOWN_CHARS));
+    let fullest = parts.into_iter().rev().max_by_key(|part| {
         let part = part.to_lowercase();
         wanted.iter().filter(|word| part.contains(word.as_str())).count()
-    };
-    let parts = pieces(text, (SHOWN_CHARS / 2, SHOWN_CHARS));
-    parts.into_iter().rev().max_by_key(|part| hits(part)).unwrap_or_default()
+    });
+    fullest.unwrap_or_default()
 }

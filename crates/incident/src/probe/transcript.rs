@@ -1,5 +1,5 @@
-//! Transcripts: what a model was asked and what it said, for whoever keeps them. A certificate is bound to them by a
-//! salted commitment, which says nothing to whoever has not got them.
+//! Transcripts: the questions to a model and its answers. A certificate has a salted commitment to each, which reveals
+//! nothing without the transcript.
 
 use custody_certificate::ProbeKind;
 use custody_log::{Digest, Seq};

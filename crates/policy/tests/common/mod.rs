@@ -24,7 +24,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// `tool` is called with `arguments` after `texts` were heard.
+    /// `tool` is called with `arguments` after `texts` entered the session.
     pub(crate) fn new(
         manifests: &str,
         texts: &[(Channel, &str)],
@@ -43,18 +43,18 @@ impl Call {
     ) -> Self {
         let manifests = Manifests::parse(manifests).expect("the test's manifests");
         let arguments = Arguments::parse(arguments).expect("the test's arguments");
-        let mut heard = TextIndex::default();
+        let mut index = TextIndex::default();
         let mut taint = if texts.is_empty() { Taint::Tainted } else { Taint::Clean };
         for (seq, (channel, text)) in (1..).map(Seq).zip(texts) {
             let label = Label::at_ingress(*channel, role.trust());
             taint = taint.max(label.taint());
             if label.is_tainted() {
-                heard.add_untrusted_text(seq, text);
+                index.add_untrusted_text(seq, text);
             } else if *channel == Channel::User {
-                heard.add_user_text(text);
+                index.add_user_text(text);
             }
         }
-        let leaves = trace(manifests.tool(tool).tool, &arguments, &heard).into_recorded();
+        let leaves = trace(manifests.tool(tool).tool, &arguments, &index).into_recorded();
         let channels = texts.iter().map(|(channel, _)| *channel).collect();
         Self { tool: tool.to_owned(), role, arguments, leaves, taint, channels, manifests }
     }
@@ -82,8 +82,8 @@ impl Call {
     }
 }
 
-/// What a policy says, as a word and the ids behind it.
-pub(crate) fn said(answer: &PolicyAnswer) -> (&'static str, Vec<&str>) {
+/// The answer as a word, and the ids of the statements that decided.
+pub(crate) fn outcome(answer: &PolicyAnswer) -> (&'static str, Vec<&str>) {
     let word = match (answer.answer, answer.waives_floor) {
         (Permission::Allow, false) => "allow",
         (Permission::Allow, true) => "allow, waived",

@@ -17,9 +17,10 @@ use custody_policy::Described;
 use custody_store::{Content, Receipt, StoreError, Ticket, Transaction};
 
 use super::gate::{KnownTool, about_changed, question};
-use super::{Decision, Gate, GateError, Granted, Output, Traced, Waiting};
+use super::{Decision, Gate, GateError, Granted, Output, Waiting};
 use crate::ingress::{Observation, observe_parts};
 use crate::session::Session;
+use crate::traced::Traced;
 
 impl Session {
     /// Proposes a call of `tool`. What runs is what comes back, never what was proposed.
@@ -72,7 +73,7 @@ impl Session {
             let observation = Observation { advice, ..observation };
             let parts = observe_parts(step, id, &observation)?;
             for (range, receipt) in &parts {
-                traced.hears(receipt, &observation.text, range);
+                traced.index_text(receipt, &observation.text, range);
             }
             traced.answered.insert(decision);
             // A tool that nobody described has none.
@@ -80,7 +81,7 @@ impl Session {
                 let is_user = |leaf: &RecordedArgument| leaf.origin == ArgumentOrigin::User;
                 let asked = !call.leaves.is_empty() && call.leaves.iter().all(is_user);
                 let fields = gate.tool(&call.tool).tool.trusted_output;
-                traced.trusts(&structured, &fields, asked);
+                traced.add_trusted_output(&structured, &fields, asked);
             }
             Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
         })

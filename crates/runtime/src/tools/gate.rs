@@ -12,8 +12,7 @@ use custody_kernel::principal::Authority;
 use custody_kernel::state::{ApplyError, AskError, SessionState, SignedPolicy, State};
 use custody_kernel::tool::call::{Permission, PolicyAnswer};
 use custody_log::Digest;
-use custody_policy::policy::CHANGED;
-use custody_policy::{Caller, Described, Manifests, Policy, PolicyError, Question, pin};
+use custody_policy::{CHANGED, Caller, Described, Manifests, Policy, PolicyError, Question, pin};
 use custody_store::{Receipt, Store, StoreError, Transaction};
 
 /// Manifests and policies. Clones share them.

@@ -1,14 +1,13 @@
 //! Tool calls: proposed by a model, decided, and only then handed out to run.
 //!
 //! In reading order: `gate` (manifests and policies), `decide` (the decide-and-commit step; part of the trusted
-//! base), `extract` (single values out of an output that is not shown), `traced` (what a session heard and asked),
-//! `rehearse` (recorded calls, put to a policy once more).
+//! base), `extract` (single values out of an output that is not shown), `rehearse` (recorded calls, evaluated against a
+//! policy again).
 
 mod decide;
 mod extract;
 mod gate;
 mod rehearse;
-mod traced;
 
 use custody_kernel::actions::call::AllowedCall;
 use custody_kernel::memory::refusal::Refusal;
@@ -18,7 +17,6 @@ use serde_json::Value;
 pub use extract::Extracted;
 pub use gate::{Announced, Gate, GateError, set_policy};
 pub use rehearse::{Changed, Rehearsal, explain, rehearse};
-pub(crate) use traced::Traced;
 
 /// What a tool brought back.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -158,11 +158,11 @@ impl<'a> Past<'a> {
     fn changed(&self, state: &State, record: &Record, answer: PolicyAnswer) -> Option<Changed> {
         let context = &state.session(self.session)?.context;
         let context = (!context.parents().is_empty()).then(|| context.label());
-        let signed = |version| CallContext { label: context, signed_policy: version };
-        let then = signed(state.policy().map(|policy| policy.version));
+        let signed_policy = state.policy().map(|policy| policy.version);
+        let then = CallContext { label: context, signed_policy };
         let (was, _) = outcome(self.call, then);
-        let signed = signed(Some(answer.version));
-        let (now, because) = outcome(&Call { policy: answer, ..self.call.clone() }, signed);
+        let now = CallContext { label: context, signed_policy: Some(answer.version) };
+        let (now, because) = outcome(&Call { policy: answer, ..self.call.clone() }, now);
         let tool = self.call.tool.clone();
         let changed = Changed { entry: record.seq, at: record.at, tool, was, now, because };
         (was != now).then_some(changed)

@@ -1,6 +1,6 @@
 //! `custody incident plan`: what recovery would do, before anything is done.
 
-use custody_incident::three_way::{Line, StoodFirst, ThreeWay};
+use custody_incident::three_way::{Line, LineOrigin, ThreeWay};
 use custody_incident::{Incidents, Settings};
 use custody_log::{Digest, IncidentId, Seq};
 use custody_planner::{
@@ -130,7 +130,7 @@ fn three_ways(items: &[ThreeWay], details: bool) {
     for item in items {
         let key = paint(BOLD, excerpt(item.key.as_str(), 60));
         let carried =
-            item.lines.iter().filter(|line| line.first == StoodFirst::TakenOut).count() as u64;
+            item.lines.iter().filter(|line| line.first == LineOrigin::TakenOut).count() as u64;
         let (style, what) = match carried {
             0 => (DIM, "no line of it stood first in a version that is taken out".to_owned()),
             lines => (
@@ -143,12 +143,12 @@ fn three_ways(items: &[ThreeWay], details: bool) {
             item.after.entry,
             paint(style, what)
         ));
-        let shown = item.lines.iter().filter(|line| details || line.first == StoodFirst::TakenOut);
+        let shown = item.lines.iter().filter(|line| details || line.first == LineOrigin::TakenOut);
         for Line { first, text } in shown {
             let (sign, style) = match first {
-                StoodFirst::Before => (" ", DIM),
-                StoodFirst::TakenOut => ("!", BAD),
-                StoodFirst::Later => ("+", GOOD),
+                LineOrigin::Before => (" ", DIM),
+                LineOrigin::TakenOut => ("!", BAD),
+                LineOrigin::Later => ("+", GOOD),
             };
             line(format_args!(
                 "    {}",
@@ -212,8 +212,10 @@ fn entries(store: &Store, plan: &Plan) -> anyhow::Result<()> {
     table(&["entry", "action", "because", "score", "what"], &rows);
     for spared in &plan.spared {
         let by = match spared.because {
-            SparedReason::SaysNothing => "it says nothing".to_owned(),
-            SparedReason::SaidBefore => format!("said before by {}", listed(&spared.covered_by)),
+            SparedReason::Blank => "it says nothing".to_owned(),
+            SparedReason::RepeatsTrusted => {
+                format!("said before by {}", listed(&spared.covered_by))
+            }
         };
         line(format_args!("{} {}: {by}", paint(GOOD, "spared"), spared.entry));
     }

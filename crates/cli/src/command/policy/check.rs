@@ -55,7 +55,7 @@ pub(super) fn check(context: &Context, args: &Check) -> anyhow::Result<Outcome> 
     for statement in policy.statements() {
         let description = statement.description.as_deref().unwrap_or_default();
         let place = paint(DIM, format_args!("line {}", statement.line));
-        line(format_args!("{} {} {place} {description}", statement.says.as_str(), statement.id));
+        line(format_args!("{} {} {place} {description}", statement.effect.as_str(), statement.id));
     }
     for warning in warnings {
         note(warning);

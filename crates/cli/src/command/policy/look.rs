@@ -63,7 +63,7 @@ pub(super) fn in_force(store: &Store) -> anyhow::Result<(Policy, bool)> {
 
 pub(super) fn show(context: &Context, args: &Show) -> anyhow::Result<Outcome> {
     if args.schema {
-        line(custody_policy::policy::SCHEMA.trim_end());
+        line(custody_policy::SCHEMA.trim_end());
         return Ok(Outcome::Fine);
     }
     let (policy, signed) = in_force(&context.open()?)?;

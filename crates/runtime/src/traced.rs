@@ -1,4 +1,5 @@
-//! What a session heard and asked, in memory: an index that can be made again from the record.
+//! The index of one session, in memory: its texts, its pending approvals and its finished calls. It can be rebuilt from
+//! the record.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -11,40 +12,41 @@ use serde_json::Value;
 
 /// The single element of a list, in a path of a manifest.
 const ONLY: &str = "only";
-/// Stands where words of others were cut out of a text. It is no blank, so what touches it goes on.
+/// Replaces untrusted passages that were cut out of a text. It is not a blank, so the words beside it are no whole
+/// words.
 const SEAM: &str = "\u{2060}";
 
 /// The index of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Traced {
-    pub(super) texts: TextIndex,
+    pub(crate) texts: TextIndex,
     /// The proposal of each call that a human was asked about, by tool and canonical arguments.
-    pub(super) asked: HashMap<(String, String), EntryId>,
+    pub(crate) asked: HashMap<(String, String), EntryId>,
     /// The calls whose result is known.
-    pub(super) answered: HashSet<EntryId>,
+    pub(crate) answered: HashSet<EntryId>,
 }
 
 impl Traced {
-    /// A part of `text` was recorded.
-    pub(crate) fn hears(&mut self, receipt: &Receipt, text: &str, part: &Range<usize>) {
-        let said = text.get(part.clone()).unwrap_or_default();
+    /// Indexes a recorded part of `text`.
+    pub(crate) fn index_text(&mut self, receipt: &Receipt, text: &str, part: &Range<usize>) {
+        let words = text.get(part.clone()).unwrap_or_default();
         let channel = receipt.label.channel();
-        // What the model repeats of others is theirs already.
+        // The texts that a model repeats are indexed already.
         if matches!(channel, Channel::Model | Channel::System) {
             return;
         }
         if receipt.label.is_tainted() {
-            self.texts.add_untrusted_text(receipt.seq, said);
+            self.texts.add_untrusted_text(receipt.seq, words);
         } else if channel == Channel::User {
             let before = if part.start == 0 { "" } else { SEAM };
             let after = if part.end == text.len() { "" } else { SEAM };
-            self.texts.add_user_text(&format!("{before}{said}{after}"));
+            self.texts.add_user_text(&format!("{before}{words}{after}"));
         }
     }
 
-    /// A tool answered with `output`, of which its manifest trusts `fields`; `asked` if the user named all that it was
-    /// called with.
-    pub(super) fn trusts(
+    /// Indexes the values of the trusted `fields` of an `output`. `asked` states whether every argument of the call
+    /// came from the user.
+    pub(crate) fn add_trusted_output(
         &mut self,
         output: &Value,
         fields: &BTreeMap<String, String>,
@@ -52,34 +54,35 @@ impl Traced {
     ) {
         for (field, noun) in fields {
             let steps: Vec<&str> = field.split('.').collect();
-            // Among several, whoever wrote one of them could say which.
+            // If a search could have had several results, an attacker who wrote one of them could choose which is
+            // returned.
             if asked || !steps.contains(&ONLY) {
-                self.made(output, &steps, noun);
+                self.add_trusted_field(output, &steps, noun);
             }
         }
     }
 
-    fn made(&mut self, value: &Value, steps: &[&str], noun: &str) {
+    fn add_trusted_field(&mut self, value: &Value, steps: &[&str], noun: &str) {
         match (steps.split_first(), value) {
             (None, Value::String(text)) => self.texts.add_trusted_value(text, noun),
             (None, Value::Number(number)) => {
                 self.texts.add_trusted_value(&number.to_string(), noun);
             }
-            // Never the name of a member, which whoever named something there could choose.
+            // `only` applies to lists and not to the members of an object, whose names an attacker could choose.
             (Some((&ONLY, rest)), _) => {
                 if let Some([item]) = value.as_array().map(Vec::as_slice) {
-                    self.made(item, rest, noun);
+                    self.add_trusted_field(item, rest, noun);
                 }
             }
             (Some((&"*", rest)), Value::Array(items)) => {
-                items.iter().for_each(|item| self.made(item, rest, noun));
+                items.iter().for_each(|item| self.add_trusted_field(item, rest, noun));
             }
             (Some((&"*", rest)), Value::Object(members)) => {
-                members.values().for_each(|member| self.made(member, rest, noun));
+                members.values().for_each(|member| self.add_trusted_field(member, rest, noun));
             }
             (Some((name, rest)), Value::Object(members)) => {
                 if let Some(member) = members.get(*name) {
-                    self.made(member, rest, noun);
+                    self.add_trusted_field(member, rest, noun);
                 }
             }
             _ => {}
