@@ -18,7 +18,7 @@ use crate::credential;
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
-pub struct Global {
+pub struct GlobalOptions {
     /// The store [default: custody/custody.db in the platform's data folder]
     #[arg(long, global = true, value_name = "PATH", env = "CUSTODY_STORE")]
     pub(crate) store: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub struct Global {
 
 /// Options and configuration, put together.
 #[derive(Debug)]
-pub struct Context {
+pub struct GlobalContext {
     /// Whether JSON is printed.
     pub json: bool,
     pub(crate) config: Config,
@@ -50,12 +50,12 @@ pub struct Context {
     own_data: PathBuf,
 }
 
-impl Context {
+impl GlobalContext {
     /// Reads the configuration, and finds the folders that neither it nor an option names.
     ///
     /// # Errors
     /// When there is no home folder, or the configuration cannot be read.
-    pub fn new(global: Global) -> anyhow::Result<Self> {
+    pub fn new(global: GlobalOptions) -> anyhow::Result<Self> {
         let folders = choose_base_strategy().context("could not find the home folder; set HOME")?;
         let own = folders.config_dir().join("custody").join("custody.toml");
         let config = Config::load(global.config.as_deref(), &own)?;

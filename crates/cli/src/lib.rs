@@ -21,8 +21,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use context::{Context, Global};
-use output::Outcome;
+use context::{GlobalContext, GlobalOptions};
+use output::ExitStatus;
 
 pub use command::{detector, language_model};
 
@@ -39,7 +39,7 @@ pub use command::{detector, language_model};
 )]
 struct Cli {
     #[command(flatten)]
-    global: Global,
+    global: GlobalOptions,
     #[command(subcommand)]
     command: Command,
 }
@@ -91,8 +91,8 @@ pub fn run() -> ExitCode {
     output::exit_code(perform(cli, &arguments), json)
 }
 
-fn perform(cli: Cli, arguments: &[OsString]) -> anyhow::Result<Outcome> {
-    let context = Context::new(cli.global)?;
+fn perform(cli: Cli, arguments: &[OsString]) -> anyhow::Result<ExitStatus> {
+    let context = GlobalContext::new(cli.global)?;
     match cli.command {
         Command::Demo(args) => command::demo::run(&context, &args),
         Command::Replay(args) => command::replay::run(&context, &args),

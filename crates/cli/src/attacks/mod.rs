@@ -35,9 +35,9 @@ pub struct Attack {
     /// Through which channel.
     pub source: &'static str,
     /// Whether it succeeded.
-    pub outcome: Outcome,
+    pub outcome: AttackOutcome,
     /// Each step that was tried, and what decided it.
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<AttackStep>,
     /// Identity files on disk that differ afterwards.
     pub changed_files: u64,
 }
@@ -45,7 +45,7 @@ pub struct Attack {
 /// How an attack ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum AttackOutcome {
     /// Every step was decided as it must be.
     Defeated,
     /// At least one was not.
@@ -54,7 +54,7 @@ pub enum Outcome {
 
 /// One step of an attack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Evidence {
+pub struct AttackStep {
     /// What was tried.
     pub what: String,
     /// What decided it.
@@ -110,7 +110,8 @@ fn carry_out(plan: &Plan) -> Result<Attack, AttackError> {
     verify_ledger(&scene.scratch.store)?;
     let changed_files = scene.scratch.changed_files();
     let met = scene.evidence.iter().all(|step| step.decided_by == step.expected);
-    let outcome = if met && changed_files == 0 { Outcome::Defeated } else { Outcome::Succeeded };
+    let outcome =
+        if met && changed_files == 0 { AttackOutcome::Defeated } else { AttackOutcome::Succeeded };
     let Plan { number, name, source, .. } = *plan;
     Ok(Attack { number, name, source, outcome, evidence: scene.evidence, changed_files })
 }
@@ -428,7 +429,7 @@ fn declassification_abuse(scene: &mut Scene) -> Result<(), AttackError> {
 /// A store under attack, and what was seen so far.
 struct Scene {
     scratch: ScratchStore,
-    evidence: Vec<Evidence>,
+    evidence: Vec<AttackStep>,
 }
 
 impl Scene {
@@ -477,7 +478,7 @@ impl Scene {
 
     fn note(&mut self, what: &str, decided_by: &str, expected: &str) {
         let [what, decided_by, expected] = [what, decided_by, expected].map(str::to_owned);
-        self.evidence.push(Evidence { what, decided_by, expected });
+        self.evidence.push(AttackStep { what, decided_by, expected });
     }
 
     fn saw(&mut self, what: &str, receipt: &Receipt, expected: &str) {
@@ -527,7 +528,7 @@ mod tests {
         let numbers: Vec<u8> = attacks.iter().map(|attack| attack.number).collect();
         assert_eq!(numbers, (1..=10).collect::<Vec<u8>>());
         for attack in attacks {
-            assert_eq!(attack.outcome, Outcome::Defeated, "{attack:#?}");
+            assert_eq!(attack.outcome, AttackOutcome::Defeated, "{attack:#?}");
             assert!(attack.evidence.len() >= 3, "{attack:#?}");
         }
     }
@@ -543,11 +544,11 @@ mod tests {
             Ok(())
         };
         let attack = carry_out(&plan(1, "broken", "user", broken)).unwrap();
-        assert_eq!(attack.outcome, Outcome::Succeeded);
+        assert_eq!(attack.outcome, AttackOutcome::Succeeded);
         let edits = |scene: &mut Scene| {
             std::fs::write(scene.scratch.file("SOUL.md"), "edited").map_err(AttackError::file("x"))
         };
         let attack = carry_out(&plan(1, "edits", "user", edits)).unwrap();
-        assert_eq!((attack.outcome, attack.changed_files), (Outcome::Succeeded, 1));
+        assert_eq!((attack.outcome, attack.changed_files), (AttackOutcome::Succeeded, 1));
     }
 }

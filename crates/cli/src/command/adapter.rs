@@ -15,8 +15,8 @@ use custody_runtime::Store;
 use serde_json::json;
 
 use super::memory::{As, tell};
-use crate::context::Context;
-use crate::output::{BAD, BOLD, DIM, Outcome, cell, excerpt, json_line, line, paint, table};
+use crate::context::GlobalContext;
+use crate::output::{BAD, BOLD, DIM, ExitStatus, cell, excerpt, json_line, line, paint, table};
 
 /// Keep book of the adapters that model hosts load, unload and fuse.
 ///
@@ -157,7 +157,7 @@ impl Entry {
     }
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Load(args) => load(context, args),
         Command::Unload(args) => unload(context, &args),
@@ -166,7 +166,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
     }
 }
 
-fn load(context: &Context, args: Load) -> anyhow::Result<Outcome> {
+fn load(context: &GlobalContext, args: Load) -> anyhow::Result<ExitStatus> {
     let weights = args.adapter.digest()?;
     let named = args.called.or_else(|| args.adapter.name());
     let name = named.context("give the adapter a name with --name")?;
@@ -183,7 +183,7 @@ fn load(context: &Context, args: Load) -> anyhow::Result<Outcome> {
     tell(context, &done, &receipt)
 }
 
-fn unload(context: &Context, args: &Unload) -> anyhow::Result<Outcome> {
+fn unload(context: &GlobalContext, args: &Unload) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let weights = store.state(|state| known(state, &args.adapter))??;
     let owner = context.human(&store, args.who.name.as_deref())?;
@@ -199,7 +199,7 @@ fn unload(context: &Context, args: &Unload) -> anyhow::Result<Outcome> {
     tell(context, &done, &receipt)
 }
 
-fn fuse(context: &Context, args: &Fuse) -> anyhow::Result<Outcome> {
+fn fuse(context: &GlobalContext, args: &Fuse) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let weights = store.state(|state| {
         let mut weights = Vec::new();
@@ -248,7 +248,7 @@ struct Row {
     evicted: bool,
 }
 
-fn list(context: &Context) -> anyhow::Result<Outcome> {
+fn list(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let rows = store.state(rows)?;
     if context.json {
@@ -261,12 +261,12 @@ fn list(context: &Context) -> anyhow::Result<Outcome> {
                 "evicted": row.evicted,
             }))?;
         }
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     if rows.is_empty() {
         line("No host carries an adapter.");
         line(paint(DIM, "custody adapter load FILE --host NAME"));
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     let cells = rows.iter().map(|row| {
         let (standing, style) = if row.evicted { ("evicted", BAD) } else { ("", DIM) };
@@ -279,7 +279,7 @@ fn list(context: &Context) -> anyhow::Result<Outcome> {
         ]
     });
     table(&["host", "adapter", "weights", "loads", ""], &cells.collect::<Vec<_>>());
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// What hosts carry, and what is evicted and carried by none.

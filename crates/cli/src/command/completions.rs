@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 
 use crate::Cli;
-use crate::output::Outcome;
+use crate::output::ExitStatus;
 
 /// Which shell.
 #[derive(Debug, clap::Args)]
@@ -12,9 +12,9 @@ pub(crate) struct Args {
     shell: clap_complete::Shell,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitStatus> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "custody", &mut script);
     crate::output::line(String::from_utf8_lossy(&script).trim_end());
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }

@@ -9,7 +9,7 @@ use custody_detect::screen::Screener;
 use custody_log::Digest;
 use custody_models::{Embedder, Encoder, SentenceEmbedder, Tokenizer};
 
-use crate::context::Context;
+use crate::context::GlobalContext;
 
 /// The model that the full configuration stands on.
 pub const BASE_MODEL: &str = "all-minilm-l6-v2";
@@ -20,7 +20,7 @@ pub const THRESHOLDS: &str = "full.json";
 
 /// Which detector, for every command that screens.
 #[derive(Debug, clap::Args)]
-pub struct Choice {
+pub struct DetectorOptions {
     /// Which detector
     #[arg(long, value_enum, default_value = "default")]
     detector: Detector,
@@ -37,13 +37,13 @@ enum Detector {
     Full,
 }
 
-impl Choice {
+impl DetectorOptions {
     /// Opens the detector that was asked for.
     ///
     /// # Errors
     /// When the full one is asked for and its weights are not here, or are not what they should be. It never
     /// falls back to the other: whoever asked for it would take a weaker answer for its own.
-    pub fn open(&self, context: &Context) -> anyhow::Result<Screener> {
+    pub fn open(&self, context: &GlobalContext) -> anyhow::Result<Screener> {
         match self.detector {
             Detector::Default => Ok(Screener::built_in().clone()),
             Detector::Full => {
@@ -67,7 +67,7 @@ impl Choice {
     /// As [`Self::open`].
     pub fn open_with_embedder(
         &self,
-        context: &Context,
+        context: &GlobalContext,
     ) -> anyhow::Result<(Screener, Option<Arc<dyn Embedder>>)> {
         match self.detector {
             Detector::Default => Ok((Screener::built_in().clone(), None)),
@@ -105,7 +105,7 @@ fn from_folder(
 }
 
 /// The base model and its tokenizer, every byte verified.
-pub fn base(context: &Context) -> anyhow::Result<(Encoder, Arc<Tokenizer>)> {
+pub fn base(context: &GlobalContext) -> anyhow::Result<(Encoder, Arc<Tokenizer>)> {
     let files = context.models().verified(BASE_MODEL)?;
     let encoder = Encoder::open(&files.dir)?;
     let tokenizer = Tokenizer::open(&files.path("tokenizer.json"))?;
@@ -113,7 +113,7 @@ pub fn base(context: &Context) -> anyhow::Result<(Encoder, Arc<Tokenizer>)> {
 }
 
 /// The embedder over the base model, with the name that its vectors are kept under.
-pub fn embedder(context: &Context) -> anyhow::Result<(SentenceEmbedder, Digest)> {
+pub fn embedder(context: &GlobalContext) -> anyhow::Result<(SentenceEmbedder, Digest)> {
     let (encoder, tokenizer) = base(context)?;
     let model = Digest::of(encoder.digest().as_bytes());
     Ok((SentenceEmbedder::new(Arc::new(encoder), tokenizer)?, model))

@@ -10,9 +10,11 @@ use custody_verify::{VerifyReport, verify_ledger};
 use serde::Serialize;
 
 use super::keys::open_to_others;
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::credential::has_terminal;
-use crate::output::{BAD, BOLD, GOOD, Outcome, WARN, count, json_line, line, moment, paint, shown};
+use crate::output::{
+    BAD, BOLD, ExitStatus, GOOD, WARN, count, json_line, line, moment, paint, shown,
+};
 
 /// Check that store, keys, head and watched files are in order.
 ///
@@ -59,7 +61,7 @@ impl Report {
     }
 }
 
-pub(crate) fn run(context: &Context, _: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, _: &Args) -> anyhow::Result<ExitStatus> {
     let mut report = Report::default();
     // Without a readable configuration no command gets this far.
     report.ok("configuration", "read");
@@ -85,7 +87,7 @@ pub(crate) fn run(context: &Context, _: &Args) -> anyhow::Result<Outcome> {
             print(check);
         }
     }
-    Ok(Outcome::found_if(worst))
+    Ok(ExitStatus::failure_if(worst))
 }
 
 fn print(check: &Check) {
@@ -140,7 +142,7 @@ fn other_readers(_: &Paths) -> Option<String> {
     None
 }
 
-fn keys(report: &mut Report, context: &Context) {
+fn keys(report: &mut Report, context: &GlobalContext) {
     let found = open_to_others(&context.key_folder());
     if found.is_empty() {
         report.ok("keys", "readable by you alone");
@@ -157,7 +159,7 @@ fn keys(report: &mut Report, context: &Context) {
 /// The embedder that the detectors beyond the default need. Looks, but does not hash 90 MB.
 const EMBEDDER: &str = "all-minilm-l6-v2";
 
-fn weights(report: &mut Report, context: &Context) {
+fn weights(report: &mut Report, context: &GlobalContext) {
     match context.models().find(EMBEDDER) {
         Ok(_) => report.ok("weights", format!("{EMBEDDER} is here")),
         Err(ModelStoreError::Absent { command, .. }) => report.ok(

@@ -15,9 +15,9 @@ use custody_runtime::{OpenError, Store};
 use serde::Serialize;
 
 use super::memory::tell;
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::credential::{confirm, has_terminal, new_passphrase, unlock};
-use crate::output::{BOLD, GOOD, Outcome, WARN, count, json_line, line, paint, preview, shown};
+use crate::output::{BOLD, ExitStatus, GOOD, WARN, count, json_line, line, paint, preview, shown};
 
 /// The name of the owner when none is given.
 pub(crate) const OWNER: &str = "owner";
@@ -64,7 +64,7 @@ pub(crate) struct Rotate {
     passphrase: Option<String>,
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Init(args) => init(context, &args),
         Command::Show => show(context),
@@ -74,7 +74,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
 }
 
 /// Offers to found the store at its first use.
-pub(crate) fn offer_init(context: &Context) -> anyhow::Result<Store> {
+pub(crate) fn offer_init(context: &GlobalContext) -> anyhow::Result<Store> {
     let paths = context.paths();
     not_founded(context)?;
     let question = format!("There is no store at {} yet. Make one now?", paths.store.display());
@@ -90,7 +90,7 @@ pub(crate) fn offer_init(context: &Context) -> anyhow::Result<Store> {
     Ok(store)
 }
 
-fn init(context: &Context, args: &Init) -> anyhow::Result<Outcome> {
+fn init(context: &GlobalContext, args: &Init) -> anyhow::Result<ExitStatus> {
     not_founded(context)?;
     ensure!(
         has_terminal(),
@@ -101,7 +101,7 @@ fn init(context: &Context, args: &Init) -> anyhow::Result<Outcome> {
     let facts = Facts::of(context, Some(&store))?;
     if context.json {
         json_line(&facts)?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     line(paint(GOOD, "The store is founded."));
     facts.print();
@@ -112,11 +112,11 @@ fn init(context: &Context, args: &Init) -> anyhow::Result<Outcome> {
     line("  custody doctor                             check that everything is in order");
     line("");
     line("Back the two folders up separately. Nobody can recover the passphrase.");
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Nothing may be replaced once a head was signed, whatever else is missing.
-fn not_founded(context: &Context) -> anyhow::Result<()> {
+fn not_founded(context: &GlobalContext) -> anyhow::Result<()> {
     let paths = context.paths();
     match Store::open(paths, Clock::System) {
         Ok(_) => Err(OpenError::KeysExist(paths.keys.clone()).into()),
@@ -137,7 +137,7 @@ fn head_is_signed(keys: &KeyFolder) -> bool {
     }
 }
 
-fn found(context: &Context, owner: &str) -> anyhow::Result<Store> {
+fn found(context: &GlobalContext, owner: &str) -> anyhow::Result<Store> {
     let keys = context.key_folder();
     let owner = checked_name(owner)?;
     if keys.humans().contains(&owner) {
@@ -153,7 +153,7 @@ fn found(context: &Context, owner: &str) -> anyhow::Result<Store> {
     Ok(Store::create(context.paths(), &owner, &key, Limits::default(), Clock::System)?)
 }
 
-fn show(context: &Context) -> anyhow::Result<Outcome> {
+fn show(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     let opened = Store::open(context.paths(), Clock::System);
     let facts = Facts::of(context, opened.as_ref().ok())?;
     if context.json {
@@ -162,10 +162,10 @@ fn show(context: &Context) -> anyhow::Result<Outcome> {
         facts.print();
     }
     opened?;
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn rotate(context: &Context, apply: bool) -> anyhow::Result<Outcome> {
+fn rotate(context: &GlobalContext, apply: bool) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let (owner, log_key) =
         store.state(|state| (state.owner().cloned(), state.log_key().cloned()))?;
@@ -186,13 +186,13 @@ fn rotate(context: &Context, apply: bool) -> anyhow::Result<Outcome> {
 }
 
 /// Asks as nobody proven, so that the attempt stands in the record.
-fn refused(context: &Context, store: &Store, log_key: LogKey) -> anyhow::Result<Outcome> {
+fn refused(context: &GlobalContext, store: &Store, log_key: LogKey) -> anyhow::Result<ExitStatus> {
     let nobody = Authority::unproven(Tenant::main());
     let receipt = store.ask(&nobody, AdminRequest::RotateLogKey(log_key))?;
     tell(context, "the log key is rotated", &receipt)
 }
 
-fn rephrase(context: &Context, name: &str) -> anyhow::Result<Outcome> {
+fn rephrase(context: &GlobalContext, name: &str) -> anyhow::Result<ExitStatus> {
     let keys = context.key_folder();
     let key = unlock(&keys, name)?;
     let passphrase = new_passphrase(name)?;
@@ -203,7 +203,7 @@ fn rephrase(context: &Context, name: &str) -> anyhow::Result<Outcome> {
         line(format_args!("{} has a new passphrase.", paint(BOLD, name)));
         line("Copies of the old key file, backups included, still open under the old one.");
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// What names a public key to people: its SHA-256.
@@ -243,7 +243,7 @@ struct Human {
 }
 
 impl Facts {
-    fn of(context: &Context, store: Option<&Store>) -> anyhow::Result<Self> {
+    fn of(context: &GlobalContext, store: Option<&Store>) -> anyhow::Result<Self> {
         let paths = context.paths();
         let keys = context.key_folder();
         let mut humans = Vec::new();

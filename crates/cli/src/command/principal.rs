@@ -14,10 +14,10 @@ use serde_json::json;
 
 use super::keys::fingerprint;
 use super::memory::tell;
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::credential::new_passphrase;
 use crate::output::{
-    BOLD, DIM, Outcome, cell, count, excerpt, json_line, line, paint, preview, table,
+    BOLD, DIM, ExitStatus, cell, count, excerpt, json_line, line, paint, preview, table,
 };
 
 /// Register who may ask for what.
@@ -123,7 +123,7 @@ fn parse_changes(text: &str) -> Result<Changes, String> {
     }
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Add(args) => add(context, args),
         Command::List => list(context),
@@ -132,7 +132,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
     }
 }
 
-fn add(context: &Context, args: Add) -> anyhow::Result<Outcome> {
+fn add(context: &GlobalContext, args: Add) -> anyhow::Result<ExitStatus> {
     let name = checked_name(&args.name)?;
     let role = Role::from(args.role);
     let store = context.open()?;
@@ -171,17 +171,17 @@ fn add(context: &Context, args: Add) -> anyhow::Result<Outcome> {
             "id": receipt.id,
             "seq": receipt.seq,
         }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     anstream::eprintln!("{} is registered as {role}. {}", paint(BOLD, &name), receipt.id);
     if let Some(token) = token {
         anstream::eprintln!("Their token, which is not shown again and kept only as a hash:");
         line(token.as_str());
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn list(context: &Context) -> anyhow::Result<Outcome> {
+fn list(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let mut principals: Vec<Principal> =
         store.state(|state| state.principals().cloned().collect())?;
@@ -211,7 +211,7 @@ fn list(context: &Context) -> anyhow::Result<Outcome> {
     if !context.json {
         table(&["name", "role", "tenant", "proves it by", "key"], &rows);
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 const fn proof(principal: &Principal) -> &'static str {
@@ -223,7 +223,7 @@ const fn proof(principal: &Principal) -> &'static str {
     }
 }
 
-fn revoke(context: &Context, args: &Revoke) -> anyhow::Result<Outcome> {
+fn revoke(context: &GlobalContext, args: &Revoke) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     if !args.apply {
         return preview(context.json, &would_revoke(&store, &args.name)?);
@@ -248,7 +248,7 @@ fn would_revoke(store: &Store, name: &str) -> anyhow::Result<String> {
     Ok(format!("revoke `{name}` ({role}, by {proof}) and close {sessions}"))
 }
 
-fn limits(context: &Context, args: &SetLimits) -> anyhow::Result<Outcome> {
+fn limits(context: &GlobalContext, args: &SetLimits) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let now = store.state(|state| *state.limits())?;
     let wanted = Limits {
@@ -269,13 +269,13 @@ fn limits(context: &Context, args: &SetLimits) -> anyhow::Result<Outcome> {
     tell(context, &format!("the limits are {}", terse(&wanted)), &receipt)
 }
 
-fn show_limits(context: &Context, limits: &Limits) -> anyhow::Result<Outcome> {
+fn show_limits(context: &GlobalContext, limits: &Limits) -> anyhow::Result<ExitStatus> {
     if context.json {
         json_line(limits)?;
     } else {
         line(format_args!("Per principal and namespace: {}.", terse(limits)));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn terse(limits: &Limits) -> String {

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, IsTerminal};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use custody_gateway::replay::{Decision, Report, replay};
-use custody_gateway::trace::{Limits, Step, read_trace};
+use custody_gateway::replay::{MemoryDecision, Report, replay};
+use custody_gateway::trace::{Step, TraceLimits, read_trace};
 use custody_kernel::memory::rate;
 use custody_kernel::namespace::Tenant;
 use custody_pipeline::DetectorAdvice;
@@ -15,9 +15,9 @@ use custody_runtime::scratch::Scratch;
 use custody_runtime::{Store, StoreError};
 use serde_json::json;
 
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::output::{
-    BOLD, DIM, HEAD, Outcome, WARN, answer_style, error_line, excerpt, json_line, line, paint,
+    BOLD, DIM, ExitStatus, HEAD, WARN, answer_style, error_line, excerpt, json_line, line, paint,
 };
 
 /// Decide recorded agent traces: JSON Lines of chat messages.
@@ -58,7 +58,7 @@ impl Stage {
     }
 }
 
-pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let mut total = Report::default();
     let mut failed: Option<anyhow::Error> = None;
     let stage = if context.names_store() {
@@ -86,18 +86,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     }
     summary(context, args.files.len(), &total, failed.as_ref(), &stage, &tenant)?;
     Ok(match failed {
-        Some(_) => Outcome::Failed,
-        None => Outcome::found_if(total.refused() > 0),
+        Some(_) => ExitStatus::Error,
+        None => ExitStatus::failure_if(total.refused() > 0),
     })
 }
 
 fn replay_file(
-    context: &Context,
+    context: &GlobalContext,
     store: &Store,
     tenant: &Tenant,
     file: &str,
 ) -> anyhow::Result<Report> {
-    let mut limits = Limits::default();
+    let mut limits = TraceLimits::default();
     if let Some(max_line_bytes) = context.config.replay.max_line_bytes {
         limits.max_line_bytes = max_line_bytes;
     }
@@ -109,7 +109,7 @@ fn replay_file(
     }
 }
 
-fn read_steps(file: &str, limits: &Limits) -> anyhow::Result<Vec<Step>> {
+fn read_steps(file: &str, limits: &TraceLimits) -> anyhow::Result<Vec<Step>> {
     let input: Box<dyn BufRead> = if file == "-" {
         Box::new(BufReader::new(std::io::stdin()))
     } else {
@@ -164,7 +164,7 @@ fn add(total: &mut Report, report: Report) {
     total.not_understood.extend(report.not_understood);
 }
 
-fn show(context: &Context, args: &Args, file: &str, report: &Report) -> anyhow::Result<()> {
+fn show(context: &GlobalContext, args: &Args, file: &str, report: &Report) -> anyhow::Result<()> {
     if context.json {
         for decision in &report.decisions {
             let mut row = serde_json::to_value(decision)?;
@@ -175,8 +175,8 @@ fn show(context: &Context, args: &Args, file: &str, report: &Report) -> anyhow::
         }
         return Ok(());
     }
-    let notable = |decision: &&Decision| args.all || decision.answer != "accepted";
-    let rows: Vec<&Decision> = report.decisions.iter().filter(notable).collect();
+    let notable = |decision: &&MemoryDecision| args.all || decision.answer != "accepted";
+    let rows: Vec<&MemoryDecision> = report.decisions.iter().filter(notable).collect();
     if args.files.len() > 1 && !rows.is_empty() {
         line(paint(HEAD, file_name(file)));
     }
@@ -190,7 +190,7 @@ fn show(context: &Context, args: &Args, file: &str, report: &Report) -> anyhow::
     Ok(())
 }
 
-fn show_decision(decision: &Decision) {
+fn show_decision(decision: &MemoryDecision) {
     let place = paint(DIM, format_args!("line {:>4}", decision.line));
     let answer = paint(answer_style(decision.answer), format_args!("{:8}", decision.answer));
     let rule = decision.rule.as_deref().map_or(String::new(), |rule| format!("  {rule}"));
@@ -211,7 +211,7 @@ fn show_decision(decision: &Decision) {
 }
 
 fn summary(
-    context: &Context,
+    context: &GlobalContext,
     files: usize,
     total: &Report,
     failed: Option<&anyhow::Error>,

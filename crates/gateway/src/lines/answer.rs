@@ -17,7 +17,7 @@ use super::request::RequestError;
 pub(super) enum Failure {
     #[error(transparent)]
     Request(RequestError),
-    #[error("there is no session `{0}` in this conversation; open one first")]
+    #[error("there is no session `{0}` on this connection; open one first")]
     UnknownSession(SessionId),
     #[error(transparent)]
     Store(#[from] StoreError),

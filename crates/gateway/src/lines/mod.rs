@@ -26,9 +26,9 @@ use serde_json::{Map, Value, json};
 /// The longest line that is read, in bytes.
 pub const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// One host program's sessions, all under its credential.
+/// The connection of one host program: its sessions, all under its credential.
 #[derive(Debug)]
-pub struct Conversation {
+pub struct HostConnection {
     store: Store,
     authority: Authority,
     gate: Gate,
@@ -36,8 +36,8 @@ pub struct Conversation {
     sessions: HashMap<SessionId, Session>,
 }
 
-impl Conversation {
-    /// Speaks for whoever `authority` proves.
+impl HostConnection {
+    /// A connection whose sessions run for whoever `authority` proves.
     pub fn new(store: Store, authority: Authority, gate: Gate) -> Self {
         Self { store, authority, gate, advisor: None, sessions: HashMap::new() }
     }
@@ -66,7 +66,7 @@ impl Conversation {
         Value::Object(answer).to_string()
     }
 
-    /// A session that was opened in this conversation.
+    /// A session that was opened on this connection.
     pub fn session(&self, id: SessionId) -> Option<&Session> {
         self.sessions.get(&id)
     }

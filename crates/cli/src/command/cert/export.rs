@@ -11,8 +11,8 @@ use ed25519_dalek::VerifyingKey;
 use serde_json::json;
 
 use super::key::KeyArgs;
-use crate::context::Context;
-use crate::output::{Outcome, WARN, json_line, line, paint, shown};
+use crate::context::GlobalContext;
+use crate::output::{ExitStatus, WARN, json_line, line, paint, shown};
 
 /// What is taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     key: KeyArgs,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let key = args.key.given()?;
     let file = super::read(&args.file)?;
     let unverified = match super::opened(&file, key.as_ref()) {
@@ -107,16 +107,16 @@ fn write_all(folder: &Path, parts: &[(&str, Vec<u8>)]) -> anyhow::Result<()> {
 }
 
 fn tell(
-    context: &Context,
+    context: &GlobalContext,
     folder: &Path,
     parts: &[(&str, Vec<u8>)],
     is_verified: bool,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExitStatus> {
     let files: Vec<String> =
         parts.iter().map(|(name, _)| folder.join(name).display().to_string()).collect();
     if context.json {
         json_line(&json!({ "verified": is_verified, "files": files }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     for file in &files {
         line(shown(file));
@@ -125,5 +125,5 @@ fn tell(
         let what = "nothing was verified; give the owner's public key with --key";
         line(format_args!("{}: {what}", paint(WARN, "warning")));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }

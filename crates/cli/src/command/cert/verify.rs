@@ -16,8 +16,10 @@ use serde_json::{Value, json};
 use super::checks::{Check, Ended};
 use super::describe::{adopted, missing};
 use super::key::{KeyArgs, Trusted};
-use crate::context::Context;
-use crate::output::{BAD, DIM, GOOD, Outcome, WARN, count, json_line, line, moment, paint, shown};
+use crate::context::GlobalContext;
+use crate::output::{
+    BAD, DIM, ExitStatus, GOOD, WARN, count, json_line, line, moment, paint, shown,
+};
 
 /// The most claims that are listed one by one.
 const MAX_CLAIMS: usize = 20;
@@ -41,7 +43,7 @@ pub(crate) struct Args {
     after: Option<String>,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let trusted = args.key.trusted(context)?;
     let after = args.after.as_deref().map(digest_of).transpose()?;
     let store = match &trusted.store {
@@ -62,7 +64,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     } else {
         report.print();
     }
-    Ok(Outcome::found_if(verdict.is_err() || report.broken() > 0))
+    Ok(ExitStatus::failure_if(verdict.is_err() || report.broken() > 0))
 }
 
 /// A certificate as it is named to `--after`: by its digest, or as a file that is hashed.

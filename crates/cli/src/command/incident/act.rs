@@ -17,8 +17,8 @@ use super::open::unlocked;
 use super::probing::Probing;
 use super::{Which, pipeline, refused};
 use crate::command::memory::As;
-use crate::context::Context;
-use crate::output::{BAD, BOLD, DIM, GOOD, Outcome, WARN, json_line, line, paint, preview};
+use crate::context::GlobalContext;
+use crate::output::{BAD, BOLD, DIM, ExitStatus, GOOD, WARN, json_line, line, paint, preview};
 
 /// Put everything that the incident reached in quarantine at once, and whatever is made from it until a plan is
 /// applied. Owner only.
@@ -103,7 +103,7 @@ fn position(text: &str) -> Result<Seq, String> {
     digits.parse().map(Seq).map_err(|_| "name an entry by its position, like `#12`".to_owned())
 }
 
-pub(super) fn contain(context: &Context, args: &Contain) -> anyhow::Result<Outcome> {
+pub(super) fn contain(context: &GlobalContext, args: &Contain) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
     if !args.apply {
@@ -124,14 +124,14 @@ pub(super) fn contain(context: &Context, args: &Contain) -> anyhow::Result<Outco
         }
         StepResult::Refused(step) if context.json => {
             json_line(&contained_json(id, step.decision, None, Some(&step)))?;
-            return Ok(Outcome::Found);
+            return Ok(ExitStatus::Failure);
         }
         StepResult::Refused(step) => {
             line(paint(BAD, step));
-            return Ok(Outcome::Found);
+            return Ok(ExitStatus::Failure);
         }
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn contained_json(
@@ -148,7 +148,7 @@ fn contained_json(
     })
 }
 
-pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> {
+pub(super) fn apply(context: &GlobalContext, args: &Apply) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
     let models = args.probing.open(context)?;
@@ -166,7 +166,7 @@ pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> 
             } else {
                 line(paint(BAD, step));
             }
-            return Ok(Outcome::Found);
+            return Ok(ExitStatus::Failure);
         }
     };
     let (decision, is_repeat) = (applied.decision(), applied.is_repeat());
@@ -188,7 +188,7 @@ pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> 
             "report": found.as_ref().map(|found| &found.report),
             "probed": found.as_ref().map(|found| &found.reach),
         }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     if is_repeat {
         line(paint(DIM, "It was applied before; nothing was left to do but look."));
@@ -199,17 +199,17 @@ pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> 
         pipeline::tell(&found.report, &found.reach);
     }
     line(paint(DIM, format_args!("Next: custody incident certify {id}")));
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-pub(super) fn restore(context: &Context, args: &Restore) -> anyhow::Result<Outcome> {
+pub(super) fn restore(context: &GlobalContext, args: &Restore) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let held = held(&store, args.incident)?;
     let entries = if args.entries.is_empty() { held } else { args.entries.clone() };
     let number = count_entries(entries.len() as u64);
     if entries.is_empty() {
         line(format_args!("{} holds nothing in quarantine.", args.incident));
-        return Ok(Outcome::Found);
+        return Ok(ExitStatus::Failure);
     }
     if !args.apply {
         return preview(context.json, &format!("take {number} out of quarantine"));
@@ -228,7 +228,7 @@ fn held(store: &Store, id: IncidentId) -> anyhow::Result<Vec<Seq>> {
     })?)
 }
 
-pub(super) fn probe(context: &Context, args: &Probe) -> anyhow::Result<Outcome> {
+pub(super) fn probe(context: &GlobalContext, args: &Probe) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
     let plan = Incidents::of(&store).applied_plan(id)?;
@@ -255,10 +255,10 @@ pub(super) fn probe(context: &Context, args: &Probe) -> anyhow::Result<Outcome> 
     }
     let is_clean = report.at_rest.residue.is_empty()
         && report.membership.verdict == custody_certificate::ProbeVerdict::Pass;
-    Ok(Outcome::found_if(!is_clean))
+    Ok(ExitStatus::failure_if(!is_clean))
 }
 
-pub(super) fn certify(context: &Context, args: &Certify) -> anyhow::Result<Outcome> {
+pub(super) fn certify(context: &GlobalContext, args: &Certify) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
     // Asked before the passphrase is.
@@ -283,7 +283,7 @@ pub(super) fn certify(context: &Context, args: &Certify) -> anyhow::Result<Outco
         tell(&verified);
         line(format_args!("Written to {}.", paint(BOLD, out.display())));
     }
-    Ok(Outcome::found_if(verified.certificate().outcome.state != OutcomeState::Recovered))
+    Ok(ExitStatus::failure_if(verified.certificate().outcome.state != OutcomeState::Recovered))
 }
 
 /// What signs itself in certificates.

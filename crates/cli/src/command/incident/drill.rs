@@ -28,8 +28,8 @@ use serde_json::json;
 use super::act;
 use super::probing::{Opened, Probing};
 use super::{hosts, look, open, pipeline};
-use crate::context::Context;
-use crate::output::{BAD, DIM, GOOD, HEAD, Outcome, json_line, line, paint};
+use crate::context::GlobalContext;
+use crate::output::{BAD, DIM, ExitStatus, GOOD, HEAD, json_line, line, paint};
 
 /// Rehearse: a poisoned history in a temporary folder, and the way from one phrase to a signed certificate.
 ///
@@ -60,7 +60,7 @@ const PROGRAM: &str =
     concat!("custody ", env!("CARGO_PKG_VERSION"), " (rehearsal: no real model host or adapter)");
 const NOTES: &str = "# Notes\nInvoices are paid on Fridays.\n";
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let models = args.probing.open(context)?;
     let drill = Drill::begin()?;
     drill.history()?;
@@ -87,7 +87,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         line(format_args!("From the phrase to the certificate: {seconds:.2} s"));
         line(paint(DIM, "With your own store: custody incident run --indicator \"…\""));
     }
-    Ok(Outcome::found_if(!(recovered && is_clean)))
+    Ok(ExitStatus::failure_if(!(recovered && is_clean)))
 }
 
 struct Drill {

@@ -13,9 +13,10 @@ use serde_json::json;
 use super::Which;
 use crate::command::adapter::short;
 use crate::command::ledger::describe::Names;
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::output::{
-    BAD, BOLD, DIM, GOOD, HEAD, Outcome, WARN, cell, count, excerpt, json_line, line, paint, table,
+    BAD, BOLD, DIM, ExitStatus, GOOD, HEAD, WARN, cell, count, excerpt, json_line, line, paint,
+    table,
 };
 
 /// Show what recovery from an incident would do: the counts, and with --details every entry. Marks nothing.
@@ -28,7 +29,7 @@ pub(crate) struct Args {
     details: bool,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
     let plan = Incidents::of(&store).plan(id, &Settings::default())?;
@@ -41,13 +42,13 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
             "plan": plan,
             "three_ways": three_ways,
         }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     tell(&store, id, &plan, args.details)?;
     line("");
     line(format_args!("{} {digest}", paint(BOLD, "plan")));
     next(id, &plan, &digest);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn next(id: IncidentId, plan: &Plan, digest: &Digest) {

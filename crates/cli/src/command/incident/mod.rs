@@ -16,8 +16,8 @@ use custody_runtime::Store;
 use serde_json::json;
 
 use crate::command::detector;
-use crate::context::Context;
-use crate::output::{BAD, Outcome, json_line, line, paint};
+use crate::context::GlobalContext;
+use crate::output::{BAD, ExitStatus, json_line, line, paint};
 
 /// Find what a poisoned text touched, take it out, check that it is gone, and sign for it.
 ///
@@ -40,7 +40,7 @@ pub(crate) enum Command {
     Drill(drill::Args),
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Run(args) => run::run(context, &args),
         Command::Open(args) => open::run(context, &args),
@@ -58,11 +58,11 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
 
 /// Says which step was refused, and why. What was done before it stands.
 fn refused(
-    context: &Context,
+    context: &GlobalContext,
     id: IncidentId,
     step: &'static str,
     refused: &RefusedStep,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExitStatus> {
     if context.json {
         let (decision, refusal) = (refused.decision, refused.refusal.to_string());
         json_line(&json!({
@@ -71,7 +71,7 @@ fn refused(
     } else {
         line(paint(BAD, format_args!("refused to {step} {id}: {refused}")));
     }
-    Ok(Outcome::Found)
+    Ok(ExitStatus::Failure)
 }
 
 /// What is bad, as people type it.
@@ -85,7 +85,7 @@ struct Indicators {
 
 impl Indicators {
     /// What they find; by similarity too, if the model for it is installed.
-    fn find(&self, context: &Context, store: &Store) -> anyhow::Result<Found> {
+    fn find(&self, context: &GlobalContext, store: &Store) -> anyhow::Result<Found> {
         index(store)?;
         let by_similarity = |indicator: &Indicator| matches!(indicator, Indicator::Similar(_));
         if !self.indicators.iter().any(by_similarity) {

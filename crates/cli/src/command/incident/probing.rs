@@ -17,7 +17,7 @@ use custody_runtime::Store;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::command::{detector, language_model};
-use crate::context::Context;
+use crate::context::GlobalContext;
 
 /// Which model is asked for destroyed texts, and how much. Without a model, the store alone is searched.
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,7 @@ pub(super) struct Probing {
     #[arg(long, value_name = "FILE", help_heading = "Language model")]
     transcript: Option<PathBuf>,
     #[command(flatten)]
-    model: language_model::Choice,
+    model: language_model::LanguageModelOptions,
 }
 
 fn at_most_all(text: &str) -> Result<usize, String> {
@@ -50,7 +50,7 @@ pub(super) struct Opened {
 
 impl Probing {
     /// Opens the language model that was named, and the embedder if it is installed.
-    pub(super) fn open(&self, context: &Context) -> anyhow::Result<Opened> {
+    pub(super) fn open(&self, context: &GlobalContext) -> anyhow::Result<Opened> {
         let embedder = match context.models().find(detector::BASE_MODEL) {
             Err(ModelStoreError::Absent { .. }) => None,
             Err(other) => return Err(other.into()),

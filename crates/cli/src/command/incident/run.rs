@@ -13,9 +13,9 @@ use super::open::{self, unlocked};
 use super::probing::Probing;
 use super::{Indicators, look, pipeline, refused};
 use crate::command::memory::As;
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::credential::confirm;
-use crate::output::{BAD, BOLD, DIM, Outcome, json_line, line, paint};
+use crate::output::{BAD, BOLD, DIM, ExitStatus, json_line, line, paint};
 
 /// Go from an indicator to a signed certificate: find, hold back, plan, ask, do, look again, sign. Owner only.
 ///
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     who: As,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let models = args.probing.open(context)?;
     let found = args.what.find(context, &store)?;
@@ -50,14 +50,14 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         if context.json {
             json_line(&json!({ "incident": null, "findings": [] }))?;
         }
-        return Ok(Outcome::Found);
+        return Ok(ExitStatus::Failure);
     }
     let (owner, key) = unlocked(context, &store, args.who.name.as_deref())?;
     let opened = match Incidents::of(&store).open(&owner, &args.what.indicators, found.findings)? {
         StepResult::Taken(opened) => opened,
         StepResult::Refused(step) => {
             line(paint(BAD, step));
-            return Ok(Outcome::Found);
+            return Ok(ExitStatus::Failure);
         }
     };
     let id = opened.id();
@@ -74,7 +74,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         line("Nothing was destroyed. All of it is in quarantine:");
         line(paint(DIM, format_args!("  give it back: custody incident restore {id} --apply")));
         line(paint(DIM, format_args!("  go on: custody incident apply {id} --plan {digest}")));
-        return Ok(Outcome::Found);
+        return Ok(ExitStatus::Failure);
     }
     let prepared = models.before(&planned)?;
     let applied = match planned.apply(&owner)? {
@@ -116,5 +116,5 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         act::tell(&verified);
         line(format_args!("Written to {}.", paint(BOLD, out.display())));
     }
-    Ok(Outcome::found_if(outcome.state != OutcomeState::Recovered))
+    Ok(ExitStatus::failure_if(outcome.state != OutcomeState::Recovered))
 }

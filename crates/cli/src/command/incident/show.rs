@@ -6,9 +6,10 @@ use custody_runtime::Store;
 use serde_json::{Value, json};
 
 use super::Which;
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::output::{
-    BOLD, DIM, GOOD, HEAD, Outcome, WARN, cell, count, json_line, line, moment, paint, shown, table,
+    BOLD, DIM, ExitStatus, GOOD, HEAD, WARN, cell, count, json_line, line, moment, paint, shown,
+    table,
 };
 
 /// Show one incident: its evidence, and every step that was taken.
@@ -18,7 +19,7 @@ pub(crate) struct Args {
     which: Which,
 }
 
-pub(super) fn list(context: &Context) -> anyhow::Result<Outcome> {
+pub(super) fn list(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let all: Vec<IncidentState> =
         store.state(|state| state.incidents().into_iter().cloned().collect())?;
@@ -26,11 +27,11 @@ pub(super) fn list(context: &Context) -> anyhow::Result<Outcome> {
         for incident in &all {
             json_line(&as_json(&store, incident)?)?;
         }
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     if all.is_empty() {
         line("There is no incident.");
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     let rows: Vec<_> = all
         .iter()
@@ -44,7 +45,7 @@ pub(super) fn list(context: &Context) -> anyhow::Result<Outcome> {
         })
         .collect();
     table(&["incident", "opened", "findings", "stage"], &rows);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn style(incident: &IncidentState) -> anstyle::Style {
@@ -84,14 +85,14 @@ fn as_json(store: &Store, incident: &IncidentState) -> anyhow::Result<Value> {
     }))
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
     let incident = store.state(|state| state.incident(id).cloned())?;
-    let Some(incident) = incident else { return Ok(Outcome::Found) };
+    let Some(incident) = incident else { return Ok(ExitStatus::Failure) };
     if context.json {
         json_line(&as_json(&store, &incident)?)?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     line(format_args!("{} {}", paint(HEAD, id), paint(style(&incident), stage(&incident))));
     line(format_args!("opened     {} {}", moment(incident.at), paint(DIM, incident.opened)));
@@ -124,5 +125,5 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     if let Some((seq, digest)) = incident.certified {
         line(format_args!("certified  {seq} {}", paint(DIM, digest)));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }

@@ -12,8 +12,8 @@ use custody_runtime::Store;
 use serde_json::json;
 
 use super::describe::{CHUNK, kept_content};
-use crate::context::Context;
-use crate::output::{Outcome, count, json_line};
+use crate::context::GlobalContext;
+use crate::output::{ExitStatus, count, json_line};
 
 /// Write every record as JSON Lines, with the signed checkpoint over them.
 ///
@@ -31,14 +31,14 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     if args.file == Path::new("-") {
         let mut out = BufWriter::new(std::io::stdout().lock());
         let written = write_all(&store, &mut out, args.contents, false);
         return match written {
-            Err(error) if is_closed_pipe(&error) => Ok(Outcome::Fine),
-            written => written.map(|_| Outcome::Fine),
+            Err(error) if is_closed_pipe(&error) => Ok(ExitStatus::Success),
+            written => written.map(|_| ExitStatus::Success),
         };
     }
     let folder = args.file.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -57,7 +57,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     } else {
         anstream::eprintln!("{} in {}", count(records, "record"), args.file.display());
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

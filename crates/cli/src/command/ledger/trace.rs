@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::Entry;
 use super::describe::{Names, kept_content};
-use crate::context::Context;
-use crate::output::{BAD, BOLD, DIM, HEAD, Outcome, WARN, excerpt, json_line, line, paint};
+use crate::context::GlobalContext;
+use crate::output::{BAD, BOLD, DIM, ExitStatus, HEAD, WARN, excerpt, json_line, line, paint};
 
 /// The widest indentation, in branches.
 const MAX_BRANCHES: usize = 24;
@@ -76,7 +76,7 @@ impl Way {
     }
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let root = args.entry.find(&store)?;
     let mut names = Names::new(&store)?;
@@ -99,7 +99,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
             shown.note(args);
         }
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// One line of the tree.

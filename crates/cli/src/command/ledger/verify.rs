@@ -7,8 +7,8 @@ use custody_runtime::{OpenError, Store, StoreError};
 use custody_verify::{VerifyError, VerifyReport, verify_ledger};
 use serde_json::json;
 
-use crate::context::Context;
-use crate::output::{BAD, GOOD, Outcome, WARN, count, json_line, line, paint, shown};
+use crate::context::GlobalContext;
+use crate::output::{BAD, ExitStatus, GOOD, WARN, count, json_line, line, paint, shown};
 
 /// What was found in order.
 struct Sound {
@@ -17,11 +17,11 @@ struct Sound {
     unacknowledged: u64,
 }
 
-pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     match check(context) {
         Ok(sound) => {
             tell(context, &sound)?;
-            Ok(Outcome::Fine)
+            Ok(ExitStatus::Success)
         }
         Err(error) if is_finding(&error) => {
             let finding = shown(&error.to_string());
@@ -30,13 +30,13 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
             } else {
                 line(format_args!("{}: {finding}", paint(BAD, "not verified")));
             }
-            Ok(Outcome::Found)
+            Ok(ExitStatus::Failure)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-fn check(context: &Context) -> Result<Sound, Unsound> {
+fn check(context: &GlobalContext) -> Result<Sound, Unsound> {
     let store = Store::open(context.paths(), Clock::System)?;
     let report = verify_ledger(&store)?;
     let signed = store.checkpoint()?;
@@ -67,7 +67,7 @@ const fn is_finding(error: &Unsound) -> bool {
     }
 }
 
-fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
+fn tell(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
     let Sound { report, signed, unacknowledged } = sound;
     let (size, root) = (signed.checkpoint.size, hex::encode(signed.checkpoint.root));
     let head_size = size.saturating_sub(*unacknowledged);

@@ -17,8 +17,8 @@ use custody_runtime::{Session, Store};
 
 use super::show::preview_diff;
 use super::{As, Where, parse_channel, parse_key, tell, text_of};
-use crate::context::Context;
-use crate::output::{BOLD, Outcome, line, paint, preview};
+use crate::context::GlobalContext;
+use crate::output::{BOLD, ExitStatus, line, paint, preview};
 
 /// Write an item. What you type is recorded as coming from you, or from `--from`, and decided by the
 /// rules like any agent's write.
@@ -95,7 +95,7 @@ pub(crate) struct Rollback {
     who: As,
 }
 
-pub(super) fn put(context: &Context, args: &Put) -> anyhow::Result<Outcome> {
+pub(super) fn put(context: &GlobalContext, args: &Put) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let text = value(args)?;
     let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
@@ -138,7 +138,7 @@ fn utf8(bytes: Vec<u8>) -> anyhow::Result<String> {
     })
 }
 
-pub(super) fn delete(context: &Context, args: &Delete) -> anyhow::Result<Outcome> {
+pub(super) fn delete(context: &GlobalContext, args: &Delete) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let namespace = args.place.namespace();
     if !args.apply {
@@ -158,7 +158,7 @@ pub(super) fn delete(context: &Context, args: &Delete) -> anyhow::Result<Outcome
     outcome
 }
 
-pub(super) fn promote(context: &Context, args: &Promote) -> anyhow::Result<Outcome> {
+pub(super) fn promote(context: &GlobalContext, args: &Promote) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let authority = context.authority(&store, args.who.name.as_deref())?;
     let session = asked(&store, &authority, &format!("promote {}", args.key))?;
@@ -168,7 +168,7 @@ pub(super) fn promote(context: &Context, args: &Promote) -> anyhow::Result<Outco
     outcome
 }
 
-pub(super) fn rollback(context: &Context, args: &Rollback) -> anyhow::Result<Outcome> {
+pub(super) fn rollback(context: &GlobalContext, args: &Rollback) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     if args.to.is_none()
         && let Some(outcome) = rollback_file(context, &store, args)?
@@ -209,10 +209,10 @@ pub(super) fn rollback(context: &Context, args: &Rollback) -> anyhow::Result<Out
 
 /// Puts a watched file back when it is not what the record says; `None` when there is nothing to do.
 fn rollback_file(
-    context: &Context,
+    context: &GlobalContext,
     store: &Store,
     args: &Rollback,
-) -> anyhow::Result<Option<Outcome>> {
+) -> anyhow::Result<Option<ExitStatus>> {
     let namespace = args.place.namespace();
     let watched = store.state(|state| state.watched_item(&namespace, &args.key).is_some())?;
     if !watched {
@@ -235,7 +235,7 @@ fn rollback_file(
     } else {
         line(format_args!("{} is back at the record.", paint(BOLD, &report.watched.path)));
     }
-    Ok(Some(Outcome::Fine))
+    Ok(Some(ExitStatus::Success))
 }
 
 /// A session in which somebody said `text`, and the value it then has. One part is one arrival, whose

@@ -14,8 +14,8 @@ use custody_runtime::Store;
 use custody_runtime::store::Receipt;
 use serde_json::json;
 
-use crate::context::Context;
-use crate::output::{DIM, Outcome, answer_style, json_line, line, paint};
+use crate::context::GlobalContext;
+use crate::output::{DIM, ExitStatus, answer_style, json_line, line, paint};
 
 /// What to do with memory.
 ///
@@ -38,7 +38,7 @@ pub(crate) enum Command {
     Adopt(review::Adopt),
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Get(args) => show::get(context, &args),
         Command::Put(args) => change::put(context, &args),
@@ -86,7 +86,12 @@ impl Where {
     }
 
     /// The namespace to look at. Looking into another tenant takes its owner.
-    fn looked_at(&self, context: &Context, store: &Store, who: &As) -> anyhow::Result<Namespace> {
+    fn looked_at(
+        &self,
+        context: &GlobalContext,
+        store: &Store,
+        who: &As,
+    ) -> anyhow::Result<Namespace> {
         if self.tenant.is_some() {
             self.enter(context.authority(store, who.name.as_deref())?)?;
         }
@@ -126,7 +131,11 @@ fn parse_channel(text: &str) -> Result<Channel, String> {
 }
 
 /// Says what came of a request, and gives the exit code.
-pub(crate) fn tell(context: &Context, done: &str, receipt: &Receipt) -> anyhow::Result<Outcome> {
+pub(crate) fn tell(
+    context: &GlobalContext,
+    done: &str,
+    receipt: &Receipt,
+) -> anyhow::Result<ExitStatus> {
     let (word, refusal) = (receipt.answer.word(), receipt.answer.refusal());
     if context.json {
         json_line(&json!({
@@ -162,7 +171,7 @@ pub(crate) fn tell(context: &Context, done: &str, receipt: &Receipt) -> anyhow::
             }
         }
     }
-    Ok(Outcome::found_if(word == "refused"))
+    Ok(ExitStatus::failure_if(word == "refused"))
 }
 
 /// The proposal of that id, with the item it is about.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::review::{Pending, Purpose};
@@ -14,9 +15,9 @@ use serde_json::json;
 
 use super::show::{present, preview_diff, print_advice, print_diff, proposed};
 use super::{As, Where, parse_key, parse_mode, pending_of, tell, text_of};
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::output::{
-    BOLD, DIM, HEAD, Outcome, WARN, json_line, line, moment, paint, preview, shown,
+    BOLD, DIM, ExitStatus, HEAD, WARN, json_line, line, moment, paint, preview, shown,
 };
 
 /// List the proposals that wait for a reviewer, with what they would change.
@@ -80,7 +81,7 @@ pub(crate) struct Adopt {
     who: As,
 }
 
-pub(super) fn pending(context: &Context, args: &PendingArgs) -> anyhow::Result<Outcome> {
+pub(super) fn pending(context: &GlobalContext, args: &PendingArgs) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let tenant = args.place.looked_at(context, &store, &args.who)?.tenant;
     let now = store.clock().now();
@@ -108,7 +109,7 @@ pub(super) fn pending(context: &Context, args: &PendingArgs) -> anyhow::Result<O
     if waiting.is_empty() && !context.json {
         line("Nothing waits for a decision.");
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn show(store: &Store, pending: &Pending, expired: bool) -> anyhow::Result<()> {
@@ -132,7 +133,7 @@ fn show(store: &Store, pending: &Pending, expired: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn approve(context: &Context, args: &Approve) -> anyhow::Result<Outcome> {
+pub(super) fn approve(context: &GlobalContext, args: &Approve) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let pending = pending_of(&store, args.proposal)?;
     if let (Some(pending), false) = (&pending, context.json) {
@@ -145,14 +146,14 @@ pub(super) fn approve(context: &Context, args: &Approve) -> anyhow::Result<Outco
     tell(context, "approved and stored", &receipt)
 }
 
-pub(super) fn deny(context: &Context, args: &Deny) -> anyhow::Result<Outcome> {
+pub(super) fn deny(context: &GlobalContext, args: &Deny) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let reviewer = context.human(&store, args.who.name.as_deref())?;
     let receipt = store.deny(&reviewer, args.proposal)?;
     tell(context, "turned down", &receipt)
 }
 
-pub(super) fn mode(context: &Context, args: ModeArgs) -> anyhow::Result<Outcome> {
+pub(super) fn mode(context: &GlobalContext, args: ModeArgs) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let namespace = args.place.namespace();
     let item = store.state(|state| state.item(&namespace, &args.key).cloned())?;
@@ -169,7 +170,7 @@ pub(super) fn mode(context: &Context, args: ModeArgs) -> anyhow::Result<Outcome>
     tell(context, &done, &receipt)
 }
 
-pub(super) fn adopt(context: &Context, args: Adopt) -> anyhow::Result<Outcome> {
+pub(super) fn adopt(context: &GlobalContext, args: Adopt) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let key = match args.key {
         Some(key) => key,
@@ -177,10 +178,8 @@ pub(super) fn adopt(context: &Context, args: Adopt) -> anyhow::Result<Outcome> {
     };
     let namespace = Namespace::shared(Tenant::main());
     if !args.apply {
-        let disk = std::fs::read(&args.file);
-        let disk = anyhow::Context::with_context(disk, || {
-            format!("could not read `{}`", args.file.display())
-        })?;
+        let disk = std::fs::read(&args.file)
+            .with_context(|| format!("could not read `{}`", args.file.display()))?;
         let recorded = present(&store, &namespace, &key)?;
         let path = shown(&args.file.display().to_string());
         let would = format!("adopt `{path}` as `{key}`");
@@ -193,8 +192,7 @@ pub(super) fn adopt(context: &Context, args: Adopt) -> anyhow::Result<Outcome> {
 
 fn key_of(file: &std::path::Path) -> anyhow::Result<Key> {
     let name = file.file_name().and_then(|name| name.to_str());
-    let name = anyhow::Context::with_context(name, || {
-        format!("`{}` has no name to use as a key; pass --key", file.display())
-    })?;
+    let name = name
+        .with_context(|| format!("`{}` has no name to use as a key; pass --key", file.display()))?;
     parse_key(name).map_err(anyhow::Error::msg)
 }

@@ -15,9 +15,9 @@ use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
 use super::{As, Where, parse_key, pending_of, tell, text_of};
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::output::{
-    BAD, BOLD, DIM, GOOD, Outcome, WARN, cell, excerpt, json_line, line, moment, paint, preview,
+    BAD, BOLD, DIM, ExitStatus, GOOD, WARN, cell, excerpt, json_line, line, moment, paint, preview,
     shown, table,
 };
 
@@ -68,7 +68,7 @@ pub(crate) struct Diff {
     who: As,
 }
 
-pub(super) fn get(context: &Context, args: &Get) -> anyhow::Result<Outcome> {
+pub(super) fn get(context: &GlobalContext, args: &Get) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
     let session = Session::open(&store, &authority, Some("custody memory get".into()))?;
@@ -84,7 +84,7 @@ pub(super) fn get(context: &Context, args: &Get) -> anyhow::Result<Outcome> {
         } else {
             anstream::eprintln!("there is no `{}` in `{namespace}`", args.key);
         }
-        return Ok(Outcome::Found);
+        return Ok(ExitStatus::Failure);
     };
     if context.json {
         let label = reading.receipt.label;
@@ -99,10 +99,10 @@ pub(super) fn get(context: &Context, args: &Get) -> anyhow::Result<Outcome> {
     } else {
         std::io::stdout().write_all(&value)?;
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-pub(super) fn list(context: &Context, args: &List) -> anyhow::Result<Outcome> {
+pub(super) fn list(context: &GlobalContext, args: &List) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let asked = args.place.looked_at(context, &store, &args.who)?;
     let namespaces: Vec<Namespace> = if args.all {
@@ -122,11 +122,11 @@ pub(super) fn list(context: &Context, args: &List) -> anyhow::Result<Outcome> {
             table(&["namespace", "key", "mode", "version", "bytes", "file"], &rows);
         }
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn list_one(
-    context: &Context,
+    context: &GlobalContext,
     store: &Store,
     namespace: &Namespace,
 ) -> anyhow::Result<Vec<Vec<(String, anstyle::Style)>>> {
@@ -170,7 +170,7 @@ fn list_one(
     Ok(rows)
 }
 
-pub(super) fn history(context: &Context, args: &History) -> anyhow::Result<Outcome> {
+pub(super) fn history(context: &GlobalContext, args: &History) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let namespace = args.place.looked_at(context, &store, &args.who)?;
     let changes = store.history(&namespace, &args.key)?;
@@ -209,7 +209,7 @@ pub(super) fn history(context: &Context, args: &History) -> anyhow::Result<Outco
             table(&["version", "when", "by", "value"], &rows);
         }
     }
-    Ok(Outcome::found_if(changes.is_empty()))
+    Ok(ExitStatus::failure_if(changes.is_empty()))
 }
 
 /// What stands in place of a text that an incident took out.
@@ -246,7 +246,7 @@ const fn verb(request: &Request) -> &'static str {
     }
 }
 
-pub(super) fn diff(context: &Context, args: &Diff) -> anyhow::Result<Outcome> {
+pub(super) fn diff(context: &GlobalContext, args: &Diff) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let (old, new, what) = if let Ok(id) = args.what.parse::<EntryId>() {
         diff_of_proposal(&store, id)?
@@ -260,7 +260,7 @@ pub(super) fn diff(context: &Context, args: &Diff) -> anyhow::Result<Outcome> {
         line(paint(DIM, what));
         print_diff(&old, &new);
     }
-    Ok(Outcome::found_if(old != new))
+    Ok(ExitStatus::failure_if(old != new))
 }
 
 fn diff_of_proposal(store: &Store, id: EntryId) -> anyhow::Result<(String, String, String)> {
@@ -337,11 +337,11 @@ pub(in crate::command) fn print_diff(old: &str, new: &str) {
 
 /// Ends a command that would change `old` into `new`, showing the difference to a person.
 pub(super) fn preview_diff(
-    context: &Context,
+    context: &GlobalContext,
     old: &str,
     new: &str,
     would: &str,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExitStatus> {
     if !context.json {
         print_diff(old, new);
     }

@@ -25,8 +25,8 @@ use results::Results;
 use crate::command::screen::channel::Channel;
 use crate::command::screen::input::{Layout, Piece};
 use crate::command::{detector, language_model};
-use crate::context::Context;
-use crate::output::{Outcome, line, shown};
+use crate::context::GlobalContext;
+use crate::output::{ExitStatus, line, shown};
 
 /// Find out whether a text may go to an assistant, and take an attack out of it where that can be done.
 ///
@@ -67,9 +67,9 @@ pub(crate) struct Args {
     #[arg(long)]
     no_record: bool,
     #[command(flatten)]
-    detector: detector::Choice,
+    detector: detector::DetectorOptions,
     #[command(flatten)]
-    model: language_model::Choice,
+    model: language_model::LanguageModelOptions,
     #[command(flatten)]
     stages: Stages,
 }
@@ -101,7 +101,7 @@ struct Decision {
     routed: RouteResult,
 }
 
-pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let pieces = input::read(&args.inputs, args.text, args.layout)?;
     let work = Work {
         router: router(context, args)?,
@@ -112,7 +112,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         Some(path) => batch(&work, &pieces, path, context.json)?,
         None => one_by_one(&work, &pieces, args, context.json)?,
     };
-    Ok(Outcome::found_if(summary.refused() > 0))
+    Ok(ExitStatus::failure_if(summary.refused() > 0))
 }
 
 /// Shows each route as soon as it is known.
@@ -153,7 +153,7 @@ fn pass(piece: &Piece, decision: &Decision) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn router(context: &Context, args: &Args) -> anyhow::Result<Router> {
+fn router(context: &GlobalContext, args: &Args) -> anyhow::Result<Router> {
     let Stages { max_bytes, samples, max_tokens, trust_sure_findings } = args.stages;
     let model = args.model.open(context)?;
     let policy = RoutePolicy { repairs_confident_findings_untried: trust_sure_findings };
@@ -171,7 +171,7 @@ fn router(context: &Context, args: &Args) -> anyhow::Result<Router> {
 
 /// The store, if one was made or named. One that is there and cannot be opened is an error: a route that should be
 /// recorded and is not would be missing for ever.
-fn existing_store(context: &Context) -> anyhow::Result<Option<Store>> {
+fn existing_store(context: &GlobalContext) -> anyhow::Result<Option<Store>> {
     if !context.names_store() && !context.paths().store.exists() {
         return Ok(None);
     }

@@ -18,9 +18,9 @@ use custody_detect::text_kind::TextKind;
 use custody_models::chat::texts_to_assistant;
 use input::{Layout, Piece};
 
-use crate::command::detector::Choice;
-use crate::context::Context;
-use crate::output::Outcome;
+use crate::command::detector::DetectorOptions;
+use crate::context::GlobalContext;
+use crate::output::ExitStatus;
 
 /// Say how suspicious a text looks: findings with their severity, place and reason.
 ///
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     channel: Option<Channel>,
     #[command(flatten)]
-    detector: Choice,
+    detector: DetectorOptions,
     /// How the answer is written
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -87,7 +87,7 @@ impl FailOn {
     }
 }
 
-pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let pieces = input::read(&args.inputs, args.layout)?;
     let screener = args.detector.open(context)?;
     let verdicts = screen(&screener, args, &pieces)?;
@@ -97,7 +97,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         Format::Json => render::json(&pieces, &verdicts)?,
         Format::Sarif => sarif::print(&pieces, &verdicts)?,
     }
-    Ok(Outcome::found_if(verdicts.iter().any(|verdict| args.fail_on.is_met_by(verdict))))
+    Ok(ExitStatus::failure_if(verdicts.iter().any(|verdict| args.fail_on.is_met_by(verdict))))
 }
 
 /// The verdict on each piece, in their order.

@@ -9,9 +9,9 @@ use custody_runtime::Store;
 use custody_runtime::store::content_of;
 use serde_json::{Value, json};
 
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::output::{
-    BOLD, DIM, HEAD, Outcome, WARN, answer_style, excerpt, json_line, line, moment, paint,
+    BOLD, DIM, ExitStatus, HEAD, WARN, answer_style, excerpt, json_line, line, moment, paint,
 };
 
 /// List the tool calls that wait for a human: what they would do, and where each value came from.
@@ -43,7 +43,7 @@ pub(super) struct Deny {
     name: Option<String>,
 }
 
-pub(super) fn pending(context: &Context, args: &PendingArgs) -> anyhow::Result<Outcome> {
+pub(super) fn pending(context: &GlobalContext, args: &PendingArgs) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let now = store.clock().now();
     let is_shown = |asked: &&AskedCall| {
@@ -61,10 +61,10 @@ pub(super) fn pending(context: &Context, args: &PendingArgs) -> anyhow::Result<O
     if asked.is_empty() && !context.json {
         line("No tool call waits for a decision.");
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-pub(super) fn approve(context: &Context, args: &Approve) -> anyhow::Result<Outcome> {
+pub(super) fn approve(context: &GlobalContext, args: &Approve) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let asked = store.state(|state| state.asked_call(args.proposal).cloned())?;
     if let (Some(asked), false) = (&asked, context.json) {
@@ -77,7 +77,7 @@ pub(super) fn approve(context: &Context, args: &Approve) -> anyhow::Result<Outco
     tell(context, "approved; it runs when the agent asks again", &receipt)
 }
 
-pub(super) fn deny(context: &Context, args: &Deny) -> anyhow::Result<Outcome> {
+pub(super) fn deny(context: &GlobalContext, args: &Deny) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let reviewer = context.human(&store, args.name.as_deref())?;
     let receipt = store.deny(&reviewer, args.proposal)?;
@@ -85,10 +85,10 @@ pub(super) fn deny(context: &Context, args: &Deny) -> anyhow::Result<Outcome> {
 }
 
 fn tell(
-    context: &Context,
+    context: &GlobalContext,
     done: &str,
     receipt: &custody_runtime::store::Receipt,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExitStatus> {
     let refusal = receipt.answer.refusal();
     if context.json {
         let reason = refusal.map(ToString::to_string);
@@ -101,7 +101,7 @@ fn tell(
         let text = refusal.map_or_else(|| done.to_owned(), ToString::to_string);
         line(paint(answer_style(receipt.answer.word()), text));
     }
-    Ok(Outcome::found_if(refusal.is_some()))
+    Ok(ExitStatus::failure_if(refusal.is_some()))
 }
 
 fn as_json(store: &Store, asked: &AskedCall) -> anyhow::Result<Value> {
