@@ -14,7 +14,7 @@ use custody_runtime::{OpenError, Paths, Store};
 use etcetera::{BaseStrategy, choose_base_strategy};
 
 use crate::config::Config;
-use crate::credential;
+use crate::{credential, new_store};
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
@@ -105,11 +105,11 @@ impl GlobalContext {
         KeyFolder::new(&self.paths.keys)
     }
 
-    /// Opens the store. The first use of one offers to make its keys.
+    /// Opens the store; on a terminal, offers to create it at its first use.
     pub(crate) fn open(&self) -> anyhow::Result<Store> {
         match Store::open(&self.paths, Clock::System) {
             Err(OpenError::NoKeys(_)) if credential::has_terminal() => {
-                crate::command::keys::offer_init(self)
+                new_store::offer(&self.paths)
             }
             opened => Ok(opened?),
         }

@@ -2,7 +2,7 @@
 
 use clap::CommandFactory;
 
-use crate::Cli;
+use super::cli::Cli;
 use crate::output::ExitStatus;
 
 /// Which shell.

@@ -1,28 +1,24 @@
-//! `custody keys`: the keys of a store, and its founding.
+//! `custody keys`: create a store, show its keys, replace them.
 
 use std::fs;
 
-use anyhow::{Context as _, bail, ensure};
-use custody_kernel::memory::rate::Limits;
+use anyhow::{Context as _, ensure};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Principal};
 use custody_kernel::record::AdminRequest;
-use custody_keys::{Existing, HumanKey, KeyFolder};
+use custody_keys::{Existing, KeyFolder};
 use custody_log::{Digest, LogKey};
+use custody_runtime::Store;
 use custody_runtime::clock::Clock;
-use custody_runtime::store::checked_name;
-use custody_runtime::{OpenError, Store};
 use serde::Serialize;
 
 use super::memory::tell;
 use crate::context::GlobalContext;
-use crate::credential::{confirm, has_terminal, new_passphrase, unlock};
+use crate::credential::{has_terminal, new_passphrase, unlock};
+use crate::new_store;
 use crate::output::{BOLD, ExitStatus, GOOD, WARN, count, json_line, line, paint, preview, shown};
 
-/// The name of the owner when none is given.
-pub(crate) const OWNER: &str = "owner";
-
-/// Found a store, show its keys, replace them.
+/// Create a store, show its keys, replace them.
 ///
 /// The log key signs the head of the record, so that the program can write without anybody present. The
 /// owner's key, under a passphrase, signs for everything that only a human may do.
@@ -34,18 +30,18 @@ pub(crate) enum Command {
     Rotate(Rotate),
 }
 
-/// Found a store.
+/// Create a store.
 ///
-/// Asks for a passphrase, twice, on the terminal. Then makes the store's database, the owner's key
+/// Asks for a passphrase, twice, on the terminal. Then creates the store's database, the owner's key
 /// (encrypted under that passphrase) and the log key, and signs the first head. The keys and the head
 /// stand in another folder than the store, so that an old copy of the store put back later is noticed.
 ///
 /// Whoever knows the passphrase can approve, unlock and register. It is asked for on the terminal and
-/// nowhere else, and nobody can recover it. A founding that was interrupted can be begun again.
+/// nowhere else, and nobody can recover it. If the command is interrupted, run it again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Init {
     /// What to call the owner: 1 to 64 of a-z, 0-9 and `-`
-    #[arg(long, value_name = "NAME", default_value = OWNER)]
+    #[arg(long, value_name = "NAME", default_value = new_store::OWNER)]
     owner: String,
 }
 
@@ -73,37 +69,20 @@ pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<E
     }
 }
 
-/// Offers to found the store at its first use.
-pub(crate) fn offer_init(context: &GlobalContext) -> anyhow::Result<Store> {
-    let paths = context.paths();
-    not_founded(context)?;
-    let question = format!("There is no store at {} yet. Make one now?", paths.store.display());
-    if !confirm(&question)? {
-        return Err(OpenError::NoKeys(paths.keys.clone()).into());
-    }
-    let store = found(context, OWNER)?;
-    anstream::eprintln!(
-        "Made {}; its keys are in {}. See `custody keys show`.",
-        paths.store.display(),
-        paths.keys.display()
-    );
-    Ok(store)
-}
-
 fn init(context: &GlobalContext, args: &Init) -> anyhow::Result<ExitStatus> {
-    not_founded(context)?;
+    new_store::ensure_none(context.paths())?;
     ensure!(
         has_terminal(),
-        "a store is founded by a human: run `custody keys init` on a terminal, where the owner's \
+        "only a human may create a store; run `custody keys init` on a terminal, where the owner's \
          passphrase is typed"
     );
-    let store = found(context, &args.owner)?;
+    let store = new_store::create(context.paths(), &args.owner)?;
     let facts = Facts::of(context, Some(&store))?;
     if context.json {
         json_line(&facts)?;
         return Ok(ExitStatus::Success);
     }
-    line(paint(GOOD, "The store is founded."));
+    line(paint(GOOD, "The store is created."));
     facts.print();
     line("");
     line("Next:");
@@ -113,44 +92,6 @@ fn init(context: &GlobalContext, args: &Init) -> anyhow::Result<ExitStatus> {
     line("");
     line("Back the two folders up separately. Nobody can recover the passphrase.");
     Ok(ExitStatus::Success)
-}
-
-/// Nothing may be replaced once a head was signed, whatever else is missing.
-fn not_founded(context: &GlobalContext) -> anyhow::Result<()> {
-    let paths = context.paths();
-    match Store::open(paths, Clock::System) {
-        Ok(_) => Err(OpenError::KeysExist(paths.keys.clone()).into()),
-        Err(OpenError::NoKeys(_)) if head_is_signed(&context.key_folder()) => bail!(
-            "the store is founded, but its log key is gone from `{}`; restore it, or run `custody \
-             ledger adopt`",
-            paths.keys.display()
-        ),
-        Err(OpenError::NoKeys(_)) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn head_is_signed(keys: &KeyFolder) -> bool {
-    match fs::read(keys.head()) {
-        Ok(bytes) => bytes.iter().any(|byte| *byte != b'\n'),
-        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
-    }
-}
-
-fn found(context: &GlobalContext, owner: &str) -> anyhow::Result<Store> {
-    let keys = context.key_folder();
-    let owner = checked_name(owner)?;
-    if keys.humans().contains(&owner) {
-        let question = format!(
-            "{} has a key of {owner} already, of a store that is not here. Replace it?",
-            keys.path().display()
-        );
-        ensure!(confirm(&question)?, OpenError::KeysExist(keys.path().into()));
-    }
-    let passphrase = new_passphrase(&owner)?;
-    let key = HumanKey::generate();
-    keys.store_human(&owner, &key, &passphrase, Existing::Replace)?;
-    Ok(Store::create(context.paths(), &owner, &key, Limits::default(), Clock::System)?)
 }
 
 fn show(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
@@ -217,15 +158,15 @@ struct Facts {
     store: String,
     keys: String,
     head: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    founded: Option<Founded>,
+    #[serde(rename = "founded", skip_serializing_if = "Option::is_none")]
+    log: Option<LogFacts>,
     humans: Vec<Human>,
     warnings: Vec<String>,
 }
 
-/// What only the store itself can say.
+/// What is read from the store itself.
 #[derive(Debug, Serialize)]
-struct Founded {
+struct LogFacts {
     store_id: String,
     records: u64,
     head_size: u64,
@@ -264,7 +205,7 @@ impl Facts {
             store: paths.store.display().to_string(),
             keys: keys.path().display().to_string(),
             head: keys.head().display().to_string(),
-            founded: store.map(Founded::of).transpose()?,
+            log: store.map(LogFacts::of).transpose()?,
             humans,
             warnings: open_to_others(&keys),
         })
@@ -275,15 +216,15 @@ impl Facts {
         row("store", &shown(&self.store));
         row("keys", &shown(&self.keys));
         row("head", &shown(&self.head));
-        if let Some(founded) = &self.founded {
-            row("", &format!("over {} of {}", founded.head_size, count(founded.records, "record")));
-            row("id", &founded.store_id);
-            row("log key", &format!("SHA-256 {}", founded.log_key));
-            row("", &founded.vkey);
+        if let Some(log) = &self.log {
+            row("", &format!("over {} of {}", log.head_size, count(log.records, "record")));
+            row("id", &log.store_id);
+            row("log key", &format!("SHA-256 {}", log.log_key));
+            row("", &log.vkey);
         }
         for human in &self.humans {
             let name = paint(BOLD, shown(&human.name));
-            match (&human.role, &self.founded) {
+            match (&human.role, &self.log) {
                 (Some(role), _) => row(role, &name),
                 (None, Some(_)) => row("key of", &format!("{name}, not registered or revoked")),
                 (None, None) => row("key of", &name),
@@ -301,7 +242,7 @@ impl Facts {
     }
 }
 
-impl Founded {
+impl LogFacts {
     fn of(store: &Store) -> anyhow::Result<Self> {
         let (id, log_key) = store.state(|state| (state.store(), state.log_key().cloned()))?;
         let signed = store.checkpoint()?;

@@ -10,8 +10,9 @@ use std::process;
 use anyhow::{Context as _, bail};
 use clap::CommandFactory;
 
+use super::cli::Cli;
 use crate::output::ExitStatus;
-use crate::{Cli, programs};
+use crate::programs;
 
 const PROGRAM: &str = "custody-lab";
 const COMMANDS: [&str; 3] = ["data", "train", "eval"];

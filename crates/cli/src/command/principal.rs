@@ -53,7 +53,7 @@ pub(crate) struct Add {
     token: bool,
 }
 
-/// The roles that can be given away. The owner is registered when the store is founded.
+/// The roles that can be given away. The owner is registered when the store is created.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum NewRole {
     /// A human who may approve what others propose

@@ -6,10 +6,10 @@ use custody_runtime::clock::Clock;
 use custody_runtime::{OpenError, Store, StoreError};
 use serde_json::json;
 
-use crate::command::keys::OWNER;
 use crate::command::memory::tell;
 use crate::context::GlobalContext;
 use crate::credential::{has_terminal, unlock};
+use crate::new_store::OWNER;
 use crate::output::{BAD, ExitStatus, count, json_line, line, paint, preview};
 
 /// Go on from a store whose head was lost, or which was deliberately restored from a copy. Owner only.
