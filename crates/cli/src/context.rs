@@ -80,7 +80,7 @@ impl GlobalContext {
         Ok(Self { json: global.json, config, paths, names_store, models, own_data })
     }
 
-    /// Where the store is and its keys are.
+    /// The paths of the store and of its key folder.
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
@@ -115,7 +115,7 @@ impl GlobalContext {
         }
     }
 
-    /// Who asks: the human of that name, whose passphrase is typed on the terminal, or nobody proven.
+    /// The authority of the human of that name, whose passphrase is typed on the terminal; without a name, an unproven one.
     pub(crate) fn authority(&self, store: &Store, name: Option<&str>) -> anyhow::Result<Authority> {
         match name {
             None => Ok(Authority::unproven(Tenant::main())),
@@ -126,8 +126,8 @@ impl GlobalContext {
         }
     }
 
-    /// Who asks for something that only a human may do: asked for the passphrase if there is a terminal
-    /// to type it on, otherwise nobody proven, which the kernel refuses and records.
+    /// The authority for what only a human may do: the named one's, else the owner's. Without a terminal to type the
+    /// passphrase on it is unproven, and the kernel refuses and records the attempt.
     pub(crate) fn human(&self, store: &Store, name: Option<&str>) -> anyhow::Result<Authority> {
         match name {
             None if credential::has_terminal() => self.authority(store, Some(&owner_name(store)?)),

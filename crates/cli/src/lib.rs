@@ -14,6 +14,7 @@ mod command;
 mod config;
 pub mod context;
 mod credential;
+mod file_error;
 mod new_store;
 pub mod output;
 pub mod programs;

@@ -168,17 +168,12 @@ pub(crate) fn moment(at: Timestamp) -> String {
 
 /// Rows under headings, each column as wide as its widest cell. Styles do not count.
 pub fn table(headings: &[&str], rows: &[Vec<(String, Style)>]) {
-    let width = |text: &str| text.chars().count();
     let mut widths: Vec<usize> = headings.iter().map(|heading| width(heading)).collect();
     for row in rows {
         for (column, (cell, _)) in widths.iter_mut().zip(row) {
             *column = (*column).max(width(cell));
         }
     }
-    let padded = |text: &str, column: usize| {
-        let fill = column.saturating_sub(width(text));
-        format!("{text}{}", " ".repeat(fill))
-    };
     let heading: Vec<String> =
         headings.iter().zip(&widths).map(|(heading, column)| padded(heading, *column)).collect();
     line(paint(DIM, heading.join("  ").trim_end()));
@@ -195,6 +190,20 @@ pub fn table(headings: &[&str], rows: &[Vec<(String, Style)>]) {
             .collect();
         line(cells.join("  ").trim_end());
     }
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// `text`, filled with spaces up to `column` characters.
+fn padded(text: &str, column: usize) -> String {
+    format!("{text}{}", " ".repeat(column.saturating_sub(width(text))))
+}
+
+/// One indented line: a name in a column, and its value.
+pub(crate) fn fact(name: &str, value: &str) {
+    line(format_args!("  {name:9} {value}"));
 }
 
 /// `1 record`, `2 records`.

@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use super::cli::Cli;
 use crate::output::ExitStatus;
 
-/// Which shell.
+/// The shell to print completions for.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The shell

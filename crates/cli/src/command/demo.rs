@@ -45,7 +45,7 @@ pub(crate) fn run(context: &GlobalContext, _: &Args) -> anyhow::Result<ExitStatu
     if context.json {
         return story.as_json();
     }
-    story.tell()
+    story.narrate()
 }
 
 /// The agent's day: a store, a watched identity file, and a user whose agent works with both.
@@ -113,7 +113,7 @@ impl Story {
         Ok(Ending { remembered, into_soul, into_notes, next_day })
     }
 
-    fn tell(&self) -> anyhow::Result<ExitStatus> {
+    fn narrate(&self) -> anyhow::Result<ExitStatus> {
         let before = file_hash(&self.soul)?;
         let ending = self.play()?;
         title("1. An agent with a memory");
@@ -141,7 +141,7 @@ impl Story {
         title("5. Ten attacks, played for real");
         let attacks = attacks::all()?;
         for attack in &attacks {
-            tell_attack(attack);
+            print_attack(attack);
         }
 
         title("6. The store is unharmed");
@@ -182,11 +182,10 @@ impl Story {
         let defeated = attacks.iter().filter(|attack| is_defeated(attack)).count();
         let same = file_hash(&self.soul)? == before;
         let records = verify_ledger(self.store())?.records;
-        let rule = |receipt: &Receipt| receipt.answer.refusal().map(|r| r.rule().to_string());
         json_line(&json!({
             "remembered": ending.remembered.answer.word(),
-            "into_soul": rule(&ending.into_soul),
-            "into_notes": rule(&ending.into_notes),
+            "into_soul": refusing_rule(&ending.into_soul),
+            "into_notes": refusing_rule(&ending.into_notes),
             "attacks": attacks.len(),
             "defeated": defeated,
             "soul_unchanged": same,
@@ -194,6 +193,10 @@ impl Story {
         }))?;
         Ok(ExitStatus::failure_if(!same || defeated != attacks.len()))
     }
+}
+
+fn refusing_rule(receipt: &Receipt) -> Option<String> {
+    receipt.answer.refusal().map(|refusal| refusal.rule().to_string())
 }
 
 fn key(text: &str) -> anyhow::Result<Key> {
@@ -247,7 +250,7 @@ fn check(good: bool, text: &str) {
     line(format_args!("  {mark} {text}"));
 }
 
-fn tell_attack(attack: &Attack) {
+fn print_attack(attack: &Attack) {
     let mark = if is_defeated(attack) { paint(GOOD, "✓") } else { paint(BAD, "✗") };
     line(format_args!("  {mark} {:>2}. {}", attack.number, paint(BOLD, attack.name)));
     for evidence in &attack.evidence {

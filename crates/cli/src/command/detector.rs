@@ -10,6 +10,7 @@ use custody_log::Digest;
 use custody_models::{Embedder, Encoder, SentenceEmbedder, Tokenizer};
 
 use crate::context::GlobalContext;
+use crate::file_error::unreadable;
 
 /// The model that the full configuration stands on.
 pub const BASE_MODEL: &str = "all-minilm-l6-v2";
@@ -18,10 +19,10 @@ pub const WEIGHTS: &str = "full.safetensors";
 /// Its thresholds, in the same folder.
 pub const THRESHOLDS: &str = "full.json";
 
-/// Which detector, for every command that screens.
+/// The options that choose a detector, for every command that screens.
 #[derive(Debug, clap::Args)]
 pub struct DetectorOptions {
-    /// Which detector
+    /// The detector
     #[arg(long, value_enum, default_value = "default")]
     detector: Detector,
     /// Where `custody train transformer` wrote other weights for the full detector [default: compiled in]
@@ -92,16 +93,16 @@ fn from_folder(
     tokenizer: Arc<Tokenizer>,
     folder: &Path,
 ) -> anyhow::Result<Screener> {
-    let read = |name: &str| {
-        let path = folder.join(name);
-        std::fs::read(&path).with_context(|| format!("could not read `{}`", path.display()))
-    };
-    let (overlay, blends) = (read(WEIGHTS)?, read(THRESHOLDS)?);
+    let (overlay, blends) = (read(&folder.join(WEIGHTS))?, read(&folder.join(THRESHOLDS))?);
     let files = TransformerFiles { overlay: &overlay, blends: &blends };
     let transformer = files
         .open(base, tokenizer)
         .with_context(|| format!("could not use the weights in `{}`", folder.display()))?;
     Ok(Screener::full(transformer))
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| unreadable(path))
 }
 
 /// The base model and its tokenizer, every byte verified.

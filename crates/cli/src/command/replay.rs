@@ -44,12 +44,12 @@ pub(crate) struct Args {
 }
 
 /// Where traces are replayed.
-enum Stage {
+enum ReplayStore {
     Scratch(Box<Scratch>),
     Kept(Store),
 }
 
-impl Stage {
+impl ReplayStore {
     fn store(&self) -> &Store {
         match self {
             Self::Scratch(scratch) => &scratch.store,
@@ -61,14 +61,14 @@ impl Stage {
 pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let mut total = Report::default();
     let mut failed: Option<anyhow::Error> = None;
-    let stage = if context.names_store() {
-        Stage::Kept(context.open()?)
+    let target = if context.names_store() {
+        ReplayStore::Kept(context.open()?)
     } else {
-        Stage::Scratch(Box::new(Scratch::new(rate::Limits::UNLIMITED, Clock::System)?))
+        ReplayStore::Scratch(Box::new(Scratch::new(rate::Limits::UNLIMITED, Clock::System)?))
     };
     let tenant: Tenant = format!("replay-{}", hex::encode(random::<4>())).parse()?;
     for file in &args.files {
-        match replay_file(context, stage.store(), &tenant, file) {
+        match replay_file(context, target.store(), &tenant, file) {
             Ok(report) => {
                 show(context, args, file, &report)?;
                 add(&mut total, report);
@@ -81,10 +81,10 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
             }
         }
     }
-    if let (Stage::Kept(_), false) = (&stage, context.json) {
+    if let (ReplayStore::Kept(_), false) = (&target, context.json) {
         line(format_args!("Recorded under tenant {}.", paint(BOLD, &tenant)));
     }
-    summary(context, args.files.len(), &total, failed.as_ref(), &stage, &tenant)?;
+    summary(context, args.files.len(), &total, failed.as_ref(), &target, &tenant)?;
     Ok(match failed {
         Some(_) => ExitStatus::Error,
         None => ExitStatus::failure_if(total.refused() > 0),
@@ -175,8 +175,9 @@ fn show(context: &GlobalContext, args: &Args, file: &str, report: &Report) -> an
         }
         return Ok(());
     }
-    let notable = |decision: &&MemoryDecision| args.all || decision.answer != "accepted";
-    let rows: Vec<&MemoryDecision> = report.decisions.iter().filter(notable).collect();
+    let decisions = report.decisions.iter();
+    let rows: Vec<&MemoryDecision> =
+        decisions.filter(|decision| args.all || decision.answer != "accepted").collect();
     if args.files.len() > 1 && !rows.is_empty() {
         line(paint(HEAD, file_name(file)));
     }
@@ -215,7 +216,7 @@ fn summary(
     files: usize,
     total: &Report,
     failed: Option<&anyhow::Error>,
-    stage: &Stage,
+    target: &ReplayStore,
     tenant: &Tenant,
 ) -> anyhow::Result<()> {
     if context.json {
@@ -229,7 +230,7 @@ fn summary(
             "decisions": total.counts(),
             "memory_refused": total.refused(),
             "not_understood": total.not_understood.len(),
-            "tenant": matches!(stage, Stage::Kept(_)).then(|| tenant.as_str()),
+            "tenant": matches!(target, ReplayStore::Kept(_)).then(|| tenant.as_str()),
             "error": failed.map(|error| format!("{error:#}")),
         }));
     }
@@ -237,21 +238,17 @@ fn summary(
         return Ok(());
     }
     let counts = total.counts();
-    let count = |action: &str, answer: &str| {
-        counts.get(action).and_then(|answers| answers.get(answer)).copied().unwrap_or_default()
-    };
     line("");
     line(format_args!(
         "{} messages in {} conversations; {} entries, {} of them tainted.",
         total.messages, total.sessions, total.entries, total.tainted_entries
     ));
     for action in ["write", "delete", "read"] {
-        if counts.contains_key(action) {
+        if let Some(answers) = counts.get(action) {
+            let [accepted, pending, refused] = ["accepted", "pending", "refused"]
+                .map(|answer| answers.get(answer).copied().unwrap_or_default());
             line(format_args!(
-                "{action:>6}: {} accepted, {} pending, {} refused",
-                count(action, "accepted"),
-                count(action, "pending"),
-                count(action, "refused")
+                "{action:>6}: {accepted} accepted, {pending} pending, {refused} refused"
             ));
         }
     }

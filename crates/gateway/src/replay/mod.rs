@@ -205,24 +205,21 @@ impl<'a, 'b> Player<'a, 'b> {
         let session = self.session(&step.conversation)?;
         self.report.messages += 1;
         let message = &step.message;
-        let said = |kind, channel| Observation {
-            kind,
-            ..Observation::message(channel, message.text.clone())
-        };
+        let text = message.text.clone();
         match &message.role {
             MessageRole::System | MessageRole::Developer => {
-                self.observe(step, session, &said(ObservationKind::Message, Channel::System))?;
+                self.observe(step, session, &Observation::message(Channel::System, text))?;
             }
             MessageRole::User => {
-                self.observe(step, session, &said(ObservationKind::Message, Channel::User))?;
+                self.observe(step, session, &Observation::message(Channel::User, text))?;
             }
             MessageRole::Unknown(role) => {
-                let foreign = said(ObservationKind::Message, Channel::PeerAgent).from(role.clone());
+                let foreign = Observation::message(Channel::PeerAgent, text).from(role.clone());
                 self.observe(step, session, &foreign)?;
             }
             MessageRole::Tool => self.tool_result(step, session)?,
             MessageRole::Assistant => {
-                self.observe(step, session, &Observation::completion(message.text.clone()))?;
+                self.observe(step, session, &Observation::completion(text))?;
                 for (place, call) in message.tool_calls.iter().enumerate() {
                     self.call(step, session, place, call)?;
                 }

@@ -43,10 +43,10 @@ pub(super) fn read_form(value: Value, budget: &mut Budget) -> Result<Form, Trace
 
 fn read_object(mut object: Map<String, Value>, budget: &mut Budget) -> Result<Form, TraceProblem> {
     let line = Path::Line;
-    let has = |field| object.contains_key(field);
-    match (has("role"), has("messages"), has("attacker_instruction")) {
-        (true, false, false) => read_spoken(object, &line, budget).map(Form::Message),
-        (false, true, false) => {
+    let has = ["role", "messages", "attacker_instruction"].map(|field| object.contains_key(field));
+    match has {
+        [true, false, false] => read_spoken(object, &line, budget).map(Form::Message),
+        [false, true, false] => {
             let name = match conversation_name(&mut object, &line)? {
                 Some(name) => Some(name),
                 None => take_name(&mut object, "id", &line)?,
@@ -59,12 +59,12 @@ fn read_object(mut object: Map<String, Value>, budget: &mut Budget) -> Result<Fo
                 other => Err(at.problem(other.as_ref(), "write an array of messages")),
             }
         }
-        (false, false, true) => {
+        [false, false, true] => {
             let said = read_case(object, budget)?;
-            let unnamed = |message| Spoken { conversation: None, message };
-            Ok(Form::Conversation(said.into_iter().map(unnamed).collect()))
+            let unnamed = said.into_iter().map(|message| Spoken { conversation: None, message });
+            Ok(Form::Conversation(unnamed.collect()))
         }
-        (false, false, false) => Err(TraceProblem::NoForm { found: "an object of no known form" }),
+        [false, false, false] => Err(TraceProblem::NoForm { found: "an object of no known form" }),
         _ => Err(TraceProblem::SeveralForms),
     }
 }

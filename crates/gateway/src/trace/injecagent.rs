@@ -26,13 +26,10 @@ pub(super) fn read_case(
     mut row: Map<String, Value>,
     budget: &mut Budget,
 ) -> Result<[Message; 3], TraceProblem> {
-    let mut field = |name| {
-        require_text(&mut row, name, &Path::Line, "write a string, as InjecAgent's cases have it")
-    };
-    let instruction = field("user_instruction")?;
-    let tool = field("user_tool")?;
-    let parameters = field("tool_parameters")?;
-    let answer = field("text")?;
+    let instruction = field(&mut row, "user_instruction")?;
+    let tool = field(&mut row, "user_tool")?;
+    let parameters = field(&mut row, "tool_parameters")?;
+    let answer = field(&mut row, "text")?;
     let arguments = parse_dict(&parameters, budget).map_err(|cause| TraceProblem::Parameters {
         path: Path::Line.field("tool_parameters").to_string(),
         cause,
@@ -63,4 +60,8 @@ fn message(role: MessageRole, text: String) -> Message {
         tool_call_id: None,
         name: None,
     }
+}
+
+fn field(row: &mut Map<String, Value>, name: &'static str) -> Result<String, TraceProblem> {
+    require_text(row, name, &Path::Line, "write a string, as InjecAgent's cases have it")
 }

@@ -20,6 +20,7 @@ use ed25519_dalek::VerifyingKey;
 use serde_json::json;
 
 use crate::context::GlobalContext;
+use crate::file_error::unreadable;
 use crate::output::{BAD, ExitStatus, json_line, line, paint, shown};
 
 /// Verify recovery certificates, show them to people, take them apart for other tools.
@@ -44,14 +45,17 @@ pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<E
 /// The bytes of a certificate; `-` is standard input. No more is read than a certificate can have, and one byte,
 /// so that a longer file is refused and never cut.
 fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
-    let failed = || format!("could not read `{}`", file.display());
     let limit = MAX_BYTES as u64 + 1;
     let mut bytes = Vec::new();
     if file == Path::new("-") {
-        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).with_context(failed)?;
+        std::io::stdin()
+            .lock()
+            .take(limit)
+            .read_to_end(&mut bytes)
+            .with_context(|| unreadable(file))?;
     } else {
-        let opened = std::fs::File::open(file).with_context(failed)?;
-        opened.take(limit).read_to_end(&mut bytes).with_context(failed)?;
+        let opened = std::fs::File::open(file).with_context(|| unreadable(file))?;
+        opened.take(limit).read_to_end(&mut bytes).with_context(|| unreadable(file))?;
     }
     Ok(bytes)
 }

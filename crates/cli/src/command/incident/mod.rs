@@ -56,7 +56,7 @@ pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<E
     }
 }
 
-/// Says which step was refused, and why. What was done before it stands.
+/// Prints which step was refused, and why. The steps before it stay in force.
 fn refused(
     context: &GlobalContext,
     id: IncidentId,
@@ -74,7 +74,7 @@ fn refused(
     Ok(ExitStatus::Failure)
 }
 
-/// What is bad, as people type it.
+/// The indicators of what is bad.
 #[derive(Debug, clap::Args)]
 struct Indicators {
     /// What is bad: an entry (`e-…`, `#12`), a SHA-256, a phrase, a web address, `tool:…`, `host:…`, `channel:…`,
@@ -87,8 +87,9 @@ impl Indicators {
     /// What they find; by similarity too, if the model for it is installed.
     fn find(&self, context: &GlobalContext, store: &Store) -> anyhow::Result<Found> {
         index(store)?;
-        let by_similarity = |indicator: &Indicator| matches!(indicator, Indicator::Similar(_));
-        if !self.indicators.iter().any(by_similarity) {
+        let is_similarity_asked =
+            self.indicators.iter().any(|indicator| matches!(indicator, Indicator::Similar(_)));
+        if !is_similarity_asked {
             return Ok(Incidents::of(store).find(&self.indicators)?);
         }
         let (embedder, model) = detector::embedder(context)?;
@@ -106,20 +107,20 @@ fn index(store: &Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Which incident.
+/// The option that names an incident; without it, the newest.
 #[derive(Debug, clap::Args)]
-struct Which {
+struct IncidentArgs {
     /// The incident [default: the newest]
     incident: Option<IncidentId>,
 }
 
-impl Which {
+impl IncidentArgs {
     /// The incident named, else the newest of the store.
     fn of(&self, store: &Store) -> anyhow::Result<IncidentId> {
         let newest = store.state(|state| {
             let all = state.incidents();
-            let known = |id: &IncidentId| state.incident(*id).is_some();
-            (all.last().map(|incident| incident.id), self.incident.filter(known))
+            let named = self.incident.filter(|id| state.incident(*id).is_some());
+            (all.last().map(|incident| incident.id), named)
         })?;
         match (self.incident, newest) {
             (Some(id), (_, None)) => {

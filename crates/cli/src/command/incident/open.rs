@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Indicators;
 use crate::command::ledger::describe::Names;
-use crate::command::memory::As;
+use crate::command::memory::AsHuman;
 use crate::context::GlobalContext;
 use crate::output::{
     BOLD, DIM, ExitStatus, WARN, cell, count, excerpt, json_line, line, moment, paint, table,
@@ -30,14 +30,14 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let found = args.what.find(context, &store)?;
     if !context.json {
-        tell(&store, &found)?;
+        print(&store, &found)?;
     }
     if found.findings.is_empty() || args.dry_run {
         if context.json {
@@ -95,7 +95,7 @@ fn as_json(id: Option<IncidentId>, found: &Found) -> Value {
 }
 
 /// What each indicator found, and the first of the entries.
-pub(super) fn tell(store: &Store, found: &Found) -> anyhow::Result<()> {
+pub(super) fn print(store: &Store, found: &Found) -> anyhow::Result<()> {
     for hits in &found.hits {
         let what = excerpt(&hits.indicator.to_string(), 72);
         match &hits.not_searched {

@@ -41,7 +41,7 @@ fn at_most_all(text: &str) -> Result<usize, String> {
 }
 
 /// The models, opened before anything is done.
-pub(super) struct Opened {
+pub(super) struct ProbeModels {
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<(SentenceEmbedder, Digest)>,
     asked_about: usize,
@@ -50,7 +50,7 @@ pub(super) struct Opened {
 
 impl Probing {
     /// Opens the language model that was named, and the embedder if it is installed.
-    pub(super) fn open(&self, context: &GlobalContext) -> anyhow::Result<Opened> {
+    pub(super) fn open(&self, context: &GlobalContext) -> anyhow::Result<ProbeModels> {
         let embedder = match context.models().find(detector::BASE_MODEL) {
             Err(ModelStoreError::Absent { .. }) => None,
             Err(other) => return Err(other.into()),
@@ -67,11 +67,11 @@ impl Probing {
                 Some((path.clone(), File::create_new(path).with_context(|| unwritten(path))?))
             }
         };
-        Ok(Opened { model, embedder, asked_about: self.asked_about, transcript })
+        Ok(ProbeModels { model, embedder, asked_about: self.asked_about, transcript })
     }
 }
 
-impl Opened {
+impl ProbeModels {
     /// What probes are given.
     pub(super) fn ways(&self) -> Ways<'_> {
         let vectors = self.embedder.as_ref();

@@ -2,10 +2,11 @@
 
 use custody_incident::Incidents;
 use custody_kernel::state::IncidentState;
+use custody_log::Seq;
 use custody_runtime::Store;
 use serde_json::{Value, json};
 
-use super::Which;
+use super::IncidentArgs;
 use crate::context::GlobalContext;
 use crate::output::{
     BOLD, DIM, ExitStatus, GOOD, HEAD, WARN, cell, count, json_line, line, moment, paint, shown,
@@ -16,7 +17,7 @@ use crate::output::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    which: Which,
+    which: IncidentArgs,
 }
 
 pub(super) fn list(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
@@ -52,7 +53,7 @@ fn style(incident: &IncidentState) -> anstyle::Style {
     if incident.certified.is_some() { GOOD } else { WARN }
 }
 
-/// How far it got.
+/// The last step that was taken.
 const fn stage(incident: &IncidentState) -> &'static str {
     if incident.certified.is_some() {
         "certified"
@@ -105,25 +106,26 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         None => line(paint(DIM, "indicator  destroyed with what it quoted")),
     }
     line(format_args!("evidence   {}", count(incident.findings.len() as u64, "finding")));
-    let step = |name: &str, seq: Option<custody_log::Seq>| {
-        if let Some(seq) = seq {
-            line(format_args!("{name:10} {seq}"));
-        }
-    };
-    step("contained", incident.contained);
+    print_step("contained", incident.contained);
     if incident.holds() {
         line(paint(
             WARN,
             "           what is made from its entries is held until a plan is applied",
         ));
     }
-    step("applied", incident.applied.map(|applied| applied.record));
+    print_step("applied", incident.applied.map(|applied| applied.record));
     for restored in &incident.restored {
-        step("restored", Some(*restored));
+        print_step("restored", Some(*restored));
     }
-    step("probed", incident.probed);
+    print_step("probed", incident.probed);
     if let Some((seq, digest)) = incident.certified {
         line(format_args!("certified  {seq} {}", paint(DIM, digest)));
     }
     Ok(ExitStatus::Success)
+}
+
+fn print_step(name: &str, record: Option<Seq>) {
+    if let Some(record) = record {
+        line(format_args!("{name:10} {record}"));
+    }
 }

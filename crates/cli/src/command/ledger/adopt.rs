@@ -6,7 +6,7 @@ use custody_runtime::clock::Clock;
 use custody_runtime::{OpenError, Store, StoreError};
 use serde_json::json;
 
-use crate::command::memory::tell;
+use crate::command::memory::print_receipt;
 use crate::context::GlobalContext;
 use crate::credential::{has_terminal, unlock};
 use crate::new_store::OWNER;
@@ -21,7 +21,7 @@ use crate::output::{BAD, ExitStatus, count, json_line, line, paint, preview};
 /// Without --apply, say what disagrees and change nothing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Why, for whoever reads the record later
+    /// The reason, which stands in the record
     #[arg(long, value_name = "TEXT")]
     reason: String,
     /// The owner's name
@@ -51,7 +51,7 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     let key = unlock(&context.key_folder(), &args.owner)?;
     let (store, receipt) = Store::adopt(context.paths(), &key, &args.reason, Clock::System)?;
     let (size, _) = store.root()?;
-    tell(
+    print_receipt(
         context,
         &format!("the store goes on, with {} and a break", count(size, "record")),
         &receipt,

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::describe::{CHUNK, kept_content};
 use crate::context::GlobalContext;
+use crate::file_error::unwritable;
 use crate::output::{ExitStatus, count, json_line};
 
 /// Write every record as JSON Lines, with the signed checkpoint over them.
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     /// Add the texts that are kept
     #[arg(long)]
     contents: bool,
-    /// Where to; `-` is standard output
+    /// The file to write; `-` is standard output
     #[arg(default_value = "-", value_name = "FILE")]
     file: PathBuf,
 }
@@ -42,15 +43,16 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         };
     }
     let folder = args.file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let failed = || format!("could not write `{}`", args.file.display());
     // Whole or not at all, and for nobody else to read: the texts may be private.
     let file = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")));
-    let mut out = BufWriter::new(file.with_context(failed)?);
+    let mut out = BufWriter::new(file.with_context(|| unwritable(&args.file))?);
     let records = write_all(&store, &mut out, args.contents, true)?;
     let file = out.into_inner().map_err(std::io::IntoInnerError::into_error);
-    let file = file.with_context(failed)?;
-    file.as_file().sync_all().with_context(failed)?;
-    file.persist(&args.file).map_err(|error| error.error).with_context(failed)?;
+    let file = file.with_context(|| unwritable(&args.file))?;
+    file.as_file().sync_all().with_context(|| unwritable(&args.file))?;
+    file.persist(&args.file)
+        .map_err(|error| error.error)
+        .with_context(|| unwritable(&args.file))?;
     if context.json {
         let file = args.file.display().to_string();
         json_line(&json!({ "file": file, "records": records }))?;

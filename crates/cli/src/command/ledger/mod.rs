@@ -3,6 +3,8 @@
 mod adopt;
 pub(crate) mod describe;
 mod export;
+mod kind;
+mod part;
 mod show;
 mod trace;
 mod verify;

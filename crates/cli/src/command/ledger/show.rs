@@ -8,7 +8,9 @@ use custody_runtime::Store;
 use serde_json::json;
 
 use super::Entry;
-use super::describe::{CHUNK, Kind, Names, Part, kept_content, proof};
+use super::describe::{CHUNK, Names, kept_content, proof};
+use super::kind::Kind;
+use super::part::Part;
 use crate::context::GlobalContext;
 use crate::output::{
     BAD, BOLD, DIM, ExitStatus, GOOD, HEAD, WARN, answer_style, cell, count, excerpt, json_line,

@@ -16,8 +16,9 @@ use custody_runtime::watch::FileState;
 use custody_runtime::{Session, Store};
 
 use super::show::preview_diff;
-use super::{As, Where, parse_channel, parse_key, tell, text_of};
+use super::{AsHuman, NamespaceArgs, parse_channel, parse_key, print_receipt, text_of};
 use crate::context::GlobalContext;
+use crate::file_error::unreadable;
 use crate::output::{BOLD, ExitStatus, line, paint, preview};
 
 /// Write an item. What you type is recorded as coming from you, or from `--from`, and decided by the
@@ -40,9 +41,9 @@ pub(crate) struct Put {
     #[arg(long)]
     queue: bool,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Delete an item: a write of nothing, decided as one. Its history stays.
@@ -55,9 +56,9 @@ pub(crate) struct Delete {
     #[arg(long)]
     apply: bool,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Share an item of a session with every session of its tenant (rules 6 and 7).
@@ -70,11 +71,11 @@ pub(crate) struct Promote {
     #[arg(long, value_name = "SESSION")]
     session: SessionId,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Put an item back to a recorded version: a write of the old value, decided as one. If the item's
-/// watched file was edited behind our back, put the file back instead.
+/// watched file was edited outside Custody, put the file back instead.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Rollback {
     /// The item
@@ -90,9 +91,9 @@ pub(crate) struct Rollback {
     #[arg(long)]
     apply: bool,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 pub(super) fn put(context: &GlobalContext, args: &Put) -> anyhow::Result<ExitStatus> {
@@ -109,7 +110,7 @@ pub(super) fn put(context: &GlobalContext, args: &Put) -> anyhow::Result<ExitSta
     let scope = args.place.scope();
     let write = Write { value, queue: args.queue, ..Write::new(scope, args.key.clone(), "") };
     let receipt = session.write(write).wait()?;
-    let outcome = tell(context, &format!("`{}` is written", args.key), &receipt);
+    let outcome = print_receipt(context, &format!("`{}` is written", args.key), &receipt);
     session.close()?;
     outcome
 }
@@ -117,7 +118,7 @@ pub(super) fn put(context: &GlobalContext, args: &Put) -> anyhow::Result<ExitSta
 fn value(args: &Put) -> anyhow::Result<String> {
     if let Some(file) = &args.file {
         let read = std::fs::read(file);
-        let bytes = read.with_context(|| format!("could not read `{}`", file.display()))?;
+        let bytes = read.with_context(|| unreadable(file))?;
         return utf8(bytes);
     }
     match args.value.as_deref() {
@@ -153,7 +154,7 @@ pub(super) fn delete(context: &GlobalContext, args: &Delete) -> anyhow::Result<E
     let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
     let session = asked(&store, &authority, &format!("delete {}", args.key))?;
     let receipt = session.delete(args.place.scope(), args.key.clone()).wait()?;
-    let outcome = tell(context, &format!("`{}` is deleted", args.key), &receipt);
+    let outcome = print_receipt(context, &format!("`{}` is deleted", args.key), &receipt);
     session.close()?;
     outcome
 }
@@ -163,7 +164,7 @@ pub(super) fn promote(context: &GlobalContext, args: &Promote) -> anyhow::Result
     let authority = context.authority(&store, args.who.name.as_deref())?;
     let session = asked(&store, &authority, &format!("promote {}", args.key))?;
     let receipt = session.promote(args.session, args.key.clone()).wait()?;
-    let outcome = tell(context, &format!("`{}` is shared", args.key), &receipt);
+    let outcome = print_receipt(context, &format!("`{}` is shared", args.key), &receipt);
     session.close()?;
     outcome
 }
@@ -202,7 +203,8 @@ pub(super) fn rollback(context: &GlobalContext, args: &Rollback) -> anyhow::Resu
         ..Write::new(args.place.scope(), args.key.clone(), utf8(old)?)
     };
     let receipt = session.write(write).wait()?;
-    let outcome = tell(context, &format!("`{}` is back at {}", args.key, version.seq), &receipt);
+    let outcome =
+        print_receipt(context, &format!("`{}` is back at {}", args.key, version.seq), &receipt);
     session.close()?;
     outcome
 }

@@ -14,8 +14,9 @@ use custody_runtime::watch::adopt_file;
 use serde_json::json;
 
 use super::show::{present, preview_diff, print_advice, print_diff, proposed};
-use super::{As, Where, parse_key, parse_mode, pending_of, tell, text_of};
+use super::{AsHuman, NamespaceArgs, parse_key, parse_mode, pending_of, print_receipt, text_of};
 use crate::context::GlobalContext;
+use crate::file_error::unreadable;
 use crate::output::{
     BOLD, DIM, ExitStatus, HEAD, WARN, json_line, line, moment, paint, preview, shown,
 };
@@ -24,9 +25,9 @@ use crate::output::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct PendingArgs {
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Approve a pending proposal. The approval holds for exactly the content shown, once.
@@ -35,7 +36,7 @@ pub(crate) struct Approve {
     /// The proposal
     proposal: EntryId,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Turn a pending proposal down.
@@ -44,7 +45,7 @@ pub(crate) struct Deny {
     /// The proposal
     proposal: EntryId,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Make an item open, reviewed (each write waits for a reviewer) or immutable. Owner only.
@@ -60,9 +61,9 @@ pub(crate) struct ModeArgs {
     #[arg(long)]
     apply: bool,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Take a file as it is on disk for the value of a shared item, and watch it from now on. A new item
@@ -78,7 +79,7 @@ pub(crate) struct Adopt {
     #[arg(long)]
     apply: bool,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 pub(super) fn pending(context: &GlobalContext, args: &PendingArgs) -> anyhow::Result<ExitStatus> {
@@ -143,14 +144,14 @@ pub(super) fn approve(context: &GlobalContext, args: &Approve) -> anyhow::Result
     let shown = pending.and_then(|pending| pending.value).map(|value| value.commitment);
     let reviewer = context.human(&store, args.who.name.as_deref())?;
     let receipt = store.approve(&reviewer, args.proposal, shown)?;
-    tell(context, "approved and stored", &receipt)
+    print_receipt(context, "approved and stored", &receipt)
 }
 
 pub(super) fn deny(context: &GlobalContext, args: &Deny) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let reviewer = context.human(&store, args.who.name.as_deref())?;
     let receipt = store.deny(&reviewer, args.proposal)?;
-    tell(context, "turned down", &receipt)
+    print_receipt(context, "turned down", &receipt)
 }
 
 pub(super) fn mode(context: &GlobalContext, args: ModeArgs) -> anyhow::Result<ExitStatus> {
@@ -167,7 +168,7 @@ pub(super) fn mode(context: &GlobalContext, args: ModeArgs) -> anyhow::Result<Ex
     let (tenant, scope) = (namespace.tenant, namespace.scope);
     let request = AdminRequest::SetMode { tenant, scope, key: args.key, mode: args.mode };
     let receipt = store.ask(&owner, request)?;
-    tell(context, &done, &receipt)
+    print_receipt(context, &done, &receipt)
 }
 
 pub(super) fn adopt(context: &GlobalContext, args: Adopt) -> anyhow::Result<ExitStatus> {
@@ -178,8 +179,7 @@ pub(super) fn adopt(context: &GlobalContext, args: Adopt) -> anyhow::Result<Exit
     };
     let namespace = Namespace::shared(Tenant::main());
     if !args.apply {
-        let disk = std::fs::read(&args.file)
-            .with_context(|| format!("could not read `{}`", args.file.display()))?;
+        let disk = std::fs::read(&args.file).with_context(|| unreadable(&args.file))?;
         let recorded = present(&store, &namespace, &key)?;
         let path = shown(&args.file.display().to_string());
         let would = format!("adopt `{path}` as `{key}`");
@@ -187,7 +187,11 @@ pub(super) fn adopt(context: &GlobalContext, args: Adopt) -> anyhow::Result<Exit
     }
     let owner = context.human(&store, args.who.name.as_deref())?;
     let receipt = adopt_file(&store, &owner, key.clone(), &args.file)?;
-    tell(context, &format!("`{key}` is what the file holds, and the file is watched"), &receipt)
+    print_receipt(
+        context,
+        &format!("`{key}` is what the file holds, and the file is watched"),
+        &receipt,
+    )
 }
 
 fn key_of(file: &std::path::Path) -> anyhow::Result<Key> {

@@ -14,7 +14,7 @@ use custody_runtime::{Session, Store};
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
-use super::{As, Where, parse_key, pending_of, tell, text_of};
+use super::{AsHuman, NamespaceArgs, parse_key, pending_of, print_receipt, text_of};
 use crate::context::GlobalContext;
 use crate::output::{
     BAD, BOLD, DIM, ExitStatus, GOOD, WARN, cell, excerpt, json_line, line, moment, paint, preview,
@@ -28,9 +28,9 @@ pub(crate) struct Get {
     #[arg(value_parser = parse_key)]
     key: Key,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// List items.
@@ -40,9 +40,9 @@ pub(crate) struct List {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Show every change of an item, the last first.
@@ -52,9 +52,9 @@ pub(crate) struct History {
     #[arg(value_parser = parse_key)]
     key: Key,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Show what changed: in a pending proposal, on disk, or by the last change of an item.
@@ -63,9 +63,9 @@ pub(crate) struct Diff {
     /// An item, or the id of a pending proposal
     what: String,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 pub(super) fn get(context: &GlobalContext, args: &Get) -> anyhow::Result<ExitStatus> {
@@ -75,7 +75,7 @@ pub(super) fn get(context: &GlobalContext, args: &Get) -> anyhow::Result<ExitSta
     let reading = session.read(args.place.scope(), args.key.clone()).wait()?;
     session.close()?;
     if reading.receipt.answer.refusal().is_some() {
-        return tell(context, "", &reading.receipt);
+        return print_receipt(context, "", &reading.receipt);
     }
     let Some(value) = reading.value else {
         let namespace = args.place.namespace();
@@ -106,8 +106,10 @@ pub(super) fn list(context: &GlobalContext, args: &List) -> anyhow::Result<ExitS
     let store = context.open()?;
     let asked = args.place.looked_at(context, &store, &args.who)?;
     let namespaces: Vec<Namespace> = if args.all {
-        let same = |namespace: &&Namespace| namespace.tenant == asked.tenant;
-        store.state(|state| state.namespaces().into_iter().filter(same).cloned().collect())?
+        store.state(|state| {
+            let all = state.namespaces().into_iter();
+            all.filter(|namespace| namespace.tenant == asked.tenant).cloned().collect()
+        })?
     } else {
         vec![asked]
     };
@@ -117,7 +119,7 @@ pub(super) fn list(context: &GlobalContext, args: &List) -> anyhow::Result<ExitS
     }
     if !context.json {
         if rows.is_empty() {
-            line("Nothing is remembered here yet.");
+            line("There are no items yet.");
         } else {
             table(&["namespace", "key", "mode", "version", "bytes", "file"], &rows);
         }
@@ -154,7 +156,7 @@ fn list_one(
         let file = match file {
             None => cell(""),
             Some(FileState::Matches) => ("matches".into(), GOOD),
-            Some(FileState::Edited) => ("edited behind our back".into(), BAD),
+            Some(FileState::Edited) => ("edited outside Custody".into(), BAD),
             Some(FileState::Missing) => ("missing".into(), BAD),
             Some(FileState::Unreadable(_)) => ("unreadable".into(), BAD),
         };
@@ -280,9 +282,11 @@ fn diff_of_item(
     if store.state(|state| state.watched_item(namespace, key).is_some())? {
         let report = store.check_file_of(namespace, key)?;
         if report.state != FileState::Matches {
-            let side = |bytes: Option<Vec<u8>>| bytes.as_deref().map(text_of).unwrap_or_default();
+            let sides = [report.recorded, report.on_disk];
+            let [recorded, on_disk] =
+                sides.map(|bytes| bytes.as_deref().map(text_of).unwrap_or_default());
             let what = format!("{key}: the record, and the file on disk");
-            return Ok((side(report.recorded), side(report.on_disk), what));
+            return Ok((recorded, on_disk, what));
         }
     }
     let history = store.history(namespace, key)?;

@@ -1,5 +1,6 @@
 //! Checking: is it a policy, and does it do what its author wants?
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -90,17 +91,18 @@ pub(super) fn test(context: &GlobalContext, args: &Test) -> anyhow::Result<ExitS
     Ok(ExitStatus::failure_if(failed > 0))
 }
 
+fn quoted(policies: &BTreeSet<String>) -> String {
+    policies.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
+}
+
 fn difference(outcome: &CaseOutcome) -> String {
-    let names = |ids: &std::collections::BTreeSet<String>| {
-        ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
-    };
     let mut text = format!("expected {}", word(outcome.expected));
     if let Some(by) = &outcome.expected_by {
-        text = format!("{text} by {}", names(by));
+        text = format!("{text} by {}", quoted(by));
     }
     text = format!("{text}, decided {}", word(outcome.decided));
     if !outcome.by.is_empty() {
-        text = format!("{text} by {}", names(&outcome.by));
+        text = format!("{text} by {}", quoted(&outcome.by));
     }
     match &outcome.because {
         Some(because) => format!("{text}: {because}"),

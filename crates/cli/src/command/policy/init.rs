@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::command::session::serve::read;
 use crate::context::GlobalContext;
+use crate::file_error::unwritable;
 use crate::output::{BOLD, DIM, ExitStatus, count, json_line, line, note, paint};
 
 /// Start a policy from an example, or draft tool manifests from a server's own list.
@@ -83,8 +84,7 @@ fn put(text: &str, out: Option<&Path>) -> anyhow::Result<()> {
     let mut file = std::fs::File::create_new(path).with_context(|| {
         format!("could not make `{}`; name a file that is not there", path.display())
     })?;
-    file.write_all(text.as_bytes())
-        .with_context(|| format!("could not write `{}`", path.display()))?;
+    file.write_all(text.as_bytes()).with_context(|| unwritable(path))?;
     note(paint(DIM, format_args!("wrote {}", path.display())));
     Ok(())
 }

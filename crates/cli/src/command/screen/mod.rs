@@ -39,15 +39,15 @@ pub(crate) struct Args {
     /// Files, folders, or `-` for standard input
     #[arg(value_name = "FILE")]
     inputs: Vec<PathBuf>,
-    /// How the input is laid out
+    /// The layout of the input
     #[arg(long, value_enum, default_value = "auto")]
     layout: Layout,
-    /// How the text entered
+    /// The channel through which the texts entered
     #[arg(long, value_enum)]
     channel: Option<Channel>,
     #[command(flatten)]
     detector: DetectorOptions,
-    /// How the answer is written
+    /// The format of the output
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Exit with 1 if something is flagged, if a finding is at least this severe, or never
@@ -74,16 +74,15 @@ enum FailOn {
 
 impl FailOn {
     fn is_met_by(self, verdict: &ScreenResult) -> bool {
-        let at_least =
-            |severity| verdict.findings.iter().any(|finding| finding.severity >= severity);
-        match self {
-            Self::Flagged => verdict.is_flagged,
-            Self::Low => at_least(Severity::Low),
-            Self::Medium => at_least(Severity::Medium),
-            Self::High => at_least(Severity::High),
-            Self::Critical => at_least(Severity::Critical),
-            Self::Never => false,
-        }
+        let lowest = match self {
+            Self::Flagged => return verdict.is_flagged,
+            Self::Low => Severity::Low,
+            Self::Medium => Severity::Medium,
+            Self::High => Severity::High,
+            Self::Critical => Severity::Critical,
+            Self::Never => return false,
+        };
+        verdict.findings.iter().any(|finding| finding.severity >= lowest)
     }
 }
 

@@ -46,11 +46,12 @@ pub(super) struct Deny {
 pub(super) fn pending(context: &GlobalContext, args: &PendingArgs) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let now = store.clock().now();
-    let is_shown = |asked: &&AskedCall| {
-        args.all || (asked.standing == ApprovalStatus::Waiting && now < asked.expires)
-    };
-    let asked: Vec<AskedCall> =
-        store.state(|state| state.asked_calls().filter(is_shown).cloned().collect())?;
+    let asked: Vec<AskedCall> = store.state(|state| {
+        let shown = state.asked_calls().filter(|asked| {
+            args.all || (asked.standing == ApprovalStatus::Waiting && now < asked.expires)
+        });
+        shown.cloned().collect()
+    })?;
     for asked in &asked {
         if context.json {
             json_line(&as_json(&store, asked)?)?;
@@ -74,17 +75,17 @@ pub(super) fn approve(context: &GlobalContext, args: &Approve) -> anyhow::Result
     let shown = asked.map(|asked| asked.arguments.commitment);
     let reviewer = context.human(&store, args.name.as_deref())?;
     let receipt = store.approve(&reviewer, args.proposal, shown)?;
-    tell(context, "approved; it runs when the agent asks again", &receipt)
+    print_answer(context, "approved; it runs when the agent asks again", &receipt)
 }
 
 pub(super) fn deny(context: &GlobalContext, args: &Deny) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let reviewer = context.human(&store, args.name.as_deref())?;
     let receipt = store.deny(&reviewer, args.proposal)?;
-    tell(context, "turned down", &receipt)
+    print_answer(context, "turned down", &receipt)
 }
 
-fn tell(
+fn print_answer(
     context: &GlobalContext,
     done: &str,
     receipt: &custody_runtime::store::Receipt,

@@ -16,6 +16,7 @@ use custody_runtime::tools::Gate;
 use zeroize::Zeroizing;
 
 use crate::context::GlobalContext;
+use crate::file_error::unreadable;
 use crate::output::{ExitStatus, note};
 
 #[derive(Debug, clap::Args)]
@@ -75,7 +76,7 @@ pub(crate) fn manifests(files: &[PathBuf]) -> anyhow::Result<Manifests> {
 }
 
 pub(crate) fn read(file: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(file).with_context(|| format!("could not read `{}`", file.display()))
+    std::fs::read_to_string(file).with_context(|| unreadable(file))
 }
 
 fn authority(store: &Store, token: Option<&Path>) -> anyhow::Result<Authority> {
