@@ -115,7 +115,8 @@ impl GlobalContext {
         }
     }
 
-    /// The authority of the human of that name, whose passphrase is typed on the terminal; without a name, an unproven one.
+    /// The authority of the human of that name, whose passphrase is typed on the terminal; without a name, an
+    /// unproven one.
     pub(crate) fn authority(&self, store: &Store, name: Option<&str>) -> anyhow::Result<Authority> {
         match name {
             None => Ok(Authority::unproven(Tenant::main())),

@@ -133,22 +133,24 @@ fn model(context: &GlobalContext, args: &Agent) -> anyhow::Result<Arc<dyn ChatMo
 /// The report of other runs in `folder`, read before anything is measured.
 fn earlier(folder: &Path) -> anyhow::Result<Option<EvalReport>> {
     let path = folder.join("agent.json");
-    let what_to_do = || {
-        format!(
-            "could not add to `{}`; move it away, or name another folder with --out",
-            path.display()
-        )
-    };
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).with_context(what_to_do),
+        Err(error) => return Err(error).with_context(|| not_added(&path)),
     };
-    let report = EvalReport::from_json(&bytes).with_context(what_to_do)?;
+    let report = EvalReport::from_json(&bytes).with_context(|| not_added(&path))?;
     if report.suite != "agent" {
-        return Err(anyhow!("it is a report of `{}`", report.suite)).with_context(what_to_do);
+        return Err(anyhow!("it is a report of `{}`", report.suite))
+            .with_context(|| not_added(&path));
     }
     Ok(Some(report))
+}
+
+fn not_added(path: &Path) -> String {
+    format!(
+        "could not add to `{}`; move it away, or name another folder with --out",
+        path.display()
+    )
 }
 
 fn python(package: Option<&Path>) -> anyhow::Result<Python> {

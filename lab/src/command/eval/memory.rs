@@ -48,9 +48,9 @@ pub(super) fn run(context: &GlobalContext, args: &Memory) -> anyhow::Result<Exit
     };
     prepare(args.out.as_deref())?;
     let mut progress = Progress::new();
-    let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let report = memory::run(&options, &mut |part, done, total| {
-        progress.show(part, place(done), place(total), None);
+        let [done, total] = [done, total].map(|of| usize::try_from(of).unwrap_or(usize::MAX));
+        progress.show(part, done, total, None);
     })?;
     progress.end();
     write_report(args.out.as_deref(), &report)?;

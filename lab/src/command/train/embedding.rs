@@ -53,11 +53,10 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     prepare(args.out.as_deref())?;
     let embedder = open_embedder(context, args.cache.as_deref())?;
     let bar = bar();
-    let mut progress = |done, of| show(&bar, done, of);
     let model = if args.rows.is_empty() {
         let data = DataFolder::open(context.data_folder(args.data.clone()));
         let corpus = corpus::build(&data, &corpus::Held::default(), corpus::SEED)?;
-        let model = shipped(&corpus, &embedder, &mut progress)?;
+        let model = shipped(&corpus, &embedder, &mut |done, of| show(&bar, done, of))?;
         if args.check {
             bar.finish_and_clear();
             return check(context, &corpus, &embedder, model);
@@ -65,7 +64,7 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         model
     } else {
         let (rows, data) = own_rows(&args.rows)?;
-        on_rows(&rows, data, args.seed, &embedder, &mut progress)?
+        on_rows(&rows, data, args.seed, &embedder, &mut |done, of| show(&bar, done, of))?
     };
     bar.finish_and_clear();
     let out = args.out.as_deref().context("say where the regression is written with --out FILE")?;

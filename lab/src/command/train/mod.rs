@@ -104,11 +104,10 @@ fn prepare(out: Option<&Path>) -> anyhow::Result<()> {
 
 /// Writes beside the target first, so that a full disk leaves no half a model behind.
 fn save(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let context = || not_written(path);
     let mut file = beside(path)?;
-    std::io::Write::write_all(&mut file, bytes).with_context(context)?;
-    file.as_file().sync_all().with_context(context)?;
-    file.persist(path).map_err(|error| error.error).with_context(context)?;
+    std::io::Write::write_all(&mut file, bytes).with_context(|| not_written(path))?;
+    file.as_file().sync_all().with_context(|| not_written(path))?;
+    file.persist(path).map_err(|error| error.error).with_context(|| not_written(path))?;
     Ok(())
 }
 
