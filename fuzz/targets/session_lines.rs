@@ -1,4 +1,4 @@
-//! Any lines as a conversation of `custody session`, with a real store behind it.
+//! Any lines on a connection of `custody session`, with a real store behind it.
 //!
 //! Each line has one answer, one line of JSON under the line's own id; a session that runs for nobody is granted
 //! no call, and one that runs for a user is granted arguments that can be judged again. `SESSION` and `PROPOSAL` in
@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 
-use custody_gateway::lines::Conversation;
+use custody_gateway::lines::HostConnection;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Role};
@@ -53,13 +53,13 @@ impl Served {
 
     fn hears(&self, text: &str, authority: &Authority) {
         let store = self.scratch.store.clone();
-        let mut conversation = Conversation::new(store, authority.clone(), Gate::default());
-        let opened = answered(&mut conversation, r#"{"id":0,"op":"open"}"#);
+        let mut connection = HostConnection::new(store, authority.clone(), Gate::default());
+        let opened = answered(&mut connection, r#"{"id":0,"op":"open"}"#);
         let session = opened["session"].as_str().expect("a session opens").to_owned();
         let mut proposal = String::from("PROPOSAL");
         for line in text.lines().take(MAX_LINES) {
             let line = line.replace("SESSION", &session).replace("PROPOSAL", &proposal);
-            let answer = answered(&mut conversation, &line);
+            let answer = answered(&mut connection, &line);
             if let Some(id) = answer["proposal"].as_str() {
                 id.clone_into(&mut proposal);
             }
@@ -75,8 +75,8 @@ impl Served {
 }
 
 /// The answer to `line`, which is one line and has the id of the line.
-fn answered(conversation: &mut Conversation, line: &str) -> Value {
-    let answer = conversation.answer(line);
+fn answered(connection: &mut HostConnection, line: &str) -> Value {
+    let answer = connection.answer(line);
     assert!(!answer.contains('\n'), "an answer is one line");
     let answer: Value = serde_json::from_str(&answer).expect("an answer is JSON");
     match serde_json::from_str::<Value>(line) {

@@ -2,12 +2,12 @@
 #![no_main]
 
 use custody_gateway::memory_tools::MemoryTools;
-use custody_gateway::trace::{Limits, read_trace};
+use custody_gateway::trace::{TraceLimits, read_trace};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let tools = MemoryTools::default();
-    for step in read_trace(bytes, &Limits::default()) {
+    for step in read_trace(bytes, &TraceLimits::default()) {
         match step {
             Ok(step) => step.message.tool_calls.iter().for_each(|call| {
                 let _ = tools.recognise(call);

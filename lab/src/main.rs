@@ -9,8 +9,8 @@ mod command;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use custody_cli::context::{Context, Global};
-use custody_cli::output::{self, Outcome};
+use custody_cli::context::{GlobalContext, GlobalOptions};
+use custody_cli::output::{self, ExitStatus};
 
 /// Measures whether Custody's claims hold, and makes its detectors.
 #[derive(Debug, Parser)]
@@ -20,7 +20,7 @@ use custody_cli::output::{self, Outcome};
 )]
 struct Cli {
     #[command(flatten)]
-    global: Global,
+    global: GlobalOptions,
     #[command(subcommand)]
     command: Command,
 }
@@ -45,8 +45,8 @@ fn main() -> ExitCode {
     output::exit_code(run(cli), json)
 }
 
-fn run(cli: Cli) -> anyhow::Result<Outcome> {
-    let context = Context::new(cli.global)?;
+fn run(cli: Cli) -> anyhow::Result<ExitStatus> {
+    let context = GlobalContext::new(cli.global)?;
     match cli.command {
         Command::Data(args) => command::data::run(&context, args),
         Command::Train(command) => command::train::run(&context, &command),

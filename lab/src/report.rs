@@ -308,19 +308,18 @@ impl EvalReport {
     fn check(&self) -> Result<(), ReportError> {
         let mut ids = BTreeSet::new();
         for figure in &self.figures {
-            let fail = |what: &str| Err(ReportError(format!("`{}` {what}", shown(&figure.id))));
-            if !is_id(&figure.id) {
-                return fail("is not a dotted lower-case id");
-            }
-            if !ids.insert(&figure.id) {
-                return fail("is there twice");
-            }
-            if figure.value.is_none() && figure.why.is_none() {
-                return fail("has neither a value nor a `why`");
-            }
-            if figure.ci95.is_some_and(|[low, high]| low > high) {
-                return fail("has an interval that ends before it begins");
-            }
+            let fault = if !is_id(&figure.id) {
+                "is not a dotted lower-case id"
+            } else if !ids.insert(&figure.id) {
+                "is there twice"
+            } else if figure.value.is_none() && figure.why.is_none() {
+                "has neither a value nor a `why`"
+            } else if figure.ci95.is_some_and(|[low, high]| low > high) {
+                "has an interval that ends before it begins"
+            } else {
+                continue;
+            };
+            return Err(ReportError(format!("`{}` {fault}", shown(&figure.id))));
         }
         Ok(())
     }

@@ -109,10 +109,9 @@ impl CachedEmbedder {
     fn keep(&self, learned: &[(Key, Vec<f32>)]) -> Result<(), VectorsError> {
         let Some(path) = &self.file else { return Ok(()) };
         let bytes: Vec<u8> = learned.iter().flat_map(|(key, vector)| record(key, vector)).collect();
-        let append = || -> io::Result<()> {
-            OpenOptions::new().append(true).create(true).open(path)?.write_all(&bytes)
-        };
-        append().map_err(|cause| VectorsError::File { path: path.clone(), cause })
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        file.and_then(|mut file| file.write_all(&bytes))
+            .map_err(|cause| VectorsError::File { path: path.clone(), cause })
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<Key, Vec<f32>>> {

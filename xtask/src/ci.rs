@@ -210,23 +210,21 @@ fn import() -> Result<Outcome> {
 
 fn wheel(prefix: &str) -> Option<PathBuf> {
     let entries = std::fs::read_dir(workspace::wheels()).ok()?;
-    let named = |path: &PathBuf| {
+    entries.filter_map(Result::ok).map(|entry| entry.path()).find(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with(prefix) && name.ends_with(".whl")
-    };
-    entries.filter_map(Result::ok).map(|entry| entry.path()).find(named)
+    })
 }
 
 /// An interpreter that has `modules`: the one that is named, else the one that `.ci/run` made.
 fn python(modules: &str) -> Option<PathBuf> {
     let named = std::env::var_os("CUSTODY_PYTHON").map(PathBuf::from);
     let made = workspace::root().join("target/python/bin/python");
-    let has_them = |interpreter: &PathBuf| {
+    named.into_iter().chain([made]).find(|interpreter| {
         let mut command = Command::new(interpreter);
         command.args(["-c", &format!("import {modules}")]).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
-    };
-    named.into_iter().chain([made]).find(has_them)
+    })
 }
 
 /// Nothing is measured without the benchmark data, and nothing passes: that is said.

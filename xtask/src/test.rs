@@ -149,10 +149,16 @@ fn is_start(line: &str) -> bool {
 /// skipped one.
 fn summary(line: &str) -> Option<Tally> {
     let counts = line.trim().strip_prefix("test result: ")?.split_once(". ")?.1;
-    let count = |label: &str| {
-        counts.split(';').find_map(|part| part.trim().strip_suffix(label)?.trim().parse().ok())
-    };
-    Some(Tally { passed: count("passed")?, failed: count("failed")?, skipped: count("ignored")? })
+    Some(Tally {
+        passed: count(counts, "passed")?,
+        failed: count(counts, "failed")?,
+        skipped: count(counts, "ignored")?,
+    })
+}
+
+/// The number before `label` in a list like `3 passed; 1 failed`.
+fn count(counts: &str, label: &str) -> Option<u64> {
+    counts.split(';').find_map(|part| part.trim().strip_suffix(label)?.trim().parse().ok())
 }
 
 /// Joins what libtest said with how `cargo test` ended and with the tests that skipped themselves,

@@ -21,7 +21,7 @@ pub(crate) struct Config {
     pub(crate) language_model: LanguageModelConfig,
 }
 
-/// Where the store and its keys are.
+/// The paths of the store and of its key folder.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct StoreConfig {
@@ -29,14 +29,14 @@ pub(crate) struct StoreConfig {
     pub(crate) keys: Option<PathBuf>,
 }
 
-/// Where weights, or benchmark data, are.
+/// The folder of the weights, or of the benchmark data.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct FolderConfig {
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// Which language model is asked where none is named. Keys never stand here.
+/// The language model of commands that name none. It holds the name of the variable with the key, never the key.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LanguageModelConfig {
@@ -46,7 +46,7 @@ pub(crate) struct LanguageModelConfig {
     pub(crate) requests_per_minute: Option<NonZeroU32>,
 }
 
-/// How traces are read.
+/// Options of `custody replay`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ReplayConfig {

@@ -14,11 +14,11 @@ use custody_runtime::{OpenError, Paths, Store};
 use etcetera::{BaseStrategy, choose_base_strategy};
 
 use crate::config::Config;
-use crate::credential;
+use crate::{credential, new_store};
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
-pub struct Global {
+pub struct GlobalOptions {
     /// The store [default: custody/custody.db in the platform's data folder]
     #[arg(long, global = true, value_name = "PATH", env = "CUSTODY_STORE")]
     pub(crate) store: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub struct Global {
 
 /// Options and configuration, put together.
 #[derive(Debug)]
-pub struct Context {
+pub struct GlobalContext {
     /// Whether JSON is printed.
     pub json: bool,
     pub(crate) config: Config,
@@ -50,12 +50,12 @@ pub struct Context {
     own_data: PathBuf,
 }
 
-impl Context {
+impl GlobalContext {
     /// Reads the configuration, and finds the folders that neither it nor an option names.
     ///
     /// # Errors
     /// When there is no home folder, or the configuration cannot be read.
-    pub fn new(global: Global) -> anyhow::Result<Self> {
+    pub fn new(global: GlobalOptions) -> anyhow::Result<Self> {
         let folders = choose_base_strategy().context("could not find the home folder; set HOME")?;
         let own = folders.config_dir().join("custody").join("custody.toml");
         let config = Config::load(global.config.as_deref(), &own)?;
@@ -80,7 +80,7 @@ impl Context {
         Ok(Self { json: global.json, config, paths, names_store, models, own_data })
     }
 
-    /// Where the store is and its keys are.
+    /// The paths of the store and of its key folder.
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
@@ -105,17 +105,18 @@ impl Context {
         KeyFolder::new(&self.paths.keys)
     }
 
-    /// Opens the store. The first use of one offers to make its keys.
+    /// Opens the store; on a terminal, offers to create it at its first use.
     pub(crate) fn open(&self) -> anyhow::Result<Store> {
         match Store::open(&self.paths, Clock::System) {
             Err(OpenError::NoKeys(_)) if credential::has_terminal() => {
-                crate::command::keys::offer_init(self)
+                new_store::offer(&self.paths)
             }
             opened => Ok(opened?),
         }
     }
 
-    /// Who asks: the human of that name, whose passphrase is typed on the terminal, or nobody proven.
+    /// The authority of the human of that name, whose passphrase is typed on the terminal; without a name, an
+    /// unproven one.
     pub(crate) fn authority(&self, store: &Store, name: Option<&str>) -> anyhow::Result<Authority> {
         match name {
             None => Ok(Authority::unproven(Tenant::main())),
@@ -126,8 +127,8 @@ impl Context {
         }
     }
 
-    /// Who asks for something that only a human may do: asked for the passphrase if there is a terminal
-    /// to type it on, otherwise nobody proven, which the kernel refuses and records.
+    /// The authority for what only a human may do: the named one's, else the owner's. Without a terminal to type the
+    /// passphrase on it is unproven, and the kernel refuses and records the attempt.
     pub(crate) fn human(&self, store: &Store, name: Option<&str>) -> anyhow::Result<Authority> {
         match name {
             None if credential::has_terminal() => self.authority(store, Some(&owner_name(store)?)),

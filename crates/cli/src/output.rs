@@ -7,34 +7,35 @@ use anstyle::{AnsiColor, Style};
 use custody_log::Timestamp;
 use serde::Serialize;
 
-/// How a command ended, when it did not fail.
+/// The exit status of a command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// Exit code 0.
-    Fine,
-    /// Something was refused, or found: exit code 1.
-    Found,
-    /// Something failed, and was said already: exit code 2.
-    Failed,
+pub enum ExitStatus {
+    /// Exit code 0: nothing was refused, nothing was found.
+    Success,
+    /// Exit code 1: a request was refused, or a check found something.
+    Failure,
+    /// Exit code 2: part of the work failed, and its error is printed already.
+    Error,
 }
 
-impl Outcome {
-    /// [`Self::Found`] if something was found.
-    pub const fn found_if(found: bool) -> Self {
-        if found { Self::Found } else { Self::Fine }
+impl ExitStatus {
+    /// [`Self::Failure`] if something was refused or found.
+    pub const fn failure_if(found: bool) -> Self {
+        if found { Self::Failure } else { Self::Success }
     }
 }
 
-/// What is to be seen first.
+/// Emphasis: names, ids and results.
 pub const BOLD: Style = Style::new().bold();
-/// What is said beside the result.
+/// Secondary text: dates, hashes, hints.
 pub const DIM: Style = Style::new().dimmed();
-/// What is as it should be.
+/// Accepted, verified or in order.
 pub const GOOD: Style = AnsiColor::Green.on_default();
-/// What is refused, or wrong.
+/// Refused, damaged or failed.
 pub const BAD: Style = AnsiColor::Red.on_default();
-/// What somebody should look at.
+/// Pending, or in need of a look.
 pub const WARN: Style = AnsiColor::Yellow.on_default();
+/// Headings.
 pub(crate) const HEAD: Style = AnsiColor::Cyan.on_default().bold();
 
 /// `text` in `style`. The styles vanish when the output is no terminal, or `NO_COLOR` is set.
@@ -72,13 +73,13 @@ pub fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
 }
 
 /// Ends a command that changed nothing yet: what it would do, and how to do it.
-pub(crate) fn preview(json: bool, would: &str) -> anyhow::Result<Outcome> {
+pub(crate) fn preview(json: bool, would: &str) -> anyhow::Result<ExitStatus> {
     if json {
         json_line(&serde_json::json!({ "applied": false, "would": would }))?;
     } else {
         line(format_args!("Would {would}. Nothing was changed; add --apply to do it."));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// The error and its causes, on one line of standard error.
@@ -99,11 +100,11 @@ pub(crate) fn error_line(error: &anyhow::Error, json: bool) {
 }
 
 /// The exit code of a command, after an error was said.
-pub fn exit_code(ended: anyhow::Result<Outcome>, json: bool) -> ExitCode {
+pub fn exit_code(ended: anyhow::Result<ExitStatus>, json: bool) -> ExitCode {
     match ended {
-        Ok(Outcome::Fine) => ExitCode::SUCCESS,
-        Ok(Outcome::Found) => ExitCode::from(1),
-        Ok(Outcome::Failed) => ExitCode::from(2),
+        Ok(ExitStatus::Success) => ExitCode::SUCCESS,
+        Ok(ExitStatus::Failure) => ExitCode::from(1),
+        Ok(ExitStatus::Error) => ExitCode::from(2),
         Err(error) => {
             error_line(&error, json);
             ExitCode::from(2)
@@ -167,17 +168,12 @@ pub(crate) fn moment(at: Timestamp) -> String {
 
 /// Rows under headings, each column as wide as its widest cell. Styles do not count.
 pub fn table(headings: &[&str], rows: &[Vec<(String, Style)>]) {
-    let width = |text: &str| text.chars().count();
     let mut widths: Vec<usize> = headings.iter().map(|heading| width(heading)).collect();
     for row in rows {
         for (column, (cell, _)) in widths.iter_mut().zip(row) {
             *column = (*column).max(width(cell));
         }
     }
-    let padded = |text: &str, column: usize| {
-        let fill = column.saturating_sub(width(text));
-        format!("{text}{}", " ".repeat(fill))
-    };
     let heading: Vec<String> =
         headings.iter().zip(&widths).map(|(heading, column)| padded(heading, *column)).collect();
     line(paint(DIM, heading.join("  ").trim_end()));
@@ -194,6 +190,20 @@ pub fn table(headings: &[&str], rows: &[Vec<(String, Style)>]) {
             .collect();
         line(cells.join("  ").trim_end());
     }
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// `text`, filled with spaces up to `column` characters.
+fn padded(text: &str, column: usize) -> String {
+    format!("{text}{}", " ".repeat(column.saturating_sub(width(text))))
+}
+
+/// One indented line: a name in a column, and its value.
+pub(crate) fn fact(name: &str, value: &str) {
+    line(format_args!("  {name:9} {value}"));
 }
 
 /// `1 record`, `2 records`.

@@ -10,11 +10,11 @@ use std::os::unix::fs::PermissionsExt;
 use common::{Home, OWNER_PASSPHRASE};
 
 #[test]
-fn founding_a_store_makes_its_keys_and_says_what_comes_next() {
+fn creating_a_store_makes_its_keys_and_says_what_comes_next() {
     let home = Home::new();
     let ran = home.typing(&["keys", "init"], &[OWNER_PASSPHRASE, OWNER_PASSPHRASE]).expect(0);
     insta::assert_snapshot!(ran.text(&home), @r"
-    The store is founded.
+    The store is created.
       store     HOME/data/custody/custody.db
       keys      HOME/state/custody/KEYS
       head      HOME/state/custody/KEYS/head
@@ -43,14 +43,14 @@ fn founding_a_store_makes_its_keys_and_says_what_comes_next() {
 }
 
 #[test]
-fn founding_needs_a_terminal_and_a_passphrase_typed_the_same_twice() {
+fn creating_a_store_needs_a_terminal_and_a_passphrase_typed_the_same_twice() {
     let home = Home::new();
     let ran = home.alone_with(
         &["keys", "init"],
         &[("CUSTODY_PASSPHRASE", OWNER_PASSPHRASE)],
         "correct horse battery\ncorrect horse battery\n",
     );
-    insta::assert_snapshot!(ran.expect(2).text(&home), @"error: a store is founded by a human: run `custody keys init` on a terminal, where the owner's passphrase is typed");
+    insta::assert_snapshot!(ran.expect(2).text(&home), @"error: only a human may create a store; run `custody keys init` on a terminal, where the owner's passphrase is typed");
     for (lines, expected) in [
         (["short", "short"], "at least 8 characters"),
         ([OWNER_PASSPHRASE, "correct horse batter"], "the two passphrases differ"),
@@ -58,7 +58,7 @@ fn founding_needs_a_terminal_and_a_passphrase_typed_the_same_twice() {
         let ran = home.typing(&["keys", "init"], &lines).expect(2);
         assert!(ran.stderr.contains(expected), "{ran:?}");
     }
-    assert!(!home.database().exists(), "nothing was founded");
+    assert!(!home.database().exists(), "nothing was created");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn ctrl_c_at_a_prompt_gives_up_and_changes_nothing() {
 }
 
 #[test]
-fn a_second_founding_changes_nothing() {
+fn a_second_creation_changes_nothing() {
     let home = Home::founded();
     let before = contents(&home);
     let ran = home.typing(&["keys", "init"], &["another passphrase", "another passphrase"]);
@@ -80,14 +80,14 @@ fn a_second_founding_changes_nothing() {
 }
 
 #[test]
-fn a_founding_never_replaces_the_owners_key_of_a_founded_store() {
+fn creating_a_store_never_replaces_the_owners_key_of_an_existing_one() {
     let home = Home::founded();
     let owner = home.keys().join("humans/owner.pem");
     let before = std::fs::read(&owner).unwrap();
     std::fs::remove_file(home.keys().join("log.key")).unwrap();
     for args in [&["keys", "init"][..], &["principal", "list"]] {
         let ran = home.typing(args, &["yes", "another passphrase", "another passphrase"]).expect(2);
-        assert!(ran.stderr.contains("its log key is gone"), "{ran:?}");
+        assert!(ran.stderr.contains("its log key is missing"), "{ran:?}");
     }
     assert_eq!(std::fs::read(&owner).unwrap(), before);
 }
@@ -229,7 +229,7 @@ fn help_tells_a_stranger_what_happens() {
         text.split("\nOptions:").next().unwrap().to_owned()
     };
     insta::assert_snapshot!(help(&["keys"]), @r"
-    Found a store, show its keys, replace them.
+    Create a store, show its keys, replace them.
 
     The log key signs the head of the record, so that the program can write without anybody present. The
     owner's key, under a passphrase, signs for everything that only a human may do.
@@ -237,20 +237,20 @@ fn help_tells_a_stranger_what_happens() {
     Usage: custody keys [OPTIONS] <COMMAND>
 
     Commands:
-      init    Found a store
+      init    Create a store
       show    Show where the keys are, whose they are, and their fingerprints
       rotate  Sign the head of the record with a fresh log key from here on. Owner only
       help    Print this message or the help of the given subcommand(s)
     ");
     insta::assert_snapshot!(help(&["keys", "init"]), @r"
-    Found a store.
+    Create a store.
 
-    Asks for a passphrase, twice, on the terminal. Then makes the store's database, the owner's key
+    Asks for a passphrase, twice, on the terminal. Then creates the store's database, the owner's key
     (encrypted under that passphrase) and the log key, and signs the first head. The keys and the head
     stand in another folder than the store, so that an old copy of the store put back later is noticed.
 
     Whoever knows the passphrase can approve, unlock and register. It is asked for on the terminal and
-    nowhere else, and nobody can recover it. A founding that was interrupted can be begun again.
+    nowhere else, and nobody can recover it. If the command is interrupted, run it again.
 
     Usage: custody keys init [OPTIONS]
     ");

@@ -36,7 +36,7 @@ fn the_record_is_listed_with_the_newest_last() {
     let home = lived_in();
     insta::assert_snapshot!(said(&home, "ledger show"), @r"
     entry  when                      who    what                                                answer           label
-    #0     TIME  owner  found the store                                     accepted         system, clean
+    #0     TIME  owner  create the store                                    accepted         system, clean
     #1     TIME  owner  open session custody memory put                     accepted         system, clean
     #2     TIME  owner  message: Meet on Tuesday                            accepted         user, clean
     #3     TIME  owner  write notes/plan: Meet on Tuesday                   accepted         model, clean
@@ -116,7 +116,7 @@ fn one_entry_is_shown_with_everything_about_it() {
     recorded   in the log: its proof (4 hashes) leads to the signed root
                DIGEST over 16 records
     ");
-    assert!(said(&home, "ledger show #0").contains("found the store"));
+    assert!(said(&home, "ledger show #0").contains("create the store"));
     for (entry, expected) in [
         ("999", "there is no entry #999"),
         ("e-00000000000000000000000000000000", "there is no entry `e-0000"),

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Write};
 use std::path::PathBuf;
 
-use custody_gateway::trace::{CallRef, Conversation, Limits, Role, read_trace};
+use custody_gateway::trace::{CallRef, Conversation, MessageRole, TraceLimits, read_trace};
 
 /// The folder of the benchmark data. Without it, notes that `test` was skipped.
 fn benchmark_data(test: &str) -> Option<PathBuf> {
@@ -27,11 +27,16 @@ fn every_published_case_is_a_conversation_of_three_messages() {
     let Some(data) = benchmark_data(test) else { return };
     for name in ["cases_base.jsonl", "cases_enhanced.jsonl"] {
         let file = BufReader::new(File::open(data.join("injecagent").join(name)).unwrap());
-        let steps: Vec<_> = read_trace(file, &Limits::default()).collect::<Result<_, _>>().unwrap();
+        let steps: Vec<_> =
+            read_trace(file, &TraceLimits::default()).collect::<Result<_, _>>().unwrap();
         assert_eq!(steps.len(), 3 * 697, "{name}");
         for (case, steps) in (1..).zip(steps.chunks(3)) {
             let roles: Vec<_> = steps.iter().map(|step| &step.message.role).collect();
-            assert_eq!(roles, [&Role::User, &Role::Assistant, &Role::Tool], "{name}:{case}");
+            assert_eq!(
+                roles,
+                [&MessageRole::User, &MessageRole::Assistant, &MessageRole::Tool],
+                "{name}:{case}"
+            );
             assert!(steps.iter().all(|step| step.conversation == Conversation::Fresh(case)));
             assert!(!steps[1].message.tool_calls[0].arguments.is_empty(), "{name}:{case}");
             assert_eq!(steps[2].answers, Some(CallRef { step: steps[1].number, call: 0 }));

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use custody_gateway::lines::{Conversation, MAX_LINE_BYTES};
+use custody_gateway::lines::{HostConnection, MAX_LINE_BYTES};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Role};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 struct Host {
     // Dropped last: it holds the store's folder.
-    conversation: Conversation,
+    connection: HostConnection,
     session: String,
     scratch: Scratch,
 }
@@ -41,15 +41,15 @@ impl Host {
     }
 
     fn under(scratch: Scratch, authority: Authority, gate: Gate) -> Self {
-        let conversation = Conversation::new(scratch.store.clone(), authority, gate);
-        let mut this = Self { conversation, session: String::new(), scratch };
+        let connection = HostConnection::new(scratch.store.clone(), authority, gate);
+        let mut this = Self { connection, session: String::new(), scratch };
         let opened = this.says(&json!({ "id": 0, "op": "open" }));
         opened["session"].as_str().unwrap().clone_into(&mut this.session);
         this
     }
 
     fn says(&mut self, line: &Value) -> Value {
-        serde_json::from_str(&self.conversation.answer(&line.to_string())).unwrap()
+        serde_json::from_str(&self.connection.answer(&line.to_string())).unwrap()
     }
 
     fn asks(&mut self, op: &str, fields: &Value) -> Value {
@@ -174,13 +174,13 @@ fn what_is_no_request_is_answered_with_what_to_do() {
         (large.as_str(), json!(2), "beyond 2⁵³"),
     ];
     for (line, id, expected) in cases {
-        let answer: Value = serde_json::from_str(&host.conversation.answer(line)).unwrap();
+        let answer: Value = serde_json::from_str(&host.connection.answer(line)).unwrap();
         assert_eq!(answer["id"], id, "{line}");
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains(expected), "{line}: {message}");
     }
     let long = "x".repeat(MAX_LINE_BYTES + 1);
-    assert!(host.conversation.answer(&long).contains("send less"));
+    assert!(host.connection.answer(&long).contains("send less"));
 }
 
 proptest! {
@@ -189,7 +189,7 @@ proptest! {
     #[test]
     fn any_line_has_one_answer_in_one_line(line in ".{0,200}") {
         let mut host = Host::of_a_user();
-        let answer = host.conversation.answer(&line);
+        let answer = host.connection.answer(&line);
         prop_assert!(!answer.contains('\n'));
         prop_assert!(serde_json::from_str::<Value>(&answer).is_ok());
     }

@@ -2,10 +2,12 @@
 
 use std::io::{self, BufReader, Read};
 
-use custody_gateway::trace::{CallRef, Conversation, Limits, Role, Step, TraceError, read_trace};
+use custody_gateway::trace::{
+    CallRef, Conversation, MessageRole, Step, TraceError, TraceLimits, read_trace,
+};
 
 fn read(trace: &str) -> Result<Vec<Step>, TraceError> {
-    read_trace(trace.as_bytes(), &Limits::default()).collect()
+    read_trace(trace.as_bytes(), &TraceLimits::default()).collect()
 }
 
 /// Each step as `conversation role "text" parts calls →answered`, what is absent left out.
@@ -79,7 +81,7 @@ fn a_message_is_read_in_every_form_the_protocol_has() {
 #[test]
 fn an_unknown_role_is_kept_as_it_is_written() {
     let steps = read(r#"{"role":"System","content":"obey"}"#).unwrap();
-    assert_eq!(steps[0].message.role, Role::Unknown("System".to_owned()));
+    assert_eq!(steps[0].message.role, MessageRole::Unknown("System".to_owned()));
 }
 
 #[test]
@@ -274,7 +276,7 @@ fn a_wrong_line_is_refused_with_the_field_what_it_is_and_what_to_do() {
 fn nothing_follows_the_first_error_and_its_line_says_nothing() {
     let good = r#"{"role":"user","content":"hi"}"#;
     let trace = format!("{good}\n[{good},7]\n{good}");
-    let outcomes: Vec<_> = read_trace(trace.as_bytes(), &Limits::default()).collect();
+    let outcomes: Vec<_> = read_trace(trace.as_bytes(), &TraceLimits::default()).collect();
     assert_eq!(outcomes.len(), 2);
     assert_eq!(outcomes[0].as_ref().unwrap().line, 1);
     assert_eq!(outcomes[1].as_ref().unwrap_err().line, 2);
@@ -290,7 +292,7 @@ fn bytes_that_are_no_text_are_refused() {
         ),
     ];
     for (bytes, expected) in cases {
-        let error = read_trace(bytes, &Limits::default()).next().unwrap().unwrap_err();
+        let error = read_trace(bytes, &TraceLimits::default()).next().unwrap().unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
 }
@@ -298,7 +300,7 @@ fn bytes_that_are_no_text_are_refused() {
 #[test]
 fn a_hundred_megabyte_line_is_refused_by_its_limit() {
     let endless = io::repeat(b'[').take(100_000_000);
-    let mut trace = read_trace(BufReader::new(endless), &Limits::default());
+    let mut trace = read_trace(BufReader::new(endless), &TraceLimits::default());
     assert_eq!(
         trace.next().unwrap().unwrap_err().to_string(),
         "line 1: longer than `16777216` bytes; split it over several lines or raise the limit"
@@ -308,7 +310,7 @@ fn a_hundred_megabyte_line_is_refused_by_its_limit() {
 
 #[test]
 fn messages_and_calls_are_counted_over_the_whole_trace() {
-    let limits = Limits { max_messages: 4, ..Limits::default() };
+    let limits = TraceLimits { max_messages: 4, ..TraceLimits::default() };
     let said = r#"{"role":"user","content":"hi"}"#;
     let calling =
         r#"{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":""}}]}"#;
@@ -332,7 +334,7 @@ fn messages_and_calls_are_counted_over_the_whole_trace() {
 
 #[test]
 fn arguments_count_towards_the_values_of_their_line() {
-    let limits = Limits { max_line_values: 20, ..Limits::default() };
+    let limits = TraceLimits { max_line_values: 20, ..TraceLimits::default() };
     let line = |arguments: &str| {
         format!(
             r#"{{"role":"assistant","tool_calls":[{{"id":"a","function":{{"name":"f","arguments":"{{\"a\":[{arguments}]}}"}}}}]}}"#
@@ -352,7 +354,8 @@ fn a_failing_input_is_an_error_with_its_cause() {
             Err(io::Error::other("the disk is gone"))
         }
     }
-    let error = read_trace(BufReader::new(Broken), &Limits::default()).next().unwrap().unwrap_err();
+    let error =
+        read_trace(BufReader::new(Broken), &TraceLimits::default()).next().unwrap().unwrap_err();
     assert_eq!(
         error.to_string(),
         "line 1: the trace could not be read any further; check the file and run again"

@@ -1,13 +1,13 @@
 //! What holds for every trace.
 
 use custody_gateway::trace::{
-    Conversation, Limits, Message, Role, Step, ToolCall, TraceError, read_trace,
+    Conversation, Message, MessageRole, Step, ToolCall, TraceError, TraceLimits, read_trace,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 fn read(bytes: &[u8]) -> Result<Vec<Step>, TraceError> {
-    read_trace(bytes, &Limits::default()).collect()
+    read_trace(bytes, &TraceLimits::default()).collect()
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -47,13 +47,16 @@ fn any_message() -> impl Strategy<Value = Message> {
         Just("tool".to_owned()),
         any::<String>(),
     ]
-    .prop_map(Role::parse);
+    .prop_map(MessageRole::parse);
     let calls = proptest::collection::vec(any_call(), 0..3);
     let names = (any::<Option<String>>(), any::<Option<String>>());
     (role, any::<String>(), calls, names).prop_map(|(role, text, calls, (tool_call_id, name))| {
         let tool_calls = match role {
-            Role::Assistant | Role::Unknown(_) => calls,
-            Role::System | Role::Developer | Role::User | Role::Tool => Vec::new(),
+            MessageRole::Assistant | MessageRole::Unknown(_) => calls,
+            MessageRole::System
+            | MessageRole::Developer
+            | MessageRole::User
+            | MessageRole::Tool => Vec::new(),
         };
         Message { role, text, other_parts: Vec::new(), tool_calls, tool_call_id, name }
     })

@@ -53,7 +53,6 @@ pub(super) fn merged(
     model: Option<&str>,
 ) -> EvalReport {
     let measured = parts(&now.figures);
-    let stays = |part: &String| !measured.contains(part);
     let (mut figures, mut runs, mut data) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(earlier) = earlier {
         runs = earlier.runs.clone();
@@ -64,13 +63,13 @@ pub(super) fn merged(
             earlier
                 .figures
                 .into_iter()
-                .filter(|figure: &Figure| part(&figure.id).as_ref().is_some_and(stays)),
+                .filter(|figure| part(&figure.id).is_some_and(|part| !measured.contains(&part))),
         );
         data = earlier.data;
     }
     for run in &mut runs {
         // A defence that has another name by now is no part of the report any more.
-        run.parts.retain(|name| stays(name) && part(name).as_ref() == Some(name));
+        run.parts.retain(|name| !measured.contains(name) && part(name).as_ref() == Some(name));
     }
     runs.retain(|run| !run.parts.is_empty());
     runs.push(Run {

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use custody_cli::context::Context;
+use custody_cli::context::GlobalContext;
 use custody_cli::output::{
-    BAD, DIM, GOOD, Outcome, Transfer, cell, count, json_line, line, paint, shown, size, table,
+    BAD, DIM, ExitStatus, GOOD, Transfer, cell, count, json_line, line, paint, shown, size, table,
 };
 use custody_lab::data::{DataFileState, DataFolder, DataPin, ORIGINALS, known};
 use custody_models::fetch::{Fetcher, Timeouts};
@@ -59,7 +59,7 @@ pub(crate) struct Import {
     from: PathBuf,
 }
 
-pub(crate) fn run(context: &Context, args: Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, args: Args) -> anyhow::Result<ExitStatus> {
     let folder = DataFolder::open(context.data_folder(args.data));
     match args.command {
         Command::List => list(context, &folder),
@@ -112,7 +112,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-fn list(context: &Context, folder: &DataFolder) -> anyhow::Result<Outcome> {
+fn list(context: &GlobalContext, folder: &DataFolder) -> anyhow::Result<ExitStatus> {
     let mut rows = Vec::new();
     for (pin, state) in folder.verify() {
         let listed = Listed::of(pin, state);
@@ -133,10 +133,10 @@ fn list(context: &Context, folder: &DataFolder) -> anyhow::Result<Outcome> {
         table(&["file", "here", "rows", "size", "use", "licence"], &rows);
         line(paint(DIM, format_args!("in {}", shown(&folder.path().display().to_string()))));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn verify(context: &Context, folder: &DataFolder) -> anyhow::Result<Outcome> {
+fn verify(context: &GlobalContext, folder: &DataFolder) -> anyhow::Result<ExitStatus> {
     let (mut verified, mut absent, mut differ) = (0, 0, 0);
     for (pin, state) in folder.verify() {
         let listed = Listed::of(pin, state);
@@ -159,10 +159,10 @@ fn verify(context: &Context, folder: &DataFolder) -> anyhow::Result<Outcome> {
             line(paint(DIM, "`custody data import DIR` copies what is not here"));
         }
     }
-    Ok(Outcome::found_if(differ > 0))
+    Ok(ExitStatus::failure_if(differ > 0))
 }
 
-fn fetch(context: &Context, folder: &DataFolder, args: &Fetch) -> anyhow::Result<Outcome> {
+fn fetch(context: &GlobalContext, folder: &DataFolder, args: &Fetch) -> anyhow::Result<ExitStatus> {
     let mut pins = Vec::new();
     for name in &args.files {
         let pin = known().iter().find(|pin| pin.name == *name);
@@ -181,7 +181,7 @@ fn fetch(context: &Context, folder: &DataFolder, args: &Fetch) -> anyhow::Result
             "fetched": fetched.fetched, "here": fetched.here, "left_out": fetched.left_out,
             "made": fetched.made, "missing": fetched.missing,
         }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     line(format_args!(
         "{} fetched, {} here before, {} left out (it stands for many files).",
@@ -198,10 +198,14 @@ fn fetch(context: &Context, folder: &DataFolder, args: &Fetch) -> anyhow::Result
             count(fetched.missing.len() as u64, "file")
         ));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn import(context: &Context, folder: &DataFolder, args: &Import) -> anyhow::Result<Outcome> {
+fn import(
+    context: &GlobalContext,
+    folder: &DataFolder,
+    args: &Import,
+) -> anyhow::Result<ExitStatus> {
     let pins: Vec<&DataPin> = known().iter().collect();
     let mut transfer = Transfer::start();
     let imported = folder.import(&pins, &args.from, &mut |at| transfer.show(&at));
@@ -210,12 +214,12 @@ fn import(context: &Context, folder: &DataFolder, args: &Import) -> anyhow::Resu
     if context.json {
         let (copied, absent) = (&imported.copied, &imported.absent);
         json_line(&serde_json::json!({ "copied": copied, "absent": absent }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     let into = shown(&folder.path().display().to_string());
     line(format_args!("{} copied into {into}.", count(imported.copied.len() as u64, "file")));
     for file in &imported.absent {
         line(format_args!("{} {file}", paint(DIM, "not there")));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }

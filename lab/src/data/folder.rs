@@ -123,11 +123,10 @@ impl DataFolder {
 
 /// The row `id`, once, with a label.
 fn taken(rows: &mut BTreeMap<String, Row>, path: &Path, id: &str) -> Result<Row, DataError> {
-    let fail = |why: &str| DataError::file(path, format!("names the row `{id}`, {why}"));
-    let row =
-        rows.remove(id).ok_or_else(|| fail("which no file holds, or which it named before"))?;
-    if row.label.is_none() {
-        return Err(fail("which has no label"));
-    }
-    Ok(row)
+    let why = match rows.remove(id) {
+        Some(row) if row.label.is_some() => return Ok(row),
+        Some(_) => "which has no label",
+        None => "which no file holds, or which it named before",
+    };
+    Err(DataError::file(path, format!("names the row `{id}`, {why}")))
 }

@@ -38,10 +38,8 @@ pub fn intervals(runs: &[Scored<'_>], resamples: usize, seed: u64) -> Option<Int
     if resamples == 0 || runs.iter().any(|run| run.labels() != labels) {
         return None;
     }
-    let of_class = |class: bool| -> Vec<usize> {
-        (0..labels.len()).filter(|row| labels[*row] == class).collect()
-    };
-    let classes = [of_class(false), of_class(true)];
+    let classes = [false, true]
+        .map(|class| (0..labels.len()).filter(|row| labels[*row] == class).collect::<Vec<usize>>());
     let mut generator = Generator::new(seed);
     let mut drawn: Vec<Vec<Measures>> = Vec::with_capacity(resamples);
     let mut times = vec![0u32; labels.len()];
@@ -54,25 +52,27 @@ pub fn intervals(runs: &[Scored<'_>], resamples: usize, seed: u64) -> Option<Int
         }
         drawn.push(runs.iter().map(|run| run.weighted(&times)).collect());
     }
-    let between = |figure: fn(&Measures) -> Option<f64>| -> Option<[f64; 2]> {
-        let means: Option<Vec<f64>> = drawn
-            .iter()
-            .map(|runs: &Vec<Measures>| -> Option<f64> {
-                let values: Option<Vec<f64>> = runs.iter().map(figure).collect();
-                Some(values?.iter().sum::<f64>() / runs.len() as f64)
-            })
-            .collect();
-        let means = means?;
-        Some([percentile(&means, 2.5)?, percentile(&means, 97.5)?])
-    };
     Some(Intervals {
-        accuracy: between(|found| Some(found.confusion.accuracy()))?,
-        precision: between(|found| Some(found.confusion.precision()))?,
-        recall: between(|found| Some(found.confusion.recall()))?,
-        f1: between(|found| Some(found.confusion.f1()))?,
-        auroc: between(|found| found.auroc),
-        average_precision: between(|found| found.average_precision),
+        accuracy: interval(&drawn, |found| Some(found.confusion.accuracy()))?,
+        precision: interval(&drawn, |found| Some(found.confusion.precision()))?,
+        recall: interval(&drawn, |found| Some(found.confusion.recall()))?,
+        f1: interval(&drawn, |found| Some(found.confusion.f1()))?,
+        auroc: interval(&drawn, |found| found.auroc),
+        average_precision: interval(&drawn, |found| found.average_precision),
     })
+}
+
+/// Between which values the mean of a figure over all runs is, in 95 of 100 draws.
+fn interval(drawn: &[Vec<Measures>], figure: fn(&Measures) -> Option<f64>) -> Option<[f64; 2]> {
+    let means: Option<Vec<f64>> = drawn
+        .iter()
+        .map(|runs| {
+            let values: Option<Vec<f64>> = runs.iter().map(figure).collect();
+            Some(values?.iter().sum::<f64>() / runs.len() as f64)
+        })
+        .collect();
+    let means = means?;
+    Some([percentile(&means, 2.5)?, percentile(&means, 97.5)?])
 }
 
 fn index_below(generator: &mut Generator, end: usize) -> usize {

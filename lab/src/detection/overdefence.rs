@@ -230,14 +230,14 @@ fn bar_group(
     label: String,
     only: Option<&str>,
 ) -> bars::Group {
-    let bar = |flagged: &Result<Flagged, String>| {
+    let bars = flagged.iter().map(|flagged| {
         let (hits, rows) = share(set, flagged.as_ref().ok()?, |language: &str, _: &str| {
             only.is_none_or(|only| only == language)
         });
         let figure = Figure::rate("bar", hits, rows);
         Some(bars::Bar { rate: figure.value?, ci95: figure.ci95? })
-    };
-    bars::Group { label, bars: flagged.iter().map(bar).collect(), limit: set.limit }
+    });
+    bars::Group { label, bars: bars.collect(), limit: set.limit }
 }
 
 /// The bars of the whole set and of its German texts, if there are any.

@@ -32,21 +32,19 @@ fn pictures_of(set: &DataSet, methods: &[Method<'_>]) -> Vec<Picture> {
         .filter_map(|method| Some((method.title(), set.runs.get(method.id())?.fixed.first()?)))
         .collect();
     let (rows, positives) = (set.labels.len(), set.labels.iter().filter(|label| **label).count());
-    let title = |what: &str| format!("{}: {what} ({rows} rows, {positives} injections)", set.name);
+    let [found, probabilities_of] = ["what is found", "scores as probabilities"]
+        .map(|what| format!("{}: {what} ({rows} rows, {positives} injections)", set.name));
     let curves = units.iter().filter_map(|(name, unit)| curve(name, &scored(unit, &set.labels)?));
     let series = units.iter().filter_map(|unit| probabilities(*unit, &set.labels));
     let times: Vec<latency::LatencySeries> = units.iter().copied().filter_map(times).collect();
     let mut pictures = vec![
         Picture {
             file: format!("detection-{}-roc.svg", set.name),
-            svg: roc::picture(&title("what is found"), &curves.collect::<Vec<_>>()),
+            svg: roc::picture(&found, &curves.collect::<Vec<_>>()),
         },
         Picture {
             file: format!("detection-{}-reliability.svg", set.name),
-            svg: reliability_plot::picture(
-                &title("scores as probabilities"),
-                &series.collect::<Vec<_>>(),
-            ),
+            svg: reliability_plot::picture(&probabilities_of, &series.collect::<Vec<_>>()),
         },
     ];
     if !times.is_empty() {

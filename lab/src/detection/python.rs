@@ -135,32 +135,37 @@ pub fn figures(
     ours_embedding_us: Option<f64>,
     found: Option<&InterpreterAnswer>,
 ) -> Vec<Figure> {
-    let mut figures = Vec::new();
-    let mut compare = |name: &str, ours: Option<f64>, package: &str, timed: Option<&Timed>| {
-        let (time, ratio) = (format!("speed.{name}_us"), format!("speed.{name}_times_faster"));
-        let Some(ours) = ours else {
-            figures.push(Figure::unmeasured(&time, "us", "our model was not loaded"));
-            return;
-        };
-        let Some(timed) = timed else {
-            let why = format!(
-                "{package} was not measured here; name a Python that has it in `CUSTODY_PYTHON`"
-            );
-            figures.push(Figure { why: Some(why.clone()), ..Figure::real(&time, ours, "us") });
-            figures.push(Figure::unmeasured(&ratio, "times", why));
-            return;
-        };
-        let rival = Rival { name: format!("{package} {}", timed.version), value: timed.us_p50 };
-        figures.push(Figure { rival: Some(rival), ..Figure::real(&time, ours, "us") });
-        figures.push(Figure::real(&ratio, timed.us_p50 / ours, "times"));
-    };
-    compare("ngram", Some(ours_ngram_us), "scikit-learn", found.and_then(|f| f.sklearn.as_ref()));
-    let onnx = found.and_then(|f| f.onnxruntime.as_ref());
-    compare("embedding", ours_embedding_us, "ONNX Runtime", onnx);
-    if let (Some(ours), Some(timed)) = (ours_embedding_us, found.and_then(|f| f.torch.as_ref())) {
-        compare("embedding_torch", Some(ours), "torch", Some(timed));
+    let sklearn = found.and_then(|found| found.sklearn.as_ref());
+    let onnx = found.and_then(|found| found.onnxruntime.as_ref());
+    let torch = found.and_then(|found| found.torch.as_ref());
+    let mut figures = comparison("ngram", Some(ours_ngram_us), "scikit-learn", sklearn);
+    figures.extend(comparison("embedding", ours_embedding_us, "ONNX Runtime", onnx));
+    if let (Some(ours), Some(timed)) = (ours_embedding_us, torch) {
+        figures.extend(comparison("embedding_torch", Some(ours), "torch", Some(timed)));
     }
     figures
+}
+
+/// Our time, the package's, and how many times faster ours is.
+fn comparison(name: &str, ours: Option<f64>, package: &str, timed: Option<&Timed>) -> Vec<Figure> {
+    let (time, ratio) = (format!("speed.{name}_us"), format!("speed.{name}_times_faster"));
+    let Some(ours) = ours else {
+        return vec![Figure::unmeasured(&time, "us", "our model was not loaded")];
+    };
+    let Some(timed) = timed else {
+        let why = format!(
+            "{package} was not measured here; name a Python that has it in `CUSTODY_PYTHON`"
+        );
+        return vec![
+            Figure { why: Some(why.clone()), ..Figure::real(&time, ours, "us") },
+            Figure::unmeasured(&ratio, "times", why),
+        ];
+    };
+    let rival = Rival { name: format!("{package} {}", timed.version), value: timed.us_p50 };
+    vec![
+        Figure { rival: Some(rival), ..Figure::real(&time, ours, "us") },
+        Figure::real(&ratio, timed.us_p50 / ours, "times"),
+    ]
 }
 
 #[cfg(test)]

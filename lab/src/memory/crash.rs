@@ -264,7 +264,7 @@ mod tests {
     fn an_acknowledged_write_that_is_gone_and_a_refused_one_that_is_there_are_counted() {
         let scratch = ScratchStore::new(FREE).unwrap();
         let session = scratch.open(&scratch.owner).unwrap();
-        scratch.hear(&session, Channel::User, "hello").unwrap();
+        scratch.message(&session, Channel::User, "hello").unwrap();
         for (name, value) in [("kept", "value"), ("other", FORBIDDEN)] {
             scratch.write(&session, Scope::Shared, name, value).unwrap();
         }

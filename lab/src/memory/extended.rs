@@ -77,6 +77,11 @@ struct Proposal {
 }
 
 impl Extended {
+    fn parents_of(&self, entry: usize) -> impl Iterator<Item = usize> {
+        let Entry { from, version, .. } = &self.entries[entry];
+        from.iter().chain(version).copied()
+    }
+
     /// Empty, in a store whose last entry is of `now`, by a clock that shows `clock`.
     pub fn new(limit: Limit, now: u64, clock: u64, sessions: &[ActionSpeaker]) -> Self {
         Self {
@@ -489,15 +494,11 @@ impl RulesModel for Extended {
     }
 
     fn ancestors(&self, entry: usize) -> BTreeSet<usize> {
-        let parents = |entry: usize| {
-            let Entry { from, version, .. } = &self.entries[entry];
-            from.iter().chain(version).copied()
-        };
         let mut ancestors = BTreeSet::new();
-        let mut todo: Vec<usize> = parents(entry).collect();
+        let mut todo: Vec<usize> = self.parents_of(entry).collect();
         while let Some(next) = todo.pop() {
             if ancestors.insert(next) {
-                todo.extend(parents(next));
+                todo.extend(self.parents_of(next));
             }
         }
         ancestors

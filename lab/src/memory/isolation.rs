@@ -48,7 +48,7 @@ pub fn run(seed: u64, progress: &mut dyn FnMut(&str, u64, u64)) -> Result<Isolat
     for at in 0..SESSIONS {
         let session = scratch.open(&users[at % USERS].by_token)?;
         let secret = hex::encode(generator.bytes(16));
-        let said = scratch.hear(&session, Channel::User, &format!("My secret is {secret}"))?;
+        let said = scratch.message(&session, Channel::User, &format!("My secret is {secret}"))?;
         let own = Scope::Session(session.id());
         done(&scratch.write(&session, own, "secret", &secret)?)?;
         let read = session.read(own, key("secret")).wait()?.value;

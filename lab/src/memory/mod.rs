@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 use action::Vocabulary;
 use crash::Program;
-use custody_cli::attacks::{self, Attack, Outcome};
+use custody_cli::attacks::{self, Attack, AttackOutcome};
 use drive::Rig;
 
 use crate::data::{DataError, DataFolder};
@@ -119,7 +119,7 @@ pub fn run(
 }
 
 fn is_defeated(attack: &Attack) -> bool {
-    attack.outcome == Outcome::Defeated
+    attack.outcome == AttackOutcome::Defeated
 }
 
 /// The payloads: every row with label 1 of the two test splits.

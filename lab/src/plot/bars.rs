@@ -36,9 +36,9 @@ pub fn picture(title: &str, axis: &str, series: &[String], groups: &[Group]) -> 
     let group_height = bar_height * shown.len().max(1) as f64 + 16.0;
     let height = group_height * groups.len() as f64;
     let mut svg = Svg::new(title, 940.0, height + 150.0);
-    let bars = || groups.iter().flat_map(|group| group.bars.iter().flatten());
+    let bars = groups.iter().flat_map(|group| group.bars.iter().flatten());
     let limits = groups.iter().filter_map(|group| group.limit);
-    let highest = bars().map(|bar| bar.ci95[1].max(bar.rate)).chain(limits).fold(0.0, f64::max);
+    let highest = bars.map(|bar| bar.ci95[1].max(bar.rate)).chain(limits).fold(0.0, f64::max);
     let step = round_step(highest.clamp(0.01, 1.0) / 5.0);
     let end = ((highest / step).ceil() * step).clamp(step, 1.0);
     let frame = Frame {

@@ -120,9 +120,9 @@ pub(super) enum Mark {
 
 /// Draws the legend from `corner` down, one entry a series in order; returns how far down what follows may begin.
 pub(super) fn legend(svg: &mut Svg, [left, top]: [f64; 2], mark: Mark, entries: &[Entry]) -> f64 {
-    let row = |series: usize| top + 44.0 * series as f64;
+    const ROW: f64 = 44.0;
     for (series, entry) in entries.iter().enumerate() {
-        let y = row(series);
+        let y = top + ROW * series as f64;
         match mark {
             Mark::Line => {
                 svg.path(series, &[[left, y + 7.0], [left + 30.0, y + 7.0]]);
@@ -133,7 +133,7 @@ pub(super) fn legend(svg: &mut Svg, [left, top]: [f64; 2], mark: Mark, entries: 
         svg.text("strong", [left + 40.0, y + 12.0], Anchor::Start, &short(&entry.name, 22));
         svg.text("note", [left + 40.0, y + 28.0], Anchor::Start, &short(&entry.note, 30));
     }
-    row(entries.len()) + 12.0
+    top + ROW * entries.len() as f64 + 12.0
 }
 
 /// A text cut to `most` characters, said with an ellipsis.

@@ -26,9 +26,9 @@ pub struct LatencyPoint {
 /// The picture: medians as lines, and a band up to the 95th percentile.
 pub fn picture(title: &str, series: &[LatencySeries]) -> String {
     let mut svg = Svg::new(title, 800.0, 470.0);
-    let all = || series.iter().flat_map(|series| &series.points);
-    let lengths: Vec<f64> = all().map(|point| point.characters).collect();
-    let times: Vec<f64> = all().flat_map(|point| [point.median_us, point.p95_us]).collect();
+    let all = series.iter().flat_map(|series| &series.points);
+    let lengths: Vec<f64> = all.clone().map(|point| point.characters).collect();
+    let times: Vec<f64> = all.flat_map(|point| [point.median_us, point.p95_us]).collect();
     let frame = Frame {
         x: Axis::powers("length of the text, characters", &lengths, count),
         y: Axis::powers("time for one text", &times, duration),

@@ -181,10 +181,8 @@ fn candidates(frame: &Frame, place: [f64; 2], text: &str) -> Vec<Label> {
     let half = text.chars().count() as f64 * CHARACTER / 2.0;
     let ([left, top], [width, height]) = (frame.corner, frame.size);
     // Ticks stand to the left and below; above and to the right there is room.
-    let is_free = |at: &[f64; 2]| {
-        (left + half..=left + width + MARGIN[0] - half).contains(&at[0])
-            && (top - MARGIN[1]..=top + height - 8.0).contains(&at[1])
-    };
+    let columns = left + half..=left + width + MARGIN[0] - half;
+    let rows = top - MARGIN[1]..=top + height - 8.0;
     let places = [GAP, GAP * 2.0, GAP * 3.5]
         .into_iter()
         .flat_map(|gap: f64| {
@@ -201,7 +199,8 @@ fn candidates(frame: &Frame, place: [f64; 2], text: &str) -> Vec<Label> {
             ]
         })
         .map(|[x, y]: [f64; 2]| [place[0] + x, place[1] + y]);
-    places.filter(is_free).map(|at| Label { text: text.to_owned(), at }).collect()
+    let free = places.filter(|[x, y]| columns.contains(x) && rows.contains(y));
+    free.map(|at| Label { text: text.to_owned(), at }).collect()
 }
 
 /// Points that lie together, in order; each point is in one group.

@@ -23,8 +23,8 @@ pub fn picture(title: &str, series: &[ReliabilitySeries]) -> String {
         corner: [96.0, 64.0],
         size: [420.0, 300.0],
     };
-    let bins = || series.iter().flat_map(|series| &series.found.bins);
-    let most = bins().map(|bin| bin.rows).max().unwrap_or(1);
+    let bins = series.iter().flat_map(|series| &series.found.bins);
+    let most = bins.map(|bin| bin.rows).max().unwrap_or(1);
     let counts = Frame {
         x: Axis::rates(score, 0.0, 1.0),
         y: Axis::powers("rows", &[1.0, (most as f64).max(10.0)], count),

@@ -98,11 +98,11 @@ fn in_the_corner(points: &[[f64; 2]], most: f64, least: f64) -> Vec<[f64; 2]> {
         if x1 > most || y2 < least {
             continue;
         }
-        let along = |share: f64| [x1 + (x2 - x1) * share, y1 + (y2 - y1) * share];
         let enters = if y1 < least { (least - y1) / (y2 - y1) } else { 0.0 };
         let leaves = if x2 > most { (most - x1) / (x2 - x1) } else { 1.0 };
         if enters <= leaves {
-            inside.extend([along(enters), along(leaves)]);
+            let ends = [enters, leaves];
+            inside.extend(ends.map(|share| [x1 + (x2 - x1) * share, y1 + (y2 - y1) * share]));
         }
     }
     inside

@@ -131,6 +131,11 @@ struct Ordinary {
     texts: Vec<String>,
 }
 
+/// The rows of at most `most` bytes.
+fn no_longer_than(rows: Vec<Written>, most: usize) -> Vec<Written> {
+    rows.into_iter().filter(|row| row.text.len() <= most).collect()
+}
+
 impl Shelf {
     fn read() -> Self {
         let templates: Templates = toml::from_str(include_str!("../../written/attempts.toml"))
@@ -139,17 +144,14 @@ impl Shelf {
             templates.attack.iter().map(|attacks| attacks.family.clone()).collect();
         families.sort();
         families.dedup();
-        let short = |rows: Vec<Written>, most: usize| -> Vec<Written> {
-            rows.into_iter().filter(|row| row.text.len() <= most).collect()
-        };
         let (documents, requests): (Vec<Written>, Vec<Written>) =
             written::benign().into_iter().partition(written::is_document);
         Self {
             templates,
             families,
-            carriers: short(written::carriers(), LONGEST_DOCUMENT),
-            requests: short(requests, LONGEST_REQUEST),
-            documents: short(documents, LONGEST_DOCUMENT),
+            carriers: no_longer_than(written::carriers(), LONGEST_DOCUMENT),
+            requests: no_longer_than(requests, LONGEST_REQUEST),
+            documents: no_longer_than(documents, LONGEST_DOCUMENT),
             asides: written::asides().into_iter().map(|aside| aside.text).collect(),
         }
     }

@@ -111,17 +111,20 @@ struct Shelf {
 
 impl Shelf {
     fn of(sources: &Sources, part: SetPart) -> Self {
-        let here = |text: &str| of_training_row(text) == part;
         let mails = sources.mails.iter().filter(|(text, _)| part_of(text) == part);
         let mut documents: Vec<(String, String)> =
             mails.map(|(text, group)| (text.clone(), (*group).to_owned())).collect();
-        let written =
-            written::benign().into_iter().filter(|row| is_document(row) && here(&row.text));
+        let written = written::benign()
+            .into_iter()
+            .filter(|row| is_document(row) && of_training_row(&row.text) == part);
         documents.extend(written.map(|row| (row.text, row.kind)));
         documents.sort();
         documents.dedup();
-        let carriers: Vec<String> =
-            written::carriers().into_iter().map(|row| row.text).filter(|text| here(text)).collect();
+        let carriers: Vec<String> = written::carriers()
+            .into_iter()
+            .map(|row| row.text)
+            .filter(|text| of_training_row(text) == part)
+            .collect();
         let mut fillers: Vec<String> =
             documents.iter().flat_map(|(text, _)| sentences(text)).chain(asides(part)).collect();
         fillers.sort();

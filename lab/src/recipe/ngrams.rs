@@ -30,9 +30,11 @@ pub fn train(corpus: &Corpus) -> Result<NgramModels, RecipeError> {
 }
 
 fn train_prompts(corpus: &Corpus) -> Result<NgramModel, RecipeError> {
-    let read = |text: &str| normalise(text).map(|text| text.text().to_owned());
-    let texts: Vec<String> =
-        corpus.prompts.iter().map(|prompt| read(&prompt.text)).collect::<Result<_, _>>()?;
+    let texts: Vec<String> = corpus
+        .prompts
+        .iter()
+        .map(|prompt| normalise(&prompt.text).map(|text| text.text().to_owned()))
+        .collect::<Result<_, _>>()?;
     let labels: Vec<bool> = corpus.prompts.iter().map(|prompt| prompt.is_attack).collect();
     let weights: Vec<f64> = corpus.prompts.iter().map(|prompt| prompt.weight).collect();
     fit(&texts, &labels, Some(&weights), corpus)

@@ -289,9 +289,8 @@ fn pick<'a>(from: &[&'a str], random: &mut Generator) -> &'a str {
 
 /// The sentence of a fact: no other fact has it. In other words no run of eight words is the same.
 fn sentence(fact: Fact, in_other_words: bool) -> String {
-    let of =
-        |from: &[&'static str], at: usize| from.get(at % from.len()).copied().unwrap_or_default();
-    let (thing, from, to) = (of(&THINGS, fact), of(&PLACES, fact / 16), of(&PLACES, fact / 256));
+    let thing = THINGS[fact % THINGS.len()];
+    let [from, to] = [16, 256].map(|step| PLACES[fact / step % PLACES.len()]);
     let number = 10_000 + fact * 7;
     if in_other_words {
         format!("{to} is due to get {number} {thing}, and {from} sends them.")

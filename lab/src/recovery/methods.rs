@@ -155,10 +155,9 @@ fn members(graph: &Graph, mode: WalkMode, found: &[Finding]) -> Result<Vec<Seq>,
 }
 
 fn judged(played: &Played, actions: &BTreeMap<Seq, RecoveryAction>, seconds: f64) -> Judged {
-    let action = |seq: &Seq| actions.get(seq).copied();
-    let reached = played.seqs.iter().enumerate().filter(|(_, seq)| action(seq).is_some());
+    let reached = played.seqs.iter().enumerate().filter(|(_, seq)| actions.contains_key(seq));
     Judged {
-        done: played.seqs.iter().map(|seq| action(seq).unwrap_or_default()).collect(),
+        done: played.seqs.iter().map(|seq| actions.get(seq).copied().unwrap_or_default()).collect(),
         closure: reached.map(|(at, _)| at).collect(),
         seconds,
         at_rest: None,

@@ -113,7 +113,8 @@ fn of_published(
     context: &str,
     measured: &Result<[f64; 6], String>,
 ) -> Vec<Figure> {
-    let figure = |(at, (name, published)): (usize, (&str, f64))| {
+    let figures = MEASURES.into_iter().zip(planted.published).enumerate();
+    let figures = figures.map(|(at, (name, published))| {
         let id = format!("probes.rvu_v2.{context}.{}.{name}", planted.id);
         let unit = if name == "recovery_rate" { "rate" } else { "cosine" };
         let figure = match measured {
@@ -122,8 +123,8 @@ fn of_published(
         };
         // The paper has no run after the recovery, and none of a model that repeats the question.
         if context == "in_context" { figure.published(published, E6) } else { figure }
-    };
-    MEASURES.into_iter().zip(planted.published).enumerate().map(figure).collect()
+    });
+    figures.collect()
 }
 
 /// The paper's questions and the paper's score, as [`MEASURES`].

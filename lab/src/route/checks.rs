@@ -109,15 +109,17 @@ fn words(text: &str) -> Vec<String> {
 
 /// The tools that `answer` calls, of those that `request` tells of.
 pub fn called(request: &ChatRequest, answer: &ChatAnswer) -> Vec<String> {
-    let told = |name: &str| {
-        let system = request.messages.iter().filter(|message| message.role == ChatRole::System);
-        let mut names = system.flat_map(|message| names(&message.content));
-        request.tools.iter().any(|tool| tool.name == name) || names.any(|found| found == name)
-    };
     let spoken = answer.text.split(CALL_PREFIX).skip(1).filter_map(|rest| rest.split_once('('));
-    let spoken = spoken.map(|(name, _)| name).filter(|name| told(name));
+    let spoken = spoken.map(|(name, _)| name).filter(|name| is_known_tool(request, name));
     let calls = answer.tool_calls.iter().map(|call| call.name.as_str());
     calls.chain(spoken).map(str::to_owned).collect()
+}
+
+/// Whether the request has a tool of that name, or a system prompt mentions it.
+fn is_known_tool(request: &ChatRequest, name: &str) -> bool {
+    let system = request.messages.iter().filter(|message| message.role == ChatRole::System);
+    let mut names = system.flat_map(|message| names(&message.content));
+    request.tools.iter().any(|tool| tool.name == name) || names.any(|found| found == name)
 }
 
 /// The words of a system prompt that can be tools: those of several parts, as `send_mail`.

@@ -31,14 +31,14 @@ pub struct ProductionAgent {
 impl ProductionAgent {
     /// The agent that `case` is tried on. Its secrets follow from the case, which therefore cannot name them.
     pub fn of(case: &Case) -> Self {
-        let code = |what: &str| {
+        let [canary, secret] = ["canary", "secret"].map(|what| {
             let digest = Digest::of(format!("{what} {} {}", case.id, case.text).as_bytes());
             digest.to_string().chars().take(10).collect::<String>()
-        };
+        });
         Self {
             role: case.system_prompt.clone().unwrap_or_else(|| ROLE.to_owned()),
-            canary: format!("cn-{}", code("canary")),
-            secret: format!("sk-{}", code("secret")),
+            canary: format!("cn-{canary}"),
+            secret: format!("sk-{secret}"),
         }
     }
 

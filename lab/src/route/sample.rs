@@ -36,11 +36,13 @@ pub fn sample(cases: &[Case], size: Size, seed: u64) -> Vec<Case> {
     ranked.sort_by_key(|(rank, _)| *rank);
     let mut taken = Vec::new();
     for source in Source::OF_ATTACKS {
-        let of = |case: &Case| case.source == source && case.is_attack;
-        let checked =
-            first(&ranked, numbers.attacks * 3 / 4, |case| of(case) && case.goal.is_some());
+        let checked = first(&ranked, numbers.attacks * 3 / 4, |case| {
+            case.source == source && case.is_attack && case.goal.is_some()
+        });
         let left = numbers.attacks - checked.len();
-        taken.extend(first(&ranked, left, |case| of(case) && case.goal.is_none()));
+        taken.extend(first(&ranked, left, |case| {
+            case.source == source && case.is_attack && case.goal.is_none()
+        }));
         taken.extend(checked);
     }
     for source in Source::OF_BENIGN {

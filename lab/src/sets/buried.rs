@@ -246,13 +246,15 @@ fn insert(context: &str, attack: &str, position: BuriedPosition) -> String {
 /// The end of a line nearest to the middle, else the end of a word, else any place near it.
 fn middle(context: &str) -> usize {
     let half = context.len() / 2;
-    let nearest = |found: fn(char) -> bool| {
-        let inside = context.trim_end().char_indices().filter(|(at, c)| *at > 0 && found(*c));
-        inside.map(|(at, _)| at).min_by_key(|at| at.abs_diff(half))
-    };
-    nearest(|c| c == '\n')
-        .or_else(|| nearest(char::is_whitespace))
+    nearest(context, half, |c| c == '\n')
+        .or_else(|| nearest(context, half, char::is_whitespace))
         .unwrap_or_else(|| context.floor_char_boundary(half))
+}
+
+/// The place nearest to byte `half` of a character that is `wanted`, not the first and none at the end.
+fn nearest(context: &str, half: usize, wanted: fn(char) -> bool) -> Option<usize> {
+    let inside = context.trim_end().char_indices().filter(|(at, c)| *at > 0 && wanted(*c));
+    inside.map(|(at, _)| at).min_by_key(|at| at.abs_diff(half))
 }
 
 /// How many distinct documents a part has: what a rate of false positives can be told from.

@@ -10,8 +10,7 @@ pub(crate) fn check(files: &TrackedFiles) -> Vec<Finding> {
     let Some(text) = files.text(FILE) else {
         return vec![Finding::in_file(FILE, "the file is missing", "write what users get")];
     };
-    let is_unreleased = |line: &str| matches!(line.trim(), "## Unreleased" | "## [Unreleased]");
-    if text.lines().any(is_unreleased) {
+    if text.lines().any(|line| matches!(line.trim(), "## Unreleased" | "## [Unreleased]")) {
         return Vec::new();
     }
     vec![Finding::in_file(FILE, "no section `## Unreleased`", "add it at the top")]

@@ -109,11 +109,12 @@ fn objections(path: &str, line: &str, files: &TrackedFiles, listed: &Listed) -> 
 /// The working papers that a line names.
 fn absent_documents(path: &str, line: &str) -> Vec<String> {
     let prose_from = if path.ends_with(".md") { Some(0) } else { comment_start(line) };
-    let is_cited = |name: &str, at: usize| {
-        let in_prose = prose_from.is_some_and(|from| from <= at);
-        name.contains('-') || in_prose || is_place_of_document(&line[at + name.len()..])
-    };
-    let cited = ABSENT.iter().filter(|name| words(line, name).any(|at| is_cited(name, at)));
+    let cited = ABSENT.iter().filter(|name| {
+        words(line, name).any(|at| {
+            let in_prose = prose_from.is_some_and(|from| from <= at);
+            name.contains('-') || in_prose || is_place_of_document(&line[at + name.len()..])
+        })
+    });
     cited.map(|name| format!("`{name}` is a document that is not in the repository")).collect()
 }
 
@@ -193,10 +194,10 @@ fn missing_decisions(line: &str, files: &TrackedFiles) -> Vec<String> {
         .match_indices("decision ")
         .filter_map(|(at, word)| line.get(at + word.len()..)?.get(..4));
     let numbers = numbers.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-    let is_missing = |number: &&str| {
+    let missing = numbers.filter(|number| {
         !files.ending(".md").any(|(path, _)| path.starts_with(&format!("{DECISIONS}{number}-")))
-    };
-    numbers.filter(is_missing).map(|number| format!("there is no decision {number}")).collect()
+    });
+    missing.map(|number| format!("there is no decision {number}")).collect()
 }
 
 /// Citations of weaknesses that `docs/threats.md` has no row for.

@@ -36,11 +36,11 @@ pub(crate) fn check(files: &TrackedFiles, exceptions: &[Exception]) -> Vec<Findi
 /// The clocks read in a source file, each with its line.
 fn readings(source: &str) -> anyhow::Result<Vec<(&'static str, usize)>> {
     let tokens = tokens(source)?;
-    let reads = |at: usize| {
+    let readings = (0..tokens.len()).filter_map(|at| {
         let clock = CLOCKS.iter().find(|clock| tokens[at].text == **clock)?;
         begins_with(&tokens[at + 1..], &["::", "now"]).then_some((*clock, tokens[at].line))
-    };
-    Ok((0..tokens.len()).filter_map(reads).collect())
+    });
+    Ok(readings.collect())
 }
 
 #[cfg(test)]

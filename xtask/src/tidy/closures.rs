@@ -9,29 +9,29 @@ use syn::{Expr, Local};
 use super::finding::Finding;
 use super::sources::Source;
 
-/// The most that the crates of the product may have together. Lower it with each one that goes.
-const AT_MOST: usize = 94;
+/// The most that the workspace may have, the laboratory and this crate included. Lower it with each one that goes.
+const AT_MOST: usize = 40;
 
-/// Finds that there are more than before, and prints how many each crate of the product has.
+/// Finds that there are more than before, and prints how many each crate has.
 pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
     let counts = count(sources);
     let total: usize = counts.values().sum();
     for (folder, count) in &counts {
         println!("  {folder}: {count} named closures");
     }
-    println!("  crates/: {total} named closures, at most {AT_MOST}");
+    println!("  together: {total} named closures, at most {AT_MOST}");
     over(total, AT_MOST).into_iter().collect()
 }
 
 fn over(total: usize, at_most: usize) -> Option<Finding> {
     let what = format!("{total} named closures, over {at_most}");
     let remedy = "write an iterator chain or a private function";
-    (total > at_most).then(|| Finding::in_file("crates", what, remedy))
+    (total > at_most).then(|| Finding::in_file("Cargo.toml", what, remedy))
 }
 
 fn count(sources: &[Source]) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
-    for source in sources.iter().filter(|source| source.folder.starts_with("crates/")) {
+    for source in sources {
         let mut counter = Counter(0);
         counter.visit_file(&source.syntax);
         *counts.entry(source.folder.as_str()).or_default() += counter.0;
@@ -63,7 +63,7 @@ mod tests {
         let files =
             TrackedFiles::from([("crates/x/src/lib.rs", source), ("lab/src/lib.rs", source)]);
         let sources = sources::read(&files).unwrap();
-        assert_eq!(count(&sources), BTreeMap::from([("crates/x", 3)]));
+        assert_eq!(count(&sources), BTreeMap::from([("crates/x", 3), ("lab", 3)]));
     }
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
         assert!(over(3, 3).is_none());
         assert_eq!(
             brief(over(4, 3)),
-            "crates: 4 named closures, over 3; write an iterator chain or a private function"
+            "Cargo.toml: 4 named closures, over 3; write an iterator chain or a private function"
         );
     }
 

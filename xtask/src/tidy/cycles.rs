@@ -230,7 +230,6 @@ fn path_at(trees: &[TokenTree]) -> (Vec<String>, usize) {
     while let Some(TokenTree::Ident(segment)) = trees.get(at) {
         path.push(segment.to_string());
         at += 1;
-        let is_colon = |tree: Option<&TokenTree>| matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == ':');
         let goes_on = matches!(trees.get(at + 2), Some(TokenTree::Ident(_)));
         if !(is_colon(trees.get(at)) && is_colon(trees.get(at + 1)) && goes_on) {
             break;
@@ -238,6 +237,10 @@ fn path_at(trees: &[TokenTree]) -> (Vec<String>, usize) {
         at += 2;
     }
     (path, at)
+}
+
+fn is_colon(tree: Option<&TokenTree>) -> bool {
+    matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == ':')
 }
 
 impl<'ast> Visit<'ast> for Imports<'_> {

@@ -114,13 +114,11 @@ pub(crate) fn check(names: &[PublicName]) -> Vec<Finding> {
 
 impl Replaced {
     fn is_about(&self, name: &PublicName) -> bool {
-        let any_or_contains = |listed: &[&str], holds: &dyn Fn(&str) -> bool| {
-            listed.is_empty() || listed.iter().any(|one| holds(one))
-        };
+        let mut folders = self.folders.iter();
         self.kind == name.kind
             && self.word == name.name
-            && any_or_contains(self.parents, &|parent| parent == name.parent)
-            && any_or_contains(self.folders, &|folder| name.file.starts_with(folder))
+            && (self.parents.is_empty() || self.parents.contains(&name.parent.as_str()))
+            && (self.folders.is_empty() || folders.any(|folder| name.file.starts_with(folder)))
     }
 }
 

@@ -56,8 +56,11 @@ impl fmt::Display for Finding {
 /// `file:line what`, one each: how the tests of the checks state what they expect.
 #[cfg(test)]
 pub(crate) fn brief(findings: &[Finding]) -> Vec<String> {
-    let line = |finding: &Finding| finding.line.map(|line| format!(":{line}")).unwrap_or_default();
-    findings.iter().map(|found| format!("{}{} {}", found.file, line(found), found.what)).collect()
+    let lines = findings.iter().map(|found| {
+        let line = found.line.map(|line| format!(":{line}")).unwrap_or_default();
+        format!("{}{line} {}", found.file, found.what)
+    });
+    lines.collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Dependencies between our crates point one way.
 
+use std::collections::BTreeSet;
+
 use cargo_metadata::{DependencyKind, Metadata};
 
 use super::finding::Finding;
@@ -110,17 +112,17 @@ pub(crate) struct Crate {
 /// The crates of the workspace, as their manifests say.
 pub(crate) fn crates(metadata: &Metadata) -> Vec<Crate> {
     let members = metadata.workspace_packages();
-    let is_ours = |name: &str| members.iter().any(|member| *member.name == name);
-    let describe = |package: &&cargo_metadata::Package| Crate {
+    let names: BTreeSet<&str> = members.iter().map(|member| member.name.as_str()).collect();
+    let crates = members.iter().map(|package| Crate {
         name: package.name.to_string(),
         uses: package
             .dependencies
             .iter()
-            .filter(|dependency| is_ours(&dependency.name))
+            .filter(|dependency| names.contains(dependency.name.as_str()))
             .map(|dependency| (dependency.name.clone(), dependency.kind))
             .collect(),
-    };
-    members.iter().map(describe).collect()
+    });
+    crates.collect()
 }
 
 /// Finds every use that the table does not allow: of crates that are linked, on any platform and with any feature,

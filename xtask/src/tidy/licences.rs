@@ -49,10 +49,10 @@ pub(crate) fn packages(metadata: &Metadata) -> Result<Vec<Package>> {
 }
 
 fn shipped_dependencies(node: &Node) -> impl Iterator<Item = &PackageId> {
-    let is_shipped = |dependency: &&cargo_metadata::NodeDep| {
+    let shipped = node.deps.iter().filter(|dependency| {
         dependency.dep_kinds.iter().any(|kind| kind.kind != DependencyKind::Development)
-    };
-    node.deps.iter().filter(is_shipped).map(|dependency| &dependency.pkg)
+    });
+    shipped.map(|dependency| &dependency.pkg)
 }
 
 fn describe(metadata: &Metadata, package: &cargo_metadata::Package) -> Package {
@@ -77,10 +77,10 @@ pub(crate) fn allowed(files: &TrackedFiles) -> Result<Vec<Licensee>> {
     }
     let deny: Deny = toml::from_str(files.required(FILE)?)
         .with_context(|| format!("`{FILE}` has no list `licenses.allow`"))?;
-    let parse = |name: &String| {
+    let allowed = deny.licenses.allow.iter().map(|name| {
         Licensee::parse(name).with_context(|| format!("`{FILE}`: `{name}` is no SPDX licence"))
-    };
-    deny.licenses.allow.iter().map(parse).collect()
+    });
+    allowed.collect()
 }
 
 /// Finds crates whose licence is missing, unreadable or not allowed, and crates from elsewhere.

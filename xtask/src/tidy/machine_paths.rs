@@ -34,8 +34,8 @@ pub(crate) fn check(files: &TrackedFiles, exceptions: &[Exception]) -> Vec<Findi
 /// The first such path of a line, as far as it gives the machine away.
 fn machine_path(line: &str) -> Option<&str> {
     let starts = line.match_indices('/').map(|(at, _)| at);
-    let is_absolute = |at: &usize| !line[..*at].ends_with(is_path_character);
-    starts.filter(is_absolute).find_map(|at| {
+    let mut absolute = starts.filter(|at| !line[..*at].ends_with(is_path_character));
+    absolute.find_map(|at| {
         let mut names = line[at + 1..].split('/');
         let (first, second, third) = (names.next()?, names.next()?, names.next());
         if PRIVATE_FOLDERS.contains(&first) {

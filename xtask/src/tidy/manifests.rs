@@ -44,11 +44,10 @@ fn describe(package: &Package) -> Manifest {
     let path = package.manifest_path.as_std_path();
     let file = path.strip_prefix(&root).unwrap_or(path).to_string_lossy().into_owned();
     let folder = file.trim_end_matches("Cargo.toml");
-    let is_unversioned = |dependency: &&cargo_metadata::Dependency| {
+    let unversioned = package.dependencies.iter().filter(|dependency| {
         let is_ours = dependency.path.is_some() && dependency.kind != DependencyKind::Development;
         is_ours && dependency.req == VersionReq::STAR
-    };
-    let unversioned = package.dependencies.iter().filter(is_unversioned);
+    });
     Manifest {
         name: package.name.to_string(),
         description: package.description.clone(),

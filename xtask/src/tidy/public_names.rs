@@ -70,7 +70,7 @@ pub(crate) fn check_types(names: &[PublicName]) -> Vec<Finding> {
 
 /// A finding for each definition, which names the others.
 fn of_one_name(definitions: &[&PublicName]) -> Vec<Finding> {
-    let finding = |(at, one): (usize, &&PublicName)| {
+    let findings = definitions.iter().enumerate().map(|(at, one)| {
         let others = definitions.iter().enumerate().filter(|(other, _)| *other != at);
         let others =
             others.map(|(_, other)| format!("{}:{}", other.file, other.line)).collect::<Vec<_>>();
@@ -81,8 +81,8 @@ fn of_one_name(definitions: &[&PublicName]) -> Vec<Finding> {
             "one name for one concept: rename all but one, or use that one",
         )
         .about(format!("{} in {}", one.name, one.folder))
-    };
-    definitions.iter().enumerate().map(finding).collect()
+    });
+    findings.collect()
 }
 
 struct Collector<'a> {

@@ -195,8 +195,7 @@ fn tree(edges: &str) -> Result<BTreeSet<CrateId>> {
         let mut words = line.split_whitespace();
         Some((words.next()?.to_owned(), words.next()?.trim_start_matches('v').to_owned()))
     });
-    let is_ours = |name: &str| PURE.iter().any(|pure| ours(pure) == name);
-    Ok(ids.filter(|(name, _)| !is_ours(name)).collect())
+    Ok(ids.filter(|(name, _)| !PURE.iter().any(|pure| ours(pure) == *name)).collect())
 }
 
 fn ours(name: &str) -> String {

@@ -135,11 +135,13 @@ fn is_for_tests(attribute: &TokenTree) -> bool {
 
 /// The index after the item at `start`: after its `;` or its body, else the end.
 fn end_of_item(trees: &[TokenTree], start: usize) -> usize {
-    let is_end = |tree: &TokenTree| {
-        is_punct(tree, ';')
-            || matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
-    };
     trees[start..].iter().position(is_end).map_or(trees.len(), |length| start + length + 1)
+}
+
+/// Whether an item ends with it: a `;` or a body.
+fn is_end(tree: &TokenTree) -> bool {
+    is_punct(tree, ';')
+        || matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
 }
 
 fn is_punct(tree: &TokenTree, expected: char) -> bool {

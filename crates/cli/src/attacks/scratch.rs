@@ -86,7 +86,7 @@ impl ScratchStore {
             done(&adopt_file(&this.store, &this.owner, key(name), &path)?)?;
         }
         let owner = this.open(&this.owner)?;
-        this.hear(&owner, Channel::User, "Keep my notes.")?;
+        this.message(&owner, Channel::User, "Keep my notes.")?;
         done(&this.write(&owner, Scope::Shared, "notes", "Tea at four.")?)?;
         Ok(this)
     }
@@ -98,11 +98,11 @@ impl ScratchStore {
 
     /// How many identity files differ from what they said in the beginning, by SHA-256.
     pub fn changed_files(&self) -> u64 {
-        let changed = |(name, text): &(&str, &str)| {
+        let changed = IDENTITY_FILES.iter().filter(|(name, text)| {
             let now = std::fs::read(self.file(name)).map(|bytes| Digest::of(&bytes));
             now.ok() != Some(Digest::of(text.as_bytes()))
-        };
-        IDENTITY_FILES.iter().filter(|file| changed(file)).count() as u64
+        });
+        changed.count() as u64
     }
 
     /// Registers a human of that role, with a key and a token.
@@ -155,7 +155,7 @@ impl ScratchStore {
     ///
     /// # Errors
     /// When the store fails or refuses it.
-    pub fn hear(
+    pub fn message(
         &self,
         session: &Session,
         channel: Channel,

@@ -14,11 +14,11 @@ use custody_models::incoming::hash_of;
 use custody_runtime::Store;
 use serde_json::json;
 
-use super::memory::{As, tell};
-use crate::context::Context;
-use crate::output::{BAD, BOLD, DIM, Outcome, cell, excerpt, json_line, line, paint, table};
+use super::memory::{AsHuman, print_receipt};
+use crate::context::GlobalContext;
+use crate::output::{BAD, BOLD, DIM, ExitStatus, cell, excerpt, json_line, line, paint, table};
 
-/// Keep book of the adapters that model hosts load, unload and fuse.
+/// Track the adapters that model hosts load, unload and fuse.
 ///
 /// Custody loads nothing itself: these commands record what a host did. Whatever a model says is recorded with the
 /// weights that it carried, so that a bad adapter is found in everything that was made under it. An agent's session
@@ -41,7 +41,7 @@ pub(crate) struct Load {
     adapter: Weights,
     #[command(flatten)]
     host: Host,
-    /// What it calls itself [default: the file's name]
+    /// The name of the adapter [default: the file's name]
     #[arg(long = "name", value_name = "NAME")]
     called: Option<Name>,
     /// An entry that it was trained on (`e-…` or `#12`). May be repeated.
@@ -50,7 +50,7 @@ pub(crate) struct Load {
     #[arg(long = "made-from", value_name = "ENTRY")]
     made_from: Vec<Entry>,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Record that a host unloaded an adapter. Owner only.
@@ -61,7 +61,7 @@ pub(crate) struct Unload {
     #[command(flatten)]
     host: Host,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Record that a host made adapters part of its model, from which no unload takes them. Owner only.
@@ -73,7 +73,7 @@ pub(crate) struct Fuse {
     #[command(flatten)]
     host: Host,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 #[derive(Debug, clap::Args)]
@@ -120,14 +120,16 @@ impl Weights {
 
 /// SHA-256 of a file, however large.
 fn of_file(path: &Path) -> anyhow::Result<Digest> {
-    let failed =
-        || format!("could not read the weights `{}`", excerpt(&path.to_string_lossy(), 80));
-    let mut file = File::open(path).with_context(failed)?;
-    let (hash, bytes) = hash_of(&mut file).with_context(failed)?;
+    let mut file = File::open(path).with_context(|| unreadable_weights(path))?;
+    let (hash, bytes) = hash_of(&mut file).with_context(|| unreadable_weights(path))?;
     if bytes == 0 {
         bail!("`{}` is empty; an adapter has weights", path.display());
     }
     Ok(Digest(hash.bytes()))
+}
+
+fn unreadable_weights(path: &Path) -> String {
+    format!("could not read the weights `{}`", excerpt(&path.to_string_lossy(), 80))
 }
 
 /// An entry, by id or by position.
@@ -141,10 +143,12 @@ impl FromStr for Entry {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let at = text.strip_prefix('#').and_then(|digits| digits.parse().ok());
-        let id = || text.parse().map(Self::Id).ok();
-        let entry = at.map(|at| Self::At(Seq(at))).or_else(id);
-        entry.ok_or_else(|| "name an entry by its id or position, like `e-…` or `#12`".to_owned())
+        let position = text.strip_prefix('#').and_then(|digits| digits.parse().ok());
+        if let Some(position) = position {
+            return Ok(Self::At(Seq(position)));
+        }
+        let id = text.parse().map(Self::Id);
+        id.map_err(|_| "name an entry by its id or position, like `e-…` or `#12`".to_owned())
     }
 }
 
@@ -157,7 +161,7 @@ impl Entry {
     }
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Load(args) => load(context, args),
         Command::Unload(args) => unload(context, &args),
@@ -166,7 +170,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
     }
 }
 
-fn load(context: &Context, args: Load) -> anyhow::Result<Outcome> {
+fn load(context: &GlobalContext, args: Load) -> anyhow::Result<ExitStatus> {
     let weights = args.adapter.digest()?;
     let named = args.called.or_else(|| args.adapter.name());
     let name = named.context("give the adapter a name with --name")?;
@@ -180,10 +184,10 @@ fn load(context: &Context, args: Load) -> anyhow::Result<Outcome> {
         &args.host.host,
         AdapterChange::Load { weights, name, made_from },
     )?;
-    tell(context, &done, &receipt)
+    print_receipt(context, &done, &receipt)
 }
 
-fn unload(context: &Context, args: &Unload) -> anyhow::Result<Outcome> {
+fn unload(context: &GlobalContext, args: &Unload) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let weights = store.state(|state| known(state, &args.adapter))??;
     let owner = context.human(&store, args.who.name.as_deref())?;
@@ -196,10 +200,10 @@ fn unload(context: &Context, args: &Unload) -> anyhow::Result<Outcome> {
         0 => format!("{} does not carry {} any more", args.host.host, short(weights)),
         left => format!("{} loads of {} are left on {}", left, short(weights), args.host.host),
     };
-    tell(context, &done, &receipt)
+    print_receipt(context, &done, &receipt)
 }
 
-fn fuse(context: &Context, args: &Fuse) -> anyhow::Result<Outcome> {
+fn fuse(context: &GlobalContext, args: &Fuse) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let weights = store.state(|state| {
         let mut weights = Vec::new();
@@ -215,7 +219,7 @@ fn fuse(context: &Context, args: &Fuse) -> anyhow::Result<Outcome> {
         Incidents::of(&store).adapt(&owner, &args.host.host, AdapterChange::Fuse { weights })?;
     let base = store.state(|state| state.host(&args.host.host).and_then(|h| h.carried.base()))?;
     let base = base.map(short).unwrap_or_default();
-    tell(context, &format!("{} carries the base {base}", args.host.host), &receipt)
+    print_receipt(context, &format!("{} carries the base {base}", args.host.host), &receipt)
 }
 
 /// Weights that the record knows, by hash, by name or by their file.
@@ -248,7 +252,20 @@ struct Row {
     evicted: bool,
 }
 
-fn list(context: &Context) -> anyhow::Result<Outcome> {
+impl Row {
+    fn new(state: &State, host: &str, weights: Digest, loads: u64) -> Self {
+        let name = state.adapter(weights).and_then(|adapter| adapter.name.as_ref());
+        Self {
+            host: excerpt(host, 32),
+            name: name.map_or_else(|| "(fused base)".to_owned(), |name| excerpt(name.as_str(), 48)),
+            weights,
+            loads,
+            evicted: state.eviction(weights).is_some(),
+        }
+    }
+}
+
+fn list(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let rows = store.state(rows)?;
     if context.json {
@@ -261,12 +278,12 @@ fn list(context: &Context) -> anyhow::Result<Outcome> {
                 "evicted": row.evicted,
             }))?;
         }
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     if rows.is_empty() {
         line("No host carries an adapter.");
         line(paint(DIM, "custody adapter load FILE --host NAME"));
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     let cells = rows.iter().map(|row| {
         let (standing, style) = if row.evicted { ("evicted", BAD) } else { ("", DIM) };
@@ -279,32 +296,21 @@ fn list(context: &Context) -> anyhow::Result<Outcome> {
         ]
     });
     table(&["host", "adapter", "weights", "loads", ""], &cells.collect::<Vec<_>>());
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// What hosts carry, and what is evicted and carried by none.
 fn rows(state: &State) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut evicted: BTreeMap<Digest, Row> = BTreeMap::new();
-    let name_of = |weights| {
-        let name = state.adapter(weights).and_then(|adapter| adapter.name.as_ref());
-        name.map_or_else(|| "(fused base)".to_owned(), |name| excerpt(name.as_str(), 48))
-    };
-    let row = |host: &str, weights, loads| Row {
-        host: excerpt(host, 32),
-        name: name_of(weights),
-        weights,
-        loads,
-        evicted: state.eviction(weights).is_some(),
-    };
     for (weights, _) in state.adapters().filter(|(weights, _)| state.eviction(*weights).is_some()) {
-        evicted.insert(weights, row("", weights, 0));
+        evicted.insert(weights, Row::new(state, "", weights, 0));
     }
     for (name, host) in state.hosts() {
         let base = host.carried.base().map(|base| (base, 1));
         for (weights, loads) in base.into_iter().chain(host.carried.active()) {
             evicted.remove(&weights);
-            rows.push(row(name.as_str(), weights, loads));
+            rows.push(Row::new(state, name.as_str(), weights, loads));
         }
     }
     rows.extend(evicted.into_values());

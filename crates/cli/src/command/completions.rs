@@ -2,19 +2,19 @@
 
 use clap::CommandFactory;
 
-use crate::Cli;
-use crate::output::Outcome;
+use super::cli::Cli;
+use crate::output::ExitStatus;
 
-/// Which shell.
+/// The shell to print completions for.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The shell
     shell: clap_complete::Shell,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitStatus> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "custody", &mut script);
     crate::output::line(String::from_utf8_lossy(&script).trim_end());
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }

@@ -9,7 +9,8 @@ use custody_detect::screen::Screener;
 use custody_log::Digest;
 use custody_models::{Embedder, Encoder, SentenceEmbedder, Tokenizer};
 
-use crate::context::Context;
+use crate::context::GlobalContext;
+use crate::file_error::unreadable;
 
 /// The model that the full configuration stands on.
 pub const BASE_MODEL: &str = "all-minilm-l6-v2";
@@ -18,10 +19,10 @@ pub const WEIGHTS: &str = "full.safetensors";
 /// Its thresholds, in the same folder.
 pub const THRESHOLDS: &str = "full.json";
 
-/// Which detector, for every command that screens.
+/// The options that choose a detector, for every command that screens.
 #[derive(Debug, clap::Args)]
-pub struct Choice {
-    /// Which detector
+pub struct DetectorOptions {
+    /// The detector
     #[arg(long, value_enum, default_value = "default")]
     detector: Detector,
     /// Where `custody train transformer` wrote other weights for the full detector [default: compiled in]
@@ -37,13 +38,13 @@ enum Detector {
     Full,
 }
 
-impl Choice {
+impl DetectorOptions {
     /// Opens the detector that was asked for.
     ///
     /// # Errors
     /// When the full one is asked for and its weights are not here, or are not what they should be. It never
     /// falls back to the other: whoever asked for it would take a weaker answer for its own.
-    pub fn open(&self, context: &Context) -> anyhow::Result<Screener> {
+    pub fn open(&self, context: &GlobalContext) -> anyhow::Result<Screener> {
         match self.detector {
             Detector::Default => Ok(Screener::built_in().clone()),
             Detector::Full => {
@@ -67,7 +68,7 @@ impl Choice {
     /// As [`Self::open`].
     pub fn open_with_embedder(
         &self,
-        context: &Context,
+        context: &GlobalContext,
     ) -> anyhow::Result<(Screener, Option<Arc<dyn Embedder>>)> {
         match self.detector {
             Detector::Default => Ok((Screener::built_in().clone(), None)),
@@ -92,11 +93,7 @@ fn from_folder(
     tokenizer: Arc<Tokenizer>,
     folder: &Path,
 ) -> anyhow::Result<Screener> {
-    let read = |name: &str| {
-        let path = folder.join(name);
-        std::fs::read(&path).with_context(|| format!("could not read `{}`", path.display()))
-    };
-    let (overlay, blends) = (read(WEIGHTS)?, read(THRESHOLDS)?);
+    let (overlay, blends) = (read(&folder.join(WEIGHTS))?, read(&folder.join(THRESHOLDS))?);
     let files = TransformerFiles { overlay: &overlay, blends: &blends };
     let transformer = files
         .open(base, tokenizer)
@@ -104,8 +101,12 @@ fn from_folder(
     Ok(Screener::full(transformer))
 }
 
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| unreadable(path))
+}
+
 /// The base model and its tokenizer, every byte verified.
-pub fn base(context: &Context) -> anyhow::Result<(Encoder, Arc<Tokenizer>)> {
+pub fn base(context: &GlobalContext) -> anyhow::Result<(Encoder, Arc<Tokenizer>)> {
     let files = context.models().verified(BASE_MODEL)?;
     let encoder = Encoder::open(&files.dir)?;
     let tokenizer = Tokenizer::open(&files.path("tokenizer.json"))?;
@@ -113,7 +114,7 @@ pub fn base(context: &Context) -> anyhow::Result<(Encoder, Arc<Tokenizer>)> {
 }
 
 /// The embedder over the base model, with the name that its vectors are kept under.
-pub fn embedder(context: &Context) -> anyhow::Result<(SentenceEmbedder, Digest)> {
+pub fn embedder(context: &GlobalContext) -> anyhow::Result<(SentenceEmbedder, Digest)> {
     let (encoder, tokenizer) = base(context)?;
     let model = Digest::of(encoder.digest().as_bytes());
     Ok((SentenceEmbedder::new(Arc::new(encoder), tokenizer)?, model))

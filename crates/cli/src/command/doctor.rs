@@ -1,5 +1,7 @@
 //! `custody doctor`: is everything in order, and what to do if not.
 
+use std::path::{Path, PathBuf};
+
 use custody_log::Timestamp;
 use custody_models::registry::ModelStoreError;
 use custody_runtime::clock::Clock;
@@ -10,9 +12,11 @@ use custody_verify::{VerifyReport, verify_ledger};
 use serde::Serialize;
 
 use super::keys::open_to_others;
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::credential::has_terminal;
-use crate::output::{BAD, BOLD, GOOD, Outcome, WARN, count, json_line, line, moment, paint, shown};
+use crate::output::{
+    BAD, BOLD, ExitStatus, GOOD, WARN, count, json_line, line, moment, paint, shown,
+};
 
 /// Check that store, keys, head and watched files are in order.
 ///
@@ -59,7 +63,7 @@ impl Report {
     }
 }
 
-pub(crate) fn run(context: &Context, _: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, _: &Args) -> anyhow::Result<ExitStatus> {
     let mut report = Report::default();
     // Without a readable configuration no command gets this far.
     report.ok("configuration", "read");
@@ -85,7 +89,7 @@ pub(crate) fn run(context: &Context, _: &Args) -> anyhow::Result<Outcome> {
             print(check);
         }
     }
-    Ok(Outcome::found_if(worst))
+    Ok(ExitStatus::failure_if(worst))
 }
 
 fn print(check: &Check) {
@@ -112,9 +116,7 @@ fn causes(error: &dyn std::error::Error) -> String {
 
 fn folders(report: &mut Report, paths: &Paths) {
     let folder = paths.store.parent().unwrap_or(&paths.store);
-    // Links are followed where the folders exist; what does not exist is compared as it is written.
-    let real = |path: &std::path::Path| path.canonicalize().unwrap_or_else(|_| path.into());
-    let (store, keys) = (real(folder), real(&paths.keys));
+    let (store, keys) = (resolved(folder), resolved(&paths.keys));
     if keys.starts_with(&store) || store.starts_with(&keys) {
         let finding = "the keys and the head stand in the store's own folder";
         let todo = "move them with --keys, or an old copy of the folder cannot be told from it";
@@ -125,6 +127,11 @@ fn folders(report: &mut Report, paths: &Paths) {
     if let Some(finding) = other_readers(paths) {
         report.warn("permissions", finding, "its texts may be private");
     }
+}
+
+/// The path with its links followed; as it is written if it does not exist.
+fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.into())
 }
 
 #[cfg(unix)]
@@ -140,7 +147,7 @@ fn other_readers(_: &Paths) -> Option<String> {
     None
 }
 
-fn keys(report: &mut Report, context: &Context) {
+fn keys(report: &mut Report, context: &GlobalContext) {
     let found = open_to_others(&context.key_folder());
     if found.is_empty() {
         report.ok("keys", "readable by you alone");
@@ -157,7 +164,7 @@ fn keys(report: &mut Report, context: &Context) {
 /// The embedder that the detectors beyond the default need. Looks, but does not hash 90 MB.
 const EMBEDDER: &str = "all-minilm-l6-v2";
 
-fn weights(report: &mut Report, context: &Context) {
+fn weights(report: &mut Report, context: &GlobalContext) {
     match context.models().find(EMBEDDER) {
         Ok(_) => report.ok("weights", format!("{EMBEDDER} is here")),
         Err(ModelStoreError::Absent { command, .. }) => report.ok(
@@ -270,7 +277,11 @@ fn clock(report: &mut Report, store: &Store) -> Result<(), WatchError> {
     let now = store.clock().now();
     if now < last {
         let finding = format!("it is {} here, the last record is of {}", moment(now), moment(last));
-        report.warn("clock", finding, "set the clock; until then, time stands still for decisions");
+        report.warn(
+            "clock",
+            finding,
+            "set the clock; until then, decisions use the time of the last record",
+        );
     } else {
         report.ok("clock", "not behind the last record");
     }
@@ -287,7 +298,7 @@ fn files(report: &mut Report, store: &Store) -> Result<(), WatchError> {
         let (key, path) = (file.watched.key, file.watched.path);
         let what = match file.state {
             FileState::Matches => continue,
-            FileState::Edited => "was edited behind our back".to_owned(),
+            FileState::Edited => "was edited outside Custody".to_owned(),
             FileState::Missing => "is missing".to_owned(),
             FileState::Unreadable(why) => format!("cannot be read ({why})"),
         };

@@ -1,28 +1,28 @@
-//! `custody keys`: the keys of a store, and its founding.
+//! `custody keys`: create a store, show its keys, replace them.
 
 use std::fs;
+#[cfg(unix)]
+use std::path::Path;
 
-use anyhow::{Context as _, bail, ensure};
-use custody_kernel::memory::rate::Limits;
+use anyhow::{Context as _, ensure};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Principal};
 use custody_kernel::record::AdminRequest;
-use custody_keys::{Existing, HumanKey, KeyFolder};
+use custody_keys::{Existing, KeyFolder};
 use custody_log::{Digest, LogKey};
+use custody_runtime::Store;
 use custody_runtime::clock::Clock;
-use custody_runtime::store::checked_name;
-use custody_runtime::{OpenError, Store};
 use serde::Serialize;
 
-use super::memory::tell;
-use crate::context::Context;
-use crate::credential::{confirm, has_terminal, new_passphrase, unlock};
-use crate::output::{BOLD, GOOD, Outcome, WARN, count, json_line, line, paint, preview, shown};
+use super::memory::print_receipt;
+use crate::context::GlobalContext;
+use crate::credential::{has_terminal, new_passphrase, unlock};
+use crate::new_store;
+use crate::output::{
+    BOLD, ExitStatus, GOOD, WARN, count, fact, json_line, line, paint, preview, shown,
+};
 
-/// The name of the owner when none is given.
-pub(crate) const OWNER: &str = "owner";
-
-/// Found a store, show its keys, replace them.
+/// Create a store, show its keys, replace them.
 ///
 /// The log key signs the head of the record, so that the program can write without anybody present. The
 /// owner's key, under a passphrase, signs for everything that only a human may do.
@@ -34,18 +34,18 @@ pub(crate) enum Command {
     Rotate(Rotate),
 }
 
-/// Found a store.
+/// Create a store.
 ///
-/// Asks for a passphrase, twice, on the terminal. Then makes the store's database, the owner's key
+/// Asks for a passphrase, twice, on the terminal. Then creates the store's database, the owner's key
 /// (encrypted under that passphrase) and the log key, and signs the first head. The keys and the head
 /// stand in another folder than the store, so that an old copy of the store put back later is noticed.
 ///
 /// Whoever knows the passphrase can approve, unlock and register. It is asked for on the terminal and
-/// nowhere else, and nobody can recover it. A founding that was interrupted can be begun again.
+/// nowhere else, and nobody can recover it. If the command is interrupted, run it again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Init {
     /// What to call the owner: 1 to 64 of a-z, 0-9 and `-`
-    #[arg(long, value_name = "NAME", default_value = OWNER)]
+    #[arg(long, value_name = "NAME", default_value = new_store::OWNER)]
     owner: String,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Rotate {
     passphrase: Option<String>,
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Init(args) => init(context, &args),
         Command::Show => show(context),
@@ -73,37 +73,20 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
     }
 }
 
-/// Offers to found the store at its first use.
-pub(crate) fn offer_init(context: &Context) -> anyhow::Result<Store> {
-    let paths = context.paths();
-    not_founded(context)?;
-    let question = format!("There is no store at {} yet. Make one now?", paths.store.display());
-    if !confirm(&question)? {
-        return Err(OpenError::NoKeys(paths.keys.clone()).into());
-    }
-    let store = found(context, OWNER)?;
-    anstream::eprintln!(
-        "Made {}; its keys are in {}. See `custody keys show`.",
-        paths.store.display(),
-        paths.keys.display()
-    );
-    Ok(store)
-}
-
-fn init(context: &Context, args: &Init) -> anyhow::Result<Outcome> {
-    not_founded(context)?;
+fn init(context: &GlobalContext, args: &Init) -> anyhow::Result<ExitStatus> {
+    new_store::ensure_none(context.paths())?;
     ensure!(
         has_terminal(),
-        "a store is founded by a human: run `custody keys init` on a terminal, where the owner's \
+        "only a human may create a store; run `custody keys init` on a terminal, where the owner's \
          passphrase is typed"
     );
-    let store = found(context, &args.owner)?;
+    let store = new_store::create(context.paths(), &args.owner)?;
     let facts = Facts::of(context, Some(&store))?;
     if context.json {
         json_line(&facts)?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
-    line(paint(GOOD, "The store is founded."));
+    line(paint(GOOD, "The store is created."));
     facts.print();
     line("");
     line("Next:");
@@ -112,48 +95,10 @@ fn init(context: &Context, args: &Init) -> anyhow::Result<Outcome> {
     line("  custody doctor                             check that everything is in order");
     line("");
     line("Back the two folders up separately. Nobody can recover the passphrase.");
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-/// Nothing may be replaced once a head was signed, whatever else is missing.
-fn not_founded(context: &Context) -> anyhow::Result<()> {
-    let paths = context.paths();
-    match Store::open(paths, Clock::System) {
-        Ok(_) => Err(OpenError::KeysExist(paths.keys.clone()).into()),
-        Err(OpenError::NoKeys(_)) if head_is_signed(&context.key_folder()) => bail!(
-            "the store is founded, but its log key is gone from `{}`; restore it, or run `custody \
-             ledger adopt`",
-            paths.keys.display()
-        ),
-        Err(OpenError::NoKeys(_)) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn head_is_signed(keys: &KeyFolder) -> bool {
-    match fs::read(keys.head()) {
-        Ok(bytes) => bytes.iter().any(|byte| *byte != b'\n'),
-        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
-    }
-}
-
-fn found(context: &Context, owner: &str) -> anyhow::Result<Store> {
-    let keys = context.key_folder();
-    let owner = checked_name(owner)?;
-    if keys.humans().contains(&owner) {
-        let question = format!(
-            "{} has a key of {owner} already, of a store that is not here. Replace it?",
-            keys.path().display()
-        );
-        ensure!(confirm(&question)?, OpenError::KeysExist(keys.path().into()));
-    }
-    let passphrase = new_passphrase(&owner)?;
-    let key = HumanKey::generate();
-    keys.store_human(&owner, &key, &passphrase, Existing::Replace)?;
-    Ok(Store::create(context.paths(), &owner, &key, Limits::default(), Clock::System)?)
-}
-
-fn show(context: &Context) -> anyhow::Result<Outcome> {
+fn show(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     let opened = Store::open(context.paths(), Clock::System);
     let facts = Facts::of(context, opened.as_ref().ok())?;
     if context.json {
@@ -162,10 +107,10 @@ fn show(context: &Context) -> anyhow::Result<Outcome> {
         facts.print();
     }
     opened?;
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn rotate(context: &Context, apply: bool) -> anyhow::Result<Outcome> {
+fn rotate(context: &GlobalContext, apply: bool) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let (owner, log_key) =
         store.state(|state| (state.owner().cloned(), state.log_key().cloned()))?;
@@ -182,17 +127,17 @@ fn rotate(context: &Context, apply: bool) -> anyhow::Result<Outcome> {
     let authority = store.authenticate(&owner.name, &key)?;
     let receipt = store.rotate_log_key(&authority, &key)?;
     let checkpoint = store.checkpoint()?;
-    tell(context, &format!("heads are now signed by `{}`", checkpoint.vkey), &receipt)
+    print_receipt(context, &format!("heads are now signed by `{}`", checkpoint.vkey), &receipt)
 }
 
 /// Asks as nobody proven, so that the attempt stands in the record.
-fn refused(context: &Context, store: &Store, log_key: LogKey) -> anyhow::Result<Outcome> {
+fn refused(context: &GlobalContext, store: &Store, log_key: LogKey) -> anyhow::Result<ExitStatus> {
     let nobody = Authority::unproven(Tenant::main());
     let receipt = store.ask(&nobody, AdminRequest::RotateLogKey(log_key))?;
-    tell(context, "the log key is rotated", &receipt)
+    print_receipt(context, "the log key is rotated", &receipt)
 }
 
-fn rephrase(context: &Context, name: &str) -> anyhow::Result<Outcome> {
+fn rephrase(context: &GlobalContext, name: &str) -> anyhow::Result<ExitStatus> {
     let keys = context.key_folder();
     let key = unlock(&keys, name)?;
     let passphrase = new_passphrase(name)?;
@@ -203,7 +148,7 @@ fn rephrase(context: &Context, name: &str) -> anyhow::Result<Outcome> {
         line(format_args!("{} has a new passphrase.", paint(BOLD, name)));
         line("Copies of the old key file, backups included, still open under the old one.");
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// What names a public key to people: its SHA-256.
@@ -217,15 +162,15 @@ struct Facts {
     store: String,
     keys: String,
     head: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    founded: Option<Founded>,
+    #[serde(rename = "founded", skip_serializing_if = "Option::is_none")]
+    log: Option<LogFacts>,
     humans: Vec<Human>,
     warnings: Vec<String>,
 }
 
-/// What only the store itself can say.
+/// What is read from the store itself.
 #[derive(Debug, Serialize)]
-struct Founded {
+struct LogFacts {
     store_id: String,
     records: u64,
     head_size: u64,
@@ -243,7 +188,7 @@ struct Human {
 }
 
 impl Facts {
-    fn of(context: &Context, store: Option<&Store>) -> anyhow::Result<Self> {
+    fn of(context: &GlobalContext, store: Option<&Store>) -> anyhow::Result<Self> {
         let paths = context.paths();
         let keys = context.key_folder();
         let mut humans = Vec::new();
@@ -264,35 +209,34 @@ impl Facts {
             store: paths.store.display().to_string(),
             keys: keys.path().display().to_string(),
             head: keys.head().display().to_string(),
-            founded: store.map(Founded::of).transpose()?,
+            log: store.map(LogFacts::of).transpose()?,
             humans,
             warnings: open_to_others(&keys),
         })
     }
 
     fn print(&self) {
-        let row = |name: &str, value: &str| line(format_args!("  {name:9} {value}"));
-        row("store", &shown(&self.store));
-        row("keys", &shown(&self.keys));
-        row("head", &shown(&self.head));
-        if let Some(founded) = &self.founded {
-            row("", &format!("over {} of {}", founded.head_size, count(founded.records, "record")));
-            row("id", &founded.store_id);
-            row("log key", &format!("SHA-256 {}", founded.log_key));
-            row("", &founded.vkey);
+        fact("store", &shown(&self.store));
+        fact("keys", &shown(&self.keys));
+        fact("head", &shown(&self.head));
+        if let Some(log) = &self.log {
+            fact("", &format!("over {} of {}", log.head_size, count(log.records, "record")));
+            fact("id", &log.store_id);
+            fact("log key", &format!("SHA-256 {}", log.log_key));
+            fact("", &log.vkey);
         }
         for human in &self.humans {
             let name = paint(BOLD, shown(&human.name));
-            match (&human.role, &self.founded) {
-                (Some(role), _) => row(role, &name),
-                (None, Some(_)) => row("key of", &format!("{name}, not registered or revoked")),
-                (None, None) => row("key of", &name),
+            match (&human.role, &self.log) {
+                (Some(role), _) => fact(role, &name),
+                (None, Some(_)) => fact("key of", &format!("{name}, not registered or revoked")),
+                (None, None) => fact("key of", &name),
             }
             if let Some(public_key) = &human.public_key {
-                row("", &format!("public key {public_key}"));
+                fact("", &format!("public key {public_key}"));
             }
             if let Some(fingerprint) = &human.fingerprint {
-                row("", &format!("SHA-256 {fingerprint}"));
+                fact("", &format!("SHA-256 {fingerprint}"));
             }
         }
         for warning in &self.warnings {
@@ -301,7 +245,7 @@ impl Facts {
     }
 }
 
-impl Founded {
+impl LogFacts {
     fn of(store: &Store) -> anyhow::Result<Self> {
         let (id, log_key) = store.state(|state| (state.store(), state.log_key().cloned()))?;
         let signed = store.checkpoint()?;
@@ -319,24 +263,22 @@ impl Founded {
 /// What in the folder of the keys others than its holder can read or change, with the cure.
 #[cfg(unix)]
 pub(crate) fn open_to_others(keys: &KeyFolder) -> Vec<String> {
-    use std::os::unix::fs::PermissionsExt;
-    let mut found = Vec::new();
-    let mut check = |path: std::path::PathBuf, mode: u32| {
-        let Ok(metadata) = fs::metadata(&path) else { return };
-        let is = metadata.permissions().mode() & 0o777;
-        if is & !mode != 0 {
-            let path = path.display();
-            found.push(format!("`{path}` has mode {is:04o}; run `chmod {mode:04o} {path}`"));
-        }
-    };
     let humans = keys.path().join("humans");
-    check(keys.path().into(), 0o700);
-    check(humans.clone(), 0o700);
-    check(keys.path().join("log.key"), 0o600);
-    for name in keys.humans() {
-        check(humans.join(format!("{name}.pem")), 0o600);
-    }
-    found
+    let key_files = keys.humans().into_iter().map(|name| humans.join(format!("{name}.pem")));
+    let private_files = std::iter::once(keys.path().join("log.key")).chain(key_files);
+    let folders = [keys.path().to_owned(), humans.clone()].into_iter().map(|path| (path, 0o700));
+    let checked = folders.chain(private_files.map(|path| (path, 0o600)));
+    checked.filter_map(|(path, mode)| wider_than(&path, mode)).collect()
+}
+
+/// What to do about a file or folder with more permissions than `mode`. What is missing has none.
+#[cfg(unix)]
+fn wider_than(path: &Path, mode: u32) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let has = fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    let path = path.display();
+    (has & !mode != 0)
+        .then(|| format!("`{path}` has mode {has:04o}; run `chmod {mode:04o} {path}`"))
 }
 
 #[cfg(not(unix))]

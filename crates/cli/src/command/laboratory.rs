@@ -10,8 +10,9 @@ use std::process;
 use anyhow::{Context as _, bail};
 use clap::CommandFactory;
 
-use crate::output::Outcome;
-use crate::{Cli, programs};
+use super::cli::Cli;
+use crate::output::ExitStatus;
+use crate::programs;
 
 const PROGRAM: &str = "custody-lab";
 const COMMANDS: [&str; 3] = ["data", "train", "eval"];
@@ -27,7 +28,7 @@ pub(crate) enum Command {
     Eval(Args),
 }
 
-/// What the laboratory is told.
+/// Arguments that are passed on unread.
 #[derive(Debug, clap::Args)]
 #[command(
     disable_help_flag = true,
@@ -60,7 +61,7 @@ impl Args {
 ///
 /// # Errors
 /// When the laboratory is not here, or does not start.
-pub(crate) fn run(command: &Command, arguments: &[OsString]) -> anyhow::Result<Outcome> {
+pub(crate) fn run(command: &Command, arguments: &[OsString]) -> anyhow::Result<ExitStatus> {
     let (name, args) = command.parts();
     match programs::find(PROGRAM) {
         Some(program) => pass_on(&program, arguments),
@@ -73,7 +74,7 @@ pub(crate) fn run(command: &Command, arguments: &[OsString]) -> anyhow::Result<O
 }
 
 /// Answers `custody help eval …`, where the laboratory has more to say than stands here; `None` for other arguments.
-pub(crate) fn help(arguments: &[OsString]) -> Option<anyhow::Result<Outcome>> {
+pub(crate) fn help(arguments: &[OsString]) -> Option<anyhow::Result<ExitStatus>> {
     let [help, name, ..] = arguments else { return None };
     let name = COMMANDS.into_iter().find(|command| help == "help" && name == command)?;
     Some(match programs::find(PROGRAM) {
@@ -84,7 +85,7 @@ pub(crate) fn help(arguments: &[OsString]) -> Option<anyhow::Result<Outcome>> {
 
 /// Replaces this process by `program`, so that input, output, signals and exit code are its own.
 #[cfg(unix)]
-fn pass_on(program: &Path, arguments: &[OsString]) -> anyhow::Result<Outcome> {
+fn pass_on(program: &Path, arguments: &[OsString]) -> anyhow::Result<ExitStatus> {
     use std::os::unix::process::CommandExt;
 
     let mut command = process::Command::new(program);
@@ -96,17 +97,17 @@ fn pass_on(program: &Path, arguments: &[OsString]) -> anyhow::Result<Outcome> {
 
 /// Runs `program` and ends with its exit code.
 #[cfg(not(unix))]
-fn pass_on(program: &Path, arguments: &[OsString]) -> anyhow::Result<Outcome> {
+fn pass_on(program: &Path, arguments: &[OsString]) -> anyhow::Result<ExitStatus> {
     let status = process::Command::new(program).args(arguments).status();
     let status = status.with_context(|| format!("could not run `{}`", program.display()))?;
     process::exit(status.code().unwrap_or(2))
 }
 
-fn print_help(name: &str) -> anyhow::Result<Outcome> {
+fn print_help(name: &str) -> anyhow::Result<ExitStatus> {
     let mut cli = Cli::command();
     cli.build();
     if let Some(command) = cli.find_subcommand_mut(name) {
         command.print_long_help()?;
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }

@@ -11,16 +11,16 @@ use custody_models::chat::LlamaCppModel;
 use custody_models::chat::hosted::{DEFAULT_KEY_VARIABLE, HostedModel, HostedOptions, Secret};
 use custody_models::chat::{ChatModel, EmbeddedModel, Recorder, ScriptedModel};
 
-use crate::context::Context;
+use crate::context::GlobalContext;
 
-/// What the embedded engine reads.
+/// The extension of the files that the embedded engine reads.
 const GGUF: &str = "gguf";
 
-/// Which language model, for every command that asks one. Flags come before the configuration.
+/// The options that choose a language model, for every command that asks one. They override the configuration.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Language model")]
 #[group(id = "language_model")]
-pub struct Choice {
+pub struct LanguageModelOptions {
     /// A model of `custody models list`, a GGUF file, or with `--endpoint` the name of a model there
     /// [default: as configured, else none]
     #[arg(long, value_name = "MODEL", env = "CUSTODY_MODEL")]
@@ -76,7 +76,7 @@ impl Engine {
     }
 }
 
-impl Choice {
+impl LanguageModelOptions {
     #[cfg(feature = "llama-cpp")]
     fn engine(&self) -> Engine {
         self.engine
@@ -92,7 +92,7 @@ impl Choice {
     ///
     /// # Errors
     /// When the chosen model is not here or cannot be used, or the options do not fit together.
-    pub fn open(&self, context: &Context) -> anyhow::Result<Option<Arc<dyn ChatModel>>> {
+    pub fn open(&self, context: &GlobalContext) -> anyhow::Result<Option<Arc<dyn ChatModel>>> {
         if let Some(path) = &self.recording {
             return Ok(Some(Arc::new(ScriptedModel::open(path)?)));
         }
@@ -120,16 +120,17 @@ impl Choice {
 
     /// The flags that choose the same model again; empty for the one that is configured. Of a file only its name.
     pub fn arguments(&self) -> String {
-        let named = |model: &String| {
-            let file = Path::new(model).file_name().filter(|_| is_gguf(Path::new(model)));
-            file.map_or_else(|| model.clone(), |file| file.to_string_lossy().into_owned())
-        };
-        let model = self.model.iter().map(|model| format!("--model {}", named(model)));
+        let model = self.model.iter().map(|model| format!("--model {}", without_folder(model)));
         let endpoint = self.endpoint.iter().map(|url| format!("--endpoint {url}"));
         model.chain(endpoint).chain(self.engine().argument()).collect::<Vec<_>>().join(" ")
     }
 
-    fn hosted(&self, context: &Context, endpoint: &str, name: &str) -> anyhow::Result<HostedModel> {
+    fn hosted(
+        &self,
+        context: &GlobalContext,
+        endpoint: &str,
+        name: &str,
+    ) -> anyhow::Result<HostedModel> {
         let configured = &context.config.language_model;
         let variable = self.key_variable.as_deref().or(configured.key_variable.as_deref());
         let api_key = Secret::from_environment(variable.unwrap_or(DEFAULT_KEY_VARIABLE))?;
@@ -149,12 +150,16 @@ impl Choice {
 ///
 /// # Errors
 /// When it is not here or cannot be used.
-pub fn built_in(context: &Context, name: &str) -> anyhow::Result<Arc<dyn ChatModel>> {
+pub fn built_in(context: &GlobalContext, name: &str) -> anyhow::Result<Arc<dyn ChatModel>> {
     embedded(context, name, Engine::BuiltIn)
 }
 
 /// A model of the registry, every byte verified, or a GGUF file.
-fn embedded(context: &Context, name: &str, engine: Engine) -> anyhow::Result<Arc<dyn ChatModel>> {
+fn embedded(
+    context: &GlobalContext,
+    name: &str,
+    engine: Engine,
+) -> anyhow::Result<Arc<dyn ChatModel>> {
     let path = Path::new(name);
     if is_gguf(path) {
         return engine.open(path).with_context(|| format!("could not use `{name}`"));
@@ -164,6 +169,12 @@ fn embedded(context: &Context, name: &str, engine: Engine) -> anyhow::Result<Arc
         bail!("`{name}` is no language model; see `custody models list`, or name a GGUF file");
     };
     engine.open(&files.path(file)).with_context(|| format!("could not use `{name}`"))
+}
+
+/// The name of a GGUF file without its folder; any other model as it is named.
+fn without_folder(model: &str) -> String {
+    let file = Path::new(model).file_name().filter(|_| is_gguf(Path::new(model)));
+    file.map_or_else(|| model.to_owned(), |file| file.to_string_lossy().into_owned())
 }
 
 fn is_gguf(path: &Path) -> bool {

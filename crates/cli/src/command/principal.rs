@@ -7,17 +7,17 @@ use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Principal, Role};
 use custody_kernel::state::AskError;
 use custody_keys::{Existing, HumanKey};
-use custody_runtime::Store;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::store::checked_name;
+use custody_runtime::{PrincipalError, Store};
 use serde_json::json;
 
 use super::keys::fingerprint;
-use super::memory::tell;
-use crate::context::Context;
+use super::memory::print_receipt;
+use crate::context::GlobalContext;
 use crate::credential::new_passphrase;
 use crate::output::{
-    BOLD, DIM, Outcome, cell, count, excerpt, json_line, line, paint, preview, table,
+    BOLD, DIM, ExitStatus, cell, count, excerpt, json_line, line, paint, preview, table,
 };
 
 /// Register who may ask for what.
@@ -42,7 +42,7 @@ pub(crate) enum Command {
 pub(crate) struct Add {
     /// Their name: 1 to 64 of a-z, 0-9 and `-`
     name: String,
-    /// What they may do at most
+    /// The role, which bounds what they may do
     #[arg(long, value_enum)]
     role: NewRole,
     /// The tenant they act in
@@ -53,7 +53,7 @@ pub(crate) struct Add {
     token: bool,
 }
 
-/// The roles that can be given away. The owner is registered when the store is founded.
+/// The roles that can be given away. The owner is registered when the store is created.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum NewRole {
     /// A human who may approve what others propose
@@ -80,7 +80,7 @@ impl From<NewRole> for Role {
 /// Withdraw somebody's credentials and close their sessions. What they wrote stays. Owner only.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Revoke {
-    /// Whose
+    /// The name of the principal
     name: String,
     /// Do it; without this, only show what would be withdrawn
     #[arg(long)]
@@ -123,7 +123,7 @@ fn parse_changes(text: &str) -> Result<Changes, String> {
     }
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Add(args) => add(context, args),
         Command::List => list(context),
@@ -132,7 +132,7 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
     }
 }
 
-fn add(context: &Context, args: Add) -> anyhow::Result<Outcome> {
+fn add(context: &GlobalContext, args: Add) -> anyhow::Result<ExitStatus> {
     let name = checked_name(&args.name)?;
     let role = Role::from(args.role);
     let store = context.open()?;
@@ -154,7 +154,7 @@ fn add(context: &Context, args: Add) -> anyhow::Result<Outcome> {
     };
     let (receipt, token) = store.add_principal(&owner, new)?;
     if receipt.answer.refusal().is_some() {
-        return tell(context, "", &receipt);
+        return print_receipt(context, "", &receipt);
     }
     if let Some((key, passphrase)) = own_key {
         // The kernel just said that nobody of this name is registered: a file of that name proves nothing.
@@ -171,17 +171,17 @@ fn add(context: &Context, args: Add) -> anyhow::Result<Outcome> {
             "id": receipt.id,
             "seq": receipt.seq,
         }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     anstream::eprintln!("{} is registered as {role}. {}", paint(BOLD, &name), receipt.id);
     if let Some(token) = token {
         anstream::eprintln!("Their token, which is not shown again and kept only as a hash:");
         line(token.as_str());
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn list(context: &Context) -> anyhow::Result<Outcome> {
+fn list(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let mut principals: Vec<Principal> =
         store.state(|state| state.principals().cloned().collect())?;
@@ -211,7 +211,7 @@ fn list(context: &Context) -> anyhow::Result<Outcome> {
     if !context.json {
         table(&["name", "role", "tenant", "proves it by", "key"], &rows);
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 const fn proof(principal: &Principal) -> &'static str {
@@ -223,14 +223,14 @@ const fn proof(principal: &Principal) -> &'static str {
     }
 }
 
-fn revoke(context: &Context, args: &Revoke) -> anyhow::Result<Outcome> {
+fn revoke(context: &GlobalContext, args: &Revoke) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     if !args.apply {
         return preview(context.json, &would_revoke(&store, &args.name)?);
     }
     let owner = context.human(&store, None)?;
     let receipt = store.revoke_principal(&owner, &args.name)?;
-    tell(context, &format!("`{}` can prove nothing any more", args.name), &receipt)
+    print_receipt(context, &format!("`{}` can prove nothing any more", args.name), &receipt)
 }
 
 fn would_revoke(store: &Store, name: &str) -> anyhow::Result<String> {
@@ -240,15 +240,14 @@ fn would_revoke(store: &Store, name: &str) -> anyhow::Result<String> {
         let theirs = state.sessions().filter(|(_, session)| session.who.principal == id).count();
         (principal, theirs)
     })?;
-    let unknown = || custody_runtime::PrincipalError::Unknown(excerpt(name, 64));
-    let principal = principal.ok_or_else(unknown)?;
+    let principal = principal.ok_or_else(|| PrincipalError::Unknown(excerpt(name, 64)))?;
     ensure!(principal.role != Role::Owner, AskError::RevokeOwner);
     let (role, proof) = (principal.role, proof(&principal));
     let sessions = count(sessions as u64, "open session");
     Ok(format!("revoke `{name}` ({role}, by {proof}) and close {sessions}"))
 }
 
-fn limits(context: &Context, args: &SetLimits) -> anyhow::Result<Outcome> {
+fn limits(context: &GlobalContext, args: &SetLimits) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let now = store.state(|state| *state.limits())?;
     let wanted = Limits {
@@ -266,16 +265,16 @@ fn limits(context: &Context, args: &SetLimits) -> anyhow::Result<Outcome> {
     }
     let owner = context.human(&store, None)?;
     let receipt = store.set_limits(&owner, wanted)?;
-    tell(context, &format!("the limits are {}", terse(&wanted)), &receipt)
+    print_receipt(context, &format!("the limits are {}", terse(&wanted)), &receipt)
 }
 
-fn show_limits(context: &Context, limits: &Limits) -> anyhow::Result<Outcome> {
+fn show_limits(context: &GlobalContext, limits: &Limits) -> anyhow::Result<ExitStatus> {
     if context.json {
         json_line(limits)?;
     } else {
         line(format_args!("Per principal and namespace: {}.", terse(limits)));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn terse(limits: &Limits) -> String {
@@ -291,9 +290,10 @@ fn terse(limits: &Limits) -> String {
 fn duration(ms: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
     // A day is better known as 24 h, a minute as 60 s.
-    let fits = |unit: u64| ms.is_multiple_of(unit) && (ms / unit > 1 || unit == 1_000);
-    let unit = units.into_iter().find(|(unit, _)| fits(*unit));
-    unit.map_or_else(|| format!("{ms} ms"), |(unit, name)| format!("{} {name}", ms / unit))
+    let largest = units
+        .into_iter()
+        .find(|(unit, _)| ms.is_multiple_of(*unit) && (ms / unit > 1 || *unit == 1_000));
+    largest.map_or_else(|| format!("{ms} ms"), |(unit, name)| format!("{} {name}", ms / unit))
 }
 
 #[cfg(test)]

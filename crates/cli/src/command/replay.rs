@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, IsTerminal};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use custody_gateway::replay::{Decision, Report, replay};
-use custody_gateway::trace::{Limits, Step, read_trace};
+use custody_gateway::replay::{MemoryDecision, Report, replay};
+use custody_gateway::trace::{Step, TraceLimits, read_trace};
 use custody_kernel::memory::rate;
 use custody_kernel::namespace::Tenant;
 use custody_pipeline::DetectorAdvice;
@@ -15,9 +15,9 @@ use custody_runtime::scratch::Scratch;
 use custody_runtime::{Store, StoreError};
 use serde_json::json;
 
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::output::{
-    BOLD, DIM, HEAD, Outcome, WARN, answer_style, error_line, excerpt, json_line, line, paint,
+    BOLD, DIM, ExitStatus, HEAD, WARN, answer_style, error_line, excerpt, json_line, line, paint,
 };
 
 /// Decide recorded agent traces: JSON Lines of chat messages.
@@ -44,12 +44,12 @@ pub(crate) struct Args {
 }
 
 /// Where traces are replayed.
-enum Stage {
+enum ReplayStore {
     Scratch(Box<Scratch>),
     Kept(Store),
 }
 
-impl Stage {
+impl ReplayStore {
     fn store(&self) -> &Store {
         match self {
             Self::Scratch(scratch) => &scratch.store,
@@ -58,17 +58,17 @@ impl Stage {
     }
 }
 
-pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let mut total = Report::default();
     let mut failed: Option<anyhow::Error> = None;
-    let stage = if context.names_store() {
-        Stage::Kept(context.open()?)
+    let target = if context.names_store() {
+        ReplayStore::Kept(context.open()?)
     } else {
-        Stage::Scratch(Box::new(Scratch::new(rate::Limits::UNLIMITED, Clock::System)?))
+        ReplayStore::Scratch(Box::new(Scratch::new(rate::Limits::UNLIMITED, Clock::System)?))
     };
     let tenant: Tenant = format!("replay-{}", hex::encode(random::<4>())).parse()?;
     for file in &args.files {
-        match replay_file(context, stage.store(), &tenant, file) {
+        match replay_file(context, target.store(), &tenant, file) {
             Ok(report) => {
                 show(context, args, file, &report)?;
                 add(&mut total, report);
@@ -81,23 +81,23 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
             }
         }
     }
-    if let (Stage::Kept(_), false) = (&stage, context.json) {
+    if let (ReplayStore::Kept(_), false) = (&target, context.json) {
         line(format_args!("Recorded under tenant {}.", paint(BOLD, &tenant)));
     }
-    summary(context, args.files.len(), &total, failed.as_ref(), &stage, &tenant)?;
+    summary(context, args.files.len(), &total, failed.as_ref(), &target, &tenant)?;
     Ok(match failed {
-        Some(_) => Outcome::Failed,
-        None => Outcome::found_if(total.refused() > 0),
+        Some(_) => ExitStatus::Error,
+        None => ExitStatus::failure_if(total.refused() > 0),
     })
 }
 
 fn replay_file(
-    context: &Context,
+    context: &GlobalContext,
     store: &Store,
     tenant: &Tenant,
     file: &str,
 ) -> anyhow::Result<Report> {
-    let mut limits = Limits::default();
+    let mut limits = TraceLimits::default();
     if let Some(max_line_bytes) = context.config.replay.max_line_bytes {
         limits.max_line_bytes = max_line_bytes;
     }
@@ -109,7 +109,7 @@ fn replay_file(
     }
 }
 
-fn read_steps(file: &str, limits: &Limits) -> anyhow::Result<Vec<Step>> {
+fn read_steps(file: &str, limits: &TraceLimits) -> anyhow::Result<Vec<Step>> {
     let input: Box<dyn BufRead> = if file == "-" {
         Box::new(BufReader::new(std::io::stdin()))
     } else {
@@ -164,7 +164,7 @@ fn add(total: &mut Report, report: Report) {
     total.not_understood.extend(report.not_understood);
 }
 
-fn show(context: &Context, args: &Args, file: &str, report: &Report) -> anyhow::Result<()> {
+fn show(context: &GlobalContext, args: &Args, file: &str, report: &Report) -> anyhow::Result<()> {
     if context.json {
         for decision in &report.decisions {
             let mut row = serde_json::to_value(decision)?;
@@ -175,8 +175,9 @@ fn show(context: &Context, args: &Args, file: &str, report: &Report) -> anyhow::
         }
         return Ok(());
     }
-    let notable = |decision: &&Decision| args.all || decision.answer != "accepted";
-    let rows: Vec<&Decision> = report.decisions.iter().filter(notable).collect();
+    let decisions = report.decisions.iter();
+    let rows: Vec<&MemoryDecision> =
+        decisions.filter(|decision| args.all || decision.answer != "accepted").collect();
     if args.files.len() > 1 && !rows.is_empty() {
         line(paint(HEAD, file_name(file)));
     }
@@ -190,7 +191,7 @@ fn show(context: &Context, args: &Args, file: &str, report: &Report) -> anyhow::
     Ok(())
 }
 
-fn show_decision(decision: &Decision) {
+fn show_decision(decision: &MemoryDecision) {
     let place = paint(DIM, format_args!("line {:>4}", decision.line));
     let answer = paint(answer_style(decision.answer), format_args!("{:8}", decision.answer));
     let rule = decision.rule.as_deref().map_or(String::new(), |rule| format!("  {rule}"));
@@ -211,11 +212,11 @@ fn show_decision(decision: &Decision) {
 }
 
 fn summary(
-    context: &Context,
+    context: &GlobalContext,
     files: usize,
     total: &Report,
     failed: Option<&anyhow::Error>,
-    stage: &Stage,
+    target: &ReplayStore,
     tenant: &Tenant,
 ) -> anyhow::Result<()> {
     if context.json {
@@ -229,7 +230,7 @@ fn summary(
             "decisions": total.counts(),
             "memory_refused": total.refused(),
             "not_understood": total.not_understood.len(),
-            "tenant": matches!(stage, Stage::Kept(_)).then(|| tenant.as_str()),
+            "tenant": matches!(target, ReplayStore::Kept(_)).then(|| tenant.as_str()),
             "error": failed.map(|error| format!("{error:#}")),
         }));
     }
@@ -237,21 +238,17 @@ fn summary(
         return Ok(());
     }
     let counts = total.counts();
-    let count = |action: &str, answer: &str| {
-        counts.get(action).and_then(|answers| answers.get(answer)).copied().unwrap_or_default()
-    };
     line("");
     line(format_args!(
         "{} messages in {} conversations; {} entries, {} of them tainted.",
         total.messages, total.sessions, total.entries, total.tainted_entries
     ));
     for action in ["write", "delete", "read"] {
-        if counts.contains_key(action) {
+        if let Some(answers) = counts.get(action) {
+            let [accepted, pending, refused] = ["accepted", "pending", "refused"]
+                .map(|answer| answers.get(answer).copied().unwrap_or_default());
             line(format_args!(
-                "{action:>6}: {} accepted, {} pending, {} refused",
-                count(action, "accepted"),
-                count(action, "pending"),
-                count(action, "refused")
+                "{action:>6}: {accepted} accepted, {pending} pending, {refused} refused"
             ));
         }
     }

@@ -1,5 +1,5 @@
-//! Answers. Every refusal speaks in three voices under one decision id: short and neutral to the model, helpful to
-//! the user, complete to the auditor.
+//! Answers. Every refusal gives three reasons under one decision id: a short and neutral one for the model, a helpful
+//! one for the user, and every argument with its origin for the auditor.
 
 use custody_arguments::{ArgumentOrigin, RecordedArgument};
 use custody_kernel::record::{Answer, Record, Request as Asked};
@@ -17,7 +17,7 @@ use super::request::RequestError;
 pub(super) enum Failure {
     #[error(transparent)]
     Request(RequestError),
-    #[error("there is no session `{0}` in this conversation; open one first")]
+    #[error("there is no session `{0}` on this connection; open one first")]
     UnknownSession(SessionId),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -120,14 +120,18 @@ fn audited(
     name: impl Fn(Seq) -> Result<EntryId, StoreError>,
 ) -> Result<Vec<Value>, StoreError> {
     let Asked::Call(call) = &record.request else { return Ok(Vec::new()) };
-    let leaf = |leaf: &RecordedArgument| {
-        let (origin, from): (&str, &[Seq]) = match &leaf.origin {
-            ArgumentOrigin::User => ("user", &[]),
-            ArgumentOrigin::Tool { from } => ("tool", from),
-            ArgumentOrigin::Model => ("model", &[]),
-        };
-        let from = from.iter().map(|seq| name(*seq)).collect::<Result<Vec<_>, _>>()?;
-        Ok(json!({ "argument": leaf.path, "sink": leaf.sink, "origin": origin, "from": from }))
+    call.leaves.iter().map(|leaf| audited_argument(leaf, &name)).collect()
+}
+
+fn audited_argument(
+    leaf: &RecordedArgument,
+    name: impl Fn(Seq) -> Result<EntryId, StoreError>,
+) -> Result<Value, StoreError> {
+    let (origin, from): (&str, &[Seq]) = match &leaf.origin {
+        ArgumentOrigin::User => ("user", &[]),
+        ArgumentOrigin::Tool { from } => ("tool", from),
+        ArgumentOrigin::Model => ("model", &[]),
     };
-    call.leaves.iter().map(leaf).collect()
+    let from = from.iter().map(|seq| name(*seq)).collect::<Result<Vec<_>, _>>()?;
+    Ok(json!({ "argument": leaf.path, "sink": leaf.sink, "origin": origin, "from": from }))
 }

@@ -26,9 +26,9 @@ use serde_json::{Map, Value, json};
 /// The longest line that is read, in bytes.
 pub const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// One host program's sessions, all under its credential.
+/// The connection of one host program: its sessions, all under its credential.
 #[derive(Debug)]
-pub struct Conversation {
+pub struct HostConnection {
     store: Store,
     authority: Authority,
     gate: Gate,
@@ -36,8 +36,8 @@ pub struct Conversation {
     sessions: HashMap<SessionId, Session>,
 }
 
-impl Conversation {
-    /// Speaks for whoever `authority` proves.
+impl HostConnection {
+    /// A connection whose sessions run for whoever `authority` proves.
     pub fn new(store: Store, authority: Authority, gate: Gate) -> Self {
         Self { store, authority, gate, advisor: None, sessions: HashMap::new() }
     }
@@ -66,7 +66,7 @@ impl Conversation {
         Value::Object(answer).to_string()
     }
 
-    /// A session that was opened in this conversation.
+    /// A session that was opened on this connection.
     pub fn session(&self, id: SessionId) -> Option<&Session> {
         self.sessions.get(&id)
     }
@@ -101,12 +101,11 @@ impl Conversation {
 
     fn tools(&self, tools: &Tools) -> Result<Map<String, Value>, Failure> {
         self.known(tools.session)?;
-        let announced = self.gate.announce(&tools.tools);
-        let tool = |tool: custody_runtime::tools::Announced| {
+        let announced = self.gate.announce(&tools.tools).into_iter().map(|tool| {
             let effect = tool.effect.as_str();
             json!({ "name": tool.name, "effect": effect, "known": tool.known, "changed": tool.changed })
-        };
-        let tools: Vec<Value> = announced.into_iter().map(tool).collect();
+        });
+        let tools: Vec<Value> = announced.collect();
         Ok(object(json!({ "tools": tools })))
     }
 
@@ -123,7 +122,7 @@ impl Conversation {
         match propose.what {
             Proposed::Call { tool, arguments } => {
                 let decision = session.propose(&self.gate, &tool, arguments).wait()?;
-                self.told(decision)
+                self.decision_answer(decision)
             }
             Proposed::Write { scope, key, text, queue } => {
                 // Memory of its own is what a session writes to, unless it says otherwise.
@@ -136,7 +135,7 @@ impl Conversation {
 
     fn decide(&self, decide: &Decide) -> Result<Map<String, Value>, Failure> {
         let session = self.known(decide.session)?;
-        self.told(session.decide(&self.gate, decide.proposal).wait()?)
+        self.decision_answer(session.decide(&self.gate, decide.proposal).wait()?)
     }
 
     fn result(&self, result: ResultOf) -> Result<Map<String, Value>, Failure> {
@@ -159,37 +158,34 @@ impl Conversation {
         self.sessions.get(&id).ok_or(Failure::UnknownSession(id))
     }
 
-    /// A decision in three voices. The auditor's comes from the record.
-    fn told(&self, decision: Decision) -> Result<Map<String, Value>, Failure> {
+    /// A decision with its three reasons. The auditor's comes from the record.
+    fn decision_answer(&self, decision: Decision) -> Result<Map<String, Value>, Failure> {
         let id = match &decision {
             Decision::Allow(granted) => granted.decision(),
             Decision::Ask(waiting) => waiting.proposal,
             Decision::Deny { decision, .. } => *decision,
         };
         let record = self.store.record(self.store.position(id)?)?;
-        let name = |seq| self.store.record(seq).map(|record| record.id);
-        Ok(decided(decision, &record, name)?)
+        Ok(decided(decision, &record, |seq| self.store.record(seq).map(|record| record.id))?)
     }
 }
 
 fn extracted(fields: &[Extracted]) -> Map<String, Value> {
-    let told = |field: &Extracted| {
+    let fields = fields.iter().map(|field| {
         let refusal = field.receipt.answer.refusal().map(ToString::to_string);
-        let mut told = object(json!({ "entry": field.receipt.id, "value": field.value }));
-        told.extend(refusal.map(|why| ("refused".to_owned(), why.into())));
-        (field.field.clone(), Value::Object(told))
-    };
-    let fields: Map<String, Value> = fields.iter().map(told).collect();
-    object(json!({ "extracted": fields }))
+        let mut answer = object(json!({ "entry": field.receipt.id, "value": field.value }));
+        answer.extend(refusal.map(|why| ("refused".to_owned(), why.into())));
+        (field.field.clone(), Value::Object(answer))
+    });
+    object(json!({ "extracted": fields.collect::<Map<String, Value>>() }))
 }
 
 fn entries(receipts: &[custody_runtime::store::Receipt]) -> Map<String, Value> {
-    let entry = |receipt: &custody_runtime::store::Receipt| {
+    let entries = receipts.iter().map(|receipt| {
         let taint = if receipt.label.is_tainted() { "tainted" } else { "clean" };
         json!({ "entry": receipt.id, "taint": taint })
-    };
-    let entries: Vec<Value> = receipts.iter().map(entry).collect();
-    object(json!({ "entries": entries }))
+    });
+    object(json!({ "entries": entries.collect::<Vec<_>>() }))
 }
 
 fn object(value: Value) -> Map<String, Value> {

@@ -94,7 +94,7 @@ impl Request<'_> {
         }
     }
 
-    /// A tool that keeps its deed in `command`.
+    /// A tool that names its operation in `command`.
     fn command(&self, place: Place) -> Result<Option<MemoryCall>, MemoryCallError> {
         let arguments = &self.arguments;
         let key = match place {
@@ -108,14 +108,15 @@ impl Request<'_> {
         if let (Place::Files, None) = (place, &key) {
             return Ok(None);
         }
-        let require = |key: Option<String>| key.ok_or_else(|| arguments.missing(PATHS));
         let command = command.ok_or_else(|| arguments.missing(&["command"]))?;
         Ok(Some(match command {
             "view" => read(key),
-            "create" => self.write(require(key)?, Edit::Replace(arguments.value()?)),
-            "str_replace" => self.write(require(key)?, arguments.substitution()?),
-            "insert" => self.write(require(key)?, arguments.insertion()?),
-            "delete" => self.delete(require(key)?),
+            "create" => {
+                self.write(arguments.required(key, PATHS)?, Edit::Replace(arguments.value()?))
+            }
+            "str_replace" => self.write(arguments.required(key, PATHS)?, arguments.substitution()?),
+            "insert" => self.write(arguments.required(key, PATHS)?, arguments.insertion()?),
+            "delete" => self.delete(arguments.required(key, PATHS)?),
             unknown => {
                 return Err(MemoryCallError::UnknownCommand {
                     tool: excerpt(arguments.tool),
@@ -129,19 +130,27 @@ impl Request<'_> {
         let arguments = &self.arguments;
         let from = arguments.text(OLD_PATHS)?;
         let to = arguments.text(NEW_PATHS)?;
-        let is_watched = |path: &str| watched_name(path, self.watched).is_some();
-        let watched = from.is_some_and(is_watched) || to.is_some_and(is_watched);
-        let key = |path: &str| match (place, watched_name(path, self.watched)) {
-            (Place::Files, Some(name)) => name.to_owned(),
-            (Place::Files, None) | (Place::Memory, _) => item_key(path).to_owned(),
-        };
+        let mut paths = from.into_iter().chain(to);
+        let watched = paths.any(|path| watched_name(path, self.watched).is_some());
         match place {
             Place::Files if !watched => Ok(None),
             Place::Files | Place::Memory => Ok(Some(MemoryCall::Rename {
-                from: from.map(key).ok_or_else(|| arguments.missing(OLD_PATHS))?,
-                to: to.map(key).ok_or_else(|| arguments.missing(NEW_PATHS))?,
+                from: from
+                    .map(|path| self.key_at(place, path))
+                    .ok_or_else(|| arguments.missing(OLD_PATHS))?,
+                to: to
+                    .map(|path| self.key_at(place, path))
+                    .ok_or_else(|| arguments.missing(NEW_PATHS))?,
                 watched,
             })),
+        }
+    }
+
+    /// The item that a path means.
+    fn key_at(&self, place: Place, path: &str) -> String {
+        match (place, watched_name(path, self.watched)) {
+            (Place::Files, Some(name)) => name.to_owned(),
+            (Place::Files, None) | (Place::Memory, _) => item_key(path).to_owned(),
         }
     }
 
@@ -278,6 +287,11 @@ impl<'a> Arguments<'a> {
         let (name, line) = self.first(names).ok_or_else(|| self.missing(names))?;
         let line = line.as_u64().ok_or_else(|| self.wrong(name, "a line number"))?;
         Ok(Edit::Insert { line, text: self.require_text(INSERTED_TEXTS)? })
+    }
+
+    /// `key`, or the error that none of `names` is there.
+    fn required(&self, key: Option<String>, names: &[&str]) -> Result<String, MemoryCallError> {
+        key.ok_or_else(|| self.missing(names))
     }
 
     fn missing(&self, names: &[&str]) -> MemoryCallError {

@@ -140,15 +140,18 @@ impl MemoryTools {
             return Some(operation);
         }
         let rest = name.strip_prefix("memory_")?;
-        let has_one_of = |words: &[&str]| rest.split('_').any(|word| words.contains(&word));
-        if has_one_of(&DELETING) {
+        if has_one_of(rest, &DELETING) {
             Some(Operation::Delete)
-        } else if has_one_of(&READING) && !has_one_of(&WRITING) {
+        } else if has_one_of(rest, &READING) && !has_one_of(rest, &WRITING) {
             Some(Operation::Read)
         } else {
             Some(Operation::Write)
         }
     }
+}
+
+fn has_one_of(name: &str, words: &[&str]) -> bool {
+    name.split('_').any(|word| words.contains(&word))
 }
 
 fn folded(name: &str) -> String {

@@ -26,11 +26,11 @@ use custody_runtime::{Store, StoreError};
 use serde::Serialize;
 
 use crate::memory_tools::{Edit, MemoryCall, MemoryTools};
-use crate::trace::{Conversation, Role, Step, ToolCall};
+use crate::trace::{Conversation, MessageRole, Step, ToolCall};
 
 /// One decision about memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Decision {
+pub struct MemoryDecision {
     /// The line of the trace that asked.
     pub line: u64,
     /// The conversation it stood in.
@@ -71,7 +71,7 @@ pub struct Report {
     /// Conversations.
     pub sessions: u64,
     /// Every decision about memory, in order.
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<MemoryDecision>,
     /// Memory calls that no tool could have carried out, with the reason.
     pub not_understood: Vec<NotUnderstood>,
 }
@@ -205,24 +205,21 @@ impl<'a, 'b> Player<'a, 'b> {
         let session = self.session(&step.conversation)?;
         self.report.messages += 1;
         let message = &step.message;
-        let said = |kind, channel| Observation {
-            kind,
-            ..Observation::message(channel, message.text.clone())
-        };
+        let text = message.text.clone();
         match &message.role {
-            Role::System | Role::Developer => {
-                self.observe(step, session, &said(ObservationKind::Message, Channel::System))?;
+            MessageRole::System | MessageRole::Developer => {
+                self.observe(step, session, &Observation::message(Channel::System, text))?;
             }
-            Role::User => {
-                self.observe(step, session, &said(ObservationKind::Message, Channel::User))?;
+            MessageRole::User => {
+                self.observe(step, session, &Observation::message(Channel::User, text))?;
             }
-            Role::Unknown(role) => {
-                let foreign = said(ObservationKind::Message, Channel::PeerAgent).from(role.clone());
+            MessageRole::Unknown(role) => {
+                let foreign = Observation::message(Channel::PeerAgent, text).from(role.clone());
                 self.observe(step, session, &foreign)?;
             }
-            Role::Tool => self.tool_result(step, session)?,
-            Role::Assistant => {
-                self.observe(step, session, &Observation::completion(message.text.clone()))?;
+            MessageRole::Tool => self.tool_result(step, session)?,
+            MessageRole::Assistant => {
+                self.observe(step, session, &Observation::completion(text))?;
                 for (place, call) in message.tool_calls.iter().enumerate() {
                     self.call(step, session, place, call)?;
                 }
@@ -433,7 +430,7 @@ impl<'a, 'b> Player<'a, 'b> {
             return Err(StoreError::Rejected(Box::new(ReplayError::Confusable { line, refusal })));
         }
         let culprit = refusal.and_then(Refusal::tainted_entry);
-        self.report.decisions.push(Decision {
+        self.report.decisions.push(MemoryDecision {
             line: at.step.line,
             conversation: name_of(&at.step.conversation),
             tool: at.call.name.clone(),

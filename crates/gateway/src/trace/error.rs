@@ -15,7 +15,7 @@ pub struct TraceError {
     /// From 1, blank lines counted.
     pub line: u64,
     /// What is wrong with it.
-    pub problem: Problem,
+    pub problem: TraceProblem,
 }
 
 impl fmt::Display for TraceError {
@@ -33,11 +33,11 @@ impl Error for TraceError {
 
 /// What is wrong with a line.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum TraceProblem {
     /// The input failed.
     #[error("the trace could not be read any further; check the file and run again")]
     Read(#[source] io::Error),
-    /// The line is longer than [`Limits::max_line_bytes`](super::Limits).
+    /// The line is longer than [`TraceLimits::max_line_bytes`](super::TraceLimits).
     #[error("longer than `{limit_bytes}` bytes; split it over several lines or raise the limit")]
     LineTooLong {
         /// The bytes allowed.
@@ -95,7 +95,7 @@ pub enum Problem {
         /// What is wrong inside its string.
         cause: PythonProblem,
     },
-    /// The trace is longer than [`Limits::max_messages`](super::Limits).
+    /// The trace is longer than [`TraceLimits::max_messages`](super::TraceLimits).
     #[error("more than `{limit}` messages and tool calls; split the trace or raise the limit")]
     TooManyMessages {
         /// The number allowed.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::error::Problem;
+use super::error::TraceProblem;
 
 /// Bytes of a conversation's name. Every message of a line repeats it.
 const MAX_NAME_BYTES: usize = 512;
@@ -27,9 +27,9 @@ impl Path<'_> {
     }
 
     /// What stands here is wrong. `advice` says what to write instead.
-    pub(super) fn problem(&self, found: Option<&Value>, advice: &'static str) -> Problem {
+    pub(super) fn problem(&self, found: Option<&Value>, advice: &'static str) -> TraceProblem {
         let found = found.map_or("missing", kind_of).to_owned();
-        Problem::WrongField { path: self.to_string(), found, advice }
+        TraceProblem::WrongField { path: self.to_string(), found, advice }
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) fn take_text(
     object: &mut Map<String, Value>,
     field: &'static str,
     at: &Path<'_>,
-) -> Result<Option<String>, Problem> {
+) -> Result<Option<String>, TraceProblem> {
     match object.remove(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -75,7 +75,7 @@ pub(super) fn require_text(
     field: &'static str,
     at: &Path<'_>,
     advice: &'static str,
-) -> Result<String, Problem> {
+) -> Result<String, TraceProblem> {
     match object.remove(field) {
         Some(Value::String(text)) => Ok(text),
         found => Err(at.field(field).problem(found.as_ref(), advice)),
@@ -87,7 +87,7 @@ pub(super) fn take_name(
     object: &mut Map<String, Value>,
     field: &'static str,
     at: &Path<'_>,
-) -> Result<Option<String>, Problem> {
+) -> Result<Option<String>, TraceProblem> {
     let name = match object.remove(field) {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::String(name)) => name,
@@ -99,7 +99,7 @@ pub(super) fn take_name(
     if name.len() > MAX_NAME_BYTES {
         let found = format!("`{}` bytes long", name.len());
         let path = at.field(field).to_string();
-        return Err(Problem::WrongField { path, found, advice: "write at most 512 bytes" });
+        return Err(TraceProblem::WrongField { path, found, advice: "write at most 512 bytes" });
     }
     Ok(Some(name))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::error::Problem;
+use super::error::TraceProblem;
 use super::field::{Path, kind_of, take_name};
 use super::injecagent::read_case;
 use super::json::Budget;
@@ -30,23 +30,23 @@ const CONVERSATION_FIELDS: [&str; 4] = ["conversation", "conversation_id", "sess
 ///
 /// # Errors
 /// The value has none of the forms or more than one, or a field of it is wrong.
-pub(super) fn read_form(value: Value, budget: &mut Budget) -> Result<Form, Problem> {
+pub(super) fn read_form(value: Value, budget: &mut Budget) -> Result<Form, TraceProblem> {
     let line = Path::Line;
     match value {
         Value::Array(items) => read_messages(items, None, &line, budget).map(Form::Conversation),
         Value::Object(object) => read_object(object, budget),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            Err(Problem::NoForm { found: kind_of(&value) })
+            Err(TraceProblem::NoForm { found: kind_of(&value) })
         }
     }
 }
 
-fn read_object(mut object: Map<String, Value>, budget: &mut Budget) -> Result<Form, Problem> {
+fn read_object(mut object: Map<String, Value>, budget: &mut Budget) -> Result<Form, TraceProblem> {
     let line = Path::Line;
-    let has = |field| object.contains_key(field);
-    match (has("role"), has("messages"), has("attacker_instruction")) {
-        (true, false, false) => read_spoken(object, &line, budget).map(Form::Message),
-        (false, true, false) => {
+    let has = ["role", "messages", "attacker_instruction"].map(|field| object.contains_key(field));
+    match has {
+        [true, false, false] => read_spoken(object, &line, budget).map(Form::Message),
+        [false, true, false] => {
             let name = match conversation_name(&mut object, &line)? {
                 Some(name) => Some(name),
                 None => take_name(&mut object, "id", &line)?,
@@ -59,13 +59,13 @@ fn read_object(mut object: Map<String, Value>, budget: &mut Budget) -> Result<Fo
                 other => Err(at.problem(other.as_ref(), "write an array of messages")),
             }
         }
-        (false, false, true) => {
+        [false, false, true] => {
             let said = read_case(object, budget)?;
-            let unnamed = |message| Spoken { conversation: None, message };
-            Ok(Form::Conversation(said.into_iter().map(unnamed).collect()))
+            let unnamed = said.into_iter().map(|message| Spoken { conversation: None, message });
+            Ok(Form::Conversation(unnamed.collect()))
         }
-        (false, false, false) => Err(Problem::NoForm { found: "an object of no known form" }),
-        _ => Err(Problem::SeveralForms),
+        [false, false, false] => Err(TraceProblem::NoForm { found: "an object of no known form" }),
+        _ => Err(TraceProblem::SeveralForms),
     }
 }
 
@@ -74,7 +74,7 @@ fn read_messages(
     name: Option<&str>,
     at: &Path<'_>,
     budget: &mut Budget,
-) -> Result<Vec<Spoken>, Problem> {
+) -> Result<Vec<Spoken>, TraceProblem> {
     let mut said = Vec::with_capacity(items.len());
     for (index, item) in items.into_iter().enumerate() {
         let at = at.index(index);
@@ -94,7 +94,7 @@ fn read_spoken(
     mut object: Map<String, Value>,
     at: &Path<'_>,
     budget: &mut Budget,
-) -> Result<Spoken, Problem> {
+) -> Result<Spoken, TraceProblem> {
     let conversation = conversation_name(&mut object, at)?;
     Ok(Spoken { conversation, message: read_message(object, at, budget)? })
 }
@@ -102,7 +102,7 @@ fn read_spoken(
 fn conversation_name(
     object: &mut Map<String, Value>,
     at: &Path<'_>,
-) -> Result<Option<String>, Problem> {
+) -> Result<Option<String>, TraceProblem> {
     for field in CONVERSATION_FIELDS {
         if let Some(name) = take_name(object, field, at)? {
             return Ok(Some(name));

@@ -6,10 +6,10 @@
 
 use serde_json::{Map, Value};
 
-use super::error::Problem;
+use super::error::TraceProblem;
 use super::field::{Path, require_text};
 use super::json::Budget;
-use super::message::{Message, Role, ToolCall};
+use super::message::{Message, MessageRole, ToolCall};
 use super::python_literal::parse_dict;
 
 /// The case's only call.
@@ -25,15 +25,12 @@ const CALL_ID: &str = "call_1";
 pub(super) fn read_case(
     mut row: Map<String, Value>,
     budget: &mut Budget,
-) -> Result<[Message; 3], Problem> {
-    let mut field = |name| {
-        require_text(&mut row, name, &Path::Line, "write a string, as InjecAgent's cases have it")
-    };
-    let instruction = field("user_instruction")?;
-    let tool = field("user_tool")?;
-    let parameters = field("tool_parameters")?;
-    let answer = field("text")?;
-    let arguments = parse_dict(&parameters, budget).map_err(|cause| Problem::Parameters {
+) -> Result<[Message; 3], TraceProblem> {
+    let instruction = field(&mut row, "user_instruction")?;
+    let tool = field(&mut row, "user_tool")?;
+    let parameters = field(&mut row, "tool_parameters")?;
+    let answer = field(&mut row, "text")?;
+    let arguments = parse_dict(&parameters, budget).map_err(|cause| TraceProblem::Parameters {
         path: Path::Line.field("tool_parameters").to_string(),
         cause,
     })?;
@@ -44,17 +41,17 @@ pub(super) fn read_case(
         arguments_raw: parameters,
     };
     Ok([
-        message(Role::User, instruction),
-        Message { tool_calls: vec![call], ..message(Role::Assistant, String::new()) },
+        message(MessageRole::User, instruction),
+        Message { tool_calls: vec![call], ..message(MessageRole::Assistant, String::new()) },
         Message {
             tool_call_id: Some(CALL_ID.to_owned()),
             name: Some(tool),
-            ..message(Role::Tool, answer)
+            ..message(MessageRole::Tool, answer)
         },
     ])
 }
 
-fn message(role: Role, text: String) -> Message {
+fn message(role: MessageRole, text: String) -> Message {
     Message {
         role,
         text,
@@ -63,4 +60,8 @@ fn message(role: Role, text: String) -> Message {
         tool_call_id: None,
         name: None,
     }
+}
+
+fn field(row: &mut Map<String, Value>, name: &'static str) -> Result<String, TraceProblem> {
+    require_text(row, name, &Path::Line, "write a string, as InjecAgent's cases have it")
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read};
 
-use super::error::{Problem, TraceError};
+use super::error::{TraceError, TraceProblem};
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -58,14 +58,14 @@ impl<R: BufRead> Lines<R> {
         let read = (&mut self.input)
             .take(at_most)
             .read_until(b'\n', &mut self.buffer)
-            .map_err(|cause| self.error(Problem::Read(cause)))?;
+            .map_err(|cause| self.error(TraceProblem::Read(cause)))?;
         if read == 0 {
             return Ok(false);
         }
         if self.buffer.last() == Some(&b'\n') {
             self.buffer.pop();
         } else if self.buffer.len() > self.max_bytes {
-            return Err(self.error(Problem::LineTooLong { limit_bytes: self.max_bytes }));
+            return Err(self.error(TraceProblem::LineTooLong { limit_bytes: self.max_bytes }));
         }
         if self.number == 1 && self.buffer.starts_with(BYTE_ORDER_MARK) {
             self.buffer.drain(..BYTE_ORDER_MARK.len());
@@ -73,16 +73,16 @@ impl<R: BufRead> Lines<R> {
         Ok(true)
     }
 
-    fn error(&self, problem: Problem) -> TraceError {
+    fn error(&self, problem: TraceProblem) -> TraceError {
         TraceError { line: self.number, problem }
     }
 }
 
-fn checked_text(bytes: &[u8]) -> Result<&str, Problem> {
+fn checked_text(bytes: &[u8]) -> Result<&str, TraceProblem> {
     let text = std::str::from_utf8(bytes)
-        .map_err(|error| Problem::NotUtf8 { column: error.valid_up_to() + 1 })?;
+        .map_err(|error| TraceProblem::NotUtf8 { column: error.valid_up_to() + 1 })?;
     match text.bytes().position(|byte| byte == 0) {
-        Some(offset) => Err(Problem::NulByte { column: offset + 1 }),
+        Some(offset) => Err(TraceProblem::NulByte { column: offset + 1 }),
         None => Ok(text),
     }
 }
@@ -172,7 +172,7 @@ mod tests {
         let mut lines = Lines::new(BufReader::with_capacity(1, counted), 1000);
         assert!(matches!(
             lines.next_line(),
-            Err(TraceError { line: 1, problem: Problem::LineTooLong { limit_bytes: 1000 } })
+            Err(TraceError { line: 1, problem: TraceProblem::LineTooLong { limit_bytes: 1000 } })
         ));
         assert_eq!(lines.input.get_ref().bytes, 1001);
         assert!(lines.buffer.capacity() < 10_000);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::message::{CallRef, Conversation, Message, Role};
+use super::message::{CallRef, Conversation, Message, MessageRole};
 
 /// The calls of each conversation that nothing has answered yet.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl Links {
 }
 
 fn answered_name(message: &Message) -> Option<CallName> {
-    if message.role != Role::Tool {
+    if message.role != MessageRole::Tool {
         return None;
     }
     match (&message.tool_call_id, &message.name) {

@@ -43,7 +43,7 @@ pub struct CallRef {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     /// Who speaks, as the trace has it.
-    pub role: Role,
+    pub role: MessageRole,
     /// Its text parts, joined by a line feed. A part that is no text stands in it as
     /// its type in brackets, such as `[image_url]`.
     pub text: String,
@@ -60,7 +60,7 @@ pub struct Message {
 
 /// Who speaks. Says nothing about trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
+pub enum MessageRole {
     /// `system`
     System,
     /// `developer`
@@ -75,7 +75,7 @@ pub enum Role {
     Unknown(String),
 }
 
-impl Role {
+impl MessageRole {
     /// The role that `word` names.
     pub fn parse(word: String) -> Self {
         match word.as_str() {

@@ -7,7 +7,7 @@
 //! - an InjecAgent case, which becomes a conversation of three messages.
 //!
 //! [`read_trace`] flattens all of them into [`Step`]s. A trace is hostile input: every
-//! size is bounded by [`Limits`], and a doubtful line is an error, never a guess.
+//! size is bounded by [`TraceLimits`], and a doubtful line is an error, never a guess.
 //!
 //! The files, in reading order:
 
@@ -33,8 +33,8 @@ mod links;
 
 mod error;
 
-pub use error::{Problem, TraceError};
+pub use error::{TraceError, TraceProblem};
 pub use json::JsonProblem;
-pub use message::{CallRef, Conversation, Message, Role, Step, ToolCall};
+pub use message::{CallRef, Conversation, Message, MessageRole, Step, ToolCall};
 pub use python_literal::PythonProblem;
-pub use reader::{Limits, Trace, read_trace};
+pub use reader::{Trace, TraceLimits, read_trace};

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::error::Problem;
+use super::error::TraceProblem;
 use super::field::{Path, require_text, take_text};
 use super::json::{self, Budget, Numbers};
-use super::message::{Message, Role, ToolCall};
+use super::message::{Message, MessageRole, ToolCall};
 use crate::excerpt::excerpt;
 
 /// Reads one message. Fields it does not know are passed over.
@@ -17,9 +17,9 @@ pub(super) fn read_message(
     mut object: Map<String, Value>,
     at: &Path<'_>,
     budget: &mut Budget,
-) -> Result<Message, Problem> {
+) -> Result<Message, TraceProblem> {
     let advice = "write `system`, `developer`, `user`, `assistant` or `tool`";
-    let role = Role::parse(require_text(&mut object, "role", at, advice)?);
+    let role = MessageRole::parse(require_text(&mut object, "role", at, advice)?);
     let tool_calls = read_calls(&mut object, &role, at, budget)?;
     let content = read_content(&mut object, !tool_calls.is_empty(), at)?;
     Ok(Message {
@@ -42,7 +42,7 @@ fn read_content(
     object: &mut Map<String, Value>,
     has_calls: bool,
     at: &Path<'_>,
-) -> Result<Content, Problem> {
+) -> Result<Content, TraceProblem> {
     let refusal = take_text(object, "refusal", at)?;
     let at = at.field("content");
     let mut content = match object.remove("content") {
@@ -59,7 +59,7 @@ fn read_content(
     Ok(content)
 }
 
-fn read_parts(parts: Vec<Value>, at: &Path<'_>) -> Result<Content, Problem> {
+fn read_parts(parts: Vec<Value>, at: &Path<'_>) -> Result<Content, TraceProblem> {
     let mut content = Content::default();
     for (index, part) in parts.into_iter().enumerate() {
         let at = at.index(index);
@@ -79,7 +79,7 @@ fn read_parts(parts: Vec<Value>, at: &Path<'_>) -> Result<Content, Problem> {
                 let path = at.field("type").to_string();
                 let found = format!("`{}`", excerpt(&kind));
                 let advice = "write calls as `tool_calls` and results as messages of role `tool`";
-                return Err(Problem::WrongField { path, found, advice });
+                return Err(TraceProblem::WrongField { path, found, advice });
             }
             _ => {
                 content.pieces.push(format!("[{kind}]"));
@@ -92,10 +92,10 @@ fn read_parts(parts: Vec<Value>, at: &Path<'_>) -> Result<Content, Problem> {
 
 fn read_calls(
     object: &mut Map<String, Value>,
-    role: &Role,
+    role: &MessageRole,
     at: &Path<'_>,
     budget: &mut Budget,
-) -> Result<Vec<ToolCall>, Problem> {
+) -> Result<Vec<ToolCall>, TraceProblem> {
     let mut calls = Vec::new();
     let list = at.field("tool_calls");
     match object.remove("tool_calls") {
@@ -116,17 +116,23 @@ fn read_calls(
         found => return Err(legacy.problem(found.as_ref(), "write an object")),
     }
     match role {
-        Role::Assistant | Role::Unknown(_) => Ok(calls),
-        Role::System | Role::Developer | Role::User | Role::Tool if calls.is_empty() => Ok(calls),
-        Role::System | Role::Developer | Role::User | Role::Tool => Err(Problem::WrongField {
-            path: at.field("role").to_string(),
-            found: format!("`{}` and the message calls a tool", role.as_str()),
-            advice: "only an `assistant` calls tools",
-        }),
+        MessageRole::Assistant | MessageRole::Unknown(_) => Ok(calls),
+        MessageRole::System | MessageRole::Developer | MessageRole::User | MessageRole::Tool
+            if calls.is_empty() =>
+        {
+            Ok(calls)
+        }
+        MessageRole::System | MessageRole::Developer | MessageRole::User | MessageRole::Tool => {
+            Err(TraceProblem::WrongField {
+                path: at.field("role").to_string(),
+                found: format!("`{}` and the message calls a tool", role.as_str()),
+                advice: "only an `assistant` calls tools",
+            })
+        }
     }
 }
 
-fn read_call(item: Value, at: &Path<'_>, budget: &mut Budget) -> Result<ToolCall, Problem> {
+fn read_call(item: Value, at: &Path<'_>, budget: &mut Budget) -> Result<ToolCall, TraceProblem> {
     let Value::Object(mut call) = item else {
         return Err(at.problem(Some(&item), "write a call: an object with `id` and `function`"));
     };
@@ -135,7 +141,11 @@ fn read_call(item: Value, at: &Path<'_>, budget: &mut Budget) -> Result<ToolCall
     {
         let path = at.field("type").to_string();
         let found = format!("`{}`", excerpt(&kind));
-        return Err(Problem::WrongField { path, found, advice: "only `function` is understood" });
+        return Err(TraceProblem::WrongField {
+            path,
+            found,
+            advice: "only `function` is understood",
+        });
     }
     let id = require_text(&mut call, "id", at, "write the id that the tool's result names")?;
     let at = at.field("function");
@@ -150,7 +160,7 @@ fn read_function(
     mut function: Map<String, Value>,
     at: &Path<'_>,
     budget: &mut Budget,
-) -> Result<ToolCall, Problem> {
+) -> Result<ToolCall, TraceProblem> {
     let name = require_text(&mut function, "name", at, "write the tool's name")?;
     let advice = "write a string that holds a JSON object, `\"{}\"` for none";
     let arguments_raw = require_text(&mut function, "arguments", at, advice)?;
@@ -162,13 +172,13 @@ fn read_arguments(
     raw: &str,
     at: &Path<'_>,
     budget: &mut Budget,
-) -> Result<Map<String, Value>, Problem> {
+) -> Result<Map<String, Value>, TraceProblem> {
     if raw.trim().is_empty() {
         return Ok(Map::new());
     }
     match json::parse(raw, Numbers::Exact, budget) {
         Ok(Value::Object(arguments)) => Ok(arguments),
         Ok(other) => Err(at.problem(Some(&other), "write an object inside the string")),
-        Err(cause) => Err(Problem::Arguments { path: at.to_string(), cause }),
+        Err(cause) => Err(TraceProblem::Arguments { path: at.to_string(), cause }),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use super::error::{Problem, TraceError};
+use super::error::{TraceError, TraceProblem};
 use super::form::{Form, Spoken, read_form};
 use super::json::{self, Budget, Numbers};
 use super::line::{Line, Lines};
@@ -11,7 +11,7 @@ use super::message::{Conversation, Step};
 
 /// What a trace may cost to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct TraceLimits {
     /// Bytes of one line, its line feed not counted. No more than this, and one
     /// byte, is ever buffered.
     pub max_line_bytes: usize,
@@ -22,7 +22,7 @@ pub struct Limits {
     pub max_messages: usize,
 }
 
-impl Default for Limits {
+impl Default for TraceLimits {
     /// 16 MiB and 200,000 values a line, 1,000,000 messages.
     fn default() -> Self {
         Self { max_line_bytes: 16 << 20, max_line_values: 200_000, max_messages: 1_000_000 }
@@ -38,7 +38,7 @@ impl Default for Limits {
 ///
 /// # Errors
 /// The stream ends after its first [`TraceError`]. A line that has one yields no step.
-pub fn read_trace<R: BufRead>(input: R, limits: &Limits) -> Trace<R> {
+pub fn read_trace<R: BufRead>(input: R, limits: &TraceLimits) -> Trace<R> {
     Trace {
         lines: Lines::new(input, limits.max_line_bytes),
         limits: *limits,
@@ -55,7 +55,7 @@ pub fn read_trace<R: BufRead>(input: R, limits: &Limits) -> Trace<R> {
 #[derive(Debug)]
 pub struct Trace<R> {
     lines: Lines<R>,
-    limits: Limits,
+    limits: TraceLimits,
     /// What is left of the line read last.
     ready: std::vec::IntoIter<Step>,
     links: Links,
@@ -101,7 +101,7 @@ impl<R: BufRead> Trace<R> {
     }
 
     /// Gives each message its number, its conversation and the call it answers.
-    fn place(&mut self, line: u64, form: Form) -> Result<Vec<Step>, Problem> {
+    fn place(&mut self, line: u64, form: Form) -> Result<Vec<Step>, TraceProblem> {
         let (said, unnamed) = match form {
             Form::Message(spoken) => (vec![spoken], Conversation::Default),
             Form::Conversation(said) => {
@@ -123,18 +123,18 @@ impl<R: BufRead> Trace<R> {
         Ok(steps)
     }
 
-    fn spend(&mut self, said: &[Spoken]) -> Result<(), Problem> {
+    fn spend(&mut self, said: &[Spoken]) -> Result<(), TraceProblem> {
         let cost: usize = said.iter().map(|spoken| 1 + spoken.message.tool_calls.len()).sum();
         self.spent = self.spent.saturating_add(cost);
         if self.spent > self.limits.max_messages {
-            return Err(Problem::TooManyMessages { limit: self.limits.max_messages });
+            return Err(TraceProblem::TooManyMessages { limit: self.limits.max_messages });
         }
         Ok(())
     }
 }
 
-fn parse_line(text: &str, max_values: usize) -> Result<Form, Problem> {
+fn parse_line(text: &str, max_values: usize) -> Result<Form, TraceProblem> {
     let mut budget = Budget::new(max_values);
-    let value = json::parse(text, Numbers::Any, &mut budget).map_err(Problem::NotJson)?;
+    let value = json::parse(text, Numbers::Any, &mut budget).map_err(TraceProblem::NotJson)?;
     read_form(value, &mut budget)
 }

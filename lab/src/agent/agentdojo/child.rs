@@ -51,10 +51,12 @@ impl Child {
 
     /// Answers it.
     pub(super) fn answer(&mut self, line: &str) -> Result<(), EvalError> {
-        let gone =
-            || EvalError::Package("AgentDojo's package ended early; see its messages above".into());
-        let input = self.input.as_mut().ok_or_else(gone)?;
-        writeln!(input, "{line}").and_then(|()| input.flush()).map_err(|_| gone())
+        let input = self.input.as_mut();
+        let written = input.map(|input| writeln!(input, "{line}").and_then(|()| input.flush()));
+        if matches!(written, Some(Ok(()))) {
+            return Ok(());
+        }
+        Err(EvalError::Package("AgentDojo's package ended early; see its messages above".into()))
     }
 
     /// Waits for its end.

@@ -149,26 +149,29 @@ fn id(text: &str) -> Result<EntryId, EvalError> {
 }
 
 fn ruling(decision: Decision) -> Ruling {
-    let blocked = |verdict, proposal: EntryId, because: String, again| Ruling {
+    match decision {
+        Decision::Allow(granted) => Ruling {
+            tool: granted.tool().to_owned(),
+            arguments: serde_json::from_str(granted.arguments()).unwrap_or_default(),
+            ..without_call(Verdict::Allow, granted.decision(), String::new(), false)
+        },
+        Decision::Ask(waiting) => {
+            let because = waiting.because.map(|because| because.to_string()).unwrap_or_default();
+            without_call(Verdict::Ask, waiting.proposal, because, waiting.again)
+        }
+        Decision::Deny { decision, because } => {
+            without_call(Verdict::Deny, decision, because.to_string(), false)
+        }
+    }
+}
+
+fn without_call(verdict: Verdict, proposal: EntryId, because: String, again: bool) -> Ruling {
+    Ruling {
         verdict,
         proposal: proposal.to_string(),
         tool: String::new(),
         arguments: Value::Null,
         because,
         again,
-    };
-    match decision {
-        Decision::Allow(granted) => Ruling {
-            tool: granted.tool().to_owned(),
-            arguments: serde_json::from_str(granted.arguments()).unwrap_or_default(),
-            ..blocked(Verdict::Allow, granted.decision(), String::new(), false)
-        },
-        Decision::Ask(waiting) => {
-            let because = waiting.because.map(|because| because.to_string()).unwrap_or_default();
-            blocked(Verdict::Ask, waiting.proposal, because, waiting.again)
-        }
-        Decision::Deny { decision, because } => {
-            blocked(Verdict::Deny, decision, because.to_string(), false)
-        }
     }
 }

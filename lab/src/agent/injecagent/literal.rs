@@ -101,8 +101,8 @@ impl Reader<'_> {
     }
 
     fn number(&mut self) -> Option<Value> {
-        let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
-        let end = self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len());
+        let end = self.rest.find(|c: char| !(c.is_ascii_digit() || "+-.eE".contains(c)));
+        let end = end.unwrap_or(self.rest.len());
         let (number, rest) = self.rest.split_at_checked(end)?;
         self.rest = rest;
         let whole = number.parse::<i64>().ok().map(Number::from);

@@ -255,10 +255,12 @@ impl Scenario {
                 continue;
             }
             let arguments = call.arguments.as_object().cloned().unwrap_or_default();
-            let kind = |value: &Value| if value.is_number() { "number" } else { "string" };
             let properties: Map<String, Value> = arguments
                 .iter()
-                .map(|(name, value)| (name.clone(), json!({ "type": kind(value) })))
+                .map(|(name, value)| {
+                    let kind = if value.is_number() { "number" } else { "string" };
+                    (name.clone(), json!({ "type": kind }))
+                })
                 .collect();
             let required: Vec<&String> = properties.keys().collect();
             let parameters =

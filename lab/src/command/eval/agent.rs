@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
-use custody_cli::context::Context;
+use custody_cli::context::GlobalContext;
 use custody_cli::language_model;
-use custody_cli::output::{Outcome, note};
+use custody_cli::output::{ExitStatus, note};
 use custody_lab::agent::agentdojo::Python;
 use custody_lab::agent::suite::{self, AgentOptions, AgentPlayer, Benchmark, DEFENCES};
 use custody_lab::report::EvalReport;
@@ -52,7 +52,7 @@ pub(crate) struct Agent {
     #[arg(long, value_name = "DIR", requires = "size")]
     run: Option<PathBuf>,
     #[command(flatten)]
-    model: language_model::Choice,
+    model: language_model::LanguageModelOptions,
 }
 
 /// Who plays the agent.
@@ -74,13 +74,13 @@ fn parse_defence(text: &str) -> Result<&'static str, String> {
     found.ok_or_else(|| format!("use one of {}", DEFENCES.join(", ")))
 }
 
-pub(super) fn run(context: &Context, args: &Agent) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Agent) -> anyhow::Result<ExitStatus> {
     let Some(size) = args.size else {
         let report = EvalReport::from_json(COMMITTED.as_bytes())
             .context("the report inside this program cannot be read")?;
         note("Measured for this version and not now; add --size smoke or --size full to measure.");
         print(context, &report);
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     };
     let model = match args.agent {
         Agents::WorstCase => None,
@@ -114,10 +114,10 @@ pub(super) fn run(context: &Context, args: &Agent) -> anyhow::Result<Outcome> {
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn model(context: &Context, args: &Agent) -> anyhow::Result<Arc<dyn ChatModel>> {
+fn model(context: &GlobalContext, args: &Agent) -> anyhow::Result<Arc<dyn ChatModel>> {
     if args.bench.iter().any(|bench| *bench != Benchmark::Scenarios) {
         bail!("a model plays the scenarios alone; add `--bench scenarios`, or leave --bench out");
     }
@@ -133,22 +133,24 @@ fn model(context: &Context, args: &Agent) -> anyhow::Result<Arc<dyn ChatModel>> 
 /// The report of other runs in `folder`, read before anything is measured.
 fn earlier(folder: &Path) -> anyhow::Result<Option<EvalReport>> {
     let path = folder.join("agent.json");
-    let what_to_do = || {
-        format!(
-            "could not add to `{}`; move it away, or name another folder with --out",
-            path.display()
-        )
-    };
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).with_context(what_to_do),
+        Err(error) => return Err(error).with_context(|| not_added(&path)),
     };
-    let report = EvalReport::from_json(&bytes).with_context(what_to_do)?;
+    let report = EvalReport::from_json(&bytes).with_context(|| not_added(&path))?;
     if report.suite != "agent" {
-        return Err(anyhow!("it is a report of `{}`", report.suite)).with_context(what_to_do);
+        return Err(anyhow!("it is a report of `{}`", report.suite))
+            .with_context(|| not_added(&path));
     }
     Ok(Some(report))
+}
+
+fn not_added(path: &Path) -> String {
+    format!(
+        "could not add to `{}`; move it away, or name another folder with --out",
+        path.display()
+    )
 }
 
 fn python(package: Option<&Path>) -> anyhow::Result<Python> {

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use custody_cli::context::Context;
-use custody_cli::output::Outcome;
+use custody_cli::context::GlobalContext;
+use custody_cli::output::ExitStatus;
 use custody_detect::behaviour::Regression;
 use custody_lab::detection::behaviour;
 use custody_lab::recipe::transcripts::Transcripts;
@@ -30,7 +30,7 @@ pub(crate) struct Behaviour {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run(context: &Context, args: &Behaviour) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Behaviour) -> anyhow::Result<ExitStatus> {
     let transcripts = transcripts(args.transcripts.as_deref())?;
     let embedder = open_embedder(context, args.cache.as_deref())?;
     let shipped = Regression::built_in();
@@ -47,5 +47,5 @@ pub(super) fn run(context: &Context, args: &Behaviour) -> anyhow::Result<Outcome
     progress.end();
     write_report(args.out.as_deref(), &report)?;
     print(context, &report);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }

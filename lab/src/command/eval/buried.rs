@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use custody_cli::context::Context;
-use custody_cli::output::Outcome;
+use custody_cli::context::GlobalContext;
+use custody_cli::output::ExitStatus;
 use custody_lab::detection::buried::{self, BuriedOptions};
 use custody_lab::detection::detector::Recipe;
 use custody_lab::detection::methods::retrained::RetrainedDefault;
@@ -37,7 +37,7 @@ pub(crate) struct Buried {
     run: Option<PathBuf>,
 }
 
-pub(super) fn run(context: &Context, args: &Buried) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Buried) -> anyhow::Result<ExitStatus> {
     let data = context.data_folder(args.data.clone());
     let mut recipes: Vec<Box<dyn Recipe>> = vec![Box::new(RetrainedDefault::new(data.clone()))];
     if args.size == Size::Full {
@@ -55,10 +55,10 @@ pub(super) fn run(context: &Context, args: &Buried) -> anyhow::Result<Outcome> {
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn full(context: &Context, data: &std::path::Path) -> anyhow::Result<Box<dyn Recipe>> {
+fn full(context: &GlobalContext, data: &std::path::Path) -> anyhow::Result<Box<dyn Recipe>> {
     use custody_lab::detection::methods::retrained::RetrainedFull;
     use custody_lab::detection::methods::shipped;
 

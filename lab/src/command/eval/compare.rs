@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use anyhow::Context as _;
-use custody_cli::context::Context;
-use custody_cli::output::{BAD, DIM, GOOD, Outcome, WARN, json_line, line, paint};
+use custody_cli::context::GlobalContext;
+use custody_cli::output::{BAD, DIM, ExitStatus, GOOD, WARN, json_line, line, paint};
 use custody_lab::compare::{FigureChange, Tolerances, compare_json};
 
 /// Compare two reports: exit code 1 when something got worse.
@@ -20,7 +20,7 @@ pub(crate) struct Compare {
     compatible: bool,
 }
 
-pub(super) fn run(context: &Context, args: &Compare) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Compare) -> anyhow::Result<ExitStatus> {
     let tolerances = if args.compatible { Tolerances::Compatible } else { Tolerances::Exact };
     let comparison = compare_json(&read(&args.old)?, &read(&args.new)?, tolerances)?;
     if context.json {
@@ -39,7 +39,7 @@ pub(super) fn run(context: &Context, args: &Compare) -> anyhow::Result<Outcome> 
         }
         line(format_args!("{} figures unchanged", comparison.unchanged));
     }
-    Ok(Outcome::found_if(comparison.is_worse()))
+    Ok(ExitStatus::failure_if(comparison.is_worse()))
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use custody_cli::context::Context;
-use custody_cli::output::{DIM, Outcome, paint};
+use custody_cli::context::GlobalContext;
+use custody_cli::output::{DIM, ExitStatus, paint};
 use custody_lab::detection::methods::{METHODS, Methods};
 use custody_lab::detection::suite::{self, DetectionOptions};
 use custody_lab::detection::{methods::shipped, speed};
@@ -52,7 +52,7 @@ pub(crate) struct Detection {
     methods: Vec<String>,
 }
 
-pub(super) fn run(context: &Context, args: &Detection) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Detection) -> anyhow::Result<ExitStatus> {
     let Some(size) = args.size else { return committed(context) };
     let models = context.models();
     let wanted = if args.methods.is_empty() {
@@ -79,14 +79,14 @@ pub(super) fn run(context: &Context, args: &Detection) -> anyhow::Result<Outcome
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn committed(context: &Context) -> anyhow::Result<Outcome> {
+fn committed(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     let report = EvalReport::from_json(COMMITTED.as_bytes())
         .context("the report inside this program cannot be read")?;
     let said = "Measured for this version and not now; add --size smoke or --size full to measure.";
     anstream::eprintln!("{}", paint(DIM, said));
     print(context, &report);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use custody_cli::context::Context;
-use custody_cli::output::Outcome;
+use custody_cli::context::GlobalContext;
+use custody_cli::output::ExitStatus;
 use custody_lab::memory::crash::{Program, THREADS, crash_writer};
 use custody_lab::memory::{self, MemoryOptions};
 use custody_lab::size::Size;
@@ -38,7 +38,7 @@ pub(crate) struct CrashWriter {
     threads: usize,
 }
 
-pub(super) fn run(context: &Context, args: &Memory) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Memory) -> anyhow::Result<ExitStatus> {
     let program = std::env::current_exe().context("could not find this program")?;
     let options = MemoryOptions {
         data: Some(context.data_folder(args.data.clone())),
@@ -48,17 +48,20 @@ pub(super) fn run(context: &Context, args: &Memory) -> anyhow::Result<Outcome> {
     };
     prepare(args.out.as_deref())?;
     let mut progress = Progress::new();
-    let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let report = memory::run(&options, &mut |part, done, total| {
-        progress.show(part, place(done), place(total), None);
+        let [done, total] = [done, total].map(|of| usize::try_from(of).unwrap_or(usize::MAX));
+        progress.show(part, done, total, None);
     })?;
     progress.end();
     write_report(args.out.as_deref(), &report)?;
     print(context, &report);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-pub(super) fn write_until_killed(context: &Context, args: &CrashWriter) -> anyhow::Result<Outcome> {
+pub(super) fn write_until_killed(
+    context: &GlobalContext,
+    args: &CrashWriter,
+) -> anyhow::Result<ExitStatus> {
     crash_writer(context.paths(), args.threads)?;
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }

@@ -13,8 +13,8 @@ mod progress;
 mod recovery;
 mod route;
 
-use custody_cli::context::Context;
-use custody_cli::output::Outcome;
+use custody_cli::context::GlobalContext;
+use custody_cli::output::ExitStatus;
 use custody_lab::size::Size;
 
 /// What to measure.
@@ -35,7 +35,7 @@ pub(crate) enum Command {
     CrashWriter(memory::CrashWriter),
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Agent(args) => agent::run(context, &args),
         Command::Detection(args) => detection::run(context, &args),

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use custody_cli::context::Context;
+use custody_cli::context::GlobalContext;
 use custody_cli::output::line;
 use custody_lab::detection::suite::IllustratedReport as Measured;
 use custody_lab::report::EvalReport;
 
 /// Prints the report as Markdown, or as JSON on request.
-pub(super) fn print(context: &Context, report: &EvalReport) {
+pub(super) fn print(context: &GlobalContext, report: &EvalReport) {
     line(if context.json { report.to_json() } else { report.to_markdown() }.trim_end());
 }
 

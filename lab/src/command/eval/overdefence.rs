@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use custody_cli::context::Context;
-use custody_cli::output::Outcome;
+use custody_cli::context::GlobalContext;
+use custody_cli::output::ExitStatus;
 use custody_detect::text_kind::TextKind;
 use custody_lab::detection::detector::ByKind;
 use custody_lab::detection::methods::shipped::{self, ShippedRecipe, ShippedScreening};
@@ -26,7 +26,7 @@ pub(crate) struct Overdefence {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run(context: &Context, args: &Overdefence) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Overdefence) -> anyhow::Result<ExitStatus> {
     let detectors = Detectors::open(context)?;
     prepare(args.out.as_deref())?;
     let data = context.data_folder(args.data.clone());
@@ -38,7 +38,7 @@ pub(super) fn run(context: &Context, args: &Overdefence) -> anyhow::Result<Outco
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// The shipped detectors, each for both kinds of text; the reason where one is not here.
@@ -50,7 +50,7 @@ struct Kinds {
 }
 
 impl Detectors {
-    pub(super) fn open(context: &Context) -> anyhow::Result<Self> {
+    pub(super) fn open(context: &GlobalContext) -> anyhow::Result<Self> {
         let full = match shipped::base(&context.models())? {
             Ok(base) => Ok(Kinds::of(&shipped::full(&base)?)),
             Err(why) => Err(why),

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use custody_cli::context::Context;
-use custody_cli::output::Outcome;
+use custody_cli::context::GlobalContext;
+use custody_cli::output::ExitStatus;
 use custody_detect::ngram_stage::chunks_to_embed;
 use custody_detect::prefilter::PrefilterModel;
 use custody_lab::detection::pipe::{PrefilterDetector, PrefilterRecipe};
@@ -47,7 +47,7 @@ pub(crate) struct Prefilter {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run(context: &Context, args: &Prefilter) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Prefilter) -> anyhow::Result<ExitStatus> {
     let embedder = open_embedder(context, args.cache.as_deref())?;
     let beside = beside(&embedder, args.weights.as_deref())?;
     let options = PrefilterEvalOptions {
@@ -71,7 +71,7 @@ pub(super) fn run(context: &Context, args: &Prefilter) -> anyhow::Result<Outcome
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// The detector of a regression that is there already.

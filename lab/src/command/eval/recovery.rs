@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use custody_cli::context::Context;
-use custody_cli::output::{Outcome, note};
+use custody_cli::context::GlobalContext;
+use custody_cli::output::{ExitStatus, note};
 use custody_cli::{detector, language_model, programs};
 use custody_lab::recovery::agmi::Agmi;
 use custody_lab::recovery::overhead::Models;
@@ -37,19 +37,19 @@ pub(crate) struct Recovery {
     #[arg(long, value_name = "DIR", requires = "size")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    model: language_model::Choice,
+    model: language_model::LanguageModelOptions,
 }
 
 /// The model that is asked when none is named.
 const MODEL: &str = "smollm2-135m-instruct";
 
-pub(super) fn run(context: &Context, args: &Recovery) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Recovery) -> anyhow::Result<ExitStatus> {
     let Some(size) = args.size else {
         let report = EvalReport::from_json(COMMITTED.as_bytes())
             .context("the report inside this program cannot be read")?;
         note("Measured for this version and not now; add --size smoke or --size full to measure.");
         print(context, &report);
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     };
     prepare(args.out.as_deref())?;
     let mut progress = Progress::new();
@@ -64,11 +64,15 @@ pub(super) fn run(context: &Context, args: &Recovery) -> anyhow::Result<Outcome>
     progress.end();
     write(args.out.as_deref(), &measured)?;
     print(context, &measured.report);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Opened here, where it is timed.
-fn language(context: &Context, args: &Recovery, size: Size) -> Result<Arc<dyn ChatModel>, String> {
+fn language(
+    context: &GlobalContext,
+    args: &Recovery,
+    size: Size,
+) -> Result<Arc<dyn ChatModel>, String> {
     let named = args.model.open(context).map_err(|error| error.to_string())?;
     match (named, size) {
         (Some(model), _) => Ok(model),
@@ -79,7 +83,11 @@ fn language(context: &Context, args: &Recovery, size: Size) -> Result<Arc<dyn Ch
     }
 }
 
-fn embedder(context: &Context, is_named: bool, size: Size) -> Result<Arc<dyn Embedder>, String> {
+fn embedder(
+    context: &GlobalContext,
+    is_named: bool,
+    size: Size,
+) -> Result<Arc<dyn Embedder>, String> {
     if size == Size::Smoke && !is_named {
         return Err(NOT_ASKED.to_owned());
     }

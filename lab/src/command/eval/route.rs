@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use custody_cli::context::Context;
-use custody_cli::output::{DIM, Outcome, paint};
+use custody_cli::context::GlobalContext;
+use custody_cli::output::{DIM, ExitStatus, paint};
 use custody_cli::{detector, language_model};
 use custody_lab::detection::suite::{IllustratedReport as Measured, Progress as Done};
 use custody_lab::report::EvalReport;
@@ -32,9 +32,9 @@ pub(crate) struct Route {
     #[command(flatten)]
     sample: Sample,
     #[command(flatten)]
-    detector: detector::Choice,
+    detector: detector::DetectorOptions,
     #[command(flatten)]
-    model: language_model::Choice,
+    model: language_model::LanguageModelOptions,
 }
 
 /// Measure which attacks work on a model alone, on the rows of `custody eval route`: its zero line.
@@ -45,7 +45,7 @@ pub(crate) struct Baseline {
     #[command(flatten)]
     sample: Sample,
     #[command(flatten)]
-    model: language_model::Choice,
+    model: language_model::LanguageModelOptions,
 }
 
 /// What both are told.
@@ -84,7 +84,7 @@ fn parse_name(text: &str) -> Result<String, String> {
     }
 }
 
-pub(super) fn run(context: &Context, args: &Route) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Route) -> anyhow::Result<ExitStatus> {
     let Some(size) = args.sample.size else { return committed(context, COMMITTED_ROUTE) };
     let (screener, embedder) = args.detector.open_with_embedder(context)?;
     let stages = Stages { screener, embedder };
@@ -94,7 +94,7 @@ pub(super) fn run(context: &Context, args: &Route) -> anyhow::Result<Outcome> {
     measure(context, &args.sample, |show| suite::run(&options, stages, model, show))
 }
 
-pub(super) fn run_baseline(context: &Context, args: &Baseline) -> anyhow::Result<Outcome> {
+pub(super) fn run_baseline(context: &GlobalContext, args: &Baseline) -> anyhow::Result<ExitStatus> {
     let Some(size) = args.sample.size else { return committed(context, COMMITTED_BASELINE) };
     let model = opened(context, &args.model)?;
     let options = args.sample.options(context, size, &args.model.arguments());
@@ -102,10 +102,10 @@ pub(super) fn run_baseline(context: &Context, args: &Baseline) -> anyhow::Result
 }
 
 fn measure(
-    context: &Context,
+    context: &GlobalContext,
     sample: &Sample,
     run: impl FnOnce(&mut dyn FnMut(&Done)) -> Result<Measured, custody_lab::EvalError>,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExitStatus> {
     prepare(sample.out.as_deref())?;
     let mut progress = Progress::new();
     let measured =
@@ -113,14 +113,14 @@ fn measure(
     progress.end();
     write(sample.out.as_deref(), &measured)?;
     print(context, &measured.report);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn opened(
-    context: &Context,
-    choice: &language_model::Choice,
+    context: &GlobalContext,
+    options: &language_model::LanguageModelOptions,
 ) -> anyhow::Result<Arc<dyn ChatModel>> {
-    let Some(model) = choice.open(context)? else {
+    let Some(model) = options.open(context)? else {
         bail!(
             "there is no language model to measure; add `--model smollm2-135m-instruct`, or another of \
              `custody models list`"
@@ -129,17 +129,17 @@ fn opened(
     Ok(model)
 }
 
-fn committed(context: &Context, report: &str) -> anyhow::Result<Outcome> {
+fn committed(context: &GlobalContext, report: &str) -> anyhow::Result<ExitStatus> {
     let report = EvalReport::from_json(report.as_bytes())
         .context("the report inside this program cannot be read")?;
     let said = "Measured for this version and not now; add --size smoke or --size full to measure.";
     anstream::eprintln!("{}", paint(DIM, said));
     print(context, &report);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 impl Sample {
-    fn options(&self, context: &Context, size: Size, arguments: &str) -> RouteOptions {
+    fn options(&self, context: &GlobalContext, size: Size, arguments: &str) -> RouteOptions {
         RouteOptions {
             data: context.data_folder(self.data.clone()),
             seed: self.seed,

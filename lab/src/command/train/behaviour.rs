@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use custody_cli::context::Context;
+use custody_cli::context::GlobalContext;
 use custody_cli::language_model;
-use custody_cli::output::{BAD, GOOD, Outcome, json_line, line, paint};
+use custody_cli::output::{BAD, ExitStatus, GOOD, json_line, line, paint};
 use custody_detect::behaviour::Regression;
 use custody_lab::recipe::attempts;
 use custody_lab::recipe::behaviour::{BehaviourRecipe, distance, examples};
@@ -57,10 +57,10 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1, requires = "collect")]
     seed: u64,
     #[command(flatten)]
-    model: language_model::Choice,
+    model: language_model::LanguageModelOptions,
 }
 
-pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     if let Some(path) = &args.collect {
         return collect(context, args, path);
     }
@@ -82,7 +82,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let out = args.out.as_deref().context("say where the regression is written with --out FILE")?;
     save(out, &made.to_bytes())?;
     said(context, &trained_on(&made.origin().data), &[out.to_owned()])?;
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Those in `path`, or those of this program.
@@ -90,7 +90,7 @@ pub(crate) fn transcripts(path: Option<&Path>) -> anyhow::Result<Transcripts> {
     Ok(path.map_or_else(|| Ok(Transcripts::built_in()), Transcripts::read)?)
 }
 
-fn check(context: &Context, furthest: f64, rows: usize) -> anyhow::Result<Outcome> {
+fn check(context: &GlobalContext, furthest: f64, rows: usize) -> anyhow::Result<ExitStatus> {
     let same = furthest <= TOLERANCE;
     if context.json {
         json_line(
@@ -103,10 +103,10 @@ fn check(context: &Context, furthest: f64, rows: usize) -> anyhow::Result<Outcom
             "{word}: decisions on {rows} transcripts differ by {furthest:.1e} at most"
         ));
     }
-    Ok(Outcome::found_if(!same))
+    Ok(ExitStatus::failure_if(!same))
 }
 
-fn collect(context: &Context, args: &Args, path: &Path) -> anyhow::Result<Outcome> {
+fn collect(context: &GlobalContext, args: &Args, path: &Path) -> anyhow::Result<ExitStatus> {
     let model = args.model.open(context)?.context(
         "there is no language model to try texts on; name one with `--model`, such as smollm2-135m-instruct",
     )?;
@@ -123,7 +123,7 @@ fn collect(context: &Context, args: &Args, path: &Path) -> anyhow::Result<Outcom
     bar.finish_and_clear();
     let transcripts = Transcripts::read(path)?;
     said(context, &[transcripts.file], &[path.to_owned()])?;
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn bar(done: &str) -> ProgressBar {

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use custody_cli::context::Context;
+use custody_cli::context::GlobalContext;
 use custody_cli::detector;
-use custody_cli::output::{BAD, GOOD, Outcome, json_line, line, paint};
+use custody_cli::output::{BAD, ExitStatus, GOOD, json_line, line, paint};
 use custody_detect::prefilter::PrefilterModel;
 use custody_lab::data::DataFolder;
 use custody_lab::recipe::corpus::{self, Corpus};
@@ -49,15 +49,14 @@ pub(crate) struct Args {
     seed: u64,
 }
 
-pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     prepare(args.out.as_deref())?;
     let embedder = open_embedder(context, args.cache.as_deref())?;
     let bar = bar();
-    let mut progress = |done, of| show(&bar, done, of);
     let model = if args.rows.is_empty() {
         let data = DataFolder::open(context.data_folder(args.data.clone()));
         let corpus = corpus::build(&data, &corpus::Held::default(), corpus::SEED)?;
-        let model = shipped(&corpus, &embedder, &mut progress)?;
+        let model = shipped(&corpus, &embedder, &mut |done, of| show(&bar, done, of))?;
         if args.check {
             bar.finish_and_clear();
             return check(context, &corpus, &embedder, model);
@@ -65,18 +64,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         model
     } else {
         let (rows, data) = own_rows(&args.rows)?;
-        on_rows(&rows, data, args.seed, &embedder, &mut progress)?
+        on_rows(&rows, data, args.seed, &embedder, &mut |done, of| show(&bar, done, of))?
     };
     bar.finish_and_clear();
     let out = args.out.as_deref().context("say where the regression is written with --out FILE")?;
     save(out, &model.to_bytes())?;
     said(context, &trained_on(&model.origin().data), &[out.to_owned()])?;
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// The base model, with the vectors that `cache` holds of it.
 pub(crate) fn open_embedder(
-    context: &Context,
+    context: &GlobalContext,
     cache: Option<&Path>,
 ) -> anyhow::Result<Arc<CachedEmbedder>> {
     let (encoder, tokenizer) = detector::base(context)?;
@@ -110,11 +109,11 @@ fn show(bar: &ProgressBar, done: usize, of: usize) {
 }
 
 fn check(
-    context: &Context,
+    context: &GlobalContext,
     corpus: &Corpus,
     embedder: &Arc<CachedEmbedder>,
     made: PrefilterModel,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExitStatus> {
     let shipped = PrefilterModel::built_in();
     shipped.check_base(embedder.digest())?;
     let mut furthest = (made.threshold() - shipped.threshold()).abs();
@@ -134,5 +133,5 @@ fn check(
         let word = paint(style, word);
         line(format_args!("{word}: scores of {rows} texts differ by {furthest:.1e} at most"));
     }
-    Ok(Outcome::found_if(!same))
+    Ok(ExitStatus::failure_if(!same))
 }

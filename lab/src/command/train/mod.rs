@@ -8,8 +8,8 @@ mod transformer;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use custody_cli::context::Context;
-use custody_cli::output::{DIM, GOOD, Outcome, count, json_line, line, paint};
+use custody_cli::context::GlobalContext;
+use custody_cli::output::{DIM, ExitStatus, GOOD, count, json_line, line, paint};
 use custody_detect::labels::read_labels;
 use custody_detect::ngram::TrainingFile;
 use custody_lab::data::{Row, read_rows};
@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Transformer(transformer::Args),
 }
 
-pub(crate) fn run(context: &Context, command: &Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: &Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Behaviour(args) => behaviour::run(context, args),
         Command::Embedding(args) => embedding::run(context, args),
@@ -104,11 +104,10 @@ fn prepare(out: Option<&Path>) -> anyhow::Result<()> {
 
 /// Writes beside the target first, so that a full disk leaves no half a model behind.
 fn save(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let context = || not_written(path);
     let mut file = beside(path)?;
-    std::io::Write::write_all(&mut file, bytes).with_context(context)?;
-    file.as_file().sync_all().with_context(context)?;
-    file.persist(path).map_err(|error| error.error).with_context(context)?;
+    std::io::Write::write_all(&mut file, bytes).with_context(|| not_written(path))?;
+    file.as_file().sync_all().with_context(|| not_written(path))?;
+    file.persist(path).map_err(|error| error.error).with_context(|| not_written(path))?;
     Ok(())
 }
 
@@ -127,7 +126,7 @@ fn beside(path: &Path) -> anyhow::Result<tempfile::NamedTempFile> {
 }
 
 /// What was trained on, with hashes, and what was written.
-fn said(context: &Context, data: &[DataFile], written: &[PathBuf]) -> anyhow::Result<()> {
+fn said(context: &GlobalContext, data: &[DataFile], written: &[PathBuf]) -> anyhow::Result<()> {
     if context.json {
         return json_line(&json!({ "data": data, "written": written }));
     }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use custody_cli::context::Context;
-use custody_cli::output::{BAD, GOOD, Outcome, json_line, line, paint};
+use custody_cli::context::GlobalContext;
+use custody_cli::output::{BAD, ExitStatus, GOOD, json_line, line, paint};
 use custody_detect::ngram::{self, NgramLengths, NgramModel, NgramOptions};
 use custody_lab::data::DataFolder;
 use custody_lab::recipe::corpus::{self, Corpus};
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     longest: usize,
 }
 
-pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     if args.rows.is_empty() {
         return shipped(context, args);
     }
@@ -49,7 +49,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let out = args.out.as_deref().context("say where the model is written with --out FILE")?;
     save(out, &model.to_bytes())?;
     said(context, &trained_on(&model.origin().data), &[out.to_owned()])?;
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// A file of weights by its name.
@@ -66,7 +66,7 @@ fn recipe(corpus: &Corpus) -> anyhow::Result<Vec<File>> {
     ])
 }
 
-fn shipped(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+fn shipped(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let data = DataFolder::open(context.data_folder(args.data.clone()));
     let corpus = corpus::build(&data, &corpus::Held::default(), corpus::SEED)?;
     if args.check {
@@ -82,10 +82,10 @@ fn shipped(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         written.push(path);
     }
     said(context, &corpus.files, &written)?;
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn check(context: &Context, files: &[File]) -> anyhow::Result<Outcome> {
+fn check(context: &GlobalContext, files: &[File]) -> anyhow::Result<ExitStatus> {
     let mut differs = false;
     for (name, bytes) in files {
         let same = custody_detect::built_in_file(name) == Some(bytes.as_slice());
@@ -97,7 +97,7 @@ fn check(context: &Context, files: &[File]) -> anyhow::Result<Outcome> {
             line(format_args!("{} {name} ({} bytes)", paint(style, word), bytes.len()));
         }
     }
-    Ok(Outcome::found_if(differs))
+    Ok(ExitStatus::failure_if(differs))
 }
 
 fn own(args: &Args) -> anyhow::Result<NgramModel> {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use custody_cli::context::Context;
+use custody_cli::context::GlobalContext;
 use custody_cli::detector;
-use custody_cli::output::Outcome;
+use custody_cli::output::ExitStatus;
 use custody_detect::transformer::EncoderTransformer;
 use custody_lab::data::DataFolder;
 use custody_lab::recipe::{corpus, ngrams, transformer};
@@ -67,7 +67,7 @@ impl Args {
     }
 }
 
-pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let data = DataFolder::open(context.data_folder(args.data.clone()));
     let corpus = corpus::build(&data, &corpus::Held::default(), args.seed)?;
     let (base, tokenizer) = detector::base(context)?;
@@ -97,7 +97,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     save(&weights, &overlay)?;
     save(&thresholds, &thresholds_json(&blends)?)?;
     said(context, &corpus.files, &[weights, thresholds])?;
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn read(

@@ -70,10 +70,11 @@ pub fn run(
         let beside = if done == 0 { outside.as_slice() } else { &[] };
         let measured = measure(options, recipe, held, beside, &folder)?;
         let (inside, rest) = measured.scores.split_at(held.test.len());
-        let of = |scores: &[f64]| MeasuredUnit { scores: scores.to_vec(), ..measured.clone() };
-        shown.add(held.name(), &held.test, &of(inside))?;
+        let [inside, rest] = [inside, rest]
+            .map(|scores| MeasuredUnit { scores: scores.to_vec(), ..measured.clone() });
+        shown.add(held.name(), &held.test, &inside)?;
         if done == 0 {
-            shown.add(OUTSIDE, &outside, &of(rest))?;
+            shown.add(OUTSIDE, &outside, &rest)?;
         }
     }
     shown.worst_source();

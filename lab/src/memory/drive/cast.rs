@@ -32,17 +32,9 @@ impl Cast {
         scratch: &ScratchStore,
         humans: &BTreeMap<&'static str, HumanKey>,
     ) -> Result<Self, EvalError> {
-        let named = |text: String| {
-            text.parse::<Tenant>().map_err(|error| EvalError::Setup(error.to_string()))
-        };
-        let tenant = named(format!("t{episode}"))?;
-        let elsewhere = named(format!("other{episode}"))?;
-        let replay = named(format!("replay-{episode}"))?;
-        let id = |number: u8| {
-            let mut id = [number; 16];
-            id[..8].copy_from_slice(&episode.to_be_bytes());
-            id
-        };
+        let tenant = tenant_named(&format!("t{episode}"))?;
+        let elsewhere = tenant_named(&format!("other{episode}"))?;
+        let replay = tenant_named(&format!("replay-{episode}"))?;
         let mut principals = Vec::new();
         let mut judges = BTreeMap::from([("owner", scratch.owner.clone())]);
         let mut tokens = BTreeMap::new();
@@ -56,7 +48,7 @@ impl Cast {
         for (number, (name, role, tenant)) in (1..).zip(roles) {
             let token = format!("{name}-{episode}");
             let principal = Principal {
-                id: PrincipalId::from_random(id(number)),
+                id: PrincipalId::from_random(id(episode, number)),
                 name: token.clone(),
                 role,
                 tenant: tenant.clone(),
@@ -79,7 +71,8 @@ impl Cast {
             replayed,
         ];
         let openers: Vec<Authority> = openers.into_iter().flatten().collect();
-        let sessions = (1..).zip(&openers).map(|(n, _)| SessionId::from_random(id(n))).collect();
+        let sessions =
+            (1..).zip(&openers).map(|(n, _)| SessionId::from_random(id(episode, n))).collect();
         let owner = scratch.owner.clone();
         Ok(Self { tenant, replay, owner, principals, judges, openers, sessions })
     }
@@ -121,4 +114,15 @@ impl Cast {
         };
         self.judges[name].clone()
     }
+}
+
+fn tenant_named(name: &str) -> Result<Tenant, EvalError> {
+    name.parse::<Tenant>().map_err(|error| EvalError::Setup(error.to_string()))
+}
+
+/// An id that no other episode and number have.
+fn id(episode: u64, number: u8) -> [u8; 16] {
+    let mut id = [number; 16];
+    id[..8].copy_from_slice(&episode.to_be_bytes());
+    id
 }

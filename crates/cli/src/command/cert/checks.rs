@@ -15,10 +15,10 @@ pub(super) enum Check {
     Expected,
 }
 
-/// How a check ended.
+/// The result of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Ended {
+pub(super) enum CheckResult {
     Held,
     Failed,
     NotReached,
@@ -36,7 +36,7 @@ impl Check {
         Self::Expected,
     ];
 
-    /// What holds when it held.
+    /// What is established when the check held.
     pub(super) const fn says(self) -> &'static str {
         match self {
             Self::Envelope => "one canonical DSSE envelope that names the owner's key",
@@ -50,13 +50,13 @@ impl Check {
         }
     }
 
-    /// How it ended when verifying ended with `refusal`.
-    pub(super) fn ended(self, refusal: Option<&CertificateError>) -> Ended {
+    /// Its result, if verifying ended with `refusal`.
+    pub(super) fn result(self, refusal: Option<&CertificateError>) -> CheckResult {
         match refusal.map(Self::of) {
-            None => Ended::Held,
-            Some(failed) if self < failed => Ended::Held,
-            Some(failed) if self == failed => Ended::Failed,
-            Some(_) => Ended::NotReached,
+            None => CheckResult::Held,
+            Some(failed) if self < failed => CheckResult::Held,
+            Some(failed) if self == failed => CheckResult::Failed,
+            Some(_) => CheckResult::NotReached,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use custody_certificate::{
     ActionCount, Certificate, ClosureMode, EvictionMethod, EvidenceKind, LoggedStep, MemberAction,
-    MemberRisk, Missing, OutcomeState, Ppm, Probe, ProbeKind, ProbeScores, ProbeVerdict, RiskMode,
+    Missing, OutcomeState, Ppm, Probe, ProbeKind, ProbeScores, ProbeVerdict, RiskMode,
 };
 use custody_log::{Digest, Seq};
 
@@ -97,15 +97,6 @@ impl Shown<'_> {
     fn figures(&self) -> Vec<Figure> {
         let recovery = &self.certificate.recovery;
         let runtime = &recovery.runtime_recovery;
-        let done = |count: ActionCount| {
-            let tone = if count.done == count.planned { Tone::Plain } else { Tone::Bad };
-            let number = if count.done == count.planned {
-                count.done.to_string()
-            } else {
-                format!("{} of {}", count.done, count.planned)
-            };
-            (number, tone)
-        };
         let totals = [
             ("purged", runtime.totals.purge),
             ("evicted", runtime.totals.evict),
@@ -117,10 +108,7 @@ impl Shown<'_> {
             plain(runtime.closure.seeds.len(), ["seed", "seeds"]),
             plain(runtime.closure.members.len(), ["entry reached", "entries reached"]),
         ];
-        figures.extend(totals.into_iter().map(|(of, total)| {
-            let (number, tone) = done(total);
-            Figure { number, of, tone }
-        }));
+        figures.extend(totals.into_iter().map(|(of, total)| action_figure(of, total)));
         let probes = &recovery.membership_probe.probes;
         let passed = probes.iter().filter(|probe| probe.verdict == ProbeVerdict::Pass).count();
         let tone = if passed == probes.len() && passed > 0 { Tone::Plain } else { Tone::Bad };
@@ -216,19 +204,10 @@ impl Shown<'_> {
 
     fn adapters(&self) -> Option<Section> {
         let attested = &self.certificate.recovery.adapter_attestation;
-        let row = |name: &str, weights: &Digest, became: Text, score: Ppm, why: Text| {
-            vec![
-                Text::data(name),
-                Text::data(abbreviated(weights)),
-                became,
-                Text::data(short(score)),
-                why,
-            ]
-        };
         let unfinished = attested.unfinished.iter().map(|adapter| {
             let left = format!("{} left", count(adapter.loads_left, "load"));
             let became = Text::said(left).toned(Tone::Bad);
-            row(
+            adapter_row(
                 &adapter.name,
                 &adapter.weights,
                 became,
@@ -239,14 +218,14 @@ impl Shown<'_> {
         let fused = attested.fusion_warnings.iter().map(|adapter| {
             let base = Text::said(format!("the base {}", abbreviated(&adapter.base)));
             let became = Text::said("fused, cannot go").toned(Tone::Bad);
-            row(&adapter.name, &adapter.weights, became, adapter.score_ppm, base)
+            adapter_row(&adapter.name, &adapter.weights, became, adapter.score_ppm, base)
         });
         let evicted = attested.evicted.iter().map(|adapter| {
             let became = match adapter.method {
                 EvictionMethod::Unloaded => format!("{} unloaded", count(adapter.loads, "load")),
                 EvictionMethod::NotLoaded => "was not loaded".to_owned(),
             };
-            row(
+            adapter_row(
                 &adapter.name,
                 &adapter.weights,
                 Text::said(became),
@@ -256,7 +235,13 @@ impl Shown<'_> {
         });
         let retained = attested.retained.iter().map(|adapter| {
             let why = Text::data(&adapter.why);
-            row(&adapter.name, &adapter.weights, Text::said("stays"), adapter.score_ppm, why)
+            adapter_row(
+                &adapter.name,
+                &adapter.weights,
+                Text::said("stays"),
+                adapter.score_ppm,
+                why,
+            )
         });
         let rows = unfinished.chain(fused).chain(evicted).chain(retained);
         self.list("Adapters", &["name", "weights", "became", "score", "why"], rows)
@@ -282,8 +267,7 @@ impl Shown<'_> {
             short(tiers.purge_ppm),
             short(tiers.evict_ppm),
         );
-        let raised = |risk: &&MemberRisk| risk.floor > MemberAction::None;
-        let floors = scores.entries.iter().filter(raised).count();
+        let floors = scores.entries.iter().filter(|risk| risk.floor > MemberAction::None).count();
         let floors = format!("{} of {} entries have a floor", floors, scores.entries.len());
         let facts = vec![
             ("mode", Text::said(mode)),
@@ -415,17 +399,32 @@ fn probe_row(probe: &Probe) -> Vec<Text> {
         ProbeVerdict::Inconclusive => ("cannot tell", Tone::Warn),
         ProbeVerdict::NotRun => ("not run", Tone::Bad),
     };
-    let scored =
-        |scores: Option<ProbeScores>| Text::perhaps(scores.and_then(|s| s.max()).map(short));
     vec![
         Text::said(kind),
         Text::data(probe.target),
-        scored(probe.scores.pre),
-        scored(probe.scores.post),
-        scored(probe.scores.control),
+        highest_score(probe.scores.pre),
+        highest_score(probe.scores.post),
+        highest_score(probe.scores.control),
         Text::data(short(probe.detection_limit_ppm)),
         Text::said(verdict).toned(tone),
     ]
+}
+
+fn highest_score(scores: Option<ProbeScores>) -> Text {
+    Text::perhaps(scores.and_then(|scores| scores.max()).map(short))
+}
+
+fn action_figure(of: &'static str, count: ActionCount) -> Figure {
+    if count.done == count.planned {
+        Figure { number: count.done.to_string(), of, tone: Tone::Plain }
+    } else {
+        let number = format!("{} of {}", count.done, count.planned);
+        Figure { number, of, tone: Tone::Bad }
+    }
+}
+
+fn adapter_row(name: &str, weights: &Digest, became: Text, score: Ppm, why: Text) -> Vec<Text> {
+    vec![Text::data(name), Text::data(abbreviated(weights)), became, Text::data(short(score)), why]
 }
 
 const fn mode(mode: ClosureMode) -> &'static str {

@@ -11,8 +11,9 @@ use ed25519_dalek::VerifyingKey;
 use serde_json::json;
 
 use super::key::KeyArgs;
-use crate::context::Context;
-use crate::output::{Outcome, WARN, json_line, line, paint, shown};
+use crate::context::GlobalContext;
+use crate::file_error::unwritable;
+use crate::output::{ExitStatus, WARN, json_line, line, paint, shown};
 
 /// What is taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -43,29 +44,35 @@ pub(crate) struct Args {
     key: KeyArgs,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+impl Args {
+    /// Whether `format` is written: all are where none is named.
+    fn wants(&self, format: Format) -> bool {
+        self.format.is_empty() || self.format.contains(&format)
+    }
+}
+
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let key = args.key.given()?;
     let file = super::read(&args.file)?;
     let unverified = match super::opened(&file, key.as_ref()) {
         Ok(unverified) => unverified,
         Err(refusal) => return super::refused(context, &refusal),
     };
-    let wanted = |format| args.format.is_empty() || args.format.contains(&format);
     let mut parts: Vec<(&str, Vec<u8>)> = Vec::new();
-    if wanted(Format::Dsse) {
+    if args.wants(Format::Dsse) {
         parts.push(("certificate.dsse.json", file));
     }
-    if wanted(Format::Statement) {
+    if args.wants(Format::Statement) {
         parts.push(("statement.json", unverified.payload().to_vec()));
     }
-    if wanted(Format::Checkpoints) {
+    if args.wants(Format::Checkpoints) {
         parts.extend(checkpoints(&unverified)?);
     }
     if let Some(key) = &key {
         parts.push(("owner.pem", public_key::pem(key).into_bytes()));
     }
     write_all(&args.out, &parts)?;
-    tell(context, &args.out, &parts, key.is_some())
+    print_written(context, &args.out, &parts, key.is_some())
 }
 
 fn checkpoints(unverified: &Unverified) -> anyhow::Result<[(&'static str, Vec<u8>); 4]> {
@@ -87,36 +94,37 @@ fn verifier(checkpoint: &SignedCheckpoint) -> anyhow::Result<Vec<u8>> {
 
 /// Writes every file or none.
 fn write_all(folder: &Path, parts: &[(&str, Vec<u8>)]) -> anyhow::Result<()> {
-    let failed = |name: &str| format!("could not write `{}`", folder.join(name).display());
-    std::fs::create_dir_all(folder).with_context(|| failed(""))?;
+    std::fs::create_dir_all(folder).with_context(|| unwritable(folder))?;
     for (name, _) in parts {
         let path = folder.join(name);
         ensure!(!path.exists(), "`{}` is there already; choose another folder", path.display());
     }
     let mut ready = Vec::new();
     for (name, bytes) in parts {
-        let mut file = tempfile::NamedTempFile::new_in(folder).with_context(|| failed(name))?;
-        file.write_all(bytes).with_context(|| failed(name))?;
-        ready.push((name, file));
+        let path = folder.join(name);
+        let mut file =
+            tempfile::NamedTempFile::new_in(folder).with_context(|| unwritable(&path))?;
+        file.write_all(bytes).with_context(|| unwritable(&path))?;
+        ready.push((path, file));
     }
-    for (name, file) in ready {
-        let kept = file.persist_noclobber(folder.join(name)).map_err(|error| error.error);
-        kept.with_context(|| failed(name))?;
+    for (path, file) in ready {
+        let kept = file.persist_noclobber(&path).map_err(|error| error.error);
+        kept.with_context(|| unwritable(&path))?;
     }
     Ok(())
 }
 
-fn tell(
-    context: &Context,
+fn print_written(
+    context: &GlobalContext,
     folder: &Path,
     parts: &[(&str, Vec<u8>)],
     is_verified: bool,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExitStatus> {
     let files: Vec<String> =
         parts.iter().map(|(name, _)| folder.join(name).display().to_string()).collect();
     if context.json {
         json_line(&json!({ "verified": is_verified, "files": files }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     for file in &files {
         line(shown(file));
@@ -125,5 +133,5 @@ fn tell(
         let what = "nothing was verified; give the owner's public key with --key";
         line(format_args!("{}: {what}", paint(WARN, "warning")));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }

@@ -7,7 +7,7 @@ use custody_keys::public_key;
 use custody_runtime::{OpenError, Store};
 use ed25519_dalek::VerifyingKey;
 
-use crate::context::Context;
+use crate::context::GlobalContext;
 
 /// The largest key file that is read, in bytes.
 const MAX_KEY_BYTES: u64 = 4 << 10;
@@ -57,7 +57,7 @@ impl KeyArgs {
 
     /// The key that was given, else the store's owner's. The store is opened where it was named, or where its key
     /// is needed.
-    pub(super) fn trusted(&self, context: &Context) -> anyhow::Result<Trusted> {
+    pub(super) fn trusted(&self, context: &GlobalContext) -> anyhow::Result<Trusted> {
         let given = self.given()?;
         if let (Some(key), false) = (given, context.names_store()) {
             return Ok(Trusted { key, source: Source::Option, store: None });

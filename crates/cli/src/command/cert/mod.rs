@@ -19,8 +19,9 @@ use custody_certificate::{Certificate, CertificateError, Expectations, MAX_BYTES
 use ed25519_dalek::VerifyingKey;
 use serde_json::json;
 
-use crate::context::Context;
-use crate::output::{BAD, Outcome, json_line, line, paint, shown};
+use crate::context::GlobalContext;
+use crate::file_error::unreadable;
+use crate::output::{BAD, ExitStatus, json_line, line, paint, shown};
 
 /// Verify recovery certificates, show them to people, take them apart for other tools.
 ///
@@ -33,7 +34,7 @@ pub(crate) enum Command {
     Export(export::Args),
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Verify(args) => verify::run(context, &args),
         Command::Show(args) => show::run(context, &args),
@@ -44,14 +45,17 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
 /// The bytes of a certificate; `-` is standard input. No more is read than a certificate can have, and one byte,
 /// so that a longer file is refused and never cut.
 fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
-    let failed = || format!("could not read `{}`", file.display());
     let limit = MAX_BYTES as u64 + 1;
     let mut bytes = Vec::new();
     if file == Path::new("-") {
-        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).with_context(failed)?;
+        std::io::stdin()
+            .lock()
+            .take(limit)
+            .read_to_end(&mut bytes)
+            .with_context(|| unreadable(file))?;
     } else {
-        let opened = std::fs::File::open(file).with_context(failed)?;
-        opened.take(limit).read_to_end(&mut bytes).with_context(failed)?;
+        let opened = std::fs::File::open(file).with_context(|| unreadable(file))?;
+        opened.take(limit).read_to_end(&mut bytes).with_context(|| unreadable(file))?;
     }
     Ok(bytes)
 }
@@ -65,14 +69,14 @@ fn opened(file: &[u8], key: Option<&VerifyingKey>) -> Result<Unverified, Certifi
 }
 
 /// Says why a file is not what it should be.
-fn refused(context: &Context, refusal: &CertificateError) -> anyhow::Result<Outcome> {
+fn refused(context: &GlobalContext, refusal: &CertificateError) -> anyhow::Result<ExitStatus> {
     let why = reason(refusal);
     if context.json {
         json_line(&json!({ "verified": false, "refused": why }))?;
     } else {
         line(format_args!("{}: {why}", paint(BAD, "refused")));
     }
-    Ok(Outcome::Found)
+    Ok(ExitStatus::Failure)
 }
 
 /// A refusal and its causes, on one line.

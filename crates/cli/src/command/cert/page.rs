@@ -3,7 +3,7 @@
 //! Our own words and the certificate's data are told apart here, by type, so that no rendering can take one for the
 //! other: data is always escaped and always looks like data.
 
-/// How something is to be taken.
+/// The colour of a text: neutral, good, bad or in need of a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -27,13 +27,13 @@ impl Text {
         Self { text: text.into(), tone: Tone::Plain, is_data: false }
     }
 
-    /// What the certificate holds.
+    /// Data of the certificate.
     #[expect(clippy::needless_pass_by_value, reason = "ids and numbers are given as they are")]
     pub(super) fn data(text: impl ToString) -> Self {
         Self { text: text.to_string(), tone: Tone::Plain, is_data: true }
     }
 
-    /// What may be absent.
+    /// Data of the certificate, or a dash if there is none.
     pub(super) fn perhaps(text: Option<impl ToString>) -> Self {
         text.map_or_else(|| Self::said("–"), Self::data)
     }
@@ -48,7 +48,7 @@ impl Text {
 pub(super) struct Table {
     pub(super) headings: Vec<&'static str>,
     pub(super) rows: Vec<Vec<Text>>,
-    /// How many rows were left out.
+    /// The number of rows left out.
     pub(super) left_out: usize,
 }
 

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::describe::Shown;
 use super::key::KeyArgs;
 use super::{html, markdown, text};
-use crate::context::Context;
-use crate::output::{Outcome, json_line, line};
+use crate::context::GlobalContext;
+use crate::output::{ExitStatus, json_line, line};
 
 /// How a certificate is written for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     key: KeyArgs,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let key = args.key.given()?;
     let file = super::read(&args.file)?;
     let unverified = match super::opened(&file, key.as_ref()) {
@@ -64,14 +64,14 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         Format::Markdown => line(markdown::render(&page).trim_end()),
         Format::Html => line(html::render(&page).trim_end()),
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// The statement as it stands in the file, with whether anybody checked it.
-fn print_json(unverified: &Unverified, is_verified: bool) -> anyhow::Result<Outcome> {
+fn print_json(unverified: &Unverified, is_verified: bool) -> anyhow::Result<ExitStatus> {
     let statement: Value = serde_json::from_slice(unverified.payload())?;
     json_line(
         &json!({ "verified": is_verified, "key": unverified.key_id(), "statement": statement }),
     )?;
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }

@@ -43,9 +43,10 @@ fn print_block(block: &Block) {
             }
         }
         Block::Table(Table { headings, rows, left_out }) => {
-            let styled = |text: &Text| (cell(text), style(text.tone));
-            let rows: Vec<Vec<_>> =
-                rows.iter().map(|row| row.iter().map(styled).collect()).collect();
+            let rows: Vec<Vec<_>> = rows
+                .iter()
+                .map(|row| row.iter().map(|text| (cell(text), style(text.tone))).collect())
+                .collect();
             table(headings, &rows);
             if *left_out > 0 {
                 line(paint(DIM, format_args!("and {left_out} more; --all shows them")));

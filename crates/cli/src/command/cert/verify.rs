@@ -13,11 +13,13 @@ use custody_runtime::Store;
 use custody_verify::{ClaimReport, ClaimResult, verify_claims};
 use serde_json::{Value, json};
 
-use super::checks::{Check, Ended};
+use super::checks::{Check, CheckResult};
 use super::describe::{adopted, missing};
 use super::key::{KeyArgs, Trusted};
-use crate::context::Context;
-use crate::output::{BAD, DIM, GOOD, Outcome, WARN, count, json_line, line, moment, paint, shown};
+use crate::context::GlobalContext;
+use crate::output::{
+    BAD, DIM, ExitStatus, GOOD, WARN, count, fact, json_line, line, moment, paint, shown,
+};
 
 /// The most claims that are listed one by one.
 const MAX_CLAIMS: usize = 20;
@@ -41,7 +43,7 @@ pub(crate) struct Args {
     after: Option<String>,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let trusted = args.key.trusted(context)?;
     let after = args.after.as_deref().map(digest_of).transpose()?;
     let store = match &trusted.store {
@@ -62,7 +64,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     } else {
         report.print();
     }
-    Ok(Outcome::found_if(verdict.is_err() || report.broken() > 0))
+    Ok(ExitStatus::failure_if(verdict.is_err() || report.broken() > 0))
 }
 
 /// A certificate as it is named to `--after`: by its digest, or as a file that is hashed.
@@ -89,10 +91,10 @@ impl Report<'_> {
         claims.filter(|(_, found)| matches!(found, ClaimResult::Fails(_))).count()
     }
 
-    fn ended(&self, check: Check) -> Ended {
+    fn result(&self, check: Check) -> CheckResult {
         let is_asked = check != Check::Expected || self.expected != Expectations::default();
-        let ended = check.ended(self.verdict.err());
-        if ended == Ended::Held && !is_asked { Ended::NotAsked } else { ended }
+        let result = check.result(self.verdict.err());
+        if result == CheckResult::Held && !is_asked { CheckResult::NotAsked } else { result }
     }
 
     fn print(&self) {
@@ -115,25 +117,24 @@ impl Report<'_> {
             }
             Err(refusal) => line(format_args!("{}: {}", paint(BAD, "refused"), self.why(refusal))),
         }
-        let row = |name: &str, value: &str| line(format_args!("  {name:9} {value}"));
         for check in Check::ALL {
-            let (style, word) = match self.ended(check) {
-                Ended::Held => (GOOD, "held"),
-                Ended::Failed => (BAD, "failed"),
-                Ended::NotReached => (DIM, "open"),
-                Ended::NotAsked => (DIM, "not asked"),
+            let (style, word) = match self.result(check) {
+                CheckResult::Held => (GOOD, "held"),
+                CheckResult::Failed => (BAD, "failed"),
+                CheckResult::NotReached => (DIM, "open"),
+                CheckResult::NotAsked => (DIM, "not asked"),
             };
-            row(&paint(style, format_args!("{word:9}")), check.says());
+            fact(&paint(style, format_args!("{word:9}")), check.says());
         }
-        row("file", &format!("SHA-256 {}", Digest::of(self.file)));
-        row("key", &format!("SHA-256 {}", key_id(&self.trusted.key)));
+        fact("file", &format!("SHA-256 {}", Digest::of(self.file)));
+        fact("key", &format!("SHA-256 {}", key_id(&self.trusted.key)));
         if let Ok(verified) = self.verdict {
-            print_facts(verified, row);
+            print_facts(verified);
         }
         match &self.recount {
             Some(recount) => print_claims(recount),
             None if self.verdict.is_ok() => {
-                row("store", "not asked; --store recounts the claims as well");
+                fact("store", "not asked; --store recounts the claims as well");
             }
             None => {}
         }
@@ -152,8 +153,8 @@ impl Report<'_> {
 
     fn json(&self) -> Value {
         let checks = Check::ALL.map(|check| {
-            let ended = self.ended(check);
-            json!({ "check": check, "result": ended, "says": check.says() })
+            let result = self.result(check);
+            json!({ "check": check, "result": result, "says": check.says() })
         });
         json!({
             "verified": self.verdict.is_ok(),
@@ -187,18 +188,18 @@ fn reasons(outcome: &Recovered) -> String {
     reasons.join(", ")
 }
 
-fn print_facts(verified: &Verified, row: impl Fn(&str, &str)) {
+fn print_facts(verified: &Verified) {
     let recovery = &verified.certificate().recovery;
-    row("made", &format!("{} by {}", moment(recovery.time), shown(&recovery.program)));
-    row("store", &recovery.store.to_string());
-    row("log", &format!("{} → {} records", verified.before().size, verified.after().size));
+    fact("made", &format!("{} by {}", moment(recovery.time), shown(&recovery.program)));
+    fact("store", &recovery.store.to_string());
+    fact("log", &format!("{} → {} records", verified.before().size, verified.after().size));
     let previous = recovery.previous.map_or("none; it is the store's first".into(), |previous| {
         format!("the certificate SHA-256 {previous}")
     });
-    row("follows", &previous);
+    fact("follows", &previous);
     let breaks = recovery.audit.breaks.len() as u64;
     if breaks > 0 {
-        row("breaks", &paint(WARN, adopted(breaks)));
+        fact("breaks", &paint(WARN, adopted(breaks)));
     }
 }
 
@@ -222,11 +223,9 @@ fn facts(verified: &Verified) -> Value {
 }
 
 fn print_claims(recount: &ClaimReport<'_>) {
-    let with = |is: fn(&ClaimResult) -> bool| {
-        recount.claims.iter().filter(move |(_, found)| is(found)).collect::<Vec<_>>()
-    };
-    let fails = with(|found| matches!(found, ClaimResult::Fails(_)));
-    let holds = with(|found| *found == ClaimResult::Holds).len();
+    let holds = recount.claims.iter().filter(|(_, found)| *found == ClaimResult::Holds).count();
+    let fails: Vec<_> =
+        recount.claims.iter().filter(|(_, found)| matches!(found, ClaimResult::Fails(_))).collect();
     line("");
     line(format_args!(
         "Recounted in the store of {}: {} of {} hold, {} fail, {} cannot be told.",

@@ -15,22 +15,23 @@ use super::hosts::{self, AdapterHosts};
 use super::look::{self, count_entries};
 use super::open::unlocked;
 use super::probing::Probing;
-use super::{Which, pipeline, refused};
-use crate::command::memory::As;
-use crate::context::Context;
-use crate::output::{BAD, BOLD, DIM, GOOD, Outcome, WARN, json_line, line, paint, preview};
+use super::{IncidentArgs, pipeline, refused};
+use crate::command::memory::AsHuman;
+use crate::context::GlobalContext;
+use crate::file_error::{unreadable, unwritable};
+use crate::output::{BAD, BOLD, DIM, ExitStatus, GOOD, WARN, json_line, line, paint, preview};
 
 /// Put everything that the incident reached in quarantine at once, and whatever is made from it until a plan is
 /// applied. Owner only.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Contain {
     #[command(flatten)]
-    which: Which,
+    which: IncidentArgs,
     /// Do it; without this, only show what would change
     #[arg(long)]
     apply: bool,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Do what a plan says. Purged contents are destroyed for good; quarantine can be restored. Owner only.
@@ -40,7 +41,7 @@ pub(crate) struct Contain {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Apply {
     #[command(flatten)]
-    which: Which,
+    which: IncidentArgs,
     /// The digest of the plan, as `custody incident plan` printed it
     #[arg(long, value_name = "DIGEST", value_parser = digest)]
     plan: Digest,
@@ -49,7 +50,7 @@ pub(crate) struct Apply {
     #[command(flatten)]
     probing: Probing,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Take entries out of quarantine, exactly as they were. Owner, or a reviewer for what is their tenant's.
@@ -64,14 +65,14 @@ pub(crate) struct Restore {
     #[arg(long)]
     apply: bool,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Look once more whether anything of it comes back. Needs the texts, which are destroyed: give them as files.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Probe {
     #[command(flatten)]
-    which: Which,
+    which: IncidentArgs,
     /// A file with a text that was destroyed. May be repeated.
     #[arg(long = "text", value_name = "FILE", required = true)]
     texts: Vec<PathBuf>,
@@ -83,12 +84,12 @@ pub(crate) struct Probe {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Certify {
     #[command(flatten)]
-    which: Which,
+    which: IncidentArgs,
     /// Where to write it [default: INCIDENT.cert.json in this folder]
     #[arg(long, short = 'o', value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 fn digest(text: &str) -> Result<Digest, String> {
@@ -103,7 +104,7 @@ fn position(text: &str) -> Result<Seq, String> {
     digits.parse().map(Seq).map_err(|_| "name an entry by its position, like `#12`".to_owned())
 }
 
-pub(super) fn contain(context: &Context, args: &Contain) -> anyhow::Result<Outcome> {
+pub(super) fn contain(context: &GlobalContext, args: &Contain) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
     if !args.apply {
@@ -124,14 +125,14 @@ pub(super) fn contain(context: &Context, args: &Contain) -> anyhow::Result<Outco
         }
         StepResult::Refused(step) if context.json => {
             json_line(&contained_json(id, step.decision, None, Some(&step)))?;
-            return Ok(Outcome::Found);
+            return Ok(ExitStatus::Failure);
         }
         StepResult::Refused(step) => {
             line(paint(BAD, step));
-            return Ok(Outcome::Found);
+            return Ok(ExitStatus::Failure);
         }
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn contained_json(
@@ -148,7 +149,7 @@ fn contained_json(
     })
 }
 
-pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> {
+pub(super) fn apply(context: &GlobalContext, args: &Apply) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
     let models = args.probing.open(context)?;
@@ -166,7 +167,7 @@ pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> 
             } else {
                 line(paint(BAD, step));
             }
-            return Ok(Outcome::Found);
+            return Ok(ExitStatus::Failure);
         }
     };
     let (decision, is_repeat) = (applied.decision(), applied.is_repeat());
@@ -188,55 +189,55 @@ pub(super) fn apply(context: &Context, args: &Apply) -> anyhow::Result<Outcome> 
             "report": found.as_ref().map(|found| &found.report),
             "probed": found.as_ref().map(|found| &found.reach),
         }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     if is_repeat {
         line(paint(DIM, "It was applied before; nothing was left to do but look."));
     }
-    look::tell(&store, id, probed.plan(), false)?;
-    hosts::tell(&evictions);
+    look::print(&store, id, probed.plan(), false)?;
+    hosts::print(&evictions);
     if let Some(found) = &found {
-        pipeline::tell(&found.report, &found.reach);
+        pipeline::print(&found.report, &found.reach);
     }
     line(paint(DIM, format_args!("Next: custody incident certify {id}")));
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-pub(super) fn restore(context: &Context, args: &Restore) -> anyhow::Result<Outcome> {
+pub(super) fn restore(context: &GlobalContext, args: &Restore) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let held = held(&store, args.incident)?;
     let entries = if args.entries.is_empty() { held } else { args.entries.clone() };
     let number = count_entries(entries.len() as u64);
     if entries.is_empty() {
         line(format_args!("{} holds nothing in quarantine.", args.incident));
-        return Ok(Outcome::Found);
+        return Ok(ExitStatus::Failure);
     }
     if !args.apply {
         return preview(context.json, &format!("take {number} out of quarantine"));
     }
     let by = context.human(&store, args.who.name.as_deref())?;
     let receipt = Incidents::of(&store).restore(&by, args.incident, entries)?;
-    crate::command::memory::tell(context, &format!("{number} out of quarantine"), &receipt)
+    crate::command::memory::print_receipt(context, &format!("{number} out of quarantine"), &receipt)
 }
 
 /// What the incident holds in quarantine.
 fn held(store: &Store, id: IncidentId) -> anyhow::Result<Vec<Seq>> {
     Ok(store.state(|state| {
-        let by_it = |(incident, mark)| incident == id && mark == Mark::Quarantined;
-        let marked = state.marked().filter(|(_, standing)| standing.marks().any(by_it));
+        let marked = state.marked().filter(|(_, marks)| {
+            marks.marks().any(|(incident, mark)| incident == id && mark == Mark::Quarantined)
+        });
         marked.map(|(entry, _)| entry).collect()
     })?)
 }
 
-pub(super) fn probe(context: &Context, args: &Probe) -> anyhow::Result<Outcome> {
+pub(super) fn probe(context: &GlobalContext, args: &Probe) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
     let plan = Incidents::of(&store).applied_plan(id)?;
     let mut purged = plan.with_action(RecoveryAction::Purge).into_iter();
     let mut texts = Vec::new();
     for path in &args.texts {
-        let bytes =
-            std::fs::read(path).with_context(|| format!("could not read `{}`", path.display()))?;
+        let bytes = std::fs::read(path).with_context(|| unreadable(path))?;
         // Which of the destroyed entries said it nobody can tell any more; one stands for it.
         let entry = purged.next().context("the plan purged fewer entries than texts are given")?;
         texts.push(custody_incident::act::Destroyed { entry, bytes: bytes.into() });
@@ -251,14 +252,14 @@ pub(super) fn probe(context: &Context, args: &Probe) -> anyhow::Result<Outcome> 
     if context.json {
         json_line(&report)?;
     } else {
-        pipeline::tell(&report, &probed.reach);
+        pipeline::print(&report, &probed.reach);
     }
     let is_clean = report.at_rest.residue.is_empty()
         && report.membership.verdict == custody_certificate::ProbeVerdict::Pass;
-    Ok(Outcome::found_if(!is_clean))
+    Ok(ExitStatus::failure_if(!is_clean))
 }
 
-pub(super) fn certify(context: &Context, args: &Certify) -> anyhow::Result<Outcome> {
+pub(super) fn certify(context: &GlobalContext, args: &Certify) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
     // Asked before the passphrase is.
@@ -269,7 +270,7 @@ pub(super) fn certify(context: &Context, args: &Certify) -> anyhow::Result<Outco
         StepResult::Taken(certified) => certified.file,
         StepResult::Refused(step) => return refused(context, id, "certify", &step),
     };
-    std::fs::write(&out, &file).with_context(|| format!("could not write `{}`", out.display()))?;
+    std::fs::write(&out, &file).with_context(|| unwritable(&out))?;
     let expected = Expectations { incident: Some(id), ..Expectations::default() };
     let verified = Incidents::of(&store).verify_certificate(&file, expected)?;
     if context.json {
@@ -280,17 +281,17 @@ pub(super) fn certify(context: &Context, args: &Certify) -> anyhow::Result<Outco
             "outcome": verified.certificate().outcome,
         }))?;
     } else {
-        tell(&verified);
+        print(&verified);
         line(format_args!("Written to {}.", paint(BOLD, out.display())));
     }
-    Ok(Outcome::found_if(verified.certificate().outcome.state != OutcomeState::Recovered))
+    Ok(ExitStatus::failure_if(verified.certificate().outcome.state != OutcomeState::Recovered))
 }
 
 /// What signs itself in certificates.
 pub(super) const PROGRAM: &str = concat!("custody ", env!("CARGO_PKG_VERSION"));
 
 /// The outcome, in one line and its reasons.
-pub(super) fn tell(verified: &Verified) {
+pub(super) fn print(verified: &Verified) {
     let outcome = &verified.certificate().outcome;
     match outcome.state {
         OutcomeState::Recovered => {

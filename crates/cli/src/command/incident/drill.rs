@@ -26,10 +26,10 @@ use custody_runtime::{Session, Store};
 use serde_json::json;
 
 use super::act;
-use super::probing::{Opened, Probing};
+use super::probing::{ProbeModels, Probing};
 use super::{hosts, look, open, pipeline};
-use crate::context::Context;
-use crate::output::{BAD, DIM, GOOD, HEAD, Outcome, json_line, line, paint};
+use crate::context::GlobalContext;
+use crate::output::{BAD, DIM, ExitStatus, GOOD, HEAD, json_line, line, paint};
 
 /// Rehearse: a poisoned history in a temporary folder, and the way from one phrase to a signed certificate.
 ///
@@ -60,7 +60,7 @@ const PROGRAM: &str =
     concat!("custody ", env!("CARGO_PKG_VERSION"), " (rehearsal: no real model host or adapter)");
 const NOTES: &str = "# Notes\nInvoices are paid on Fridays.\n";
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let models = args.probing.open(context)?;
     let drill = Drill::begin()?;
     drill.history()?;
@@ -87,7 +87,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         line(format_args!("From the phrase to the certificate: {seconds:.2} s"));
         line(paint(DIM, "With your own store: custody incident run --indicator \"…\""));
     }
-    Ok(Outcome::found_if(!(recovered && is_clean)))
+    Ok(ExitStatus::failure_if(!(recovered && is_clean)))
 }
 
 struct Drill {
@@ -191,18 +191,18 @@ impl Drill {
         line(format_args!("{} \"{INDICATOR}\"", paint(DIM, "$ custody incident run --indicator")));
     }
 
-    fn recover(&self, models: &Opened, json: bool, details: bool) -> anyhow::Result<bool> {
+    fn recover(&self, models: &ProbeModels, json: bool, details: bool) -> anyhow::Result<bool> {
         let (store, owner) = (self.store(), &self.scratch.owner);
         let indicators: Vec<Indicator> = vec![INDICATOR.parse()?];
         let found = Incidents::of(store).find(&indicators)?;
         if !json {
-            open::tell(store, &found)?;
+            open::print(store, &found)?;
         }
         let opened = Incidents::of(store).open(owner, &indicators, found.findings)?.taken()?;
         let id = opened.id();
         let planned = opened.contain(owner)?.taken()?.plan(Settings::default())?;
         if !json {
-            look::tell(store, id, planned.plan(), details)?;
+            look::print(store, id, planned.plan(), details)?;
         }
         let prepared = models.before(&planned)?;
         let applied = planned.apply(owner)?.taken()?;
@@ -215,11 +215,11 @@ impl Drill {
         let expected = Expectations { incident: Some(id), ..Expectations::default() };
         let verified = Incidents::of(store).verify_certificate(&file, expected)?;
         if !json {
-            hosts::tell(&evictions);
+            hosts::print(&evictions);
             if let Some(found) = &found {
-                pipeline::tell(&found.report, &found.reach);
+                pipeline::print(&found.report, &found.reach);
             }
-            act::tell(&verified);
+            act::print(&verified);
         }
         Ok(verified.certificate().outcome.state == OutcomeState::Recovered)
     }

@@ -15,7 +15,7 @@ use custody_runtime::Store;
 use crate::command::adapter::short;
 use crate::output::{DIM, GOOD, WARN, count, excerpt, line, paint};
 
-/// How to reach model hosts.
+/// The options that name model hosts.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct AdapterHosts {
     /// A program that unloads adapters from a host. May be repeated, once for each host.
@@ -24,16 +24,16 @@ pub(super) struct AdapterHosts {
     /// 0 that the host carries that load no more. A host without a program is left as unfinished; apply the same plan
     /// again to go on.
     #[arg(long = "adapter-host", value_name = "HOST=PROGRAM")]
-    adapter_hosts: Vec<Reached>,
+    adapter_hosts: Vec<HostProgram>,
 }
 
 #[derive(Debug, Clone)]
-struct Reached {
+struct HostProgram {
     host: Name,
     program: OsString,
 }
 
-impl FromStr for Reached {
+impl FromStr for HostProgram {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -57,7 +57,7 @@ impl AdapterHosts {
         id: IncidentId,
     ) -> anyhow::Result<Vec<Unloading>> {
         let mut programs: BTreeMap<Name, Program> = BTreeMap::new();
-        for Reached { host, program } in &self.adapter_hosts {
+        for HostProgram { host, program } in &self.adapter_hosts {
             programs.insert(host.clone(), Program(program.clone()));
         }
         let reached = programs.iter_mut();
@@ -89,7 +89,7 @@ impl AdapterHost for Program {
 }
 
 /// What was unloaded and what was not, in a line for each.
-pub(super) fn tell(evictions: &[Unloading]) {
+pub(super) fn print(evictions: &[Unloading]) {
     for Unloading { host, weights, name, unloaded, left, why } in evictions {
         let adapter = name.as_ref().map_or_else(|| short(*weights), ToString::to_string);
         let (adapter, host) = (excerpt(&adapter, 48), excerpt(host.as_str(), 48));

@@ -1,34 +1,36 @@
 //! `custody incident plan`: what recovery would do, before anything is done.
 
+use anstyle::Style;
 use custody_incident::three_way::{Line, LineOrigin, ThreeWay};
 use custody_incident::{Incidents, Settings};
 use custody_log::{Digest, IncidentId, Seq};
 use custody_planner::{
-    ActionReason, AdapterAction, Plan, PlannedWeights, RecoveryAction, Rollback, RollbackTarget,
-    SparedReason,
+    ActionReason, AdapterAction, Plan, PlanCounts, PlannedWeights, RecoveryAction, Rollback,
+    RollbackTarget, SparedReason,
 };
 use custody_runtime::Store;
 use serde_json::json;
 
-use super::Which;
+use super::IncidentArgs;
 use crate::command::adapter::short;
 use crate::command::ledger::describe::Names;
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::output::{
-    BAD, BOLD, DIM, GOOD, HEAD, Outcome, WARN, cell, count, excerpt, json_line, line, paint, table,
+    BAD, BOLD, DIM, ExitStatus, GOOD, HEAD, WARN, cell, count, excerpt, json_line, line, paint,
+    table,
 };
 
 /// Show what recovery from an incident would do: the counts, and with --details every entry. Marks nothing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    which: Which,
+    which: IncidentArgs,
     /// List every entry with what is done to it and why
     #[arg(long)]
     details: bool,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
     let plan = Incidents::of(&store).plan(id, &Settings::default())?;
@@ -41,13 +43,13 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
             "plan": plan,
             "three_ways": three_ways,
         }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
-    tell(&store, id, &plan, args.details)?;
+    print(&store, id, &plan, args.details)?;
     line("");
     line(format_args!("{} {digest}", paint(BOLD, "plan")));
     next(id, &plan, &digest);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn next(id: IncidentId, plan: &Plan, digest: &Digest) {
@@ -59,7 +61,7 @@ fn next(id: IncidentId, plan: &Plan, digest: &Digest) {
 }
 
 /// The counts, and with `details` the lists behind them.
-pub(super) fn tell(
+pub(super) fn print(
     store: &Store,
     id: IncidentId,
     plan: &Plan,
@@ -67,27 +69,9 @@ pub(super) fn tell(
 ) -> anyhow::Result<()> {
     let counts = &plan.counts;
     line(format_args!("{} reaches {}", paint(HEAD, id), count_entries(counts.entries)));
-    let row = |style, number: u64, what: &str| {
-        if number > 0 {
-            line(format_args!("  {} {what}", paint(style, format_args!("{number:>6}"))));
-        }
-    };
-    row(BAD, counts.purge + counts.evict, "purged: the content is destroyed");
-    row(WARN, counts.quarantine, "in quarantine: nothing retrieves it until it is restored");
-    row(DIM, counts.flag, "flagged");
-    row(DIM, counts.none, "purged before");
-    row(GOOD, counts.spared, "of those flagged, spared: they say only what trusted texts say");
-    let of = |number: u64, one: &str| if number == 1 { one.to_owned() } else { format!("{one}s") };
-    row(WARN, counts.items, &format!("{} rolled back", of(counts.items, "memory item")));
-    row(WARN, counts.files, &format!("{} rolled back", of(counts.files, "watched file")));
-    row(WARN, counts.approvals, &format!("{} held back", of(counts.approvals, "waiting request")));
-    let effects = of(counts.irreversible, "effect");
-    row(BAD, counts.irreversible, &format!("{effects} that cannot be undone"));
-    let adapters = of(counts.evicted_weights, "adapter");
-    row(BAD, counts.evicted_weights, &format!("{adapters} unloaded everywhere"));
-    row(BAD, counts.fused_weights, "weights in a model, from which nothing takes them");
-    let origins = of(counts.possible_origins, "possible origin");
-    row(DIM, counts.possible_origins, &format!("{origins}, left as found"));
+    for (style, number, what) in rows(counts).into_iter().filter(|(_, number, _)| *number > 0) {
+        line(format_args!("  {} {what}", paint(style, format_args!("{number:>6}"))));
+    }
     for rollback in &plan.rollbacks {
         line(format_args!("  {}", in_words(rollback)));
     }
@@ -102,6 +86,43 @@ pub(super) fn tell(
         entries(store, plan)?;
     }
     Ok(())
+}
+
+/// What a plan does, each with how often and the words for it.
+fn rows(counts: &PlanCounts) -> [(Style, u64, String); 12] {
+    let items = plural(counts.items, "memory item");
+    let files = plural(counts.files, "watched file");
+    let approvals = plural(counts.approvals, "waiting request");
+    let effects = plural(counts.irreversible, "effect");
+    let adapters = plural(counts.evicted_weights, "adapter");
+    let origins = plural(counts.possible_origins, "possible origin");
+    [
+        (BAD, counts.purge + counts.evict, "purged: the content is destroyed".to_owned()),
+        (
+            WARN,
+            counts.quarantine,
+            "in quarantine: nothing retrieves it until it is restored".to_owned(),
+        ),
+        (DIM, counts.flag, "flagged".to_owned()),
+        (DIM, counts.none, "purged before".to_owned()),
+        (
+            GOOD,
+            counts.spared,
+            "of those flagged, spared: they say only what trusted texts say".to_owned(),
+        ),
+        (WARN, counts.items, format!("{items} rolled back")),
+        (WARN, counts.files, format!("{files} rolled back")),
+        (WARN, counts.approvals, format!("{approvals} held back")),
+        (BAD, counts.irreversible, format!("{effects} that cannot be undone")),
+        (BAD, counts.evicted_weights, format!("{adapters} unloaded everywhere")),
+        (BAD, counts.fused_weights, "weights in a model, from which nothing takes them".to_owned()),
+        (DIM, counts.possible_origins, format!("{origins}, left as found")),
+    ]
+}
+
+/// `noun` alone, in the number that fits.
+fn plural(number: u64, noun: &str) -> String {
+    if number == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
 
 pub(super) fn count_entries(entries: u64) -> String {

@@ -16,8 +16,8 @@ use custody_runtime::Store;
 use serde_json::json;
 
 use crate::command::detector;
-use crate::context::Context;
-use crate::output::{BAD, Outcome, json_line, line, paint};
+use crate::context::GlobalContext;
+use crate::output::{BAD, ExitStatus, json_line, line, paint};
 
 /// Find what a poisoned text touched, take it out, check that it is gone, and sign for it.
 ///
@@ -40,7 +40,7 @@ pub(crate) enum Command {
     Drill(drill::Args),
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Run(args) => run::run(context, &args),
         Command::Open(args) => open::run(context, &args),
@@ -56,13 +56,13 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
     }
 }
 
-/// Says which step was refused, and why. What was done before it stands.
+/// Prints which step was refused, and why. The steps before it stay in force.
 fn refused(
-    context: &Context,
+    context: &GlobalContext,
     id: IncidentId,
     step: &'static str,
     refused: &RefusedStep,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExitStatus> {
     if context.json {
         let (decision, refusal) = (refused.decision, refused.refusal.to_string());
         json_line(&json!({
@@ -71,10 +71,10 @@ fn refused(
     } else {
         line(paint(BAD, format_args!("refused to {step} {id}: {refused}")));
     }
-    Ok(Outcome::Found)
+    Ok(ExitStatus::Failure)
 }
 
-/// What is bad, as people type it.
+/// The indicators of what is bad.
 #[derive(Debug, clap::Args)]
 struct Indicators {
     /// What is bad: an entry (`e-…`, `#12`), a SHA-256, a phrase, a web address, `tool:…`, `host:…`, `channel:…`,
@@ -85,10 +85,11 @@ struct Indicators {
 
 impl Indicators {
     /// What they find; by similarity too, if the model for it is installed.
-    fn find(&self, context: &Context, store: &Store) -> anyhow::Result<Found> {
+    fn find(&self, context: &GlobalContext, store: &Store) -> anyhow::Result<Found> {
         index(store)?;
-        let by_similarity = |indicator: &Indicator| matches!(indicator, Indicator::Similar(_));
-        if !self.indicators.iter().any(by_similarity) {
+        let is_similarity_asked =
+            self.indicators.iter().any(|indicator| matches!(indicator, Indicator::Similar(_)));
+        if !is_similarity_asked {
             return Ok(Incidents::of(store).find(&self.indicators)?);
         }
         let (embedder, model) = detector::embedder(context)?;
@@ -106,20 +107,20 @@ fn index(store: &Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Which incident.
+/// The option that names an incident; without it, the newest.
 #[derive(Debug, clap::Args)]
-struct Which {
+struct IncidentArgs {
     /// The incident [default: the newest]
     incident: Option<IncidentId>,
 }
 
-impl Which {
+impl IncidentArgs {
     /// The incident named, else the newest of the store.
     fn of(&self, store: &Store) -> anyhow::Result<IncidentId> {
         let newest = store.state(|state| {
             let all = state.incidents();
-            let known = |id: &IncidentId| state.incident(*id).is_some();
-            (all.last().map(|incident| incident.id), self.incident.filter(known))
+            let named = self.incident.filter(|id| state.incident(*id).is_some());
+            (all.last().map(|incident| incident.id), named)
         })?;
         match (self.incident, newest) {
             (Some(id), (_, None)) => {

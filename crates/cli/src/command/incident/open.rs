@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::Indicators;
 use crate::command::ledger::describe::Names;
-use crate::command::memory::As;
-use crate::context::Context;
+use crate::command::memory::AsHuman;
+use crate::context::GlobalContext;
 use crate::output::{
-    BOLD, DIM, Outcome, WARN, cell, count, excerpt, json_line, line, moment, paint, table,
+    BOLD, DIM, ExitStatus, WARN, cell, count, excerpt, json_line, line, moment, paint, table,
 };
 
 /// The most findings that are listed one by one.
@@ -30,14 +30,14 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let found = args.what.find(context, &store)?;
     if !context.json {
-        tell(&store, &found)?;
+        print(&store, &found)?;
     }
     if found.findings.is_empty() || args.dry_run {
         if context.json {
@@ -45,7 +45,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         } else if found.findings.is_empty() {
             line("Nothing was recorded.");
         }
-        return Ok(Outcome::found_if(found.findings.is_empty()));
+        return Ok(ExitStatus::failure_if(found.findings.is_empty()));
     }
     let owner = context.human(&store, args.who.name.as_deref())?;
     let indicators = &args.what.indicators;
@@ -73,10 +73,10 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
             } else {
                 line(paint(crate::output::BAD, step));
             }
-            return Ok(Outcome::Found);
+            return Ok(ExitStatus::Failure);
         }
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn as_json(id: Option<IncidentId>, found: &Found) -> Value {
@@ -95,7 +95,7 @@ fn as_json(id: Option<IncidentId>, found: &Found) -> Value {
 }
 
 /// What each indicator found, and the first of the entries.
-pub(super) fn tell(store: &Store, found: &Found) -> anyhow::Result<()> {
+pub(super) fn print(store: &Store, found: &Found) -> anyhow::Result<()> {
     for hits in &found.hits {
         let what = excerpt(&hits.indicator.to_string(), 72);
         match &hits.not_searched {
@@ -147,7 +147,7 @@ fn by(finding: &Finding) -> String {
 
 /// The owner, with the key that signs, both by one passphrase.
 pub(super) fn unlocked(
-    context: &Context,
+    context: &GlobalContext,
     store: &Store,
     name: Option<&str>,
 ) -> anyhow::Result<(custody_kernel::principal::Authority, custody_keys::HumanKey)> {

@@ -8,14 +8,14 @@ use custody_incident::stage::{Applied, Examination, Probed};
 use custody_incident::{Incident, StepResult};
 use custody_kernel::principal::Authority;
 
-use super::probing::Opened;
+use super::probing::ProbeModels;
 use crate::output::{BAD, DIM, GOOD, WARN, count, line, paint, size};
 
 /// Sees to the disk, probes and records what was found. What was found is `None` when it was all done before.
 pub(super) fn finish<'s>(
     owner: &Authority,
     applied: Incident<'s, Applied>,
-    (models, prepared): (&Opened, Option<PreparedProbes>),
+    (models, prepared): (&ProbeModels, Option<PreparedProbes>),
 ) -> anyhow::Result<(StepResult<Incident<'s, Probed>>, Option<Examination>)> {
     let Some(found) = models.examine(&applied, prepared.as_ref())? else {
         return Ok((StepResult::Taken(applied.skip_probes()), None));
@@ -24,7 +24,7 @@ pub(super) fn finish<'s>(
 }
 
 /// What was found, in a few lines.
-pub(super) fn tell(report: &ProbeReport, reach: &Reach) {
+pub(super) fn print(report: &ProbeReport, reach: &Reach) {
     let AtRest { files, windows, too_short, residue } = &report.at_rest;
     if *windows == 0 {
         line(format_args!("{}  nothing to search the files for", paint(WARN, "at rest")));
@@ -78,10 +78,10 @@ pub(super) fn tell(report: &ProbeReport, reach: &Reach) {
 
 /// What a reader must know to believe the verdict: how many probes could find anything, and what was not looked at.
 fn limits(searches: &[&Probe], questions: &[&Probe], reach: &Reach) -> Vec<String> {
-    let got = |probes: &[&Probe]| probes.iter().filter(|probe| found_before(probe)).count();
     let mut said = Vec::new();
     if searches.iter().chain(questions).any(|probe| probe.scores.pre.is_some()) {
-        let (by_search, by_question) = (got(searches), got(questions));
+        let by_search = searches.iter().filter(|probe| found_before(probe)).count();
+        let by_question = questions.iter().filter(|probe| found_before(probe)).count();
         let all = searches.len();
         said.push(match questions.len() {
             0 => format!("before the recovery, {by_search} of {all} got the text"),

@@ -17,7 +17,7 @@ use custody_runtime::Store;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::command::{detector, language_model};
-use crate::context::Context;
+use crate::context::GlobalContext;
 
 /// Which model is asked for destroyed texts, and how much. Without a model, the store alone is searched.
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,7 @@ pub(super) struct Probing {
     #[arg(long, value_name = "FILE", help_heading = "Language model")]
     transcript: Option<PathBuf>,
     #[command(flatten)]
-    model: language_model::Choice,
+    model: language_model::LanguageModelOptions,
 }
 
 fn at_most_all(text: &str) -> Result<usize, String> {
@@ -41,7 +41,7 @@ fn at_most_all(text: &str) -> Result<usize, String> {
 }
 
 /// The models, opened before anything is done.
-pub(super) struct Opened {
+pub(super) struct ProbeModels {
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<(SentenceEmbedder, Digest)>,
     asked_about: usize,
@@ -50,7 +50,7 @@ pub(super) struct Opened {
 
 impl Probing {
     /// Opens the language model that was named, and the embedder if it is installed.
-    pub(super) fn open(&self, context: &Context) -> anyhow::Result<Opened> {
+    pub(super) fn open(&self, context: &GlobalContext) -> anyhow::Result<ProbeModels> {
         let embedder = match context.models().find(detector::BASE_MODEL) {
             Err(ModelStoreError::Absent { .. }) => None,
             Err(other) => return Err(other.into()),
@@ -67,11 +67,11 @@ impl Probing {
                 Some((path.clone(), File::create_new(path).with_context(|| unwritten(path))?))
             }
         };
-        Ok(Opened { model, embedder, asked_about: self.asked_about, transcript })
+        Ok(ProbeModels { model, embedder, asked_about: self.asked_about, transcript })
     }
 }
 
-impl Opened {
+impl ProbeModels {
     /// What probes are given.
     pub(super) fn ways(&self) -> Ways<'_> {
         let vectors = self.embedder.as_ref();

@@ -4,18 +4,24 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use custody_certificate::{Expectations, OutcomeState};
-use custody_incident::{Incidents, Settings, StepResult};
+use custody_incident::stage::Planned;
+use custody_incident::{Incident, Incidents, Settings, StepResult};
+use custody_kernel::principal::Authority;
+use custody_keys::HumanKey;
+use custody_log::{Digest, IncidentId};
+use custody_runtime::Store;
 use serde_json::json;
 
 use super::act::{self, PROGRAM};
 use super::hosts::{self, AdapterHosts};
 use super::open::{self, unlocked};
-use super::probing::Probing;
+use super::probing::{ProbeModels, Probing};
 use super::{Indicators, look, pipeline, refused};
-use crate::command::memory::As;
-use crate::context::Context;
+use crate::command::memory::AsHuman;
+use crate::context::GlobalContext;
 use crate::credential::confirm;
-use crate::output::{BAD, BOLD, DIM, Outcome, json_line, line, paint};
+use crate::file_error::unwritable;
+use crate::output::{BAD, BOLD, DIM, ExitStatus, json_line, line, paint};
 
 /// Go from an indicator to a signed certificate: find, hold back, plan, ask, do, look again, sign. Owner only.
 ///
@@ -36,28 +42,28 @@ pub(crate) struct Args {
     #[command(flatten)]
     probing: Probing,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let models = args.probing.open(context)?;
     let found = args.what.find(context, &store)?;
     if !context.json {
-        open::tell(&store, &found)?;
+        open::print(&store, &found)?;
     }
     if found.findings.is_empty() {
         if context.json {
             json_line(&json!({ "incident": null, "findings": [] }))?;
         }
-        return Ok(Outcome::Found);
+        return Ok(ExitStatus::Failure);
     }
     let (owner, key) = unlocked(context, &store, args.who.name.as_deref())?;
     let opened = match Incidents::of(&store).open(&owner, &args.what.indicators, found.findings)? {
         StepResult::Taken(opened) => opened,
         StepResult::Refused(step) => {
             line(paint(BAD, step));
-            return Ok(Outcome::Found);
+            return Ok(ExitStatus::Failure);
         }
     };
     let id = opened.id();
@@ -66,55 +72,79 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         StepResult::Refused(step) => return refused(context, id, "contain", &step),
     };
     let planned = contained.plan(Settings::default())?;
-    let digest = planned.digest();
     if !context.json {
-        look::tell(&store, id, planned.plan(), args.details)?;
+        look::print(&store, id, planned.plan(), args.details)?;
     }
     if !confirm("Do this? What is purged is destroyed for good.")? {
-        line("Nothing was destroyed. All of it is in quarantine:");
-        line(paint(DIM, format_args!("  give it back: custody incident restore {id} --apply")));
-        line(paint(DIM, format_args!("  go on: custody incident apply {id} --plan {digest}")));
-        return Ok(Outcome::Found);
+        print_declined(id, planned.digest());
+        return Ok(ExitStatus::Failure);
     }
-    let prepared = models.before(&planned)?;
-    let applied = match planned.apply(&owner)? {
-        StepResult::Taken(applied) => applied,
-        StepResult::Refused(step) => return refused(context, id, "apply the plan of", &step),
-    };
-    let evictions = args.hosts.evict(&store, &owner, id)?;
-    let (probed, found) = match pipeline::finish(&owner, applied, (&models, Some(prepared)))? {
-        (StepResult::Taken(probed), found) => (probed, found),
-        (StepResult::Refused(step), _) => {
-            return refused(context, id, "record the probes of", &step);
+    Recovery { context, args, store: &store, models: &models, owner, key }.carry_out(planned)
+}
+
+fn print_declined(id: IncidentId, plan: Digest) {
+    line("Nothing was destroyed. All of it is in quarantine:");
+    line(paint(DIM, format_args!("  give it back: custody incident restore {id} --apply")));
+    line(paint(DIM, format_args!("  go on: custody incident apply {id} --plan {plan}")));
+}
+
+/// What the steps after the confirmation need.
+struct Recovery<'a> {
+    context: &'a GlobalContext,
+    args: &'a Args,
+    store: &'a Store,
+    models: &'a ProbeModels,
+    owner: Authority,
+    key: HumanKey,
+}
+
+impl Recovery<'_> {
+    /// Applies the plan, has adapters unloaded, probes, signs and verifies the certificate.
+    fn carry_out(&self, planned: Incident<'_, Planned>) -> anyhow::Result<ExitStatus> {
+        let (context, owner, id) = (self.context, &self.owner, planned.id());
+        let plan = planned.digest();
+        let prepared = self.models.before(&planned)?;
+        let applied = match planned.apply(owner)? {
+            StepResult::Taken(applied) => applied,
+            StepResult::Refused(step) => return refused(context, id, "apply the plan of", &step),
+        };
+        let evictions = self.args.hosts.evict(self.store, owner, id)?;
+        let (probed, found) = match pipeline::finish(owner, applied, (self.models, Some(prepared)))?
+        {
+            (StepResult::Taken(probed), found) => (probed, found),
+            (StepResult::Refused(step), _) => {
+                return refused(context, id, "record the probes of", &step);
+            }
+        };
+        let file = match probed.certify(owner, &self.key, PROGRAM)? {
+            StepResult::Taken(certified) => certified.file,
+            StepResult::Refused(step) => return refused(context, id, "certify", &step),
+        };
+        let named = self.args.out.clone();
+        let out = named.unwrap_or_else(|| PathBuf::from(format!("{id}.cert.json")));
+        std::fs::write(&out, &file).with_context(|| unwritable(&out))?;
+        let expected = Expectations { incident: Some(id), ..Expectations::default() };
+        let verified = Incidents::of(self.store).verify_certificate(&file, expected)?;
+        let outcome = &verified.certificate().outcome;
+        if context.json {
+            json_line(&json!({
+                "incident": id,
+                "counts": probed.plan().counts,
+                "plan": plan,
+                "evictions": evictions,
+                "report": found.as_ref().map(|found| &found.report),
+                "probed": found.as_ref().map(|found| &found.reach),
+                "certificate": { "file": out, "digest": verified.digest() },
+                "outcome": outcome,
+            }))?;
+        } else {
+            hosts::print(&evictions);
+            if let Some(found) = &found {
+                pipeline::print(&found.report, &found.reach);
+            }
+            act::print(&verified);
+            line(format_args!("Written to {}.", paint(BOLD, out.display())));
         }
-    };
-    let file = match probed.certify(&owner, &key, PROGRAM)? {
-        StepResult::Taken(certified) => certified.file,
-        StepResult::Refused(step) => return refused(context, id, "certify", &step),
-    };
-    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.cert.json")));
-    std::fs::write(&out, &file).with_context(|| format!("could not write `{}`", out.display()))?;
-    let expected = Expectations { incident: Some(id), ..Expectations::default() };
-    let verified = Incidents::of(&store).verify_certificate(&file, expected)?;
-    let outcome = &verified.certificate().outcome;
-    if context.json {
-        json_line(&json!({
-            "incident": id,
-            "counts": probed.plan().counts,
-            "plan": digest,
-            "evictions": evictions,
-            "report": found.as_ref().map(|found| &found.report),
-            "probed": found.as_ref().map(|found| &found.reach),
-            "certificate": { "file": out, "digest": verified.digest() },
-            "outcome": outcome,
-        }))?;
-    } else {
-        hosts::tell(&evictions);
-        if let Some(found) = &found {
-            pipeline::tell(&found.report, &found.reach);
-        }
-        act::tell(&verified);
-        line(format_args!("Written to {}.", paint(BOLD, out.display())));
+        Ok(ExitStatus::failure_if(outcome.state != OutcomeState::Recovered))
     }
-    Ok(Outcome::found_if(outcome.state != OutcomeState::Recovered))
 }

@@ -2,23 +2,25 @@
 
 use custody_incident::Incidents;
 use custody_kernel::state::IncidentState;
+use custody_log::Seq;
 use custody_runtime::Store;
 use serde_json::{Value, json};
 
-use super::Which;
-use crate::context::Context;
+use super::IncidentArgs;
+use crate::context::GlobalContext;
 use crate::output::{
-    BOLD, DIM, GOOD, HEAD, Outcome, WARN, cell, count, json_line, line, moment, paint, shown, table,
+    BOLD, DIM, ExitStatus, GOOD, HEAD, WARN, cell, count, json_line, line, moment, paint, shown,
+    table,
 };
 
 /// Show one incident: its evidence, and every step that was taken.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    which: Which,
+    which: IncidentArgs,
 }
 
-pub(super) fn list(context: &Context) -> anyhow::Result<Outcome> {
+pub(super) fn list(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let all: Vec<IncidentState> =
         store.state(|state| state.incidents().into_iter().cloned().collect())?;
@@ -26,11 +28,11 @@ pub(super) fn list(context: &Context) -> anyhow::Result<Outcome> {
         for incident in &all {
             json_line(&as_json(&store, incident)?)?;
         }
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     if all.is_empty() {
         line("There is no incident.");
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     let rows: Vec<_> = all
         .iter()
@@ -44,14 +46,14 @@ pub(super) fn list(context: &Context) -> anyhow::Result<Outcome> {
         })
         .collect();
     table(&["incident", "opened", "findings", "stage"], &rows);
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn style(incident: &IncidentState) -> anstyle::Style {
     if incident.certified.is_some() { GOOD } else { WARN }
 }
 
-/// How far it got.
+/// The last step that was taken.
 const fn stage(incident: &IncidentState) -> &'static str {
     if incident.certified.is_some() {
         "certified"
@@ -84,14 +86,14 @@ fn as_json(store: &Store, incident: &IncidentState) -> anyhow::Result<Value> {
     }))
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
     let incident = store.state(|state| state.incident(id).cloned())?;
-    let Some(incident) = incident else { return Ok(Outcome::Found) };
+    let Some(incident) = incident else { return Ok(ExitStatus::Failure) };
     if context.json {
         json_line(&as_json(&store, &incident)?)?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     line(format_args!("{} {}", paint(HEAD, id), paint(style(&incident), stage(&incident))));
     line(format_args!("opened     {} {}", moment(incident.at), paint(DIM, incident.opened)));
@@ -104,25 +106,26 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         None => line(paint(DIM, "indicator  destroyed with what it quoted")),
     }
     line(format_args!("evidence   {}", count(incident.findings.len() as u64, "finding")));
-    let step = |name: &str, seq: Option<custody_log::Seq>| {
-        if let Some(seq) = seq {
-            line(format_args!("{name:10} {seq}"));
-        }
-    };
-    step("contained", incident.contained);
+    print_step("contained", incident.contained);
     if incident.holds() {
         line(paint(
             WARN,
             "           what is made from its entries is held until a plan is applied",
         ));
     }
-    step("applied", incident.applied.map(|applied| applied.record));
+    print_step("applied", incident.applied.map(|applied| applied.record));
     for restored in &incident.restored {
-        step("restored", Some(*restored));
+        print_step("restored", Some(*restored));
     }
-    step("probed", incident.probed);
+    print_step("probed", incident.probed);
     if let Some((seq, digest)) = incident.certified {
         line(format_args!("certified  {seq} {}", paint(DIM, digest)));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
+}
+
+fn print_step(name: &str, record: Option<Seq>) {
+    if let Some(record) = record {
+        line(format_args!("{name:10} {record}"));
+    }
 }

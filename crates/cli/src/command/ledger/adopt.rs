@@ -6,11 +6,11 @@ use custody_runtime::clock::Clock;
 use custody_runtime::{OpenError, Store, StoreError};
 use serde_json::json;
 
-use crate::command::keys::OWNER;
-use crate::command::memory::tell;
-use crate::context::Context;
+use crate::command::memory::print_receipt;
+use crate::context::GlobalContext;
 use crate::credential::{has_terminal, unlock};
-use crate::output::{BAD, Outcome, count, json_line, line, paint, preview};
+use crate::new_store::OWNER;
+use crate::output::{BAD, ExitStatus, count, json_line, line, paint, preview};
 
 /// Go on from a store whose head was lost, or which was deliberately restored from a copy. Owner only.
 ///
@@ -21,7 +21,7 @@ use crate::output::{BAD, Outcome, count, json_line, line, paint, preview};
 /// Without --apply, say what disagrees and change nothing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Why, for whoever reads the record later
+    /// The reason, which stands in the record
     #[arg(long, value_name = "TEXT")]
     reason: String,
     /// The owner's name
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     apply: bool,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     ensure!(!args.reason.trim().is_empty(), "an adoption needs a reason; say why with --reason");
     let disagrees = match Store::open(context.paths(), Clock::System) {
         Ok(store) => return agrees(context, &store),
@@ -51,7 +51,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     let key = unlock(&context.key_folder(), &args.owner)?;
     let (store, receipt) = Store::adopt(context.paths(), &key, &args.reason, Clock::System)?;
     let (size, _) = store.root()?;
-    tell(
+    print_receipt(
         context,
         &format!("the store goes on, with {} and a break", count(size, "record")),
         &receipt,
@@ -76,7 +76,7 @@ fn disagreement(error: &OpenError) -> Option<String> {
     at_fault.into_iter().find(|(is, _)| *is).map(|(_, what)| what.to_owned())
 }
 
-fn agrees(context: &Context, store: &Store) -> anyhow::Result<Outcome> {
+fn agrees(context: &GlobalContext, store: &Store) -> anyhow::Result<ExitStatus> {
     let (size, _) = store.root()?;
     if context.json {
         json_line(&json!({ "applied": false, "agrees": true, "records": size }))?;
@@ -86,11 +86,11 @@ fn agrees(context: &Context, store: &Store) -> anyhow::Result<Outcome> {
             count(size, "record")
         ));
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// The store cannot be opened, so this refusal alone is not recorded.
-fn refused(context: &Context) -> anyhow::Result<Outcome> {
+fn refused(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     let refusal = Refusal::NeedsOwner;
     if context.json {
         json_line(&json!({
@@ -106,5 +106,5 @@ fn refused(context: &Context) -> anyhow::Result<Outcome> {
             refusal.rule()
         ));
     }
-    Ok(Outcome::Found)
+    Ok(ExitStatus::Failure)
 }

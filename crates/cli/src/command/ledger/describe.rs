@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use clap::ValueEnum;
 use custody_kernel::adapter::{Adapt, AdapterChange};
-use custody_kernel::namespace::{Scope, Tenant};
+use custody_kernel::key::Key;
+use custody_kernel::namespace::Scope;
 use custody_kernel::principal::{Credential, PrincipalClaim};
 use custody_kernel::record::{
     AdminRequest, Answer, Author, ObservationKind, Record, Request, SessionRequest,
@@ -13,130 +13,11 @@ use custody_log::{Digest, PrincipalId, SessionId};
 use custody_runtime::store::content_of;
 use custody_runtime::{Store, StoreError};
 
+use super::part::Part;
 use crate::output::{count, excerpt};
 
 /// How many records are read at once when the log is searched.
 pub(super) const CHUNK: u64 = 512;
-
-/// What a record is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Kind {
-    /// Something said to a model
-    Message,
-    /// Something a model said
-    Completion,
-    /// A tool call of a model, decided here or only reported
-    ToolCall,
-    /// The answer of a tool
-    ToolOutput,
-    /// Documents from an index
-    Retrieval,
-    /// A change of a file
-    FileChange,
-    /// A read, write, delete or promotion of memory
-    Memory,
-    /// Where a suspicious text may go
-    Route,
-    /// An approval, a denial, a mode or an adopted file
-    Review,
-    /// A session opened or closed
-    Session,
-    /// An adapter loaded, unloaded or fused
-    Adapter,
-    /// A step of an incident
-    Recovery,
-    /// Principals, limits, keys and the store itself
-    Admin,
-}
-
-impl Kind {
-    pub(super) const fn of(request: &Request) -> Self {
-        match request {
-            Request::Session(SessionRequest::Observe { kind, .. }) => match kind {
-                ObservationKind::Message => Self::Message,
-                ObservationKind::Completion => Self::Completion,
-                ObservationKind::ToolCall => Self::ToolCall,
-                ObservationKind::ToolOutput => Self::ToolOutput,
-                ObservationKind::Retrieval => Self::Retrieval,
-                ObservationKind::FileChange => Self::FileChange,
-            },
-            Request::Session(
-                SessionRequest::Read { .. }
-                | SessionRequest::Write { .. }
-                | SessionRequest::Delete { .. }
-                | SessionRequest::Promote { .. },
-            ) => Self::Memory,
-            Request::Session(SessionRequest::Route(_)) => Self::Route,
-            Request::Call(_) => Self::ToolCall,
-            Request::Session(SessionRequest::Withhold { .. } | SessionRequest::Extract(_)) => {
-                Self::ToolOutput
-            }
-            Request::Admin(
-                AdminRequest::Approve { .. }
-                | AdminRequest::Deny { .. }
-                | AdminRequest::SetMode { .. }
-                | AdminRequest::AdoptFile { .. },
-            ) => Self::Review,
-            Request::Admin(AdminRequest::OpenSession { .. })
-            | Request::Session(SessionRequest::CloseSession) => Self::Session,
-            Request::Admin(AdminRequest::Adapt(_)) => Self::Adapter,
-            Request::Admin(AdminRequest::Recover(_)) => Self::Recovery,
-            Request::Admin(
-                AdminRequest::CreateStore(_)
-                | AdminRequest::AddPrincipal(_)
-                | AdminRequest::RevokePrincipal { .. }
-                | AdminRequest::SetLimits(_)
-                | AdminRequest::SetPolicy { .. }
-                | AdminRequest::RotateLogKey(_)
-                | AdminRequest::CloseUnsignedFormat(_)
-                | AdminRequest::AdoptLedger { .. },
-            ) => Self::Admin,
-        }
-    }
-}
-
-/// A part of the store as people name it: a tenant, or a tenant and a scope.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
-    tenant: Tenant,
-    scope: Option<Scope>,
-}
-
-impl std::str::FromStr for Part {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (tenant, scope) = match text.split_once('/') {
-            None => (text, None),
-            Some((tenant, "shared")) => (tenant, Some(Scope::Shared)),
-            Some((tenant, session)) => {
-                let session = session.parse().map_err(|_| {
-                    "use TENANT, TENANT/shared or TENANT/SESSION, as in `main/shared`".to_owned()
-                })?;
-                (tenant, Some(Scope::Session(session)))
-            }
-        };
-        let tenant = tenant.parse().map_err(|error| format!("{error}"))?;
-        Ok(Self { tenant, scope })
-    }
-}
-
-impl Part {
-    /// Whether `other`, if it is anywhere at all, is in this part.
-    pub(super) fn holds(&self, other: &Self) -> bool {
-        self.tenant == other.tenant && (self.scope.is_none() || self.scope == other.scope)
-    }
-}
-
-impl std::fmt::Display for Part {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.scope {
-            None => write!(f, "{}", self.tenant),
-            Some(Scope::Shared) => write!(f, "{}/shared", self.tenant),
-            Some(Scope::Session(session)) => write!(f, "{}/{session}", self.tenant),
-        }
-    }
-}
 
 /// The names behind the ids in records. Sessions that were closed and principals that were revoked are
 /// searched for in the log, from its end backwards and no further than needed.
@@ -212,24 +93,22 @@ impl<'a> Names<'a> {
             Author::Session(id) => self.opener(*id)?.map(|who| (*id, who.tenant)),
             Author::Principal(_) => None,
         };
-        let here = |scope: Option<Scope>| {
-            let (own, tenant) = in_session.clone()?;
-            Some(Part { tenant, scope: scope.or(Some(Scope::Session(own))) })
-        };
         let part = match &record.request {
             Request::Session(
                 SessionRequest::Read { scope, .. }
                 | SessionRequest::Write { scope, .. }
                 | SessionRequest::Delete { scope, .. },
-            ) => here(Some(*scope)),
-            Request::Session(SessionRequest::Promote { .. }) => here(Some(Scope::Shared)),
+            ) => Part::of_session(in_session, Some(*scope)),
+            Request::Session(SessionRequest::Promote { .. }) => {
+                Part::of_session(in_session, Some(Scope::Shared))
+            }
             Request::Session(SessionRequest::Observe { .. } | SessionRequest::Route(_))
             | Request::Call(_)
             | Request::Session(
                 SessionRequest::Withhold { .. }
                 | SessionRequest::Extract(_)
                 | SessionRequest::CloseSession,
-            ) => here(None),
+            ) => Part::of_session(in_session, None),
             Request::Admin(AdminRequest::OpenSession { session, .. }) => match &record.by {
                 Author::Principal(who) => {
                     let scope = Some(Scope::Session(*session));
@@ -274,77 +153,46 @@ impl<'a> Names<'a> {
 
     /// What was asked for, in a few words.
     pub(crate) fn what(&mut self, record: &Record) -> Result<String, StoreError> {
-        let of = |origin: &Option<String>| match origin {
-            Some(origin) => format!(" {}", excerpt(origin, 40)),
-            None => String::new(),
-        };
-        let key = |key: &custody_kernel::key::Key| excerpt(key.as_str(), 48);
-        let own = |scope: &Scope| match scope {
-            Scope::Shared => "",
-            Scope::Session(_) => " for the session",
-        };
-        Ok(match &record.request {
-            Request::Admin(AdminRequest::CreateStore(_)) => "found the store".into(),
-            Request::Admin(AdminRequest::OpenSession { alias, .. }) => {
-                format!("open session{}", of(alias))
+        match &record.request {
+            Request::Session(request) => Ok(session_request(request)),
+            Request::Call(call) => Ok(format!("call {}", excerpt(&call.tool, 40))),
+            Request::Admin(request) => self.admin_request(request),
+        }
+    }
+
+    fn admin_request(&mut self, request: &AdminRequest) -> Result<String, StoreError> {
+        Ok(match request {
+            AdminRequest::CreateStore(_) => "create the store".into(),
+            AdminRequest::OpenSession { alias, .. } => {
+                format!("open session{}", suffix(alias.as_deref()))
             }
-            Request::Session(SessionRequest::CloseSession) => "close session".into(),
-            Request::Session(SessionRequest::Observe { kind, origin, .. }) => match kind {
-                ObservationKind::Message => format!("message{}", of(origin)),
-                ObservationKind::Completion => format!("completion{}", of(origin)),
-                ObservationKind::ToolCall => format!("tool call{}", of(origin)),
-                ObservationKind::ToolOutput => format!("tool output{}", of(origin)),
-                ObservationKind::Retrieval => format!("retrieval{}", of(origin)),
-                ObservationKind::FileChange => format!("file change{}", of(origin)),
-            },
-            Request::Session(SessionRequest::Read { key: k, scope }) => {
-                format!("read {}{}", key(k), own(scope))
-            }
-            Request::Session(SessionRequest::Write { key: k, scope, .. }) => {
-                format!("write {}{}", key(k), own(scope))
-            }
-            Request::Session(SessionRequest::Delete { key: k, scope }) => {
-                format!("delete {}{}", key(k), own(scope))
-            }
-            Request::Session(SessionRequest::Promote { key: k, .. }) => {
-                format!("promote {}", key(k))
-            }
-            Request::Session(SessionRequest::Route(route)) => match route.heard.last() {
-                Some(last) => format!("route, to the {}", last.stage().name()),
-                None => "route".into(),
-            },
-            Request::Call(call) => format!("call {}", excerpt(&call.tool, 40)),
-            Request::Session(SessionRequest::Withhold { .. }) => "withhold an output".into(),
-            Request::Session(SessionRequest::Extract(extract)) => {
-                format!("take out {}", excerpt(&extract.field, 40))
-            }
-            Request::Admin(AdminRequest::Approve { proposal, .. }) => {
+            AdminRequest::Approve { proposal, .. } => {
                 format!("approve {}", short(proposal))
             }
-            Request::Admin(AdminRequest::Deny { proposal }) => format!("deny {}", short(proposal)),
-            Request::Admin(AdminRequest::SetMode { key: k, mode, .. }) => {
-                format!("make {} {mode}", key(k))
+            AdminRequest::Deny { proposal } => format!("deny {}", short(proposal)),
+            AdminRequest::SetMode { key, mode, .. } => {
+                format!("make {} {mode}", key_text(key))
             }
-            Request::Admin(AdminRequest::AdoptFile { key: k, path, .. }) => {
-                format!("adopt {} as {}", excerpt(path, 60), key(k))
+            AdminRequest::AdoptFile { key, path, .. } => {
+                format!("adopt {} as {}", excerpt(path, 60), key_text(key))
             }
-            Request::Admin(AdminRequest::AddPrincipal(principal)) => {
+            AdminRequest::AddPrincipal(principal) => {
                 format!("add {} as {}", excerpt(&principal.name, 64), principal.role)
             }
-            Request::Admin(AdminRequest::RevokePrincipal { principal }) => {
+            AdminRequest::RevokePrincipal { principal } => {
                 format!("revoke {}", self.principal(*principal)?)
             }
-            Request::Admin(AdminRequest::SetLimits(_)) => "set the limits".into(),
-            Request::Admin(AdminRequest::SetPolicy { version, .. }) => {
+            AdminRequest::SetLimits(_) => "set the limits".into(),
+            AdminRequest::SetPolicy { version, .. } => {
                 format!("set the policy {}", beginning(version))
             }
-            Request::Admin(AdminRequest::Adapt(adapt)) => adapted(adapt),
-            Request::Admin(AdminRequest::Recover(recover)) => {
+            AdminRequest::Adapt(adapt) => adapted(adapt),
+            AdminRequest::Recover(recover) => {
                 format!("{} {}", recover.step.word(), short(&recover.incident))
             }
-            Request::Admin(AdminRequest::RotateLogKey(_)) => "rotate the log key".into(),
-            Request::Admin(AdminRequest::CloseUnsignedFormat(_)) => "migrate the store".into(),
-            Request::Admin(AdminRequest::AdoptLedger { reason, .. }) => {
+            AdminRequest::RotateLogKey(_) => "rotate the log key".into(),
+            AdminRequest::CloseUnsignedFormat(_) => "migrate the store".into(),
+            AdminRequest::AdoptLedger { reason, .. } => {
                 format!("adopt the ledger: {}", excerpt(reason, 60))
             }
         })
@@ -361,6 +209,56 @@ fn adapted(adapt: &Adapt) -> String {
         AdapterChange::Fuse { weights } => {
             format!("fuse {} into {host}", count(weights.len() as u64, "adapter"))
         }
+    }
+}
+
+fn session_request(request: &SessionRequest) -> String {
+    match request {
+        SessionRequest::CloseSession => "close session".into(),
+        SessionRequest::Observe { kind, origin, .. } => match kind {
+            ObservationKind::Message => format!("message{}", suffix(origin.as_deref())),
+            ObservationKind::Completion => format!("completion{}", suffix(origin.as_deref())),
+            ObservationKind::ToolCall => format!("tool call{}", suffix(origin.as_deref())),
+            ObservationKind::ToolOutput => format!("tool output{}", suffix(origin.as_deref())),
+            ObservationKind::Retrieval => format!("retrieval{}", suffix(origin.as_deref())),
+            ObservationKind::FileChange => format!("file change{}", suffix(origin.as_deref())),
+        },
+        SessionRequest::Read { key, scope } => {
+            format!("read {}{}", key_text(key), owner_of(scope))
+        }
+        SessionRequest::Write { key, scope, .. } => {
+            format!("write {}{}", key_text(key), owner_of(scope))
+        }
+        SessionRequest::Delete { key, scope } => {
+            format!("delete {}{}", key_text(key), owner_of(scope))
+        }
+        SessionRequest::Promote { key, .. } => {
+            format!("promote {}", key_text(key))
+        }
+        SessionRequest::Route(route) => match route.heard.last() {
+            Some(last) => format!("route, to the {}", last.stage().name()),
+            None => "route".into(),
+        },
+        SessionRequest::Withhold { .. } => "withhold an output".into(),
+        SessionRequest::Extract(extract) => {
+            format!("take out {}", excerpt(&extract.field, 40))
+        }
+    }
+}
+
+/// What follows the word for a request: where a text came from, or what a session calls itself.
+fn suffix(name: Option<&str>) -> String {
+    name.map_or_else(String::new, |name| format!(" {}", excerpt(name, 40)))
+}
+
+fn key_text(key: &Key) -> String {
+    excerpt(key.as_str(), 48)
+}
+
+const fn owner_of(scope: &Scope) -> &'static str {
+    match scope {
+        Scope::Shared => "",
+        Scope::Session(_) => " for the session",
     }
 }
 

@@ -12,8 +12,9 @@ use custody_runtime::Store;
 use serde_json::json;
 
 use super::describe::{CHUNK, kept_content};
-use crate::context::Context;
-use crate::output::{Outcome, count, json_line};
+use crate::context::GlobalContext;
+use crate::file_error::unwritable;
+use crate::output::{ExitStatus, count, json_line};
 
 /// Write every record as JSON Lines, with the signed checkpoint over them.
 ///
@@ -26,38 +27,39 @@ pub(crate) struct Args {
     /// Add the texts that are kept
     #[arg(long)]
     contents: bool,
-    /// Where to; `-` is standard output
+    /// The file to write; `-` is standard output
     #[arg(default_value = "-", value_name = "FILE")]
     file: PathBuf,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     if args.file == Path::new("-") {
         let mut out = BufWriter::new(std::io::stdout().lock());
         let written = write_all(&store, &mut out, args.contents, false);
         return match written {
-            Err(error) if is_closed_pipe(&error) => Ok(Outcome::Fine),
-            written => written.map(|_| Outcome::Fine),
+            Err(error) if is_closed_pipe(&error) => Ok(ExitStatus::Success),
+            written => written.map(|_| ExitStatus::Success),
         };
     }
     let folder = args.file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let failed = || format!("could not write `{}`", args.file.display());
     // Whole or not at all, and for nobody else to read: the texts may be private.
     let file = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")));
-    let mut out = BufWriter::new(file.with_context(failed)?);
+    let mut out = BufWriter::new(file.with_context(|| unwritable(&args.file))?);
     let records = write_all(&store, &mut out, args.contents, true)?;
     let file = out.into_inner().map_err(std::io::IntoInnerError::into_error);
-    let file = file.with_context(failed)?;
-    file.as_file().sync_all().with_context(failed)?;
-    file.persist(&args.file).map_err(|error| error.error).with_context(failed)?;
+    let file = file.with_context(|| unwritable(&args.file))?;
+    file.as_file().sync_all().with_context(|| unwritable(&args.file))?;
+    file.persist(&args.file)
+        .map_err(|error| error.error)
+        .with_context(|| unwritable(&args.file))?;
     if context.json {
         let file = args.file.display().to_string();
         json_line(&json!({ "file": file, "records": records }))?;
     } else {
         anstream::eprintln!("{} in {}", count(records, "record"), args.file.display());
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

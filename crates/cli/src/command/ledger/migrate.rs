@@ -7,9 +7,9 @@ use custody_kernel::record::AdminRequest;
 use custody_log::Digest;
 use serde_json::json;
 
-use crate::command::memory::tell;
-use crate::context::Context;
-use crate::output::{Outcome, WARN, count, json_line, line, paint, shown};
+use crate::command::memory::print_receipt;
+use crate::context::GlobalContext;
+use crate::output::{ExitStatus, WARN, count, json_line, line, paint, shown};
 
 /// Go on from a store that was written in record format 1. Owner only.
 ///
@@ -31,19 +31,23 @@ pub(crate) struct Args {
     apply: bool,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let Some(claims) = store.state(|state| state.unsigned_claims())? else {
         bail!("the store has the present record format; there is nothing to migrate");
     };
     if !args.apply {
         list(context, &claims)?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     let kept = if args.keep_all { claims.kept() } else { selected(&claims, &args.keep)? };
     let owner = context.human(&store, None)?;
     let receipt = store.ask(&owner, AdminRequest::CloseUnsignedFormat(Box::new(kept)))?;
-    tell(context, "the store goes on, and every act of a human is signed from here on", &receipt)
+    print_receipt(
+        context,
+        "the store goes on, and every act of a human is signed from here on",
+        &receipt,
+    )
 }
 
 /// Every claim with the name under which it is kept, and what it says.
@@ -94,7 +98,7 @@ fn selected(claims: &UnsignedClaims, names: &[String]) -> anyhow::Result<KeptCla
     })
 }
 
-fn list(context: &Context, claims: &UnsignedClaims) -> anyhow::Result<()> {
+fn list(context: &GlobalContext, claims: &UnsignedClaims) -> anyhow::Result<()> {
     let named = named(claims);
     if context.json {
         let rows = named.iter().map(|(name, what)| json!({ "claim": name, "what": what }));

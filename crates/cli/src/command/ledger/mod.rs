@@ -3,7 +3,9 @@
 mod adopt;
 pub(crate) mod describe;
 mod export;
+mod kind;
 mod migrate;
+mod part;
 mod show;
 mod trace;
 mod verify;
@@ -12,8 +14,8 @@ use anyhow::Context as _;
 use custody_log::{EntryId, Seq};
 use custody_runtime::Store;
 
-use crate::context::Context;
-use crate::output::Outcome;
+use crate::context::GlobalContext;
+use crate::output::ExitStatus;
 
 /// Look at the record, follow where a text came from and went, verify everything, take it along.
 #[derive(Debug, clap::Subcommand)]
@@ -27,7 +29,7 @@ pub(crate) enum Command {
     Migrate(migrate::Args),
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Show(args) => show::run(context, &args),
         Command::Trace(args) => trace::run(context, &args),

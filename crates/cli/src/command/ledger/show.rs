@@ -8,11 +8,13 @@ use custody_runtime::Store;
 use serde_json::json;
 
 use super::Entry;
-use super::describe::{CHUNK, Kind, Names, Part, kept_content, proof};
-use crate::context::Context;
+use super::describe::{CHUNK, Names, kept_content, proof};
+use super::kind::Kind;
+use super::part::Part;
+use crate::context::GlobalContext;
 use crate::output::{
-    BAD, BOLD, DIM, GOOD, HEAD, Outcome, WARN, answer_style, cell, count, excerpt, json_line, line,
-    moment, paint, shown, table,
+    BAD, BOLD, DIM, ExitStatus, GOOD, HEAD, WARN, answer_style, cell, count, excerpt, json_line,
+    line, moment, paint, shown, table,
 };
 
 /// The most children that are listed one by one.
@@ -49,7 +51,7 @@ pub(crate) struct Args {
     kind: Option<Kind>,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     match args.entry {
         Some(entry) => one(context, &store, entry.find(&store)?),
@@ -57,7 +59,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-fn list(context: &Context, store: &Store, args: &Args) -> anyhow::Result<Outcome> {
+fn list(context: &GlobalContext, store: &Store, args: &Args) -> anyhow::Result<ExitStatus> {
     let mut names = Names::new(store)?;
     let mut chosen = Vec::new();
     let (mut end, total) = store.root().map(|(size, _)| (size, size))?;
@@ -92,7 +94,7 @@ fn list(context: &Context, store: &Store, args: &Args) -> anyhow::Result<Outcome
             line(paint(DIM, format_args!("{} of {}", rows.len(), count(total, "record"))));
         }
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn fits(names: &mut Names<'_>, args: &Args, record: &Record) -> anyhow::Result<bool> {
@@ -145,7 +147,7 @@ fn summary(record: &Record, who: &str, what: &str, part: Option<&str>) -> serde_
     })
 }
 
-fn one(context: &Context, store: &Store, seq: Seq) -> anyhow::Result<Outcome> {
+fn one(context: &GlobalContext, store: &Store, seq: Seq) -> anyhow::Result<ExitStatus> {
     let mut names = Names::new(store)?;
     let record = store.record(seq)?;
     let (who, what) = (names.asker(&record.by)?, names.what(&record)?);
@@ -167,7 +169,7 @@ fn one(context: &Context, store: &Store, seq: Seq) -> anyhow::Result<Outcome> {
             all.insert("checkpoint".into(), json!(signed.note));
         }
         json_line(&all)?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     heading(&mut names, &record, &who, &what, part.as_deref())?;
     relatives(store, &mut names, "made from", &record.parents)?;
@@ -181,7 +183,7 @@ fn one(context: &Context, store: &Store, seq: Seq) -> anyhow::Result<Outcome> {
         format_args!("{intact}: its proof ({proof} hashes) leads to the signed root"),
     );
     field("", format_args!("{} over {}", paint(DIM, hex::encode(root)), count(size, "record")));
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn field(name: &str, value: impl std::fmt::Display) {

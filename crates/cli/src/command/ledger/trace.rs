@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::Entry;
 use super::describe::{Names, kept_content};
-use crate::context::Context;
-use crate::output::{BAD, BOLD, DIM, HEAD, Outcome, WARN, excerpt, json_line, line, paint};
+use crate::context::GlobalContext;
+use crate::output::{BAD, BOLD, DIM, ExitStatus, HEAD, WARN, excerpt, json_line, line, paint};
 
 /// The widest indentation, in branches.
 const MAX_BRANCHES: usize = 24;
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Only what was made from it
     #[arg(long)]
     down: bool,
-    /// How many steps to follow [default: all]
+    /// The most steps to follow [default: no limit]
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
     /// The most entries to show in each direction
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     limit: usize,
 }
 
-/// Which way along the edges.
+/// The direction along the edges: towards the parents or the children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Up,
@@ -76,7 +76,7 @@ impl Way {
     }
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let root = args.entry.find(&store)?;
     let mut names = Names::new(&store)?;
@@ -99,7 +99,7 @@ pub(super) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
             shown.note(args);
         }
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// One line of the tree.
@@ -141,7 +141,6 @@ fn walk(
     mut visit: impl FnMut(Visit) -> anyhow::Result<()>,
 ) -> anyhow::Result<Walked> {
     let near = args.depth.map(|depth| within(store, root, way, depth)).transpose()?;
-    let is_near = |seq: &Seq| near.as_ref().is_none_or(|near| near.contains(seq));
     let mut walked = Walked::default();
     let mut seen = HashSet::from([root]);
     let mut visited = 0;
@@ -153,11 +152,15 @@ fn walk(
         }
         visited += 1;
         let record = store.record(step.seq)?;
-        let relatives = way.relatives(store, &record)?;
+        let mut relatives = way.relatives(store, &record)?;
         let taint_enters = taint_enters(store, &record)?;
-        walked.too_deep |= !relatives.iter().all(is_near);
+        let all = relatives.len();
+        if let Some(near) = &near {
+            relatives.retain(|relative| near.contains(relative));
+        }
+        walked.too_deep |= relatives.len() < all;
         let (fresh, elsewhere): (Vec<Seq>, Vec<Seq>) =
-            relatives.into_iter().filter(is_near).partition(|relative| seen.insert(*relative));
+            relatives.into_iter().partition(|relative| seen.insert(*relative));
         // The last relative goes on in this column; the stack gives the branches first.
         for (position, seq) in fresh.iter().enumerate().rev() {
             let is_branch = position + 1 < fresh.len();
@@ -193,8 +196,8 @@ fn taint_enters(store: &Store, record: &Record) -> anyhow::Result<bool> {
         return Ok(false);
     }
     let inherited = store.state(|state| {
-        let tainted = |parent: &Seq| state.label(*parent).is_some_and(|label| label.is_tainted());
-        record.parents.iter().any(tainted)
+        let mut labels = record.parents.iter().filter_map(|parent| state.label(*parent));
+        labels.any(|label| label.is_tainted())
     })?;
     Ok(!inherited)
 }

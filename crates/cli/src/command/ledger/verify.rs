@@ -7,8 +7,8 @@ use custody_runtime::{OpenError, Store, StoreError};
 use custody_verify::{VerifyError, VerifyReport, verify_ledger};
 use serde_json::json;
 
-use crate::context::Context;
-use crate::output::{BAD, GOOD, Outcome, WARN, count, json_line, line, paint, shown};
+use crate::context::GlobalContext;
+use crate::output::{BAD, ExitStatus, GOOD, WARN, count, fact, json_line, line, paint, shown};
 
 /// What was found in order.
 struct Sound {
@@ -17,11 +17,11 @@ struct Sound {
     unacknowledged: u64,
 }
 
-pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     match check(context) {
         Ok(sound) => {
-            tell(context, &sound)?;
-            Ok(Outcome::Fine)
+            print(context, &sound)?;
+            Ok(ExitStatus::Success)
         }
         Err(error) if is_finding(&error) => {
             let finding = shown(&error.to_string());
@@ -30,13 +30,13 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
             } else {
                 line(format_args!("{}: {finding}", paint(BAD, "not verified")));
             }
-            Ok(Outcome::Found)
+            Ok(ExitStatus::Failure)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-fn check(context: &Context) -> Result<Sound, Unsound> {
+fn check(context: &GlobalContext) -> Result<Sound, Unsound> {
     let store = Store::open(context.paths(), Clock::System)?;
     let report = verify_ledger(&store)?;
     let signed = store.checkpoint()?;
@@ -67,7 +67,7 @@ const fn is_finding(error: &Unsound) -> bool {
     }
 }
 
-fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
+fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
     let Sound { report, signed, unacknowledged } = sound;
     let (size, root) = (signed.checkpoint.size, hex::encode(signed.checkpoint.root));
     let head_size = size.saturating_sub(*unacknowledged);
@@ -91,33 +91,35 @@ fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
     }
     let VerifyReport { records, contents, purged, edges, breaks, containments, unsigned } = report;
     line(format_args!("{}: the record is the one that was signed.", paint(GOOD, "verified")));
-    let row = |name: &str, value: &str| line(format_args!("  {name:9} {value}"));
     let again = records - unsigned;
-    row("records", &format!("{again}, each signed, and decided again with the same answer"));
+    fact("records", &format!("{again}, each signed, and decided again with the same answer"));
     if *unsigned > 0 {
         let what = "of format 1: unchanged, and neither signed nor decided again";
-        row("", &paint(WARN, format_args!("{unsigned} {what}")));
+        fact("", &paint(WARN, format_args!("{unsigned} {what}")));
     }
-    row("contents", &format!("{contents}, each matching its commitment"));
+    fact("contents", &format!("{contents}, each matching its commitment"));
     if *purged > 0 {
-        row("purged", &format!("{purged}, destroyed by recovery; their commitments stand"));
+        fact("purged", &format!("{purged}, destroyed by recovery; their commitments stand"));
     }
-    row("edges", &format!("{edges}, as the records name them"));
+    fact("edges", &format!("{edges}, as the records name them"));
     if *containments > 0 {
         let times = count(*containments, "containment");
-        row("contained", &format!("{times}, each listing what its findings reach"));
+        fact("contained", &format!("{times}, each listing what its findings reach"));
     }
-    row("root", &root);
-    row("head", &format!("over {head_size} of {}", count(size, "record")));
-    row("", &signed.vkey);
+    fact("root", &root);
+    fact("head", &format!("over {head_size} of {}", count(size, "record")));
+    fact("", &signed.vkey);
     if *unacknowledged > 0 {
         let tail = count(*unacknowledged, "record");
-        row("tail", &paint(WARN, format_args!("{tail} signed, but never acknowledged to anybody")));
+        fact(
+            "tail",
+            &paint(WARN, format_args!("{tail} signed, but never acknowledged to anybody")),
+        );
     }
     if *breaks > 0 {
         let times = count(*breaks, "time");
         let see = "`custody ledger show --kind admin` says when and why";
-        row("breaks", &paint(WARN, format_args!("adopted by an owner {times}; {see}")));
+        fact("breaks", &paint(WARN, format_args!("adopted by an owner {times}; {see}")));
     }
     Ok(())
 }

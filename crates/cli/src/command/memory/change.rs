@@ -16,9 +16,10 @@ use custody_runtime::watch::FileState;
 use custody_runtime::{Session, Store};
 
 use super::show::preview_diff;
-use super::{As, Where, parse_channel, parse_key, tell, text_of};
-use crate::context::Context;
-use crate::output::{BOLD, Outcome, line, paint, preview};
+use super::{AsHuman, NamespaceArgs, parse_channel, parse_key, print_receipt, text_of};
+use crate::context::GlobalContext;
+use crate::file_error::unreadable;
+use crate::output::{BOLD, ExitStatus, line, paint, preview};
 
 /// Write an item. What you type is recorded as coming from you, or from `--from`, and decided by the
 /// rules like any agent's write.
@@ -40,9 +41,9 @@ pub(crate) struct Put {
     #[arg(long)]
     queue: bool,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Delete an item: a write of nothing, decided as one. Its history stays.
@@ -55,9 +56,9 @@ pub(crate) struct Delete {
     #[arg(long)]
     apply: bool,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Share an item of a session with every session of its tenant (rules 6 and 7).
@@ -70,11 +71,11 @@ pub(crate) struct Promote {
     #[arg(long, value_name = "SESSION")]
     session: SessionId,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Put an item back to a recorded version: a write of the old value, decided as one. If the item's
-/// watched file was edited behind our back, put the file back instead.
+/// watched file was edited outside Custody, put the file back instead.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Rollback {
     /// The item
@@ -90,12 +91,12 @@ pub(crate) struct Rollback {
     #[arg(long)]
     apply: bool,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
-pub(super) fn put(context: &Context, args: &Put) -> anyhow::Result<Outcome> {
+pub(super) fn put(context: &GlobalContext, args: &Put) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let text = value(args)?;
     let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
@@ -109,7 +110,7 @@ pub(super) fn put(context: &Context, args: &Put) -> anyhow::Result<Outcome> {
     let scope = args.place.scope();
     let write = Write { value, queue: args.queue, ..Write::new(scope, args.key.clone(), "") };
     let receipt = session.write(write).wait()?;
-    let outcome = tell(context, &format!("`{}` is written", args.key), &receipt);
+    let outcome = print_receipt(context, &format!("`{}` is written", args.key), &receipt);
     session.close()?;
     outcome
 }
@@ -117,7 +118,7 @@ pub(super) fn put(context: &Context, args: &Put) -> anyhow::Result<Outcome> {
 fn value(args: &Put) -> anyhow::Result<String> {
     if let Some(file) = &args.file {
         let read = std::fs::read(file);
-        let bytes = read.with_context(|| format!("could not read `{}`", file.display()))?;
+        let bytes = read.with_context(|| unreadable(file))?;
         return utf8(bytes);
     }
     match args.value.as_deref() {
@@ -138,7 +139,7 @@ fn utf8(bytes: Vec<u8>) -> anyhow::Result<String> {
     })
 }
 
-pub(super) fn delete(context: &Context, args: &Delete) -> anyhow::Result<Outcome> {
+pub(super) fn delete(context: &GlobalContext, args: &Delete) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let namespace = args.place.namespace();
     if !args.apply {
@@ -153,22 +154,22 @@ pub(super) fn delete(context: &Context, args: &Delete) -> anyhow::Result<Outcome
     let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
     let session = asked(&store, &authority, &format!("delete {}", args.key))?;
     let receipt = session.delete(args.place.scope(), args.key.clone()).wait()?;
-    let outcome = tell(context, &format!("`{}` is deleted", args.key), &receipt);
+    let outcome = print_receipt(context, &format!("`{}` is deleted", args.key), &receipt);
     session.close()?;
     outcome
 }
 
-pub(super) fn promote(context: &Context, args: &Promote) -> anyhow::Result<Outcome> {
+pub(super) fn promote(context: &GlobalContext, args: &Promote) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let authority = context.authority(&store, args.who.name.as_deref())?;
     let session = asked(&store, &authority, &format!("promote {}", args.key))?;
     let receipt = session.promote(args.session, args.key.clone()).wait()?;
-    let outcome = tell(context, &format!("`{}` is shared", args.key), &receipt);
+    let outcome = print_receipt(context, &format!("`{}` is shared", args.key), &receipt);
     session.close()?;
     outcome
 }
 
-pub(super) fn rollback(context: &Context, args: &Rollback) -> anyhow::Result<Outcome> {
+pub(super) fn rollback(context: &GlobalContext, args: &Rollback) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     if args.to.is_none()
         && let Some(outcome) = rollback_file(context, &store, args)?
@@ -202,17 +203,18 @@ pub(super) fn rollback(context: &Context, args: &Rollback) -> anyhow::Result<Out
         ..Write::new(args.place.scope(), args.key.clone(), utf8(old)?)
     };
     let receipt = session.write(write).wait()?;
-    let outcome = tell(context, &format!("`{}` is back at {}", args.key, version.seq), &receipt);
+    let outcome =
+        print_receipt(context, &format!("`{}` is back at {}", args.key, version.seq), &receipt);
     session.close()?;
     outcome
 }
 
 /// Puts a watched file back when it is not what the record says; `None` when there is nothing to do.
 fn rollback_file(
-    context: &Context,
+    context: &GlobalContext,
     store: &Store,
     args: &Rollback,
-) -> anyhow::Result<Option<Outcome>> {
+) -> anyhow::Result<Option<ExitStatus>> {
     let namespace = args.place.namespace();
     let watched = store.state(|state| state.watched_item(&namespace, &args.key).is_some())?;
     if !watched {
@@ -235,7 +237,7 @@ fn rollback_file(
     } else {
         line(format_args!("{} is back at the record.", paint(BOLD, &report.watched.path)));
     }
-    Ok(Some(Outcome::Fine))
+    Ok(Some(ExitStatus::Success))
 }
 
 /// A session in which somebody said `text`, and the value it then has. One part is one arrival, whose

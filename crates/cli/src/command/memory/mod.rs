@@ -14,10 +14,10 @@ use custody_runtime::Store;
 use custody_runtime::store::Receipt;
 use serde_json::json;
 
-use crate::context::Context;
-use crate::output::{DIM, Outcome, answer_style, json_line, line, paint};
+use crate::context::GlobalContext;
+use crate::output::{DIM, ExitStatus, answer_style, json_line, line, paint};
 
-/// What to do with memory.
+/// Read, write and review what agents remember.
 ///
 /// Without a credential you act as an agent, and rule 5 refuses what you write. `--as NAME` asks for
 /// NAME's passphrase on the terminal.
@@ -38,7 +38,7 @@ pub(crate) enum Command {
     Adopt(review::Adopt),
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Get(args) => show::get(context, &args),
         Command::Put(args) => change::put(context, &args),
@@ -56,17 +56,17 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
     }
 }
 
-/// Who asks.
+/// The option that names the human a command acts as.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct As {
+pub(crate) struct AsHuman {
     /// Act as this human, whose passphrase is typed on the terminal
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) name: Option<String>,
 }
 
-/// Which namespace.
+/// The options that name a namespace; without them it is the shared one of the tenant `main`.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Where {
+pub(crate) struct NamespaceArgs {
     /// The namespace of this session instead of the shared one
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionId>,
@@ -75,7 +75,7 @@ pub(crate) struct Where {
     tenant: Option<Tenant>,
 }
 
-impl Where {
+impl NamespaceArgs {
     fn scope(&self) -> Scope {
         self.session.map_or(Scope::Shared, Scope::Session)
     }
@@ -86,7 +86,12 @@ impl Where {
     }
 
     /// The namespace to look at. Looking into another tenant takes its owner.
-    fn looked_at(&self, context: &Context, store: &Store, who: &As) -> anyhow::Result<Namespace> {
+    fn looked_at(
+        &self,
+        context: &GlobalContext,
+        store: &Store,
+        who: &AsHuman,
+    ) -> anyhow::Result<Namespace> {
         if self.tenant.is_some() {
             self.enter(context.authority(store, who.name.as_deref())?)?;
         }
@@ -113,20 +118,23 @@ fn parse_mode(text: &str) -> Result<Mode, String> {
 }
 
 fn parse_channel(text: &str) -> Result<Channel, String> {
-    // What a model said and what memory holds are known by how they arrived, not by being told.
-    let tellable =
-        |channel: &Channel| !matches!(channel, Channel::Model | Channel::Memory | Channel::System);
-    let names =
-        || Channel::ALL.iter().filter(|c| tellable(c)).map(|c| c.as_str()).collect::<Vec<_>>();
-    Channel::ALL
+    // The channels of a model's answers and of memory follow from how a text arrived; nobody names them.
+    let named = Channel::ALL
         .into_iter()
-        .filter(tellable)
+        .filter(|channel| !matches!(channel, Channel::Model | Channel::Memory | Channel::System));
+    let names: Vec<&str> = named.clone().map(Channel::as_str).collect();
+    named
+        .into_iter()
         .find(|channel| channel.as_str() == text)
-        .ok_or_else(|| format!("use one of {}", names().join(", ")))
+        .ok_or_else(|| format!("use one of {}", names.join(", ")))
 }
 
-/// Says what came of a request, and gives the exit code.
-pub(crate) fn tell(context: &Context, done: &str, receipt: &Receipt) -> anyhow::Result<Outcome> {
+/// Prints the answer to a request and gives the exit status. `done` says what an accepted request did.
+pub(crate) fn print_receipt(
+    context: &GlobalContext,
+    done: &str,
+    receipt: &Receipt,
+) -> anyhow::Result<ExitStatus> {
     let (word, refusal) = (receipt.answer.word(), receipt.answer.refusal());
     if context.json {
         json_line(&json!({
@@ -162,7 +170,7 @@ pub(crate) fn tell(context: &Context, done: &str, receipt: &Receipt) -> anyhow::
             }
         }
     }
-    Ok(Outcome::found_if(word == "refused"))
+    Ok(ExitStatus::failure_if(word == "refused"))
 }
 
 /// The proposal of that id, with the item it is about.

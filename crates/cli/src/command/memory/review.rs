@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::review::{Pending, Purpose};
@@ -13,19 +14,20 @@ use custody_runtime::watch::adopt_file;
 use serde_json::json;
 
 use super::show::{present, preview_diff, print_advice, print_diff, proposed};
-use super::{As, Where, parse_key, parse_mode, pending_of, tell, text_of};
-use crate::context::Context;
+use super::{AsHuman, NamespaceArgs, parse_key, parse_mode, pending_of, print_receipt, text_of};
+use crate::context::GlobalContext;
+use crate::file_error::unreadable;
 use crate::output::{
-    BOLD, DIM, HEAD, Outcome, WARN, json_line, line, moment, paint, preview, shown,
+    BOLD, DIM, ExitStatus, HEAD, WARN, json_line, line, moment, paint, preview, shown,
 };
 
 /// List the proposals that wait for a reviewer, with what they would change.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PendingArgs {
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Approve a pending proposal. The approval holds for exactly the content shown, once.
@@ -34,7 +36,7 @@ pub(crate) struct Approve {
     /// The proposal
     proposal: EntryId,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Turn a pending proposal down.
@@ -43,7 +45,7 @@ pub(crate) struct Deny {
     /// The proposal
     proposal: EntryId,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Make an item open, reviewed (each write waits for a reviewer) or immutable. Owner only.
@@ -59,9 +61,9 @@ pub(crate) struct ModeArgs {
     #[arg(long)]
     apply: bool,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Take a file as it is on disk for the value of a shared item, and watch it from now on. A new item
@@ -77,10 +79,10 @@ pub(crate) struct Adopt {
     #[arg(long)]
     apply: bool,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
-pub(super) fn pending(context: &Context, args: &PendingArgs) -> anyhow::Result<Outcome> {
+pub(super) fn pending(context: &GlobalContext, args: &PendingArgs) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let tenant = args.place.looked_at(context, &store, &args.who)?.tenant;
     let now = store.clock().now();
@@ -108,7 +110,7 @@ pub(super) fn pending(context: &Context, args: &PendingArgs) -> anyhow::Result<O
     if waiting.is_empty() && !context.json {
         line("Nothing waits for a decision.");
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn show(store: &Store, pending: &Pending, expired: bool) -> anyhow::Result<()> {
@@ -132,7 +134,7 @@ fn show(store: &Store, pending: &Pending, expired: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn approve(context: &Context, args: &Approve) -> anyhow::Result<Outcome> {
+pub(super) fn approve(context: &GlobalContext, args: &Approve) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let pending = pending_of(&store, args.proposal)?;
     if let (Some(pending), false) = (&pending, context.json) {
@@ -142,17 +144,17 @@ pub(super) fn approve(context: &Context, args: &Approve) -> anyhow::Result<Outco
     let shown = pending.and_then(|pending| pending.value).map(|value| value.commitment);
     let reviewer = context.human(&store, args.who.name.as_deref())?;
     let receipt = store.approve(&reviewer, args.proposal, shown)?;
-    tell(context, "approved and stored", &receipt)
+    print_receipt(context, "approved and stored", &receipt)
 }
 
-pub(super) fn deny(context: &Context, args: &Deny) -> anyhow::Result<Outcome> {
+pub(super) fn deny(context: &GlobalContext, args: &Deny) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let reviewer = context.human(&store, args.who.name.as_deref())?;
     let receipt = store.deny(&reviewer, args.proposal)?;
-    tell(context, "turned down", &receipt)
+    print_receipt(context, "turned down", &receipt)
 }
 
-pub(super) fn mode(context: &Context, args: ModeArgs) -> anyhow::Result<Outcome> {
+pub(super) fn mode(context: &GlobalContext, args: ModeArgs) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let namespace = args.place.namespace();
     let item = store.state(|state| state.item(&namespace, &args.key).cloned())?;
@@ -166,10 +168,10 @@ pub(super) fn mode(context: &Context, args: ModeArgs) -> anyhow::Result<Outcome>
     let (tenant, scope) = (namespace.tenant, namespace.scope);
     let request = AdminRequest::SetMode { tenant, scope, key: args.key, mode: args.mode };
     let receipt = store.ask(&owner, request)?;
-    tell(context, &done, &receipt)
+    print_receipt(context, &done, &receipt)
 }
 
-pub(super) fn adopt(context: &Context, args: Adopt) -> anyhow::Result<Outcome> {
+pub(super) fn adopt(context: &GlobalContext, args: Adopt) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let key = match args.key {
         Some(key) => key,
@@ -177,10 +179,7 @@ pub(super) fn adopt(context: &Context, args: Adopt) -> anyhow::Result<Outcome> {
     };
     let namespace = Namespace::shared(Tenant::main());
     if !args.apply {
-        let disk = std::fs::read(&args.file);
-        let disk = anyhow::Context::with_context(disk, || {
-            format!("could not read `{}`", args.file.display())
-        })?;
+        let disk = std::fs::read(&args.file).with_context(|| unreadable(&args.file))?;
         let recorded = present(&store, &namespace, &key)?;
         let path = shown(&args.file.display().to_string());
         let would = format!("adopt `{path}` as `{key}`");
@@ -188,13 +187,16 @@ pub(super) fn adopt(context: &Context, args: Adopt) -> anyhow::Result<Outcome> {
     }
     let owner = context.human(&store, args.who.name.as_deref())?;
     let receipt = adopt_file(&store, &owner, key.clone(), &args.file)?;
-    tell(context, &format!("`{key}` is what the file holds, and the file is watched"), &receipt)
+    print_receipt(
+        context,
+        &format!("`{key}` is what the file holds, and the file is watched"),
+        &receipt,
+    )
 }
 
 fn key_of(file: &std::path::Path) -> anyhow::Result<Key> {
     let name = file.file_name().and_then(|name| name.to_str());
-    let name = anyhow::Context::with_context(name, || {
-        format!("`{}` has no name to use as a key; pass --key", file.display())
-    })?;
+    let name = name
+        .with_context(|| format!("`{}` has no name to use as a key; pass --key", file.display()))?;
     parse_key(name).map_err(anyhow::Error::msg)
 }

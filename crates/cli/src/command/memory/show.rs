@@ -14,10 +14,10 @@ use custody_runtime::{Session, Store};
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
-use super::{As, Where, parse_key, pending_of, tell, text_of};
-use crate::context::Context;
+use super::{AsHuman, NamespaceArgs, parse_key, pending_of, print_receipt, text_of};
+use crate::context::GlobalContext;
 use crate::output::{
-    BAD, BOLD, DIM, GOOD, Outcome, WARN, cell, excerpt, json_line, line, moment, paint, preview,
+    BAD, BOLD, DIM, ExitStatus, GOOD, WARN, cell, excerpt, json_line, line, moment, paint, preview,
     shown, table,
 };
 
@@ -28,9 +28,9 @@ pub(crate) struct Get {
     #[arg(value_parser = parse_key)]
     key: Key,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// List items.
@@ -40,9 +40,9 @@ pub(crate) struct List {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Show every change of an item, the last first.
@@ -52,9 +52,9 @@ pub(crate) struct History {
     #[arg(value_parser = parse_key)]
     key: Key,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
 /// Show what changed: in a pending proposal, on disk, or by the last change of an item.
@@ -63,19 +63,19 @@ pub(crate) struct Diff {
     /// An item, or the id of a pending proposal
     what: String,
     #[command(flatten)]
-    place: Where,
+    place: NamespaceArgs,
     #[command(flatten)]
-    who: As,
+    who: AsHuman,
 }
 
-pub(super) fn get(context: &Context, args: &Get) -> anyhow::Result<Outcome> {
+pub(super) fn get(context: &GlobalContext, args: &Get) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let authority = args.place.enter(context.authority(&store, args.who.name.as_deref())?)?;
     let session = Session::open(&store, &authority, Some("custody memory get".into()))?;
     let reading = session.read(args.place.scope(), args.key.clone()).wait()?;
     session.close()?;
     if reading.receipt.answer.refusal().is_some() {
-        return tell(context, "", &reading.receipt);
+        return print_receipt(context, "", &reading.receipt);
     }
     let Some(value) = reading.value else {
         let namespace = args.place.namespace();
@@ -84,7 +84,7 @@ pub(super) fn get(context: &Context, args: &Get) -> anyhow::Result<Outcome> {
         } else {
             anstream::eprintln!("there is no `{}` in `{namespace}`", args.key);
         }
-        return Ok(Outcome::Found);
+        return Ok(ExitStatus::Failure);
     };
     if context.json {
         let label = reading.receipt.label;
@@ -99,15 +99,17 @@ pub(super) fn get(context: &Context, args: &Get) -> anyhow::Result<Outcome> {
     } else {
         std::io::stdout().write_all(&value)?;
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-pub(super) fn list(context: &Context, args: &List) -> anyhow::Result<Outcome> {
+pub(super) fn list(context: &GlobalContext, args: &List) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let asked = args.place.looked_at(context, &store, &args.who)?;
     let namespaces: Vec<Namespace> = if args.all {
-        let same = |namespace: &&Namespace| namespace.tenant == asked.tenant;
-        store.state(|state| state.namespaces().into_iter().filter(same).cloned().collect())?
+        store.state(|state| {
+            let all = state.namespaces().into_iter();
+            all.filter(|namespace| namespace.tenant == asked.tenant).cloned().collect()
+        })?
     } else {
         vec![asked]
     };
@@ -117,16 +119,16 @@ pub(super) fn list(context: &Context, args: &List) -> anyhow::Result<Outcome> {
     }
     if !context.json {
         if rows.is_empty() {
-            line("Nothing is remembered here yet.");
+            line("There are no items yet.");
         } else {
             table(&["namespace", "key", "mode", "version", "bytes", "file"], &rows);
         }
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 fn list_one(
-    context: &Context,
+    context: &GlobalContext,
     store: &Store,
     namespace: &Namespace,
 ) -> anyhow::Result<Vec<Vec<(String, anstyle::Style)>>> {
@@ -154,7 +156,7 @@ fn list_one(
         let file = match file {
             None => cell(""),
             Some(FileState::Matches) => ("matches".into(), GOOD),
-            Some(FileState::Edited) => ("edited behind our back".into(), BAD),
+            Some(FileState::Edited) => ("edited outside Custody".into(), BAD),
             Some(FileState::Missing) => ("missing".into(), BAD),
             Some(FileState::Unreadable(_)) => ("unreadable".into(), BAD),
         };
@@ -170,7 +172,7 @@ fn list_one(
     Ok(rows)
 }
 
-pub(super) fn history(context: &Context, args: &History) -> anyhow::Result<Outcome> {
+pub(super) fn history(context: &GlobalContext, args: &History) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let namespace = args.place.looked_at(context, &store, &args.who)?;
     let changes = store.history(&namespace, &args.key)?;
@@ -209,7 +211,7 @@ pub(super) fn history(context: &Context, args: &History) -> anyhow::Result<Outco
             table(&["version", "when", "by", "value"], &rows);
         }
     }
-    Ok(Outcome::found_if(changes.is_empty()))
+    Ok(ExitStatus::failure_if(changes.is_empty()))
 }
 
 /// What stands in place of a text that an incident took out.
@@ -247,7 +249,7 @@ const fn verb(request: &Request) -> &'static str {
     }
 }
 
-pub(super) fn diff(context: &Context, args: &Diff) -> anyhow::Result<Outcome> {
+pub(super) fn diff(context: &GlobalContext, args: &Diff) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let (old, new, what) = if let Ok(id) = args.what.parse::<EntryId>() {
         diff_of_proposal(&store, id)?
@@ -261,7 +263,7 @@ pub(super) fn diff(context: &Context, args: &Diff) -> anyhow::Result<Outcome> {
         line(paint(DIM, what));
         print_diff(&old, &new);
     }
-    Ok(Outcome::found_if(old != new))
+    Ok(ExitStatus::failure_if(old != new))
 }
 
 fn diff_of_proposal(store: &Store, id: EntryId) -> anyhow::Result<(String, String, String)> {
@@ -281,9 +283,11 @@ fn diff_of_item(
     if store.state(|state| state.watched_item(namespace, key).is_some())? {
         let report = store.check_file_of(namespace, key)?;
         if report.state != FileState::Matches {
-            let side = |bytes: Option<Vec<u8>>| bytes.as_deref().map(text_of).unwrap_or_default();
+            let sides = [report.recorded, report.on_disk];
+            let [recorded, on_disk] =
+                sides.map(|bytes| bytes.as_deref().map(text_of).unwrap_or_default());
             let what = format!("{key}: the record, and the file on disk");
-            return Ok((side(report.recorded), side(report.on_disk), what));
+            return Ok((recorded, on_disk, what));
         }
     }
     let history = store.history(namespace, key)?;
@@ -338,11 +342,11 @@ pub(in crate::command) fn print_diff(old: &str, new: &str) {
 
 /// Ends a command that would change `old` into `new`, showing the difference to a person.
 pub(super) fn preview_diff(
-    context: &Context,
+    context: &GlobalContext,
     old: &str,
     new: &str,
     would: &str,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExitStatus> {
     if !context.json {
         print_diff(old, new);
     }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::look::{in_force, open};
 use crate::command::memory::show::print_diff;
-use crate::context::Context;
-use crate::output::{DIM, Outcome, answer_style, json_line, line, paint, preview};
+use crate::context::GlobalContext;
+use crate::output::{DIM, ExitStatus, answer_style, json_line, line, paint, preview};
 
 /// Decide tool calls by this policy from here on. Owner only; the policy becomes part of the record.
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ pub(crate) struct Set {
     name: Option<String>,
 }
 
-pub(super) fn set(context: &Context, args: &Set) -> anyhow::Result<Outcome> {
+pub(super) fn set(context: &GlobalContext, args: &Set) -> anyhow::Result<ExitStatus> {
     let policy = open(&args.policy)?;
     let store = context.open()?;
     if !context.json {
@@ -45,5 +45,5 @@ pub(super) fn set(context: &Context, args: &Set) -> anyhow::Result<Outcome> {
         line(paint(answer_style(receipt.answer.word()), text));
         line(paint(DIM, policy.version()));
     }
-    Ok(Outcome::found_if(refusal.is_some()))
+    Ok(ExitStatus::failure_if(refusal.is_some()))
 }

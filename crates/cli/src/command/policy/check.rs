@@ -1,5 +1,6 @@
 //! Checking: is it a policy, and does it do what its author wants?
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -8,8 +9,8 @@ use serde_json::json;
 
 use super::look::{open, word};
 use crate::command::session::serve::{manifests, read};
-use crate::context::Context;
-use crate::output::{BAD, DIM, GOOD, Outcome, count, json_line, line, note, paint};
+use crate::context::GlobalContext;
+use crate::output::{BAD, DIM, ExitStatus, GOOD, count, json_line, line, note, paint};
 
 /// Read a policy and check it against the schema.
 #[derive(Debug, clap::Args)]
@@ -36,7 +37,7 @@ pub(crate) struct Test {
     tools: Vec<PathBuf>,
 }
 
-pub(super) fn check(context: &Context, args: &Check) -> anyhow::Result<Outcome> {
+pub(super) fn check(context: &GlobalContext, args: &Check) -> anyhow::Result<ExitStatus> {
     let policy = open(&args.policy)?;
     let manifests = manifests(&args.tools)?;
     let mut warnings: Vec<String> = policy.warnings().iter().map(ToString::to_string).collect();
@@ -50,7 +51,7 @@ pub(super) fn check(context: &Context, args: &Check) -> anyhow::Result<Outcome> 
             "statements": policy.statements(),
             "warnings": warnings,
         }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     for statement in policy.statements() {
         let description = statement.description.as_deref().unwrap_or_default();
@@ -62,10 +63,10 @@ pub(super) fn check(context: &Context, args: &Check) -> anyhow::Result<Outcome> 
     }
     line(paint(GOOD, format_args!("{} is a policy.", args.policy.display())));
     line(paint(DIM, policy.version()));
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-pub(super) fn test(context: &Context, args: &Test) -> anyhow::Result<Outcome> {
+pub(super) fn test(context: &GlobalContext, args: &Test) -> anyhow::Result<ExitStatus> {
     let policy = open(&args.policy)?;
     let manifests = manifests(&args.tools)?;
     let outcomes = run_cases(&policy, &manifests, &read(&args.cases)?)
@@ -87,20 +88,21 @@ pub(super) fn test(context: &Context, args: &Test) -> anyhow::Result<Outcome> {
             format_args!("{total}: {} passed, {failed} failed", outcomes.len() - failed),
         ));
     }
-    Ok(Outcome::found_if(failed > 0))
+    Ok(ExitStatus::failure_if(failed > 0))
+}
+
+fn quoted(policies: &BTreeSet<String>) -> String {
+    policies.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn difference(outcome: &CaseOutcome) -> String {
-    let names = |ids: &std::collections::BTreeSet<String>| {
-        ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
-    };
     let mut text = format!("expected {}", word(outcome.expected));
     if let Some(by) = &outcome.expected_by {
-        text = format!("{text} by {}", names(by));
+        text = format!("{text} by {}", quoted(by));
     }
     text = format!("{text}, decided {}", word(outcome.decided));
     if !outcome.by.is_empty() {
-        text = format!("{text} by {}", names(&outcome.by));
+        text = format!("{text} by {}", quoted(&outcome.by));
     }
     match &outcome.because {
         Some(because) => format!("{text}: {because}"),

@@ -8,8 +8,9 @@ use custody_policy::{draft, examples};
 use serde_json::{Value, json};
 
 use crate::command::session::serve::read;
-use crate::context::Context;
-use crate::output::{BOLD, DIM, Outcome, count, json_line, line, note, paint};
+use crate::context::GlobalContext;
+use crate::file_error::unwritable;
+use crate::output::{BOLD, DIM, ExitStatus, count, json_line, line, note, paint};
 
 /// Start a policy from an example, or draft tool manifests from a server's own list.
 ///
@@ -32,7 +33,7 @@ pub(crate) struct Init {
     cases: bool,
 }
 
-pub(super) fn run(context: &Context, args: &Init) -> anyhow::Result<Outcome> {
+pub(super) fn run(context: &GlobalContext, args: &Init) -> anyhow::Result<ExitStatus> {
     if let Some(list) = &args.tools {
         return drafted(context, list, args.out.as_deref());
     }
@@ -44,17 +45,17 @@ pub(super) fn run(context: &Context, args: &Init) -> anyhow::Result<Outcome> {
                 line(format_args!("{:<12} {}", paint(BOLD, example.name), example.description));
             }
         }
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     };
     let Some(example) = examples().iter().find(|example| example.name == name) else {
         let names: Vec<&str> = examples().iter().map(|example| example.name).collect();
         bail!("there is no example of that name; use {}", names.join(", "));
     };
     put(if args.cases { example.cases } else { example.text }, args.out.as_deref())?;
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-fn drafted(context: &Context, list: &Path, out: Option<&Path>) -> anyhow::Result<Outcome> {
+fn drafted(context: &GlobalContext, list: &Path, out: Option<&Path>) -> anyhow::Result<ExitStatus> {
     let value: Value = serde_json::from_str(&read(list)?)
         .with_context(|| format!("`{}` is no JSON", list.display()))?;
     let draft =
@@ -63,7 +64,7 @@ fn drafted(context: &Context, list: &Path, out: Option<&Path>) -> anyhow::Result
         // Where the file was written to is said beside it.
         out.map_or(Ok(()), |_| put(&draft.toml, out))?;
         json_line(&draft)?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     put(&draft.toml, out)?;
     for guess in &draft.guesses {
@@ -71,7 +72,7 @@ fn drafted(context: &Context, list: &Path, out: Option<&Path>) -> anyhow::Result
         note(format_args!("{}{argument}: {}, {}", guess.tool, guess.guess, guess.because));
     }
     note(format_args!("{} to check.", count(draft.guesses.len() as u64, "guessed value")));
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
 /// Prints `text`, or writes it into a file that is not there yet.
@@ -83,8 +84,7 @@ fn put(text: &str, out: Option<&Path>) -> anyhow::Result<()> {
     let mut file = std::fs::File::create_new(path).with_context(|| {
         format!("could not make `{}`; name a file that is not there", path.display())
     })?;
-    file.write_all(text.as_bytes())
-        .with_context(|| format!("could not write `{}`", path.display()))?;
+    file.write_all(text.as_bytes()).with_context(|| unwritable(path))?;
     note(paint(DIM, format_args!("wrote {}", path.display())));
     Ok(())
 }

@@ -12,9 +12,9 @@ use custody_runtime::tools::{explain as explained, rehearse};
 use serde_json::json;
 
 use crate::command::session::serve::{manifests, read};
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::output::{
-    BOLD, DIM, Outcome, cell, count, excerpt, json_line, line, moment, note, paint, table,
+    BOLD, DIM, ExitStatus, cell, count, excerpt, json_line, line, moment, note, paint, table,
 };
 
 /// Print the policy in force: the one that the owner set, else the one that ships.
@@ -61,10 +61,10 @@ pub(super) fn in_force(store: &Store) -> anyhow::Result<(Policy, bool)> {
     Ok((policy, true))
 }
 
-pub(super) fn show(context: &Context, args: &Show) -> anyhow::Result<Outcome> {
+pub(super) fn show(context: &GlobalContext, args: &Show) -> anyhow::Result<ExitStatus> {
     if args.schema {
         line(custody_policy::SCHEMA.trim_end());
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     let (policy, signed) = in_force(&context.open()?)?;
     if context.json {
@@ -76,10 +76,10 @@ pub(super) fn show(context: &Context, args: &Show) -> anyhow::Result<Outcome> {
         note(format_args!("{} ({whose})", policy.version()));
         line(policy.text().trim_end());
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-pub(super) fn explain(context: &Context, args: &Explain) -> anyhow::Result<Outcome> {
+pub(super) fn explain(context: &GlobalContext, args: &Explain) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let policy = match &args.policy {
         Some(file) => open(file)?,
@@ -101,17 +101,17 @@ pub(super) fn explain(context: &Context, args: &Explain) -> anyhow::Result<Outco
             "because": refusal,
             "explanation": explanation,
         }))?;
-        return Ok(Outcome::Fine);
+        return Ok(ExitStatus::Success);
     }
     line(format_args!("{} {}", paint(BOLD, record.answer.word()), paint(DIM, moment(record.at))));
     if let Some(refusal) = record.answer.refusal() {
         line(refusal);
     }
     line(format_args!("\nThe policy says: {}", explanation.to_string().trim_end()));
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-pub(super) fn simulate(context: &Context, args: &Simulate) -> anyhow::Result<Outcome> {
+pub(super) fn simulate(context: &GlobalContext, args: &Simulate) -> anyhow::Result<ExitStatus> {
     let policy = open(&args.policy)?;
     let rehearsal = rehearse(&context.open()?, &policy, &manifests(&args.tools)?)?;
     if context.json {
@@ -134,7 +134,7 @@ pub(super) fn simulate(context: &Context, args: &Simulate) -> anyhow::Result<Out
             "unreadable": rehearsal.unreadable,
             "changed": changed,
         }))?;
-        return Ok(Outcome::found_if(!rehearsal.changed.is_empty()));
+        return Ok(ExitStatus::failure_if(!rehearsal.changed.is_empty()));
     }
     let rows: Vec<_> = rehearsal
         .changed
@@ -163,7 +163,7 @@ pub(super) fn simulate(context: &Context, args: &Simulate) -> anyhow::Result<Out
             count(rehearsal.unreadable, "call")
         ));
     }
-    Ok(Outcome::found_if(!rehearsal.changed.is_empty()))
+    Ok(ExitStatus::failure_if(!rehearsal.changed.is_empty()))
 }
 
 pub(super) const fn word(permission: Permission) -> &'static str {

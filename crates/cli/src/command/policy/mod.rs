@@ -5,8 +5,8 @@ mod check;
 mod init;
 mod look;
 
-use crate::context::Context;
-use crate::output::Outcome;
+use crate::context::GlobalContext;
+use crate::output::ExitStatus;
 
 /// Write, test, rehearse and set the policy of tool calls.
 ///
@@ -23,7 +23,7 @@ pub(crate) enum Command {
     Set(change::Set),
 }
 
-pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Init(args) => init::run(context, &args),
         Command::Check(args) => check::check(context, &args),

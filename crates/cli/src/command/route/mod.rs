@@ -25,8 +25,8 @@ use results::Results;
 use crate::command::screen::channel::Channel;
 use crate::command::screen::input::{Layout, Piece};
 use crate::command::{detector, language_model};
-use crate::context::Context;
-use crate::output::{Outcome, line, shown};
+use crate::context::GlobalContext;
+use crate::output::{ExitStatus, line, shown};
 
 /// Find out whether a text may go to an assistant, and take an attack out of it where that can be done.
 ///
@@ -48,10 +48,10 @@ pub(crate) struct Args {
     /// Take every argument for a text, though it may be the name of a file
     #[arg(long)]
     text: bool,
-    /// How files are laid out
+    /// The layout of files
     #[arg(long, value_enum, default_value = "auto")]
     layout: Layout,
-    /// How the text entered
+    /// The channel through which the texts entered [default: that of a stranger]
     #[arg(long, value_enum)]
     channel: Option<Channel>,
     /// Show what was found and what was changed, stage by stage
@@ -67,21 +67,21 @@ pub(crate) struct Args {
     #[arg(long)]
     no_record: bool,
     #[command(flatten)]
-    detector: detector::Choice,
+    detector: detector::DetectorOptions,
     #[command(flatten)]
-    model: language_model::Choice,
+    model: language_model::LanguageModelOptions,
     #[command(flatten)]
     stages: Stages,
 }
 
-/// How the stages work.
+/// Limits of the stages, and when a repair may go first.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Stages")]
 struct Stages {
     /// The longest text, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     max_bytes: usize,
-    /// How often a text is tried
+    /// The number of sandbox runs for each text
     #[arg(long, value_name = "N", default_value_t = SandboxOptions::default().samples,
         value_parser = clap::value_parser!(u32).range(1..=100))]
     samples: u32,
@@ -101,23 +101,23 @@ struct Decision {
     routed: RouteResult,
 }
 
-pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let pieces = input::read(&args.inputs, args.text, args.layout)?;
-    let work = Work {
+    let routing = Routing {
         router: router(context, args)?,
         store: if args.no_record { None } else { existing_store(context)? },
         channel: args.channel,
     };
     let summary = match &args.out {
-        Some(path) => batch(&work, &pieces, path, context.json)?,
-        None => one_by_one(&work, &pieces, args, context.json)?,
+        Some(path) => batch(&routing, &pieces, path, context.json)?,
+        None => one_by_one(&routing, &pieces, args, context.json)?,
     };
-    Ok(Outcome::found_if(summary.refused() > 0))
+    Ok(ExitStatus::failure_if(summary.refused() > 0))
 }
 
 /// Shows each route as soon as it is known.
 fn one_by_one(
-    work: &Work,
+    routing: &Routing,
     pieces: &[Piece],
     args: &Args,
     json: bool,
@@ -125,7 +125,7 @@ fn one_by_one(
     let mut summary = render::Summary::default();
     let alone = pieces.len() == 1;
     for piece in pieces {
-        let decision = work.decide(piece)?;
+        let decision = routing.decide(piece)?;
         match (json, args.pass) {
             (true, _) => render::json_line(piece, &decision)?,
             (false, true) => pass(piece, &decision)?,
@@ -153,7 +153,7 @@ fn pass(piece: &Piece, decision: &Decision) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn router(context: &Context, args: &Args) -> anyhow::Result<Router> {
+fn router(context: &GlobalContext, args: &Args) -> anyhow::Result<Router> {
     let Stages { max_bytes, samples, max_tokens, trust_sure_findings } = args.stages;
     let model = args.model.open(context)?;
     let policy = RoutePolicy { repairs_confident_findings_untried: trust_sure_findings };
@@ -171,21 +171,21 @@ fn router(context: &Context, args: &Args) -> anyhow::Result<Router> {
 
 /// The store, if one was made or named. One that is there and cannot be opened is an error: a route that should be
 /// recorded and is not would be missing for ever.
-fn existing_store(context: &Context) -> anyhow::Result<Option<Store>> {
+fn existing_store(context: &GlobalContext) -> anyhow::Result<Option<Store>> {
     if !context.names_store() && !context.paths().store.exists() {
         return Ok(None);
     }
     context.open().map(Some).context("could not open the store; add `--no-record` to do without")
 }
 
-/// What routes pieces.
-struct Work {
+/// A router, the store that its routes are recorded in, and the channel of texts that name none.
+struct Routing {
     router: Router,
     store: Option<Store>,
     channel: Option<Channel>,
 }
 
-impl Work {
+impl Routing {
     fn decide(&self, piece: &Piece) -> anyhow::Result<Decision> {
         let channel = piece.channel.or(self.channel);
         let kind = channel.map_or(TextKind::Unknown, Channel::kind);
@@ -194,10 +194,13 @@ impl Work {
             let id = EntryId::from_random(random());
             return Ok(Decision { id, is_recorded: false, routed });
         };
-        // What the others said, and what the assistant is said to have said, is all told by whoever brought the text.
-        let told = |text: &str| Observation::message(label(channel), text);
-        let before = piece.before.iter().map(|turn| told(&turn.content).from(turn.role.name()));
-        let arrived = told(&piece.text).from(&piece.source);
+        // Earlier turns, the assistant's included, are a claim of whoever brought the text, so they have its channel.
+        let label = label(channel);
+        let before = piece
+            .before
+            .iter()
+            .map(|turn| Observation::message(label, turn.content.as_str()).from(turn.role.name()));
+        let arrived = Observation::message(label, piece.text.as_str()).from(&piece.source);
         let nobody = Authority::unproven(Tenant::main());
         let receipt = record(store, &nobody, before.collect(), arrived, &routed)?;
         Ok(Decision { id: receipt.id, is_recorded: true, routed })
@@ -219,16 +222,16 @@ fn label(channel: Option<Channel>) -> Label {
 
 /// Routes what is not in the results yet, one durable line after the other.
 fn batch(
-    work: &Work,
+    routing: &Routing,
     pieces: &[Piece],
     path: &std::path::Path,
     json: bool,
 ) -> anyhow::Result<render::Summary> {
-    let mut results = Results::open(path, pieces, work.router.identity())?;
+    let mut results = Results::open(path, pieces, routing.router.identity())?;
     let bar = progress(pieces.len(), results.len());
     let began = clock::moment();
     for piece in pieces.iter().skip(results.len()) {
-        let decision = work.decide(piece)?;
+        let decision = routing.decide(piece)?;
         results.add(piece, &decision)?;
         bar.inc(1);
     }

@@ -177,8 +177,8 @@ impl Summary {
 
     /// How many do not go on.
     pub(super) fn refused(&self) -> u64 {
-        let of = |reason| self.reasons.get(&reason).copied().unwrap_or_default();
-        of(Reason::Unrecoverable) + of(Reason::Undecided)
+        let refusing = [Reason::Unrecoverable, Reason::Undecided];
+        refusing.iter().filter_map(|reason| self.reasons.get(reason)).sum()
     }
 
     pub(super) fn print(&self) {

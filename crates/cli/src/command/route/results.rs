@@ -13,6 +13,7 @@ use serde_json::json;
 use super::render::Summary;
 use super::{Decision, render};
 use crate::command::screen::input::Piece;
+use crate::file_error::unwritable;
 
 /// The results of the first pieces of an input.
 pub(super) struct Results {
@@ -48,31 +49,23 @@ impl Results {
     /// # Errors
     /// When the file is in use, cannot be written, or holds the results of another input or another way to route.
     pub(super) fn open(path: &Path, pieces: &[Piece], router: String) -> anyhow::Result<Self> {
-        let context = || format!("could not write `{}`", path.display());
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(path).with_context(context)?;
+        let mut file = options.open(path).with_context(|| unwritable(path))?;
         file.try_lock()
             .with_context(|| format!("`{}` is being written by another run", path.display()))?;
         let mut text = String::new();
-        file.read_to_string(&mut text).with_context(context)?;
+        file.read_to_string(&mut text).with_context(|| unwritable(path))?;
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut reasons = Vec::new();
         for (number, line) in text[..whole].lines().enumerate() {
-            let refuse = |what: &str| {
+            let reason = checked_reason(line, pieces.get(number), &router).map_err(|what| {
                 anyhow!("`{}` line {} is {what}; name another file", path.display(), number + 1)
-            };
-            let line: Line = serde_json::from_str(line).map_err(|_| refuse("no result"))?;
-            if pieces.get(number).map(digest) != Some(line.input) {
-                return Err(refuse("the result of another text"));
-            }
-            if line.router != router {
-                return Err(refuse("the result of another model, detector or setting"));
-            }
-            reasons.push(line.reason);
+            })?;
+            reasons.push(reason);
         }
-        file.set_len(whole as u64).with_context(context)?;
-        file.seek(SeekFrom::End(0)).with_context(context)?;
+        file.set_len(whole as u64).with_context(|| unwritable(path))?;
+        file.seek(SeekFrom::End(0)).with_context(|| unwritable(path))?;
         Ok(Self { path: path.to_owned(), file, router, reasons })
     }
 
@@ -89,7 +82,7 @@ impl Results {
         let mut line = serde_json::to_vec(&object)?;
         line.push(b'\n');
         let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
-        written.with_context(|| format!("could not write `{}`", self.path.display()))?;
+        written.with_context(|| unwritable(&self.path))?;
         self.reasons.push(decision.routed.outcome.reason());
         Ok(())
     }
@@ -100,6 +93,18 @@ impl Results {
         self.reasons.iter().for_each(|reason| summary.add(*reason));
         summary
     }
+}
+
+/// The reason in a line of an earlier run, if it is the result of `piece` under `router`; otherwise what it is instead.
+fn checked_reason(line: &str, piece: Option<&Piece>, router: &str) -> Result<Reason, &'static str> {
+    let line: Line = serde_json::from_str(line).map_err(|_| "no result")?;
+    if piece.map(digest) != Some(line.input) {
+        return Err("the result of another text");
+    }
+    if line.router != router {
+        return Err("the result of another model, detector or setting");
+    }
+    Ok(line.reason)
 }
 
 #[cfg(test)]

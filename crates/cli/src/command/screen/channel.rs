@@ -1,9 +1,9 @@
-//! How a text entered, in the words of the design.
+//! The channel through which a text entered, as an option and as a field of a row.
 
 use anyhow::bail;
 use custody_detect::text_kind::TextKind;
 
-/// Where bytes entered.
+/// The channel through which a text entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Channel {
     /// Typed by the person the agent works for

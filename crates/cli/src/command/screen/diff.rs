@@ -97,12 +97,14 @@ fn new_start(line: &str) -> Option<(usize, usize, usize)> {
     let rest = line.strip_prefix("@@ -")?;
     let (ranges, _) = rest.split_once(" @@")?;
     let (old, new) = ranges.split_once(" +")?;
-    let range = |text: &str| -> Option<(usize, usize)> {
-        let (start, count) = text.split_once(',').unwrap_or((text, "1"));
-        Some((start.parse().ok()?, count.parse().ok()?))
-    };
-    let (start, new_count) = range(new)?;
-    Some((start, range(old)?.1, new_count))
+    let (start, new_count) = line_range(new)?;
+    Some((start, line_range(old)?.1, new_count))
+}
+
+/// The first line and the number of lines; without a number it is one line.
+fn line_range(text: &str) -> Option<(usize, usize)> {
+    let (start, count) = text.split_once(',').unwrap_or((text, "1"));
+    Some((start.parse().ok()?, count.parse().ok()?))
 }
 
 #[cfg(test)]

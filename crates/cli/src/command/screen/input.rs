@@ -9,6 +9,7 @@ use custody_models::chat::ChatMessage;
 
 use super::channel::Channel;
 use super::{diff, rows};
+use crate::file_error::unreadable;
 
 /// The largest input that is read, in bytes. A detector's answer about half a text is no answer, so more
 /// is refused and never cut.
@@ -62,13 +63,13 @@ pub(crate) enum Lines {
 impl Piece {
     /// The line of the source in which byte `at` of the text stands.
     pub(crate) fn line_of(&self, at: usize) -> usize {
-        let breaks = |text: &str| text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+        let breaks = self.text.bytes().take(at).filter(|byte| *byte == b'\n').count();
         match &self.lines {
-            Lines::All => breaks(&self.text) + 1,
+            Lines::All => breaks + 1,
             Lines::Row(line) => *line,
             Lines::Added(lines) => {
                 let last = lines.last().copied().unwrap_or(1);
-                lines.get(breaks(&self.text)).copied().unwrap_or(last)
+                lines.get(breaks).copied().unwrap_or(last)
             }
         }
     }
@@ -89,8 +90,7 @@ pub(crate) fn read(inputs: &[PathBuf], layout: Layout) -> anyhow::Result<Vec<Pie
         } else if input.is_dir() {
             read_folder(input, layout, &mut pieces)?;
         } else {
-            let file = std::fs::File::open(input)
-                .with_context(|| format!("could not read `{}`", input.display()))?;
+            let file = std::fs::File::open(input).with_context(|| unreadable(input))?;
             let name = input.display().to_string();
             pieces.extend(named(&name, file, layout)?);
         }
@@ -101,15 +101,14 @@ pub(crate) fn read(inputs: &[PathBuf], layout: Layout) -> anyhow::Result<Vec<Pie
 /// The text files below `folder`. Hidden folders and files that are not text are left out: nobody asked
 /// about each of them by name.
 fn read_folder(folder: &Path, layout: Layout, pieces: &mut Vec<Piece>) -> anyhow::Result<()> {
-    let context = || format!("could not read `{}`", folder.display());
     let mut entries: Vec<_> = std::fs::read_dir(folder)
-        .with_context(context)?
+        .with_context(|| unreadable(folder))?
         .collect::<Result<_, _>>()
-        .with_context(context)?;
+        .with_context(|| unreadable(folder))?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
-        let kind = entry.file_type().with_context(context)?;
+        let kind = entry.file_type().with_context(|| unreadable(folder))?;
         if kind.is_dir() {
             if !entry.file_name().to_string_lossy().starts_with('.') {
                 read_folder(&path, layout, pieces)?;

@@ -18,9 +18,9 @@ use custody_detect::text_kind::TextKind;
 use custody_models::chat::texts_to_assistant;
 use input::{Layout, Piece};
 
-use crate::command::detector::Choice;
-use crate::context::Context;
-use crate::output::Outcome;
+use crate::command::detector::DetectorOptions;
+use crate::context::GlobalContext;
+use crate::output::ExitStatus;
 
 /// Say how suspicious a text looks: findings with their severity, place and reason.
 ///
@@ -39,15 +39,15 @@ pub(crate) struct Args {
     /// Files, folders, or `-` for standard input
     #[arg(value_name = "FILE")]
     inputs: Vec<PathBuf>,
-    /// How the input is laid out
+    /// The layout of the input
     #[arg(long, value_enum, default_value = "auto")]
     layout: Layout,
-    /// How the text entered
+    /// The channel through which the texts entered
     #[arg(long, value_enum)]
     channel: Option<Channel>,
     #[command(flatten)]
-    detector: Choice,
-    /// How the answer is written
+    detector: DetectorOptions,
+    /// The format of the output
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Exit with 1 if something is flagged, if a finding is at least this severe, or never
@@ -74,20 +74,19 @@ enum FailOn {
 
 impl FailOn {
     fn is_met_by(self, verdict: &ScreenResult) -> bool {
-        let at_least =
-            |severity| verdict.findings.iter().any(|finding| finding.severity >= severity);
-        match self {
-            Self::Flagged => verdict.is_flagged,
-            Self::Low => at_least(Severity::Low),
-            Self::Medium => at_least(Severity::Medium),
-            Self::High => at_least(Severity::High),
-            Self::Critical => at_least(Severity::Critical),
-            Self::Never => false,
-        }
+        let lowest = match self {
+            Self::Flagged => return verdict.is_flagged,
+            Self::Low => Severity::Low,
+            Self::Medium => Severity::Medium,
+            Self::High => Severity::High,
+            Self::Critical => Severity::Critical,
+            Self::Never => return false,
+        };
+        verdict.findings.iter().any(|finding| finding.severity >= lowest)
     }
 }
 
-pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let pieces = input::read(&args.inputs, args.layout)?;
     let screener = args.detector.open(context)?;
     let verdicts = screen(&screener, args, &pieces)?;
@@ -97,7 +96,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> anyhow::Result<Outcome> {
         Format::Json => render::json(&pieces, &verdicts)?,
         Format::Sarif => sarif::print(&pieces, &verdicts)?,
     }
-    Ok(Outcome::found_if(verdicts.iter().any(|verdict| args.fail_on.is_met_by(verdict))))
+    Ok(ExitStatus::failure_if(verdicts.iter().any(|verdict| args.fail_on.is_met_by(verdict))))
 }
 
 /// The verdict on each piece, in their order.

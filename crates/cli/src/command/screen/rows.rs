@@ -29,12 +29,10 @@ pub(super) fn read(name: &str, text: &str) -> anyhow::Result<Vec<Piece>> {
 }
 
 fn row(name: &str, line: usize, text: &str) -> anyhow::Result<Piece> {
-    let wrong =
-        || format!("`{name}` line {line} is not a JSON object with a text in `text` or `messages`");
-    let Value::Object(mut fields) = serde_json::from_str(text).with_context(wrong)? else {
-        bail!(wrong());
-    };
-    let Said { text, channel, before } = said(&mut fields).with_context(wrong)?;
+    let parsed = serde_json::from_str(text).with_context(|| not_a_row(name, line))?;
+    let Value::Object(mut fields) = parsed else { bail!(not_a_row(name, line)) };
+    let Said { text, channel, before } =
+        said(&mut fields).with_context(|| not_a_row(name, line))?;
     let named = match fields.get("channel") {
         None | Some(Value::Null) => None,
         Some(Value::String(channel)) => Some(
@@ -53,7 +51,11 @@ fn row(name: &str, line: usize, text: &str) -> anyhow::Result<Piece> {
     })
 }
 
-/// What a row says, and after what.
+fn not_a_row(name: &str, line: usize) -> String {
+    format!("`{name}` line {line} is not a JSON object with a text in `text` or `messages`")
+}
+
+/// The text of a row, its channel, and the turns before it.
 struct Said {
     text: String,
     channel: Option<Channel>,

@@ -76,9 +76,8 @@ fn level(severity: Severity) -> &'static str {
 
 /// The path as a relative reference: every byte that is not plainly part of a path is escaped.
 fn uri(source: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     source.trim_start_matches("./").bytes().fold(String::new(), |mut uri, byte| {
-        if plain(byte) {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
             uri.push(char::from(byte));
         } else {
             uri.push_str(&format!("%{byte:02X}"));

@@ -3,8 +3,8 @@
 mod review;
 pub(super) mod serve;
 
-use crate::context::Context;
-use crate::output::Outcome;
+use crate::context::GlobalContext;
+use crate::output::ExitStatus;
 
 /// Run agents' sessions over JSON Lines, or answer what their calls ask.
 ///
@@ -26,7 +26,7 @@ enum Command {
     Deny(review::Deny),
 }
 
-pub(crate) fn run(context: &Context, args: Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(context: &GlobalContext, args: Args) -> anyhow::Result<ExitStatus> {
     match args.command {
         None => serve::serve(context, &args.serve),
         Some(Command::Pending(args)) => review::pending(context, &args),

@@ -9,9 +9,9 @@ use custody_runtime::Store;
 use custody_runtime::store::content_of;
 use serde_json::{Value, json};
 
-use crate::context::Context;
+use crate::context::GlobalContext;
 use crate::output::{
-    BOLD, DIM, HEAD, Outcome, WARN, answer_style, excerpt, json_line, line, moment, paint,
+    BOLD, DIM, ExitStatus, HEAD, WARN, answer_style, excerpt, json_line, line, moment, paint,
 };
 
 /// List the tool calls that wait for a human: what they would do, and where each value came from.
@@ -43,14 +43,15 @@ pub(super) struct Deny {
     name: Option<String>,
 }
 
-pub(super) fn pending(context: &Context, args: &PendingArgs) -> anyhow::Result<Outcome> {
+pub(super) fn pending(context: &GlobalContext, args: &PendingArgs) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let now = store.clock().now();
-    let is_shown = |asked: &&AskedCall| {
-        args.all || (asked.standing == ApprovalStatus::Waiting && now < asked.expires)
-    };
-    let asked: Vec<AskedCall> =
-        store.state(|state| state.asked_calls().filter(is_shown).cloned().collect())?;
+    let asked: Vec<AskedCall> = store.state(|state| {
+        let shown = state.asked_calls().filter(|asked| {
+            args.all || (asked.standing == ApprovalStatus::Waiting && now < asked.expires)
+        });
+        shown.cloned().collect()
+    })?;
     for asked in &asked {
         if context.json {
             json_line(&as_json(&store, asked)?)?;
@@ -61,10 +62,10 @@ pub(super) fn pending(context: &Context, args: &PendingArgs) -> anyhow::Result<O
     if asked.is_empty() && !context.json {
         line("No tool call waits for a decision.");
     }
-    Ok(Outcome::Fine)
+    Ok(ExitStatus::Success)
 }
 
-pub(super) fn approve(context: &Context, args: &Approve) -> anyhow::Result<Outcome> {
+pub(super) fn approve(context: &GlobalContext, args: &Approve) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let asked = store.state(|state| state.asked_call(args.proposal).cloned())?;
     if let (Some(asked), false) = (&asked, context.json) {
@@ -74,21 +75,21 @@ pub(super) fn approve(context: &Context, args: &Approve) -> anyhow::Result<Outco
     let shown = asked.map(|asked| asked.arguments.commitment);
     let reviewer = context.human(&store, args.name.as_deref())?;
     let receipt = store.approve(&reviewer, args.proposal, shown)?;
-    tell(context, "approved; it runs when the agent asks again", &receipt)
+    print_answer(context, "approved; it runs when the agent asks again", &receipt)
 }
 
-pub(super) fn deny(context: &Context, args: &Deny) -> anyhow::Result<Outcome> {
+pub(super) fn deny(context: &GlobalContext, args: &Deny) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let reviewer = context.human(&store, args.name.as_deref())?;
     let receipt = store.deny(&reviewer, args.proposal)?;
-    tell(context, "turned down", &receipt)
+    print_answer(context, "turned down", &receipt)
 }
 
-fn tell(
-    context: &Context,
+fn print_answer(
+    context: &GlobalContext,
     done: &str,
     receipt: &custody_runtime::store::Receipt,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExitStatus> {
     let refusal = receipt.answer.refusal();
     if context.json {
         let reason = refusal.map(ToString::to_string);
@@ -101,7 +102,7 @@ fn tell(
         let text = refusal.map_or_else(|| done.to_owned(), ToString::to_string);
         line(paint(answer_style(receipt.answer.word()), text));
     }
-    Ok(Outcome::found_if(refusal.is_some()))
+    Ok(ExitStatus::failure_if(refusal.is_some()))
 }
 
 fn as_json(store: &Store, asked: &AskedCall) -> anyhow::Result<Value> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context as _, anyhow};
-use custody_gateway::lines::{Conversation, MAX_LINE_BYTES};
+use custody_gateway::lines::{HostConnection, MAX_LINE_BYTES};
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
 use custody_pipeline::DetectorAdvice;
@@ -15,8 +15,9 @@ use custody_runtime::Store;
 use custody_runtime::tools::Gate;
 use zeroize::Zeroizing;
 
-use crate::context::Context;
-use crate::output::{Outcome, note};
+use crate::context::GlobalContext;
+use crate::file_error::unreadable;
+use crate::output::{ExitStatus, note};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Serve {
@@ -31,31 +32,31 @@ pub(super) struct Serve {
     policy: Option<PathBuf>,
 }
 
-pub(super) fn serve(context: &Context, args: &Serve) -> anyhow::Result<Outcome> {
+pub(super) fn serve(context: &GlobalContext, args: &Serve) -> anyhow::Result<ExitStatus> {
     let manifests = manifests(&args.tools)?;
     let mut policy = args.policy.as_deref().map(PolicyFile::open).transpose()?;
     let gate = Gate::new(manifests, policy.as_mut().and_then(|file| file.policy.take()));
     let store = context.open()?;
     let authority = authority(&store, args.token_file.as_deref())?;
-    let mut conversation =
-        Conversation::new(store, authority, gate.clone()).with_advisor(Arc::new(DetectorAdvice));
+    let mut connection =
+        HostConnection::new(store, authority, gate.clone()).with_advisor(Arc::new(DetectorAdvice));
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
     loop {
         let answer = match next_line(&mut input).context("could not read standard input")? {
-            Line::End => return Ok(Outcome::Fine),
-            Line::TooLong => Conversation::too_long(),
+            Line::End => return Ok(ExitStatus::Success),
+            Line::TooLong => HostConnection::too_long(),
             Line::Text(line) if line.trim().is_empty() => continue,
             Line::Text(line) => {
                 if let Some(policy) = &mut policy {
                     policy.refresh(&gate);
                 }
-                conversation.answer(&line)
+                connection.answer(&line)
             }
         };
         // Whoever has stopped reading has stopped asking.
         if writeln!(output, "{answer}").and_then(|()| output.flush()).is_err() {
-            return Ok(Outcome::Fine);
+            return Ok(ExitStatus::Success);
         }
     }
 }
@@ -75,7 +76,7 @@ pub(crate) fn manifests(files: &[PathBuf]) -> anyhow::Result<Manifests> {
 }
 
 pub(crate) fn read(file: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(file).with_context(|| format!("could not read `{}`", file.display()))
+    std::fs::read_to_string(file).with_context(|| unreadable(file))
 }
 
 fn authority(store: &Store, token: Option<&Path>) -> anyhow::Result<Authority> {

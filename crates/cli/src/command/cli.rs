@@ -1,0 +1,101 @@
+//! The arguments of `custody`: one subcommand for each module beside this one.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use super::{
+    adapter, cert, completions, demo, doctor, incident, keys, laboratory, ledger, memory, models,
+    policy, principal, replay, route, screen, session,
+};
+use crate::context::{GlobalContext, GlobalOptions};
+use crate::output::{self, ExitStatus};
+
+/// Keeps the chain of custody for LLM agents.
+///
+/// Everything an agent reads, remembers or acts on is recorded with where it came from; memory writes and
+/// tool calls are decided by that provenance, never by what a text says.
+///
+/// Start with `custody demo`.
+#[derive(Debug, Parser)]
+#[command(name = "custody", version, about, long_about, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 fine, 1 refused or found something, 2 usage or internal error."
+)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    global: GlobalOptions,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Replay(replay::Args),
+    Screen(screen::Args),
+    Route(route::Args),
+    Session(Box<session::Args>),
+    #[command(subcommand)]
+    Policy(policy::Command),
+    /// Read, write and review what agents remember
+    #[command(subcommand)]
+    Memory(memory::Command),
+    #[command(subcommand)]
+    Ledger(ledger::Command),
+    #[command(subcommand)]
+    Incident(incident::Command),
+    #[command(subcommand)]
+    Cert(cert::Command),
+    #[command(subcommand)]
+    Adapter(adapter::Command),
+    #[command(subcommand)]
+    Keys(keys::Command),
+    #[command(subcommand)]
+    Principal(principal::Command),
+    #[command(subcommand)]
+    Models(models::Command),
+    Doctor(doctor::Args),
+    #[command(flatten)]
+    Laboratory(laboratory::Command),
+    /// Print the completions of a shell
+    Completions(completions::Args),
+}
+
+/// Runs `custody` with the arguments of this process.
+pub fn run() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some(ended) = laboratory::help(&arguments) {
+        return output::exit_code(ended, false);
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::usage(&error),
+    };
+    let json = cli.global.json;
+    output::exit_code(perform(cli, &arguments), json)
+}
+
+fn perform(cli: Cli, arguments: &[OsString]) -> anyhow::Result<ExitStatus> {
+    let context = GlobalContext::new(cli.global)?;
+    match cli.command {
+        Command::Demo(args) => demo::run(&context, &args),
+        Command::Replay(args) => replay::run(&context, &args),
+        Command::Screen(args) => screen::run(&context, &args),
+        Command::Route(args) => route::run(&context, &args),
+        Command::Session(args) => session::run(&context, *args),
+        Command::Policy(command) => policy::run(&context, command),
+        Command::Memory(command) => memory::run(&context, command),
+        Command::Ledger(command) => ledger::run(&context, command),
+        Command::Incident(command) => incident::run(&context, command),
+        Command::Cert(command) => cert::run(&context, command),
+        Command::Adapter(command) => adapter::run(&context, command),
+        Command::Keys(command) => keys::run(&context, command),
+        Command::Principal(command) => principal::run(&context, command),
+        Command::Models(command) => models::run(&context, command),
+        Command::Doctor(args) => doctor::run(&context, &args),
+        Command::Laboratory(command) => laboratory::run(&command, arguments),
+        Command::Completions(args) => completions::run(&args),
+    }
+}
