@@ -48,16 +48,22 @@ impl CosignerKey {
     pub fn verify(&self, note: &str) -> Result<Cosigned, CheckpointError> {
         let kind = SignatureKind::Cosignature;
         let (text, blob) = find_signature(note, kind, &self.name, &self.key)?;
-        let wrong = || CheckpointError::Signature { vkey: self.to_string() };
-        let (time, signature) = blob.split_first_chunk().ok_or_else(wrong)?;
+        let time_s = self
+            .signed_time(text, &blob)
+            .ok_or_else(|| CheckpointError::Signature { vkey: self.to_string() })?;
+        Ok(Cosigned { checkpoint: Checkpoint::parse(text)?, time_s })
+    }
+
+    /// The time in a cosignature of this text by this key; `None` when it is none.
+    fn signed_time(&self, text: &str, blob: &[u8]) -> Option<u64> {
+        let (time, signature) = blob.split_first_chunk()?;
         let time_s = u64::from_be_bytes(*time);
         if time_s == 0 || i64::try_from(time_s).is_err() {
-            return Err(wrong());
+            return None;
         }
-        Signature::from_slice(signature)
-            .and_then(|signature| self.key.verify_strict(&message(time_s, text), &signature))
-            .map_err(|_| wrong())?;
-        Ok(Cosigned { checkpoint: Checkpoint::parse(text)?, time_s })
+        let signature = Signature::from_slice(signature).ok()?;
+        self.key.verify_strict(&message(time_s, text), &signature).ok()?;
+        Some(time_s)
     }
 }
 

@@ -54,5 +54,5 @@ pub use merkle::{
     Frontier, Hash, ProofError, consistency_proof, empty_root, inclusion_proof, leaf_hash,
     node_hash, root_of, verify_consistency, verify_inclusion,
 };
-pub use note::{LogName, LogVerifier, open_note, sign_note, vkey};
+pub use note::{LogName, LogVerifier, SignedCheckpoint, open_note, sign_note, vkey};
 pub use time::Timestamp;

@@ -10,7 +10,7 @@ use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use sha2::{Digest, Sha256};
 
 use crate::Hash;
-use crate::checkpoint::CheckpointError;
+use crate::checkpoint::{Checkpoint, CheckpointError};
 
 /// The longest signed note that is read. The format asks for at least sixteen signatures, whose
 /// post-quantum kind may have 5 KB.
@@ -62,6 +62,29 @@ pub struct LogVerifier {
     pub name: LogName,
     /// Ed25519 public key.
     pub key: VerifyingKey,
+}
+
+/// A checkpoint that a log signed, and the note that shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedCheckpoint {
+    /// What the log states.
+    pub checkpoint: Checkpoint,
+    /// The text with the log's signature, and with no other.
+    pub note: String,
+}
+
+impl LogVerifier {
+    /// Reads a checkpoint that this log must have signed exactly once, and leaves out the signatures of others.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::verify`].
+    pub fn verify(&self, note: &str) -> Result<SignedCheckpoint, CheckpointError> {
+        let checkpoint = Checkpoint::verify(note, &self.name, &self.key)?;
+        let kind = SignatureKind::Ed25519;
+        let (text, signature) = find_signature(note, kind, &self.name, &self.key)?;
+        let line = signature_line(kind, &self.name, &self.key, &signature);
+        Ok(SignedCheckpoint { checkpoint, note: format!("{text}\n{line}") })
+    }
 }
 
 impl fmt::Display for LogVerifier {
@@ -172,8 +195,10 @@ pub(crate) fn find_signature<'note>(
             return Err(CheckpointError::SignedTwice { vkey });
         }
     }
-    let unsigned = || CheckpointError::Unsigned { vkey: verifier_key(kind, key_name, key) };
-    Ok((text, ours.ok_or_else(unsigned)?))
+    match ours {
+        Some(signature) => Ok((text, signature)),
+        None => Err(CheckpointError::Unsigned { vkey: verifier_key(kind, key_name, key) }),
+    }
 }
 
 /// The key name, key id and signature on one line: `— name base64(id ‖ signature)`.

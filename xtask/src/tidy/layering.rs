@@ -16,6 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("certificate", &["log"]),
     ("policy", &["log", "arguments", "kernel"]),
     ("keys", &["log"]),
+    ("witness", &["log", "keys"]),
     ("store", &["log", "kernel", "keys"]),
     ("models", &[]),
     ("detect", &["models"]),
@@ -71,6 +72,7 @@ const PRODUCT: &[&str] = &[
     "pipeline",
     "incident",
     "verify",
+    "witness",
     "gateway",
 ];
 
@@ -89,6 +91,7 @@ const PRODUCT_AND_CLI: &[&str] = &[
     "pipeline",
     "incident",
     "verify",
+    "witness",
     "gateway",
     "cli",
 ];
