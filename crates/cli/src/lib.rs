@@ -69,6 +69,8 @@ enum Command {
     #[command(subcommand)]
     Principal(command::principal::Command),
     #[command(subcommand)]
+    Witness(command::witness::Command),
+    #[command(subcommand)]
     Models(command::models::Command),
     Doctor(command::doctor::Args),
     #[command(flatten)]
@@ -107,6 +109,7 @@ fn perform(cli: Cli, arguments: &[OsString]) -> anyhow::Result<Outcome> {
         Command::Adapter(command) => command::adapter::run(&context, command),
         Command::Keys(command) => command::keys::run(&context, command),
         Command::Principal(command) => command::principal::run(&context, command),
+        Command::Witness(command) => command::witness::run(&context, command),
         Command::Models(command) => command::models::run(&context, command),
         Command::Doctor(args) => command::doctor::run(&context, &args),
         Command::Laboratory(command) => command::laboratory::run(&command, arguments),

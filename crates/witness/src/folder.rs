@@ -41,7 +41,7 @@ pub enum WitnessFolderError {
     Exists(PathBuf),
     /// No witness was made here.
     #[error("there is no witness in `{0}`")]
-    None(PathBuf),
+    NoWitness(PathBuf),
     /// The key is there and the state is not. Signing without a memory could contradict what was signed before.
     #[error("`{0}` is missing, and a witness without its memory must not sign; make a new witness")]
     NoState(PathBuf),
@@ -134,19 +134,20 @@ impl WitnessFolder {
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, WitnessFolderError> {
         let path = path.into();
         if !key_path(&path).exists() {
-            return Err(WitnessFolderError::None(path));
+            return Err(WitnessFolderError::NoWitness(path));
         }
         let lock = lock(&path)?;
-        let pem = Zeroizing::new(read(&key_path(&path))?);
-        let key = SigningKey::from_pkcs8_pem(&pem)
-            .map_err(|_| WitnessFolderError::Key(key_path(&path)))?;
-        let file = state_path(&path);
-        if !file.exists() {
-            return Err(WitnessFolderError::NoState(file));
-        }
-        let (name, state) = parse_state(&read(&file)?, &key)
-            .map_err(|what| WitnessFolderError::State { path: file, what })?;
-        Ok(Self { signer: WitnessSigner::new(name, key), state, path, _lock: lock })
+        let (signer, state) = read_witness(&path)?;
+        Ok(Self { signer, state, path, _lock: lock })
+    }
+
+    /// What a witness's key verifies with and what it remembers, while another process may be using it.
+    ///
+    /// # Errors
+    /// As [`WitnessFolder::open`].
+    pub fn look(path: &Path) -> Result<(CosignerKey, WitnessState), WitnessFolderError> {
+        let (signer, state) = read_witness(path)?;
+        Ok((signer.cosigner_key(), state))
     }
 
     /// Where it is.
@@ -206,6 +207,22 @@ impl WitnessFolder {
         let json = serde_json::to_string_pretty(&file).expect("the state holds text only");
         write_secret(&state_path(&self.path), json.as_bytes(), Existing::Replace)
     }
+}
+
+fn read_witness(path: &Path) -> Result<(WitnessSigner, WitnessState), WitnessFolderError> {
+    let file = key_path(path);
+    if !file.exists() {
+        return Err(WitnessFolderError::NoWitness(path.into()));
+    }
+    let pem = Zeroizing::new(read(&file)?);
+    let key = SigningKey::from_pkcs8_pem(&pem).map_err(|_| WitnessFolderError::Key(file))?;
+    let file = state_path(path);
+    if !file.exists() {
+        return Err(WitnessFolderError::NoState(file));
+    }
+    let (name, state) = parse_state(&read(&file)?, &key)
+        .map_err(|what| WitnessFolderError::State { path: file, what })?;
+    Ok((WitnessSigner::new(name, key), state))
 }
 
 fn parse_state(text: &str, key: &SigningKey) -> Result<(LogName, WitnessState), String> {

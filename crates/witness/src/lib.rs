@@ -7,7 +7,8 @@
 //! - [`WitnessState`] decides, purely; [`WitnessFolder`] remembers, durably, before a cosignature leaves;
 //!   [`WitnessServer`] listens.
 //! - [`WitnessClient`] has a head cosigned and asks for the latest one; [`WitnessVerdict`] compares that with the log.
-//! - [`WitnessPins`] are the witnesses that a store's owner trusts, signed with the owner's key.
+//! - [`WitnessPins`] are the witnesses that a store's owner trusts, signed with the owner's key; [`PinFolder`] is where they
+//!   are kept.
 //!
 //! ```
 //! use custody_log::{Checkpoint, LogName, LogVerifier, root_of};
@@ -40,6 +41,7 @@ mod answer;
 mod client;
 mod folder;
 mod latest;
+mod pin_folder;
 mod pins;
 mod server;
 mod state;
@@ -53,6 +55,7 @@ pub use client::{
 };
 pub use folder::{CommitError, WitnessFolder, WitnessFolderError};
 pub use latest::{LatestAnswerError, WitnessNonce, verify_latest};
+pub use pin_folder::{CosignHeadError, PinFolder, PinFolderError};
 pub use pins::{MAX_PINS, WitnessPin, WitnessPins, WitnessPinsError};
 pub use server::{HttpRefusal, HttpRequest, ServerLimits, WitnessServer, read_request};
 pub use state::{
@@ -60,4 +63,4 @@ pub use state::{
     WitnessState, WitnessedLog,
 };
 pub use submission::{MAX_PROOF_HASHES, MalformedSubmission, Submission};
-pub use verdict::WitnessVerdict;
+pub use verdict::{WitnessDoubt, WitnessVerdict};

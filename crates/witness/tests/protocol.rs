@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use common::{ChangeError, Log, WITNESS, add, cosigner, name, witness_of};
 use custody_log::{CosignerKey, vkey};
 use custody_witness::{
@@ -309,6 +311,46 @@ fn g3_a_log_that_is_smaller_or_another_than_the_witness_saw_is_named() {
         WitnessVerdict::Forked { witnessed: 12, size: 20 },
         "a root that is not known is not the same"
     );
+}
+
+#[test]
+fn g3_a_kept_cosignature_tells_against_the_log_and_never_for_it() {
+    let log = Log::of("custody.log/a", 20);
+    let (_folder, mut witness) = witness_of(&[&log]);
+    let mut latest = BTreeMap::new();
+    for (old, new) in [(0, 7), (7, 12), (12, 18)] {
+        assert_eq!(submit(&mut witness, &log.submission(old, new)).status, 200);
+        let seen = witness.state().log(&log.origin).and_then(|log| log.latest.clone());
+        latest.insert(new, seen.unwrap());
+    }
+    let judge = |log: &Log, size, now: Option<u64>, kept: Option<u64>| {
+        let (now, kept) = (now.map(|at| &latest[&at]), kept.map(|at| &latest[&at]));
+        match WitnessVerdict::of_answer(now, kept, size, |at| log.root(at)) {
+            Ok(verdict) => format!("{verdict:?}"),
+            Err(doubt) => doubt.to_string(),
+        }
+    };
+    let fork = log.forked_at(9);
+    let cases = [
+        (judge(&log, 20, Some(18), None), "Extends { witnessed: 18, size: 20 }"),
+        (judge(&log, 20, Some(18), Some(7)), "Extends { witnessed: 18, size: 20 }"),
+        (judge(&log, 8, Some(18), Some(7)), "RolledBack { witnessed: 18, size: 8 }"),
+        (judge(&log, 8, Some(7), Some(12)), "RolledBack { witnessed: 12, size: 8 }"),
+        (judge(&fork, 20, Some(7), Some(12)), "Forked { witnessed: 12, size: 20 }"),
+        (judge(&fork, 20, Some(18), Some(7)), "Forked { witnessed: 18, size: 20 }"),
+        (
+            judge(&log, 20, Some(7), Some(12)),
+            "the witness once cosigned `12` records, and now knows of `7`",
+        ),
+        (
+            judge(&log, 20, None, Some(12)),
+            "the witness once cosigned `12` records, and now knows of `0`",
+        ),
+        (judge(&log, 20, None, None), "the witness has cosigned nothing of this log"),
+    ];
+    for (said, expected) in cases {
+        assert_eq!(said, expected);
+    }
 }
 
 #[test]

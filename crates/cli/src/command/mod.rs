@@ -19,3 +19,4 @@ pub(crate) mod replay;
 pub(crate) mod route;
 pub(crate) mod screen;
 pub(crate) mod session;
+pub(crate) mod witness;

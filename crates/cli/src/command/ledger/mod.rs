@@ -1,11 +1,13 @@
 //! `custody ledger`: the record itself: look at it, follow it, verify it, take it along.
 
 mod adopt;
+mod cosign;
 pub(crate) mod describe;
 mod export;
 mod show;
 mod trace;
 mod verify;
+mod witnesses;
 
 use anyhow::Context as _;
 use custody_log::{EntryId, Seq};
@@ -19,8 +21,13 @@ use crate::output::Outcome;
 pub(crate) enum Command {
     Show(show::Args),
     Trace(trace::Args),
-    /// Check every record, content and index against the signed head
-    Verify,
+    Verify(verify::Args),
+    /// Have the pinned witnesses cosign the head of the record as it is now
+    ///
+    /// Each witness gets the signed head and a proof that it extends what that witness cosigned before, and nothing
+    /// else of the record. What was cosigned can no longer be rolled back without `custody ledger verify --witness`
+    /// noticing; what came after it can, so run this often: from a timer, and after whatever must not be forgotten.
+    Cosign,
     Export(export::Args),
     Adopt(adopt::Args),
 }
@@ -29,7 +36,8 @@ pub(crate) fn run(context: &Context, command: Command) -> anyhow::Result<Outcome
     match command {
         Command::Show(args) => show::run(context, &args),
         Command::Trace(args) => trace::run(context, &args),
-        Command::Verify => verify::run(context),
+        Command::Verify(args) => verify::run(context, &args),
+        Command::Cosign => cosign::run(context),
         Command::Export(args) => export::run(context, &args),
         Command::Adopt(args) => adopt::run(context, &args),
     }
