@@ -1,5 +1,5 @@
-//! `custody witness`, `custody ledger cosign` and `custody ledger verify --witness` (G3), with real witnesses, on stores
-//! that were rolled back, cut and forked by somebody who has the log key.
+//! `custody witness`, `custody ledger cosign` and `custody ledger verify --witness` (G3), with real witnesses, on
+//! stores that were rolled back, cut and forked by somebody who has the log key.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]

@@ -15,7 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{SigningKey, VerifyingKey};
 
 use crate::Hash;
-use crate::note::{LogName, MAX_NOTE_BYTES, open_note, sign_note};
+use crate::note::{CheckpointError, LogName, open_note, sign_note};
 
 /// What a log claims about itself: its name, how many records it has, and their root.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,55 +26,6 @@ pub struct Checkpoint {
     pub size: u64,
     /// The root of the Merkle tree over them.
     pub root: Hash,
-}
-
-/// Why a checkpoint was not accepted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CheckpointError {
-    /// The text is no verifier key of the expected kind.
-    #[error("`{}` is no verifier key for {of}", text.escape_debug())]
-    VerifierKey {
-        /// The text.
-        text: String,
-        /// Whose key was expected.
-        of: &'static str,
-    },
-    /// The text cannot name a log or its key.
-    #[error("`{}` is no log name; use one visible word without `+`", name.escape_debug())]
-    Name {
-        /// The text.
-        name: String,
-    },
-    /// The note is longer than any real one.
-    #[error("the checkpoint has `{bytes}` bytes, over `{MAX_NOTE_BYTES}`; fetch it again")]
-    TooLong {
-        /// The length of the note.
-        bytes: usize,
-    },
-    /// The note is not written exactly as the format says.
-    #[error("the {part} of the checkpoint is not as C2SP writes it; fetch it again")]
-    Malformed {
-        /// Which part of the note, in the format's words.
-        part: &'static str,
-    },
-    /// No signature line is by the expected key.
-    #[error("no signature by `{vkey}`; check which log key this checkpoint belongs to")]
-    Unsigned {
-        /// The expected key, as [`vkey`](crate::vkey) writes it.
-        vkey: String,
-    },
-    /// The expected key signed more than once.
-    #[error("two signatures by `{vkey}`; fetch the checkpoint again")]
-    SignedTwice {
-        /// The expected key, as [`vkey`](crate::vkey) writes it.
-        vkey: String,
-    },
-    /// The signature is not of this text by the expected key.
-    #[error("the signature by `{vkey}` is not of this text; do not trust the checkpoint")]
-    Signature {
-        /// The expected key, as [`vkey`](crate::vkey) writes it.
-        vkey: String,
-    },
 }
 
 impl Checkpoint {
@@ -128,7 +79,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::note::vkey;
+    use crate::note::{MAX_NOTE_BYTES, vkey};
 
     /// The checkpoint below, signed by the key below in another implementation of Ed25519.
     const GOLDEN: &str = "\

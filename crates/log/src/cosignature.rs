@@ -16,9 +16,10 @@ use std::fmt;
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 
-use crate::checkpoint::{Checkpoint, CheckpointError};
+use crate::checkpoint::Checkpoint;
 use crate::note::{
-    LogName, SignatureKind, find_signature, parse_verifier_key, signature_line, verifier_key,
+    CheckpointError, LogName, SignatureKind, find_signature, parse_verifier_key, signature_line,
+    verifier_key,
 };
 
 /// The key of a witness, with the name under which it cosigns. As text it is a C2SP verifier key of type `0x04`.

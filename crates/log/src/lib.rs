@@ -41,18 +41,20 @@ mod cosignature;
 mod digest;
 mod id;
 mod log_key;
+mod log_verifier;
 mod merkle;
 mod note;
 mod time;
 
-pub use checkpoint::{Checkpoint, CheckpointError};
+pub use checkpoint::Checkpoint;
 pub use cosignature::{Cosigned, CosignerKey, cosign};
 pub use digest::Digest;
 pub use id::{CertificateId, EntryId, IdError, IncidentId, PrincipalId, Seq, SessionId, StoreId};
 pub use log_key::{LogKey, key_name, origin};
+pub use log_verifier::{LogVerifier, SignedHead};
 pub use merkle::{
     Frontier, Hash, ProofError, consistency_proof, empty_root, inclusion_proof, leaf_hash,
     node_hash, root_of, verify_consistency, verify_inclusion,
 };
-pub use note::{LogName, LogVerifier, SignedCheckpoint, open_note, sign_note, vkey};
+pub use note::{CheckpointError, LogName, open_note, sign_note, vkey};
 pub use time::Timestamp;

@@ -10,7 +10,6 @@ use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use sha2::{Digest, Sha256};
 
 use crate::Hash;
-use crate::checkpoint::{Checkpoint, CheckpointError};
 
 /// The longest signed note that is read. The format asks for at least sixteen signatures, whose
 /// post-quantum kind may have 5 KB.
@@ -46,6 +45,55 @@ impl fmt::Display for LogName {
     }
 }
 
+/// Why a checkpoint, or another note, was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckpointError {
+    /// The text is no verifier key of the expected kind.
+    #[error("`{}` is no verifier key for {of}", text.escape_debug())]
+    VerifierKey {
+        /// The text.
+        text: String,
+        /// Whose key was expected.
+        of: &'static str,
+    },
+    /// The text cannot name a log or its key.
+    #[error("`{}` is no log name; use one visible word without `+`", name.escape_debug())]
+    Name {
+        /// The text.
+        name: String,
+    },
+    /// The note is longer than any real one.
+    #[error("the checkpoint has `{bytes}` bytes, over `{MAX_NOTE_BYTES}`; fetch it again")]
+    TooLong {
+        /// The length of the note.
+        bytes: usize,
+    },
+    /// The note is not written exactly as the format says.
+    #[error("the {part} of the checkpoint is not as C2SP writes it; fetch it again")]
+    Malformed {
+        /// Which part of the note, in the format's words.
+        part: &'static str,
+    },
+    /// No signature line is by the expected key.
+    #[error("no signature by `{vkey}`; check which log key this checkpoint belongs to")]
+    Unsigned {
+        /// The expected key, as [`vkey`] writes it.
+        vkey: String,
+    },
+    /// The expected key signed more than once.
+    #[error("two signatures by `{vkey}`; fetch the checkpoint again")]
+    SignedTwice {
+        /// The expected key, as [`vkey`] writes it.
+        vkey: String,
+    },
+    /// The signature is not of this text by the expected key.
+    #[error("the signature by `{vkey}` is not of this text; do not trust the checkpoint")]
+    Signature {
+        /// The expected key, as [`vkey`] writes it.
+        vkey: String,
+    },
+}
+
 /// What a key signs, in key ids and verifier keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignatureKind {
@@ -53,54 +101,6 @@ pub(crate) enum SignatureKind {
     Ed25519 = 0x01,
     /// A time and the text of the note.
     Cosignature = 0x04,
-}
-
-/// The key of a log, with the name under which it signs. As text it is a C2SP verifier key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogVerifier {
-    /// The name in the log's signature line.
-    pub name: LogName,
-    /// Ed25519 public key.
-    pub key: VerifyingKey,
-}
-
-/// A checkpoint that a log signed, and the note that shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedCheckpoint {
-    /// What the log states.
-    pub checkpoint: Checkpoint,
-    /// The text with the log's signature, and with no other.
-    pub note: String,
-}
-
-impl LogVerifier {
-    /// Reads a checkpoint that this log must have signed exactly once, and leaves out the signatures of others.
-    ///
-    /// # Errors
-    /// As [`Checkpoint::verify`].
-    pub fn verify(&self, note: &str) -> Result<SignedCheckpoint, CheckpointError> {
-        let checkpoint = Checkpoint::verify(note, &self.name, &self.key)?;
-        let kind = SignatureKind::Ed25519;
-        let (text, signature) = find_signature(note, kind, &self.name, &self.key)?;
-        let line = signature_line(kind, &self.name, &self.key, &signature);
-        Ok(SignedCheckpoint { checkpoint, note: format!("{text}\n{line}") })
-    }
-}
-
-impl fmt::Display for LogVerifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&vkey(&self.name, &self.key))
-    }
-}
-
-impl std::str::FromStr for LogVerifier {
-    type Err = CheckpointError;
-
-    fn from_str(text: &str) -> Result<Self, CheckpointError> {
-        parse_verifier_key(text, SignatureKind::Ed25519)
-            .map(|(name, key)| Self { name, key })
-            .ok_or_else(|| CheckpointError::VerifierKey { text: text.to_owned(), of: "a log" })
-    }
 }
 
 /// The public key as a verifier key, `name+hex(id)+base64(0x01 ‖ key)`, to configure verifiers with.
@@ -238,36 +238,8 @@ mod tests {
              SNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n"
         );
         let published = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
-        let verifier: LogVerifier = published.parse().unwrap();
-        assert_eq!(verifier.to_string(), published);
-        assert_eq!(open_note(&note, &verifier.name, &verifier.key), Ok(text));
-    }
-
-    #[test]
-    fn only_the_one_way_to_write_a_verifier_key_is_read() {
-        let key = SigningKey::from_bytes(&[7; 32]).verifying_key();
-        let name = LogName::new("example.com/log").unwrap();
-        let good = vkey(&name, &key);
-        assert_eq!(good.parse(), Ok(LogVerifier { name: name.clone(), key }));
-        let identity = VerifyingKey::from_bytes(&{
-            let mut bytes = [0; 32];
-            bytes[0] = 1;
-            bytes
-        });
-        let cases = [
-            String::new(),
-            "example.com/log".to_owned(),
-            good.replace("example.com", "example.org"),
-            good.replace("log+", "log+0"),
-            good.to_uppercase(),
-            format!("{good} "),
-            format!("{good}="),
-            verifier_key(SignatureKind::Cosignature, &name, &key),
-            vkey(&name, &identity.unwrap()),
-        ];
-        for text in cases {
-            let refused = CheckpointError::VerifierKey { text: text.clone(), of: "a log" };
-            assert_eq!(text.parse::<LogVerifier>(), Err(refused));
-        }
+        let (name, key) = parse_verifier_key(published, SignatureKind::Ed25519).unwrap();
+        assert_eq!(vkey(&name, &key), published);
+        assert_eq!(open_note(&note, &name, &key), Ok(text));
     }
 }

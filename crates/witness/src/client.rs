@@ -1,10 +1,11 @@
 //! The log's side: asking a witness to cosign a head, and asking it what it cosigned last.
 //!
-//! What a reply means is pure ([`CosignStep`], [`verify_latest`](crate::verify_latest)); [`WitnessClient`] adds the connection.
+//! What a reply means is pure ([`CosignStep`], [`verify_latest`](crate::verify_latest)); [`WitnessClient`] adds the
+//! connection.
 
 use std::time::Duration;
 
-use custody_log::{Cosigned, CosignerKey, Hash, LogName, SignedCheckpoint};
+use custody_log::{Cosigned, CosignerKey, Hash, LogName, SignedHead};
 use ureq::Agent;
 use ureq::http::Uri;
 
@@ -133,7 +134,7 @@ impl CosignStep {
     /// [`CosignError`] for every reply that is neither a cosignature nor the size of a smaller log.
     pub fn from_reply(
         reply: &WitnessReply,
-        head: &SignedCheckpoint,
+        head: &SignedHead,
         old: u64,
         witness: &CosignerKey,
     ) -> Result<Self, CosignError> {
@@ -159,7 +160,7 @@ impl CosignStep {
 
 fn cosigned(
     reply: &WitnessReply,
-    head: &SignedCheckpoint,
+    head: &SignedHead,
     witness: &CosignerKey,
 ) -> Option<LatestCosigned> {
     // The reply may carry lines of other keys too; of ours there must be one, and it alone is kept.
@@ -225,7 +226,7 @@ impl WitnessClient {
     /// signature; [`WitnessClient::latest`] settles it.
     pub fn cosign(
         &self,
-        head: &SignedCheckpoint,
+        head: &SignedHead,
         known: u64,
         prove: impl Fn(u64) -> Option<Vec<Hash>>,
     ) -> Result<LatestCosigned, CosignError> {

@@ -7,8 +7,8 @@
 //! - [`WitnessState`] decides, purely; [`WitnessFolder`] remembers, durably, before a cosignature leaves;
 //!   [`WitnessServer`] listens.
 //! - [`WitnessClient`] has a head cosigned and asks for the latest one; [`WitnessVerdict`] compares that with the log.
-//! - [`WitnessPins`] are the witnesses that a store's owner trusts, signed with the owner's key; [`PinFolder`] is where they
-//!   are kept.
+//! - [`WitnessPins`] are the witnesses that a store's owner trusts, signed with the owner's key; [`PinFolder`] is
+//!   where they are kept.
 //!
 //! ```
 //! use custody_log::{Checkpoint, LogName, LogVerifier, root_of};

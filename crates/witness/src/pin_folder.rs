@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use custody_keys::{Existing, KeyError, write_secret};
-use custody_log::{Hash, LogName, SignedCheckpoint};
+use custody_log::{Hash, LogName, SignedHead};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 
 use crate::client::{CosignError, WitnessClient};
@@ -133,7 +133,7 @@ impl PinFolder {
     pub fn cosign_head(
         &self,
         pin: &WitnessPin,
-        head: &SignedCheckpoint,
+        head: &SignedHead,
         prove: impl Fn(u64) -> Option<Vec<Hash>>,
     ) -> Result<LatestCosigned, CosignHeadError> {
         let kept = self.cosigned(pin, &head.checkpoint.origin)?;

@@ -14,7 +14,7 @@
 //! `head` is the size and root of the log when the owner signed. It shows a log that was rolled back to before
 //! that, and a set of pins that belongs to another history.
 //!
-//! The pins belong into the record, where they could not be exchanged for an older set: docs/decisions/0021-witnesses.md.
+//! The pins belong into the record, where they could not be exchanged for an older set: decision 0021.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

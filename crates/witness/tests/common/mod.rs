@@ -4,8 +4,8 @@
 #![allow(unreachable_pub, reason = "test files share this")]
 
 use custody_log::{
-    Checkpoint, CosignerKey, Hash, LogName, LogVerifier, SignedCheckpoint, consistency_proof,
-    leaf_hash, root_of,
+    Checkpoint, CosignerKey, Hash, LogName, LogVerifier, SignedHead, consistency_proof, leaf_hash,
+    root_of,
 };
 use custody_witness::{AddLogError, Submission, WitnessFolder, WitnessFolderError};
 use ed25519_dalek::SigningKey;
@@ -41,11 +41,11 @@ impl Log {
     }
 
     /// The signed checkpoint over the first `size` records.
-    pub fn head(&self, size: u64) -> SignedCheckpoint {
+    pub fn head(&self, size: u64) -> SignedHead {
         let root = self.root(size).unwrap();
         let checkpoint = Checkpoint { origin: self.origin.clone(), size, root };
         let note = checkpoint.sign(&self.key, &name("custody-log"));
-        SignedCheckpoint { checkpoint, note }
+        SignedHead { checkpoint, note }
     }
 
     pub fn root(&self, size: u64) -> Option<Hash> {

@@ -1,7 +1,7 @@
 //! `custody ledger cosign`: showing the head to the witnesses.
 
 use anyhow::ensure;
-use custody_log::{SignedCheckpoint, consistency_proof};
+use custody_log::{SignedHead, consistency_proof};
 use custody_runtime::StoreError;
 use custody_witness::{CosignError, CosignHeadError, LatestCosigned, WitnessPin, WitnessPins};
 use serde_json::json;
@@ -16,7 +16,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let pins: Vec<&WitnessPin> = pinned.pins.iter().flat_map(WitnessPins::iter).collect();
     ensure!(!pins.is_empty(), "no witness is pinned; see `custody witness add --help`");
     let signed = store.checkpoint()?;
-    let head = SignedCheckpoint { checkpoint: signed.checkpoint, note: signed.note };
+    let head = SignedHead { checkpoint: signed.checkpoint, note: signed.note };
     let mut outcome = Outcome::Fine;
     for pin in pins {
         let cosigned = pinned.folder.cosign_head(pin, &head, |old| {
