@@ -73,6 +73,28 @@ fn g3_a_log_is_cosigned_as_it_grows_and_a_fork_is_not() {
 }
 
 #[test]
+fn g3_of_many_histories_that_arrive_at_once_one_is_cosigned() {
+    let log = Log::of("custody.log/a", 30);
+    let (_folder, address) = serve(&[&log], ServerLimits::default());
+    client(address).cosign(&log.head(10), 0, |old| log.proof(old, 10)).unwrap();
+    let histories: Vec<Log> = (10..18).map(|at| log.forked_at(at)).collect();
+    let cosigned: Vec<Option<u64>> = std::thread::scope(|scope| {
+        let submit = |(history, size): (&Log, u64)| {
+            let cosigned =
+                client(address).cosign(&history.head(size), 10, |old| history.proof(old, size));
+            cosigned.ok().map(|latest| latest.cosigned.checkpoint.size)
+        };
+        let threads: Vec<_> =
+            histories.iter().zip(20..).map(|each| scope.spawn(move || submit(each))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let accepted: Vec<u64> = cosigned.iter().flatten().copied().collect();
+    assert_eq!(accepted.len(), 1, "{cosigned:?}");
+    let latest = client(address).latest(&log.origin, fresh_nonce().unwrap()).unwrap().unwrap();
+    assert_eq!(latest.cosigned.checkpoint.size, accepted[0]);
+}
+
+#[test]
 fn g3_nobody_but_the_pinned_witness_answers() {
     let log = Log::of("custody.log/a", 5);
     let (_folder, address) = serve(&[&log], ServerLimits::default());
