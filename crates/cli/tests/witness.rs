@@ -282,6 +282,14 @@ fn g3_pins_that_were_changed_or_taken_away_are_refused() {
         let refused = run(&home, "ledger cosign").expect(2);
         assert!(refused.stderr.contains("not as the owner signed them"), "{refused:?}");
     }
+    let own = ["ledger", "verify", "--witness-url", &witness.url, "--witness-key", &witness.key];
+    let told = home.alone(&[&own[..], &["--json"]].concat()).expect(1).json()[0].clone();
+    let status = [0, 1].map(|at| told["witnesses"][at]["status"].clone());
+    assert_eq!(
+        status,
+        ["checked", "not_checked"],
+        "an auditor's own witness is asked all the same"
+    );
     std::fs::remove_file(&file).unwrap();
     let said = run(&home, "ledger verify").expect(1).stdout;
     assert!(said.contains("is gone; there were some"), "{said}");
@@ -289,7 +297,6 @@ fn g3_pins_that_were_changed_or_taken_away_are_refused() {
     std::fs::remove_dir_all(home.keys().join("cosigned")).unwrap();
     run(&home, "ledger verify").expect(0);
     assert!(finds(&home).1.contains("no witness is pinned"));
-    let own = ["ledger", "verify", "--witness-url", &witness.url, "--witness-key", &witness.key];
     let said = home.alone(&own).expect(0).stdout;
     assert!(said.contains("`witness.example/w1` cosigned"), "{said}");
     home.alone(&own[..4]).expect(2);

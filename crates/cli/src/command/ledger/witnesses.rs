@@ -3,13 +3,13 @@
 use custody_log::{CosignerKey, Hash, LogName};
 use custody_runtime::{Store, StoreError};
 use custody_witness::{
-    LatestCosigned, WitnessClient, WitnessDoubt, WitnessPin, WitnessPins, WitnessUrl,
+    LatestCosigned, PinFolder, WitnessClient, WitnessDoubt, WitnessPin, WitnessPins, WitnessUrl,
     WitnessVerdict, fresh_nonce,
 };
 use serde::Serialize;
 use serde_json::json;
 
-use crate::command::witness::{Pinned, PinnedError, cosigned_at, pinned};
+use crate::command::witness::{PinnedError, cosigned_at, origin_of, pinned};
 use crate::context::Context;
 use crate::output::{BAD, chain, count, json_line, line, moment, paint, shown};
 
@@ -101,6 +101,12 @@ impl WitnessResult {
 /// Compares a store with what its witnesses saw. Every witness is asked if `args` ask for it; without that, only what
 /// is kept beside the store is looked at.
 pub(super) fn check(store: &Store, args: &WitnessArgs) -> Result<Vec<WitnessResult>, StoreError> {
+    let mut results = Vec::new();
+    if let (Some(url), Some(key)) = (&args.witness_url, &args.witness_key) {
+        let origin = origin_of(store)?;
+        let latest = ask(url, key, &origin);
+        results.push(Checker { store, origin: &origin }.result(key.name.as_str(), latest, None)?);
+    }
     let pinned = match pinned(store) {
         Ok(pinned) => pinned,
         // Whatever is wrong with the pins, the store is not shown to be the newest.
@@ -113,18 +119,14 @@ pub(super) fn check(store: &Store, args: &WitnessArgs) -> Result<Vec<WitnessResu
                 }
             };
             let reason = chain(&error);
-            return Ok(vec![WitnessResult::about_all(status, store.root()?.0, reason)]);
+            results.push(WitnessResult::about_all(status, store.root()?.0, reason));
+            return Ok(results);
         }
     };
-    let checker = Checker { store, pinned: &pinned };
-    let mut results = Vec::new();
-    if let (Some(url), Some(key)) = (&args.witness_url, &args.witness_key) {
-        let latest = ask(url, key, &pinned.origin);
-        results.push(checker.result(key.name.as_str(), latest, None)?);
-    }
+    let checker = Checker { store, origin: &pinned.origin };
     let pins: Vec<&WitnessPin> = pinned.pins.iter().flat_map(WitnessPins::iter).collect();
     for pin in &pins {
-        results.push(checker.pinned(pin, args.witness)?);
+        results.push(checker.pinned(&pinned.folder, pin, args.witness)?);
     }
     if args.witness && pins.is_empty() {
         let reason = "no witness is pinned; see `custody witness add --help`".to_owned();
@@ -146,17 +148,22 @@ fn ask(
 
 struct Checker<'a> {
     store: &'a Store,
-    pinned: &'a Pinned,
+    origin: &'a LogName,
 }
 
 impl Checker<'_> {
-    fn pinned(&self, pin: &WitnessPin, is_asked: bool) -> Result<WitnessResult, StoreError> {
-        let kept = match self.pinned.folder.cosigned(pin, &self.pinned.origin) {
+    fn pinned(
+        &self,
+        folder: &PinFolder,
+        pin: &WitnessPin,
+        is_asked: bool,
+    ) -> Result<WitnessResult, StoreError> {
+        let kept = match folder.cosigned(pin, self.origin) {
             Ok(kept) => kept,
             Err(error) => return self.not_checked(pin.name(), chain(&error)),
         };
         if is_asked {
-            let latest = ask(&pin.url, &pin.key, &self.pinned.origin);
+            let latest = ask(&pin.url, &pin.key, self.origin);
             return self.result(pin.name(), latest, kept);
         }
         match self.against(pin.name(), kept.as_ref())? {

@@ -7,7 +7,7 @@ mod owner;
 use crate::context::Context;
 use crate::output::Outcome;
 
-pub(crate) use owner::{Pinned, PinnedError, cosigned_at, pinned};
+pub(crate) use owner::{Pinned, PinnedError, cosigned_at, origin_of, pinned};
 
 /// Have others cosign the head of the record, or cosign for others.
 ///

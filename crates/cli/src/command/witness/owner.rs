@@ -3,7 +3,7 @@
 use anyhow::{Context as _, ensure};
 use custody_kernel::principal::Principal;
 use custody_keys::HumanKey;
-use custody_log::{Checkpoint, CosignerKey, LogName, Timestamp, origin};
+use custody_log::{Checkpoint, CosignerKey, LogName, Timestamp};
 use custody_runtime::{Store, StoreError};
 use custody_witness::{
     LatestCosigned, PinFolder, PinFolderError, WitnessPin, WitnessPins, WitnessUrl,
@@ -92,13 +92,17 @@ pub(crate) enum PinnedError {
     Forked { signed: u64 },
 }
 
+/// What the checkpoints of a store begin with.
+pub(crate) fn origin_of(store: &Store) -> Result<LogName, StoreError> {
+    Ok(store.checkpoint()?.checkpoint.origin)
+}
+
 impl Pinned {
     /// Finds out whose the store is, without reading its pins.
     fn of(store: &Store) -> Result<Self, PinnedError> {
-        let (id, owner) = store.state(|state| (state.store(), state.owner().cloned()))?;
-        let owner = owner.ok_or(PinnedError::NoOwner)?;
+        let owner = store.state(|state| state.owner().cloned())?.ok_or(PinnedError::NoOwner)?;
         let key = Principal::verifying_key(&owner).ok_or(PinnedError::NoOwner)?;
-        let origin = origin(id.ok_or(PinnedError::NoOwner)?);
+        let origin = origin_of(store)?;
         let folder = PinFolder::new(store.keys().path());
         let owner = OwnerOf { name: owner.name, key };
         Ok(Self { folder, origin, pins: None, owner })
