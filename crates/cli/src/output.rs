@@ -84,19 +84,26 @@ pub(crate) fn preview(json: bool, would: &str) -> anyhow::Result<ExitStatus> {
 
 /// The error and its causes, on one line of standard error.
 pub(crate) fn error_line(error: &anyhow::Error, json: bool) {
-    let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
-    let mut parts: Vec<&str> = Vec::new();
-    for part in &chain {
-        // A transparent error repeats its cause.
-        if parts.last() != Some(&part.as_str()) {
-            parts.push(part);
-        }
-    }
-    let text = shown(&parts.join(": "));
+    let text = shown(&chain(error.as_ref()));
     if json {
         let _ = json_line(&serde_json::json!({ "error": text }));
     }
     anstream::eprintln!("{}: {text}", paint(BAD.bold(), "error"));
+}
+
+/// An error and its causes, on one line.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut parts = vec![error.to_string()];
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let part = error.to_string();
+        // A transparent error repeats its cause.
+        if parts.last() != Some(&part) {
+            parts.push(part);
+        }
+        cause = error.source();
+    }
+    parts.join(": ")
 }
 
 /// The exit code of a command, after an error was said.

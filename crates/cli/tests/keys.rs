@@ -276,6 +276,7 @@ fn help_tells_a_stranger_what_happens() {
       show    List what was recorded, the newest last, or show all about one record
       trace   Show what a record was made from, and what was made from it
       verify  Check every record, content and index against the signed head
+      cosign  Have the pinned witnesses cosign the head of the record as it is now
       export  Write every record as JSON Lines, with the signed checkpoint over them
       adopt   Go on from a store whose head was lost, or which was deliberately restored from a copy.
               Owner only

@@ -194,8 +194,11 @@ fn parse_log_key(pem: &str, path: PathBuf) -> Result<SigningKey, KeyError> {
     SigningKey::from_pkcs8_pem(pem).map_err(|cause| KeyError::Key { path, why: cause.to_string() })
 }
 
-/// Writes a file that nobody else may read, whole or not at all.
-pub(crate) fn write_secret(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), KeyError> {
+/// Writes a file that nobody else may read (mode 0600), whole or not at all, and syncs it and its folder.
+///
+/// # Errors
+/// [`KeyError::File`]; what stood there before is then still there.
+pub fn write_secret(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), KeyError> {
     write_whole(path, bytes, existing).map_err(|cause| KeyError::File {
         doing: "write",
         path: path.into(),

@@ -29,5 +29,5 @@ mod passphrase;
 pub mod public_key;
 
 pub use error::KeyError;
-pub use folder::{Existing, KeyFolder, fresh_key};
+pub use folder::{Existing, KeyFolder, fresh_key, write_secret};
 pub use human::HumanKey;

@@ -10,51 +10,12 @@
 //!
 //! Source: C2SP tlog-checkpoint and signed-note, with Ed25519 signatures (type `0x01`).
 
-use std::fmt;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
-use sha2::{Digest, Sha256};
+use ed25519_dalek::{SigningKey, VerifyingKey};
 
 use crate::Hash;
-
-/// The longest signed note that is read. The format asks for at least sixteen signatures, whose
-/// post-quantum kind may have 5 KB.
-const MAX_NOTE_BYTES: usize = 64 * 1024;
-
-/// What signed-note calls an Ed25519 key, in key ids and verifier keys.
-const ED25519: u8 = 0x01;
-
-/// What every signature line starts with: an em dash and a space.
-const SIGNATURE_LINE: &str = "\u{2014} ";
-
-/// The name of a log or of the key that signs for it: not empty, and free of spaces, `+` and
-/// control characters, so that it is one word of one line.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LogName(String);
-
-impl LogName {
-    /// Takes a name, such as `example.com/custody`.
-    ///
-    /// # Errors
-    /// [`CheckpointError::Name`] when the format does not allow it.
-    pub fn new(name: impl Into<String>) -> Result<LogName, CheckpointError> {
-        let name = name.into();
-        if is_name(&name) { Ok(LogName(name)) } else { Err(CheckpointError::Name { name }) }
-    }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for LogName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+use crate::note::{CheckpointError, LogName, open_note, sign_note};
 
 /// What a log claims about itself: its name, how many records it has, and their root.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,47 +26,6 @@ pub struct Checkpoint {
     pub size: u64,
     /// The root of the Merkle tree over them.
     pub root: Hash,
-}
-
-/// Why a checkpoint was not accepted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CheckpointError {
-    /// The text cannot name a log or its key.
-    #[error("`{}` is no log name; use one visible word without `+`", name.escape_debug())]
-    Name {
-        /// The text.
-        name: String,
-    },
-    /// The note is longer than any real one.
-    #[error("the checkpoint has `{bytes}` bytes, over `{MAX_NOTE_BYTES}`; fetch it again")]
-    TooLong {
-        /// The length of the note.
-        bytes: usize,
-    },
-    /// The note is not written exactly as the format says.
-    #[error("the {part} of the checkpoint is not as C2SP writes it; fetch it again")]
-    Malformed {
-        /// Which part of the note, in the format's words.
-        part: &'static str,
-    },
-    /// No signature line is by the expected key.
-    #[error("no signature by `{vkey}`; check which log key this checkpoint belongs to")]
-    Unsigned {
-        /// The expected key, as [`vkey`] writes it.
-        vkey: String,
-    },
-    /// The expected key signed more than once.
-    #[error("two signatures by `{vkey}`; fetch the checkpoint again")]
-    SignedTwice {
-        /// The expected key, as [`vkey`] writes it.
-        vkey: String,
-    },
-    /// The signature is not of this text by the expected key.
-    #[error("the signature by `{vkey}` is not of this text; do not trust the checkpoint")]
-    Signature {
-        /// The expected key, as [`vkey`] writes it.
-        vkey: String,
-    },
 }
 
 impl Checkpoint {
@@ -132,11 +52,14 @@ impl Checkpoint {
         Checkpoint::parse(open_note(note, key_name, key)?)
     }
 
-    fn text(&self) -> String {
+    /// The text that is signed: origin, size and root, a line each.
+    pub(crate) fn text(&self) -> String {
         format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(self.root))
     }
 
-    fn parse(text: &str) -> Result<Checkpoint, CheckpointError> {
+    /// Reads such a text.
+    pub(crate) fn parse(text: &str) -> Result<Checkpoint, CheckpointError> {
+        let malformed = |part| CheckpointError::Malformed { part };
         let [origin, size, root, ""] = text.split('\n').collect::<Vec<_>>()[..] else {
             return Err(malformed("text"));
         };
@@ -151,88 +74,12 @@ impl Checkpoint {
     }
 }
 
-/// The public key as a verifier key, `name+hex(id)+base64(0x01 ‖ key)`, to configure verifiers with.
-///
-/// Source: the encoding of Go's `golang.org/x/mod/sumdb/note`, which C2SP tools read.
-pub fn vkey(key_name: &LogName, key: &VerifyingKey) -> String {
-    let id = hex::encode(key_id(key_name, key));
-    let typed_key = [&[ED25519], key.as_bytes().as_slice()].concat();
-    format!("{key_name}+{id}+{}", STANDARD.encode(&typed_key))
-}
-
-/// Signs a text that ends in a newline.
-fn sign_note(text: &str, signer: &SigningKey, key_name: &LogName) -> String {
-    let id = key_id(key_name, &signer.verifying_key());
-    let signature = signer.sign(text.as_bytes()).to_bytes();
-    let blob = STANDARD.encode([id.as_slice(), &signature].concat());
-    format!("{text}\n{SIGNATURE_LINE}{key_name} {blob}\n")
-}
-
-const fn malformed(part: &'static str) -> CheckpointError {
-    CheckpointError::Malformed { part }
-}
-
-/// The error for a note without a well-formed signature block.
-const NO_SIGNATURES: CheckpointError = malformed("signature block");
-
-/// The text of a note that this key signed, still unread: it may hold any characters.
-fn open_note<'note>(
-    note: &'note str,
-    key_name: &LogName,
-    key: &VerifyingKey,
-) -> Result<&'note str, CheckpointError> {
-    if note.len() > MAX_NOTE_BYTES {
-        return Err(CheckpointError::TooLong { bytes: note.len() });
-    }
-    let blank_line = note.rfind("\n\n").ok_or(NO_SIGNATURES)?;
-    let (text, signatures) = (&note[..=blank_line], &note[blank_line + 2..]);
-    let signatures = signatures.strip_suffix('\n').ok_or(NO_SIGNATURES)?;
-
-    let id = key_id(key_name, key);
-    let mut ours = None;
-    for line in signatures.split('\n') {
-        let (name, line_id, signature) = parse_signature(line).ok_or(NO_SIGNATURES)?;
-        // A line is ours when both agree; either alone may collide.
-        if name == key_name.as_str() && line_id == id && ours.replace(signature).is_some() {
-            return Err(CheckpointError::SignedTwice { vkey: vkey(key_name, key) });
-        }
-    }
-    let Some(signature) = ours else {
-        return Err(CheckpointError::Unsigned { vkey: vkey(key_name, key) });
-    };
-    Signature::from_slice(&signature)
-        .and_then(|signature| key.verify_strict(text.as_bytes(), &signature))
-        .map_err(|_| CheckpointError::Signature { vkey: vkey(key_name, key) })?;
-    Ok(text)
-}
-
-/// The key name, key id and signature on one line: `— name base64(id ‖ signature)`.
-fn parse_signature(line: &str) -> Option<(&str, [u8; 4], Vec<u8>)> {
-    let (name, blob) = line.strip_prefix(SIGNATURE_LINE)?.split_once(' ')?;
-    let blob = STANDARD.decode(blob).ok()?;
-    let (id, signature) = blob.split_first_chunk()?;
-    (is_name(name) && !signature.is_empty()).then(|| (name, *id, signature.to_vec()))
-}
-
-/// The first four bytes of `SHA-256(name ‖ 0x0A ‖ 0x01 ‖ key)`. It finds a key and proves nothing.
-fn key_id(key_name: &LogName, key: &VerifyingKey) -> [u8; 4] {
-    let hash = Sha256::new()
-        .chain_update(key_name.as_str())
-        .chain_update([b'\n', ED25519])
-        .chain_update(key.as_bytes());
-    let [a, b, c, d, ..]: Hash = hash.finalize().into();
-    [a, b, c, d]
-}
-
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '+')
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::note::{MAX_NOTE_BYTES, vkey};
 
     /// The checkpoint below, signed by the key below in another implementation of Ed25519.
     const GOLDEN: &str = "\
@@ -408,22 +255,6 @@ xcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcU=
             let refusal = CheckpointError::Name { name: bad.to_owned() };
             assert_eq!(LogName::new(bad), Err(refusal), "{bad:?}");
         }
-    }
-
-    /// The published example of Go's signed notes, the format's first implementation.
-    #[test]
-    fn the_go_reference_note_opens_under_its_published_key() {
-        let text = "If you think cryptography is the answer to your problem,\n\
-                    then you don't know what your problem is.\n";
-        let note = format!(
-            "{text}\n— PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZ\
-             SNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n"
-        );
-        let published = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
-        let typed_key = STANDARD.decode(published.rsplit_once('+').unwrap().1).unwrap();
-        let key = VerifyingKey::from_bytes(typed_key[1..].try_into().unwrap()).unwrap();
-        assert_eq!(vkey(&name("PeterNeumann"), &key), published);
-        assert_eq!(open_note(&note, &name("PeterNeumann"), &key), Ok(text));
     }
 
     proptest! {

@@ -9,6 +9,7 @@
 //! - [`inclusion_proof`] and [`consistency_proof`] answer an auditor; [`verify_inclusion`] and
 //!   [`verify_consistency`] check such answers against signed roots.
 //! - [`Checkpoint`] is the signed statement, as text that other verifiers read too.
+//! - [`cosign`] and [`CosignerKey`] are a witness's signature beside the log's.
 //! - [`LogKey`] is the key that signs it, certified by the owner of the store.
 //!
 //! ```
@@ -33,21 +34,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Source: RFC 9162 §2.1; C2SP tlog-checkpoint and signed-note.
+//! Source: RFC 9162 §2.1; C2SP tlog-checkpoint, tlog-cosignature and signed-note.
 
 mod checkpoint;
+mod cosignature;
 mod digest;
 mod id;
 mod log_key;
+mod log_verifier;
 mod merkle;
+mod note;
 mod time;
 
-pub use checkpoint::{Checkpoint, CheckpointError, LogName, vkey};
+pub use checkpoint::Checkpoint;
+pub use cosignature::{Cosigned, CosignerKey, cosign};
 pub use digest::Digest;
 pub use id::{CertificateId, EntryId, IdError, IncidentId, PrincipalId, Seq, SessionId, StoreId};
 pub use log_key::{LogKey, key_name, origin};
+pub use log_verifier::{LogVerifier, SignedHead};
 pub use merkle::{
     Frontier, Hash, ProofError, consistency_proof, empty_root, inclusion_proof, leaf_hash,
     node_hash, root_of, verify_consistency, verify_inclusion,
 };
+pub use note::{CheckpointError, LogName, open_note, sign_note, vkey};
 pub use time::Timestamp;

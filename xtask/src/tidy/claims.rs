@@ -39,6 +39,7 @@ const VERBS: &[&str] = &[
     "train",
     "eval",
     "doctor",
+    "witness",
     "completions",
 ];
 

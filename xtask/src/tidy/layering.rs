@@ -19,6 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("certificate", &["log"]),
     ("policy", &["log", "arguments", "kernel"]),
     ("keys", &["log"]),
+    ("witness", &["log", "keys"]),
     ("store", &["log", "kernel", "keys"]),
     ("models", &[]),
     ("detect", &["models"]),
@@ -74,6 +75,7 @@ const PRODUCT: &[&str] = &[
     "pipeline",
     "incident",
     "verify",
+    "witness",
     "gateway",
 ];
 
@@ -92,6 +94,7 @@ const PRODUCT_AND_CLI: &[&str] = &[
     "pipeline",
     "incident",
     "verify",
+    "witness",
     "gateway",
     "cli",
 ];

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 
 use super::{
     adapter, cert, completions, demo, doctor, incident, keys, laboratory, ledger, memory, models,
-    policy, principal, replay, route, screen, session,
+    policy, principal, replay, route, screen, session, witness,
 };
 use crate::context::{GlobalContext, GlobalOptions};
 use crate::output::{self, ExitStatus};
@@ -55,6 +55,8 @@ enum Command {
     #[command(subcommand)]
     Principal(principal::Command),
     #[command(subcommand)]
+    Witness(witness::Command),
+    #[command(subcommand)]
     Models(models::Command),
     Doctor(doctor::Args),
     #[command(flatten)]
@@ -93,6 +95,7 @@ fn perform(cli: Cli, arguments: &[OsString]) -> anyhow::Result<ExitStatus> {
         Command::Adapter(command) => adapter::run(&context, command),
         Command::Keys(command) => keys::run(&context, command),
         Command::Principal(command) => principal::run(&context, command),
+        Command::Witness(command) => witness::run(&context, command),
         Command::Models(command) => models::run(&context, command),
         Command::Doctor(args) => doctor::run(&context, &args),
         Command::Laboratory(command) => laboratory::run(&command, arguments),

@@ -20,5 +20,6 @@ mod replay;
 mod route;
 mod screen;
 mod session;
+mod witness;
 
 pub use cli::run;

@@ -14,6 +14,7 @@
 pub mod host;
 pub mod naive_server;
 pub mod schema;
+pub mod witness;
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};

@@ -1,6 +1,7 @@
 //! `custody ledger`: the record itself: look at it, follow it, verify it, take it along.
 
 mod adopt;
+mod cosign;
 pub(crate) mod describe;
 mod export;
 mod kind;
@@ -9,6 +10,7 @@ mod part;
 mod show;
 mod trace;
 mod verify;
+mod witnesses;
 
 use anyhow::Context as _;
 use custody_log::{EntryId, Seq};
@@ -22,8 +24,13 @@ use crate::output::ExitStatus;
 pub(crate) enum Command {
     Show(show::Args),
     Trace(trace::Args),
-    /// Check every record, content and index against the signed head
-    Verify,
+    Verify(verify::Args),
+    /// Have the pinned witnesses cosign the head of the record as it is now
+    ///
+    /// Each witness gets the signed head and a proof that it extends what that witness cosigned before, and nothing
+    /// else of the record. What was cosigned can no longer be rolled back without `custody ledger verify --witness`
+    /// noticing; what came after it can, so run this often: from a timer, and after whatever must not be forgotten.
+    Cosign,
     Export(export::Args),
     Adopt(adopt::Args),
     Migrate(migrate::Args),
@@ -33,7 +40,8 @@ pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<E
     match command {
         Command::Show(args) => show::run(context, &args),
         Command::Trace(args) => trace::run(context, &args),
-        Command::Verify => verify::run(context),
+        Command::Verify(args) => verify::run(context, &args),
+        Command::Cosign => cosign::run(context),
         Command::Export(args) => export::run(context, &args),
         Command::Adopt(args) => adopt::run(context, &args),
         Command::Migrate(args) => migrate::run(context, &args),

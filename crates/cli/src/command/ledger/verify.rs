@@ -7,21 +7,38 @@ use custody_runtime::{OpenError, Store, StoreError};
 use custody_verify::{VerifyError, VerifyReport, verify_ledger};
 use serde_json::json;
 
+use super::witnesses::{self, WitnessArgs, WitnessResult};
 use crate::context::GlobalContext;
 use crate::output::{BAD, ExitStatus, GOOD, WARN, count, fact, json_line, line, paint, shown};
+
+/// Check every record, content and index against the signed head.
+///
+/// That the head is the newest, no store can show: an older database with its older head is a sound store too, and a
+/// holder of the log key can sign any. With --witness, ask each witness that the owner pinned which head it cosigned
+/// last, and fail if the store has less or other records, or if a witness gives no answer that counts.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    witness: WitnessArgs,
+}
 
 /// What was found in order.
 struct Sound {
     report: VerifyReport,
     signed: ExportedCheckpoint,
     unacknowledged: u64,
+    witnesses: Vec<WitnessResult>,
 }
 
-pub(super) fn run(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
-    match check(context) {
-        Ok(sound) => {
+pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
+    match check(context, args) {
+        Ok(sound) if sound.witnesses.iter().all(WitnessResult::is_fine) => {
             print(context, &sound)?;
             Ok(ExitStatus::Success)
+        }
+        Ok(Sound { witnesses, .. }) => {
+            witnesses::print_findings(context, &witnesses)?;
+            Ok(ExitStatus::Failure)
         }
         Err(error) if is_finding(&error) => {
             let finding = shown(&error.to_string());
@@ -36,11 +53,12 @@ pub(super) fn run(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     }
 }
 
-fn check(context: &GlobalContext) -> Result<Sound, Unsound> {
+fn check(context: &GlobalContext, args: &Args) -> Result<Sound, Unsound> {
     let store = Store::open(context.paths(), Clock::System)?;
     let report = verify_ledger(&store)?;
     let signed = store.checkpoint()?;
-    Ok(Sound { report, signed, unacknowledged: store.unacknowledged() })
+    let witnesses = witnesses::check(&store, &args.witness)?;
+    Ok(Sound { report, signed, unacknowledged: store.unacknowledged(), witnesses })
 }
 
 /// Why a store does not verify, or could not be verified.
@@ -68,7 +86,7 @@ const fn is_finding(error: &Unsound) -> bool {
 }
 
 fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
-    let Sound { report, signed, unacknowledged } = sound;
+    let Sound { report, signed, unacknowledged, witnesses } = sound;
     let (size, root) = (signed.checkpoint.size, hex::encode(signed.checkpoint.root));
     let head_size = size.saturating_sub(*unacknowledged);
     if context.json {
@@ -87,6 +105,7 @@ fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
             "unacknowledged": unacknowledged,
             "checkpoint": signed.note,
             "vkey": signed.vkey,
+            "witnesses": witnesses,
         }));
     }
     let VerifyReport { records, contents, purged, edges, breaks, containments, unsigned } = report;
@@ -116,6 +135,7 @@ fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
             &paint(WARN, format_args!("{tail} signed, but never acknowledged to anybody")),
         );
     }
+    witnesses.iter().for_each(|witness| fact("witness", &shown(&witness.sentence())));
     if *breaks > 0 {
         let times = count(*breaks, "time");
         let see = "`custody ledger show --kind admin` says when and why";
