@@ -58,12 +58,13 @@ fn json(home: &Home, command: &str) -> Value {
 }
 
 #[test]
-fn integrity_signatures_and_every_decision_of_an_old_store_are_verified() {
+fn integrity_and_signatures_of_an_old_store_are_verified_and_its_unsigned_records_counted() {
     let home = old_store();
     let verified = json(&home, "ledger verify --json");
     assert_eq!(verified["verified"], true, "{verified}");
     for (what, count) in [
         ("records", 38),
+        ("unsigned", 38),
         ("contents", 10),
         ("purged", 3),
         ("containments", 1),
@@ -98,14 +99,60 @@ fn an_old_certificate_verifies_alone_and_in_its_store() {
 }
 
 #[test]
-fn an_old_store_goes_on() {
+fn an_old_store_is_read_and_goes_on_once_its_owner_signs_what_stays() {
     let home = old_store();
-    assert_eq!(run(&home, "memory get payments").expect(0).stdout.trim_end(), GOOD);
+    // Reading memory is an act of a session, and recorded; the record itself can be read.
+    run(&home, "memory get payments").expect(2);
+    run(&home, "ledger show").expect(0);
     let put = arguments("memory put", &["payments", "Suppliers are paid weekly.", "--as", "owner"]);
+    let refused = home.typing(&put, &[OWNER_PASSPHRASE]).expect(2);
+    assert!(refused.stderr.contains("custody ledger migrate"), "{refused:?}");
+
+    let listed = json(&home, "ledger migrate --json");
+    assert_eq!(listed["applied"], false);
+    let claims: Vec<&str> = listed["claims"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|claim| claim["claim"].as_str().unwrap())
+        .collect();
+    assert!(!claims.is_empty(), "{listed}");
+    run(&home, "ledger migrate --apply --keep principal:nobody").expect(2);
+    let migrate = arguments("ledger migrate", &["--apply", "--keep-all"]);
+    home.typing(&migrate, &[OWNER_PASSPHRASE]).expect(0);
+    run(&home, "ledger migrate").expect(2);
+    assert_eq!(run(&home, "memory get payments").expect(0).stdout.trim_end(), GOOD);
+
     home.typing(&put, &[OWNER_PASSPHRASE]).expect(0);
     assert_eq!(
         run(&home, "memory get payments").expect(0).stdout.trim_end(),
         "Suppliers are paid weekly."
     );
+    let verified = json(&home, "ledger verify --json");
+    assert_eq!(verified["unsigned"], 38, "{verified}");
+    assert_ne!(verified["records"], 38);
+    run(&home, "cert verify certificate.json").expect(0);
+}
+
+#[test]
+fn what_its_owner_does_not_sign_lapses() {
+    let home = old_store();
+    let claims = json(&home, "ledger migrate --json")["claims"].clone();
+    let names = |kind: &str| {
+        let all = claims.as_array().unwrap().iter();
+        let names = all.map(|claim| claim["claim"].as_str().unwrap().to_owned());
+        names.filter(|name| name.starts_with(kind)).collect::<Vec<String>>()
+    };
+    home.typing(&arguments("ledger migrate", &["--apply"]), &[OWNER_PASSPHRASE]).expect(0);
+    let left = run(&home, "principal list --json").expect(0).json();
+    for principal in names("principal:") {
+        let name = principal.trim_start_matches("principal:");
+        assert!(left.iter().all(|row| row["name"] != name), "{name} in {left:?}");
+    }
+    for mode in names("mode:") {
+        let key = mode.rsplit('/').next().unwrap();
+        let put = arguments("memory put", &[key, "another", "--as", "owner"]);
+        home.typing(&put, &[OWNER_PASSPHRASE]).expect(1);
+    }
     run(&home, "ledger verify").expect(0);
 }

@@ -3,7 +3,7 @@
 //! This is the dispatch to the [`actions`](crate::actions), with what holds for all of them: who is recognised, what
 //! may follow in a log, and that nothing is committed but what a decision left a witness for.
 
-use custody_log::{Digest, EntryId, Seq, SessionId, Timestamp};
+use custody_log::{Digest, EntryId, Hash, Seq, SessionId, Timestamp};
 use ed25519_dalek::SigningKey;
 
 use crate::actions::adapter::{self, AcceptedAdapt};
@@ -366,7 +366,7 @@ impl State {
         let before = self.before(&record)?;
         self.hold_content(&record);
         let allowed = effect.and_then(|effect| effect.apply(self, &record));
-        self.after(&record, before);
+        self.after(&record, record.leaf(), before);
         Ok(Committed { record, allowed })
     }
 
@@ -380,12 +380,21 @@ impl State {
     /// [`ApplyError`] when it does not follow from the records before it. The state is then
     /// unchanged.
     pub fn fold(&mut self, record: &Record) -> Result<(), ApplyError> {
+        self.fold_stored(record, record.leaf())
+    }
+
+    /// Folds in a record whose bytes are stored under `leaf`. Only a record of format 1 may have other bytes than the
+    /// program would write now.
+    ///
+    /// # Errors
+    /// As [`State::fold`].
+    pub fn fold_stored(&mut self, record: &Record, leaf: Hash) -> Result<(), ApplyError> {
         match record.by {
-            Author::Principal(_) if record.v == FORMAT => self.recount(record),
+            Author::Principal(_) if record.v == FORMAT => self.recount_stored(record, leaf),
             Author::Principal(_) | Author::Session(_) => {
                 self.check_place(record)?;
                 self.check_signature(record)?;
-                self.fold_answer(record)
+                self.fold_answer(record, leaf)
             }
         }
     }
@@ -407,7 +416,7 @@ impl State {
     }
 
     /// Folds a record in with the answer that it has. Its place and its signature were checked.
-    fn fold_answer(&mut self, record: &Record) -> Result<(), ApplyError> {
+    fn fold_answer(&mut self, record: &Record, leaf: Hash) -> Result<(), ApplyError> {
         let seq = record.seq;
         let weights = adapter::weights_of(self, &record.by, &record.request, &record.answer);
         if record.weights != weights {
@@ -433,7 +442,7 @@ impl State {
         folded.ok_or(ApplyError::Answer(seq))?;
         migrate::note(self, record);
         self.hold_content(record);
-        self.after(record, before);
+        self.after(record, leaf, before);
         Ok(())
     }
 
@@ -445,10 +454,18 @@ impl State {
     /// [`ApplyError::Disagrees`] when the rules give another answer, label or parents;
     /// [`ApplyError::Signature`] when it is not signed by whom it names.
     pub fn recount(&mut self, record: &Record) -> Result<(), ApplyError> {
+        self.recount_stored(record, record.leaf())
+    }
+
+    /// Decides again a record whose bytes are stored under `leaf`, and folds it in, as [`State::recount`] does.
+    ///
+    /// # Errors
+    /// As [`State::recount`].
+    pub fn recount_stored(&mut self, record: &Record, leaf: Hash) -> Result<(), ApplyError> {
         self.check_place(record)?;
         self.check_signature(record)?;
         if record.v != FORMAT {
-            return self.fold_answer(record);
+            return self.fold_answer(record, leaf);
         }
         let decided = self
             .decide_again(record)?
@@ -457,7 +474,7 @@ impl State {
         if (Record { signature: record.signature, ..again }) != *record {
             return Err(ApplyError::Disagrees(record.seq));
         }
-        self.fold_answer(record)
+        self.fold_answer(record, leaf)
     }
 
     /// Decides a record of the log again. Where the arguments of a call came from is taken from the record: only its
@@ -500,10 +517,10 @@ impl State {
         Ok(Before { tenant, held })
     }
 
-    fn after(&mut self, record: &Record, before: Before) {
+    fn after(&mut self, record: &Record, leaf: Hash, before: Before) {
         let Before { tenant, held } = before;
         self.now = record.at;
-        self.log_end.push(record);
+        self.log_end.push(record.v, leaf);
         self.entries.push(Entry { label: record.label, tenant });
         if let Some(changed) = held {
             incident::hold(self, record, changed);

@@ -6,8 +6,8 @@ use custody_log::Digest;
 use ed25519_dalek::SigningKey;
 
 use crate::namespace::Tenant;
-use crate::record::Request;
-use crate::signature::{LogPosition, RecordSignature, act_bytes};
+use crate::record::{Request, act_bytes};
+use crate::signature::{LogPosition, RecordSignature};
 
 pub use custody_record::principal::{Credential, Principal, PrincipalClaim, Role};
 

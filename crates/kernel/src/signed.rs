@@ -3,47 +3,13 @@
 //! Checked whenever a record is folded in, so that a running process does not follow what a holder of the log key
 //! appends, and whenever a log is verified.
 
-use custody_log::{Digest, Frontier, SessionId, leaf_hash};
+use custody_log::{Digest, SessionId};
 use ed25519_dalek::SigningKey;
 
 use crate::principal::{Credential, PrincipalClaim};
-use crate::record::{AdminRequest, Author, FORMAT, Record, Request, UNSIGNED_FORMAT};
-use crate::signature::{LogPosition, RecordSignature, act_bytes, session_bytes};
+use crate::record::{AdminRequest, Author, FORMAT, Record, Request, act_bytes, session_bytes};
+use crate::signature::{LogPosition, RecordSignature};
 use crate::state::{ApplyError, State};
-
-/// Where the log of a state ends.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct LogEnd {
-    frontier: Frontier,
-    /// The format of the last record. It never falls.
-    format: u8,
-}
-
-impl LogEnd {
-    /// Appends a record.
-    pub(crate) fn push(&mut self, record: &Record) {
-        let bytes = record.to_bytes().expect("a record holds text and numbers");
-        self.frontier.push(leaf_hash(&bytes));
-        self.format = record.v;
-    }
-
-    pub(crate) fn root(&self) -> Digest {
-        Digest(self.frontier.root())
-    }
-
-    /// Whether the store ends in records whose acts and sessions are not signed.
-    pub(crate) const fn is_unsigned(&self) -> bool {
-        self.format == UNSIGNED_FORMAT
-    }
-
-    /// Whether a record of the format that `record` has may come next: the same, or a newer one where the store is
-    /// migrated.
-    fn takes(&self, record: &Record) -> bool {
-        let migrates =
-            matches!(record.request, Request::Admin(AdminRequest::CloseUnsignedFormat(_)));
-        record.v == self.format || (self.is_unsigned() && record.v == FORMAT && migrates)
-    }
-}
 
 impl State {
     /// The root over all records that were folded in (RFC 9162 §2.1).

@@ -14,6 +14,7 @@ use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Answer, Record, Request, SessionRequest};
 use custody_kernel::route::{Stage, StageResult, Undecided, replay};
+use custody_kernel::state::{ApplyError, State};
 use custody_models::chat::{
     self, ChatError, ChatMessage, ChatModel, ChatRole, FinishReason, Usage,
 };
@@ -138,7 +139,7 @@ fn a_decision_that_contradicts_the_stage_results_is_rejected() {
     let receipt = recorded(&scratch, MIXED, Channel::User, false);
     let mut record = scratch.store.record(receipt.seq).unwrap();
     record.answer = Answer::Done;
-    let mut state = custody_kernel::state::State::default();
+    let mut state = State::default();
     for earlier in scratch.store.records(0..receipt.seq.0).unwrap() {
         state.fold(&earlier).unwrap();
     }
@@ -147,5 +148,6 @@ fn a_decision_that_contradicts_the_stage_results_is_rejected() {
         unreachable!()
     };
     route.heard = vec![StageResult::Prefilter(Ok(custody_kernel::route::Screened::Clean))];
-    assert!(state.recount(&record).is_ok(), "only the signed log detects forged stage results");
+    let forged = state.recount(&record);
+    assert!(matches!(forged, Err(ApplyError::Signature(_))), "the session did not sign {forged:?}");
 }

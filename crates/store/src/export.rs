@@ -35,6 +35,22 @@ impl Store {
         })
     }
 
+    /// The same, each with the leaf that its stored bytes have in the Merkle tree, to fold them again.
+    ///
+    /// # Errors
+    /// As [`Store::records`].
+    pub fn stored_records(&self, positions: Range<u64>) -> Result<Vec<(Record, Hash)>, StoreError> {
+        self.read(|connection, ledger| {
+            let end = usize::try_from(positions.end.min(ledger.len())).unwrap_or(usize::MAX);
+            let start = usize::try_from(positions.start).unwrap_or(usize::MAX).min(end);
+            let leaves = ledger.leaves().get(start..end).unwrap_or_default();
+            let stored = (positions.start..).zip(leaves);
+            stored
+                .map(|(at, leaf)| Ok((read::record(connection, ledger, Seq(at))?, *leaf)))
+                .collect()
+        })
+    }
+
     /// The statement that the log key signed over every record there is now.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use custody_kernel::monitor::{Committed, Decided};
 use custody_kernel::principal::Principal;
-use custody_kernel::record::{AdminRequest, Answer, Record, Request};
+use custody_kernel::record::{AdminRequest, Answer, Record, Request, UNSIGNED_FORMAT};
 use custody_kernel::state::State;
 use custody_log::{
     Checkpoint, EntryId, Frontier, Hash, LogKey, Seq, StoreId, key_name, leaf_hash, origin, root_of,
@@ -111,10 +111,13 @@ impl Ledger {
         let record =
             Record::from_bytes(bytes).map_err(|cause| Tampering::Unreadable(at, cause.into()))?;
         // What is signed is the record; a second spelling of it would have another leaf.
-        if record.to_bytes().ok().as_deref() != Some(bytes) {
+        let leaf = leaf_hash(bytes);
+        if record.v != UNSIGNED_FORMAT && record.leaf() != leaf {
             return Err(Tampering::OtherRecord(at).into());
         }
-        self.state.fold(&record).map_err(|cause| Tampering::Inconsistent(at, cause.into()))?;
+        self.state
+            .fold_stored(&record, leaf)
+            .map_err(|cause| Tampering::Inconsistent(at, cause.into()))?;
         self.push(&record, bytes)?;
         Ok(record)
     }

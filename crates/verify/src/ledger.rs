@@ -52,10 +52,12 @@ fn verify(view: View<'_>) -> Result<VerifyReport, VerifyError> {
     let mut again = State::default();
     let mut fingerprints = 0;
     let mut graph = GraphBuilder::default();
-    for seq in (0..view.len()).map(Seq) {
+    for (seq, leaf) in (0..view.len()).map(Seq).zip(view.leaves()) {
         let record = view.record(seq)?;
         let tenant = untrusted_tenant(&again, &record).cloned();
-        again.recount(&record).map_err(|cause| Tampering::Inconsistent(seq.0, cause.into()))?;
+        again
+            .recount_stored(&record, *leaf)
+            .map_err(|cause| Tampering::Inconsistent(seq.0, cause.into()))?;
         report.containments += u64::from(is_contained_again(&again, &graph, &record)?);
         extend(&mut graph, &record)?;
         match arrived_with(&record) {

@@ -122,7 +122,7 @@ fn each_claim_that_the_store_denies_is_named() {
         case.broken(|recovery| {
             recovery.spared = vec![SparedMember { covered_by: vec![], entry: quote }];
         }),
-        &["spared: no trusted clean text says its sentence 0"],
+        &["spared: no trusted clean text contains its sentence 0"],
     );
     let share = case.recovery.risk_scores.entries[0].share_ppm;
     other(

@@ -36,7 +36,9 @@ pub enum AskError {
     #[error("the store does not exist yet; its first record is made by the owner that it names")]
     NoStore,
     /// The store was written in format 1, in which nothing is signed.
-    #[error("the store has record format 1, which can be read and not continued; migrate it first")]
+    #[error(
+        "the store has record format 1, which can be read and not continued; see `custody ledger migrate`"
+    )]
     Unsigned,
     /// Every act in the store is signed already.
     #[error("the store has the present record format; there is nothing to migrate")]

@@ -10,6 +10,7 @@ mod hosts;
 mod incidents;
 mod items;
 pub(crate) mod lists;
+mod log_end;
 mod rate;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -19,6 +20,7 @@ use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId,
 use hosts::Adapted;
 use incidents::Recovered;
 use items::Items;
+use log_end::LogEnd;
 
 use crate::adapter::Name;
 use crate::context::SessionContext;
@@ -29,7 +31,6 @@ use crate::memory::rate::Limits;
 use crate::memory::review::Pending;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Principal, PrincipalClaim};
-use crate::signed::LogEnd;
 use crate::tool::asked::AskedCall;
 
 pub(crate) use hosts::Tainting;

@@ -16,8 +16,9 @@ use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::{Authority, Credential, Principal, Role};
 use custody_kernel::record::{
     AdminRequest, Answer, Author, Genesis, ObservationKind, Record, Request, SessionRequest, Value,
+    act_bytes, session_bytes,
 };
-use custody_kernel::signature::{LogPosition, RecordSignature, act_bytes, session_bytes};
+use custody_kernel::signature::{LogPosition, RecordSignature};
 use custody_kernel::state::{AskError, State, SubmittedRequest};
 use custody_kernel::tool::call::{Call, ProposedCall};
 use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};

@@ -4,9 +4,12 @@
 //! the provenance graph; everything else, items, sessions, principals, pending proposals, is a
 //! fold over the log that anybody can repeat.
 
+mod statement;
 mod tagged;
 
-use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};
+use custody_log::{
+    Digest, EntryId, Hash, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp, leaf_hash,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::adapter::{Adapt, Name};
@@ -26,6 +29,7 @@ use crate::tool::call::Call;
 use crate::tool::extract::Extract;
 
 pub use crate::memory::item::Value;
+pub use statement::{act_bytes, session_bytes};
 
 /// The format in which records are written.
 pub const FORMAT: u8 = 2;
@@ -268,8 +272,8 @@ pub enum AdminRequest {
 
 /// Everything that can be asked of a store, as a record keeps it: under the one name of its action, whoever asked.
 ///
-/// Anybody may parse one. What is put to the monitor is a submitted request, which takes a call only with arguments that were
-/// traced.
+/// Anybody may parse one. What is put to the monitor is a submitted request, which takes a call only with
+/// arguments that were traced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// Asked in a session.
@@ -396,6 +400,11 @@ impl Record {
     /// Never: records hold text and numbers only.
     pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(self)
+    }
+
+    /// Its leaf in the Merkle tree of the log: the hash of the bytes in which it is written now.
+    pub fn leaf(&self) -> Hash {
+        leaf_hash(&self.to_bytes().expect("a record holds text and numbers only"))
     }
 
     /// Reads a record back.

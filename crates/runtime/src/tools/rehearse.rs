@@ -101,14 +101,14 @@ fn go_through(
     let mut state = State::default();
     let mut from = 0;
     loop {
-        let records = store.records(from..from + CHUNK)?;
+        let records = store.stored_records(from..from + CHUNK)?;
         if records.is_empty() {
             return Ok(());
         }
         from += records.len() as u64;
-        for record in records {
+        for (record, leaf) in records {
             each(&state, &record)?;
-            state.fold(&record).map_err(GateError::Record)?;
+            state.fold_stored(&record, leaf).map_err(GateError::Record)?;
         }
     }
 }

@@ -3,8 +3,8 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
 
-use custody_kernel::record::{Author, Record};
-use custody_kernel::signature::{LogPosition, RecordSignature, act_bytes, session_bytes};
+use custody_kernel::record::{Author, Record, act_bytes, session_bytes};
+use custody_kernel::signature::{LogPosition, RecordSignature};
 use custody_log::{Checkpoint, Digest, EntryId, Hash, Seq, key_name, leaf_hash, origin, root_of};
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
