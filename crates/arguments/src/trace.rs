@@ -18,8 +18,10 @@ const LONG_NUMBER: usize = 6;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentOrigin {
-    /// The user said it, whole and at one place, or a server made it in a trusted field.
+    /// The user said it, whole and at one place.
     User,
+    /// A server made it, in a field of an output that its manifest trusts. Neutral: it supports no call by itself.
+    Trusted,
     /// Untrusted entries hold it, or parts of it.
     Tool {
         /// Which, ascending.
@@ -171,10 +173,11 @@ impl Tracing<'_> {
     fn origin(&self, value: &str, nouns: &Nouns<'_>, sink: Option<Sink>) -> ArgumentOrigin {
         // What a server makes are names for its own things. Where money or mail goes is never one of them.
         let may_be_made = matches!(sink, Some(Sink::Id | Sink::Path));
-        if self.texts.is_user_text(value, nouns)
-            || (may_be_made && self.texts.is_trusted_value(value, nouns))
-        {
+        if self.texts.is_user_text(value, nouns) {
             return ArgumentOrigin::User;
+        }
+        if may_be_made && self.texts.is_trusted_value(value, nouns) {
+            return ArgumentOrigin::Trusted;
         }
         self.origin_in_untrusted(value)
     }

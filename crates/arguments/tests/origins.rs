@@ -187,8 +187,8 @@ fn what_a_server_made_names_its_things_and_no_recipient() {
     let mut heard = heard("Delete the oldest file", &[]);
     heard.add_trusted_value("f-1234", "to");
     heard.add_trusted_value("e-1234", "event");
-    assert_eq!(origin(Sink::Id, &json!("f-1234"), &heard), ArgumentOrigin::User);
-    assert_eq!(origin(Sink::Path, &json!("f-1234"), &heard), ArgumentOrigin::User);
+    assert_eq!(origin(Sink::Id, &json!("f-1234"), &heard), ArgumentOrigin::Trusted);
+    assert_eq!(origin(Sink::Path, &json!("f-1234"), &heard), ArgumentOrigin::Trusted);
     assert_eq!(origin(Sink::Id, &json!("e-1234"), &heard), ArgumentOrigin::Model, "an event's");
     assert_eq!(origin(Sink::Recipient, &json!("f-1234"), &heard), ArgumentOrigin::Model);
 }

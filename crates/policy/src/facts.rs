@@ -179,7 +179,7 @@ impl Facts {
 fn is_said(leaf: &RecordedArgument) -> bool {
     match leaf.origin {
         ArgumentOrigin::User => true,
-        ArgumentOrigin::Tool { .. } | ArgumentOrigin::Model => false,
+        ArgumentOrigin::Trusted | ArgumentOrigin::Tool { .. } | ArgumentOrigin::Model => false,
     }
 }
 
@@ -187,6 +187,7 @@ fn is_said(leaf: &RecordedArgument) -> bool {
 const fn origin(leaf: &RecordedArgument) -> &'static str {
     match leaf.origin {
         ArgumentOrigin::User => "user",
+        ArgumentOrigin::Trusted => "trusted",
         ArgumentOrigin::Tool { .. } => "tool",
         ArgumentOrigin::Model => "model",
     }

@@ -123,6 +123,7 @@ fn audited(
     let leaf = |leaf: &RecordedArgument| {
         let (origin, from): (&str, &[Seq]) = match &leaf.origin {
             ArgumentOrigin::User => ("user", &[]),
+            ArgumentOrigin::Trusted => ("trusted", &[]),
             ArgumentOrigin::Tool { from } => ("tool", from),
             ArgumentOrigin::Model => ("model", &[]),
         };

@@ -42,6 +42,12 @@ effect = "writes"
 [tools.delete_file.arguments]
 file_id = { sink = "id" }
 
+[tools.share_file]
+effect = "writes"
+[tools.share_file.arguments]
+file_id = { sink = "id" }
+email = { sink = "recipient" }
+
 [tools.get_account]
 effect = "reads"
 closed_output.balance = { number = { min = 0, max = 1000, decimals = 2 } }

@@ -171,6 +171,9 @@ fn show_origins(store: &Store, call: &Call) -> anyhow::Result<()> {
         let path = excerpt(&leaf.path, 48);
         match &leaf.origin {
             ArgumentOrigin::User => line(paint(DIM, format_args!("  {path}: the user said it"))),
+            ArgumentOrigin::Trusted => {
+                line(paint(DIM, format_args!("  {path}: a server's own name, in a trusted field")));
+            }
             ArgumentOrigin::Model => line(paint(WARN, format_args!("  {path}: nobody said it"))),
             ArgumentOrigin::Tool { from } => {
                 for seq in from.iter().take(3) {
