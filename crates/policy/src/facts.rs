@@ -109,14 +109,15 @@ impl<T: Ord + Clone> Told<T> {
 }
 
 impl Places {
-    fn add(&mut self, sink: Sink, value: &str, is_said: bool) {
-        let places = places(sink, value);
+    fn add(&mut self, sink: Sink, value: &Value, is_said: bool) {
+        // Where a thing goes that is not named, nobody knows.
+        let places = value.as_str().map(|value| places(sink, value)).unwrap_or_default();
         if self.values.all.is_empty() {
             self.within = places.into_iter().collect();
         } else {
             self.within.retain(|place| places.contains(place));
         }
-        self.values.add(value.to_owned(), is_said);
+        self.values.add(text(value), is_said);
     }
 }
 
@@ -138,6 +139,11 @@ impl Facts {
             // As the kernel has it: an argument that no manifest describes matters.
             let sink = tool.tool.arguments.get(name).map_or(Some(Sink::Other), |known| known.sink);
             reading.argument(name, value, sink);
+        }
+        for (name, parameter) in &tool.tool.arguments {
+            if !arguments.object().contains_key(name) {
+                reading.absent(name, &Value::Null, parameter.sink);
+            }
         }
         let Reading { own, mut context, .. } = reading;
         context.tainted = match taint {
@@ -237,7 +243,9 @@ impl<'a> Reading<'a> {
     /// Takes in the values within `value`. Returns whether the user said them all, or need not have.
     fn value(&mut self, path: &str, value: &Value, sink: Option<Sink>) -> bool {
         match value {
-            Value::Null => true,
+            Value::Null => self.absent(path, value, sink),
+            Value::Array(items) if items.is_empty() => self.absent(path, value, sink),
+            Value::Object(members) if members.is_empty() => self.absent(path, value, sink),
             Value::Bool(_) | Value::Number(_) | Value::String(_) => {
                 let leaves = self.traced(path);
                 match leaves {
@@ -267,6 +275,12 @@ impl<'a> Reading<'a> {
                 is_said
             }
         }
+    }
+
+    /// Takes in a sink that holds nothing, if the manifest does not call that harmless.
+    fn absent(&mut self, path: &str, value: &Value, sink: Option<Sink>) -> bool {
+        let leaves = self.traced(path);
+        leaves.is_empty() || self.leaf(path, value, [sink], all_said(leaves))
     }
 
     /// Takes in the name of a field, if it is a value that somebody chose.
@@ -304,9 +318,9 @@ impl<'a> Reading<'a> {
                 continue;
             }
             match sink {
-                Sink::Recipient => context.recipients.add(sink, &text(value), is_said),
-                Sink::Url => context.urls.add(sink, &text(value), is_said),
-                Sink::Path => context.paths.add(sink, &text(value), is_said),
+                Sink::Recipient => context.recipients.add(sink, value, is_said),
+                Sink::Url => context.urls.add(sink, value, is_said),
+                Sink::Path => context.paths.add(sink, value, is_said),
                 Sink::Account => context.accounts.add(text(value), is_said),
                 Sink::Command => context.commands.add(text(value), is_said),
                 Sink::Id => context.ids.add(text(value), is_said),
