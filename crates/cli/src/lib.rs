@@ -15,7 +15,9 @@ mod config;
 pub mod context;
 mod credential;
 pub mod output;
+mod page;
 pub mod programs;
+mod reveal;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
