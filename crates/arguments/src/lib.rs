@@ -22,7 +22,7 @@
 //! # Ok::<(), custody_arguments::ArgumentsError>(())
 //! ```
 //!
-//! In reading order: `arguments` (the canonical form), `manifest` (what a tool does), `text_index` (what was said in a
+//! In reading order: `arguments` (the canonical form), `manifest` (what a tool does), `tool_name`, `text_index` (what was said in a
 //! session), `trace` (where each value came from), `free_text` (what text that leaves holds), `shape` (closed kinds of
 //! values). `spelling` and `words` say when two values are one, `visible` what a reader sees.
 
@@ -32,6 +32,7 @@ mod manifest;
 mod shape;
 mod spelling;
 mod text_index;
+mod tool_name;
 mod trace;
 mod visible;
 mod words;
@@ -41,5 +42,6 @@ pub use free_text::TextSink;
 pub use manifest::{Parameter, Sink, ToolEffect, ToolManifest};
 pub use shape::{ClosedShape, ShapeError, ShapedValue};
 pub use text_index::TextIndex;
+pub use tool_name::{MAX_TOOL_NAME, ShownName, ToolName, ToolNameError};
 pub use trace::{ArgumentOrigin, RecordedArgument, TracedArguments, trace};
 pub use visible::is_invisible;

@@ -130,6 +130,11 @@ pub(crate) fn kind(name: &str) -> Kind {
     }
 }
 
+/// Whether the argument `name` adds to what a call has anyway: a copy to somebody else.
+pub(crate) fn is_copy(name: &str) -> bool {
+    words(name).iter().any(|word| matches!(word.as_str(), "cc" | "bcc"))
+}
+
 /// What a word names.
 fn of(word: &str) -> Kind {
     let found = KINDS.iter().find(|(_, words)| words.contains(&word));

@@ -186,7 +186,8 @@ fn a_changed_description_makes_a_tool_unknown_and_asks_again() {
     let Decision::Ask(waiting) = guarded.proposes("list_files", "{}") else {
         panic!("nobody is asked about a tool that changed")
     };
-    let because = Refusal::PolicyAsks { by: vec!["changed-description".into()] };
+    let by = vec!["unknown-tool".into(), "changed-description".into()];
+    let because = Refusal::PolicyAsks { by };
     assert_eq!(waiting.because, Some(because));
 }
 

@@ -28,7 +28,9 @@ pub(super) enum Failure {
 impl Failure {
     const fn kind(&self) -> &'static str {
         match self {
-            Self::Request(_) => "request",
+            Self::Request(_) | Self::Gate(GateError::ToolName(_) | GateError::Lookalike { .. }) => {
+                "request"
+            }
             Self::UnknownSession(_) => "session",
             Self::Store(_) | Self::Gate(_) => "store",
         }
