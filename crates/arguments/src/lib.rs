@@ -22,9 +22,9 @@
 //! # Ok::<(), custody_arguments::ArgumentsError>(())
 //! ```
 //!
-//! In reading order: `arguments` (the canonical form), `manifest` (what a tool does), `tool_name`, `text_index` (what was said in a
-//! session), `trace` (where each value came from), `free_text` (what text that leaves holds), `shape` (closed kinds of
-//! values). `spelling` and `words` say when two values are one, `visible` what a reader sees.
+//! In reading order: `arguments` (the canonical form), `manifest` (what a tool does), `tool_name`, `text_index` (what
+//! was said in a session), `trace` (where each value came from), `free_text` (what text that leaves holds), `shape`
+//! (closed kinds of values). `spelling` and `words` say when two values are one, `visible` what a reader sees.
 
 mod arguments;
 mod free_text;

@@ -17,8 +17,8 @@ pub(crate) struct Spelled {
     pub(crate) at: Range<usize>,
 }
 
-/// The decimal number that `text` spells, without superfluous zeros: `1,000.50` is `1000.5`. What two readers read in two
-/// ways spells none.
+/// The decimal number that `text` spells, without superfluous zeros: `1,000.50` is `1000.5`. What two readers read in
+/// two ways spells none.
 pub(crate) fn number(text: &str) -> Option<String> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -41,8 +41,6 @@ pub(crate) fn number(text: &str) -> Option<String> {
 /// Whether `text` is a thousand and something to some readers, and something over one to others: `1,234`, `1.234`.
 pub(crate) fn is_ambiguous(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    let are_digits =
-        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.split_once([',', '.']).is_some_and(|(whole, rest)| {
         are_digits(whole)
             && are_digits(rest)
@@ -50,6 +48,11 @@ pub(crate) fn is_ambiguous(text: &str) -> bool {
             && whole.len() <= 3
             && !whole.starts_with('0')
     })
+}
+
+/// Plain digits and nothing else.
+fn are_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Digits with a point at most, from digits in groups of three or with a decimal comma.

@@ -46,8 +46,8 @@ pub struct RecordedArgument {
     pub origin: ArgumentOrigin,
 }
 
-/// The values of a call, each with where it came from. Only [`trace`] makes them, so that nobody can declare an origin;
-/// what a record keeps of them can be read back, and does not become this again.
+/// The values of a call, each with where it came from. Only [`trace`] makes them, so that nobody can declare an
+/// origin; what a record keeps of them can be read back, and does not become this again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedArguments(Vec<RecordedArgument>);
 
@@ -63,8 +63,8 @@ impl TracedArguments {
     }
 }
 
-/// The values of a call of `tool`, traced in the `texts` of the session, in the order of the arguments; then the sinks that
-/// the call does not give.
+/// The values of a call of `tool`, traced in the `texts` of the session, in the order of the arguments; then the
+/// sinks that the call does not give.
 ///
 /// Linear in the arguments; independent of how much text there is.
 ///

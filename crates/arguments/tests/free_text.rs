@@ -274,8 +274,8 @@ fn g14_every_spelling_of_an_address_host_or_number_is_found() {
     assert!(SPELLINGS.len() >= 60 && missed.is_empty(), "{missed:#?}");
 }
 
-/// Rows of numbers, code with points and a blank that is missing are taken for more than they are. A human is then asked
-/// about a call that the user may have wanted; the figure stands in docs/reference/tool-calls.md.
+/// Rows of numbers, code with points and a blank that is missing are taken for more than they are. A human is then
+/// asked about a call that the user may have wanted; the figure stands in docs/reference/tool-calls.md.
 #[test]
 fn g14_ordinary_sentences_seldom_hold_sinks() {
     let found: Vec<(&str, Vec<TextSink>)> = PROSE

@@ -1,7 +1,7 @@
 //! Text that a human decides on: all of it, with nothing in it that hides.
 //!
-//! What a reviewer approves must be what they saw. Nothing is cut, line breaks and long rows of blanks are written out,
-//! and what nobody sees, or takes for another character, stands as `\u{…}`.
+//! What a reviewer approves must be what they saw. Nothing is cut, line breaks and long rows of blanks are written
+//! out, and what nobody sees, or takes for another character, stands as `\u{…}`.
 
 use custody_arguments::is_invisible;
 use unicode_security::confusable_detection::skeleton;

@@ -100,7 +100,8 @@ description_sha256 = "{}"
     assert_eq!(drafted.guesses.len(), 3 + 5 + 1 + 3 + 6);
 }
 
-/// G13: what a schema does not require is harmless to leave out only where nothing more is done or goes out without it.
+/// G13: what a schema does not require is harmless to leave out only where nothing more is done or goes out without
+/// it.
 #[test]
 fn g13_a_draft_takes_from_the_schema_whether_absence_is_harmless() {
     let properties = json!({

@@ -79,7 +79,8 @@ fn g19_a_name_that_is_none_or_looks_like_a_known_one_leaves_nothing_in_the_recor
     }
 }
 
-/// G19: nobody knows what an unknown tool does, so a human is asked in a clean context, too; the owner can say otherwise.
+/// G19: nobody knows what an unknown tool does, so a human is asked in a clean context, too; the owner can say
+/// otherwise.
 #[test]
 fn g19_an_unknown_tool_is_asked_about_in_a_clean_context() {
     let guarded = Guarded::new();

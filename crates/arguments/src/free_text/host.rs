@@ -53,23 +53,25 @@ pub(super) fn of_word(word: &str) -> Option<(Sink, &'static str)> {
 fn is_address(word: &str) -> bool {
     // What follows the sign has to hold a letter: `3@5` is a price.
     let Some(last_letter) = word.rfind(char::is_alphabetic) else { return false };
-    let is_between = |(at, _): (usize, &str)| {
-        let before = word.get(..at).unwrap_or_default();
-        let after = word.get(at + 1..).unwrap_or_default();
-        before.ends_with(|c: char| c.is_alphanumeric() || "\"'._-".contains(c))
-            && after.starts_with(|c: char| c.is_alphanumeric() || c == '[')
-            && last_letter > at
-    };
-    word.match_indices('@').any(is_between) || (word.contains('@') && word.contains('.'))
+    let mut signs = word.match_indices('@').filter(|(at, _)| *at < last_letter);
+    signs.any(|(at, _)| is_between(word, at)) || (word.contains('@') && word.contains('.'))
+}
+
+/// Whether a name stands before the sign `at` and the beginning of a host after it.
+fn is_between(word: &str, at: usize) -> bool {
+    let before = word.get(..at).unwrap_or_default();
+    let after = word.get(at + 1..).unwrap_or_default();
+    before.ends_with(|c: char| c.is_alphanumeric() || "\"'._-".contains(c)) && begins_host(after)
+}
+
+fn begins_host(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphanumeric() || c == '[')
 }
 
 /// `//host`, `\\host`, or `scheme:` and something.
 fn is_link(word: &str) -> bool {
-    let names_host = |(at, _): (usize, &str)| {
-        word.get(at + 2..)
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_alphanumeric() || c == '['))
-    };
-    word.match_indices("//").chain(word.match_indices("\\\\")).any(names_host)
+    let mut slashes = word.match_indices("//").chain(word.match_indices("\\\\"));
+    slashes.any(|(at, _)| word.get(at + 2..).is_some_and(begins_host))
         || word.split_once(':').is_some_and(is_scheme)
 }
 
@@ -128,8 +130,8 @@ fn is_host(word: &str, host: &str, after: &str) -> bool {
     FILES_AND_DOMAINS.contains(&last.as_str()) && is_of_the_web
 }
 
-/// An IPv4 address in any notation that resolvers take: decimal, octal or hexadecimal, in two to four parts. Two or three
-/// plain decimal parts are a version or a price unless a port or a path follows.
+/// An IPv4 address in any notation that resolvers take: decimal, octal or hexadecimal, in two to four parts. Two or
+/// three plain decimal parts are a version or a price unless a port or a path follows.
 fn is_ip_v4(labels: &[&str], after: &str) -> bool {
     let values: Option<Vec<u64>> = labels.iter().map(|label| part(label)).collect();
     let Some((last, others)) = values.as_deref().and_then(<[u64]>::split_last) else {
@@ -162,8 +164,7 @@ fn part(label: &str) -> Option<u64> {
 
 /// The IPv6 addresses in a text, with or without brackets around them.
 pub(super) fn ip_v6(text: &str) -> Vec<&str> {
-    let is_part = |c: char| c.is_ascii_hexdigit() || matches!(c, ':' | '.');
-    text.split(|c: char| !is_part(c))
+    text.split(|c: char| !c.is_ascii_hexdigit() && !matches!(c, ':' | '.'))
         .map(|run| run.trim_matches('.'))
         .filter(|run| run.matches(':').count() > 1 && run.contains(|c: char| c.is_ascii_digit()))
         .filter(|run| {

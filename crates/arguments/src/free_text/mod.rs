@@ -1,9 +1,10 @@
 //! Free text: the places, people and numbers in it that decide where something goes.
 //!
-//! A text that leaves the machine can carry an address or an account as well as an argument can. It is searched as
-//! it is written and as a reader would understand it: decoded, in compatibility form, with spelled-out signs. What only
-//! a reading shows was written in a disguise, and is never the user's. The search is broad: a file of an unknown kind is
-//! taken for a host, and a row of measurements for a number, because the cost of an error is a question to a human.
+//! A text that leaves the machine can carry an address or an account as well as an argument can. It is searched as it
+//! is written and as a reader would understand it: decoded, in compatibility form, with spelled-out signs. What only
+//! a reading shows was written in a disguise, and is never the user's. The search is broad: a file of an unknown kind
+//! is taken for a host, and a row of measurements for a number, because the cost of an error is a question to a
+//! human.
 //!
 //! In reading order: `reading` (what a text says in another spelling), `host` (people and places), `number`.
 //!

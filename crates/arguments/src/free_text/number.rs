@@ -8,21 +8,24 @@ const LONG_NUMBER: usize = 6;
 const MAX_AMOUNTS: usize = 2;
 /// The most letters and digits on either side that belong to a number: `GB29NWBK`.
 const MAX_LETTERS: usize = 16;
+/// The signs of currencies.
+const CURRENCIES: [char; 5] = ['$', '€', '£', '¥', '₹'];
 /// The most digits before the point of an amount.
 const MAX_UNITS: usize = 6;
 
 /// The numbers of six or more digits in `text`, letters that touch them included: `555-0100-22`, `DE89 3704 0044`.
 ///
-/// Whatever is no letter parts digits and does not end a number. Days, times, a year that begins the run and amounts of
-/// money are not counted, but do not end it either: nobody parts an account by a date to hide it. Days and times are so
-/// many digits again if they do not go forward.
+/// Whatever is no letter parts digits and does not end a number. Days, times, a year that begins the run and amounts
+/// of money are not counted, but do not end it either: nobody parts an account by a date to hide it. Days and times
+/// are so many digits again if they do not go forward.
 pub(super) fn long_numbers(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = 0;
     while let Some(from) = text.get(rest..).and_then(|after| after.find(char::is_numeric)) {
         let start = rest + from;
         let run = text.get(start..).unwrap_or_default();
-        let length = run.find(char::is_alphabetic).unwrap_or(run.len());
+        // A Roman numeral is both.
+        let length = run.find(|c: char| c.is_alphabetic() && !c.is_numeric()).unwrap_or(run.len());
         let run = run.get(..length).unwrap_or_default();
         rest = start + length;
         if Run::of(text, start, run).digits() >= LONG_NUMBER {
@@ -35,12 +38,14 @@ pub(super) fn long_numbers(text: &str) -> Vec<&str> {
 
 /// The number at `start..end`, with the letters that touch it, but no more than a number has.
 fn with_letters(text: &str, start: usize, end: usize) -> Option<&str> {
-    let touching = |c: &char| c.is_alphanumeric();
-    let before = text.get(..start)?.chars().rev().take_while(touching).take(MAX_LETTERS);
-    let after = text.get(end..)?.chars().take_while(touching).take(MAX_LETTERS);
-    let from = start - before.map(char::len_utf8).sum::<usize>();
-    let to = end + after.map(char::len_utf8).sum::<usize>();
-    text.get(from..to)
+    let before = touching(text.get(..start)?.chars().rev());
+    let after = touching(text.get(end..)?.chars());
+    text.get(start - before..end + after)
+}
+
+/// How many bytes the first letters and digits have that belong to a number.
+fn touching(characters: impl Iterator<Item = char>) -> usize {
+    characters.take_while(|c| c.is_alphanumeric()).take(MAX_LETTERS).map(char::len_utf8).sum()
 }
 
 /// A run of digits and signs without letters.
@@ -243,9 +248,8 @@ fn is_amount(before: &str, number: &str, after: &str) -> bool {
         others.is_empty() || first.len() <= 3 && others.iter().all(|group| group.len() == 3);
     let units: usize = groups.iter().map(|group| group.len()).sum();
     let is_plain = *first == "0" || !first.starts_with('0');
-    let is_sign = |c: char| "$€£¥₹".contains(c);
-    let has_sign = before.trim_end_matches(' ').ends_with(is_sign)
-        || after.trim_start_matches(' ').starts_with(is_sign);
+    let has_sign = before.trim_end_matches(' ').ends_with(CURRENCIES)
+        || after.trim_start_matches(' ').starts_with(CURRENCIES);
     let is_written_out = !others.is_empty() || !decimals.is_empty();
     are_digits && is_grouped && is_plain && units <= MAX_UNITS && (is_written_out || has_sign)
 }
@@ -259,6 +263,7 @@ mod tests {
         let text =
             "Call 555-0100-22 on 2024-05-15 10:00, pay DE89 3704 0044 or 12 pieces, code 123456.";
         assert_eq!(long_numbers(text), ["555-0100-22", "DE89 3704 0044", "123456"]);
+        assert_eq!(long_numbers("\u{2164}\u{2164}\u{2164} \u{2164}\u{2164}\u{2164}").len(), 1);
         for parted in [
             "37\u{202F}04\u{2009}00",
             "37_04_00",

@@ -38,7 +38,8 @@ pub(super) fn readings(text: &str) -> Vec<String> {
     decoded.into_iter().chain(spelled).chain(copies).collect()
 }
 
-/// `text` with its codes resolved, in compatibility form, without what nobody sees; look-alikes of a dot or slash are one.
+/// `text` with its codes resolved, in compatibility form, without what nobody sees; look-alikes of a dot or slash are
+/// one.
 pub(super) fn decoded(text: &str) -> Cow<'_, str> {
     let mut read = Cow::Borrowed(text);
     for _ in 0..MAX_DECODINGS {
@@ -243,19 +244,21 @@ fn is_loose(gap: &str, sign: Part<'_>) -> bool {
 
 /// Whether `sign`, before the words `ahead`, is an at sign in words.
 fn is_at(gap: &str, sign: &Part<'_>, ahead: &[Part<'_>]) -> bool {
-    const ARTICLES: [&str; 8] = ["the", "a", "an", "this", "that", "each", "every", "our"];
     let is_name = ["at", "arroba", "ät"].contains(&sign.word.to_lowercase().as_str());
     // Loose, it is one only if a dot in words follows: `at the office` has none.
-    let has_dot = || {
-        let labels = ahead.iter().zip(ahead.iter().skip(1)).take(LOOK_AHEAD);
-        let is_article =
-            ahead.first().is_some_and(|next| ARTICLES.contains(&next.word.to_lowercase().as_str()));
-        let mut dots = labels.filter(|(label, dot)| {
-            is_dot_name(dot.word) && (is_loose(label.gap, **dot) || is_enclosed(label.gap, **dot))
-        });
-        !is_article && dots.next().is_some()
-    };
-    is_name && (is_enclosed(gap, *sign) || (is_loose(gap, *sign) && has_dot()))
+    is_name && (is_enclosed(gap, *sign) || (is_loose(gap, *sign) && has_dot(ahead)))
+}
+
+/// Whether a dot in words follows one of the next labels of a host.
+fn has_dot(labels: &[Part<'_>]) -> bool {
+    const ARTICLES: [&str; 8] = ["the", "a", "an", "this", "that", "each", "every", "our"];
+    let is_article =
+        labels.first().is_some_and(|next| ARTICLES.contains(&next.word.to_lowercase().as_str()));
+    let mut pairs = labels.iter().zip(labels.iter().skip(1)).take(LOOK_AHEAD);
+    !is_article
+        && pairs.any(|(label, dot)| {
+            is_dot_name(dot.word) && (is_loose(label.gap, *dot) || is_enclosed(label.gap, *dot))
+        })
 }
 
 fn is_dot_name(word: &str) -> bool {
@@ -271,7 +274,6 @@ fn is_dot(gap: &str, sign: &Part<'_>, next: &Part<'_>, in_address: bool) -> bool
 
 /// `gap` before the words `ahead`, without blanks and brackets around the sign of an address or host.
 fn closed_up<'a>(gap: &'a str, ahead: &[Part<'_>]) -> Cow<'a, str> {
-    let is_around = |c: char| c.is_whitespace() || "()[]{}<>\"'`*".contains(c);
     let core = gap.trim_matches(is_around);
     let [next, ..] = ahead else { return Cow::Borrowed(gap) };
     let is_domain = DOMAINS.contains(&next.word);
@@ -292,20 +294,32 @@ fn closed_up<'a>(gap: &'a str, ahead: &[Part<'_>]) -> Cow<'a, str> {
     if closes && core != gap { Cow::Owned(core.to_owned()) } else { Cow::Borrowed(gap) }
 }
 
+/// What may stand around the sign of an address and is none of it.
+fn is_around(c: char) -> bool {
+    c.is_whitespace() || "()[]{}<>\"'`*".contains(c)
+}
+
 /// How many parts from `index` on are single letters with nothing but blanks and the signs of addresses between them.
 fn spaced_letters(parts: &[Part<'_>], index: usize) -> usize {
-    let is_single = |part: &&Part<'_>| part.word.chars().nth(1).is_none() && !part.word.is_empty();
-    let is_gap =
-        |gap: &str| matches!(gap.trim(), "" | "." | "@" | "-" | "_" | "/") && !gap.trim().eq(gap);
     let rest = parts.get(index..).unwrap_or_default();
     let mut count = 0;
-    for part in rest.iter().take_while(is_single) {
+    for part in rest.iter().take_while(|part| is_single(part.word)) {
         count += 1;
-        if !is_gap(part.gap) {
+        if !is_letter_gap(part.gap) {
             break;
         }
     }
     count
+}
+
+fn is_single(word: &str) -> bool {
+    !word.is_empty() && word.chars().nth(1).is_none()
+}
+
+/// Blanks between letters that stand alone, with a sign of an address at most.
+fn is_letter_gap(gap: &str) -> bool {
+    let sign = gap.trim();
+    sign != gap && matches!(sign, "" | "." | "@" | "-" | "_" | "/")
 }
 
 /// The digit that a word names, if digits or other such words stand beside it.
@@ -313,9 +327,13 @@ fn digit_word(parts: &[Part<'_>], index: usize) -> Option<&'static str> {
     let digit = digit(parts.get(index)?.word)?;
     let beside = [index.checked_sub(1), index.checked_add(1)];
     let words = beside.into_iter().flatten().filter_map(|beside| Some(parts.get(beside)?.word));
-    let is_digit =
-        |word: &str| self::digit(word).is_some() || word.bytes().all(|byte| byte.is_ascii_digit());
-    words.into_iter().any(|word| !word.is_empty() && is_digit(word)).then_some(digit)
+    words.into_iter().any(is_digits).then_some(digit)
+}
+
+/// Whether `word` is a digit in words, or in digits.
+fn is_digits(word: &str) -> bool {
+    let is_written = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    is_written || digit(word).is_some()
 }
 
 fn digit(word: &str) -> Option<&'static str> {

@@ -97,8 +97,8 @@ pub(in crate::command) fn show(context: &Context, lines: &[String]) -> anyhow::R
     Ok(())
 }
 
-/// Asks once more, after the passphrase, which fingers type by themselves. Without a terminal nobody proved who they are,
-/// and the kernel refuses.
+/// Asks once more, after the passphrase, which fingers type by themselves. Without a terminal nobody proved who they
+/// are, and the kernel refuses.
 pub(in crate::command) fn agrees(question: &str) -> anyhow::Result<bool> {
     Ok(!credential::has_terminal() || credential::confirm(question)?)
 }
@@ -173,11 +173,11 @@ fn described(store: &Store, asked: &AskedCall) -> anyhow::Result<Vec<String>> {
     let origins = call.map(|call| call.leaves.as_slice()).unwrap_or_default();
     let mut values = values(&arguments, origins);
     // Stable: within each part the values stand as in the arguments.
-    values.sort_by_key(|value| value.standing);
+    values.sort_by_key(|value| value.urgency);
     let mut last = None;
     for value in &values {
-        if last.replace(value.standing) != Some(value.standing) {
-            lines.push(paint(DIM, format_args!("  {}:", value.standing.heading())));
+        if last.replace(value.urgency) != Some(value.urgency) {
+            lines.push(paint(DIM, format_args!("  {}:", value.urgency.heading())));
         }
         value.describe(store, &mut lines)?;
     }
@@ -189,21 +189,21 @@ fn described(store: &Store, asked: &AskedCall) -> anyhow::Result<Vec<String>> {
 
 /// How much a reviewer has to look at a value, most first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Standing {
+enum Urgency {
     /// It decides something, or holds what does, and is not the user's.
-    Unfounded,
+    NotFromUser,
     /// It decides nothing by itself.
-    Text,
+    Plain,
     /// The user said it.
-    Said,
+    FromUser,
 }
 
-impl Standing {
+impl Urgency {
     const fn heading(self) -> &'static str {
         match self {
-            Self::Unfounded => "not the user's words",
-            Self::Text => "text and plain values",
-            Self::Said => "the user's words",
+            Self::NotFromUser => "not the user's words",
+            Self::Plain => "text and plain values",
+            Self::FromUser => "the user's words",
         }
     }
 }
@@ -217,7 +217,7 @@ struct ShownValue<'a> {
     origins: Vec<&'a RecordedArgument>,
     /// The same of what its text holds.
     within: Vec<&'a RecordedArgument>,
-    standing: Standing,
+    urgency: Urgency,
 }
 
 /// The values of `arguments`, and the sinks that are missing there.
@@ -235,25 +235,26 @@ fn values<'a>(arguments: &Value, origins: &'a [RecordedArgument]) -> Vec<ShownVa
 
 impl<'a> ShownValue<'a> {
     fn of(path: String, text: Option<String>, traced: &'a [RecordedArgument]) -> Self {
-        let is_name = |leaf: &&RecordedArgument| leaf.path == format!("{path} > name");
-        let own = traced.iter().filter(|leaf| leaf.path == path || is_name(leaf));
+        let name = format!("{path} > name");
+        let own = traced.iter().filter(|leaf| leaf.path == path || leaf.path == name);
         let origins: Vec<&RecordedArgument> = own.collect();
         let within = traced.iter().filter(|leaf| {
-            leaf.path.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with(" > "))
-                && !is_name(leaf)
+            let rest = leaf.path.strip_prefix(path.as_str());
+            leaf.path != name && rest.is_some_and(|rest| rest.starts_with(" > "))
         });
         let within: Vec<&RecordedArgument> = within.collect();
-        let is_said = |leaf: &&RecordedArgument| leaf.origin == ArgumentOrigin::User;
-        let decides =
-            |leaf: &&RecordedArgument| leaf.sink.is_some() && leaf.origin != ArgumentOrigin::User;
-        let standing = if origins.iter().chain(&within).any(decides) {
-            Standing::Unfounded
-        } else if !origins.is_empty() && origins.iter().all(is_said) {
-            Standing::Said
+        let mut all = origins.iter().chain(&within);
+        let urgency = if all.any(|leaf| leaf.sink.is_some() && leaf.origin != ArgumentOrigin::User)
+        {
+            Urgency::NotFromUser
+        } else if origins.iter().any(|leaf| leaf.origin != ArgumentOrigin::User)
+            || origins.is_empty()
+        {
+            Urgency::Plain
         } else {
-            Standing::Text
+            Urgency::FromUser
         };
-        Self { path, text, origins, within, standing }
+        Self { path, text, origins, within, urgency }
     }
 
     fn describe(&self, store: &Store, lines: &mut Vec<String>) -> anyhow::Result<()> {
