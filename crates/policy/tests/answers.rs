@@ -132,7 +132,7 @@ fn a_policy_sees_what_the_schema_promises() {
                 r#"context.paths.within.contains("/srv/app") && context.paths.unsaid == ["/srv/app/a"]"#,
                 r#"context.amount == 13 && context.sinks.unsaid.contains(Sink::"amount")"#,
                 r#"context.accounts.all == ["DE1"] && context.commands.all == ["ls"] && context.ids.all == ["7"]"#,
-                r#"context.others.all == ["true", "unknown", "1", "a", "b"]"#,
+                r#"context.others.all == ["true", "unknown", "1", "a", "b", "null"]"#,
                 r#"context.arguments.unsaid.contains("to") && context.arguments.unsaid.contains("unknown")"#,
                 r#"context.arguments.hasTag("unknown") && context.arguments.getTag("unknown") == "{\"a\":null,\"b\":1}""#,
                 r#"context.in_text.all.isEmpty()"#,
