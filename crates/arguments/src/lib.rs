@@ -26,20 +26,26 @@
 //! # Ok::<(), custody_arguments::ArgumentsError>(())
 //! ```
 //!
-//! In reading order: `arguments` (the canonical form), `manifest` (what a tool does), `text_index` (what was said in a
-//! session), `trace` (where each value came from), `shape` (closed kinds of values). `spelling` and `words` say when
-//! two values are one.
+//! In reading order: `arguments` (the canonical form), `manifest` (what a tool does), `tool_name`, `text_index` (what
+//! was said in a session), `trace` (where each value came from), `free_text` (what text that leaves holds), `shape`
+//! (closed kinds of values). `spelling` and `words` say when two values are one, `visible` what a reader sees.
 
 mod arguments;
+mod free_text;
 mod manifest;
 mod shape;
 mod spelling;
 mod text_index;
+mod tool_name;
 mod trace;
+mod visible;
 mod words;
 
 pub use arguments::{Arguments, ArgumentsError, MAX_ARGUMENT_BYTES};
+pub use free_text::TextSink;
 pub use manifest::{Parameter, Sink, ToolEffect, ToolManifest};
 pub use shape::{ClosedShape, ShapeError, ShapedValue};
 pub use text_index::TextIndex;
+pub use tool_name::{MAX_TOOL_NAME, ShownName, ToolName, ToolNameError};
 pub use trace::{ArgumentOrigin, RecordedArgument, TracedArguments, trace};
+pub use visible::is_invisible;

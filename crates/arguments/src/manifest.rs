@@ -100,6 +100,10 @@ pub struct Parameter {
     /// What it decides; nothing for free text and plain values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sink: Option<Sink>,
+    /// Whether a call without it does no more than one with it. Otherwise a sink that is absent, null or empty is a
+    /// value that nobody said: `delete_rows` without a `where` deletes every row.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
     /// What people call it. A value under four characters is the user's only beside one of these, or beside
     /// a word of the parameter's name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -116,6 +120,7 @@ pub struct Parameter {
 /// An argument that no manifest describes.
 static UNDESCRIBED: Parameter = Parameter {
     sink: Some(Sink::Other),
+    optional: false,
     nouns: Vec::new(),
     values: BTreeMap::new(),
     fields: Vec::new(),

@@ -17,7 +17,8 @@ pub(crate) struct Spelled {
     pub(crate) at: Range<usize>,
 }
 
-/// The decimal number that `text` spells, without superfluous zeros: `1,000.50` is `1000.5`.
+/// The decimal number that `text` spells, without superfluous zeros: `1,000.50` is `1000.5`. What two readers read in
+/// two ways spells none.
 pub(crate) fn number(text: &str) -> Option<String> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -37,8 +38,28 @@ pub(crate) fn number(text: &str) -> Option<String> {
     })
 }
 
+/// Whether `text` is a thousand and something to some readers, and something over one to others: `1,234`, `1.234`.
+pub(crate) fn is_ambiguous(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    digits.split_once([',', '.']).is_some_and(|(whole, rest)| {
+        are_digits(whole)
+            && are_digits(rest)
+            && rest.len() == 3
+            && whole.len() <= 3
+            && !whole.starts_with('0')
+    })
+}
+
+/// Plain digits and nothing else.
+fn are_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Digits with a point at most, from digits in groups of three or with a decimal comma.
 fn ungrouped(text: &str) -> Option<String> {
+    if is_ambiguous(text) {
+        return None;
+    }
     let starts_and_ends_with_digits = text.starts_with(|c: char| c.is_ascii_digit())
         && text.ends_with(|c: char| c.is_ascii_digit());
     let is_number = text.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ','));
@@ -48,11 +69,12 @@ fn ungrouped(text: &str) -> Option<String> {
     let groups: Vec<&str> = text.split(',').collect();
     let [first, rest @ ..] = groups.as_slice() else { return None };
     if rest.is_empty() {
-        return unambiguous_point(text).then(|| text.to_owned());
+        return has_one_point(text).then(|| text.to_owned());
     }
     let (last, middle) = rest.split_last()?;
     let (last_whole, fraction) = last.split_once('.').unwrap_or((last, ""));
     let is_grouped = first.len() <= 3
+        && !first.starts_with('0')
         && !first.contains('.')
         && middle.iter().all(|group| group.len() == 3 && !group.contains('.'))
         && last_whole.len() == 3
@@ -62,20 +84,15 @@ fn ungrouped(text: &str) -> Option<String> {
         let point = if fraction.is_empty() { "" } else { "." };
         return Some(format!("{whole}{point}{fraction}"));
     }
-    // A decimal comma has one or two digits behind it; three would be a group.
-    let is_decimal =
-        rest.len() == 1 && !first.contains('.') && last.len() < 3 && !last.contains('.');
+    // No group of thousands follows a zero: `0,500` is a half to everybody.
+    let is_fraction = last.len() != 3 || first.starts_with('0') || first.len() > 3;
+    let is_decimal = rest.len() == 1 && !first.contains('.') && is_fraction && !last.contains('.');
     is_decimal.then(|| format!("{first}.{last}"))
 }
 
-/// One point, and not one that could part thousands.
-fn unambiguous_point(text: &str) -> bool {
-    match text.split_once('.') {
-        None => true,
-        Some((whole, fraction)) => {
-            !fraction.contains('.') && (fraction.len() != 3 || whole.len() > 3 || whole == "0")
-        }
-    }
+/// At most one point.
+fn has_one_point(text: &str) -> bool {
+    text.split_once('.').is_none_or(|(_, fraction)| !fraction.contains('.'))
 }
 
 /// The number that an English or German number word names.
@@ -171,6 +188,16 @@ fn ordinal(day: &str) -> &str {
     day.trim_end_matches(|c: char| c.is_ascii_alphabetic())
 }
 
+/// Whether `name` is that of a month.
+pub(crate) fn is_month(name: &str) -> bool {
+    month_of(name).is_some()
+}
+
+/// Whether `year` is one that texts speak of.
+pub(crate) const fn is_year(year: u32) -> bool {
+    matches!(year, 1900..=2100)
+}
+
 fn month_of(name: &str) -> Option<u8> {
     const MONTHS: [(&str, &str); 12] = [
         ("january", "januar"),
@@ -255,28 +282,36 @@ pub(crate) fn words(text: &str) -> Vec<Range<usize>> {
     words
 }
 
-/// An e-mail address in its one form; hosts and, in use, local parts do not tell cases apart.
+/// An e-mail address in its one form: hosts do not tell cases apart, and what stands before them may.
 pub(crate) fn address(text: &str) -> Option<String> {
     let (local, host) = text.split_once('@')?;
     let is_local = !local.is_empty()
         && local.chars().all(|c| c.is_ascii_alphanumeric() || "._%+-".contains(c));
-    (is_local && is_host(host)).then(|| text.to_ascii_lowercase())
+    (is_local && is_host(host)).then(|| format!("{local}@{}", host.to_lowercase()))
 }
 
-/// A web address in its one form: without its scheme, host in lower case, no slash at the end.
+/// A web address in its one form: scheme and host in lower case, no slash where it is the whole path.
 ///
 /// What would make two readers see two hosts, such as a name before `@`, has none.
+///
+/// Source: RFC 3986 sections 6.2.2.1 and 6.2.3.
 pub(crate) fn url(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     let scheme = ["https://", "http://"].into_iter().find(|scheme| lower.starts_with(scheme));
-    let rest = text.get(scheme.map_or(0, str::len)..)?;
+    let scheme = scheme.unwrap_or_default();
+    let rest = text.get(scheme.len()..)?;
     let host_ends = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (host, path) = rest.split_at_checked(host_ends)?;
     let (name, port) = host.split_once(':').unwrap_or((host, ""));
     let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
     let is_plain = path.chars().all(|c| !c.is_whitespace() && c != '\\');
-    (is_host(name) && is_port && is_plain)
-        .then(|| format!("{}{}", host.to_ascii_lowercase(), path.trim_end_matches('/')))
+    let path = if path == "/" { "" } else { path };
+    (is_host(name) && is_port && is_plain).then(|| format!("{scheme}{}{path}", host.to_lowercase()))
+}
+
+/// The web address that a person means who gives a host without a scheme, in its one form.
+pub(crate) fn with_scheme(url: &str) -> String {
+    if url.contains("://") { url.to_owned() } else { format!("https://{url}") }
 }
 
 fn is_host(text: &str) -> bool {
@@ -287,23 +322,6 @@ fn is_host_label(label: &str) -> bool {
     !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_')
 }
 
-/// Whether `text` is meant as a web address although it has no scheme.
-pub(crate) fn looks_like_host(text: &str) -> bool {
-    const COMMON: [&str; 22] = [
-        "com", "org", "net", "edu", "gov", "mil", "int", "info", "biz", "app", "dev", "xyz",
-        "site", "online", "shop", "cloud", "tech", "page", "link", "zip", "top", "live",
-    ];
-    let host = text.split(['/', '?', '#', ':']).next().unwrap_or_default();
-    let Some((before, last)) = host.rsplit_once('.') else { return false };
-    let last = last.to_ascii_lowercase();
-    // Two letters are a country's.
-    let is_domain = COMMON.contains(&last.as_str())
-        || (last.len() == 2 && last.bytes().all(|byte| byte.is_ascii_alphabetic()));
-    is_host(host)
-        && (host.to_ascii_lowercase().starts_with("www.") || is_domain)
-        && before.len() > 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,7 +330,12 @@ mod tests {
     fn a_number_has_one_form_or_none() {
         let cases = [
             ("1000", Some("1000")),
-            ("1,000", Some("1000")),
+            ("1,000", None),
+            ("-1,234", None),
+            ("1,000.00", Some("1000")),
+            ("1,000,000", Some("1000000")),
+            ("0,500", Some("0.5")),
+            ("1234,567", Some("1234.567")),
             ("1,234,567.80", Some("1234567.8")),
             ("50.0", Some("50")),
             ("-7.5", Some("-7.5")),
@@ -323,6 +346,7 @@ mod tests {
             ("1.000", None),
             ("1,00,000", None),
             ("1,000,5", None),
+            ("0,500,000", None),
             ("1.2.3", None),
             ("", None),
             ("5k", None),
@@ -356,14 +380,18 @@ mod tests {
 
     #[test]
     fn an_address_has_one_form_and_tricks_have_none() {
-        assert_eq!(url("HTTPS://WWW.Example.com/A/").as_deref(), Some("www.example.com/A"));
+        assert_eq!(
+            url("HTTPS://WWW.Example.com/A/").as_deref(),
+            Some("https://www.example.com/A/")
+        );
+        assert_eq!(url("http://Example.com/").as_deref(), Some("http://example.com"));
         assert_eq!(url("example.com:8080?q=1").as_deref(), Some("example.com:8080?q=1"));
         for trick in
             ["https://bank.com@evil.com/", "http://evil.com\\@bank.com", "https://a b.com", "x"]
         {
             assert_eq!(url(trick), None, "{trick}");
         }
-        assert_eq!(address("Ann.Lee+x@Example.com").as_deref(), Some("ann.lee+x@example.com"));
+        assert_eq!(address("Ann.Lee+x@Example.com").as_deref(), Some("Ann.Lee+x@example.com"));
         assert_eq!(address("a@b@c.com"), None);
     }
 }

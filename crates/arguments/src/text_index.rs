@@ -34,8 +34,8 @@ pub(crate) type Nouns<'a> = LazyCell<Vec<String>, &'a dyn Fn() -> Vec<String>>;
 /// The texts of one session.
 #[derive(Debug, Clone, Default)]
 pub struct TextIndex {
-    /// What the user said, tidied.
-    user_texts: Vec<String>,
+    /// What the user said.
+    user_texts: Vec<UserText>,
     /// Where each folded word stands in it.
     places: HashMap<String, Vec<Place>>,
     /// Numbers and dates in it, by their one form.
@@ -51,8 +51,25 @@ pub struct TextIndex {
 /// Whether two values that differ in case alone are two.
 #[derive(Debug, Clone, Copy)]
 enum Case {
-    Counts,
+    Counts(Precision),
     Any,
+}
+
+/// One text of the user's.
+#[derive(Debug, Clone)]
+struct UserText {
+    text: String,
+    /// Whether it is as the user typed it, and not only tidied.
+    is_exact: bool,
+}
+
+/// How closely a value has to be what the user said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Precision {
+    /// To the character: what runs is this value. Only hosts and numbers have more than one spelling.
+    Exact,
+    /// But for blanks and composed characters: it decides nothing.
+    Tidied,
 }
 
 /// A word in what the user said.
@@ -65,25 +82,37 @@ struct Place {
 impl TextIndex {
     /// The user said `text`, in a message that is trusted and clean.
     pub fn add_user_text(&mut self, text: &str) {
-        let text = tidy(text);
+        let tidied = tidy(text);
+        let is_tidy = tidied == text;
+        if !is_tidy {
+            self.add_words(text, true);
+        }
+        let index = self.add_words(&tidied, is_tidy);
+        let values = spelling::numbers(&tidied).into_iter().chain(spelling::dates(&tidied));
+        // What is cut off at a bracket or sign was said as part of something longer.
+        for Spelled { form, at } in values.filter(|spelled| stands_whole(&tidied, &spelled.at)) {
+            self.spelled.entry(form).or_default().push((index, at));
+        }
+        for at in spelling::words(&tidied).into_iter().filter(|at| stands_whole(&tidied, at)) {
+            let word = tidied.get(at).unwrap_or_default();
+            let url = spelling::url(word);
+            let full = url.as_deref().map(spelling::with_scheme);
+            self.addresses.extend(spelling::address(word).or(url).into_iter().chain(full));
+        }
+    }
+
+    /// Indexes the words of `text`, and returns its number.
+    fn add_words(&mut self, text: &str, is_exact: bool) -> usize {
         let index = self.user_texts.len();
-        for (at, word) in folded_words(&text) {
+        for (at, word) in folded_words(text) {
             with_list(&mut self.places, word, |places| {
                 if places.len() < MAX_PLACES {
                     places.push(Place { text: index, at });
                 }
             });
         }
-        let values = spelling::numbers(&text).into_iter().chain(spelling::dates(&text));
-        // What is cut off at a bracket or sign was said as part of something longer.
-        for Spelled { form, at } in values.filter(|spelled| stands_whole(&text, &spelled.at)) {
-            self.spelled.entry(form).or_default().push((index, at));
-        }
-        for at in spelling::words(&text).into_iter().filter(|at| stands_whole(&text, at)) {
-            let word = text.get(at).unwrap_or_default();
-            self.addresses.extend(spelling::address(word).or_else(|| spelling::url(word)));
-        }
-        self.user_texts.push(text.into_owned());
+        self.user_texts.push(UserText { text: text.to_owned(), is_exact });
+        index
     }
 
     /// A value that the server itself made came back in a field that its manifest trusts, as the name of a `noun`.
@@ -112,17 +141,31 @@ impl TextIndex {
     /// Whether the user said `value`: whole, at one place; if it is short, beside one of `nouns`.
     ///
     /// Source: docs/design.md §5.3.
-    pub(crate) fn is_user_text(&self, value: &str, nouns: &Nouns<'_>) -> bool {
-        let value = tidy(value);
-        let found = self.places(&value, Case::Counts);
-        if found.into_iter().any(|(text, at)| !is_short(&value) || self.has_noun(text, at, nouns)) {
+    pub(crate) fn is_user_text(
+        &self,
+        value: &str,
+        nouns: &Nouns<'_>,
+        precision: Precision,
+    ) -> bool {
+        let tidied = tidy(value);
+        let is_tidy = tidied == value;
+        let (value, case) = match precision {
+            Precision::Exact => (value, Case::Counts(precision)),
+            Precision::Tidied => (tidied.as_ref(), Case::Counts(precision)),
+        };
+        let found = self.places(value, case);
+        if found.into_iter().any(|(text, at)| !is_short(value) || self.has_noun(text, at, nouns)) {
             return true;
         }
+        // A number or an address has other spellings, and none of them has blanks around it.
+        if precision == Precision::Exact && !is_tidy {
+            return false;
+        }
         // However long it is spelled: `13.00` is `13`.
-        let (form, places) = self.respelled(&value);
-        let is_short = is_short(&value) || is_short(&form);
+        let (form, places) = self.respelled(value);
+        let is_short = is_short(value) || is_short(&form);
         places.iter().any(|(text, at)| !is_short || self.has_noun(*text, at.clone(), nouns))
-            || self.is_address_said(&value)
+            || self.is_address_said(value)
     }
 
     /// Whether the user said `value` in any case. Enough for one that decides nothing.
@@ -170,12 +213,13 @@ impl TextIndex {
         value: &str,
         case: Case,
     ) -> Option<(usize, Range<usize>)> {
-        let said = self.user_texts.get(place.text)?;
+        let UserText { text: said, is_exact } = self.user_texts.get(place.text)?;
         let start = place.at.checked_sub(offset)?;
         let at = start..start.checked_add(value.len())?;
         let found = said.get(at.clone())?;
         let is_same = match case {
-            Case::Counts => found == value,
+            Case::Counts(Precision::Exact) => *is_exact && found == value,
+            Case::Counts(Precision::Tidied) => found == value,
             Case::Any => found.to_lowercase() == value.to_lowercase(),
         };
         (is_same && stands_whole(said, &at)).then_some((place.text, at))
@@ -197,7 +241,7 @@ impl TextIndex {
 
     /// Whether one of `nouns` stands within a few words of `at`, in the same sentence.
     fn has_noun(&self, text: usize, at: Range<usize>, nouns: &Nouns<'_>) -> bool {
-        let Some(said) = self.user_texts.get(text) else { return false };
+        let Some(UserText { text: said, .. }) = self.user_texts.get(text) else { return false };
         let (before, after) = around(said, &at);
         let before = before.rsplit(ends_sentence).next().unwrap_or_default();
         let after = after.split(ends_sentence).next().unwrap_or_default();

@@ -7,19 +7,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::arguments::Arguments;
+use crate::free_text::TextSink;
 use crate::manifest::{Parameter, Sink, ToolManifest};
-use crate::spelling::{address, date, looks_like_host, words};
-use crate::text_index::{Nouns, TextIndex};
+use crate::spelling::is_ambiguous;
+use crate::text_index::{Nouns, Precision, TextIndex};
+use crate::visible::is_blank;
 
-/// The fewest digits of a number in free text that could be an account, a telephone or a code.
-const LONG_NUMBER: usize = 6;
+/// How many sinks of one text are recorded. A text with more is nobody's word, and its record stays small.
+const MAX_WITHIN: usize = 256;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentOrigin {
-    /// The user said it, whole and at one place, or a server made it in a trusted field.
+    /// The user said it, whole and at one place.
     User,
+    /// A server made it, in a field of an output that its manifest trusts. Neutral: it supports no call by itself.
+    Trusted,
     /// Untrusted entries hold it, or parts of it.
     Tool {
         /// Which, ascending.
@@ -42,8 +46,8 @@ pub struct RecordedArgument {
     pub origin: ArgumentOrigin,
 }
 
-/// The values of a call, each with where it came from. Only [`trace`] makes them, so that nobody can declare an origin;
-/// what a record keeps of them can be read back, and does not become this again.
+/// The values of a call, each with where it came from. Only [`trace`] makes them, so that nobody can declare an
+/// origin; what a record keeps of them can be read back, and does not become this again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedArguments(Vec<RecordedArgument>);
 
@@ -59,7 +63,8 @@ impl TracedArguments {
     }
 }
 
-/// The values of a call of `tool`, traced in the `texts` of the session, in the order of the arguments.
+/// The values of a call of `tool`, traced in the `texts` of the session, in the order of the arguments; then the
+/// sinks that the call does not give.
 ///
 /// Linear in the arguments; independent of how much text there is.
 ///
@@ -76,6 +81,11 @@ pub fn trace(tool: &ToolManifest, arguments: &Arguments, texts: &TextIndex) -> T
         }
         let nouns = LazyCell::new(&words as &dyn Fn() -> Vec<String>);
         tracing.value(&Argument { parameter, nouns: &nouns }, name, value);
+    }
+    for (name, parameter) in &tool.arguments {
+        if !arguments.object().contains_key(name) {
+            tracing.absent(parameter, name);
+        }
     }
     TracedArguments(tracing.leaves)
 }
@@ -113,10 +123,14 @@ struct Tracing<'a> {
 impl Tracing<'_> {
     fn value(&mut self, argument: &Argument<'_>, path: &str, value: &Value) {
         match value {
-            // Nothing is said by it.
-            Value::Null => {}
+            Value::Null => self.absent(argument.parameter, path),
+            Value::String(text) if argument.parameter.sink.is_some() && is_blank(text) => {
+                self.absent(argument.parameter, path);
+            }
+            Value::Array(items) if items.is_empty() => self.absent(argument.parameter, path),
+            Value::Object(members) if members.is_empty() => self.absent(argument.parameter, path),
             Value::Bool(truth) => self.leaf(argument, path, if *truth { "true" } else { "false" }),
-            Value::Number(number) => self.leaf(argument, path, &number.to_string()),
+            Value::Number(number) => self.number(argument, path, &number.to_string()),
             Value::String(text) => self.leaf(argument, path, text),
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
@@ -136,6 +150,14 @@ impl Tracing<'_> {
         }
     }
 
+    /// A sink that is not there, or holds nothing. What the tool does without it, nobody said.
+    fn absent(&mut self, parameter: &Parameter, path: &str) {
+        if let Some(sink) = parameter.sink.filter(|_| !parameter.optional) {
+            let (path, sink) = (path.to_owned(), Some(sink));
+            self.leaves.push(RecordedArgument { path, sink, origin: ArgumentOrigin::Model });
+        }
+    }
+
     /// An argument that no manifest gives. Its name is a sink that nobody said: a word of the user's can be a value,
     /// never an argument, and would else found a call that the user did not want.
     fn undescribed(&mut self, name: &str) {
@@ -145,6 +167,17 @@ impl Tracing<'_> {
             sink: Some(Sink::Other),
             origin,
         });
+    }
+
+    /// A number. One that two readers read in two ways is nobody's: `1.234` euros.
+    fn number(&mut self, argument: &Argument<'_>, path: &str, value: &str) {
+        if is_ambiguous(value) {
+            let origin = self.origin_in_untrusted(value);
+            let (path, sink) = (path.to_owned(), argument.parameter.sink);
+            self.leaves.push(RecordedArgument { path, sink, origin });
+        } else {
+            self.leaf(argument, path, value);
+        }
     }
 
     fn leaf(&mut self, argument: &Argument<'_>, path: &str, value: &str) {
@@ -169,12 +202,16 @@ impl Tracing<'_> {
     }
 
     fn origin(&self, value: &str, nouns: &Nouns<'_>, sink: Option<Sink>) -> ArgumentOrigin {
+        // What runs is the value as it is, so a sink has to be what the user said, to the blank.
+        let precision = if sink.is_some() { Precision::Exact } else { Precision::Tidied };
         // What a server makes are names for its own things. Where money or mail goes is never one of them.
         let may_be_made = matches!(sink, Some(Sink::Id | Sink::Path));
-        if self.texts.is_user_text(value, nouns)
-            || (may_be_made && self.texts.is_trusted_value(value, nouns))
-        {
+        let is_ambiguous = sink == Some(Sink::Amount) && is_ambiguous(value);
+        if !is_ambiguous && self.texts.is_user_text(value, nouns, precision) {
             return ArgumentOrigin::User;
+        }
+        if may_be_made && self.texts.is_trusted_value(value, nouns) {
+            return ArgumentOrigin::Trusted;
         }
         self.origin_in_untrusted(value)
     }
@@ -184,99 +221,34 @@ impl Tracing<'_> {
         if from.is_empty() { ArgumentOrigin::Model } else { ArgumentOrigin::Tool { from } }
     }
 
-    /// Addresses and long numbers in free text that leaves the machine are sinks of their own.
+    /// People, places and long numbers in free text that leaves the machine are sinks of their own.
     fn within(&mut self, path: &str, text: &str) {
         let nothing = Vec::new;
         let none = LazyCell::new(&nothing as &dyn Fn() -> Vec<String>);
-        for word in words(text) {
-            let Some(word) = text.get(word) else { continue };
-            let Some((sink, what)) = hidden_sink(word) else { continue };
-            let origin = self.origin(word, &none, Some(sink));
+        let found = TextSink::find(text);
+        if found.len() > MAX_WITHIN {
+            // A human sees the text itself.
+            let (path, sink) = (format!("{path} > more"), Some(Sink::Other));
+            self.leaves.push(RecordedArgument { path, sink, origin: ArgumentOrigin::Model });
+        }
+        for TextSink { sink, what, value, is_plain } in found.into_iter().take(MAX_WITHIN) {
+            let origin = if is_plain {
+                self.origin(&value, &none, Some(sink))
+            } else {
+                self.origin_in_untrusted(&value)
+            };
             self.leaves.push(RecordedArgument {
                 path: format!("{path} > {what}"),
                 sink: Some(sink),
                 origin,
             });
         }
-        for number in long_numbers(text) {
-            let origin = self.origin(number, &none, Some(Sink::Account));
-            let path = format!("{path} > number");
-            self.leaves.push(RecordedArgument { path, sink: Some(Sink::Account), origin });
-        }
     }
-}
-
-/// What a word of free text is, if it leads somewhere.
-fn hidden_sink(word: &str) -> Option<(Sink, &'static str)> {
-    let word = word.strip_prefix("mailto:").unwrap_or(word);
-    if address(word).is_some() || (word.contains('@') && word.contains('.')) {
-        return Some((Sink::Recipient, "address"));
-    }
-    let is_link = word.contains("://") || looks_like_host(word);
-    is_link.then_some((Sink::Url, "link"))
-}
-
-/// Numbers of six or more digits, separators included: `555-0100-22`, `DE89 3704 0044`. Days are none.
-fn long_numbers(text: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    let mut start = None;
-    let (mut end, mut digits) = (0, 0);
-    for (at, c) in text.char_indices().chain([(text.len(), '\n')]) {
-        if c.is_numeric() {
-            start.get_or_insert(at);
-            end = at + c.len_utf8();
-            digits += 1;
-        } else if !(is_separator_of_digits(c) && start.is_some()) {
-            if let Some(from) = start.take().filter(|_| digits >= LONG_NUMBER) {
-                found.extend(text.get(from..end).filter(|number| !is_moment(number)));
-            }
-            digits = 0;
-        }
-    }
-    found
-}
-
-/// A day, a day and an hour, or a span of two days.
-fn is_moment(number: &str) -> bool {
-    let has_date = number.split_whitespace().any(|word| date(word).is_some());
-    has_date && number.split_whitespace().all(is_part_of_moment)
-}
-
-fn is_part_of_moment(word: &str) -> bool {
-    let is_clock = word.len() <= 2 && word.bytes().all(|byte| byte.is_ascii_digit());
-    date(word).is_some() || is_clock || word == "-"
-}
-
-const fn is_separator_of_digits(c: char) -> bool {
-    matches!(c, ' ' | '-' | '.' | '/' | '(' | ')' | '\u{A0}')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_numbers_are_found_and_days_are_none() {
-        let text =
-            "Call 555-0100-22 on 2024-05-15 10:00, pay DE89 3704 0044 or 12 pieces, code 123456.";
-        assert_eq!(long_numbers(text), ["555-0100-22", "89 3704 0044", "123456"]);
-    }
-
-    #[test]
-    fn free_text_holds_sinks() {
-        let cases = [
-            ("ann@example.com", Some("address")),
-            ("https://evil.example/x", Some("link")),
-            ("www.evil.example", Some("link")),
-            ("evil.com", Some("link")),
-            ("report.pdf", None),
-            ("e.g", None),
-            ("Hello", None),
-        ];
-        for (word, what) in cases {
-            assert_eq!(hidden_sink(word).map(|(_, what)| what), what, "{word}");
-        }
-    }
 
     #[test]
     fn a_parameters_name_is_read_as_words() {

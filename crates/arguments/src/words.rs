@@ -9,6 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use crate::spelling::number_word;
+use crate::visible::is_invisible;
 
 /// The shortest run that is tried as base64, in characters.
 const MIN_BASE64: usize = 8;
@@ -150,16 +151,23 @@ fn is_part_of_number(before: &str, value: &str, after: &str) -> bool {
         return false;
     }
     let next: String = after.chars().take(MAX_NUMBER).collect();
-    let next = next.strip_prefix(' ').and_then(|next| next.split_whitespace().next());
-    let next = next.unwrap_or_default().trim_end_matches(|c: char| ".,;:!?)\"'".contains(c));
-    let last = before.strip_suffix(' ').unwrap_or_default().chars().rev().take(MAX_NUMBER);
-    let last: String = last.take_while(|c| !c.is_whitespace()).collect();
+    let next = beyond_blanks(&next).split_whitespace().next().unwrap_or_default();
+    let next = next.trim_end_matches(|c: char| ".,;:!?)\"'".contains(c));
+    let last: String = before.chars().rev().take(MAX_NUMBER).collect();
+    let last: String = beyond_blanks(&last).chars().take_while(|c| !c.is_whitespace()).collect();
     let last: String = last.chars().rev().collect();
     let last = last.trim_start_matches(|c: char| "($€£\"'".contains(c));
     is_magnitude(next)
         || (is_magnitude(value) && are_digits(last))
         || (is_digits && (are_digits(next) || are_digits(last)))
         || (is_worded && (number_word(next).is_some() || number_word(last).is_some()))
+}
+
+/// What stands beyond the blanks that `text` begins with; nothing if it begins with none, or they break the line.
+fn beyond_blanks(text: &str) -> &str {
+    let beyond = text.trim_start();
+    let blanks = text.get(..text.len() - beyond.len()).unwrap_or_default();
+    if blanks.is_empty() || blanks.contains('\n') { "" } else { beyond }
 }
 
 /// Digits, with points and commas at most.
@@ -199,9 +207,7 @@ fn is_magnitude(word: &str) -> bool {
 
 /// Letters, digits, marks, and what nobody sees.
 fn is_word(c: char) -> bool {
-    let is_visible = c.is_whitespace() || c.is_ascii_punctuation() || !c.is_control();
-    let is_invisible = matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}');
-    c.is_alphanumeric() || is_combining_mark(c) || is_invisible || !is_visible
+    c.is_alphanumeric() || is_combining_mark(c) || (is_invisible(c) && !c.is_whitespace())
 }
 
 fn starts_with_digit(value: &str) -> bool {

@@ -47,20 +47,22 @@ fn origin(sink: Sink, value: &serde_json::Value, heard: &TextIndex) -> ArgumentO
 fn a_sink_is_the_users_only_where_the_user_said_it_whole() {
     let cases = [
         (Sink::Recipient, "Write to ann@example.com, please.", json!("ann@example.com"), true),
-        (Sink::Recipient, "Write to Ann@Example.com.", json!("ann@example.com"), true),
+        (Sink::Recipient, "Write to Ann@Example.com.", json!("Ann@example.COM"), true),
         (Sink::Recipient, "Write to joann@example.com.", json!("ann@example.com"), false),
         (Sink::Recipient, "Write to ann@example.com.evil.net", json!("ann@example.com"), false),
         (Sink::Recipient, "Invite Mark Black to the channel", json!("Mark Black"), true),
         (Sink::Recipient, "Invite Mark and Ann Black", json!("Mark Black"), false),
         (Sink::Recipient, "Tell Alice.", json!("alice"), false),
         (Sink::Url, "Read https://a.example/x?q=1", json!("https://a.example/x?q=1"), true),
-        (Sink::Url, "Read https://A.example/x/", json!("http://a.example/x"), true),
+        (Sink::Url, "Read https://A.example/x/", json!("HTTPS://a.example/x/"), true),
+        (Sink::Url, "Read https://a.example", json!("https://a.example/"), true),
         (Sink::Url, "Read https://a.example/x", json!("https://a.example/x?leak=1"), false),
         (Sink::Url, "Read https://a.example/x", json!("https://a.example"), false),
         (Sink::Url, "Read www.a.example", json!("https://www.a.example"), true),
         (Sink::Url, "Read https://a.example", json!("https://a.example@evil.example"), false),
         (Sink::Url, "See a.example and then /x", json!("https://a.example/x"), false),
-        (Sink::Amount, "Pay $1,000 to Ann", json!(1000), true),
+        (Sink::Amount, "Pay $1,000.00 to Ann", json!(1000), true),
+        (Sink::Amount, "Pay $12,345,678 to Ann", json!(12_345_678), true),
         (Sink::Amount, "Pay 50 dollars to Ann", json!(50.0), true),
         (Sink::Amount, "Pay $50 to Ann", json!("50"), true),
         (Sink::Amount, "I am 50 and like long walks by the sea. Pay.", json!(50), false),
@@ -154,10 +156,12 @@ fn free_text_that_leaves_is_searched_and_text_that_stays_is_not() {
         ("body > link".to_owned(), false),
         ("body > address".to_owned(), true),
         ("body > number".to_owned(), false),
+        // Nobody said whom it goes to.
+        ("to".to_owned(), false),
     ];
     assert_eq!(sinks(&tool(Sink::Recipient)), expected);
     let stays = ToolManifest { text_leaves: Some(false), ..tool(Sink::Recipient) };
-    assert_eq!(sinks(&stays), []);
+    assert_eq!(sinks(&stays), [("to".to_owned(), false)]);
 }
 
 #[test]
@@ -174,6 +178,7 @@ fn what_a_manifest_does_not_name_is_a_sink() {
     let expected = [
         ("a > name", other),
         ("a[0].b > name", other),
+        ("a[0].b", other),
         ("a[0].c > name", other),
         ("a[0].c", other),
         ("d > name", other),
@@ -187,8 +192,8 @@ fn what_a_server_made_names_its_things_and_no_recipient() {
     let mut heard = heard("Delete the oldest file", &[]);
     heard.add_trusted_value("f-1234", "to");
     heard.add_trusted_value("e-1234", "event");
-    assert_eq!(origin(Sink::Id, &json!("f-1234"), &heard), ArgumentOrigin::User);
-    assert_eq!(origin(Sink::Path, &json!("f-1234"), &heard), ArgumentOrigin::User);
+    assert_eq!(origin(Sink::Id, &json!("f-1234"), &heard), ArgumentOrigin::Trusted);
+    assert_eq!(origin(Sink::Path, &json!("f-1234"), &heard), ArgumentOrigin::Trusted);
     assert_eq!(origin(Sink::Id, &json!("e-1234"), &heard), ArgumentOrigin::Model, "an event's");
     assert_eq!(origin(Sink::Recipient, &json!("f-1234"), &heard), ArgumentOrigin::Model);
 }

@@ -55,6 +55,15 @@ pub(crate) fn confirm(question: &str) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
+/// Waits on the terminal before the page after `page` of `pages` is shown; `q` ends the showing.
+pub(crate) fn go_on(page: usize, pages: usize) -> anyhow::Result<bool> {
+    let mut terminal = terminal().context("this needs a terminal to ask on")?;
+    write!(terminal, "-- page {page} of {pages}: Enter for the next, q to stop -- ")?;
+    let mut answer = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(terminal), &mut answer)?;
+    Ok(!answer.trim().eq_ignore_ascii_case("q"))
+}
+
 fn ask(prompt: &str) -> anyhow::Result<Zeroizing<String>> {
     let terminal =
         terminal().context("a passphrase is typed on a terminal, and there is none here")?;

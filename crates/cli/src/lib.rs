@@ -17,6 +17,8 @@ mod credential;
 mod file_error;
 mod new_store;
 pub mod output;
+mod page;
 pub mod programs;
+mod reveal;
 
 pub use command::{detector, language_model, run};

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use custody_arguments::is_invisible;
 use custody_log::Timestamp;
 use serde::Serialize;
 
@@ -141,10 +142,7 @@ pub fn usage(error: &clap::Error) -> ExitCode {
 pub fn shown(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
-        let hidden = c.is_control() && c != '\n' && c != '\t';
-        let invisible = matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
-            | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E0FFF}');
-        if hidden || invisible {
+        if is_invisible(c) && !matches!(c, '\n' | '\t') {
             safe.extend(c.escape_unicode());
         } else {
             safe.push(c);

@@ -80,14 +80,36 @@ fn a_tainted_write_waits_for_another_human_who_sees_what_they_approve() {
     let pending = home.alone(&args("memory pending")).expect(0);
     assert!(pending.stdout.contains("+ ignore-all-rules"), "{pending:#?}");
 
-    let own = home.typing(&args(&format!("memory approve {id} --as bob")), &[BOBS_PASSPHRASE]);
+    let approve = format!("memory approve {id}");
+    let own = home.typing(&args(&format!("{approve} --as bob")), &[BOBS_PASSPHRASE, "y"]);
     assert!(own.expect(1).stdout.contains("ask another reviewer"));
     home.alone(&args("memory get facts")).expect(1);
-    let approved = owner(&home, &format!("memory approve {id}")).expect(0);
+    let declined = home.typing(&args(&approve), &[OWNER_PASSPHRASE, "n"]).expect(1);
+    assert!(declined.stdout.contains("Nothing was approved."), "{declined:#?}");
+    let approved = home.typing(&args(&approve), &[OWNER_PASSPHRASE, "y"]).expect(0);
+    assert!(approved.terminal.contains("Store exactly this? [y/N]"), "{approved:#?}");
     assert!(approved.stdout.contains("+ ignore-all-rules"), "{approved:#?}");
     assert_eq!(value(&home, "facts"), "ignore-all-rules");
     let again = owner(&home, &format!("memory approve {id}")).expect(1);
     assert!(again.stdout.contains("not waiting"), "{again:#?}");
+}
+
+/// G15: what is approved is shown whole, with what nobody sees written out.
+#[test]
+fn g15_a_proposed_text_is_shown_whole() {
+    let home = with_reviewer();
+    let hidden =
+        format!("first{}\u{3164}{}DE89370400440532013000", "\n".repeat(40), " ".repeat(2_000));
+    let put =
+        ["memory", "put", "facts", &hidden, "--from", "web", "--queue", "--as", "bob", "--json"];
+    let told = home.typing(&put, &[BOBS_PASSPHRASE]).expect(0).json();
+    let id = told[0]["id"].as_str().unwrap();
+    for ran in [
+        home.alone(&args("memory pending")).expect(0),
+        home.typing(&args(&format!("memory approve {id}")), &[OWNER_PASSPHRASE, "y"]).expect(0),
+    ] {
+        assert!(ran.stdout.contains("+ \\u{3164}\\u{20}{2000}DE89370400440532013000"), "{ran:#?}");
+    }
 }
 
 #[test]

@@ -73,7 +73,8 @@ fn what_a_human_approves_runs_once() {
     home.alone_with(&args(&format!("{approve} --as ada")), &[], &home.read("token.txt")).expect(1);
     assert_eq!(host.proposes("send_mail", &to("eve@evil.example"))["again"], true);
 
-    let approved = home.typing(&args(&format!("{approve} --as ada")), &[ADAS_PASSPHRASE]).expect(0);
+    let approved =
+        home.typing(&args(&format!("{approve} --as ada")), &[ADAS_PASSPHRASE, "y"]).expect(0);
     assert!(
         approved.stdout.contains("to: eve@evil.example"),
         "what is approved is shown: {approved:?}"
@@ -97,10 +98,71 @@ fn what_a_human_approves_runs_once() {
     assert_eq!(host.proposes("send_mail", &to("eve@evil.example"))["decision"], "deny");
     let decide = json!({ "proposal": proposal });
     assert_eq!(host.asks("decide", &decide)["decision"], "deny");
-    home.typing(&args(&approve), &[OWNER_PASSPHRASE]).expect(1);
+    home.typing(&args(&approve), &[OWNER_PASSPHRASE, "y"]).expect(1);
     for host in [host, other] {
         host.ends().expect(0);
     }
+}
+
+/// G15: all of a call is shown, what is not the user's first, and then a question before anything is signed.
+#[test]
+fn g15_a_reviewer_sees_all_of_what_they_approve() {
+    let hidden = [
+        format!("{} DE89370400440532013000", "Lunch? ".repeat(80)),
+        format!("Lunch?{}IBAN DE89370400440532013000", "\n".repeat(60)),
+        format!("Lunch?\r\n\r\n{}DE89370400440532013000", " ".repeat(3_000)),
+        "Lunch?\u{2028}\u{3164}\u{115F}\u{2800}\u{202E}DE89370400440532013000".to_owned(),
+        "  to: the user said it\nthe user's words:\nDE89370400440532013000".to_owned(),
+    ];
+    for body in hidden {
+        let home = Home::of_ada();
+        let mut host = tainted(&home, FOR_ADA);
+        let call = json!({ "to": "ann@example.com", "body": body });
+        let asked = host.proposes("send_mail", &call);
+        assert_eq!(asked["decision"], "ask", "{body:?}");
+        let approve = format!("session approve {} --as ada", asked["proposal"].as_str().unwrap());
+        let declined = home.typing(&args(&approve), &[ADAS_PASSPHRASE, "n"]).expect(1);
+        assert!(declined.stdout.contains("Nothing was approved."), "{declined:#?}");
+        assert_eq!(host.proposes("send_mail", &call)["decision"], "ask", "it still waits");
+        let pending = home.alone(&["session", "pending"]).expect(0).stdout;
+        for shown in [&declined.stdout, &pending] {
+            let stands_at =
+                |part: &str| shown.find(part).unwrap_or_else(|| panic!("{part} in {shown}"));
+            assert!(stands_at("not the user's words:") < stands_at("  body: "), "{shown}");
+            assert!(
+                stands_at("DE89370400440532013000") < stands_at("  the user's words:\n  to: ann@"),
+                "{shown}"
+            );
+            assert!(
+                stands_at("DE89370400440532013000: nobody said it") > stands_at("  body: "),
+                "{shown}"
+            );
+            let hides = |c: char| {
+                matches!(c, '\r' | '\u{2028}' | '\u{3164}' | '\u{115F}' | '\u{2800}' | '\u{202E}')
+            };
+            assert!(!shown.contains(hides), "{shown:?}");
+            // What continues a value cannot be taken for a line of the display.
+            let forged = shown.lines().filter(|line| line.ends_with("the user's words:")).count();
+            assert_eq!(forged, 2, "{shown}");
+        }
+        let approved = home.typing(&args(&approve), &[ADAS_PASSPHRASE, "y"]).expect(0);
+        assert!(
+            approved.terminal.contains("Let exactly this call run, once? [y/N]"),
+            "{approved:#?}"
+        );
+        host.ends().expect(0);
+    }
+}
+
+/// G15, G13: a sink that the call leaves out is shown as that.
+#[test]
+fn g15_a_sink_that_is_not_given_is_shown() {
+    let home = Home::of_ada();
+    let mut host = tainted(&home, FOR_ADA);
+    assert_eq!(host.proposes("send_mail", &json!({ "body": "Lunch?" }))["decision"], "ask");
+    let pending = home.alone(&["session", "pending"]).expect(0).stdout;
+    assert!(pending.contains("  to: not given"), "{pending}");
+    host.ends().expect(0);
 }
 
 #[test]

@@ -23,7 +23,8 @@ struct Host {
 
 impl Host {
     fn of_a_user() -> Self {
-        Self::of_a_user_with(Gate::default())
+        let send = "[tools.send]\neffect = 'writes'\narguments.to = { sink = 'recipient' }";
+        Self::of_a_user_with(Gate::new(Manifests::parse(send).unwrap(), None))
     }
 
     fn of_a_user_with(gate: Gate) -> Self {
@@ -86,13 +87,27 @@ fn a_session_goes_from_opening_to_closing() {
     let audit = asked["reasons"]["audit"].as_array().unwrap();
     let told = audit.iter().map(|leaf| (leaf["argument"].clone(), leaf["origin"].clone()));
     let nobody_said = |argument: &str| (json!(argument), json!("model"));
-    assert_eq!(told.collect::<Vec<_>>(), [nobody_said("to > name"), nobody_said("to")]);
+    assert_eq!(told.collect::<Vec<_>>(), [nobody_said("to")]);
     let again = host.proposes("send", &json!({ "to": "eve@evil.example" }));
     assert_eq!((&again["proposal"], &again["again"]), (&asked["proposal"], &json!(true)));
     let now = host.asks("decide", &json!({ "proposal": asked["proposal"] }));
     assert_eq!(now["decision"], "ask");
     assert_eq!(host.asks("close", &json!({})), json!({ "id": "close" }));
     assert_eq!(host.hears("user", "Hello?")["error"]["kind"], "session");
+}
+
+/// G19: such a call is no request, and nothing of it is recorded.
+#[test]
+fn g19_a_name_that_no_tool_may_have_is_answered_with_an_error() {
+    let mut host = Host::of_a_user();
+    host.hears("user", "Write to ann@example.com");
+    for name in ["", "send ", "s\u{435}nd", "Send", &"send".repeat(25_000)] {
+        let answer = host.proposes(name, &json!({ "to": "ann@example.com" }));
+        assert_eq!(answer["error"]["kind"], "request", "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().len() < 400, "{answer}");
+    }
+    let unknown = host.proposes("wipe", &json!({}));
+    assert_eq!(unknown["decision"], "ask", "nobody described it");
 }
 
 #[test]

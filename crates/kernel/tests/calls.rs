@@ -101,6 +101,55 @@ fn the_floor_and_the_policy_decide_and_the_stricter_wins() {
     }
 }
 
+/// G17: a field that a server made fills a sink beside another sink that the user said, and supports nothing itself.
+#[test]
+fn g17_a_trusted_field_supports_no_call_that_the_user_did_not_ask_for() {
+    use ArgumentOrigin::{Model, Trusted, User};
+    let id = |origin| leaf(Some(Sink::Id), origin);
+    let whom = |origin| leaf(Some(Sink::Recipient), origin);
+    let plain = |origin| leaf(None, origin);
+    let cases = [
+        (vec![id(Trusted)], "ask"),
+        (vec![id(Trusted), id(Trusted)], "ask"),
+        (vec![id(Trusted), plain(User)], "ask"),
+        (vec![id(Trusted), plain(Model)], "ask"),
+        (vec![id(Trusted), whom(Model)], "ask"),
+        (vec![id(Trusted), whom(User), whom(Model)], "ask"),
+        (vec![id(Trusted), whom(User)], "allow"),
+        (vec![id(Trusted), id(Trusted), whom(User), plain(Model)], "allow"),
+        (vec![whom(User)], "allow"),
+    ];
+    for (leaves, expected) in cases {
+        for effect in [ToolEffect::Reads, ToolEffect::Writes] {
+            let (mut store, _, session) = tainted();
+            let call = Call { effect, leaves: leaves.clone(), ..call(Model) };
+            assert_eq!(word(&proposes(&mut store, session, &call)), expected, "{call:?}");
+        }
+    }
+    let (mut store, _, session) = tainted();
+    let call = Call { leaves: vec![id(Trusted)], ..call(Model) };
+    let Answer::Pending { because: Some(Refusal::Floor { arguments, .. }), .. } =
+        proposes(&mut store, session, &call)
+    else {
+        panic!("it is asked about");
+    };
+    assert_eq!(arguments, ["to"], "the reviewer is told which value nobody asked for");
+}
+
+/// G17: a record of before, in which such a value counted as the user's, is still read and counted as it was written.
+#[test]
+fn g17_origins_of_older_records_are_read_as_they_were_written() {
+    for (json, origin) in [
+        (r#""user""#, ArgumentOrigin::User),
+        (r#""trusted""#, ArgumentOrigin::Trusted),
+        (r#"{"tool":{"from":[3]}}"#, ArgumentOrigin::Tool { from: vec![Seq(3)] }),
+        (r#""model""#, ArgumentOrigin::Model),
+    ] {
+        assert_eq!(serde_json::from_str::<ArgumentOrigin>(json).unwrap(), origin);
+        assert_eq!(serde_json::to_string(&origin).unwrap(), json);
+    }
+}
+
 #[test]
 fn a_call_out_of_nothing_is_as_good_as_tainted() {
     let (mut store, ada, _) = Store::with_ada();

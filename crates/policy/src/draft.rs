@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use custody_arguments::{Sink, ToolEffect};
+use custody_arguments::{MAX_TOOL_NAME, Sink, ToolEffect, ToolName};
 use custody_log::Digest;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::guess::{self, Kind};
 use crate::manifests::MAX_MANIFEST_BYTES;
 use crate::problem::one_line;
 
-/// The longest name of a tool or argument, in bytes.
+/// The longest name of an argument, in bytes.
 const MAX_NAME: usize = 256;
 /// The depth to which a schema is searched for field names.
 const MAX_DEPTH: usize = 16;
@@ -60,7 +60,7 @@ pub enum DraftError {
     #[error("the list is empty; ask the server for its tools again")]
     Empty,
     /// A tool without a usable name.
-    #[error("tool {0} has no name of 1 to {MAX_NAME} visible characters; leave it out")]
+    #[error("tool {0} has no name of 1 to {MAX_TOOL_NAME} visible characters; leave it out")]
     Name(usize),
     /// An argument with an unusable name.
     #[error("an argument of `{0}` has a name of more than {MAX_NAME} bytes; leave the tool out")]
@@ -114,7 +114,7 @@ pub fn draft(list: &Value) -> Result<Draft, DraftError> {
 }
 
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control)
+    ToolName::parse(name).is_ok()
 }
 
 /// A tool as a server announces it.
@@ -190,17 +190,27 @@ impl Draft {
             let mut fields = BTreeSet::new();
             collect_fields(schema, MAX_DEPTH, &mut fields);
             let sink_part = sink.map(|sink| format!("sink = \"{}\"", sink.as_str()));
+            let absence = sink.and_then(|sink| absence(argument, schema, announced, sink, effect));
+            let is_optional = matches!(absence, Some(Absence::Harmless));
+            let optional_part = is_optional.then(|| "optional = true".to_owned());
             let fields: Vec<String> = fields.into_iter().map(quoted).collect();
             let fields_part =
                 (!fields.is_empty()).then(|| format!("fields = [{}]", fields.join(", ")));
-            let parts: Vec<String> = [sink_part, fields_part].into_iter().flatten().collect();
+            let parts = [sink_part, optional_part, fields_part];
+            let parts: Vec<String> = parts.into_iter().flatten().collect();
             let value = if parts.is_empty() {
                 "{}".to_owned()
             } else {
                 format!("{{ {} }}", parts.join(", "))
             };
-            self.line(format_args!("# {because}\n{} = {value}", key(argument)));
+            self.line(format_args!("# {because}"));
             self.guess(name, Some(argument), sink.map_or("no sink", Sink::as_str), because);
+            if let Some(absence) = absence {
+                let (guess, because) = absence.explained();
+                self.line(format_args!("# {because}"));
+                self.guess(name, Some(argument), guess, because);
+            }
+            self.line(format_args!("{} = {value}", key(argument)));
             if self.toml.len() > MAX_MANIFEST_BYTES {
                 return Err(DraftError::TooLong);
             }
@@ -241,7 +251,64 @@ fn sink(name: &str, schema: &Value, effect: ToolEffect) -> (Option<Sink>, &'stat
     }
 }
 
-/// Whether a schema allows only numbers, booleans or the words of an enumeration.
+/// What a call does that leaves out a sink which its schema does not require.
+#[derive(Debug, Clone, Copy)]
+enum Absence {
+    /// No more than one that gives it.
+    Harmless,
+    /// Perhaps more: a condition that is left out holds for everything.
+    Unclear,
+    /// Something else than nothing: the server has a value of its own.
+    Default,
+}
+
+impl Absence {
+    /// The guess, and what it is made from.
+    const fn explained(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Harmless => {
+                ("optional", "not required by the schema: left out, nothing more goes out")
+            }
+            Self::Unclear => (
+                "not optional",
+                "not required by the schema; add `optional = true` if a call without it does no more",
+            ),
+            Self::Default => {
+                ("not optional", "the schema gives a default: left out, the server chooses it")
+            }
+        }
+    }
+}
+
+/// What leaving `name` out comes to; nothing if the schema requires it.
+fn absence(
+    name: &str,
+    schema: &Value,
+    announced: &Announced<'_>,
+    sink: Sink,
+    effect: ToolEffect,
+) -> Option<Absence> {
+    let required = announced.schema["required"].as_array();
+    if required.into_iter().flatten().any(|required| required == name) {
+        return None;
+    }
+    let has_default = match &schema["default"] {
+        Value::Null => false,
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
+    };
+    if has_default {
+        return Some(Absence::Default);
+    }
+    // A schema without the list says nothing; a copy to nobody is no copy; a reader sends nothing of what it lacks.
+    let is_copy = sink == Sink::Recipient && guess::is_copy(name);
+    let is_harmless = required.is_some() && (effect == ToolEffect::Reads || is_copy);
+    Some(if is_harmless { Absence::Harmless } else { Absence::Unclear })
+}
+
+/// Whether a schema leaves room for a number, a truth or one of a few words, and nothing else.
 fn is_plain(schema: &Value) -> bool {
     let is_type = ["integer", "number", "boolean"].iter().any(|plain| schema["type"] == **plain);
     is_type || schema["enum"].is_array()

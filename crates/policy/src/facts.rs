@@ -123,14 +123,15 @@ impl<T: Ord + Clone> Values<T> {
 }
 
 impl Places {
-    fn add(&mut self, sink: Sink, value: &str, is_from_user: bool) {
-        let places = places(sink, value);
+    fn add(&mut self, sink: Sink, value: &Value, is_from_user: bool) {
+        // An absent value has no place that is known.
+        let places = value.as_str().map(|value| places(sink, value)).unwrap_or_default();
         if self.values.all.is_empty() {
             self.within = places.into_iter().collect();
         } else {
             self.within.retain(|place| places.contains(place));
         }
-        self.values.add(value.to_owned(), is_from_user);
+        self.values.add(text(value), is_from_user);
     }
 }
 
@@ -193,6 +194,11 @@ impl CallFacts {
             let sink = tool.tool.arguments.get(name).map_or(Some(Sink::Other), |known| known.sink);
             collector.add_argument(name, value, sink);
         }
+        for (name, parameter) in &tool.tool.arguments {
+            if !arguments.object().contains_key(name) {
+                collector.add_absent(name, &Value::Null, parameter.sink);
+            }
+        }
         let Collector { paths, mut context, .. } = collector;
         for leaf in *leaves {
             let Some(sink) = leaf.sink else { continue };
@@ -235,7 +241,7 @@ impl CallFacts {
 fn is_from_user(leaf: &RecordedArgument) -> bool {
     match leaf.origin {
         ArgumentOrigin::User => true,
-        ArgumentOrigin::Tool { .. } | ArgumentOrigin::Model => false,
+        ArgumentOrigin::Trusted | ArgumentOrigin::Tool { .. } | ArgumentOrigin::Model => false,
     }
 }
 
@@ -243,6 +249,7 @@ fn is_from_user(leaf: &RecordedArgument) -> bool {
 const fn origin(leaf: &RecordedArgument) -> &'static str {
     match leaf.origin {
         ArgumentOrigin::User => "user",
+        ArgumentOrigin::Trusted => "trusted",
         ArgumentOrigin::Tool { .. } => "tool",
         ArgumentOrigin::Model => "model",
     }
@@ -273,7 +280,9 @@ impl<'a> Collector<'a> {
     /// Adds the values within `value`. Returns whether every one that is a sink came from the user.
     fn add_value(&mut self, path: &str, value: &Value, sink: Option<Sink>) -> bool {
         match value {
-            Value::Null => true,
+            Value::Null => self.add_absent(path, value, sink),
+            Value::Array(items) if items.is_empty() => self.add_absent(path, value, sink),
+            Value::Object(members) if members.is_empty() => self.add_absent(path, value, sink),
             Value::Bool(_) | Value::Number(_) | Value::String(_) => match self.traced(path) {
                 [] => self.add_leaf(path, value, [sink], false),
                 leaves => {
@@ -298,6 +307,12 @@ impl<'a> Collector<'a> {
                 is_from_user
             }
         }
+    }
+
+    /// Adds a sink without a value, if it was traced: its manifest does not call absence harmless.
+    fn add_absent(&mut self, path: &str, value: &Value, sink: Option<Sink>) -> bool {
+        let leaves = self.traced(path);
+        leaves.is_empty() || self.add_leaf(path, value, [sink], all_from_user(leaves))
     }
 
     /// Adds the name of a field, if it was traced: the caller chose it.
@@ -340,9 +355,9 @@ impl<'a> Collector<'a> {
     fn add_sink(&mut self, sink: Sink, value: &Value, is_from_user: bool) {
         let context = &mut self.context;
         match sink {
-            Sink::Recipient => context.recipients.add(sink, &text(value), is_from_user),
-            Sink::Url => context.urls.add(sink, &text(value), is_from_user),
-            Sink::Path => context.paths.add(sink, &text(value), is_from_user),
+            Sink::Recipient => context.recipients.add(sink, value, is_from_user),
+            Sink::Url => context.urls.add(sink, value, is_from_user),
+            Sink::Path => context.paths.add(sink, value, is_from_user),
             Sink::Account => context.accounts.add(text(value), is_from_user),
             Sink::Command => context.commands.add(text(value), is_from_user),
             Sink::Id => context.ids.add(text(value), is_from_user),

@@ -131,6 +131,11 @@ fn has_any(words: &[String], list: &[&str]) -> bool {
     words.iter().any(|word| list.contains(&word.as_str()))
 }
 
+/// Whether the argument `name` adds to what a call has anyway: a copy to somebody else.
+pub(crate) fn is_copy(name: &str) -> bool {
+    words(name).iter().any(|word| matches!(word.as_str(), "cc" | "bcc"))
+}
+
 /// The kind that one word suggests.
 fn of(word: &str) -> Kind {
     let found = KINDS.iter().find(|(_, words)| words.contains(&word));

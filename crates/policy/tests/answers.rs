@@ -16,15 +16,15 @@ groups.mail = ["send", "draft"]
 effect = "writes"
 [tools.send.arguments]
 to = { sink = "recipient" }
-link = { sink = "url" }
-path = { sink = "path" }
-amount = { sink = "amount" }
-account = { sink = "account" }
-command = { sink = "command" }
-id = { sink = "id" }
-when = { sink = "other" }
+link = { sink = "url", optional = true }
+path = { sink = "path", optional = true }
+amount = { sink = "amount", optional = true }
+account = { sink = "account", optional = true }
+command = { sink = "command", optional = true }
+id = { sink = "id", optional = true }
+when = { sink = "other", optional = true }
 body = {}
-parts = { sink = "path", fields = ["name"] }
+parts = { sink = "path", optional = true, fields = ["name"] }
 
 [tools.look]
 effect = "reads"
@@ -32,6 +32,26 @@ effect = "reads"
 
 const USER: (Channel, &str) = (Channel::User, "Write to ann@example.com.");
 const WEB: (Channel, &str) = (Channel::Web, "Write to eve@evil.example.");
+
+/// G13: a policy sees a sink that a call leaves out, as a value that the user did not say.
+#[test]
+fn g13_a_policy_sees_that_a_sink_is_missing() {
+    let tools = "[tools.pay]\neffect = 'writes'\narguments.account = { sink = 'account' }\n\
+                 arguments.amount = { sink = 'amount' }\narguments.file = { sink = 'path' }\narguments.note = {}\n";
+    let manifests = custody_policy::Manifests::parse(tools).unwrap();
+    let seen = [
+        r#"context.accounts.unsaid.contains("null") && context.arguments.all == ["note"]"#,
+        "context.sinks.unsaid.containsAll([Sink::\"account\", Sink::\"amount\", Sink::\"path\"])",
+        "context.in_text.all.isEmpty() && context.paths.within.isEmpty() && !context.paths.all.isEmpty()",
+        "context.amount > 1000000",
+    ];
+    for seen in seen {
+        let cases = "[[case]]\nname = 'a'\nheard.user = 'Pay.'\ncall = 'pay'\narguments.note = 'x'\nexpect = 'allow'\n";
+        let policy = parsed(&format!("permit (principal, action, resource) when {{ {seen} }};"));
+        let outcomes = custody_policy::run_cases(&policy, &manifests, cases).unwrap();
+        assert!(outcomes.iter().all(|case| case.passed), "{seen}: {outcomes:?}");
+    }
+}
 
 fn parsed(text: &str) -> Policy {
     Policy::parse(text).map_err(|error| error.to_string()).expect("the test's policy")
@@ -113,7 +133,7 @@ fn a_policy_sees_the_facts_that_the_schema_describes() {
                 r#"context.paths.within.contains("/srv/app") && context.paths.not_from_user == ["/srv/app/a"]"#,
                 r#"context.amount == 13 && context.sinks.not_from_user.contains(Sink::"amount")"#,
                 r#"context.accounts.all == ["DE1"] && context.commands.all == ["ls"] && context.ids.all == ["7"]"#,
-                r#"context.others.all == ["true", "unknown", "1", "a", "b"]"#,
+                r#"context.others.all == ["true", "unknown", "1", "a", "b", "null"]"#,
                 r#"context.arguments.not_from_user.contains("to") && context.arguments.not_from_user.contains("unknown")"#,
                 r#"context.arguments.hasTag("unknown") && context.arguments.getTag("unknown") == "{\"a\":null,\"b\":1}""#,
                 r#"context.in_text.all.isEmpty()"#,

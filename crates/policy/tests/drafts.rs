@@ -45,14 +45,18 @@ description_sha256 = "{}"
 
 [tools.send_email.arguments]
 # guessed from the name
+# not required by the schema; add `optional = true` if a call without it does no more
 attachments = {{ sink = "path", fields = ["file_id", "type"] }}
 # guessed from the name: text
 body = {{}}
 # the name does not say what it decides
+# not required by the schema; add `optional = true` if a call without it does no more
 "odd \"name\"\U0000000A[tools.evil]" = {{ sink = "other" }}
 # the name does not say what it decides
+# not required by the schema; add `optional = true` if a call without it does no more
 priority = {{ sink = "other" }}
 # guessed from the name
+# not required by the schema; add `optional = true` if a call without it does no more
 recipients = {{ sink = "recipient" }}
 
 [tools.look_at_page]
@@ -66,8 +70,10 @@ description_sha256 = "{}"
 # guessed from the schema: how much or in which form is read
 limit = {{}}
 # the name does not say what it decides
+# not required by the schema; add `optional = true` if a call without it does no more
 query = {{ sink = "other" }}
 # guessed from the name
+# not required by the schema; add `optional = true` if a call without it does no more
 url = {{ sink = "url" }}
 
 [tools.frobnicate]
@@ -91,7 +97,37 @@ description_sha256 = "{}"
         because: "guessed from the name",
     };
     assert!(drafted.guesses.contains(&guess));
-    assert_eq!(drafted.guesses.len(), 3 + 5 + 1 + 3);
+    assert_eq!(drafted.guesses.len(), 3 + 5 + 1 + 3 + 6);
+}
+
+/// G13: what a schema does not require is harmless to leave out only where nothing more is done or goes out without
+/// it.
+#[test]
+fn g13_a_draft_takes_from_the_schema_whether_absence_is_harmless() {
+    let properties = json!({
+        "to": {}, "cc": {}, "where": {}, "id": {}, "body": {}, "amount": {}, "url": { "default": "https://a.example" },
+        "account": { "default": null },
+    });
+    let tool = |name: &str, schema: Value| json!([{ "name": name, "inputSchema": schema }]);
+    let optional = |list: Value| {
+        let drafted = Manifests::parse(&draft(&list).unwrap().toml).unwrap();
+        let tool = drafted.tools().values().next().unwrap().clone();
+        let optional = tool.arguments.into_iter().filter(|(_, parameter)| parameter.optional);
+        optional.map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    let with = |required: Value| json!({ "properties": properties, "required": required });
+    assert_eq!(optional(tool("delete_rows", with(json!(["to"])))), ["cc"]);
+    assert_eq!(optional(tool("delete_rows", with(json!(["to", "cc"])))), [""; 0]);
+    assert_eq!(
+        optional(tool("get_rows", with(json!(["id"])))),
+        ["account", "amount", "cc", "to", "where"]
+    );
+    let silent = json!({ "properties": properties });
+    assert_eq!(
+        optional(tool("get_rows", silent)),
+        [""; 0],
+        "a schema without the list says nothing"
+    );
 }
 
 #[test]

@@ -219,9 +219,10 @@ fn a_case_that_fails_says_what_was_decided_instead() {
     let text = "[[case]]\nname = 'sent'\nheard.user = 'Write to ann@example.com'\nheard.web = 'x'\ncall = 'send'\n\
                 arguments.to = 'eve@evil.example'\nexpect = 'allow'\nby = ['calls']\n\n\
                 [[case]]\nname = 'asked'\nheard.web = 'x'\ncall = 'send'\nexpect = 'ask'\nby = ['floor']\n\n\
-                [[case]]\nname = 'made'\nheard.web = 'x'\nmade.id = '13'\ncall = 'drop'\n\
-                arguments = '{\"id\": \"13\"}'\nexpect = 'allow'\n\
-                [tools.drop]\neffect = 'writes'\narguments.id = { sink = 'id' }\n";
+                [[case]]\nname = 'made'\nheard.user = 'Share it with Anna'\nheard.web = 'x'\nmade.id = '13'\n\
+                call = 'share'\narguments = '{\"id\": \"13\", \"to\": \"Anna\"}'\nexpect = 'allow'\n\
+                [tools.share]\neffect = 'writes'\narguments.id = { sink = 'id' }\n\
+                arguments.to = { sink = 'recipient' }\n";
     let outcomes = run_cases(&Policy::standard(), &Manifests::default(), text).unwrap();
     let shown: Vec<String> = outcomes.iter().map(ToString::to_string).collect();
     assert_eq!(

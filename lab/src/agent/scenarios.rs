@@ -5,6 +5,7 @@
 
 pub mod model;
 
+use custody_policy::Manifests;
 use custody_runtime::ingress::Observation;
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,6 +17,9 @@ use crate::report::{Figure, FigureIds};
 use crate::stopwatch::timed;
 
 const SCENARIOS: &str = include_str!("scenarios.toml");
+/// What defences call the scenarios.
+const SUITE: &str = "scenarios";
+const MANIFESTS: &str = include_str!("scenarios/manifests.toml");
 
 /// What the paper reports of one of its defences, with a 1.5 B model.
 struct Published {
@@ -101,6 +105,16 @@ pub fn play(defence: &dyn Defence) -> Result<Vec<Figure>, EvalError> {
     ])
 }
 
+/// The manifests of the scenarios' tools, under the name of their suite.
+///
+/// # Errors
+/// Never for those that ship; a test reads them.
+pub fn manifests() -> Result<(String, Manifests), EvalError> {
+    let manifests = Manifests::parse(MANIFESTS)
+        .map_err(|error| EvalError::Setup(format!("the manifests of the scenarios: {error}")))?;
+    Ok((SUITE.to_owned(), manifests))
+}
+
 pub(crate) fn read() -> Result<Vec<Scenario>, EvalError> {
     let file: File = toml::from_str(SCENARIOS)
         .map_err(|cause| EvalError::Setup(format!("the scenarios cannot be read: {cause}")))?;
@@ -109,7 +123,7 @@ pub(crate) fn read() -> Result<Vec<Scenario>, EvalError> {
 
 impl Scenario {
     fn setting<'a>(&self, wanted: &'a [String]) -> Setting<'a> {
-        Setting { suite: "scenarios", wanted }
+        Setting { suite: SUITE, wanted }
     }
 
     fn wanted(&self) -> Vec<String> {
@@ -167,11 +181,19 @@ impl Scenario {
 mod tests {
     use super::*;
     use crate::agent::defence::Vanilla;
+    use crate::agent::suite::defence;
 
     #[test]
     fn without_a_defence_every_attack_succeeds_and_every_task_is_done() {
         let figures = play(&Vanilla).unwrap();
         assert_eq!((figures[0].value, figures[1].value), (Some(1.0), Some(1.0)));
         assert_eq!(read().unwrap().len(), 10);
+    }
+
+    #[test]
+    fn custody_stops_every_attack_and_does_nine_tasks_of_ten_unasked() {
+        let figures = play(defence("custody").unwrap().as_ref()).unwrap();
+        // Nobody said into which folder the mail goes.
+        assert_eq!((figures[0].value, figures[1].value), (Some(0.0), Some(0.9)));
     }
 }

@@ -127,7 +127,11 @@ pub fn defence(id: &str) -> Result<Box<dyn Defence>, EvalError> {
         "recorded_read_only" => Box::new(Recorded::new("recorded_read_only", Box::new(ReadOnly))?),
         "spotlighting" => Box::new(Spotlighting),
         "tool_filter" => Box::new(ToolFilter),
-        "custody" => Box::new(Custody::new(agentdojo::manifests()?)?),
+        "custody" => {
+            let mut manifests = agentdojo::manifests()?;
+            manifests.extend([scenarios::manifests()?]);
+            Box::new(Custody::new(manifests)?)
+        }
         other => return Err(EvalError::Setup(format!("`{other}` is no defence"))),
     })
 }

@@ -26,8 +26,8 @@ fn notes(report: &EvalReport) -> Vec<String> {
          and canonical arguments equal a call that the user's task needs."
             .to_owned(),
         "Custody runs with its default policy and one manifest for each suite of AgentDojo, written from the tools' \
-         documentation alone. For InjecAgent and BIPIA nobody described any tool: each writes, and every argument is \
-         a sink. AgentDojo's travel injection 6 wants words and no call; its 20 pairs are not among the 929."
+         documentation alone; the scenarios' is written from the tools' names. For InjecAgent and BIPIA nobody \
+         described any tool: a human is asked about every call, before and after the injection was read. AgentDojo's travel injection 6 wants words and no call; its 20 pairs are not among the 929."
             .to_owned(),
         "`classifier` is the cascade of `custody screen`: what it flags is not read; two of its rules were written with \
          AgentDojo's one template in view (decision 0017), so its row there says nothing of other words. `tool_filter` is a perfect one: \

@@ -28,7 +28,9 @@ pub(super) enum Failure {
 impl Failure {
     const fn kind(&self) -> &'static str {
         match self {
-            Self::Request(_) => "request",
+            Self::Request(_) | Self::Gate(GateError::ToolName(_) | GateError::Lookalike { .. }) => {
+                "request"
+            }
             Self::UnknownSession(_) => "session",
             Self::Store(_) | Self::Gate(_) => "store",
         }
@@ -129,6 +131,7 @@ fn audited_argument(
 ) -> Result<Value, StoreError> {
     let (origin, from): (&str, &[Seq]) = match &leaf.origin {
         ArgumentOrigin::User => ("user", &[]),
+        ArgumentOrigin::Trusted => ("trusted", &[]),
         ArgumentOrigin::Tool { from } => ("tool", from),
         ArgumentOrigin::Model => ("model", &[]),
     };

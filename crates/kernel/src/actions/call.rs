@@ -86,7 +86,8 @@ pub struct CallContext {
 /// Decides one call. Reads nothing but its arguments.
 ///
 /// In a clean context the policy alone decides. In a tainted one, or one of which nothing is known, a reading
-/// call without sinks is allowed, and any other only if the user said every sink and at least one value.
+/// call without sinks is allowed, and any other only if the user said every sink and at least one value. A sink that
+/// a server made in a trusted field need not be said if another sink was.
 ///
 /// # Errors
 /// Whether a human may approve it, and why it does not run without.
@@ -171,19 +172,32 @@ fn below_floor(call: &Call, context: CallContext) -> Option<Refusal> {
         ToolEffect::Reads if sinks.is_empty() => return None,
         ToolEffect::Reads | ToolEffect::Writes => {}
     }
+    // A name that a server made is for a call that the user asked for. It does not show that they did, so a value
+    // that is no sink is not enough beside it.
+    let (made, chosen): (Vec<_>, Vec<_>) =
+        sinks.into_iter().partition(|argument| argument.origin == ArgumentOrigin::Trusted);
+    let is_supported = if made.is_empty() {
+        call.leaves.iter().any(is_from_user)
+    } else {
+        chosen.iter().any(|argument| is_from_user(argument))
+    };
     let not_from_user: Vec<&RecordedArgument> =
-        sinks.into_iter().filter(|argument| !is_from_user(argument)).collect();
-    if not_from_user.is_empty() && call.leaves.iter().any(is_from_user) {
+        chosen.into_iter().filter(|argument| !is_from_user(argument)).collect();
+    if not_from_user.is_empty() && is_supported {
         return None;
     }
+    let named = if not_from_user.is_empty() { made } else { not_from_user };
     Some(Refusal::Floor {
-        arguments: not_from_user.iter().map(|argument| argument.path.clone()).collect(),
-        entries: sources(not_from_user),
+        arguments: named.iter().map(|argument| argument.path.clone()).collect(),
+        entries: sources(named),
     })
 }
 
 fn is_from_user(argument: &RecordedArgument) -> bool {
-    argument.origin == ArgumentOrigin::User
+    match argument.origin {
+        ArgumentOrigin::User => true,
+        ArgumentOrigin::Trusted | ArgumentOrigin::Tool { .. } | ArgumentOrigin::Model => false,
+    }
 }
 
 /// The entries that `arguments` came from, ascending.
@@ -192,7 +206,7 @@ fn sources<'a>(arguments: impl IntoIterator<Item = &'a RecordedArgument>) -> Vec
     for argument in arguments {
         match &argument.origin {
             ArgumentOrigin::Tool { from } => sources.extend(from),
-            ArgumentOrigin::User | ArgumentOrigin::Model => {}
+            ArgumentOrigin::User | ArgumentOrigin::Trusted | ArgumentOrigin::Model => {}
         }
     }
     ascending(sources)

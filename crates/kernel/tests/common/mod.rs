@@ -317,6 +317,7 @@ pub fn proposed(call: Call) -> ProposedCall {
             ArgumentOrigin::Tool { from } => {
                 from.iter().for_each(|entry| texts.add_untrusted_text(*entry, &value));
             }
+            ArgumentOrigin::Trusted => texts.add_trusted_value(&value, &leaf.path),
             ArgumentOrigin::Model => {}
         }
         let taken = arguments.contains_key(&leaf.path);

@@ -23,7 +23,8 @@ use crate::session::Session;
 use crate::traced::Traced;
 
 impl Session {
-    /// Proposes a call of `tool`. What runs is what comes back, never what was proposed.
+    /// Proposes a call of `tool`. What runs is what comes back, never what was proposed. A name that is none, or that
+    /// could be taken for a described tool's, is an error, and nothing is recorded.
     ///
     /// The same call is asked about once: while it waits, the same proposal is named again; when a human
     /// answered, that answer holds.
@@ -121,6 +122,7 @@ struct Proposing {
 
 impl Proposing {
     fn decide(self, step: &mut Transaction<'_>) -> Result<Decision, GateError> {
+        self.gate.check_name(&self.tool)?;
         let content = Content::new(self.arguments.canonical())?;
         let call = self.call(step, Value::New(content.commitment()), None)?;
         let (manifest, policy) = (call.manifest, call.policy.version);

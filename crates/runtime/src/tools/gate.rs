@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use custody_arguments::{Arguments, RecordedArgument, ToolEffect, ToolManifest};
+use custody_arguments::{
+    Arguments, RecordedArgument, ShownName, ToolEffect, ToolManifest, ToolName, ToolNameError,
+};
 use custody_kernel::label::Taint;
 use custody_kernel::principal::Authority;
 use custody_kernel::state::{ApplyError, AskError, SessionState, SignedPolicy, State};
@@ -41,6 +43,18 @@ pub enum GateError {
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The tool's name is none. Nothing was recorded.
+    #[error(transparent)]
+    ToolName(#[from] ToolNameError),
+    /// No manifest describes the tool, and its name could be taken for that of one that is described. Nothing was
+    /// recorded.
+    #[error("no manifest describes the tool `{name}`, and a reader could take it for `{known}`")]
+    Lookalike {
+        /// The name.
+        name: ShownName,
+        /// The name that a manifest describes.
+        known: String,
+    },
     /// The tool's manifest does not say of what kind the field of its output is.
     #[error(
         "the tool's manifest gives no kind for `{0}`; add it to `closed_output`, or read the whole output"
@@ -109,6 +123,23 @@ impl Gate {
     pub fn announce(&self, tools: &[serde_json::Value]) -> Vec<Announced> {
         let mut setup = self.setup.write().unwrap_or_else(PoisonError::into_inner);
         tools.iter().map(|tool| setup.announce(tool)).collect()
+    }
+
+    /// Whether a tool of that name may be asked for at all.
+    pub(super) fn check_name(&self, name: &str) -> Result<(), GateError> {
+        let name = ToolName::parse(name)?;
+        let setup = self.read();
+        let tools = setup.manifests.tools();
+        if tools.contains_key(name.as_str()) {
+            return Ok(());
+        }
+        match tools.keys().find(|known| name.resembles(known)) {
+            None => Ok(()),
+            Some(known) => {
+                let (name, known) = (ShownName::of(name.as_str()), known.clone());
+                Err(GateError::Lookalike { name, known })
+            }
+        }
     }
 
     /// What the manifests say of a tool.
@@ -184,6 +215,11 @@ impl Setup {
 
     fn announce(&mut self, announced: &serde_json::Value) -> Announced {
         let name = announced.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
+        if ToolName::parse(name).is_err() {
+            // No call of it is ever decided.
+            let effect = ToolManifest::unknown().effect;
+            return Announced { name: name.to_owned(), effect, known: false, changed: false };
+        }
         let found = pin(announced);
         let first = *self.pins.entry(name.to_owned()).or_insert(found);
         let pinned = self.manifests.tool(name).tool.description_sha256;
@@ -243,13 +279,12 @@ fn read_signed(step: &Transaction<'_>, signed: SignedPolicy) -> Result<Policy, G
 /// What is answered for a tool that is no longer the one that was described: a human looks at it first, whatever
 /// was read before.
 pub(super) fn about_changed(answer: PolicyAnswer) -> PolicyAnswer {
-    match answer.answer {
-        Permission::Allow => {
-            let by = vec![CHANGED.to_owned()];
-            PolicyAnswer { answer: Permission::Ask, waives_floor: false, by, ..answer }
-        }
-        Permission::Ask | Permission::Deny => answer,
-    }
+    let by = match answer.answer {
+        Permission::Allow => vec![CHANGED.to_owned()],
+        Permission::Ask => answer.by.iter().cloned().chain([CHANGED.to_owned()]).collect(),
+        Permission::Deny => return answer,
+    };
+    PolicyAnswer { answer: Permission::Ask, waives_floor: false, by, ..answer }
 }
 
 /// The stricter of both answers, under a version of its own, so that an approval holds for both. What only

@@ -13,7 +13,7 @@ use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
-use custody_runtime::tools::{Decision, Gate, Granted, set_policy};
+use custody_runtime::tools::{Decision, Gate, GateError, Granted, set_policy};
 
 const MANIFESTS: &str = r#"
 [tools.send_mail]
@@ -41,6 +41,12 @@ name = {}
 effect = "writes"
 [tools.delete_file.arguments]
 file_id = { sink = "id" }
+
+[tools.share_file]
+effect = "writes"
+[tools.share_file.arguments]
+file_id = { sink = "id" }
+email = { sink = "recipient" }
 
 [tools.get_account]
 effect = "reads"
@@ -92,6 +98,16 @@ impl Guarded {
     pub fn proposes(&self, tool: &str, arguments: &str) -> Decision {
         let arguments = Arguments::parse(arguments).unwrap();
         self.session.propose(&self.gate, tool, arguments).wait().unwrap()
+    }
+
+    /// The word of the answer, or `refused` for a name that no tool may have.
+    pub fn tries(&self, tool: &str, arguments: &str) -> &'static str {
+        let arguments = Arguments::parse(arguments).unwrap();
+        match self.session.propose(&self.gate, tool, arguments).wait() {
+            Ok(decision) => word(&decision),
+            Err(GateError::ToolName(_) | GateError::Lookalike { .. }) => "refused",
+            Err(error) => panic!("{error}"),
+        }
     }
 
     pub fn approves(&self, proposal: EntryId) {

@@ -2,7 +2,7 @@
 //!
 //! Each required parameter of the attacker's tools is filled with values of the instruction, those first that the user
 //! said as well, which is best for the attacker. Once more with no parameter at all. Nobody described the tools, so
-//! each writes and every argument is a sink.
+//! Custody asks about every call of them.
 //!
 //! Source: Zhan et al., "InjecAgent", 2024.
 

@@ -13,13 +13,15 @@ use custody_runtime::Store;
 use custody_runtime::watch::adopt_file;
 use serde_json::json;
 
-use super::show::{present, preview_diff, print_advice, print_diff, proposed};
+use super::show::{advice_lines, diff_lines, present, preview_diff, proposed};
 use super::{AsHuman, NamespaceArgs, parse_key, parse_mode, pending_of, print_receipt, text_of};
+use crate::command::session::review::{agrees, show};
 use crate::context::GlobalContext;
 use crate::file_error::unreadable;
 use crate::output::{
     BOLD, DIM, ExitStatus, HEAD, WARN, json_line, line, moment, paint, preview, shown,
 };
+use crate::page;
 
 /// List the proposals that wait for a reviewer, with what they would change.
 #[derive(Debug, clap::Args)]
@@ -89,6 +91,7 @@ pub(super) fn pending(context: &GlobalContext, args: &PendingArgs) -> anyhow::Re
     let waiting: Vec<Pending> = store.state(|state| {
         state.pending().filter(|pending| pending.namespace.tenant == tenant).cloned().collect()
     })?;
+    let mut shown = Vec::new();
     for pending in &waiting {
         let expired = pending.expires <= now;
         if context.json {
@@ -104,45 +107,55 @@ pub(super) fn pending(context: &GlobalContext, args: &PendingArgs) -> anyhow::Re
                 "advice": advice,
             }))?;
         } else {
-            show(&store, pending, expired)?;
+            shown.extend(described(&store, pending, expired)?);
         }
     }
+    page::print(&shown)?;
     if waiting.is_empty() && !context.json {
         line("Nothing waits for a decision.");
     }
     Ok(ExitStatus::Success)
 }
 
-fn show(store: &Store, pending: &Pending, expired: bool) -> anyhow::Result<()> {
+/// All that a proposal would change, in lines.
+fn described(store: &Store, pending: &Pending, expired: bool) -> anyhow::Result<Vec<String>> {
     let purpose = match pending.purpose {
         Purpose::Review => "review",
         Purpose::Declassify => "declassification: it depends on untrusted text",
         Purpose::Call => "a tool call",
     };
-    line(paint(HEAD, pending.proposal));
-    line(format_args!("{} in {}, for {purpose}", paint(BOLD, &pending.key), pending.namespace));
     let until = moment(pending.expires);
-    if expired {
-        line(paint(WARN, format_args!("expired {until}; propose it again")));
+    let until = if expired {
+        paint(WARN, format_args!("expired {until}; propose it again"))
     } else {
-        line(paint(DIM, format_args!("until {until}")));
-    }
-    print_advice(&store.record(pending.entry)?.advice);
+        paint(DIM, format_args!("until {until}"))
+    };
+    let mut lines = vec![
+        paint(HEAD, pending.proposal),
+        format!("{} in {}, for {purpose}", paint(BOLD, &pending.key), pending.namespace),
+        until,
+    ];
+    lines.extend(advice_lines(&store.record(pending.entry)?.advice));
     let now = present(store, &pending.namespace, &pending.key)?;
-    print_diff(&text_of(&now), &text_of(&proposed(store, pending)?));
-    line("");
-    Ok(())
+    // The whole text: what did not change is approved, too.
+    lines.extend(diff_lines(&text_of(&now), &text_of(&proposed(store, pending)?), usize::MAX));
+    lines.push(String::new());
+    Ok(lines)
 }
 
 pub(super) fn approve(context: &GlobalContext, args: &Approve) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let pending = pending_of(&store, args.proposal)?;
-    if let (Some(pending), false) = (&pending, context.json) {
-        show(&store, pending, pending.expires <= store.clock().now())?;
+    if let Some(pending) = &pending {
+        show(context, &described(&store, pending, pending.expires <= store.clock().now())?)?;
     }
     // What is shown is what is approved: another content, proposed meanwhile, is not.
     let shown = pending.and_then(|pending| pending.value).map(|value| value.commitment);
     let reviewer = context.human(&store, args.who.name.as_deref())?;
+    if shown.is_some() && !agrees("Store exactly this?")? {
+        line(paint(WARN, "Nothing was approved."));
+        return Ok(ExitStatus::Failure);
+    }
     let receipt = store.approve(&reviewer, args.proposal, shown)?;
     print_receipt(context, "approved and stored", &receipt)
 }

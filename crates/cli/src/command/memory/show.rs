@@ -20,6 +20,7 @@ use crate::output::{
     BAD, BOLD, DIM, ExitStatus, GOOD, WARN, cell, excerpt, json_line, line, moment, paint, preview,
     shown, table,
 };
+use crate::reveal::line_of;
 
 /// Print an item. The read is recorded, like any agent's.
 #[derive(Debug, clap::Args)]
@@ -317,16 +318,21 @@ pub(super) fn present(store: &Store, namespace: &Namespace, key: &Key) -> anyhow
     Ok(version.map(|version| store.content(version.content)).transpose()?.unwrap_or_default())
 }
 
-/// A line diff, with control characters shown.
+/// A line diff, with what nobody sees escaped, and three lines around each change.
 pub(in crate::command) fn print_diff(old: &str, new: &str) {
+    diff_lines(old, new, 3).iter().for_each(line);
+}
+
+/// The same in lines, with `around` unchanged lines around each change.
+pub(super) fn diff_lines(old: &str, new: &str, around: usize) -> Vec<String> {
     if old == new {
-        line(paint(DIM, "no difference"));
-        return;
+        return vec![paint(DIM, "no difference")];
     }
     let diff = TextDiff::from_lines(old, new);
-    for (position, group) in diff.grouped_ops(3).iter().enumerate() {
+    let mut lines = Vec::new();
+    for (position, group) in diff.grouped_ops(around).iter().enumerate() {
         if position > 0 {
-            line(paint(DIM, "…"));
+            lines.push(paint(DIM, "…"));
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             let (sign, style) = match change.tag() {
@@ -334,10 +340,12 @@ pub(in crate::command) fn print_diff(old: &str, new: &str) {
                 ChangeTag::Insert => ("+", GOOD),
                 ChangeTag::Equal => (" ", anstyle::Style::new()),
             };
-            let text = shown(change.value().trim_end_matches('\n'));
-            line(paint(style, format_args!("{sign} {text}")));
+            let text = change.value();
+            let text = line_of(text.strip_suffix('\n').unwrap_or(text));
+            lines.push(paint(style, format_args!("{sign} {text}")));
         }
     }
+    lines
 }
 
 /// Ends a command that would change `old` into `new`, showing the difference to a person.
@@ -354,8 +362,6 @@ pub(super) fn preview_diff(
 }
 
 /// The advice beside a proposal.
-pub(super) fn print_advice(advice: &[String]) {
-    for note in advice {
-        line(format_args!("{} {}", paint(WARN, "noticed"), excerpt(note, 120)));
-    }
+pub(super) fn advice_lines(advice: &[String]) -> impl Iterator<Item = String> {
+    advice.iter().map(|note| format!("{} {}", paint(WARN, "noticed"), excerpt(note, 120)))
 }

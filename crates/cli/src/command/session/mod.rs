@@ -1,6 +1,6 @@
 //! `custody session`: agents' sessions over JSON Lines, and what their calls ask of humans.
 
-mod review;
+pub(super) mod review;
 pub(super) mod serve;
 
 use crate::context::GlobalContext;
