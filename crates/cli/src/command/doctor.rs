@@ -1,5 +1,6 @@
 //! `custody doctor`: is everything in order, and what to do if not.
 
+use custody_keys::KeyFolder;
 use custody_log::Timestamp;
 use custody_models::registry::ModelStoreError;
 use custody_runtime::clock::Clock;
@@ -65,6 +66,7 @@ pub(crate) fn run(context: &Context, _: &Args) -> anyhow::Result<Outcome> {
     report.ok("configuration", "read");
     folders(&mut report, context.paths());
     keys(&mut report, context);
+    passphrases(&mut report, &context.key_folder());
     disk(&mut report, context.paths());
     weights(&mut report, context);
     if has_terminal() {
@@ -130,9 +132,18 @@ fn folders(report: &mut Report, paths: &Paths) {
 #[cfg(unix)]
 fn other_readers(paths: &Paths) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
-    let mode = std::fs::metadata(&paths.store).ok()?.permissions().mode() & 0o777;
-    let path = paths.store.display();
-    (mode & 0o077 != 0).then(|| format!("`{path}` has mode {mode:04o}; run `chmod 0600 {path}`"))
+    let beside = |suffix: &str| {
+        let mut path = paths.store.clone().into_os_string();
+        path.push(suffix);
+        std::path::PathBuf::from(path)
+    };
+    // Its write-ahead log holds what the database will.
+    ["", "-wal", "-shm"].into_iter().map(beside).find_map(|path| {
+        let mode = std::fs::metadata(&path).ok()?.permissions().mode() & 0o777;
+        let path = path.display();
+        (mode & 0o077 != 0)
+            .then(|| format!("`{path}` has mode {mode:04o}; run `chmod 0600 {path}`"))
+    })
 }
 
 #[cfg(not(unix))]
@@ -234,13 +245,34 @@ fn tail(report: &mut Report, store: &Store, records: u64, breaks: u64) {
 fn owner_key(report: &mut Report, store: &Store) -> Result<(), WatchError> {
     let owner = store.state(|state| state.owner().map(|owner| owner.name.clone()))?;
     let owner = owner.unwrap_or_default();
-    if store.keys().humans().contains(&owner) {
-        report.ok("owner's key", format!("`{owner}`"));
-    } else {
-        let finding = format!("the key of `{owner}` is not in `{}`", store.keys().path().display());
+    let keys = store.keys();
+    if !keys.humans().contains(&owner) {
+        let finding = format!("the key of `{owner}` is not in `{}`", keys.path().display());
         report.warn("owner's key", finding, "nobody can approve here until it is back");
+        return Ok(());
     }
+    report.ok("owner's key", format!("`{owner}`"));
     Ok(())
+}
+
+/// Whether a guess at each passphrase costs what it should.
+fn passphrases(report: &mut Report, keys: &KeyFolder) {
+    let mut findings = 0;
+    for name in keys.humans() {
+        match keys.is_cheap_to_guess(&name) {
+            Ok(false) => continue,
+            Ok(true) => report.warn(
+                "passphrases",
+                format!("a guess at the one of `{name}` costs less than at one that is new"),
+                &format!("`custody keys rotate --passphrase {name}` stores the key anew"),
+            ),
+            Err(error) => report.bad("passphrases", causes(&error), ""),
+        }
+        findings += 1;
+    }
+    if findings == 0 {
+        report.ok("passphrases", "a guess takes about a second of one core");
+    }
 }
 
 fn pending(report: &mut Report, store: &Store) -> Result<(), WatchError> {

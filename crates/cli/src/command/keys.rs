@@ -40,8 +40,9 @@ pub(crate) enum Command {
 /// (encrypted under that passphrase) and the log key, and signs the first head. The keys and the head
 /// stand in another folder than the store, so that an old copy of the store put back later is noticed.
 ///
-/// Whoever knows the passphrase can approve, unlock and register. It is asked for on the terminal and
-/// nowhere else, and nobody can recover it. A founding that was interrupted can be begun again.
+/// Whoever knows the passphrase can approve, unlock and register. One that could be guessed is refused;
+/// four unrelated words, or 12 random characters, are accepted. It is asked for on the terminal and nowhere
+/// else, and nobody can recover it. A founding that was interrupted can be begun again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Init {
     /// What to call the owner: 1 to 64 of a-z, 0-9 and `-`
@@ -332,7 +333,9 @@ pub(crate) fn open_to_others(keys: &KeyFolder) -> Vec<String> {
     let humans = keys.path().join("humans");
     check(keys.path().into(), 0o700);
     check(humans.clone(), 0o700);
-    check(keys.path().join("log.key"), 0o600);
+    for file in ["log.key", "log.key.next"] {
+        check(keys.path().join(file), 0o600);
+    }
     for name in keys.humans() {
         check(humans.join(format!("{name}.pem")), 0o600);
     }
