@@ -16,6 +16,7 @@ pub mod context;
 mod credential;
 pub mod output;
 pub mod programs;
+mod token_file;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -305,8 +305,10 @@ fn help_tells_a_stranger_what_happens() {
     Register somebody. Owner only.
 
     A human gets a key under a passphrase of their own, typed on this terminal after the owner's. An
-    agent or service gets a token. The token is printed once, alone on standard output, and only its
-    hash is kept: `TOKEN=$(custody principal add helper --role agent)`.
+    agent or service gets a token, and with --token or --token-out a human does too. --token-out writes
+    it to a new file that nobody else can read; otherwise it is printed once, alone on standard output.
+    Only its hash is kept. Whoever holds a user's token speaks in that user's voice: keep it where
+    agents cannot read it.
 
     Usage: custody principal add [OPTIONS] --role <ROLE> <NAME>
 

@@ -14,6 +14,7 @@ use super::keys::open_to_others;
 use crate::context::Context;
 use crate::credential::has_terminal;
 use crate::output::{BAD, BOLD, GOOD, Outcome, WARN, count, json_line, line, moment, paint, shown};
+use crate::token_file;
 
 /// Check that store, keys, head and watched files are in order.
 ///
@@ -67,6 +68,7 @@ pub(crate) fn run(context: &Context, _: &Args) -> anyhow::Result<Outcome> {
     folders(&mut report, context.paths());
     keys(&mut report, context);
     passphrases(&mut report, &context.key_folder());
+    tokens(&mut report, &context.key_folder());
     disk(&mut report, context.paths());
     weights(&mut report, context);
     if has_terminal() {
@@ -161,6 +163,23 @@ fn keys(report: &mut Report, context: &Context) {
             "keys",
             finding,
             "if others may have read them, `custody keys rotate --apply` too",
+        );
+    }
+}
+
+/// Whether somebody else can read the token files that `custody principal add` wrote.
+fn tokens(report: &mut Report, keys: &KeyFolder) {
+    let written = token_file::written(keys);
+    let problems: Vec<String> = written.iter().filter_map(token_file::problem).collect();
+    if problems.is_empty() {
+        report
+            .ok("tokens", format!("{} readable by you alone", count(written.len() as u64, "file")));
+    }
+    for problem in problems {
+        report.bad(
+            "tokens",
+            problem,
+            "if others may have read it, revoke the principal and add it again",
         );
     }
 }

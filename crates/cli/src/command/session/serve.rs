@@ -13,14 +13,15 @@ use custody_pipeline::DetectorAdvice;
 use custody_policy::{Manifests, Policy};
 use custody_runtime::Store;
 use custody_runtime::tools::Gate;
-use zeroize::Zeroizing;
 
 use crate::context::Context;
 use crate::output::{Outcome, note};
+use crate::token_file;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Serve {
-    /// The file that holds the token the sessions run for [default: they run for nobody]
+    /// The file that holds the token the sessions run for; nobody else may be able to read it [default: they run for
+    /// nobody]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// A file of tool manifests; may be repeated. See `custody policy init`
@@ -83,8 +84,7 @@ fn authority(store: &Store, token: Option<&Path>) -> anyhow::Result<Authority> {
         note("No --token-file: the sessions run for nobody, and what they write is refused.");
         return Ok(Authority::unproven(Tenant::main()));
     };
-    let token = Zeroizing::new(read(file)?);
-    Ok(store.authenticate_token(token.trim())?)
+    Ok(store.authenticate_token(&token_file::read(file)?)?)
 }
 
 /// A policy in a file, which may change while sessions run.
