@@ -3,7 +3,6 @@
 use custody_keys::KeyFolder;
 use custody_log::Timestamp;
 use custody_models::registry::ModelStoreError;
-use custody_runtime::clock::Clock;
 use custody_runtime::store::WatchError;
 use custody_runtime::watch::FileState;
 use custody_runtime::{Paths, Store};
@@ -77,7 +76,7 @@ pub(crate) fn run(context: &Context, _: &Args) -> anyhow::Result<Outcome> {
         let finding = "none here: owner and reviewer actions will be refused";
         report.warn("terminal", finding, "run those from a terminal of your own");
     }
-    match Store::open(context.paths(), Clock::System) {
+    match context.open_existing() {
         Ok(store) => opened(&mut report, &store),
         Err(error) => report.bad("store", causes(&error), ""),
     }
@@ -224,6 +223,10 @@ fn disk(report: &mut Report, paths: &Paths) {
 fn disk(_: &mut Report, _: &Paths) {}
 
 fn opened(report: &mut Report, store: &Store) {
+    if store.is_read_only() {
+        let finding = "open for reading only: the store, its folder or its head cannot be written";
+        report.warn("store", finding, "what is asked of it to write is refused");
+    }
     let checked = verify_ledger(store).and_then(|found| Ok((found, store.checkpoint()?)));
     match checked {
         Err(error) => report.bad("record", causes(&error), ""),
@@ -248,7 +251,11 @@ fn tail(report: &mut Report, store: &Store, records: u64, breaks: u64) {
         tail => report.warn(
             "head",
             format!("{} behind it, signed but never acknowledged", count(tail, "record")),
-            "they are kept; the next write takes them in",
+            if store.is_read_only() {
+                "they cannot be acknowledged where nothing is written"
+            } else {
+                "they are kept; the next write takes them in"
+            },
         ),
     }
     match breaks {

@@ -155,7 +155,7 @@ fn found(context: &Context, owner: &str) -> anyhow::Result<Store> {
 }
 
 fn show(context: &Context) -> anyhow::Result<Outcome> {
-    let opened = Store::open(context.paths(), Clock::System);
+    let opened = context.open_existing();
     let facts = Facts::of(context, opened.as_ref().ok())?;
     if context.json {
         json_line(&facts)?;

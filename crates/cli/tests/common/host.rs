@@ -95,6 +95,12 @@ impl Host {
         self.asks("propose", &json!({ "call": { "tool": tool, "arguments": arguments } }))
     }
 
+    /// Ends as by a power cut: nothing is closed or put away.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Has nothing more to say. How the program ended; all answers were read.
     pub fn ends(mut self) -> Ran {
         drop(self.child.stdin.take());
