@@ -259,12 +259,13 @@ fn limits_are_shown_previewed_and_set() {
         let args = [&["principal", "limits"], args].concat();
         home.typing(&args, lines).expect(0).text(&home)
     };
-    insta::assert_snapshot!(limits(&[], &[]), @"Per principal and namespace: 10 changes in 60 s, proposals wait 24 h, a session takes out 256 bits.");
-    let wanted = ["--changes", "none", "--window", "90", "--proposal-hours", "48"];
-    insta::assert_snapshot!(limits(&wanted, &[]), @"Would set the limits to any number of changes, proposals wait 2 d, a session takes out 256 bits (now 10 changes in 60 s, proposals wait 24 h, a session takes out 256 bits). Nothing was changed; add --apply to do it.");
+    insta::assert_snapshot!(limits(&[], &[]), @"Per principal and namespace: 10 changes in 60 s, 64 calls and 64 changes wait at most and for 24 h, a session takes out 256 bits.");
+    let wanted =
+        ["--changes", "none", "--window", "90", "--proposal-hours", "48", "--waiting-changes", "8"];
+    insta::assert_snapshot!(limits(&wanted, &[]), @"Would set the limits to any number of changes, 64 calls and 8 changes wait at most and for 2 d, a session takes out 256 bits (now 10 changes in 60 s, 64 calls and 64 changes wait at most and for 24 h, a session takes out 256 bits). Nothing was changed; add --apply to do it.");
     let apply = [&wanted[..], &["--apply"]].concat();
-    insta::assert_snapshot!(limits(&apply, &[OWNER_PASSPHRASE]), @"accepted: the limits are any number of changes, proposals wait 2 d, a session takes out 256 bits. e-ID");
-    insta::assert_snapshot!(limits(&["--json"], &[]), @r#"{"changes":null,"window_ms":90000,"proposal_ttl_ms":172800000,"extracted_bits":256}"#);
+    insta::assert_snapshot!(limits(&apply, &[OWNER_PASSPHRASE]), @"accepted: the limits are any number of changes, 64 calls and 8 changes wait at most and for 2 d, a session takes out 256 bits. e-ID");
+    insta::assert_snapshot!(limits(&["--json"], &[]), @r#"{"changes":null,"window_ms":90000,"proposal_ttl_ms":172800000,"extracted_bits":256,"waiting_changes":8}"#);
 }
 
 #[test]

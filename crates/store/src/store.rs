@@ -337,12 +337,12 @@ impl Store {
 }
 
 fn find_head(paths: &Paths, keys: &KeyFolder) -> Result<Head, OpenError> {
-    let missing = || {
-        let path = paths.keys.clone();
-        let never = !paths.store.exists();
-        if never { OpenError::NoKeys(path) } else { StoreError::NoHead(path).into() }
-    };
-    Head::find(&keys.head())?.ok_or_else(missing)
+    if let Some(head) = Head::find(&keys.head())? {
+        return Ok(head);
+    }
+    let path = paths.keys.clone();
+    let never = !paths.store.exists();
+    Err(if never { OpenError::NoKeys(path) } else { StoreError::NoHead(path).into() })
 }
 
 /// Why there is no database where its head is.

@@ -111,6 +111,12 @@ pub(crate) struct SetLimits {
     /// How many bits one session may take out of outputs that it does not read
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(0..=65_536))]
     extracted_bits: Option<u32>,
+    /// How many tool calls of one principal may wait for a human at once, over all its sessions
+    #[arg(long, value_name = "N")]
+    waiting_calls: Option<u32>,
+    /// How many memory changes of one principal may wait for a human at once, over all its sessions
+    #[arg(long, value_name = "N")]
+    waiting_changes: Option<u32>,
     /// Do it; without this, only show what would change
     #[arg(long)]
     apply: bool,
@@ -294,6 +300,8 @@ fn limits(context: &Context, args: &SetLimits) -> anyhow::Result<Outcome> {
         window_ms: args.window.map_or(now.window_ms, |seconds| seconds * 1_000),
         proposal_ttl_ms: args.proposal_hours.map_or(now.proposal_ttl_ms, |hours| hours * 3_600_000),
         extracted_bits: args.extracted_bits.unwrap_or(now.extracted_bits),
+        waiting_calls: args.waiting_calls.unwrap_or(now.waiting_calls),
+        waiting_changes: args.waiting_changes.unwrap_or(now.waiting_changes),
     };
     if wanted == now && !args.apply {
         return show_limits(context, &now);
@@ -322,7 +330,11 @@ fn terse(limits: &Limits) -> String {
         Some(changes) => format!("{changes} changes in {}", duration(limits.window_ms)),
     };
     let (waits, bits) = (duration(limits.proposal_ttl_ms), limits.extracted_bits);
-    format!("{changes}, proposals wait {waits}, a session takes out {bits} bits")
+    let Limits { waiting_calls, waiting_changes, .. } = limits;
+    format!(
+        "{changes}, {waiting_calls} calls and {waiting_changes} changes wait at most and for {waits}, a session takes out \
+         {bits} bits"
+    )
 }
 
 /// `90 s`, `15 min`, `24 h`, `7 d`: the largest unit that divides it.

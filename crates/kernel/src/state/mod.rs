@@ -8,6 +8,7 @@ mod ask;
 mod hosts;
 mod incidents;
 mod items;
+mod waiting;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,6 +16,7 @@ use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId,
 use hosts::Adapted;
 use incidents::Recovered;
 use items::Items;
+use waiting::Waiting;
 
 use crate::adapter::Name;
 use crate::context::SessionContext;
@@ -22,7 +24,7 @@ use crate::key::Key;
 use crate::label::{Label, Trust};
 use crate::memory::item::{ContentRef, Item, Mode};
 use crate::memory::rate::{Limits, RateWindow};
-use crate::memory::review::Pending;
+use crate::memory::review::{Pending, Purpose};
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Principal, PrincipalClaim};
 use crate::tool::asked::AskedCall;
@@ -113,8 +115,7 @@ pub struct State {
     pub(crate) items: Items,
     pub(crate) pending: BTreeMap<EntryId, Pending>,
     pub(crate) asked_calls: BTreeMap<EntryId, AskedCall>,
-    /// The same by session, so that one more question costs no more the longer the store is used.
-    pub(crate) asked_in: HashMap<SessionId, Vec<EntryId>>,
+    pub(crate) waiting: Waiting,
     pub(crate) policy: Option<SignedPolicy>,
     pub(crate) recent: HashMap<(Option<PrincipalId>, Namespace), RateWindow>,
     pub(crate) watched: BTreeMap<(Namespace, Key), Watched>,
@@ -262,6 +263,26 @@ impl State {
     /// One call that a human was asked about.
     pub fn asked_call(&self, id: EntryId) -> Option<&AskedCall> {
         self.asked_calls.get(&id)
+    }
+
+    /// The calls that `who` was told to wait for, in any of its sessions, answered and expired ones left out.
+    pub fn waiting_calls(&self, who: &PrincipalClaim) -> impl Iterator<Item = &AskedCall> {
+        let proposals = self.waiting.of(who, Purpose::Call);
+        proposals.filter_map(|proposal| self.asked_calls.get(&proposal))
+    }
+
+    /// The changes of `who` that wait for a reviewer, from any of its sessions.
+    pub fn waiting_changes(&self, who: &PrincipalClaim) -> impl Iterator<Item = &Pending> {
+        let proposals = self.waiting.of(who, Purpose::Review);
+        proposals.filter_map(|proposal| self.pending.get(&proposal))
+    }
+
+    /// Takes a change out of the queue of reviewers, whatever was answered.
+    pub(crate) fn end_waiting(&mut self, proposal: EntryId) -> Option<Pending> {
+        let pending = self.pending.remove(&proposal)?;
+        let question = (pending.expires, proposal);
+        self.waiting.remove(&pending.requester, pending.purpose, question);
+        Some(pending)
     }
 
     /// The policy for tool calls that the owner signed last.
