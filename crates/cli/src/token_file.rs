@@ -77,13 +77,13 @@ impl NewTokenFile {
     pub(crate) fn reserve(self) -> anyhow::Result<ReservedTokenFile> {
         let Self(path) = self;
         let folder = path.parent().unwrap_or(&path);
-        let cannot = || format!("could not make a token file in `{}`", folder.display());
         let mut folders = fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
-        folders.recursive(true).create(folder).with_context(cannot)?;
+        folders.recursive(true).create(folder).with_context(|| could_not("make", folder))?;
         // Temporary files are made with mode 0600.
-        let file = NamedTempFile::new_in(folder).with_context(cannot)?;
+        let file =
+            NamedTempFile::new_in(folder).with_context(|| could_not("make a file in", folder))?;
         Ok(ReservedTokenFile { path, file })
     }
 }
@@ -91,12 +91,10 @@ impl NewTokenFile {
 impl ReservedTokenFile {
     /// Writes the token and gives the file its name, unless another took it meanwhile.
     pub(crate) fn write(mut self, token: &str) -> anyhow::Result<PathBuf> {
-        let cannot = || format!("could not write `{}`", self.path.display());
-        writeln!(self.file, "{token}").with_context(cannot)?;
-        self.file.as_file().sync_all().with_context(cannot)?;
+        let written = writeln!(self.file, "{token}").and_then(|()| self.file.as_file().sync_all());
         let Self { path, file } = self;
-        let kept = file.persist_noclobber(&path).map_err(|error| error.error);
-        kept.with_context(|| format!("could not write `{}`", path.display()))?;
+        let kept = written.and_then(|()| Ok(file.persist_noclobber(&path)?));
+        kept.with_context(|| could_not("write", &path))?;
         Ok(path)
     }
 }
@@ -107,16 +105,17 @@ impl ReservedTokenFile {
 /// When it cannot be read, or others than its owner can read it too. A link is followed: what counts is the file.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Zeroizing<String>> {
     let shown = path.display();
-    let cannot = || format!("could not read `{shown}`");
-    let file = File::open(path).with_context(cannot)?;
+    let file = File::open(path).with_context(|| could_not("read", path))?;
+    let metadata = file.metadata().with_context(|| could_not("read", path))?;
     // Asked of the open file, which no rename exchanges for another.
-    if let Some(mode) = mode_for_others(&file.metadata().with_context(cannot)?) {
+    if let Some(mode) = mode_for_others(&metadata) {
         bail!(
             "`{shown}` has mode {mode:04o}, so that others can read the token; run `chmod 600 {shown}`"
         );
     }
     let mut token = Zeroizing::new(String::new());
-    file.take(MAX_TOKEN_BYTES).read_to_string(&mut token).with_context(cannot)?;
+    let read = file.take(MAX_TOKEN_BYTES).read_to_string(&mut token);
+    read.with_context(|| could_not("read", path))?;
     Ok(Zeroizing::new(token.trim().to_owned()))
 }
 
@@ -140,7 +139,11 @@ pub(crate) fn remember(keys: &KeyFolder, principal: &str, path: &Path) -> anyhow
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let kept = options.open(&list).and_then(|mut list| writeln!(list, "{line}"));
-    kept.with_context(|| format!("could not write `{}`", list.display()))
+    kept.with_context(|| could_not("write", &list))
+}
+
+fn could_not(doing: &str, path: &Path) -> String {
+    format!("could not {doing} `{}`", path.display())
 }
 
 /// The token files that were written, and are still there.
@@ -180,11 +183,13 @@ fn mode_for_others(_: &fs::Metadata) -> Option<u32> {
 /// Whether others can come to `folder` and list it.
 #[cfg(unix)]
 fn is_open_to_others(folder: &Path) -> bool {
-    let allows = |folder: &Path, bits: u32| {
-        let mode = fs::metadata(folder).ok().and_then(|metadata| mode_for_others(&metadata));
-        mode.is_some_and(|mode| mode & bits != 0)
-    };
-    allows(folder, 0o044) && folder.ancestors().all(|folder| allows(folder, 0o011))
+    allows_others(folder, 0o044) && folder.ancestors().all(|folder| allows_others(folder, 0o011))
+}
+
+#[cfg(unix)]
+fn allows_others(folder: &Path, bits: u32) -> bool {
+    let mode = fs::metadata(folder).ok().and_then(|metadata| mode_for_others(&metadata));
+    mode.is_some_and(|mode| mode & bits != 0)
 }
 
 #[cfg(not(unix))]

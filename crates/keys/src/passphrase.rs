@@ -40,8 +40,8 @@ impl GuessCost {
 
     /// Parameters of this cost for a new file: fresh salt, AES-256 in CBC mode.
     fn parameters(self) -> Result<Parameters, pkcs8::Error> {
-        let invalid = |_| pkcs8::Error::ParametersMalformed;
-        let cost = scrypt::Params::new(self.log_n, self.r, self.p).map_err(invalid)?;
+        let cost = scrypt::Params::new(self.log_n, self.r, self.p)
+            .map_err(|_| pkcs8::Error::ParametersMalformed)?;
         let (salt, iv) = (fresh(), fresh());
         Ok(Parameters::generate_scrypt_aes256cbc(cost, &salt, iv)?)
     }

@@ -133,13 +133,11 @@ fn folders(report: &mut Report, paths: &Paths) {
 #[cfg(unix)]
 fn other_readers(paths: &Paths) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
-    let beside = |suffix: &str| {
+    // Its write-ahead log holds what the database will.
+    ["", "-wal", "-shm"].into_iter().find_map(|suffix| {
         let mut path = paths.store.clone().into_os_string();
         path.push(suffix);
-        std::path::PathBuf::from(path)
-    };
-    // Its write-ahead log holds what the database will.
-    ["", "-wal", "-shm"].into_iter().map(beside).find_map(|path| {
+        let path = std::path::PathBuf::from(path);
         let mode = std::fs::metadata(&path).ok()?.permissions().mode() & 0o777;
         let path = path.display();
         (mode & 0o077 != 0)
