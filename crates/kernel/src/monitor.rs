@@ -74,6 +74,7 @@ enum SessionEffect {
 enum AdminEffect {
     Genesis(AcceptedGenesis),
     OpenSession(OpenedSession),
+    EndSession(ClosedSession),
     Approve(Approved),
     Deny(Denied),
     SetMode(AcceptedMode),
@@ -223,6 +224,9 @@ impl State {
             AdminRequest::OpenSession { session, alias, host } => {
                 session::decide_open(self, authority, *session, alias.as_deref(), host.as_ref())?
                     .map(AdminEffect::OpenSession)
+            }
+            AdminRequest::EndSession { session } => {
+                session::decide_end(self, authority, *session)?.map(AdminEffect::EndSession)
             }
             AdminRequest::Approve { proposal, shown } => {
                 review::decide_approve(self, authority, *proposal, *shown, at)
@@ -435,6 +439,11 @@ impl State {
     fn after(&mut self, record: &Record, before: Before) {
         let Before { tenant, held } = before;
         self.now = record.at;
+        if let Author::Session(id) = record.by
+            && let Some(session) = self.sessions.get_mut(&id)
+        {
+            session.active_at = record.at;
+        }
         self.entries.push(Entry { label: record.label, tenant });
         if let Some(changed) = held {
             incident::hold(self, record, changed);
@@ -463,6 +472,7 @@ impl State {
             }
             AdminRequest::CreateStore(_)
             | AdminRequest::OpenSession { .. }
+            | AdminRequest::EndSession { .. }
             | AdminRequest::AddPrincipal(_)
             | AdminRequest::RevokePrincipal { .. }
             | AdminRequest::SetLimits(_)
@@ -499,6 +509,7 @@ impl State {
             }
             AdminRequest::CreateStore(_)
             | AdminRequest::OpenSession { .. }
+            | AdminRequest::EndSession { .. }
             | AdminRequest::Deny { .. }
             | AdminRequest::SetMode { .. }
             | AdminRequest::AddPrincipal(_)
@@ -548,6 +559,7 @@ impl State {
             AdminRequest::OpenSession { session, alias, host } => {
                 session::fold_open(self, record, who, *session, alias.as_deref(), host.as_ref())
             }
+            AdminRequest::EndSession { session } => session::fold_end(self, record, *session),
             AdminRequest::Approve { proposal, .. } => review::fold_approve(self, record, *proposal),
             AdminRequest::Deny { proposal } => review::fold_denial(self, record, *proposal),
             AdminRequest::SetMode { tenant, scope, key, mode } => {
@@ -645,7 +657,8 @@ impl Effect {
             }
             Self::Session(id, SessionEffect::Extract(extract)) => extract.apply(state, id, record),
             Self::Admin(AdminEffect::Genesis(genesis)) => genesis.apply(state),
-            Self::Admin(AdminEffect::OpenSession(opened)) => opened.apply(state),
+            Self::Admin(AdminEffect::OpenSession(opened)) => opened.apply(state, record),
+            Self::Admin(AdminEffect::EndSession(closed)) => closed.apply(state),
             Self::Admin(AdminEffect::Approve(approved)) => approved.apply(state, record),
             Self::Admin(AdminEffect::Deny(denied)) => denied.apply(state),
             Self::Admin(AdminEffect::SetMode(mode)) => mode.apply(state),

@@ -1,4 +1,4 @@
-//! What one principal leaves for reviewers.
+//! What one principal leaves for reviewers, and what becomes of sessions whose process is gone.
 
 mod common;
 
@@ -12,9 +12,9 @@ use custody_kernel::memory::review::Purpose;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Role};
 use custody_kernel::record::{AdminRequest, Answer, Request, SessionRequest, Value};
-use custody_kernel::state::State;
+use custody_kernel::state::{AskError, State};
 use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
-use custody_log::{Digest, SessionId};
+use custody_log::{Digest, SessionId, Timestamp};
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -187,4 +187,68 @@ fn limits_of_before_have_the_same_bytes_and_the_standard_numbers() {
     let other = Limits { waiting_calls: 3, ..limits };
     let written = serde_json::to_string(&other).unwrap();
     assert_eq!(serde_json::from_str::<Limits>(&written).unwrap(), other);
+}
+
+fn end(session: SessionId) -> Request {
+    Request::Admin(AdminRequest::EndSession { session })
+}
+
+/// G23: a session is closed from outside by whoever it runs for and by the owner, and by nobody else; it is never continued.
+#[test]
+fn g23_a_session_is_ended_by_its_principal_or_the_owner_and_never_continued() {
+    let (mut store, ada, bob) = unlimited();
+    let rex = store.knows("rex", Role::Reviewer, &Tenant::main(), 5);
+    let nobody = Authority::unproven(Tenant::main());
+    let session = store.open(ada.token(), 10);
+    let unproven = store.open(nobody.clone(), 11);
+    for (who, session) in [
+        (bob.token(), session),
+        (bob.in_person(), session),
+        (rex.in_person(), session),
+        (nobody.clone(), session),
+        (nobody, unproven),
+        (ada.token(), unproven),
+    ] {
+        let refused = store.ask(Actor::Principal(who), end(session));
+        assert_eq!(refused, Answer::Refused(Refusal::NeedsOwner));
+        assert!(store.state.session(session).is_some());
+    }
+    for (by, id) in [(ada.token(), 12), (ada.in_person(), 13), (store.owner.clone(), 14)] {
+        let session = store.open(ada.token(), id);
+        assert_eq!(store.ask(Actor::Principal(by.clone()), end(session)), Answer::Done);
+        let unknown = Err(AskError::UnknownSession(session));
+        let close = Request::Session(SessionRequest::CloseSession);
+        assert_eq!(store.try_ask(Actor::Session(session), close), unknown);
+        assert_eq!(store.try_ask(Actor::Principal(by.clone()), end(session)), unknown);
+        let open = Request::Admin(AdminRequest::OpenSession { session, alias: None, host: None });
+        let again = store.try_ask(Actor::Principal(by), open);
+        assert_eq!(again, Err(AskError::DuplicateSession(session)));
+    }
+    assert_eq!(store.by_owner(end(unproven)), Answer::Done);
+    assert_decided_again(&store);
+}
+
+#[test]
+fn g23_a_session_knows_when_it_was_opened_and_last_used() {
+    let (mut store, ada, _) = unlimited();
+    let session = store.open(ada.token(), 10);
+    let opened = store.state.now();
+    store.clock += 5_000;
+    store.hears(session, Channel::User);
+    let used = store.state.now();
+    store.clock += 5_000;
+    let other = store.open(ada.token(), 11);
+    let times = |store: &Store, id: SessionId| -> (Timestamp, Timestamp) {
+        let session = store.state.session(id).unwrap();
+        (session.opened_at, session.active_at)
+    };
+    assert!(used > opened);
+    assert_eq!(times(&store, session), (opened, used));
+    assert_eq!(times(&store, other), (store.state.now(), store.state.now()));
+    let mut state = State::default();
+    for record in &store.log {
+        state.fold(record).unwrap();
+    }
+    let folded = state.session(session).unwrap();
+    assert_eq!((folded.opened_at, folded.active_at), (opened, used));
 }

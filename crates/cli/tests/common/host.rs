@@ -101,6 +101,14 @@ impl Host {
         self.child.wait().unwrap();
     }
 
+    /// Ends by a signal that can be caught, and waits for that.
+    pub fn end_by(mut self, signal: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &id]).status().unwrap();
+        assert!(sent.success());
+        assert!(self.child.wait().unwrap().success());
+    }
+
     /// Has nothing more to say. How the program ended; all answers were read.
     pub fn ends(mut self) -> Ran {
         drop(self.child.stdin.take());

@@ -44,6 +44,10 @@ pub struct SessionState {
     pub alias: Option<String>,
     /// The host of its model, where adapters may be loaded into that.
     pub host: Option<Name>,
+    /// When it was opened.
+    pub opened_at: Timestamp,
+    /// When something was last asked in it.
+    pub active_at: Timestamp,
     /// What its model has read.
     pub context: SessionContext,
     /// The calls of whose output the policy lets fields be taken out, with those fields.
@@ -58,7 +62,18 @@ impl SessionState {
     pub(crate) fn opened(who: PrincipalClaim, alias: Option<String>, host: Option<Name>) -> Self {
         let context = SessionContext::default();
         let (extractable, withheld) = (HashMap::new(), HashMap::new());
-        Self { who, alias, host, context, extractable, withheld, extracted_bits: 0 }
+        let (opened_at, active_at) = (Timestamp(0), Timestamp(0));
+        Self {
+            who,
+            alias,
+            host,
+            opened_at,
+            active_at,
+            context,
+            extractable,
+            withheld,
+            extracted_bits: 0,
+        }
     }
 
     /// Bits that were taken out of outputs it did not read.

@@ -77,7 +77,7 @@ impl Kind {
                 | AdminRequest::SetMode { .. }
                 | AdminRequest::AdoptFile { .. },
             ) => Self::Review,
-            Request::Admin(AdminRequest::OpenSession { .. })
+            Request::Admin(AdminRequest::OpenSession { .. } | AdminRequest::EndSession { .. })
             | Request::Session(SessionRequest::CloseSession) => Self::Session,
             Request::Admin(AdminRequest::Adapt(_)) => Self::Adapter,
             Request::Admin(AdminRequest::Recover(_)) => Self::Recovery,
@@ -229,7 +229,9 @@ impl<'a> Names<'a> {
                 | SessionRequest::Extract(_)
                 | SessionRequest::CloseSession,
             ) => here(None),
-            Request::Admin(AdminRequest::OpenSession { session, .. }) => match &record.by {
+            Request::Admin(
+                AdminRequest::OpenSession { session, .. } | AdminRequest::EndSession { session },
+            ) => match &record.by {
                 Author::Principal(who) => {
                     let scope = Some(Scope::Session(*session));
                     Some(Part { tenant: who.tenant.clone(), scope })
@@ -285,6 +287,9 @@ impl<'a> Names<'a> {
             Request::Admin(AdminRequest::CreateStore(_)) => "found the store".into(),
             Request::Admin(AdminRequest::OpenSession { alias, .. }) => {
                 format!("open session{}", of(alias))
+            }
+            Request::Admin(AdminRequest::EndSession { session }) => {
+                format!("end session {session}")
             }
             Request::Session(SessionRequest::CloseSession) => "close session".into(),
             Request::Session(SessionRequest::Observe { kind, origin, .. }) => match kind {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use anyhow::{Context as _, anyhow};
@@ -14,6 +14,7 @@ use custody_policy::{Manifests, Policy};
 use custody_runtime::Store;
 use custody_runtime::tools::Gate;
 
+use super::open_sessions;
 use crate::context::Context;
 use crate::output::{Outcome, note};
 use crate::token_file;
@@ -38,27 +39,73 @@ pub(super) fn serve(context: &Context, args: &Serve) -> anyhow::Result<Outcome> 
     let gate = Gate::new(manifests, policy.as_mut().and_then(|file| file.policy.take()));
     let store = context.open()?;
     let authority = authority(&store, args.token_file.as_deref())?;
-    let mut conversation =
+    if let Some(hours) = context.config.session.close_idle_hours {
+        let idle_ms = u64::from(hours.get()) * 3_600_000;
+        open_sessions::close_idle(&store, &authority, idle_ms)?;
+    }
+    let conversation =
         Conversation::new(store, authority, gate.clone()).with_advisor(Arc::new(DetectorAdvice));
+    let running = Arc::new(Mutex::new(Some(conversation)));
+    close_when_ended(&running)?;
+    let served = answer_lines(&running, &gate, policy);
+    end(&running)?;
+    served.map(|()| Outcome::Fine)
+}
+
+/// A conversation, until whoever notices first that its host has ended takes it and closes its sessions.
+type Running = Mutex<Option<Conversation>>;
+
+/// Answers line by line until there are no more, or nobody reads the answers.
+fn answer_lines(
+    running: &Running,
+    gate: &Gate,
+    mut policy: Option<PolicyFile>,
+) -> anyhow::Result<()> {
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
     loop {
         let answer = match next_line(&mut input).context("could not read standard input")? {
-            Line::End => return Ok(Outcome::Fine),
+            Line::End => return Ok(()),
             Line::TooLong => Conversation::too_long(),
             Line::Text(line) if line.trim().is_empty() => continue,
             Line::Text(line) => {
                 if let Some(policy) = &mut policy {
-                    policy.refresh(&gate);
+                    policy.refresh(gate);
                 }
-                conversation.answer(&line)
+                match locked(running).as_mut() {
+                    Some(conversation) => conversation.answer(&line),
+                    None => return Ok(()),
+                }
             }
         };
         // Whoever has stopped reading has stopped asking.
         if writeln!(output, "{answer}").and_then(|()| output.flush()).is_err() {
-            return Ok(Outcome::Fine);
+            return Ok(());
         }
     }
+}
+
+/// Closes the sessions when this process is asked to end: by a host that ends, a service manager or Ctrl-C. What is being
+/// answered is answered first.
+fn close_when_ended(running: &Arc<Running>) -> anyhow::Result<()> {
+    let running = Arc::clone(running);
+    let set = ctrlc::set_handler(move || {
+        let ended = end(&running);
+        std::process::exit(if ended.is_ok() { 0 } else { 2 });
+    });
+    set.context("could not prepare for the end of this process")
+}
+
+/// Closes the sessions, unless that was done, and then the store.
+fn end(running: &Running) -> anyhow::Result<()> {
+    match locked(running).take() {
+        Some(mut conversation) => Ok(conversation.close_all()?),
+        None => Ok(()),
+    }
+}
+
+fn locked(running: &Running) -> MutexGuard<'_, Option<Conversation>> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn manifests(files: &[PathBuf]) -> anyhow::Result<Manifests> {
@@ -79,7 +126,7 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(file).with_context(|| format!("could not read `{}`", file.display()))
 }
 
-fn authority(store: &Store, token: Option<&Path>) -> anyhow::Result<Authority> {
+pub(super) fn authority(store: &Store, token: Option<&Path>) -> anyhow::Result<Authority> {
     let Some(file) = token else {
         note("No --token-file: the sessions run for nobody, and what they write is refused.");
         return Ok(Authority::unproven(Tenant::main()));
