@@ -34,7 +34,8 @@ pub(crate) struct StoreConfig {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SessionConfig {
-    /// Sessions in which nothing was asked for so many hours are closed when `custody session` starts for their principal.
+    /// Sessions in which nothing was asked for so many hours are closed when `custody session` starts for their
+    /// principal.
     pub(crate) close_idle_hours: Option<NonZeroU32>,
 }
 

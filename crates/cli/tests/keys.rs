@@ -61,8 +61,8 @@ fn founding_needs_a_terminal_and_a_passphrase_typed_the_same_twice() {
     assert!(!home.database().exists(), "nothing was founded");
 }
 
-/// G22: wherever a passphrase is chosen, one that could be guessed is refused in one line, before it is asked for again,
-/// and nothing is made or changed.
+/// G22: wherever a passphrase is chosen, one that could be guessed is refused in one line, before it is asked
+/// for again, and nothing is made or changed.
 #[test]
 fn g22_a_weak_passphrase_is_refused_wherever_one_is_chosen() {
     let home = Home::founded();

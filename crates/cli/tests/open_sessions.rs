@@ -83,8 +83,8 @@ fn g23_a_session_left_behind_is_listed_and_closed_by_its_principal_or_the_owner(
     home.alone(&["ledger", "verify"]).expect(0);
 }
 
-/// G23: with a time-out configured, `custody session` closes what its principal left idle. Nothing here waits for an hour:
-/// a session that is in use stays.
+/// G23: with a time-out configured, `custody session` closes what its principal left idle. Nothing here waits
+/// for an hour: a session that is in use stays.
 #[test]
 fn g23_a_configured_time_out_leaves_sessions_that_are_in_use() {
     let home = Home::of_ada();

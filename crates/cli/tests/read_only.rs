@@ -91,8 +91,8 @@ fn g5_a_store_is_looked_at_without_a_write_beside_it() {
     }
 }
 
-/// G5: nothing has to be said where the folders forbid writing. Root may write whatever modes say, so as root this needs a
-/// mount that is read-only.
+/// G5: nothing has to be said where the folders forbid writing. Root may write whatever modes say, so as root
+/// this needs a mount that is read-only.
 #[test]
 fn g5_a_store_that_cannot_be_written_is_looked_at() {
     let is_root = is_root();

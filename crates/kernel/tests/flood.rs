@@ -85,8 +85,8 @@ fn unlimited() -> (Store, Person, Person) {
     (store, ada, bob)
 }
 
-/// G20: 64 calls and 64 changes of one principal wait, over all its sessions, whatever it asks; a refusal names the limit,
-/// and the questions of others are put as before.
+/// G20: 64 calls and 64 changes of one principal wait, over all its sessions, whatever it asks; a refusal names
+/// the limit, and the questions of others are put as before.
 #[test]
 fn g20_one_principal_leaves_64_calls_and_64_changes_over_all_its_sessions() {
     let (mut store, ada, bob) = unlimited();
@@ -193,7 +193,8 @@ fn end(session: SessionId) -> Request {
     Request::Admin(AdminRequest::EndSession { session })
 }
 
-/// G23: a session is closed from outside by whoever it runs for and by the owner, and by nobody else; it is never continued.
+/// G23: a session is closed from outside by whoever it runs for and by the owner, and by nobody else; it is
+/// never continued.
 #[test]
 fn g23_a_session_is_ended_by_its_principal_or_the_owner_and_never_continued() {
     let (mut store, ada, bob) = unlimited();

@@ -1,8 +1,8 @@
 //! Questions that a human was asked already: equal questions of one principal are one, whichever of its sessions puts
 //! them, so that repeating them floods no reviewer (G20).
 //!
-//! Commitments are salted, so equal contents are known by their bytes alone. There are at most as many to compare as may
-//! wait for one principal.
+//! Commitments are salted, so equal contents are known by their bytes alone. There are at most as many to
+//! compare as may wait for one principal.
 
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::{ContentRef, Item};

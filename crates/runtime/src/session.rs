@@ -149,8 +149,8 @@ impl Session {
         })
     }
 
-    /// Proposes a write (rules 2–5). The same change of the same item is asked about once: while it waits, its proposal is
-    /// named again.
+    /// Proposes a write (rules 2–5). The same change of the same item is asked about once: while it waits, its
+    /// proposal is named again.
     pub fn write(&self, write: Write) -> Ticket<Receipt> {
         let id = self.id;
         let Write { scope, key, value, depends_on: named, queue } = write;

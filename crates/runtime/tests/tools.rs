@@ -265,8 +265,8 @@ fn the_record_holds_every_decision_and_what_it_was_made_of() {
     assert_eq!(call.leaves.len(), 2);
 }
 
-/// G20: a call that another session of the same principal waits for is the same question; what differs in anything, or is
-/// asked by somebody else, is another. What is full for one is not for the other.
+/// G20: a call that another session of the same principal waits for is the same question; what differs in
+/// anything, or is asked by somebody else, is another. What is full for one is not for the other.
 #[test]
 fn g20_equal_calls_of_one_principal_are_one_question_in_all_its_sessions() {
     let guarded = Guarded::new();

@@ -1,7 +1,8 @@
 //! A store on a medium that cannot or must not be written: opened so that nothing is made beside it (G5).
 //!
-//! Without a write-ahead log, SQLite opens the database as immutable. With one, it needs what the log holds, and a file of
-//! shared memory beside the log to read it: both are copied to a temporary folder of this user's and opened there.
+//! Without a write-ahead log, SQLite opens the database as immutable. With one, it needs what the log holds,
+//! and a file of shared memory beside the log to read it: both are copied to a temporary folder of this user's
+//! and opened there.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -162,9 +162,10 @@ impl Store {
         Self::start(paths, parts, clock)
     }
 
-    /// Opens a store that cannot or must not be written, and verifies all of it against its signed head: nothing is
-    /// changed or made in its folder or in that of its keys, and the log key is not needed. What is asked of it to write
-    /// fails with [`StoreError::ReadOnly`]. What another process writes meanwhile may make reading fail.
+    /// Opens a store that cannot or must not be written, and verifies all of it against its signed head:
+    /// nothing is changed or made in its folder or in that of its keys, and the log key is not needed. What is
+    /// asked of it to write fails with [`StoreError::ReadOnly`]. What another process writes meanwhile may make
+    /// reading fail.
     ///
     /// # Errors
     /// As [`Store::open`], and [`StoreError::Older`] when the database has an older schema.

@@ -102,8 +102,9 @@ impl Store {
         self.check_file_of(namespace, key)
     }
 
-    /// Takes a file as it is on disk for the value of a shared item, and watches it from now on. Owner
-    /// only; a new item starts immutable, and one that is immutable has to be unlocked before another value is adopted. What `advise` says of its text is stored beside the decision.
+    /// Takes a file as it is on disk for the value of a shared item, and watches it from now on. Owner only; a
+    /// new item starts immutable, and one that is immutable has to be unlocked before another value is adopted.
+    /// What `advise` says of its text is stored beside the decision.
     ///
     /// # Errors
     /// [`WatchError::File`] when the file cannot be read.

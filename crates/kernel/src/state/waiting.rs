@@ -1,5 +1,5 @@
-//! What waits for a human, by who asked: so that one principal cannot fill the queue of all (G20), and asking whether one
-//! more may wait costs no more the more questions the store holds.
+//! What waits for a human, by who asked: so that one principal cannot fill the queue of all (G20), and asking
+//! whether one more may wait costs no more the more questions the store holds.
 
 use std::collections::{BTreeSet, HashMap};
 

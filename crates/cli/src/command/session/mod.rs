@@ -10,8 +10,8 @@ use crate::output::Outcome;
 /// Run agents' sessions over JSON Lines, or answer what their calls ask.
 ///
 /// Without a subcommand, reads one request a line from standard input and prints one answer a line, for host
-/// programs: docs/reference/session.md; the sessions close when the input ends. With one, shows and answers the tool calls
-/// that wait for a human, or shows and closes the sessions that are open.
+/// programs: docs/reference/session.md; the sessions close when the input ends. With one, shows and answers the
+/// tool calls that wait for a human, or shows and closes the sessions that are open.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {

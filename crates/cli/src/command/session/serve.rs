@@ -85,8 +85,8 @@ fn answer_lines(
     }
 }
 
-/// Closes the sessions when this process is asked to end: by a host that ends, a service manager or Ctrl-C. What is being
-/// answered is answered first.
+/// Closes the sessions when this process is asked to end: by a host that ends, a service manager or Ctrl-C.
+/// What is being answered is answered first.
 fn close_when_ended(running: &Arc<Running>) -> anyhow::Result<()> {
     let running = Arc::clone(running);
     let set = ctrlc::set_handler(move || {
