@@ -15,6 +15,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     pub(crate) store: StoreConfig,
+    pub(crate) session: SessionConfig,
     pub(crate) replay: ReplayConfig,
     pub(crate) models: FolderConfig,
     pub(crate) data: FolderConfig,
@@ -27,6 +28,15 @@ pub(crate) struct Config {
 pub(crate) struct StoreConfig {
     pub(crate) path: Option<PathBuf>,
     pub(crate) keys: Option<PathBuf>,
+}
+
+/// How sessions of hosts are run.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct SessionConfig {
+    /// Sessions in which nothing was asked for so many hours are closed when `custody session` starts for their
+    /// principal.
+    pub(crate) close_idle_hours: Option<NonZeroU32>,
 }
 
 /// The folder of the weights, or of the benchmark data.

@@ -14,7 +14,7 @@ use custody_runtime::{OpenError, Paths, Store};
 use etcetera::{BaseStrategy, choose_base_strategy};
 
 use crate::config::Config;
-use crate::{credential, new_store};
+use crate::{credential, new_store, output};
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
@@ -26,6 +26,9 @@ pub struct GlobalOptions {
     /// state folder]
     #[arg(long, global = true, value_name = "DIR", env = "CUSTODY_KEYS")]
     pub(crate) keys: Option<PathBuf>,
+    /// Never write in the folders of the store and its keys. Where they cannot be written, nothing is in any case
+    #[arg(long, global = true, env = "CUSTODY_READ_ONLY")]
+    pub(crate) read_only: bool,
     /// The folder of model weights [default: custody/models in the platform's data folder]
     #[arg(long, global = true, value_name = "DIR", env = "CUSTODY_MODELS")]
     pub(crate) models: Option<PathBuf>,
@@ -45,6 +48,7 @@ pub struct GlobalContext {
     pub(crate) config: Config,
     paths: Paths,
     names_store: bool,
+    read_only: bool,
     models: PathBuf,
     /// Custody's own folder in the platform's data folder.
     own_data: PathBuf,
@@ -77,7 +81,8 @@ impl GlobalContext {
             .or_else(|| config.models.dir.clone())
             .unwrap_or_else(|| own_data.join("models"));
         let paths = Paths { store, keys };
-        Ok(Self { json: global.json, config, paths, names_store, models, own_data })
+        let read_only = global.read_only;
+        Ok(Self { json: global.json, config, paths, names_store, read_only, models, own_data })
     }
 
     /// The paths of the store and of its key folder.
@@ -107,12 +112,29 @@ impl GlobalContext {
 
     /// Opens the store; on a terminal, offers to create it at its first use.
     pub(crate) fn open(&self) -> anyhow::Result<Store> {
-        match Store::open(&self.paths, Clock::System) {
-            Err(OpenError::NoKeys(_)) if credential::has_terminal() => {
+        match self.open_existing() {
+            Err(OpenError::NoKeys(_)) if credential::has_terminal() && !self.read_only => {
                 new_store::offer(&self.paths)
             }
             opened => Ok(opened?),
         }
+    }
+
+    /// Opens the store that is there: for reading only, if that was asked for or nothing can be written.
+    pub(crate) fn open_existing(&self) -> Result<Store, OpenError> {
+        if !self.read_only && !is_read_only(&self.paths) {
+            return Store::open(&self.paths, Clock::System);
+        }
+        let store = Store::open_read_only(&self.paths, Clock::System)?;
+        let tail = match store.unacknowledged() {
+            0 => String::new(),
+            tail => format!(
+                " {} behind its head cannot be acknowledged here.",
+                output::count(tail, "record")
+            ),
+        };
+        output::note(format_args!("The store is open for reading only; nothing is written.{tail}"));
+        Ok(store)
     }
 
     /// The authority of the human of that name, whose passphrase is typed on the terminal; without a name, an
@@ -137,6 +159,24 @@ impl GlobalContext {
             name => self.authority(store, name),
         }
     }
+}
+
+/// Whether the database, its folder or the head cannot be written: their modes, flags or file system forbid it.
+#[cfg(unix)]
+fn is_read_only(paths: &Paths) -> bool {
+    use rustix::fs::{Access, access};
+    let folder = paths.store.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let head = KeyFolder::new(&paths.keys).head();
+    let needed = [Some(paths.store.as_path()), folder, Some(&head)];
+    needed
+        .into_iter()
+        .flatten()
+        .any(|path| path.exists() && access(path, Access::WRITE_OK).is_err())
+}
+
+#[cfg(not(unix))]
+fn is_read_only(paths: &Paths) -> bool {
+    std::fs::metadata(&paths.store).is_ok_and(|metadata| metadata.permissions().readonly())
 }
 
 fn owner_name(store: &Store) -> anyhow::Result<String> {

@@ -7,11 +7,8 @@ use std::fs::File;
 use std::io::Write;
 
 use anyhow::{Context as _, bail, ensure};
-use custody_keys::{HumanKey, KeyFolder};
+use custody_keys::{HumanKey, KeyFolder, NewPassphrase};
 use zeroize::Zeroizing;
-
-/// The shortest passphrase that is taken.
-const MIN_PASSPHRASE_CHARS: usize = 8;
 
 /// Whether there is a controlling terminal to ask on.
 pub(crate) fn has_terminal() -> bool {
@@ -34,16 +31,13 @@ pub(crate) fn unlock(keys: &KeyFolder, name: &str) -> anyhow::Result<HumanKey> {
     Ok(keys.unlock(name, &passphrase)?)
 }
 
-/// Asks for a new passphrase, twice.
-pub(crate) fn new_passphrase(name: &str) -> anyhow::Result<Zeroizing<String>> {
+/// Asks for a new passphrase, twice. One that could be guessed is refused before it is typed again.
+pub(crate) fn new_passphrase(name: &str) -> anyhow::Result<NewPassphrase> {
     let first = ask(&format!("New passphrase for {name}: "))?;
-    ensure!(
-        first.chars().count() >= MIN_PASSPHRASE_CHARS,
-        "a passphrase has at least {MIN_PASSPHRASE_CHARS} characters; choose a longer one"
-    );
+    let strong = NewPassphrase::for_key_of(name, first.clone())?;
     let second = ask("The same again: ")?;
     ensure!(*first == *second, "the two passphrases differ; nothing was changed, try again");
-    Ok(first)
+    Ok(strong)
 }
 
 /// Asks a yes-or-no question on the terminal; anything but yes is no.

@@ -20,5 +20,6 @@ pub mod output;
 mod page;
 pub mod programs;
 mod reveal;
+mod token_file;
 
 pub use command::{detector, language_model, run};

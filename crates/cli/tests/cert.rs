@@ -227,6 +227,15 @@ fn recovered_store(change: impl FnOnce(&mut Recovery)) -> Home {
 }
 
 #[test]
+fn g5_with_a_store_that_is_not_written_every_claim_is_counted_again() {
+    let home = recovered_store(|_| {});
+    let before = fs::read(home.database()).unwrap();
+    let ran = run(&home, "cert verify certificate.json --read-only").expect(0);
+    assert!(ran.stdout.contains("verified: incident-"), "{ran:?}");
+    assert_eq!(fs::read(home.database()).unwrap(), before);
+}
+
+#[test]
 fn with_the_store_every_claim_is_counted_again() {
     let home = recovered_store(|_| {});
     let ran = run(&home, "cert verify certificate.json").expect(0);

@@ -52,13 +52,59 @@ fn creating_a_store_needs_a_terminal_and_a_passphrase_typed_the_same_twice() {
     );
     insta::assert_snapshot!(ran.expect(2).text(&home), @"error: only a human may create a store; run `custody keys init` on a terminal, where the owner's passphrase is typed");
     for (lines, expected) in [
-        (["short", "short"], "at least 8 characters"),
+        (["password1", "password1"], "could be found in about"),
         ([OWNER_PASSPHRASE, "correct horse batter"], "the two passphrases differ"),
     ] {
         let ran = home.typing(&["keys", "init"], &lines).expect(2);
         assert!(ran.stderr.contains(expected), "{ran:?}");
     }
     assert!(!home.database().exists(), "nothing was created");
+}
+
+/// G22: wherever a passphrase is chosen, one that could be guessed is refused in one line, before it is asked
+/// for again, and nothing is made or changed.
+#[test]
+fn g22_a_weak_passphrase_is_refused_wherever_one_is_chosen() {
+    let home = Home::founded();
+    let owner = home.keys().join("humans/owner.pem");
+    let before = std::fs::read(&owner).unwrap();
+    let add = ["principal", "add", "robin", "--role", "reviewer"];
+    let rotate = ["keys", "rotate", "--passphrase", "owner"];
+    for weak in
+        ["password1", "owner-owner-owner", "robin robin robin", "qwertyuiopasdf", "2026-11-24"]
+    {
+        for args in [&add[..], &rotate] {
+            let ran = home.typing(args, &[OWNER_PASSPHRASE, weak, weak]);
+            ran.refused("choose four unrelated words, or 12 random characters");
+            assert!(!ran.stderr.contains(weak), "{ran:?}");
+            assert!(!ran.terminal.contains("The same again"), "{ran:?}");
+        }
+        let other = Home::new();
+        let ran = other.typing(&["keys", "init", "--owner", "robin"], &[weak, weak]);
+        ran.refused("could be found in about");
+        assert!(!other.database().exists() && !other.path().join("state").exists(), "{weak}");
+    }
+    assert_eq!(std::fs::read(&owner).unwrap(), before);
+    assert!(!home.keys().join("humans/robin.pem").exists());
+    assert!(!home.alone(&["principal", "list"]).expect(0).stdout.contains("robin"));
+}
+
+/// G22: a key that was stored when a guess cost little opens as before, and the doctor says how to mend it.
+#[test]
+fn g22_a_key_that_is_cheap_to_guess_opens_is_named_and_is_mended_by_a_new_passphrase() {
+    let home = Home::founded();
+    let passphrases = |home: &Home| {
+        let checks = home.alone(&["doctor", "--json"]).expect(0).json();
+        checks.into_iter().find(|check| check["check"] == "passphrases").unwrap()
+    };
+    let found = passphrases(&home);
+    assert_eq!(found["level"], "warn", "{found}");
+    assert!(found["todo"].as_str().unwrap().contains("keys rotate --passphrase owner"), "{found}");
+    let new = "zebra lamp cedar moon";
+    let rotate = ["keys", "rotate", "--passphrase", "owner"];
+    home.typing(&rotate, &[OWNER_PASSPHRASE, new, new]).expect(0);
+    assert_eq!(passphrases(&home)["level"], "ok");
+    home.typing(&["keys", "rotate", "--apply"], &[new]).expect(0);
 }
 
 #[test]
@@ -213,12 +259,13 @@ fn limits_are_shown_previewed_and_set() {
         let args = [&["principal", "limits"], args].concat();
         home.typing(&args, lines).expect(0).text(&home)
     };
-    insta::assert_snapshot!(limits(&[], &[]), @"Per principal and namespace: 10 changes in 60 s, proposals wait 24 h, a session takes out 256 bits.");
-    let wanted = ["--changes", "none", "--window", "90", "--proposal-hours", "48"];
-    insta::assert_snapshot!(limits(&wanted, &[]), @"Would set the limits to any number of changes, proposals wait 2 d, a session takes out 256 bits (now 10 changes in 60 s, proposals wait 24 h, a session takes out 256 bits). Nothing was changed; add --apply to do it.");
+    insta::assert_snapshot!(limits(&[], &[]), @"Per principal and namespace: 10 changes in 60 s, 64 calls and 64 changes wait at most and for 24 h, a session takes out 256 bits.");
+    let wanted =
+        ["--changes", "none", "--window", "90", "--proposal-hours", "48", "--waiting-changes", "8"];
+    insta::assert_snapshot!(limits(&wanted, &[]), @"Would set the limits to any number of changes, 64 calls and 8 changes wait at most and for 2 d, a session takes out 256 bits (now 10 changes in 60 s, 64 calls and 64 changes wait at most and for 24 h, a session takes out 256 bits). Nothing was changed; add --apply to do it.");
     let apply = [&wanted[..], &["--apply"]].concat();
-    insta::assert_snapshot!(limits(&apply, &[OWNER_PASSPHRASE]), @"accepted: the limits are any number of changes, proposals wait 2 d, a session takes out 256 bits. e-ID");
-    insta::assert_snapshot!(limits(&["--json"], &[]), @r#"{"changes":null,"window_ms":90000,"proposal_ttl_ms":172800000,"extracted_bits":256}"#);
+    insta::assert_snapshot!(limits(&apply, &[OWNER_PASSPHRASE]), @"accepted: the limits are any number of changes, 64 calls and 8 changes wait at most and for 2 d, a session takes out 256 bits. e-ID");
+    insta::assert_snapshot!(limits(&["--json"], &[]), @r#"{"changes":null,"window_ms":90000,"proposal_ttl_ms":172800000,"extracted_bits":256,"waiting_changes":8}"#);
 }
 
 #[test]
@@ -249,7 +296,8 @@ fn help_tells_a_stranger_what_happens() {
     (encrypted under that passphrase) and the log key, and signs the first head. The keys and the head
     stand in another folder than the store, so that an old copy of the store put back later is noticed.
 
-    Whoever knows the passphrase can approve, unlock and register. It is asked for on the terminal and
+    Whoever knows the passphrase can approve, unlock and register. One that could be guessed is refused;
+    four unrelated words, or 12 random characters, are accepted. It is asked for on the terminal and
     nowhere else, and nobody can recover it. If the command is interrupted, run it again.
 
     Usage: custody keys init [OPTIONS]
@@ -258,8 +306,10 @@ fn help_tells_a_stranger_what_happens() {
     Register somebody. Owner only.
 
     A human gets a key under a passphrase of their own, typed on this terminal after the owner's. An
-    agent or service gets a token. The token is printed once, alone on standard output, and only its
-    hash is kept: `TOKEN=$(custody principal add helper --role agent)`.
+    agent or service gets a token, and with --token or --token-out a human does too. --token-out writes
+    it to a new file that nobody else can read; otherwise it is printed once, alone on standard output.
+    Only its hash is kept. Whoever holds a user's token speaks in that user's voice: keep it where
+    agents cannot read it.
 
     Usage: custody principal add [OPTIONS] --role <ROLE> <NAME>
 

@@ -142,7 +142,11 @@ fn a_watched_file_that_was_edited_is_reported_shown_and_put_back() {
     home.alone(&args("memory rollback SOUL.md --apply")).expect(0);
     assert_eq!(std::fs::read_to_string(&soul).unwrap(), "be kind\n");
 
+    // G11: the owner too unlocks it before another text is adopted.
     std::fs::write(&soul, "be kinder\n").unwrap();
+    let refused = owner(&home, &adopt).expect(1);
+    assert!(refused.stdout.contains("is immutable; an owner can unlock it"), "{refused:?}");
+    owner(&home, "memory mode SOUL.md open --apply").expect(0);
     owner(&home, &adopt).expect(0);
     assert_eq!(value(&home, "SOUL.md"), "be kinder\n");
 }

@@ -229,15 +229,15 @@ fn a_bad_line_gets_one_answer_and_the_session_goes_on() {
 #[test]
 fn a_token_file_or_tools_or_policy_that_is_none_ends_it_at_once() {
     let home = Home::of_ada();
-    home.write("wrong.txt", &format!("custody_{}", "0".repeat(64)));
-    home.write("empty.txt", "");
+    home.write_private("wrong.txt", &format!("custody_{}", "0".repeat(64)));
+    home.write_private("empty.txt", "");
     home.write("broken.toml", "[tools.send_mail]\nefect = 'reads'");
     home.write("broken.cedar", "permit (principal, action, resource) when { context.nope };");
     for (args, why) in [
         ("--token-file nowhere.txt", "could not read `nowhere.txt`"),
         ("--token-file wrong.txt", "token"),
         ("--token-file empty.txt", "token"),
-        ("--token-file tools.toml", "token"),
+        ("--token-file tools.toml", "run `chmod 600 tools.toml`"),
         ("--tools nowhere.toml", "could not read `nowhere.toml`"),
         ("--tools broken.toml", "line 2, column 1"),
         (

@@ -58,7 +58,8 @@ fn fill() {
         ticket.wait().expect("a batch");
     }
     let keys = scratch.store.keys();
-    keys.store_human("owner", &scratch.owner_key, PASSPHRASE, Existing::Keep).expect("a key file");
+    keys.store_human_cheaply("owner", &scratch.owner_key, PASSPHRASE, Existing::Keep)
+        .expect("a key file");
     let this = std::env::current_exe().expect("this program");
     let paths = [&scratch.paths.store, &scratch.paths.keys];
     let status = std::process::Command::new(this).args(paths).status();

@@ -79,6 +79,7 @@ enum SessionEffect {
 enum AdminEffect {
     Genesis(AcceptedGenesis),
     OpenSession(OpenedSession),
+    EndSession(ClosedSession),
     Approve(Approved),
     Deny(Denied),
     SetMode(AcceptedMode),
@@ -253,6 +254,9 @@ impl State {
                 let (alias, host) = (alias.as_deref(), host.as_ref());
                 session::decide_open(self, authority, *session, alias, host, *key)?
                     .map(AdminEffect::OpenSession)
+            }
+            AdminRequest::EndSession { session } => {
+                session::decide_end(self, authority, *session)?.map(AdminEffect::EndSession)
             }
             AdminRequest::Approve { proposal, shown } => {
                 review::decide_approve(self, authority, *proposal, *shown, at)
@@ -521,6 +525,11 @@ impl State {
         let Before { tenant, held } = before;
         self.now = record.at;
         self.log_end.push(record.v, leaf);
+        if let Author::Session(id) = record.by
+            && let Some(session) = self.sessions.get_mut(&id)
+        {
+            session.active_at = record.at;
+        }
         self.entries.push(Entry { label: record.label, tenant });
         if let Some(changed) = held {
             incident::hold(self, record, changed);
@@ -549,6 +558,7 @@ impl State {
             }
             AdminRequest::CreateStore(_)
             | AdminRequest::OpenSession { .. }
+            | AdminRequest::EndSession { .. }
             | AdminRequest::AddPrincipal(_)
             | AdminRequest::RevokePrincipal { .. }
             | AdminRequest::SetLimits(_)
@@ -586,6 +596,7 @@ impl State {
             }
             AdminRequest::CreateStore(_)
             | AdminRequest::OpenSession { .. }
+            | AdminRequest::EndSession { .. }
             | AdminRequest::Deny { .. }
             | AdminRequest::SetMode { .. }
             | AdminRequest::AddPrincipal(_)
@@ -637,6 +648,7 @@ impl State {
                 let (alias, host) = (alias.as_deref(), host.as_ref());
                 session::fold_open(self, record, who, *session, alias, host, *key)
             }
+            AdminRequest::EndSession { session } => session::fold_end(self, record, *session),
             AdminRequest::Approve { proposal, .. } => review::fold_approve(self, record, *proposal),
             AdminRequest::Deny { proposal } => review::fold_denial(self, record, *proposal),
             AdminRequest::SetMode { tenant, scope, key, mode } => {
@@ -735,7 +747,8 @@ impl Effect {
             }
             Self::Session(id, SessionEffect::Extract(extract)) => extract.apply(state, id, record),
             Self::Admin(AdminEffect::Genesis(genesis)) => genesis.apply(state),
-            Self::Admin(AdminEffect::OpenSession(opened)) => opened.apply(state),
+            Self::Admin(AdminEffect::OpenSession(opened)) => opened.apply(state, record),
+            Self::Admin(AdminEffect::EndSession(closed)) => closed.apply(state),
             Self::Admin(AdminEffect::Approve(approved)) => approved.apply(state, record),
             Self::Admin(AdminEffect::Deny(denied)) => denied.apply(state),
             Self::Admin(AdminEffect::SetMode(mode)) => mode.apply(state),

@@ -44,6 +44,7 @@ fn every_kind_of_request_and_answer_is_among_them() {
         "close_session",
         "delete",
         "deny",
+        "end_session",
         "extract",
         "found",
         "observe",

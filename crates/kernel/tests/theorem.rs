@@ -394,13 +394,20 @@ impl World {
         }
     }
 
-    /// ι(m) = 1 ⟹ the value stays. The owner alone adopts another, which is no action of an agent.
+    /// ι(m) = 1 ⟹ the value stays, whoever asks: an owner adopts a first value, or the same again (G11).
     fn part_one(&self, record: &Record, before: &Memory, after: &Memory) {
         let adopted = matches!(record.request, Request::Admin(AdminRequest::AdoptFile { .. }))
             && by_owner(record);
         for (place, item) in before.iter().filter(|(_, item)| item.mode == Mode::Immutable) {
             let value = after.get(place).and_then(|item| item.current);
-            assert!(adopted || value == item.current, "immutable {place:?} changed by {record:?}");
+            let is_same = match item.current {
+                Some(version) if adopted => {
+                    value.map(|value| value.content) == Some(version.content)
+                }
+                None if adopted => true,
+                Some(_) | None => value == item.current,
+            };
+            assert!(is_same, "immutable {place:?} changed by {record:?}");
         }
         for (place, item) in after {
             let mode = before.get(place).map_or(Mode::Open, |item| item.mode);

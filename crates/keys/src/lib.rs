@@ -5,13 +5,17 @@
 //!
 //! ```
 //! use custody_keys::{Existing, HumanKey, KeyFolder};
+//! # #[cfg(feature = "passphrase")]
+//! use custody_keys::NewPassphrase;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let folder = tempfile::tempdir()?;
 //! let keys = KeyFolder::new(folder.path().join("keys"));
 //! let ada = HumanKey::generate();
 //! # #[cfg(feature = "passphrase")] {
-//! keys.store_human("ada", &ada, "correct horse battery staple", Existing::Keep)?;
+//! let passphrase = String::from("correct horse battery staple");
+//! let passphrase = NewPassphrase::for_key_of("ada", passphrase.into())?;
+//! keys.store_human("ada", &ada, &passphrase, Existing::Keep)?;
 //!
 //! let unlocked = keys.unlock("ada", "correct horse battery staple")?;
 //! assert_eq!(unlocked.public_key(), ada.public_key());
@@ -27,7 +31,11 @@ mod human;
 #[cfg(feature = "passphrase")]
 mod passphrase;
 pub mod public_key;
+#[cfg(feature = "passphrase")]
+mod strength;
 
 pub use error::KeyError;
 pub use folder::{Existing, KeyFolder, fresh_key, write_secret};
 pub use human::HumanKey;
+#[cfg(feature = "passphrase")]
+pub use strength::{NewPassphrase, WeakPassphrase};

@@ -73,6 +73,7 @@ impl EntryKind {
             },
             AdminRequest::CreateStore(_)
             | AdminRequest::OpenSession { .. }
+            | AdminRequest::EndSession { .. }
             | AdminRequest::Approve { .. }
             | AdminRequest::Deny { .. }
             | AdminRequest::SetMode { .. }

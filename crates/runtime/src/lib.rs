@@ -34,6 +34,7 @@
 //! decide-and-commit step of tool calls).
 
 pub mod advice;
+mod alike;
 pub mod anomaly;
 pub mod ingress;
 pub mod scratch;

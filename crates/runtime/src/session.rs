@@ -8,12 +8,13 @@ use custody_kernel::memory::item::ContentRef;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Answer, Author, DependencyRef, SessionRequest, Value};
-use custody_kernel::state::AskError;
+use custody_kernel::state::{AskError, SubmittedRequest};
 use custody_log::{EntryId, Seq, SessionId};
 use custody_store::clock::random;
 use custody_store::{Content, Receipt, Store, StoreError, Ticket, Transaction, content_of};
 
 use crate::advice::Advisor;
+use crate::alike;
 use crate::anomaly::anomalies;
 use crate::ingress::{Observation, observe_parts};
 use crate::traced::Traced;
@@ -149,7 +150,8 @@ impl Session {
         })
     }
 
-    /// Proposes a write (rules 2–5).
+    /// Proposes a write (rules 2–5). The same change of the same item is asked about once: while it waits, its
+    /// proposal is named again.
     pub fn write(&self, write: Write) -> Ticket<Receipt> {
         let id = self.id;
         let Write { scope, key, value, depends_on: named, queue } = write;
@@ -182,7 +184,17 @@ impl Session {
                     Err(error) => return Err(error),
                 });
             }
+            let before = match &content {
+                Some(content) => alike::change(step, id, scope, &key, content.bytes())?,
+                None => None,
+            };
             let request = SessionRequest::Write { scope, key, value, depends_on, queue };
+            if let Some(before) = before {
+                let request = SubmittedRequest::Session(id, request.clone());
+                if alike::is_question(&step.would_answer(request)?) {
+                    return Ok(before);
+                }
+            }
             step.ask(id, request, content.as_ref(), advice)
         })
     }

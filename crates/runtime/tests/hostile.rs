@@ -380,7 +380,7 @@ fn keys_and_database_are_for_their_user_alone() {
     scratch
         .store
         .keys()
-        .store_human("owner", &scratch.owner_key, "x", custody_keys::Existing::Keep)
+        .store_human_cheaply("owner", &scratch.owner_key, "x", custody_keys::Existing::Keep)
         .unwrap();
     let keys = &scratch.paths.keys;
     let store = &scratch.paths.store;

@@ -99,7 +99,7 @@ fn approve(store: &Store) {
 fn of_two_processes_that_approve_the_same_proposal_exactly_one_succeeds() {
     let scratch = Scratch::new();
     let keys = scratch.store.keys();
-    keys.store_human("owner", &scratch.owner_key, PASSPHRASE, Existing::Keep).unwrap();
+    keys.store_human_cheaply("owner", &scratch.owner_key, PASSPHRASE, Existing::Keep).unwrap();
     let session = scratch.session_for_user("eve");
     hears(&session, Channel::Web, "a page");
     let mut children = ["ada", "bob"].map(|name| start(&scratch, name, "approver"));
@@ -163,7 +163,7 @@ fn rotate(store: &Store) {
 fn the_log_key_is_rotated_by_two_processes_while_a_third_writes() {
     let scratch = Scratch::new();
     let keys = scratch.store.keys();
-    keys.store_human("owner", &scratch.owner_key, PASSPHRASE, Existing::Keep).unwrap();
+    keys.store_human_cheaply("owner", &scratch.owner_key, PASSPHRASE, Existing::Keep).unwrap();
     let mut rotators = ["ada", "bob"].map(|name| start(&scratch, name, "rotator"));
     for child in &mut rotators {
         assert_eq!(child.hear(), "unlocked");

@@ -119,9 +119,42 @@ fn only_an_owner_in_person_makes_an_edit_count() {
         assert_eq!(store.record(receipt.seq).unwrap().answer, receipt.answer, "and is recorded");
         assert_eq!(watched.check().state, FileState::Edited);
     }
+    watched.set_mode(Mode::Open);
     assert_eq!(watched.adopt(&watched.scratch.owner).unwrap().answer, Answer::Done);
     assert_eq!(watched.check().state, FileState::Matches);
     assert_eq!(store.values(&shared()).unwrap()[&key("SOUL.md")], b"Be kinder.");
+    verify_ledger(store).unwrap();
+}
+
+/// G11: not even the owner changes an immutable item without unlocking it, whatever the file became. The same bytes are
+/// adopted again, from another place too.
+#[test]
+fn g11_an_owner_unlocks_an_immutable_item_before_another_file_is_adopted_for_it() {
+    let watched = Watched::new();
+    let (store, owner) = (&watched.scratch.store, &watched.scratch.owner);
+    let refused = Answer::Refused(Refusal::Immutable { key: key("SOUL.md") });
+    for text in ["Be kinder.", "", "Be kind\u{200B}."] {
+        fs::write(&watched.path, text).unwrap();
+        let receipt = watched.adopt(owner).unwrap();
+        assert_eq!(receipt.answer, refused, "{text:?}");
+        assert_eq!(store.record(receipt.seq).unwrap().answer, refused, "and is recorded");
+        assert_eq!(store.values(&shared()).unwrap()[&key("SOUL.md")], SOUL);
+        assert_eq!(watched.check().state, FileState::Edited);
+    }
+    let elsewhere = watched.scratch.folder.path().join("elsewhere.md");
+    fs::write(&elsewhere, SOUL).unwrap();
+    let moved = adopt_file(store, owner, key("SOUL.md"), &elsewhere).unwrap();
+    assert_eq!(moved.answer, Answer::Done);
+    assert_eq!(watched.check().state, FileState::Matches);
+    fs::write(&elsewhere, "Be kinder.").unwrap();
+    let changed = adopt_file(store, owner, key("SOUL.md"), &elsewhere).unwrap();
+    assert_eq!(changed.answer, refused);
+    for mode in [Mode::Reviewed, Mode::Open] {
+        watched.set_mode(mode);
+        fs::write(&elsewhere, format!("Be kinder, {mode}.")).unwrap();
+        let adopted = adopt_file(store, owner, key("SOUL.md"), &elsewhere).unwrap();
+        assert_eq!(adopted.answer, Answer::Done, "{mode}");
+    }
     verify_ledger(store).unwrap();
 }
 

@@ -42,6 +42,11 @@ impl Content {
         Ok(())
     }
 
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// What the record will keep of it.
     pub const fn commitment(&self) -> Digest {
         self.commitment

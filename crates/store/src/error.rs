@@ -40,6 +40,19 @@ pub enum StoreError {
         /// The newest version known.
         known: usize,
     },
+    /// The database comes from an older program, and cannot be brought up to date where it is.
+    #[error(
+        "the store has schema {found}, this program reads {known}; open it once where it can be written"
+    )]
+    Older {
+        /// The version found.
+        found: usize,
+        /// The version that is read.
+        known: usize,
+    },
+    /// The store was opened for reading only.
+    #[error("the store is open for reading only; nothing was stored")]
+    ReadOnly,
     /// A key could not be used.
     #[error(transparent)]
     Keys(KeyError),
@@ -263,6 +276,8 @@ impl StoreError {
             Self::Unacknowledged(Arc::clone(cause))
         } else if let Self::NoHead(folder) = &**cause {
             Self::NoHead(folder.clone())
+        } else if let Self::ReadOnly = &**cause {
+            Self::ReadOnly
         } else {
             Self::Undone(Arc::clone(cause))
         }

@@ -45,6 +45,7 @@ mod edges;
 mod error;
 mod export;
 mod follow;
+mod frozen;
 mod head;
 mod index;
 mod ledger;

@@ -81,6 +81,23 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     check_tables(connection)
 }
 
+/// The same, where nothing can be changed: an older schema cannot be brought up to date.
+pub(super) fn prepare_to_read(connection: &Connection) -> Result<(), StoreError> {
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES)?;
+    connection.pragma_update(None, "query_only", "on")?;
+    connection.pragma_update(None, "trusted_schema", "off")?;
+    connection.pragma_update(None, "cell_size_check", "on")?;
+    connection.pragma_update(None, "cache_size", -16_000)?;
+    match version_of(connection)? {
+        0 => return Err(Tampering::Tables("there are none".into()).into()),
+        found if found < MIGRATIONS.len() => {
+            return Err(StoreError::Older { found, known: MIGRATIONS.len() });
+        }
+        _ => {}
+    }
+    check_tables(connection)
+}
+
 /// Refuses triggers and views: we make none, and they would act on what we write.
 pub(super) fn check_tables(connection: &Connection) -> Result<(), StoreError> {
     let mut select = connection

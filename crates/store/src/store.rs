@@ -17,7 +17,8 @@ use crate::clock::{Clock, random};
 use crate::connection::{Place, connect};
 use crate::credentials::{checked_name, prove};
 use crate::error::{OpenError, StoreError, Tampering};
-use crate::head::Head;
+use crate::frozen::Frozen;
+use crate::head::{Head, Slots};
 use crate::ledger::{Held, Ledger};
 use crate::open;
 use crate::session_keys::SessionKeys;
@@ -135,24 +136,11 @@ impl Store {
     /// [`StoreError::Tampered`] when the two disagree; [`OpenError::NoKeys`] when there is no store.
     pub fn open(paths: &Paths, clock: Clock) -> Result<Self, OpenError> {
         let keys = KeyFolder::new(&paths.keys);
-        let Some(mut head) = Head::find(&keys.head())? else {
-            let path = paths.keys.clone();
-            let never = !paths.store.exists();
-            return Err(if never {
-                OpenError::NoKeys(path)
-            } else {
-                StoreError::NoHead(path).into()
-            });
-        };
+        let mut head = find_head(paths, &keys)?;
         // The head is read before the log: a log that grows in between can only be ahead of it.
         let slots = head.slots()?;
         let connection = match connect(&paths.store, OpenFlags::empty()) {
-            Err(_) if !paths.store.exists() && slots.is_blank() => {
-                return Err(OpenError::NoKeys(paths.keys.clone()));
-            }
-            Err(_) if !paths.store.exists() => {
-                return Err(OpenError::Vanished(paths.store.clone(), paths.keys.clone()));
-            }
+            Err(_) if !paths.store.exists() => return Err(vanished(paths, &slots)),
             connection => connection?,
         };
         let snapshot = open::snapshot(&connection)?;
@@ -173,6 +161,47 @@ impl Store {
         let parts =
             Parts { connection, head, ledger, signer, store, unacknowledged, adopting: false };
         Self::start(paths, parts, clock)
+    }
+
+    /// Opens a store that cannot or must not be written, and verifies all of it against its signed head:
+    /// nothing is changed or made in its folder or in that of its keys, and the log key is not needed. What is
+    /// asked of it to write fails with [`StoreError::ReadOnly`]. What another process writes meanwhile may make
+    /// reading fail.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and [`StoreError::Older`] when the database has an older schema.
+    pub fn open_read_only(paths: &Paths, clock: Clock) -> Result<Self, OpenError> {
+        let keys = KeyFolder::new(&paths.keys);
+        let head = find_head(paths, &keys)?;
+        let slots = head.slots()?;
+        if !paths.store.exists() {
+            return Err(vanished(paths, &slots));
+        }
+        let frozen = Frozen::of(&paths.store)?;
+        let connection = frozen.connect()?;
+        let snapshot = open::snapshot(&connection)?;
+        let ledger = open::load(&snapshot)?;
+        if ledger.state().is_empty() && slots.is_blank() {
+            return Err(OpenError::NoKeys(paths.keys.clone()));
+        }
+        let unacknowledged = open::verify_head(&snapshot, &ledger, &slots)?;
+        drop(snapshot);
+        let shared = Arc::new(Shared {
+            clock,
+            keys,
+            place: Place::of(&paths.store),
+            ledger: RwLock::new(Held::Ledger(Box::new(ledger))),
+            session_keys: SessionKeys::default(),
+            reader: Mutex::new((connection, head)),
+            unacknowledged,
+            frozen: Some(frozen),
+        });
+        Ok(Self { shared, writer: Arc::new(WriterThread { jobs: None, thread: None }) })
+    }
+
+    /// Whether it was opened for reading only.
+    pub fn is_read_only(&self) -> bool {
+        self.shared.frozen.is_some()
     }
 
     /// Goes on from a store whose head was lost, or which was deliberately restored from a copy. The
@@ -237,6 +266,7 @@ impl Store {
             reader: Mutex::new((reader, head)),
             session_keys: SessionKeys::default(),
             unacknowledged: parts.unacknowledged,
+            frozen: None,
         });
         let writer = Writer {
             shared: Arc::clone(&shared),
@@ -271,9 +301,10 @@ impl Store {
         F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
     {
         let (job, ticket) = Work::new(work);
-        if let Some(jobs) = &self.writer.jobs {
+        match &self.writer.jobs {
             // If the writer is gone the job is dropped, and its ticket says so.
-            let _ = jobs.send(Box::new(job));
+            Some(jobs) => drop(jobs.send(Box::new(job))),
+            None => Box::new(job).finish(Err(Arc::new(StoreError::ReadOnly))),
         }
         ticket
     }
@@ -306,6 +337,24 @@ impl Store {
     /// acknowledged to anybody.
     pub fn unacknowledged(&self) -> u64 {
         self.shared.unacknowledged
+    }
+}
+
+fn find_head(paths: &Paths, keys: &KeyFolder) -> Result<Head, OpenError> {
+    if let Some(head) = Head::find(&keys.head())? {
+        return Ok(head);
+    }
+    let path = paths.keys.clone();
+    let never = !paths.store.exists();
+    Err(if never { OpenError::NoKeys(path) } else { StoreError::NoHead(path).into() })
+}
+
+/// Why there is no database where its head is.
+fn vanished(paths: &Paths, slots: &Slots) -> OpenError {
+    if slots.is_blank() {
+        OpenError::NoKeys(paths.keys.clone())
+    } else {
+        OpenError::Vanished(paths.store.clone(), paths.keys.clone())
     }
 }
 

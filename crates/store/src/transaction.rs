@@ -128,17 +128,12 @@ impl Transaction<'_> {
         self.commit(decided, content, Vec::new())
     }
 
-    /// How `call` would be answered now. Writes nothing.
+    /// How a request would be answered now. Writes nothing.
     ///
     /// # Errors
     /// As [`Transaction::ask`].
-    pub fn would_answer(
-        &self,
-        session: SessionId,
-        call: ProposedCall,
-    ) -> Result<Answer, StoreError> {
-        let decided = self.decide(SubmittedRequest::Call(session, Box::new(call)))?;
-        Ok(decided.answer().clone())
+    pub fn would_answer(&self, request: SubmittedRequest) -> Result<Answer, StoreError> {
+        Ok(self.decide(request)?.answer().clone())
     }
 
     fn decide(&self, request: SubmittedRequest) -> Result<Decided, StoreError> {

@@ -1,12 +1,12 @@
 //! Watched files: items whose value also stands in a file that agents read, `SOUL.md` and the like.
 //!
 //! The record is what counts. A file that differs from it was edited behind our back: that is reported,
-//! and an owner can put the file back or adopt it as it is.
+//! and an owner can put the file back, or unlock the item and adopt the file as it is.
 
 use std::path::Path;
 
 use custody_kernel::key::Key;
-use custody_kernel::memory::item::Mode;
+use custody_kernel::memory::item::{ContentRef, Mode};
 use custody_kernel::namespace::Namespace;
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{AdminRequest, Value};
@@ -14,9 +14,9 @@ use custody_kernel::state::Watched;
 
 use crate::content::Content;
 use crate::disk::{read_file, write_file};
-use crate::error::WatchError;
+use crate::error::{StoreError, WatchError};
 use crate::store::Store;
-use crate::transaction::Receipt;
+use crate::transaction::{Receipt, Transaction};
 
 /// How a watched file stands to its item.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -104,8 +104,9 @@ impl Store {
         self.check_file_of(namespace, key)
     }
 
-    /// Takes a file as it is on disk for the value of a shared item, and watches it from now on. Owner
-    /// only; a new item starts immutable. What `advise` says of its text is stored beside the decision.
+    /// Takes a file as it is on disk for the value of a shared item, and watches it from now on. Owner only; a
+    /// new item starts immutable, and one that is immutable has to be unlocked before another value is adopted.
+    /// What `advise` says of its text is stored beside the decision.
     ///
     /// # Errors
     /// [`WatchError::File`] when the file cannot be read.
@@ -124,14 +125,32 @@ impl Store {
             return Err(WatchError::File { doing: "watch", path, cause });
         };
         let advice = advise(&String::from_utf8_lossy(&bytes));
-        let content = Content::new(bytes)?;
-        let request = AdminRequest::AdoptFile {
-            tenant: owner.who().tenant.clone(),
-            key,
-            path: name,
-            value: Value::New(content.commitment()),
-        };
         let owner = owner.clone();
-        Ok(self.run(move |step| step.administer(owner, request, Some(&content), advice)).wait()?)
+        let adopting = self.run(move |step| {
+            let tenant = owner.who().tenant.clone();
+            let recorded = recorded(step, Namespace::shared(tenant.clone()), &key, &bytes)?;
+            let (value, content) = match recorded {
+                Some(recorded) => (Value::Of(recorded), None),
+                None => {
+                    let content = Content::new(bytes)?;
+                    (Value::New(content.commitment()), Some(content))
+                }
+            };
+            let request = AdminRequest::AdoptFile { tenant, key, path: name, value };
+            step.administer(owner, request, content.as_ref(), advice)
+        });
+        Ok(adopting.wait()?)
     }
+}
+
+/// The content of an item, if it holds just these bytes.
+fn recorded(
+    step: &Transaction<'_>,
+    namespace: Namespace,
+    key: &Key,
+    bytes: &[u8],
+) -> Result<Option<ContentRef>, StoreError> {
+    let item = step.state().item(&namespace, key);
+    let Some(version) = item.and_then(|item| item.current) else { return Ok(None) };
+    Ok((step.content(version.content)? == bytes).then_some(version.content))
 }

@@ -19,6 +19,7 @@ use rusqlite::Connection;
 use crate::clock::Clock;
 use crate::connection::Place;
 use crate::error::StoreError;
+use crate::frozen::Frozen;
 use crate::head::Head;
 use crate::ledger::{Held, Ledger};
 use crate::schema::{self, sql};
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) reader: Mutex<(Connection, Head)>,
     pub(crate) session_keys: SessionKeys,
     pub(crate) unacknowledged: u64,
+    /// Set when nothing is written: what has to stay while the database is read.
+    pub(crate) frozen: Option<Frozen>,
 }
 
 /// Work for the writer: runs inside the group's transaction, then hears how the group ended.

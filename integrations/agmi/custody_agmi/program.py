@@ -51,11 +51,8 @@ class Program:
         self._typing(["keys", "init"], [passphrase] * 2)
         for name, tenant in users.items():
             own = secrets.token_hex(16)
-            arguments = ["principal", "add", name, "--role", "user", "--tenant", tenant, "--token"]
-            token = self._typing(arguments, [passphrase, own, own])
-            path = self.token(name)
-            path.touch(mode=0o600)
-            path.write_text(token)
+            arguments = ["principal", "add", name, "--role", "user", "--tenant", tenant]
+            self._typing([*arguments, "--token-out", str(self.token(name))], [passphrase, own, own])
 
     def read(self, key: str) -> Any:
         """Reads an item of the first tenant, as any agent may. The answer that `--json` prints."""

@@ -30,6 +30,7 @@ mod manifests;
 mod public_names;
 mod purity;
 mod sizes;
+mod test_features;
 mod weaknesses;
 
 use std::process::ExitCode;
@@ -113,6 +114,7 @@ fn run_checks(files: &TrackedFiles) -> Result<Vec<(&'static str, Vec<Finding>)>>
     let names = public_names::public_names(&sources);
     Ok(vec![
         ("layering", layering::check(&layering::crates(&metadata))),
+        ("test-features", test_features::check(&test_features::named(&metadata))),
         ("pure crates", purity::check_sources(files)),
         (
             "crates under the pure crates",

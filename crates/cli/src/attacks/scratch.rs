@@ -23,8 +23,9 @@ use tempfile::TempDir;
 
 use super::AttackError;
 
-/// No limit on changes.
-pub const FREE: Limits = Limits::UNLIMITED;
+/// No limit on changes, nor on what waits for a human.
+pub const FREE: Limits =
+    Limits { waiting_calls: u32::MAX, waiting_changes: u32::MAX, ..Limits::UNLIMITED };
 
 /// The files that agents take their identity from, and what the scratch ones say.
 pub const IDENTITY_FILES: [(&str, &str); 2] = [

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use custody_keys::KeyFolder;
 use custody_log::Timestamp;
 use custody_models::registry::ModelStoreError;
-use custody_runtime::clock::Clock;
 use custody_runtime::store::WatchError;
 use custody_runtime::watch::FileState;
 use custody_runtime::{Paths, Store};
@@ -17,6 +17,7 @@ use crate::credential::has_terminal;
 use crate::output::{
     BAD, BOLD, ExitStatus, GOOD, WARN, count, json_line, line, moment, paint, shown,
 };
+use crate::token_file;
 
 /// Check that store, keys, head and watched files are in order.
 ///
@@ -69,6 +70,8 @@ pub(crate) fn run(context: &GlobalContext, _: &Args) -> anyhow::Result<ExitStatu
     report.ok("configuration", "read");
     folders(&mut report, context.paths());
     keys(&mut report, context);
+    passphrases(&mut report, &context.key_folder());
+    tokens(&mut report, &context.key_folder());
     disk(&mut report, context.paths());
     weights(&mut report, context);
     if has_terminal() {
@@ -77,7 +80,7 @@ pub(crate) fn run(context: &GlobalContext, _: &Args) -> anyhow::Result<ExitStatu
         let finding = "none here: owner and reviewer actions will be refused";
         report.warn("terminal", finding, "run those from a terminal of your own");
     }
-    match Store::open(context.paths(), Clock::System) {
+    match context.open_existing() {
         Ok(store) => opened(&mut report, &store),
         Err(error) => report.bad("store", causes(&error), ""),
     }
@@ -137,9 +140,16 @@ fn resolved(path: &Path) -> PathBuf {
 #[cfg(unix)]
 fn other_readers(paths: &Paths) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
-    let mode = std::fs::metadata(&paths.store).ok()?.permissions().mode() & 0o777;
-    let path = paths.store.display();
-    (mode & 0o077 != 0).then(|| format!("`{path}` has mode {mode:04o}; run `chmod 0600 {path}`"))
+    // Its write-ahead log holds what the database will.
+    ["", "-wal", "-shm"].into_iter().find_map(|suffix| {
+        let mut path = paths.store.clone().into_os_string();
+        path.push(suffix);
+        let path = PathBuf::from(path);
+        let mode = std::fs::metadata(&path).ok()?.permissions().mode() & 0o777;
+        let path = path.display();
+        (mode & 0o077 != 0)
+            .then(|| format!("`{path}` has mode {mode:04o}; run `chmod 0600 {path}`"))
+    })
 }
 
 #[cfg(not(unix))]
@@ -157,6 +167,23 @@ fn keys(report: &mut Report, context: &GlobalContext) {
             "keys",
             finding,
             "if others may have read them, `custody keys rotate --apply` too",
+        );
+    }
+}
+
+/// Whether somebody else can read the token files that `custody principal add` wrote.
+fn tokens(report: &mut Report, keys: &KeyFolder) {
+    let written = token_file::written(keys);
+    let problems: Vec<String> = written.iter().filter_map(token_file::problem).collect();
+    if problems.is_empty() {
+        report
+            .ok("tokens", format!("{} readable by you alone", count(written.len() as u64, "file")));
+    }
+    for problem in problems {
+        report.bad(
+            "tokens",
+            problem,
+            "if others may have read it, revoke the principal and add it again",
         );
     }
 }
@@ -201,6 +228,10 @@ fn disk(report: &mut Report, paths: &Paths) {
 fn disk(_: &mut Report, _: &Paths) {}
 
 fn opened(report: &mut Report, store: &Store) {
+    if store.is_read_only() {
+        let finding = "open for reading only: the store, its folder or its head cannot be written";
+        report.warn("store", finding, "what is asked of it to write is refused");
+    }
     let checked = verify_ledger(store).and_then(|found| Ok((found, store.checkpoint()?)));
     match checked {
         Err(error) => report.bad("record", causes(&error), ""),
@@ -225,7 +256,11 @@ fn tail(report: &mut Report, store: &Store, records: u64, breaks: u64) {
         tail => report.warn(
             "head",
             format!("{} behind it, signed but never acknowledged", count(tail, "record")),
-            "they are kept; the next write takes them in",
+            if store.is_read_only() {
+                "they cannot be acknowledged where nothing is written"
+            } else {
+                "they are kept; the next write takes them in"
+            },
         ),
     }
     match breaks {
@@ -241,13 +276,34 @@ fn tail(report: &mut Report, store: &Store, records: u64, breaks: u64) {
 fn owner_key(report: &mut Report, store: &Store) -> Result<(), WatchError> {
     let owner = store.state(|state| state.owner().map(|owner| owner.name.clone()))?;
     let owner = owner.unwrap_or_default();
-    if store.keys().humans().contains(&owner) {
-        report.ok("owner's key", format!("`{owner}`"));
-    } else {
-        let finding = format!("the key of `{owner}` is not in `{}`", store.keys().path().display());
+    let keys = store.keys();
+    if !keys.humans().contains(&owner) {
+        let finding = format!("the key of `{owner}` is not in `{}`", keys.path().display());
         report.warn("owner's key", finding, "nobody can approve here until it is back");
+        return Ok(());
     }
+    report.ok("owner's key", format!("`{owner}`"));
     Ok(())
+}
+
+/// Whether a guess at each passphrase costs what it should.
+fn passphrases(report: &mut Report, keys: &KeyFolder) {
+    let mut findings = 0;
+    for name in keys.humans() {
+        match keys.is_cheap_to_guess(&name) {
+            Ok(false) => continue,
+            Ok(true) => report.warn(
+                "passphrases",
+                format!("a guess at the one of `{name}` costs less than at one that is new"),
+                &format!("`custody keys rotate --passphrase {name}` stores the key anew"),
+            ),
+            Err(error) => report.bad("passphrases", causes(&error), ""),
+        }
+        findings += 1;
+    }
+    if findings == 0 {
+        report.ok("passphrases", "a guess takes about a second of one core");
+    }
 }
 
 fn pending(report: &mut Report, store: &Store) -> Result<(), WatchError> {

@@ -11,7 +11,6 @@ use custody_kernel::record::AdminRequest;
 use custody_keys::{Existing, KeyFolder};
 use custody_log::{Digest, LogKey};
 use custody_runtime::Store;
-use custody_runtime::clock::Clock;
 use serde::Serialize;
 
 use super::memory::print_receipt;
@@ -40,8 +39,9 @@ pub(crate) enum Command {
 /// (encrypted under that passphrase) and the log key, and signs the first head. The keys and the head
 /// stand in another folder than the store, so that an old copy of the store put back later is noticed.
 ///
-/// Whoever knows the passphrase can approve, unlock and register. It is asked for on the terminal and
-/// nowhere else, and nobody can recover it. If the command is interrupted, run it again.
+/// Whoever knows the passphrase can approve, unlock and register. One that could be guessed is refused;
+/// four unrelated words, or 12 random characters, are accepted. It is asked for on the terminal and nowhere
+/// else, and nobody can recover it. If the command is interrupted, run it again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Init {
     /// What to call the owner: 1 to 64 of a-z, 0-9 and `-`
@@ -99,7 +99,7 @@ fn init(context: &GlobalContext, args: &Init) -> anyhow::Result<ExitStatus> {
 }
 
 fn show(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
-    let opened = Store::open(context.paths(), Clock::System);
+    let opened = context.open_existing();
     let facts = Facts::of(context, opened.as_ref().ok())?;
     if context.json {
         json_line(&facts)?;
@@ -265,7 +265,8 @@ impl LogFacts {
 pub(crate) fn open_to_others(keys: &KeyFolder) -> Vec<String> {
     let humans = keys.path().join("humans");
     let key_files = keys.humans().into_iter().map(|name| humans.join(format!("{name}.pem")));
-    let private_files = std::iter::once(keys.path().join("log.key")).chain(key_files);
+    let log_keys = ["log.key", "log.key.next"].map(|file| keys.path().join(file));
+    let private_files = log_keys.into_iter().chain(key_files);
     let folders = [keys.path().to_owned(), humans.clone()].into_iter().map(|path| (path, 0o700));
     let checked = folders.chain(private_files.map(|path| (path, 0o600)));
     checked.filter_map(|(path, mode)| wider_than(&path, mode)).collect()

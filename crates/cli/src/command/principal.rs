@@ -1,5 +1,7 @@
 //! `custody principal`: who may ask for what, and how they prove it.
 
+use std::path::PathBuf;
+
 use anyhow::{Context as _, ensure};
 use clap::ValueEnum;
 use custody_kernel::memory::rate::Limits;
@@ -19,6 +21,7 @@ use crate::credential::new_passphrase;
 use crate::output::{
     BOLD, DIM, ExitStatus, cell, count, excerpt, json_line, line, paint, preview, table,
 };
+use crate::token_file::{self, NewTokenFile, ReservedTokenFile};
 
 /// Register who may ask for what.
 ///
@@ -36,8 +39,9 @@ pub(crate) enum Command {
 /// Register somebody. Owner only.
 ///
 /// A human gets a key under a passphrase of their own, typed on this terminal after the owner's. An agent
-/// or service gets a token. The token is printed once, alone on standard output, and only its hash is
-/// kept: `TOKEN=$(custody principal add helper --role agent)`.
+/// or service gets a token, and with --token or --token-out a human does too. --token-out writes it to a new
+/// file that nobody else can read; otherwise it is printed once, alone on standard output. Only its hash is
+/// kept. Whoever holds a user's token speaks in that user's voice: keep it where agents cannot read it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Add {
     /// Their name: 1 to 64 of a-z, 0-9 and `-`
@@ -51,6 +55,9 @@ pub(crate) struct Add {
     /// Give a human a token too, for the agents that work for them
     #[arg(long)]
     token: bool,
+    /// Write the token to this new file, with mode 0600, instead of printing it
+    #[arg(long, value_name = "FILE")]
+    token_out: Option<PathBuf>,
 }
 
 /// The roles that can be given away. The owner is registered when the store is created.
@@ -104,6 +111,12 @@ pub(crate) struct SetLimits {
     /// How many bits one session may take out of outputs that it does not read
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(0..=65_536))]
     extracted_bits: Option<u32>,
+    /// How many tool calls of one principal may wait for a human at once, over all its sessions
+    #[arg(long, value_name = "N")]
+    waiting_calls: Option<u32>,
+    /// How many memory changes of one principal may wait for a human at once, over all its sessions
+    #[arg(long, value_name = "N")]
+    waiting_changes: Option<u32>,
     /// Do it; without this, only show what would change
     #[arg(long)]
     apply: bool,
@@ -135,6 +148,11 @@ pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<E
 fn add(context: &GlobalContext, args: Add) -> anyhow::Result<ExitStatus> {
     let name = checked_name(&args.name)?;
     let role = Role::from(args.role);
+    let with_token = args.token || args.token_out.is_some() || !role.is_human();
+    let token_file = args.token_out.as_deref().map(NewTokenFile::at).transpose()?;
+    if with_token && token_file.is_none() {
+        token_file::check_standard_output()?;
+    }
     let store = context.open()?;
     let is_known = store.state(|state| state.principal(&name).is_some())?;
     ensure!(!is_known, AskError::DuplicatePrincipal(name));
@@ -145,12 +163,14 @@ fn add(context: &GlobalContext, args: Add) -> anyhow::Result<ExitStatus> {
     } else {
         None
     };
+    let token_file = token_file.filter(|_| owner.is_owner());
+    let token_file = token_file.map(NewTokenFile::reserve).transpose()?;
     let new = NewPrincipal {
         name: &name,
         role,
         tenant: args.tenant,
         public_key: own_key.as_ref().map(|(key, _)| key.public_key()),
-        with_token: args.token || !role.is_human(),
+        with_token,
     };
     let (receipt, token) = store.add_principal(&owner, new)?;
     if receipt.answer.refusal().is_some() {
@@ -163,22 +183,46 @@ fn add(context: &GlobalContext, args: Add) -> anyhow::Result<ExitStatus> {
             format!("`{name}` is registered, but the key is lost; revoke and add `{name}` again")
         })?;
     }
+    let written = match (&token, token_file) {
+        (Some(token), Some(file)) => Some(write_token(&store, &name, file, token)?),
+        (Some(_) | None, _) => None,
+    };
+    // What is in a file is not shown as well.
+    let token = token.filter(|_| written.is_none());
     if context.json {
         json_line(&json!({
             "name": name,
             "role": role,
             "token": token.as_ref().map(|token| token.as_str()),
+            "token_file": written,
             "id": receipt.id,
             "seq": receipt.seq,
         }))?;
         return Ok(ExitStatus::Success);
     }
     anstream::eprintln!("{} is registered as {role}. {}", paint(BOLD, &name), receipt.id);
+    if let Some(path) = written {
+        anstream::eprintln!("Their token is in {}, and kept only as a hash.", path.display());
+    }
     if let Some(token) = token {
         anstream::eprintln!("Their token, which is not shown again and kept only as a hash:");
         line(token.as_str());
     }
     Ok(ExitStatus::Success)
+}
+
+/// Writes the token of somebody who was just registered.
+fn write_token(
+    store: &Store,
+    name: &str,
+    file: ReservedTokenFile,
+    token: &str,
+) -> anyhow::Result<PathBuf> {
+    let path = file.write(token).with_context(|| {
+        format!("`{name}` is registered, but the token is lost; revoke and add `{name}` again")
+    })?;
+    token_file::remember(store.keys(), name, &path)?;
+    Ok(path)
 }
 
 fn list(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
@@ -255,6 +299,8 @@ fn limits(context: &GlobalContext, args: &SetLimits) -> anyhow::Result<ExitStatu
         window_ms: args.window.map_or(now.window_ms, |seconds| seconds * 1_000),
         proposal_ttl_ms: args.proposal_hours.map_or(now.proposal_ttl_ms, |hours| hours * 3_600_000),
         extracted_bits: args.extracted_bits.unwrap_or(now.extracted_bits),
+        waiting_calls: args.waiting_calls.unwrap_or(now.waiting_calls),
+        waiting_changes: args.waiting_changes.unwrap_or(now.waiting_changes),
     };
     if wanted == now && !args.apply {
         return show_limits(context, &now);
@@ -283,7 +329,11 @@ fn terse(limits: &Limits) -> String {
         Some(changes) => format!("{changes} changes in {}", duration(limits.window_ms)),
     };
     let (waits, bits) = (duration(limits.proposal_ttl_ms), limits.extracted_bits);
-    format!("{changes}, proposals wait {waits}, a session takes out {bits} bits")
+    let Limits { waiting_calls, waiting_changes, .. } = limits;
+    format!(
+        "{changes}, {waiting_calls} calls and {waiting_changes} changes wait at most and for {waits}, a session takes out \
+         {bits} bits"
+    )
 }
 
 /// `90 s`, `15 min`, `24 h`, `7 d`: the largest unit that divides it.

@@ -26,13 +26,21 @@ impl Home {
         let add = ["principal", "add", "ada", "--role", "user", "--token"];
         let lines = [OWNER_PASSPHRASE, ADAS_PASSPHRASE, ADAS_PASSPHRASE];
         let token = home.typing(&add, &lines).expect(0).stdout;
-        home.write("token.txt", &token);
+        home.write_private("token.txt", &token);
         home.write("tools.toml", TOOLS);
         home
     }
 
     pub fn write(&self, name: &str, text: &str) {
         std::fs::write(self.path().join(name), text).unwrap();
+    }
+
+    /// Writes a file that nobody else can read, as one with a token has to be.
+    pub fn write_private(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        self.write(name, text);
+        let private = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(self.path().join(name), private).unwrap();
     }
 
     pub fn read(&self, name: &str) -> String {
@@ -85,6 +93,20 @@ impl Host {
 
     pub fn proposes(&mut self, tool: &str, arguments: &Value) -> Value {
         self.asks("propose", &json!({ "call": { "tool": tool, "arguments": arguments } }))
+    }
+
+    /// Ends as by a power cut: nothing is closed or put away.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Ends by a signal that can be caught, and waits for that.
+    pub fn end_by(mut self, signal: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &id]).status().unwrap();
+        assert!(sent.success());
+        assert!(self.child.wait().unwrap().success());
     }
 
     /// Has nothing more to say. How the program ended; all answers were read.

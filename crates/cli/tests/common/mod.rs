@@ -22,6 +22,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
+use custody_kernel::memory::rate::Limits;
+use custody_keys::{Existing, HumanKey, KeyFolder};
+use custody_runtime::clock::Clock;
+use custody_runtime::{Paths, Store};
 use tempfile::TempDir;
 
 /// The program under test: `custody`, or `custody-lab` in the laboratory's tests, which use this file too.
@@ -91,10 +95,17 @@ impl Home {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    /// A home whose store was founded on a terminal.
+    /// A home with a store, as `custody keys init` makes it, but for an owner's key that opens in no time.
     pub fn founded() -> Self {
         let home = Self::new();
-        home.typing(&["keys", "init"], &[OWNER_PASSPHRASE, OWNER_PASSPHRASE]).expect(0);
+        let shown = home.alone(&["keys", "show", "--json"]).json();
+        let path = |name: &str| PathBuf::from(shown[0][name].as_str().unwrap());
+        let paths = Paths { store: path("store"), keys: path("keys") };
+        let key = HumanKey::generate();
+        KeyFolder::new(&paths.keys)
+            .store_human_cheaply("owner", &key, OWNER_PASSPHRASE, Existing::Keep)
+            .unwrap();
+        Store::create(&paths, "owner", &key, Limits::default(), Clock::System).unwrap();
         home
     }
 
@@ -157,8 +168,29 @@ impl Home {
         variables: &[(&str, &str)],
         input: &str,
     ) -> Ran {
+        self.on_a_terminal(CUSTODY, args, lines, variables, input)
+    }
+
+    /// Runs any program on a terminal, as [`Home::typing`] runs `custody`.
+    pub fn typing_program<S: AsRef<OsStr>>(
+        &self,
+        program: &str,
+        args: &[S],
+        lines: &[&str],
+    ) -> Ran {
+        self.on_a_terminal(program, args, lines, &[], "")
+    }
+
+    fn on_a_terminal<S: AsRef<OsStr>>(
+        &self,
+        program: &str,
+        args: &[S],
+        lines: &[&str],
+        variables: &[(&str, &str)],
+        input: &str,
+    ) -> Ran {
         let (terminal, end_of_child) = pty_process::blocking::open().unwrap();
-        let mut command = Command::new(CUSTODY);
+        let mut command = Command::new(program);
         self.prepare(&mut command, args, variables);
         let mut command = pty_process::blocking::Command::from(command)
             .stdin(Stdio::piped())

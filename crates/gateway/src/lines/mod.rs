@@ -15,11 +15,11 @@ use answer::{Failure, decided, failed, written};
 use custody_kernel::namespace::Scope;
 use custody_kernel::principal::Authority;
 use custody_log::SessionId;
-use custody_runtime::Store;
 use custody_runtime::advice::Advisor;
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::{Session, Write};
 use custody_runtime::tools::{Decision, Extracted, Gate, Output};
+use custody_runtime::{Store, StoreError};
 use request::{Close, Decide, Observe, Open, Propose, Proposed, Request, ResultOf, Tools};
 use serde_json::{Map, Value, json};
 
@@ -69,6 +69,19 @@ impl HostConnection {
     /// A session that was opened on this connection.
     pub fn session(&self, id: SessionId) -> Option<&Session> {
         self.sessions.get(&id)
+    }
+
+    /// Closes every session of this conversation: its host has ended (G23). One that was closed from outside is closed.
+    ///
+    /// # Errors
+    /// [`StoreError`] when one of them could not be closed; the others are closed all the same.
+    pub fn close_all(&mut self) -> Result<(), StoreError> {
+        let sessions = std::mem::take(&mut self.sessions);
+        let closed = sessions.into_values().map(|session| match session.close() {
+            Ok(_) | Err(StoreError::Ask(_)) => Ok(()),
+            Err(error) => Err(error),
+        });
+        closed.fold(Ok(()), Result::and)
     }
 
     /// The store that is spoken to.

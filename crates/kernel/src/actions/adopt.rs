@@ -4,7 +4,8 @@ use super::draft::{Draft, done_or_refused};
 use super::settings::check_owner;
 use crate::key::Key;
 use crate::label::{Taint, Trust};
-use crate::memory::item::{Mode, Value, Version};
+use crate::memory::item::{Item, Mode, Value, Version};
+use crate::memory::refusal::Refusal;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::Authority;
 use crate::record::Record;
@@ -18,7 +19,7 @@ pub(crate) struct AdoptedFile {
 }
 
 /// An owner takes a file for the value of a watched item. What arrived earlier they may declare
-/// clean; the graph keeps where it came from.
+/// clean; the graph keeps where it came from. An immutable item keeps its value until it is unlocked (rule 3; G11).
 pub(crate) fn decide(
     state: &State,
     authority: &Authority,
@@ -29,11 +30,24 @@ pub(crate) fn decide(
 ) -> Result<Draft<AdoptedFile>, AskError> {
     let adopted = AdoptedFile { watched: watched(tenant, key, path), value };
     let item = state.item(&adopted.watched.namespace, key);
-    let draft = Draft::administrative(check_owner(authority).map(|()| adopted)).changing(item);
+    let outcome = check_owner(authority).and_then(|()| check_unlocked(item, key, value));
+    let draft = Draft::administrative(outcome.map(|()| adopted)).changing(item);
     let Value::Of(content) = value else { return Ok(draft) };
     let arrived = state.label(content.arrival).ok_or(AskError::UnknownEntry(content.arrival))?;
     let label = draft.label.join(arrived);
     Ok(Draft { label, parents: vec![content.arrival], ..draft })
+}
+
+/// Rule 3: what an immutable item holds is adopted again only as it is. One that was taken out by an incident changes
+/// as well if a file is put in its place.
+fn check_unlocked(item: Option<&Item>, key: &Key, value: Value) -> Result<(), Refusal> {
+    let Some(item) = item.filter(|item| item.mode == Mode::Immutable) else { return Ok(()) };
+    let is_same = match (item.current, value) {
+        (Some(version), Value::Of(content)) => version.content == content,
+        (Some(_), Value::New(_)) => false,
+        (None, Value::Of(_) | Value::New(_)) => item.last_change.is_none(),
+    };
+    if is_same { Ok(()) } else { Err(Refusal::Immutable { key: key.clone() }) }
 }
 
 impl AdoptedFile {

@@ -15,9 +15,6 @@ use crate::state::{AskError, State};
 use crate::tool::asked::{ApprovalStatus, AskedCall};
 use crate::tool::call::{Call, Permission};
 
-/// How many calls of one session may wait at once. More would be a denial of service on the reviewer.
-const MAX_WAITING: usize = 64;
-
 /// A call that the rules accept. Only [`decide_call`] and [`decide_approved`] make one; committing consumes it and
 /// gives an [`AllowedCall`] for it.
 #[derive(Debug)]
@@ -254,16 +251,8 @@ pub(crate) fn decide(asked: InSession<'_>, call: &Call) -> Result<Draft<DecidedC
     };
     let (answer, witness) = match outcome {
         Ok(accepted) => (Answer::Done, DecidedCall::Accepted(accepted)),
-        Err(CallRefusal::Asks(because)) if may_wait(state, id, at) => {
-            let expires = at.plus_ms(state.limits.proposal_ttl_ms);
-            let waiting = WaitingCall { call: call.clone(), expires };
-            let answer =
-                Answer::Pending { purpose: Purpose::Call, expires, because: Some(because) };
-            (answer, DecidedCall::Waiting(waiting))
-        }
-        Err(CallRefusal::Asks(refusal) | CallRefusal::Denied(refusal)) => {
-            (Answer::Refused(refusal), DecidedCall::Refused)
-        }
+        Err(CallRefusal::Asks(because)) => ask(asked, call, because),
+        Err(CallRefusal::Denied(refusal)) => (Answer::Refused(refusal), DecidedCall::Refused),
     };
     Ok(Draft::new(answer, label, parents).with(witness))
 }
@@ -282,13 +271,18 @@ fn check_approved(
     decide_use(asked, session, call, at)
 }
 
-/// Whether one more call of this session may wait.
-fn may_wait(state: &State, session: SessionId, at: Timestamp) -> bool {
-    let asked = state.asked_in.get(&session).into_iter().flatten();
-    let waiting = asked
-        .filter_map(|proposal| state.asked_call(*proposal))
-        .filter(|asked| asked.standing == ApprovalStatus::Waiting && at < asked.expires);
-    waiting.count() < MAX_WAITING
+/// Has a human decide, unless too many calls of whoever asks wait already: a full queue is a denial of service on the
+/// reviewer.
+fn ask(asked: InSession<'_>, call: &Call, because: Refusal) -> (Answer, DecidedCall) {
+    let InSession { state, session, at, .. } = asked;
+    let purpose = Purpose::Call;
+    if let Some(limit) = state.waiting.limit_reached(&state.limits, &session.who, purpose, at) {
+        let refusal = Refusal::TooManyWaiting { purpose, limit };
+        return (Answer::Refused(refusal), DecidedCall::Refused);
+    }
+    let expires = at.plus_ms(state.limits.proposal_ttl_ms);
+    let answer = Answer::Pending { purpose, expires, because: Some(because) };
+    (answer, DecidedCall::Waiting(WaitingCall { call: call.clone(), expires }))
 }
 
 impl DecidedCall {
@@ -375,13 +369,15 @@ fn wait(state: &mut State, id: SessionId, record: &Record, call: &Call, expires:
         expires,
         standing: ApprovalStatus::Waiting,
     };
+    let question = (expires, record.id);
+    state.waiting.add(&asked.requester, Purpose::Call, question, record.at);
     state.asked_calls.insert(record.id, asked);
-    state.asked_in.entry(id).or_default().push(record.id);
 }
 
 /// Keeps what became of a call that a human was asked about.
 pub(super) fn answer(state: &mut State, proposal: EntryId, standing: ApprovalStatus) {
     if let Some(asked) = state.asked_calls.get_mut(&proposal) {
         asked.standing = standing;
+        state.waiting.remove(&asked.requester, Purpose::Call, (asked.expires, proposal));
     }
 }

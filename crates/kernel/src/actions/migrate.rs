@@ -149,6 +149,7 @@ fn close(state: &mut State, kept: &KeptClaims) {
     state.closed.extend(std::mem::take(&mut state.sessions).into_keys());
     state.recent.clear();
     state.pending.clear();
+    state.waiting = Default::default();
     for asked in state.asked_calls.values_mut() {
         match asked.standing {
             ApprovalStatus::Waiting | ApprovalStatus::Approved => {

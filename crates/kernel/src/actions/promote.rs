@@ -86,7 +86,7 @@ pub(crate) fn decide(
     let context = WriteContext::of(state, &proposal.namespace, key, &session.who, at);
     let outcome = decide_promote(&context, &version, proposal).map(|promotion| promotion.0);
     let promoted = Draft::new(Answer::Done, label, parents);
-    let promoted = draft(state, &context, outcome, None, promoted);
+    let promoted = draft(state, &session.who, &context, outcome, None, promoted);
     Ok(promoted.releasing(Some(version.content)).map(DecidedPromotion))
 }
 

@@ -265,7 +265,7 @@ impl Approved {
     pub(crate) fn apply(self, state: &mut State, record: &Record) {
         match self {
             Self::Write(Released { pending }) => {
-                state.pending.remove(&pending.proposal);
+                state.end_waiting(pending.proposal);
                 put_in_force(state, record, &pending);
             }
             Self::Call(ApprovedCall { proposal }) => {
@@ -279,7 +279,7 @@ impl Denied {
     pub(crate) fn apply(self, state: &mut State) {
         match self {
             Self::Write(DeniedWrite { proposal }) => {
-                state.pending.remove(&proposal);
+                state.end_waiting(proposal);
             }
             Self::Call(DeniedCall { proposal }) => {
                 answer(state, proposal, ApprovalStatus::TurnedDown);
@@ -295,7 +295,7 @@ pub(crate) fn fold_approve(state: &mut State, record: &Record, proposal: EntryId
     }
     done_or_refused(record, || {
         answer(state, proposal, ApprovalStatus::Approved);
-        if let Some(pending) = state.pending.remove(&proposal) {
+        if let Some(pending) = state.end_waiting(proposal) {
             put_in_force(state, record, &pending);
         }
     })
@@ -308,7 +308,7 @@ pub(crate) fn fold_denial(state: &mut State, record: &Record, proposal: EntryId)
     }
     done_or_refused(record, || {
         answer(state, proposal, ApprovalStatus::TurnedDown);
-        state.pending.remove(&proposal);
+        state.end_waiting(proposal);
     })
 }
 

@@ -1,10 +1,11 @@
 //! Opening and closing sessions.
 
-use custody_log::{Digest, SessionId};
+use custody_log::{Digest, SessionId, Timestamp};
 
 use super::adapter::follow_host;
-use super::draft::{Draft, InSession};
+use super::draft::{Draft, InSession, done_or_refused};
 use crate::adapter::Name;
+use crate::memory::refusal::Refusal;
 use crate::namespace::Namespace;
 use crate::principal::{Authority, PrincipalClaim};
 use crate::record::{Answer, Record};
@@ -44,9 +45,24 @@ pub(crate) fn decide_close(asked: InSession<'_>) -> Draft<ClosedSession> {
     Draft::administrative(Ok(ClosedSession(asked.id)))
 }
 
+/// Closes a session from outside, since its process may have ended without: whoever it runs for may, and the owner. One
+/// that runs for nobody is the owner's to close.
+pub(crate) fn decide_end(
+    state: &State,
+    authority: &Authority,
+    id: SessionId,
+) -> Result<Draft<ClosedSession>, AskError> {
+    let session = state.session(id).ok_or(AskError::UnknownSession(id))?;
+    let (who, holder) = (authority.who(), &session.who);
+    let is_holder = who.principal.is_some() && who.principal == holder.principal;
+    let may_close = authority.is_owner() || (is_holder && who.tenant == holder.tenant);
+    let outcome = if may_close { Ok(ClosedSession(id)) } else { Err(Refusal::NeedsOwner) };
+    Ok(Draft::administrative(outcome))
+}
+
 impl OpenedSession {
-    pub(crate) fn apply(self, state: &mut State) {
-        open(state, self.id, self.session);
+    pub(crate) fn apply(self, state: &mut State, record: &Record) {
+        open(state, self.id, self.session, record.at);
     }
 }
 
@@ -67,12 +83,18 @@ pub(crate) fn fold_open(
     key: Option<Digest>,
 ) -> Option<()> {
     let is_opened = record.answer == Answer::Done && is_new(state, id);
-    is_opened.then(|| open(state, id, opened(who, alias, host, key)))
+    is_opened.then(|| open(state, id, opened(who, alias, host, key), record.at))
 }
 
 /// Closes a session that was closed earlier.
 pub(crate) fn fold_close(state: &mut State, record: &Record, id: SessionId) -> Option<()> {
     (record.answer == Answer::Done).then(|| close(state, id))
+}
+
+/// Closes a session that was closed from outside earlier.
+pub(crate) fn fold_end(state: &mut State, record: &Record, id: SessionId) -> Option<()> {
+    state.session(id)?;
+    done_or_refused(record, || close(state, id))
 }
 
 fn is_new(state: &State, id: SessionId) -> bool {
@@ -88,8 +110,8 @@ fn opened(
     SessionState::opened(who.clone(), alias.map(str::to_owned), host.cloned(), key)
 }
 
-fn open(state: &mut State, id: SessionId, session: SessionState) {
-    state.sessions.insert(id, session);
+fn open(state: &mut State, id: SessionId, session: SessionState, at: Timestamp) {
+    state.sessions.insert(id, SessionState { opened_at: at, active_at: at, ..session });
     follow_host(state, id);
 }
 

@@ -313,6 +313,7 @@ fn decide_change(
     let queued = queue.then(|| proposal.clone());
     draft(
         state,
+        &session.who,
         &context,
         decide(&context, proposal),
         queued,
@@ -323,6 +324,7 @@ fn decide_change(
 /// What the monitor said, as the rest of `draft` has it. A `queued` proposal that rule 4 refused waits for a reviewer.
 pub(super) fn draft(
     state: &State,
+    who: &PrincipalClaim,
     context: &WriteContext<'_>,
     outcome: Result<AcceptedWrite, Refusal>,
     queued: Option<WriteProposal>,
@@ -344,7 +346,12 @@ pub(super) fn draft(
         }
         (Err(refusal), _) => return Draft { answer: Answer::Refused(refusal), ..draft },
     };
-    let answer = Answer::Pending { purpose: waiting.purpose, expires, because };
+    let purpose = waiting.purpose;
+    if let Some(limit) = state.waiting.limit_reached(&state.limits, who, purpose, context.now) {
+        let answer = Answer::Refused(Refusal::TooManyWaiting { purpose, limit });
+        return Draft { answer, ..draft };
+    }
+    let answer = Answer::Pending { purpose, expires, because };
     Draft { answer, ..draft }.with(DecidedWrite::Waiting(waiting))
 }
 
@@ -435,6 +442,8 @@ fn wait(
         requester,
         expires,
     };
+    let question = (expires, record.id);
+    state.waiting.add(&pending.requester, purpose, question, record.at);
     state.pending.insert(record.id, pending);
     count(state, id, record, namespace);
 }

@@ -12,6 +12,7 @@ mod items;
 pub(crate) mod lists;
 mod log_end;
 mod rate;
+mod waiting;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -21,6 +22,7 @@ use hosts::Adapted;
 use incidents::Recovered;
 use items::Items;
 use log_end::LogEnd;
+use waiting::Waiting;
 
 use crate::adapter::Name;
 use crate::context::SessionContext;
@@ -28,7 +30,7 @@ use crate::key::Key;
 use crate::label::{Label, Trust};
 use crate::memory::item::{ContentRef, Item, Mode};
 use crate::memory::rate::Limits;
-use crate::memory::review::Pending;
+use crate::memory::review::{Pending, Purpose};
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Principal, PrincipalClaim};
 use crate::tool::asked::AskedCall;
@@ -52,6 +54,10 @@ pub struct SessionState {
     pub host: Option<Name>,
     /// The public key with which its records are signed. Absent in format 1.
     pub key: Option<Digest>,
+    /// When it was opened.
+    pub opened_at: Timestamp,
+    /// When something was last asked in it.
+    pub active_at: Timestamp,
     /// What its model has read.
     pub context: SessionContext,
     /// The calls of whose output the policy lets fields be taken out, with those fields.
@@ -71,7 +77,19 @@ impl SessionState {
     ) -> Self {
         let context = SessionContext::default();
         let (extractable, withheld) = (HashMap::new(), HashMap::new());
-        Self { who, alias, host, key, context, extractable, withheld, extracted_bits: 0 }
+        let (opened_at, active_at) = (Timestamp(0), Timestamp(0));
+        Self {
+            who,
+            alias,
+            host,
+            key,
+            opened_at,
+            active_at,
+            context,
+            extractable,
+            withheld,
+            extracted_bits: 0,
+        }
     }
 
     /// Bits that were taken out of outputs it did not read.
@@ -128,8 +146,7 @@ pub struct State {
     pub(crate) items: Items,
     pub(crate) pending: BTreeMap<EntryId, Pending>,
     pub(crate) asked_calls: BTreeMap<EntryId, AskedCall>,
-    /// The same by session, so that one more question costs no more the longer the store is used.
-    pub(crate) asked_in: HashMap<SessionId, Vec<EntryId>>,
+    pub(crate) waiting: Waiting,
     pub(crate) policy: Option<SignedPolicy>,
     pub(crate) recent: HashMap<(Option<PrincipalId>, Namespace), RateWindow>,
     pub(crate) watched: BTreeMap<(Namespace, Key), Watched>,
@@ -279,6 +296,26 @@ impl State {
     /// One call that a human was asked about.
     pub fn asked_call(&self, id: EntryId) -> Option<&AskedCall> {
         self.asked_calls.get(&id)
+    }
+
+    /// The calls that `who` was told to wait for, in any of its sessions, answered and expired ones left out.
+    pub fn waiting_calls(&self, who: &PrincipalClaim) -> impl Iterator<Item = &AskedCall> {
+        let proposals = self.waiting.of(who, Purpose::Call);
+        proposals.filter_map(|proposal| self.asked_calls.get(&proposal))
+    }
+
+    /// The changes of `who` that wait for a reviewer, from any of its sessions.
+    pub fn waiting_changes(&self, who: &PrincipalClaim) -> impl Iterator<Item = &Pending> {
+        let proposals = self.waiting.of(who, Purpose::Review);
+        proposals.filter_map(|proposal| self.pending.get(&proposal))
+    }
+
+    /// Takes a change out of the queue of reviewers, whatever was answered.
+    pub(crate) fn end_waiting(&mut self, proposal: EntryId) -> Option<Pending> {
+        let pending = self.pending.remove(&proposal)?;
+        let question = (pending.expires, proposal);
+        self.waiting.remove(&pending.requester, pending.purpose, question);
+        Some(pending)
     }
 
     /// The policy for tool calls that the owner signed last.

@@ -1,4 +1,4 @@
-//! How many memory changes one principal may make in one namespace.
+//! How many memory changes one principal may make in one namespace, and how many questions it may leave waiting.
 //!
 //! Each principal has a window of its own in each namespace, so a flood locks out nobody but the
 //! flooder (M13). The clock is an argument and never runs backwards within a store.

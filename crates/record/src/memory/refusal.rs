@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::key::Key;
 use crate::memory::item::Mode;
+use crate::memory::review::Purpose;
 use crate::route::{Stage, Undecided};
 
 /// A rule of MON §3.3, or one of the design's additions to it.
@@ -197,6 +198,13 @@ pub enum Refusal {
         /// The entry.
         entry: Seq,
     },
+    /// As many questions of whoever asks wait for a human as may, over all their sessions.
+    TooManyWaiting {
+        /// What one more would wait for.
+        purpose: Purpose,
+        /// How many may wait at once.
+        limit: u32,
+    },
     /// An incident evicted these weights, and no host may load them again.
     Evicted {
         /// SHA-256 of them.
@@ -226,7 +234,7 @@ impl Refusal {
             | Self::PromoteUntrusted { .. }
             | Self::PromoteReplayed { .. } => Rule::Mon(7),
             Self::NotVisible { .. } => Rule::Mon(9),
-            Self::RateLimited { .. } => Rule::Rate,
+            Self::RateLimited { .. } | Self::TooManyWaiting { .. } => Rule::Rate,
             Self::NeedsOwner | Self::NeedsReviewer | Self::OwnProposal => Rule::Authority,
             Self::NotPending { .. }
             | Self::Expired { .. }
@@ -262,6 +270,7 @@ impl Refusal {
             Self::PromoteReplayed { .. } => "replayed",
             Self::NotVisible { .. } => "not visible",
             Self::RateLimited { .. } => "rate limited",
+            Self::TooManyWaiting { .. } => "too many waiting",
             Self::NeedsOwner => "needs owner",
             Self::NeedsReviewer => "needs reviewer",
             Self::OwnProposal => "own proposal",
@@ -342,6 +351,12 @@ impl fmt::Display for Refusal {
             }
             Self::RateLimited { key, until } => {
                 write!(f, "rate limit reached for `{key}`; retry after {} UTC", time_of_day(*until))
+            }
+            Self::TooManyWaiting { purpose: Purpose::Call, limit } => {
+                write!(f, "{limit} tool calls of this principal wait for a reviewer, and no more may (`custody session pending`)")
+            }
+            Self::TooManyWaiting { purpose: Purpose::Review | Purpose::Declassify, limit } => {
+                write!(f, "{limit} changes of this principal wait for a reviewer, and no more may (`custody memory pending`)")
             }
             Self::NeedsOwner => {
                 f.write_str("only the owner may do this, with the passphrase typed on a terminal")

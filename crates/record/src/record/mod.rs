@@ -203,6 +203,11 @@ pub enum AdminRequest {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<Digest>,
     },
+    /// Close a session of somebody whose process ended without.
+    EndSession {
+        /// The session.
+        session: SessionId,
+    },
     /// Release a pending proposal, or let a tool call run once.
     Approve {
         /// The id of the entry that proposed it.

@@ -9,7 +9,7 @@ use custody_arguments::{ArgumentOrigin, Arguments, RecordedArgument, trace};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::record::{Answer, Author, Request, Value};
-use custody_kernel::state::AskError;
+use custody_kernel::state::{AskError, SubmittedRequest};
 use custody_kernel::tool::asked::{ApprovalStatus, AskedCall};
 use custody_kernel::tool::call::{Call, ProposedCall};
 use custody_log::{Digest, EntryId, Seq, SessionId};
@@ -18,6 +18,7 @@ use custody_store::{Content, Receipt, StoreError, Ticket, Transaction};
 
 use super::gate::{KnownTool, about_changed, question};
 use super::{Decision, Gate, GateError, Granted, Output, Waiting};
+use crate::alike;
 use crate::ingress::{Observation, observe_parts};
 use crate::session::Session;
 use crate::traced::Traced;
@@ -26,8 +27,8 @@ impl Session {
     /// Proposes a call of `tool`. What runs is what comes back, never what was proposed. A name that is none, or that
     /// could be taken for a described tool's, is an error, and nothing is recorded.
     ///
-    /// The same call is asked about once: while it waits, the same proposal is named again; when a human
-    /// answered, that answer holds.
+    /// The same call is asked about once: while it waits, the same proposal is named again, in other sessions of the
+    /// same principal too; when a human answered, that answer holds in the session that asked.
     pub fn propose(
         &self,
         gate: &Gate,
@@ -111,6 +112,12 @@ pub(super) fn allowed(
     Err(AskError::UnknownEntry(seq).into())
 }
 
+/// A question that was put already.
+fn waiting(step: &Transaction<'_>, asked: &AskedCall) -> Result<Waiting, StoreError> {
+    let because = step.record(asked.entry)?.answer.refusal().cloned();
+    Ok(Waiting { proposal: asked.proposal, expires: asked.expires, because, again: true })
+}
+
 /// A call on its way to a decision.
 struct Proposing {
     id: SessionId,
@@ -127,11 +134,20 @@ impl Proposing {
         let call = self.call(step, Value::New(content.commitment()), None)?;
         let (manifest, policy) = (call.manifest, call.policy.version);
         // A question that was put already is not put again. What needs none does not care.
-        if let Answer::Pending { .. } = step.would_answer(self.id, call.clone())?
-            && let Some(asked) = self.asked_before(step)
-            && asked.still_stands(manifest, policy)
-        {
-            return self.resume(step, &asked);
+        let request = SubmittedRequest::Call(self.id, Box::new(call.clone()));
+        if alike::is_question(&step.would_answer(request)?) {
+            if let Some(asked) = self.asked_before(step)
+                && asked.still_stands(manifest, policy)
+            {
+                return self.resume(step, &asked);
+            }
+            let arguments = self.arguments.canonical().as_bytes();
+            let elsewhere = alike::call_elsewhere(step, self.id, arguments, |asked| {
+                asked.tool == self.tool && asked.still_stands(manifest, policy)
+            })?;
+            if let Some(asked) = elsewhere {
+                return Ok(Decision::Ask(waiting(step, &asked)?));
+            }
         }
         self.commit(step, call, Some(&content))
     }
@@ -148,11 +164,7 @@ impl Proposing {
     /// Goes on with a call that a human was asked about.
     fn resume(&self, step: &mut Transaction<'_>, asked: &AskedCall) -> Result<Decision, GateError> {
         if asked.standing == ApprovalStatus::Waiting && step.now() < asked.expires {
-            let record = step.record(asked.entry)?;
-            let because = record.answer.refusal().cloned();
-            let waiting =
-                Waiting { proposal: asked.proposal, expires: asked.expires, because, again: true };
-            return Ok(Decision::Ask(waiting));
+            return Ok(Decision::Ask(waiting(step, asked)?));
         }
         let call = self.call(step, Value::Of(asked.arguments), Some(asked.proposal))?;
         self.commit(step, call, None)

@@ -62,7 +62,7 @@ impl KeyArgs {
         if let (Some(key), false) = (given, context.names_store()) {
             return Ok(Trusted { key, source: Source::Option, store: None });
         }
-        let store = match Store::open(context.paths(), custody_runtime::clock::Clock::System) {
+        let store = match context.open_existing() {
             Err(OpenError::NoKeys(_)) if given.is_none() && !context.names_store() => bail!(
                 "whose certificate should it be? Give the owner's public key with --key, or name the store \
                  with --store"

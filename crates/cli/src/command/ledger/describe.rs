@@ -109,7 +109,9 @@ impl<'a> Names<'a> {
                 | SessionRequest::Extract(_)
                 | SessionRequest::CloseSession,
             ) => Part::of_session(in_session, None),
-            Request::Admin(AdminRequest::OpenSession { session, .. }) => match &record.by {
+            Request::Admin(
+                AdminRequest::OpenSession { session, .. } | AdminRequest::EndSession { session },
+            ) => match &record.by {
                 Author::Principal(who) => {
                     let scope = Some(Scope::Session(*session));
                     Some(Part { tenant: who.tenant.clone(), scope })
@@ -166,6 +168,7 @@ impl<'a> Names<'a> {
             AdminRequest::OpenSession { alias, .. } => {
                 format!("open session{}", suffix(alias.as_deref()))
             }
+            AdminRequest::EndSession { session } => format!("end session {session}"),
             AdminRequest::Approve { proposal, .. } => {
                 format!("approve {}", short(proposal))
             }

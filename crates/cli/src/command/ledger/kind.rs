@@ -62,7 +62,7 @@ impl Kind {
                 | AdminRequest::SetMode { .. }
                 | AdminRequest::AdoptFile { .. },
             ) => Self::Review,
-            Request::Admin(AdminRequest::OpenSession { .. })
+            Request::Admin(AdminRequest::OpenSession { .. } | AdminRequest::EndSession { .. })
             | Request::Session(SessionRequest::CloseSession) => Self::Session,
             Request::Admin(AdminRequest::Adapt(_)) => Self::Adapter,
             Request::Admin(AdminRequest::Recover(_)) => Self::Recovery,

@@ -1,9 +1,8 @@
 //! `custody ledger verify`: is the record the one that was signed, and does every answer follow from the
 //! rules?
 
-use custody_runtime::clock::Clock;
 use custody_runtime::store::ExportedCheckpoint;
-use custody_runtime::{OpenError, Store, StoreError};
+use custody_runtime::{OpenError, StoreError};
 use custody_verify::{VerifyError, VerifyReport, verify_ledger};
 use serde_json::json;
 
@@ -54,7 +53,7 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
 }
 
 fn check(context: &GlobalContext, args: &Args) -> Result<Sound, Unsound> {
-    let store = Store::open(context.paths(), Clock::System)?;
+    let store = context.open_existing()?;
     let report = verify_ledger(&store)?;
     let signed = store.checkpoint()?;
     let witnesses = witnesses::check(&store, &args.witness)?;

@@ -225,7 +225,11 @@ const fn verb(request: &Request) -> &'static str {
         Request::Session(SessionRequest::Promote { .. }) => "promote",
         Request::Admin(AdminRequest::Approve { .. }) => "approve",
         Request::Admin(AdminRequest::AdoptFile { .. }) => "adopt",
-        Request::Admin(AdminRequest::CreateStore(_) | AdminRequest::OpenSession { .. })
+        Request::Admin(
+            AdminRequest::CreateStore(_)
+            | AdminRequest::OpenSession { .. }
+            | AdminRequest::EndSession { .. },
+        )
         | Request::Session(
             SessionRequest::CloseSession
             | SessionRequest::Observe { .. }

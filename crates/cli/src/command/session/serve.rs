@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use anyhow::{Context as _, anyhow};
@@ -13,15 +13,17 @@ use custody_pipeline::DetectorAdvice;
 use custody_policy::{Manifests, Policy};
 use custody_runtime::Store;
 use custody_runtime::tools::Gate;
-use zeroize::Zeroizing;
 
+use super::open_sessions;
 use crate::context::GlobalContext;
 use crate::file_error::unreadable;
 use crate::output::{ExitStatus, note};
+use crate::token_file;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Serve {
-    /// The file that holds the token the sessions run for [default: they run for nobody]
+    /// The file that holds the token the sessions run for; nobody else may be able to read it [default: they run for
+    /// nobody]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// A file of tool manifests; may be repeated. See `custody policy init`
@@ -38,27 +40,73 @@ pub(super) fn serve(context: &GlobalContext, args: &Serve) -> anyhow::Result<Exi
     let gate = Gate::new(manifests, policy.as_mut().and_then(|file| file.policy.take()));
     let store = context.open()?;
     let authority = authority(&store, args.token_file.as_deref())?;
-    let mut connection =
+    if let Some(hours) = context.config.session.close_idle_hours {
+        let idle_ms = u64::from(hours.get()) * 3_600_000;
+        open_sessions::close_idle(&store, &authority, idle_ms)?;
+    }
+    let connection =
         HostConnection::new(store, authority, gate.clone()).with_advisor(Arc::new(DetectorAdvice));
+    let running = Arc::new(Mutex::new(Some(connection)));
+    close_when_ended(&running)?;
+    let served = answer_lines(&running, &gate, policy);
+    end(&running)?;
+    served.map(|()| ExitStatus::Success)
+}
+
+/// A connection, until whoever notices first that its host has ended takes it and closes its sessions.
+type Running = Mutex<Option<HostConnection>>;
+
+/// Answers line by line until there are no more, or nobody reads the answers.
+fn answer_lines(
+    running: &Running,
+    gate: &Gate,
+    mut policy: Option<PolicyFile>,
+) -> anyhow::Result<()> {
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
     loop {
         let answer = match next_line(&mut input).context("could not read standard input")? {
-            Line::End => return Ok(ExitStatus::Success),
+            Line::End => return Ok(()),
             Line::TooLong => HostConnection::too_long(),
             Line::Text(line) if line.trim().is_empty() => continue,
             Line::Text(line) => {
                 if let Some(policy) = &mut policy {
-                    policy.refresh(&gate);
+                    policy.refresh(gate);
                 }
-                connection.answer(&line)
+                match locked(running).as_mut() {
+                    Some(connection) => connection.answer(&line),
+                    None => return Ok(()),
+                }
             }
         };
         // Whoever has stopped reading has stopped asking.
         if writeln!(output, "{answer}").and_then(|()| output.flush()).is_err() {
-            return Ok(ExitStatus::Success);
+            return Ok(());
         }
     }
+}
+
+/// Closes the sessions when this process is asked to end: by a host that ends, a service manager or Ctrl-C.
+/// What is being answered is answered first.
+fn close_when_ended(running: &Arc<Running>) -> anyhow::Result<()> {
+    let running = Arc::clone(running);
+    let set = ctrlc::set_handler(move || {
+        let ended = end(&running);
+        std::process::exit(if ended.is_ok() { 0 } else { 2 });
+    });
+    set.context("could not prepare for the end of this process")
+}
+
+/// Closes the sessions, unless that was done, and then the store.
+fn end(running: &Running) -> anyhow::Result<()> {
+    match locked(running).take() {
+        Some(mut connection) => Ok(connection.close_all()?),
+        None => Ok(()),
+    }
+}
+
+fn locked(running: &Running) -> MutexGuard<'_, Option<HostConnection>> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn manifests(files: &[PathBuf]) -> anyhow::Result<Manifests> {
@@ -79,13 +127,12 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(file).with_context(|| unreadable(file))
 }
 
-fn authority(store: &Store, token: Option<&Path>) -> anyhow::Result<Authority> {
+pub(super) fn authority(store: &Store, token: Option<&Path>) -> anyhow::Result<Authority> {
     let Some(file) = token else {
         note("No --token-file: the sessions run for nobody, and what they write is refused.");
         return Ok(Authority::unproven(Tenant::main()));
     };
-    let token = Zeroizing::new(read(file)?);
-    Ok(store.authenticate_token(token.trim())?)
+    Ok(store.authenticate_token(&token_file::read(file)?)?)
 }
 
 /// A policy in a file, which may change while sessions run.
