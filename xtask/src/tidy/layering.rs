@@ -10,16 +10,17 @@ use super::finding::Finding;
 /// A crate may use what its row names and nothing else, not even what those use.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("log", &[]),
-    ("arguments", &["log"]),
+    ("text", &[]),
+    ("arguments", &["log", "text"]),
     ("kernel", &["log", "arguments"]),
-    ("planner", &["log", "kernel"]),
+    ("planner", &["log", "text", "kernel"]),
     ("certificate", &["log"]),
     ("policy", &["log", "arguments", "kernel"]),
     ("keys", &["log"]),
     ("store", &["log", "kernel", "keys"]),
     ("models", &[]),
     ("detect", &["models"]),
-    ("runtime", &["log", "arguments", "kernel", "policy", "keys", "store"]),
+    ("runtime", &["log", "text", "arguments", "kernel", "policy", "keys", "store"]),
     ("pipeline", &["log", "kernel", "store", "models", "detect", "runtime"]),
     ("incident", BELOW_INCIDENT),
     ("verify", BELOW_VERIFY),
@@ -31,6 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 const BELOW_INCIDENT: &[&str] = &[
     "log",
+    "text",
     "arguments",
     "kernel",
     "planner",
@@ -44,6 +46,7 @@ const BELOW_INCIDENT: &[&str] = &[
 
 const BELOW_VERIFY: &[&str] = &[
     "log",
+    "text",
     "arguments",
     "kernel",
     "planner",
@@ -58,6 +61,7 @@ const BELOW_VERIFY: &[&str] = &[
 
 const PRODUCT: &[&str] = &[
     "log",
+    "text",
     "arguments",
     "kernel",
     "planner",
@@ -76,6 +80,7 @@ const PRODUCT: &[&str] = &[
 
 const PRODUCT_AND_CLI: &[&str] = &[
     "log",
+    "text",
     "arguments",
     "kernel",
     "planner",
