@@ -2,11 +2,11 @@
 //!
 //! [`CanonicalText`] keeps letters and digits only, folds case, compatibility forms, marks and look-alikes, and maps
 //! each character back to the bytes it came from. Every character is folded by itself, so the form of a part of a text
-//! is that part of its form. [`TextView`] reads a text as people copy it: JSON and source strings with their escapes
+//! is that part of its form. [`Rendering`] reads a text as people copy it: JSON and source strings with their escapes
 //! decoded, HTML and Markdown as rendered, records without their keys, listings without line numbers.
 //!
 //! ```
-//! use custody_text::{CanonicalText, TextView, own_words};
+//! use custody_text::{CanonicalText, Rendering, own_words};
 //!
 //! let phrase = CanonicalText::of("Pay the invoice");
 //! let mail = "He wrote:\n> p\u{430}y the in-\n> voice, please";
@@ -15,7 +15,7 @@
 //!
 //! let page = "<p>Pay&nbsp;the <b class=\"big\">invoice</b></p>";
 //! assert!(CanonicalText::of(page).find(&phrase).is_none());
-//! assert!(TextView::Shown.of(page).is_some_and(|shown| shown.find(&phrase).is_some()));
+//! assert!(Rendering::Shown.of(page).is_some_and(|shown| shown.find(&phrase).is_some()));
 //!
 //! // What somebody wrote, without what they quoted.
 //! assert_eq!(own_words("> Pay now\nNo.\n"), [10..14]);
@@ -33,4 +33,4 @@ mod view;
 pub use canonical::CanonicalText;
 pub use fold::MAX_EXPANSION;
 pub use quoting::own_words;
-pub use view::TextView;
+pub use view::Rendering;

@@ -4,7 +4,7 @@ use crate::canonical::CanonicalText;
 
 /// A way of reading a text before it is folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TextView {
+pub enum Rendering {
     /// As it is.
     Plain,
     /// As it is shown: escapes of JSON and source strings decoded at any depth, tags, comments, scripts and styles of
@@ -16,7 +16,7 @@ pub enum TextView {
     Unnumbered,
 }
 
-impl TextView {
+impl Rendering {
     /// Every view, the plain one first.
     pub const ALL: [Self; 4] = [Self::Plain, Self::Shown, Self::Values, Self::Unnumbered];
 
@@ -41,7 +41,7 @@ const MAX_TARGET: usize = 2048;
 /// not to come any more: the pass is linear whatever the text.
 struct Reader<'t> {
     text: &'t str,
-    view: TextView,
+    view: Rendering,
     at: usize,
     is_line_start: bool,
     /// Whether this view read something differently from the views before it.
@@ -56,7 +56,7 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    fn new(text: &'t str, view: TextView) -> Self {
+    fn new(text: &'t str, view: Rendering) -> Self {
         Self {
             text,
             view,
@@ -74,7 +74,7 @@ impl<'t> Reader<'t> {
 
     fn read(&mut self) {
         while let Some(c) = self.rest().chars().next() {
-            if self.is_line_start && self.view == TextView::Unnumbered {
+            if self.is_line_start && self.view == Rendering::Unnumbered {
                 self.is_line_start = false;
                 if self.skip_line_number() {
                     continue;
@@ -85,7 +85,7 @@ impl<'t> Reader<'t> {
                 '<' => self.skip_tag(),
                 '&' => self.read_reference(),
                 ']' => self.skip_target(),
-                '"' | '\'' => self.view == TextView::Values && self.skip_field_name(c),
+                '"' | '\'' => self.view == Rendering::Values && self.skip_field_name(c),
                 _ => false,
             };
             if !is_read {
@@ -107,7 +107,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Notes that something was read as only this view and those after it read it.
-    fn note(&mut self, from: TextView) {
+    fn note(&mut self, from: Rendering) {
         self.differs |= self.view == from;
     }
 
@@ -130,7 +130,7 @@ impl<'t> Reader<'t> {
             },
             _ => return true,
         };
-        self.note(TextView::Shown);
+        self.note(Rendering::Shown);
         self.out.push(decoded, start);
         self.is_line_start |= decoded == '\n';
         self.at += length;
@@ -199,7 +199,7 @@ impl<'t> Reader<'t> {
     }
 
     fn skip(&mut self, length: usize) -> bool {
-        self.note(TextView::Shown);
+        self.note(Rendering::Shown);
         self.at += length;
         true
     }
@@ -259,7 +259,7 @@ impl<'t> Reader<'t> {
         if ahead.get(end) != Some(&b':') {
             return false;
         }
-        self.note(TextView::Values);
+        self.note(Rendering::Values);
         self.at += end + 1;
         true
     }
@@ -279,7 +279,7 @@ impl<'t> Reader<'t> {
         if digits == 0 || digits > 9 || !is_separated {
             return false;
         }
-        self.note(TextView::Unnumbered);
+        self.note(Rendering::Unnumbered);
         self.at += before + digits;
         true
     }
@@ -313,7 +313,7 @@ fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn shown(view: TextView, text: &str) -> Option<String> {
+    fn shown(view: Rendering, text: &str) -> Option<String> {
         view.of(text).map(|form| form.to_string())
     }
 
@@ -329,16 +329,16 @@ mod tests {
             ("see [the page](https://x.example/a?b=c) now", "seethepagenow"),
         ];
         for (text, expected) in cases {
-            assert_eq!(shown(TextView::Shown, text).as_deref(), Some(expected), "{text:?}");
+            assert_eq!(shown(Rendering::Shown, text).as_deref(), Some(expected), "{text:?}");
         }
         for text in ["a < b and c > d", "AT&T; [1] (x)", "plain text", r"\", "a]"] {
             let plain = CanonicalText::of(text).to_string();
             assert!(
-                shown(TextView::Shown, text).is_none_or(|shown| shown.len() <= plain.len()),
+                shown(Rendering::Shown, text).is_none_or(|shown| shown.len() <= plain.len()),
                 "{text:?}"
             );
         }
-        assert_eq!(shown(TextView::Shown, "a < b and c > d"), None);
+        assert_eq!(shown(Rendering::Shown, "a < b and c > d"), None);
     }
 
     #[test]
@@ -351,7 +351,7 @@ mod tests {
             ("no fields, \"only\" quotes", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(shown(TextView::Values, text).as_deref(), expected, "{text:?}");
+            assert_eq!(shown(Rendering::Values, text).as_deref(), expected, "{text:?}");
         }
     }
 
@@ -367,7 +367,7 @@ mod tests {
             ("one\ntwo", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(shown(TextView::Unnumbered, text).as_deref(), expected, "{text:?}");
+            assert_eq!(shown(Rendering::Unnumbered, text).as_deref(), expected, "{text:?}");
         }
     }
 
@@ -378,7 +378,7 @@ mod tests {
             ["<a", "<!--", "<script", "<style ", "&#1", "](", "\"a", "\\", "\\u", "'a':", "1"]
         {
             let text = unit.repeat(500_000 / unit.len());
-            for view in TextView::ALL {
+            for view in Rendering::ALL {
                 let length = view.of(&text).map_or(0, |form| form.len());
                 assert!(length <= text.len(), "{unit:?}");
             }

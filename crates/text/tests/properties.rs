@@ -1,6 +1,6 @@
 //! What holds of every text.
 
-use custody_text::{CanonicalText, MAX_EXPANSION, TextView, own_words};
+use custody_text::{CanonicalText, MAX_EXPANSION, Rendering, own_words};
 use proptest::prelude::*;
 
 proptest! {
@@ -18,7 +18,7 @@ proptest! {
 
     #[test]
     fn g29_every_view_is_bounded_by_the_text_and_maps_back_into_it(text in "(?s).{0,300}") {
-        for form in TextView::ALL.into_iter().filter_map(|view| view.of(&text)) {
+        for form in Rendering::ALL.into_iter().filter_map(|view| view.of(&text)) {
             prop_assert!(form.len() <= MAX_EXPANSION * text.len());
             let mut from = 0;
             for at in 0..form.len() {

@@ -80,6 +80,8 @@ fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
             "edges": report.edges,
             "breaks": report.breaks,
             "containments": report.containments,
+            "echoes_derived": report.echoes_derived,
+            "echoes_not_derived": report.echoes_not_derived,
             "root": root,
             "size": size,
             "head_size": head_size,
@@ -88,7 +90,7 @@ fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
             "vkey": signed.vkey,
         }));
     }
-    let VerifyReport { records, contents, purged, edges, breaks, containments } = report;
+    let VerifyReport { records, contents, purged, edges, breaks, containments, .. } = report;
     line(format_args!("{}: the record is the one that was signed.", paint(GOOD, "verified")));
     let row = |name: &str, value: &str| line(format_args!("  {name:9} {value}"));
     row("records", &format!("{records}, each decided again with the same answer"));
@@ -100,6 +102,12 @@ fn tell(context: &Context, sound: &Sound) -> anyhow::Result<()> {
     if *containments > 0 {
         let times = count(*containments, "containment");
         row("contained", &format!("{times}, each listing what its findings reach"));
+    }
+    if report.echoes_not_derived > 0 {
+        let (derived, not_derived) = (report.echoes_derived, report.echoes_not_derived);
+        let texts = count(derived, "text");
+        let why = "they or what they repeat were destroyed, or an earlier version recorded them";
+        row("repeats", &format!("{texts} compared again; {not_derived} could not be: {why}"));
     }
     row("root", &root);
     row("head", &format!("over {head_size} of {}", count(size, "record")));
