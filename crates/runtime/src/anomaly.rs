@@ -6,7 +6,7 @@
 //!
 //! Source: docs/papers.md §2.7, "Anomaly".
 
-use crate::ingress::normalised;
+use crate::normal::normalised;
 
 /// What is looked for, in normalised text, and what is said about it.
 const PHRASES: [(&str, &str); 14] = [
@@ -28,7 +28,7 @@ const PHRASES: [(&str, &str); 14] = [
 
 /// What in `text` a reviewer should look at twice, each as `kind: phrase`. Empty is no clearance.
 pub fn anomalies(text: &str) -> Vec<String> {
-    let plain: String = normalised(text).chars().collect();
+    let plain: String = normalised(text).collect();
     let found = PHRASES.iter().filter(|(phrase, _)| plain.contains(phrase));
     found.map(|(phrase, kind)| format!("{kind}: `{phrase}`")).collect()
 }

@@ -1,35 +1,29 @@
 //! Labelling at ingress: which part of an arriving text comes from where.
 //!
-//! A text that repeats an untrusted entry does not become trusted by being said again: a run of 64 or
-//! more normalised characters that stands unbroken in an untrusted entry of the same tenant is split
-//! off as an entry of its own, with that entry as its parent, in whatever role it arrives. Shorter
-//! coincidences do not count (docs/design.md §3.4). Part of the trusted base.
+//! A text that repeats an untrusted entry does not become trusted by being said again: a run of 64 or more canonical
+//! characters that an untrusted entry of the same tenant holds is split off as an entry of its own, with that entry
+//! as its parent, in whatever role it arrives. Shorter coincidences do not count, and neither does what older
+//! trusted texts hold as well (docs/design.md §3.4). Finding such runs is `echo`; this module labels and records.
+//! Part of the trusted base.
 //!
-//! Untrusted entries are found again by winnowed fingerprints (Schleimer, Wilkerson, Aiken: "Winnowing",
-//! SIGMOD 2003): with k-grams of `GRAM` and windows of `WINDOW`, every common run of
-//! `WINDOW + GRAM - 1` = 64 characters shares at least one.
+//! A text is [prepared](Arrival::prepare) before the writer's turn, on a moment of the store; within the turn only
+//! what arrived since is compared with it.
 
-use std::collections::VecDeque;
-use std::collections::hash_map::{Entry, HashMap};
 use std::ops::Range;
 
-use custody_kernel::label::{Channel, Trust};
-use custody_kernel::namespace::Tenant;
+use custody_kernel::label::{Channel, Label};
 use custody_kernel::record::{ObservationKind, SessionRequest, Value};
-use custody_kernel::state::AskError;
+use custody_kernel::state::{AskError, State};
 use custody_log::{Seq, SessionId};
-use custody_store::{Content, Receipt, StoreError, Tampering, Transaction, content_of};
-use unicode_normalization::UnicodeNormalization;
+use custody_store::{Content, Receipt, Store, StoreError, Transaction, View};
 
 use crate::advice::Advisor;
+use crate::echo::{
+    ComparedWith, Echoes, Fingerprints, Hit, OwnText, Record, Sources, StoreHasher, Voice,
+    hits_before, hits_since, insert_waiting, merged, no_more_waiting, resolve, voice_in,
+};
 
-/// The shortest run that counts, in normalised characters.
-pub const MIN_RUN: usize = 64;
-/// How much of the texts that were compared is kept for the next comparison. Many pages may share one
-/// phrase, and must not all be held at once.
-const MAX_HELD_CHARS: usize = 1 << 22;
-const GRAM: usize = 32;
-const WINDOW: usize = MIN_RUN - GRAM + 1;
+pub use crate::echo::MIN_RUN;
 
 /// Something that entered a session, or that its model produced.
 #[derive(Debug, Clone)]
@@ -92,8 +86,253 @@ impl Observation {
     }
 }
 
-/// Records what entered `session`, split where it repeats what untrusted sources said. Returns one
-/// receipt per part, in order.
+/// How often a long text is compared again when much arrived meanwhile.
+const MAX_TRIES: usize = 4;
+
+/// An observation on its way into a session, compared with a moment of the store.
+#[derive(Debug)]
+pub struct Arrival {
+    session: SessionId,
+    observation: Observation,
+    hasher: StoreHasher,
+    with: ComparedWith,
+    own: OwnText,
+    /// The number of records that the text was compared with.
+    compared: Seq,
+    hits: Vec<Hit>,
+    sources: Sources,
+    parts: Vec<Part>,
+}
+
+/// The receipts of an observation, each with the bytes of the text that its part holds.
+pub(crate) type RecordedParts = Vec<(Range<usize>, Receipt)>;
+
+/// A part of an observed text that is recorded as one entry.
+#[derive(Debug, Clone)]
+struct Part {
+    range: Range<usize>,
+    /// The untrusted entries it repeats.
+    sources: Vec<Seq>,
+    /// Whether it is untrusted whatever its channel.
+    is_lowered: bool,
+    /// Its fingerprints, for the label that it is expected to get.
+    fingerprints: Option<(Voice, Fingerprints)>,
+}
+
+impl Arrival {
+    /// Compares `observation` with `store` as it is now. Does most of the work of observing, outside the writer's
+    /// turn.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`], [`StoreError::Ask`] when there is no such session, or [`StoreError::Tampered`].
+    pub fn prepare(
+        store: &Store,
+        session: SessionId,
+        observation: Observation,
+    ) -> Result<Self, StoreError> {
+        // Before anything is written: a part that turned out too long would undo the parts before it, and
+        // everybody else's work in the same group.
+        Content::check_length(observation.text.len())?;
+        let mut arrival = loop {
+            if !no_more_waiting(store)? {
+                insert_waiting(store)?;
+            }
+            // All that is recorded at this moment has to be in the index.
+            let begun = store.look(|view| {
+                let is_complete = !view.has_waiting_fingerprints()?;
+                let begun = is_complete.then(|| begin(view, session));
+                begun.transpose()
+            })?;
+            if let Some((hasher, with, compared)) = begun {
+                break Self::new(session, observation, hasher, with, compared);
+            }
+        };
+        let record = Record::Store(store);
+        let Self { own, compared, sources, .. } = &mut arrival;
+        arrival.hits = hits_before(record, own, *compared, &mut sources.work)?;
+        let echoes =
+            resolve(record, &arrival.with, &arrival.own, &arrival.hits, &mut arrival.sources)?;
+        let expected = store.look(|view| arrival.expected_voice(view.state()))?;
+        arrival.cut(echoes, expected);
+        Ok(arrival)
+    }
+
+    /// Does all of the work within a turn of the writer.
+    fn prepare_within(
+        step: &Transaction<'_>,
+        session: SessionId,
+        observation: Observation,
+    ) -> Result<Self, StoreError> {
+        Content::check_length(observation.text.len())?;
+        let (hasher, with, _) = begin(step.view(), session)?;
+        let mut arrival = Self::new(session, observation, hasher, with, Seq(0));
+        let expected = arrival.expected_voice(step.state())?;
+        arrival.cut(Echoes::Parts(Vec::new()), expected);
+        Ok(arrival)
+    }
+
+    fn new(
+        session: SessionId,
+        observation: Observation,
+        hasher: StoreHasher,
+        with: ComparedWith,
+        compared: Seq,
+    ) -> Self {
+        let own = OwnText::of(hasher, &with, &observation.text);
+        let (hits, sources, parts) = (Vec::new(), Sources::default(), Vec::new());
+        Self { session, observation, hasher, with, own, compared, hits, sources, parts }
+    }
+
+    /// The voice that a part without echoes is expected to have.
+    fn expected_voice(&self, state: &State) -> Result<Option<Voice>, StoreError> {
+        let Observation { kind, channel, lowered, .. } = self.observation;
+        let open = state.session(self.session).ok_or(AskError::UnknownSession(self.session))?;
+        let label = Label::at_ingress(channel, open.on_behalf_of());
+        let label = if kind.is_produced() { label.join(open.context.label()) } else { label };
+        let label = if lowered { label.lowered() } else { label };
+        Ok(voice_in(open, kind, channel, label))
+    }
+
+    /// Cuts the text at its echoes.
+    fn cut(&mut self, echoes: Echoes, expected: Option<Voice>) {
+        let length = self.observation.text.len();
+        let mut parts: Vec<Part> = match echoes {
+            Echoes::Whole(sources) => vec![Part::untrusted(0..length, sources)],
+            Echoes::Parts(echoes) => {
+                let cut = split(length, &echoes).into_iter();
+                cut.map(|(range, source)| Part::of(range, source)).collect()
+            }
+        };
+        let is_whole = parts.len() == 1;
+        for part in &mut parts {
+            let is_untrusted = part.is_lowered || !part.sources.is_empty();
+            let voice = if is_untrusted { Some(Voice::Untrusted) } else { expected };
+            let voice = voice.filter(|voice| is_whole || *voice == Voice::Untrusted);
+            part.fingerprints = voice.map(|voice| (voice, self.fingerprints(voice, &part.range)));
+        }
+        self.parts = parts;
+    }
+
+    fn fingerprints(&self, voice: Voice, range: &Range<usize>) -> Fingerprints {
+        let is_whole = *range == (0..self.observation.text.len());
+        if is_whole && let Some(own) = Fingerprints::of_own(&self.own, &self.with.tenant, voice) {
+            return own;
+        }
+        let text = self.observation.text.get(range.clone()).unwrap_or_default();
+        Fingerprints::of(&self.hasher, &self.with.tenant, voice, text)
+    }
+
+    /// The same, as what `tool` answered to `call`, which is known only in the writer's turn.
+    #[must_use]
+    pub(crate) fn answering(self, call: Seq, tool: &str) -> Self {
+        let observation = Observation {
+            kind: ObservationKind::ToolOutput,
+            origin: Some(tool.to_owned()),
+            parents: vec![call],
+            ..self.observation
+        };
+        Self { observation, ..self }
+    }
+
+    /// The text that arrives.
+    pub(crate) fn text(&self) -> &str {
+        &self.observation.text
+    }
+
+    /// Whether its fingerprints are more than one turn of the writer inserts. Whoever observes it waits until all
+    /// are in the index.
+    pub(crate) fn is_long(&self) -> bool {
+        self.parts.iter().any(|part| {
+            part.fingerprints.as_ref().is_some_and(|(_, fingerprints)| fingerprints.are_many())
+        })
+    }
+
+    /// Compares the text with what arrived since, and records it: one receipt for each part, with the bytes of the
+    /// text that the part holds. `None` if so much arrived that it has to be prepared again.
+    fn record(
+        &mut self,
+        step: &mut Transaction<'_>,
+        is_last_try: bool,
+    ) -> Result<Option<RecordedParts>, StoreError> {
+        let Some(since) = hits_since(step.view(), &self.own, self.compared, is_last_try)? else {
+            return Ok(None);
+        };
+        if !since.is_empty() {
+            let hits = merged(std::mem::take(&mut self.hits), since);
+            let record = Record::Moment(step.view());
+            // What was read before may have been marked or destroyed since.
+            let mut sources = Sources::default();
+            let echoes = resolve(record, &self.with, &self.own, &hits, &mut sources)?;
+            self.hits = hits;
+            let expected = self.expected_voice(step.state())?;
+            self.cut(echoes, expected);
+        }
+        let is_whole = self.parts.len() == 1;
+        let mut recorded = Vec::with_capacity(self.parts.len());
+        for part in &self.parts {
+            let receipt = self.record_part(step, part)?;
+            let Observation { kind, channel, .. } = self.observation;
+            let open = step.state().session(self.session);
+            let said = open.and_then(|open| voice_in(open, kind, channel, receipt.label));
+            // A part of a message may not show that it stands in a quotation, so only whole ones speak for
+            // themselves.
+            let said = said.filter(|said| is_whole || *said == Voice::Untrusted);
+            match (&part.fingerprints, said) {
+                (Some((voice, made)), Some(said)) if *voice == said => {
+                    made.keep(step, receipt.seq)?;
+                }
+                (_, Some(said)) => self.fingerprints(said, &part.range).keep(step, receipt.seq)?,
+                (_, None) => {}
+            }
+            recorded.push((part.range.clone(), receipt));
+        }
+        Ok(Some(recorded))
+    }
+
+    fn record_part(&self, step: &mut Transaction<'_>, part: &Part) -> Result<Receipt, StoreError> {
+        let observation = &self.observation;
+        let content = Content::new(observation.text.get(part.range.clone()).unwrap_or_default())?;
+        let mut parents = observation.parents.clone();
+        parents.extend(&part.sources);
+        let request = SessionRequest::Observe {
+            kind: observation.kind,
+            channel: observation.channel,
+            lowered: observation.lowered || part.is_lowered,
+            content: Some(Value::New(content.commitment())),
+            origin: observation.origin.clone(),
+            parents,
+        };
+        let advice = observation.advice.iter().cloned().collect();
+        step.ask(self.session, request, Some(&content), advice)
+    }
+}
+
+impl Part {
+    fn of(range: Range<usize>, source: Option<Seq>) -> Self {
+        let sources = source.into_iter().collect();
+        Self { range, sources, is_lowered: false, fingerprints: None }
+    }
+
+    fn untrusted(range: Range<usize>, sources: Vec<Seq>) -> Self {
+        Self { range, sources, is_lowered: true, fingerprints: None }
+    }
+}
+
+/// Who a session speaks for, and how the store makes fingerprints, at one moment.
+fn begin(
+    view: View<'_>,
+    session: SessionId,
+) -> Result<(StoreHasher, ComparedWith, Seq), StoreError> {
+    let open = view.state().session(session).ok_or(AskError::UnknownSession(session))?;
+    let with = ComparedWith { tenant: open.who.tenant.clone(), principal: open.who.principal };
+    Ok((StoreHasher::new(view.fingerprint_key()?), with, Seq(view.len())))
+}
+
+/// Records what entered `session`, split where it repeats what untrusted sources said. Returns one receipt per part,
+/// in order.
+///
+/// All comparison happens within this turn of the writer. [`Session::observe`](crate::Session::observe) and
+/// [`observe_arrival`] do most of it before.
 ///
 /// # Errors
 /// As [`Transaction::ask`].
@@ -102,106 +341,51 @@ pub fn observe(
     session: SessionId,
     observation: &Observation,
 ) -> Result<Vec<Receipt>, StoreError> {
-    let parts = observe_parts(step, session, observation)?;
+    let arrival = Arrival::prepare_within(step, session, observation.clone())?;
+    let parts = observe_parts(step, arrival)?;
     Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
 }
 
-/// As [`observe`], with the bytes of the text that each part holds.
+/// Records what was prepared. Returns one receipt per part, in order.
+///
+/// # Errors
+/// As [`Transaction::ask`].
+pub fn observe_arrival(
+    step: &mut Transaction<'_>,
+    arrival: Arrival,
+) -> Result<Vec<Receipt>, StoreError> {
+    let parts = observe_parts(step, arrival)?;
+    Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
+}
+
+/// As [`observe_arrival`], with the bytes of the text that each part holds.
 pub(crate) fn observe_parts(
     step: &mut Transaction<'_>,
-    session: SessionId,
-    observation: &Observation,
-) -> Result<Vec<(Range<usize>, Receipt)>, StoreError> {
-    // Before anything is written: a part that turned out too long would undo the parts before it, and
-    // everybody else's work in the same group.
-    Content::check_length(observation.text.len())?;
-    let open = step.state().session(session).ok_or(AskError::UnknownSession(session))?;
-    let tenant = open.who.tenant.clone();
-    let text = Normalised::of(&observation.text);
-    let prints = text.prints();
-    let echoes = echoes(step, &tenant, &text, &prints)?;
-    let parts = split(observation.text.len(), &echoes);
-    let mut recorded = Vec::with_capacity(parts.len());
-    for (range, source) in parts {
-        let part = observation.text.get(range.clone()).unwrap_or_default();
-        let receipt = observe_part(step, session, observation, part, source)?;
-        if receipt.label.trust() == Trust::Untrusted {
-            let is_whole = part.len() == observation.text.len();
-            let own = if is_whole { prints.clone() } else { Normalised::of(part).prints() };
-            remember_prints(step, &tenant, receipt.seq, &own)?;
+    mut arrival: Arrival,
+) -> Result<RecordedParts, StoreError> {
+    Ok(arrival.record(step, true)?.unwrap_or_default())
+}
+
+/// Records an arrival whose fingerprints are many, and waits until they are in the index. Whatever arrives meanwhile
+/// is compared outside the writer's turn as far as that is possible.
+pub(crate) fn observe_long(
+    store: &Store,
+    mut arrival: Arrival,
+) -> Result<RecordedParts, StoreError> {
+    for tries in 1..=MAX_TRIES {
+        let (again, recorded) = store
+            .run::<_, StoreError, _>(move |step| {
+                let recorded = arrival.record(step, tries == MAX_TRIES)?;
+                Ok((arrival, recorded))
+            })
+            .wait()?;
+        if let Some(parts) = recorded {
+            insert_waiting(store)?;
+            return Ok(parts);
         }
-        recorded.push((range, receipt));
+        arrival = Arrival::prepare(store, again.session, again.observation)?;
     }
-    Ok(recorded)
-}
-
-fn observe_part(
-    step: &mut Transaction<'_>,
-    session: SessionId,
-    observation: &Observation,
-    text: &str,
-    source: Option<Seq>,
-) -> Result<Receipt, StoreError> {
-    let content = Content::new(text)?;
-    let mut parents = observation.parents.clone();
-    parents.extend(source);
-    let request = SessionRequest::Observe {
-        kind: observation.kind,
-        channel: observation.channel,
-        lowered: observation.lowered,
-        content: Some(Value::New(content.commitment())),
-        origin: observation.origin.clone(),
-        parents,
-    };
-    let advice = observation.advice.iter().cloned().collect();
-    step.ask(session, request, Some(&content), advice)
-}
-
-/// The byte ranges of `text` that repeat untrusted entries, with the entries, in order.
-fn echoes(
-    step: &Transaction<'_>,
-    tenant: &Tenant,
-    text: &Normalised,
-    prints: &[Print],
-) -> Result<Vec<(Range<usize>, Seq)>, StoreError> {
-    let mut echoes: Vec<(Range<usize>, Seq)> = Vec::new();
-    let mut sources: HashMap<Seq, Normalised> = HashMap::new();
-    let mut held = 0;
-    for print in prints {
-        if echoes.last().is_some_and(|(range, _)| range.contains(&print.at)) {
-            continue;
-        }
-        for (source, at) in step.fingerprints_at(tenant, print.hash)? {
-            if held > MAX_HELD_CHARS {
-                sources.clear();
-                held = 0;
-            }
-            let other = match sources.entry(source) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(unknown) => {
-                    let text = normalised_source(step, source)?;
-                    held += text.chars.len();
-                    unknown.insert(text)
-                }
-            };
-            if let Some(run) = text.run(print.at, other, at) {
-                let from = echoes.last().map_or(0, |(range, _)| range.end);
-                echoes.push((run.start.max(from)..run.end, source));
-                break;
-            }
-        }
-    }
-    Ok(echoes.into_iter().map(|(run, source)| (text.byte_range(&run), source)).collect())
-}
-
-fn normalised_source(step: &Transaction<'_>, source: Seq) -> Result<Normalised, StoreError> {
-    // Fingerprints are kept of untrusted texts only. One that points elsewhere was put there.
-    let is_untrusted =
-        step.state().label(source).is_some_and(|label| label.trust() == Trust::Untrusted);
-    let content = if is_untrusted { content_of(&step.record(source)?) } else { None };
-    let content = content.ok_or(Tampering::Index { index: "fingerprint", seq: source.0 })?;
-    let bytes = step.any_content(content)?;
-    Ok(Normalised::of(&String::from_utf8_lossy(&bytes)))
+    Ok(Vec::new())
 }
 
 /// Cuts `0..length` at the echoes.
@@ -221,188 +405,9 @@ fn split(length: usize, echoes: &[(Range<usize>, Seq)]) -> Vec<(Range<usize>, Op
     parts
 }
 
-/// `text` as it is compared: compatibility form, lower case, blanks folded, invisible characters gone.
-pub fn normalised(text: &str) -> NormalText {
-    NormalText(Normalised::of(text).chars)
-}
-
-/// The fingerprints that are kept of an untrusted text, each with where it stands.
-pub fn fingerprints(text: &[u8]) -> impl Iterator<Item = (u64, usize)> {
-    let prints = Normalised::of(&String::from_utf8_lossy(text)).prints();
-    prints.into_iter().map(|print| (print.hash, print.at))
-}
-
-/// Normalised characters.
-pub struct NormalText(Vec<char>);
-
-impl NormalText {
-    /// Its characters, in order.
-    pub fn chars(&self) -> impl Iterator<Item = char> + '_ {
-        self.0.iter().copied()
-    }
-}
-
-/// A text with the place of every normalised character in the original.
-struct Normalised {
-    chars: Vec<char>,
-    starts: Vec<usize>,
-    length: usize,
-}
-
-/// The fingerprint of the `GRAM` normalised characters from `at` on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Print {
-    hash: u64,
-    at: usize,
-}
-
-impl Normalised {
-    fn of(text: &str) -> Self {
-        let mut this = Self { chars: Vec::new(), starts: Vec::new(), length: text.len() };
-        for (start, c) in text.char_indices() {
-            if c.is_ascii() {
-                this.push(c.to_ascii_lowercase(), start);
-            } else {
-                for c in std::iter::once(c).nfkd().flat_map(char::to_lowercase) {
-                    this.push(c, start);
-                }
-            }
-        }
-        this
-    }
-
-    fn push(&mut self, c: char, start: usize) {
-        let invisible = matches!(c,
-            '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
-            | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E0FFF}');
-        if invisible || (c.is_control() && !c.is_whitespace()) {
-            return;
-        }
-        let c = if c.is_whitespace() { ' ' } else { c };
-        if c == ' ' && self.chars.last() == Some(&' ') {
-            return;
-        }
-        self.chars.push(c);
-        self.starts.push(start);
-    }
-
-    /// The fingerprints that winnowing selects: in every window of `WINDOW` k-grams the smallest,
-    /// the last of equals. None when the text is shorter than [`MIN_RUN`].
-    fn prints(&self) -> Vec<Print> {
-        if self.chars.len() < MIN_RUN {
-            return Vec::new();
-        }
-        let mut selected: Vec<Print> = Vec::new();
-        // The candidates of the window, hashes rising: its smallest is in front.
-        let mut window: VecDeque<Print> = VecDeque::new();
-        for print in self.grams() {
-            while window.back().is_some_and(|last| last.hash >= print.hash) {
-                window.pop_back();
-            }
-            window.push_back(print);
-            while window.front().is_some_and(|first| first.at + WINDOW <= print.at) {
-                window.pop_front();
-            }
-            if print.at + 1 >= WINDOW
-                && let Some(smallest) = window.front().filter(|p| selected.last() != Some(p))
-            {
-                selected.push(*smallest);
-            }
-        }
-        selected
-    }
-
-    /// Rolling hashes of all k-grams.
-    fn grams(&self) -> impl Iterator<Item = Print> + '_ {
-        const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
-        let out = BASE.wrapping_pow(u32::try_from(GRAM).unwrap_or(u32::MAX));
-        let mut hash = 0_u64;
-        self.chars.iter().enumerate().filter_map(move |(at, c)| {
-            hash = hash.wrapping_mul(BASE).wrapping_add(value_of(*c));
-            let start = (at + 1).checked_sub(GRAM)?;
-            if let Some(gone) = start.checked_sub(1).and_then(|before| self.chars.get(before)) {
-                hash = hash.wrapping_sub(value_of(*gone).wrapping_mul(out));
-            }
-            // Low bits of a product are weak; the smallest is chosen among well-mixed values.
-            let mixed = (hash ^ (hash >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-            Some(Print { hash: mixed ^ (mixed >> 32), at: start })
-        })
-    }
-
-    /// The common run of both texts around `here` and `there`, if it is long enough.
-    fn run(&self, here: usize, other: &Self, there: usize) -> Option<Range<usize>> {
-        let (left, right) = self.chars.split_at_checked(here)?;
-        let (other_left, other_right) = other.chars.split_at_checked(there)?;
-        let back = common_length(left.iter().rev(), other_left.iter().rev());
-        let ahead = common_length(right.iter(), other_right.iter());
-        (back + ahead >= MIN_RUN).then(|| here - back..here + ahead)
-    }
-
-    /// Where a range of normalised characters stands in the original.
-    fn byte_range(&self, run: &Range<usize>) -> Range<usize> {
-        let start = self.starts.get(run.start).copied().unwrap_or(self.length);
-        let end = self.starts.get(run.end).copied().unwrap_or(self.length);
-        start..end.max(start)
-    }
-}
-
-/// Remembers an untrusted text that was recorded, so that it is known again wherever it is repeated.
-pub(crate) fn remember_text(
-    step: &Transaction<'_>,
-    session: SessionId,
-    arrival: Seq,
-    text: &str,
-) -> Result<(), StoreError> {
-    let open = step.state().session(session).ok_or(AskError::UnknownSession(session))?;
-    remember_prints(step, &open.who.tenant, arrival, &Normalised::of(text).prints())
-}
-
-fn remember_prints(
-    step: &Transaction<'_>,
-    tenant: &Tenant,
-    arrival: Seq,
-    prints: &[Print],
-) -> Result<(), StoreError> {
-    prints.iter().try_for_each(|print| step.keep_fingerprint(tenant, print.hash, arrival, print.at))
-}
-
-/// The value of a character in a rolling hash; never 0.
-fn value_of(c: char) -> u64 {
-    u64::from(u32::from(c)) + 1
-}
-
-/// The length of the longest common prefix.
-fn common_length<'a>(
-    one: impl Iterator<Item = &'a char>,
-    other: impl Iterator<Item = &'a char>,
-) -> usize {
-    one.zip(other).take_while(|(a, b)| a == b).count()
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    proptest! {
-        #[test]
-        fn every_common_run_of_64_characters_shares_a_fingerprint(
-            run in "[a-z ]{64,200}",
-            before in "[a-zA-Z0-9 .]{0,90}",
-            after in "[a-zA-Z0-9 .]{0,90}",
-            other in "[A-Z0-9 .]{0,90}",
-        ) {
-            let here = Normalised::of(&format!("{before}{run}{after}"));
-            let there = Normalised::of(&format!("{other}{run}"));
-            let common = Normalised::of(&run).chars.len();
-            prop_assume!(common >= MIN_RUN + 2);
-            let found = here.prints().iter().any(|a| {
-                there.prints().iter().any(|b| a.hash == b.hash && here.run(a.at, &there, b.at).is_some())
-            });
-            prop_assert!(found);
-        }
-    }
 
     #[test]
     fn a_text_is_cut_exactly_at_its_echoes() {

@@ -30,13 +30,16 @@
 //!
 //! The store is a crate of its own, `custody-store`, whose items are found here too.
 //!
-//! The trusted base beside the kernel and the store: [`ingress`] (labelling at ingress) and `tools/decide.rs` (the
+//! The trusted base beside the kernel and the store: [`ingress`] (labelling at ingress), [`echo`] (which
+//! parts of a text repeat an untrusted one) and `tools/decide.rs` (the
 //! decide-and-commit step of tool calls).
 
 pub mod advice;
 mod alike;
 pub mod anomaly;
+pub mod echo;
 pub mod ingress;
+pub mod normal;
 pub mod scratch;
 pub mod session;
 pub mod tools;

@@ -16,7 +16,7 @@ use custody_store::{Content, Receipt, Store, StoreError, Ticket, Transaction, co
 use crate::advice::Advisor;
 use crate::alike;
 use crate::anomaly::anomalies;
-use crate::ingress::{Observation, observe_parts};
+use crate::ingress::{Arrival, Observation, RecordedParts, observe_long, observe_parts};
 use crate::traced::Traced;
 
 /// An open session of this process.
@@ -136,18 +136,24 @@ impl Session {
     }
 
     /// Records what entered, or what the model produced. One receipt per part it was split into.
+    ///
+    /// The text is compared with the store before this returns. A long one is recorded and in the index when this
+    /// returns.
     pub fn observe(&self, observation: Observation) -> Ticket<Vec<Receipt>> {
-        let id = self.id;
-        let observation = self.advised(observation);
+        let arrival = Arrival::prepare(&self.store, self.id, self.advised(observation));
         let traced = self.traced();
-        self.store.run(move |step| {
-            let parts = observe_parts(step, id, &observation)?;
-            let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
-            for (range, receipt) in &parts {
-                traced.index_text(receipt, &observation.text, range);
+        match arrival {
+            Err(error) => self.store.run(move |_| Err(error)),
+            Ok(arrival) if arrival.is_long() => {
+                let text = arrival.text().to_owned();
+                let parts = observe_long(&self.store, arrival);
+                self.store.run(move |_| Ok(note(&traced, &text, parts?)))
             }
-            Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
-        })
+            Ok(arrival) => self.store.run(move |step| {
+                let text = arrival.text().to_owned();
+                Ok(note(&traced, &text, observe_parts(step, arrival)?))
+            }),
+        }
     }
 
     /// Proposes a write (rules 2–5). The same change of the same item is asked about once: while it waits, its
@@ -248,6 +254,15 @@ impl Session {
         let id = self.id;
         self.store.run(move |step| step.ask(id, request, None, Vec::new()))
     }
+}
+
+/// Adds what was observed to the texts that arguments are traced in.
+fn note(traced: &Mutex<Traced>, text: &str, parts: RecordedParts) -> Vec<Receipt> {
+    let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
+    for (range, receipt) in &parts {
+        traced.index_text(receipt, text, range);
+    }
+    parts.into_iter().map(|(_, receipt)| receipt).collect()
 }
 
 /// The content of an entry of `session` itself. What another session heard or wrote is not its to

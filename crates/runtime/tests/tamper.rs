@@ -567,8 +567,8 @@ fn verifying_says_so_when_the_fingerprints_of_untrusted_texts_were_altered() {
     hears(&reader, Channel::Web, page);
     verify_ledger(&scratch.store).unwrap();
     for statement in [
-        "DELETE FROM runs WHERE at = (SELECT min(at) FROM runs)",
-        "INSERT INTO runs SELECT tenant, print + 1, arrival, at FROM runs LIMIT 1",
+        "DELETE FROM fingerprints WHERE at = (SELECT min(at) FROM fingerprints)",
+        "INSERT INTO fingerprints SELECT print + 1, arrival, around, form, at FROM fingerprints LIMIT 1",
     ] {
         sql(&scratch.raw(), statement);
         assert!(is_tampered(&verify(&scratch.store)), "{statement}");
@@ -583,7 +583,7 @@ fn a_fingerprint_that_points_elsewhere_is_refused_rather_than_believed() {
     let reader = scratch.session_for_user("ada");
     hears(&reader, Channel::Web, page);
     for target in ["0", "900", "-1"] {
-        sql(&scratch.raw(), &format!("UPDATE runs SET arrival = {target}"));
+        sql(&scratch.raw(), &format!("UPDATE fingerprints SET arrival = {target}"));
         let message = Observation::message(Channel::User, page);
         let heard = reader.observe(message).wait();
         assert!(is_tampered(&heard), "{target}: {heard:?}");

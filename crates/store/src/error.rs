@@ -242,6 +242,9 @@ pub enum Tampering {
     /// Another file stands where the database was.
     #[error("another file was put in place of its database while it was open")]
     Replaced,
+    /// An observed text does not say which untrusted entry it repeats.
+    #[error("record {0} repeats an untrusted entry and does not say so")]
+    Echo(u64),
     /// An index does not agree with the records.
     #[error("the {index} index of record {seq} does not agree with the log")]
     Index {

@@ -64,7 +64,12 @@ pub(crate) fn forget(
             .execute((Digest::of(bytes).0, at))?;
     }
     connection.prepare_cached("DELETE FROM vectors WHERE arrival = ?1")?.execute([at])?;
-    connection.prepare_cached("DELETE FROM runs WHERE arrival = ?1")?.execute([at])?;
+    for statement in [
+        "DELETE FROM fingerprints WHERE arrival = ?1",
+        "DELETE FROM fingerprints_waiting WHERE arrival = ?1",
+    ] {
+        connection.prepare_cached(statement)?.execute([at])?;
+    }
     Ok(())
 }
 

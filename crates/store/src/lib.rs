@@ -33,7 +33,7 @@
 //! In reading order: [`Store`] (create, open, adopt, ask), `transaction` (load, decide, commit, audit in one step; part
 //! of the trusted base), `writer` (group commit), `open` (verification against the head), `ledger` (what is held in
 //! memory), [`View`] and `look` (reading), [`principals`] and [`watch`]. Below them `head`, `schema`, `read`, `index`,
-//! `vectors` and `edges`.
+//! `fingerprints`, `vectors` and `edges`.
 
 pub mod clock;
 mod compact;
@@ -44,6 +44,7 @@ mod disk;
 mod edges;
 mod error;
 mod export;
+mod fingerprints;
 mod follow;
 mod frozen;
 mod head;
@@ -67,6 +68,7 @@ pub use credentials::checked_name;
 pub use edges::{Edges, EntryEdges};
 pub use error::{OpenError, PrincipalError, PrincipalNameError, StoreError, Tampering, WatchError};
 pub use export::ExportedCheckpoint;
+pub use fingerprints::{FINGERPRINTS_PER_TURN, Fingerprint, Occurrence, WaitingFingerprints};
 pub use read::RowCounts;
 pub use store::{Paths, Store};
 pub use transaction::{Receipt, Transaction};

@@ -1,7 +1,6 @@
 //! Reading, with every row checked before anybody sees it.
 
 use custody_kernel::memory::item::ContentRef;
-use custody_kernel::namespace::Tenant;
 use custody_kernel::record::Record;
 use custody_kernel::state::State;
 use custody_log::{Digest, EntryId, Hash, Seq, leaf_hash};
@@ -147,7 +146,7 @@ pub struct RowCounts {
     pub contents: u64,
     /// Edges of the provenance graph.
     pub edges: u64,
-    /// Fingerprints of untrusted texts.
+    /// Fingerprints of texts.
     pub fingerprints: u64,
 }
 
@@ -157,28 +156,13 @@ pub(crate) fn row_counts(connection: &Connection) -> Result<RowCounts, StoreErro
         log: count(connection, "SELECT count(*) FROM log")?,
         contents: count(connection, "SELECT count(*) FROM contents")?,
         edges: count(connection, "SELECT count(*) FROM edges")?,
-        fingerprints: count(connection, "SELECT count(*) FROM runs")?,
+        fingerprints: count(connection, "SELECT count(*) FROM fingerprints")?,
     })
 }
 
 fn count(connection: &Connection, query: &str) -> Result<u64, StoreError> {
     let rows: i64 = connection.query_row(query, [], |row| row.get(0))?;
     Ok(rows.unsigned_abs())
-}
-
-/// Whether the index holds this fingerprint of an untrusted text.
-pub(crate) fn has_fingerprint(
-    connection: &Connection,
-    tenant: &Tenant,
-    print: u64,
-    arrival: Seq,
-    at: usize,
-) -> Result<bool, StoreError> {
-    let mut select = connection.prepare_cached(
-        "SELECT 1 FROM runs WHERE tenant = ?1 AND print = ?2 AND arrival = ?3 AND at = ?4",
-    )?;
-    let at = i64::try_from(at).unwrap_or(i64::MAX);
-    Ok(select.exists((tenant.as_str(), print.cast_signed(), sql(arrival), at))?)
 }
 
 /// Shows the bytes of every row that is kept to `look`: contents, and records.

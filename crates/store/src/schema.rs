@@ -1,7 +1,7 @@
 //! The tables, and how an older store becomes a newer one.
 //!
-//! `log` is the truth. `contents` holds what the log names by commitment. `edges`, `runs`, `texts`, `hashes` and
-//! `vectors` are indexes that can be made again from the two.
+//! `log` is the truth. `contents` holds what the log names by commitment. `edges`, `fingerprints`, `texts`,
+//! `hashes` and `vectors` are indexes that can be made again from the two.
 
 use custody_log::Seq;
 use rusqlite::limits::Limit;
@@ -67,6 +67,34 @@ const MIGRATIONS: &[&str] = &[
     INSERT INTO indexed VALUES (1, 0);
     CREATE INDEX runs_by_arrival ON runs (arrival);
     CREATE INDEX vectors_by_arrival ON vectors (arrival);
+",
+    // The fingerprints of before were made without a key, of another form of texts. All texts are fingerprinted anew
+    // before the next one is compared.
+    "
+    DROP TABLE runs;
+    CREATE TABLE fingerprints (
+        print INTEGER NOT NULL,
+        arrival INTEGER NOT NULL,
+        around INTEGER NOT NULL,
+        form INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        PRIMARY KEY (print, arrival, around)
+    ) WITHOUT ROWID;
+    CREATE INDEX fingerprints_by_arrival ON fingerprints (arrival);
+    CREATE TABLE fingerprints_waiting (
+        arrival INTEGER NOT NULL,
+        slice INTEGER NOT NULL,
+        prints BLOB,
+        PRIMARY KEY (arrival, slice)
+    ) WITHOUT ROWID;
+    CREATE TABLE fingerprint_key (
+        only INTEGER PRIMARY KEY CHECK (only = 1),
+        key BLOB NOT NULL,
+        since INTEGER NOT NULL
+    );
+    INSERT INTO fingerprint_key
+        SELECT 1, randomblob(16), coalesce(max(seq) + 1, 0) FROM log;
+    INSERT INTO fingerprints_waiting SELECT arrival, -1, NULL FROM contents;
 ",
 ];
 

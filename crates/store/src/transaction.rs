@@ -9,7 +9,7 @@ use custody_kernel::key::Key;
 use custody_kernel::label::Label;
 use custody_kernel::memory::item::{ContentRef, Version};
 use custody_kernel::monitor::{Committed, Decided};
-use custody_kernel::namespace::{Namespace, Tenant};
+use custody_kernel::namespace::Namespace;
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{AdminRequest, Answer, Author, Record, Request, SessionRequest};
 use custody_kernel::state::{State, SubmittedRequest, Watched};
@@ -20,7 +20,7 @@ use rusqlite::Connection;
 
 use crate::clock::{Clock, random};
 use crate::content::Content;
-use crate::error::{StoreError, Tampering};
+use crate::error::StoreError;
 use crate::ledger::Ledger;
 use crate::schema::sql;
 use crate::session_keys::SessionKeys;
@@ -315,54 +315,6 @@ impl Transaction<'_> {
             )?;
             insert.execute((seq, content.salt, &content.bytes))?;
         }
-        Ok(())
-    }
-}
-
-/// The index of fingerprints of untrusted texts. Whoever labels what enters says what a fingerprint is.
-impl Transaction<'_> {
-    /// Where a fingerprint stands in untrusted entries of `tenant`: the arrival, and the place in its text.
-    ///
-    /// # Errors
-    /// [`StoreError::Tampered`] when a row of the index is none of ours.
-    pub fn fingerprints_at(
-        &self,
-        tenant: &Tenant,
-        print: u64,
-    ) -> Result<Vec<(Seq, usize)>, StoreError> {
-        let mut select = self
-            .connection
-            .prepare_cached("SELECT arrival, at FROM runs WHERE tenant = ?1 AND print = ?2")?;
-        let rows = select.query_map((tenant.as_str(), print.cast_signed()), |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-        })?;
-        let mut found = Vec::new();
-        for row in rows {
-            let (arrival, at) = row?;
-            let place = u64::try_from(arrival).ok().zip(usize::try_from(at).ok());
-            let (arrival, at) =
-                place.ok_or(Tampering::Index { index: "fingerprint", seq: self.ledger.len() })?;
-            found.push((Seq(arrival), at));
-        }
-        Ok(found)
-    }
-
-    /// Remembers that a fingerprint stands at place `at` of the text that arrived with `arrival`.
-    ///
-    /// # Errors
-    /// When the index cannot be written.
-    pub fn keep_fingerprint(
-        &self,
-        tenant: &Tenant,
-        print: u64,
-        arrival: Seq,
-        at: usize,
-    ) -> Result<(), StoreError> {
-        let at = i64::try_from(at).unwrap_or(i64::MAX);
-        let mut insert = self.connection.prepare_cached(
-            "INSERT OR IGNORE INTO runs (tenant, print, arrival, at) VALUES (?1, ?2, ?3, ?4)",
-        )?;
-        insert.execute((tenant.as_str(), print.cast_signed(), sql(arrival), at))?;
         Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! One moment of a store, to be looked at: nothing that is written meanwhile is seen.
 
 use custody_kernel::memory::item::ContentRef;
-use custody_kernel::namespace::Tenant;
 use custody_kernel::record::Record;
 use custody_kernel::state::State;
 use custody_log::{Digest, EntryId, Hash, Seq};
@@ -23,6 +22,10 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     pub(crate) const fn new(connection: &'a Connection, ledger: &'a Ledger) -> Self {
         Self { connection, ledger }
+    }
+
+    pub(crate) const fn connection(self) -> &'a Connection {
+        self.connection
     }
 
     /// The state that the records fold to.
@@ -78,17 +81,6 @@ impl<'a> View<'a> {
     /// How many rows each table has.
     pub fn row_counts(self) -> Result<RowCounts, StoreError> {
         read::row_counts(self.connection)
-    }
-
-    /// Whether the index of untrusted texts holds this fingerprint.
-    pub fn has_fingerprint(
-        self,
-        tenant: &Tenant,
-        print: u64,
-        arrival: Seq,
-        at: usize,
-    ) -> Result<bool, StoreError> {
-        read::has_fingerprint(self.connection, tenant, print, arrival, at)
     }
 
     /// A content that can be retrieved.

@@ -1,21 +1,17 @@
 //! Verifying the ledger: every decision is made again, every content is compared with its commitment, and every index
 //! with the records.
 
-use custody_kernel::label::Trust;
 use custody_kernel::memory::item::ContentRef;
-use custody_kernel::namespace::Tenant;
-use custody_kernel::record::{
-    AdminRequest, Answer, Author, Record, Request, SessionRequest, UNSIGNED_FORMAT,
-};
+use custody_kernel::record::{AdminRequest, Answer, Record, Request, UNSIGNED_FORMAT};
 use custody_kernel::state::State;
 use custody_kernel::step::RecoveryStep;
 use custody_log::Seq;
 use custody_planner::{Closure, GraphBuilder, GraphNode, WalkMode};
 use custody_runtime::Store;
-use custody_runtime::ingress::fingerprints;
 use custody_runtime::store::{Tampering, View, content_of};
 
 use crate::VerifyError;
+use crate::echoes::EchoVerifier;
 
 /// What was found in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -35,6 +31,11 @@ pub struct VerifyReport {
     pub breaks: u64,
     /// Containments whose members are those that their findings reached in the record of then.
     pub containments: u64,
+    /// Observed texts that were compared again with all that came before them: what repeats an untrusted entry is
+    /// untrusted and names it.
+    pub echoes_derived: u64,
+    /// Observed texts that could not be: they or older texts were destroyed, or an earlier version recorded them.
+    pub echoes_not_derived: u64,
 }
 
 /// Verifies all of a store at one moment.
@@ -50,11 +51,11 @@ pub fn verify_ledger(store: &Store) -> Result<VerifyReport, VerifyError> {
 fn verify(view: View<'_>) -> Result<VerifyReport, VerifyError> {
     let mut report = VerifyReport::default();
     let mut again = State::default();
-    let mut fingerprints = 0;
+    let mut echoes = EchoVerifier::new(view)?;
     let mut graph = GraphBuilder::default();
     for (seq, leaf) in (0..view.len()).map(Seq).zip(view.leaves()) {
         let record = view.record(seq)?;
-        let tenant = untrusted_tenant(&again, &record).cloned();
+        echoes.observe(&again, &record)?;
         again
             .recount_stored(&record, *leaf)
             .map_err(|cause| Tampering::Inconsistent(seq.0, cause.into()))?;
@@ -64,24 +65,24 @@ fn verify(view: View<'_>) -> Result<VerifyReport, VerifyError> {
             None => {}
             Some(_) if view.state().is_purged(seq) => report.purged += 1,
             Some(content) => {
-                let text = view.any_content(content)?.ok_or(Tampering::MissingContent(seq.0))?;
+                view.any_content(content)?.ok_or(Tampering::MissingContent(seq.0))?;
                 report.contents += 1;
-                if let Some(tenant) = tenant {
-                    fingerprints += known_fingerprints(view, &tenant, seq, &text)?;
-                }
             }
         }
         report.edges += view.children(seq)?.len() as u64;
         report.records += 1;
         report.unsigned += u64::from(record.v == UNSIGNED_FORMAT);
     }
+    let checked = echoes.finish(&again)?;
+    report.echoes_derived = checked.derived;
+    report.echoes_not_derived = checked.not_derived;
     report.breaks = again.breaks().len() as u64;
     let rows = view.row_counts()?;
     let expected = [
         (rows.log, report.records, "log"),
         (rows.contents, report.contents, "content"),
         (rows.edges, report.edges, "edge"),
-        (rows.fingerprints, fingerprints, "fingerprint"),
+        (rows.fingerprints, checked.fingerprints, "fingerprint"),
     ];
     match expected.into_iter().find(|(found, expected, _)| found != expected) {
         Some((_, seq, index)) => Err(Tampering::Index { index, seq }.into()),
@@ -120,32 +121,6 @@ fn is_contained_again(
         return Err(Tampering::Members(record.seq.0).into());
     }
     Ok(true)
-}
-
-/// The tenant in which the text of this record counts as untrusted, and so is fingerprinted.
-fn untrusted_tenant<'a>(before: &'a State, record: &Record) -> Option<&'a Tenant> {
-    let Author::Session(session) = record.by else { return None };
-    let observed = matches!(record.request, Request::Session(SessionRequest::Observe { .. }));
-    let untrusted = record.label.trust() == Trust::Untrusted;
-    before.session(session).filter(|_| observed && untrusted).map(|session| &session.who.tenant)
-}
-
-/// Counts the fingerprints of a text, all of which the index must hold: it finds the text again when
-/// somebody repeats it.
-fn known_fingerprints(
-    view: View<'_>,
-    tenant: &Tenant,
-    arrival: Seq,
-    text: &[u8],
-) -> Result<u64, VerifyError> {
-    let mut count = 0;
-    for (print, at) in fingerprints(text) {
-        if !view.has_fingerprint(tenant, print, arrival, at)? {
-            return Err(Tampering::Index { index: "fingerprint", seq: arrival.0 }.into());
-        }
-        count += 1;
-    }
-    Ok(count)
 }
 
 /// The content that is stored with this very record.

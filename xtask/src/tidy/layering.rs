@@ -12,10 +12,11 @@ use super::finding::Finding;
 /// A crate may use what its row names and nothing else, not even what those use.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("log", &[]),
-    ("arguments", &["log"]),
+    ("text", &[]),
+    ("arguments", &["log", "text"]),
     ("record", &["log", "arguments"]),
     ("kernel", &["log", "arguments", "record"]),
-    ("planner", &["log", "kernel"]),
+    ("planner", &["log", "text", "kernel"]),
     ("certificate", &["log"]),
     ("policy", &["log", "arguments", "kernel"]),
     ("keys", &["log"]),
@@ -23,7 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("store", &["log", "kernel", "keys"]),
     ("models", &[]),
     ("detect", &["models"]),
-    ("runtime", &["log", "arguments", "kernel", "policy", "keys", "store"]),
+    ("runtime", &["log", "text", "arguments", "kernel", "policy", "keys", "store"]),
     ("pipeline", &["log", "kernel", "store", "models", "detect", "runtime"]),
     ("incident", BELOW_INCIDENT),
     ("verify", BELOW_VERIFY),
@@ -35,6 +36,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 const BELOW_INCIDENT: &[&str] = &[
     "log",
+    "text",
     "arguments",
     "kernel",
     "planner",
@@ -48,6 +50,7 @@ const BELOW_INCIDENT: &[&str] = &[
 
 const BELOW_VERIFY: &[&str] = &[
     "log",
+    "text",
     "arguments",
     "kernel",
     "planner",
@@ -62,6 +65,7 @@ const BELOW_VERIFY: &[&str] = &[
 
 const PRODUCT: &[&str] = &[
     "log",
+    "text",
     "arguments",
     "kernel",
     "planner",
@@ -81,6 +85,7 @@ const PRODUCT: &[&str] = &[
 
 const PRODUCT_AND_CLI: &[&str] = &[
     "log",
+    "text",
     "arguments",
     "kernel",
     "planner",

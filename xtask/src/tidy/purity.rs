@@ -19,7 +19,7 @@ use super::tokens::{Token, begins_with, shipped_tokens};
 use crate::workspace;
 
 /// The crates that only compute, by their names without `custody-`.
-const PURE: &[&str] = &["log", "arguments", "record", "certificate", "kernel", "planner"];
+const PURE: &[&str] = &["log", "text", "arguments", "record", "certificate", "kernel", "planner"];
 const AUDITED: &str = "xtask/kernel-crates.toml";
 
 /// The parts of `std` that reach outside, and `*`, behind which they could hide.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use custody_certificate::{Ppm, ProbeScores};
-use custody_runtime::ingress::normalised;
+use custody_runtime::normal::normalised;
 
 use crate::probe::pieces::{pieces, words};
 
@@ -44,7 +44,7 @@ pub(crate) struct Compared {
 
 impl Compared {
     pub(crate) fn of(text: &str) -> Self {
-        let chars: Vec<char> = normalised(text).chars().take(MAX_CHARS).collect();
+        let chars: Vec<char> = normalised(text).take(MAX_CHARS).collect();
         let whole: String = chars.iter().collect();
         let (numbers, words): (BTreeSet<String>, BTreeSet<String>) = words(&whole)
             .map(str::to_owned)

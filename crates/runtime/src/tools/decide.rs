@@ -19,7 +19,7 @@ use custody_store::{Content, Receipt, StoreError, Ticket, Transaction};
 use super::gate::{KnownTool, about_changed, question};
 use super::{Decision, Gate, GateError, Granted, Output, Waiting};
 use crate::alike;
-use crate::ingress::{Observation, observe_parts};
+use crate::ingress::{Arrival, Observation, observe_parts};
 use crate::session::Session;
 use crate::traced::Traced;
 
@@ -63,19 +63,20 @@ impl Session {
     ) -> Ticket<Vec<Receipt>, GateError> {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
         let Output { text, structured } = output.into();
-        // The call is known only in the writer's turn, and is no concern of an advisor's.
-        let advice = self.advised(Observation::message(Channel::Tool, text.as_str())).advice;
+        // The call is known only in the writer's turn, and is no concern of an advisor's nor of a comparison.
+        let output = self.advised(Observation::message(Channel::Tool, text));
+        let arrival = Arrival::prepare(self.store(), id, output);
         self.store().run(move |step| {
             let (seq, call) = allowed(step, id, decision)?;
             let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
             if traced.answered.contains(&decision) {
                 return Err(AskError::UnknownEntry(seq).into());
             }
-            let observation = Observation::tool_output(seq, text).from(call.tool.clone());
-            let observation = Observation { advice, ..observation };
-            let parts = observe_parts(step, id, &observation)?;
+            let arrival = arrival?.answering(seq, &call.tool);
+            let text = arrival.text().to_owned();
+            let parts = observe_parts(step, arrival)?;
             for (range, receipt) in &parts {
-                traced.index_text(receipt, &observation.text, range);
+                traced.index_text(receipt, &text, range);
             }
             traced.answered.insert(decision);
             // A tool that nobody described has none.

@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use super::decide::allowed;
 use super::{Gate, GateError, Output};
-use crate::ingress::{Observation, remember_text};
+use crate::echo::Fingerprints;
+use crate::ingress::Observation;
 use crate::session::Session;
 
 /// One field that was asked for.
@@ -45,6 +46,7 @@ impl Session {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
         let Output { text, structured } = output.into();
         let advice = self.advised(Observation::message(Channel::Tool, text.as_str())).advice;
+        let fingerprints = Fingerprints::of_untrusted(self.store(), id, &text);
         self.store().run(move |step| {
             let (call, asked) = allowed(step, id, decision)?;
             let tool = gate.tool(&asked.tool).tool;
@@ -62,7 +64,7 @@ impl Session {
                 SessionRequest::Withhold { call, content: Recorded::New(content.commitment()) };
             let advice = advice.into_iter().collect();
             let withheld = step.ask(id, request, Some(&content), advice)?;
-            remember_text(step, id, withheld.seq, &text)?;
+            fingerprints?.keep(step, withheld.seq)?;
             let mut extracted = Vec::with_capacity(shapes.len());
             for (shape, field) in shapes {
                 let found = structured.as_ref().and_then(|output| at(output, &field));

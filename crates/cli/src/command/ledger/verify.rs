@@ -98,6 +98,8 @@ fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
             "breaks": report.breaks,
             "containments": report.containments,
             "unsigned": report.unsigned,
+            "echoes_derived": report.echoes_derived,
+            "echoes_not_derived": report.echoes_not_derived,
             "root": root,
             "size": size,
             "head_size": head_size,
@@ -107,7 +109,8 @@ fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
             "witnesses": witnesses,
         }));
     }
-    let VerifyReport { records, contents, purged, edges, breaks, containments, unsigned } = report;
+    let VerifyReport { records, contents, purged, edges, breaks, containments, unsigned, .. } =
+        report;
     line(format_args!("{}: the record is the one that was signed.", paint(GOOD, "verified")));
     let again = records - unsigned;
     fact("records", &format!("{again}, each signed, and decided again with the same answer"));
@@ -123,6 +126,12 @@ fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
     if *containments > 0 {
         let times = count(*containments, "containment");
         fact("contained", &format!("{times}, each listing what its findings reach"));
+    }
+    if report.echoes_not_derived > 0 {
+        let (derived, not_derived) = (report.echoes_derived, report.echoes_not_derived);
+        let texts = count(derived, "text");
+        let why = "they or what they repeat were destroyed, or an earlier version recorded them";
+        fact("repeats", &format!("{texts} compared again; {not_derived} could not be: {why}"));
     }
     fact("root", &root);
     fact("head", &format!("over {head_size} of {}", count(size, "record")));
