@@ -18,7 +18,7 @@ pub use custody_record::principal::{Credential, Principal, PrincipalClaim, Role}
 #[derive(Clone, PartialEq, Eq)]
 pub struct Authority {
     who: PrincipalClaim,
-    key: Option<SigningKey>,
+    key: Option<Box<SigningKey>>,
 }
 
 impl fmt::Debug for Authority {
@@ -69,7 +69,7 @@ impl Authority {
             return Err(CredentialError::Key);
         }
         let acting = Self::of(principal, Credential::Passphrase);
-        Ok(Self { key: Some(key.clone()), ..acting })
+        Ok(Self { key: Some(Box::new(key.clone())), ..acting })
     }
 
     /// Plays the part of a user in a replayed trace. Nothing such a tenant holds can leave it.

@@ -128,7 +128,7 @@ impl Store {
         let owner = owner.clone();
         let adopting = self.run(move |step| {
             let tenant = owner.who().tenant.clone();
-            let recorded = recorded(step, Namespace::shared(tenant.clone()), &key, &bytes)?;
+            let recorded = recorded(step, &Namespace::shared(tenant.clone()), &key, &bytes)?;
             let (value, content) = match recorded {
                 Some(recorded) => (Value::Of(recorded), None),
                 None => {
@@ -146,11 +146,11 @@ impl Store {
 /// The content of an item, if it holds just these bytes.
 fn recorded(
     step: &Transaction<'_>,
-    namespace: Namespace,
+    namespace: &Namespace,
     key: &Key,
     bytes: &[u8],
 ) -> Result<Option<ContentRef>, StoreError> {
-    let item = step.state().item(&namespace, key);
+    let item = step.state().item(namespace, key);
     let Some(version) = item.and_then(|item| item.current) else { return Ok(None) };
     Ok((step.content(version.content)? == bytes).then_some(version.content))
 }

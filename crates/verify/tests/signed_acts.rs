@@ -2,7 +2,7 @@
 //! humans and the records of sessions are not, and nothing follows them: a running process refuses, and so does
 //! whoever opens or verifies the store.
 
-#![allow(clippy::unwrap_used, reason = "a helper of a test may fail it")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a helper of a test may fail it")]
 
 #[path = "../../runtime/tests/common/mod.rs"]
 mod common;

@@ -1,6 +1,6 @@
 //! People and places in a word: mail addresses, web addresses, hosts, IP addresses, keys.
 
-use std::net::Ipv6Addr;
+use core::net::Ipv6Addr;
 
 use unicode_normalization::char::is_combining_mark;
 

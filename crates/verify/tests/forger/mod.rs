@@ -12,6 +12,7 @@ use rusqlite::Connection;
 use crate::common::Scratch;
 
 /// How a forged record is signed.
+#[derive(Clone, Copy)]
 pub enum Signed<'a> {
     /// As the record is.
     AsItIs,
