@@ -5,7 +5,6 @@
 
 mod common;
 
-use common::host::Host;
 use common::{Home, OWNER_PASSPHRASE};
 
 const FOR_ADA: &str = "--token-file token.txt";
