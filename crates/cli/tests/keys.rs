@@ -323,14 +323,15 @@ fn help_tells_a_stranger_what_happens() {
     Usage: custody ledger [OPTIONS] <COMMAND>
 
     Commands:
-      show    List what was recorded, the newest last, or show all about one record
-      trace   Show what a record was made from, and what was made from it
-      verify  Check every record, content and index against the signed head
-      cosign  Have the pinned witnesses cosign the head of the record as it is now
-      export  Write every record as JSON Lines, with the signed checkpoint over them
-      adopt   Go on from a store whose head was lost, or which was deliberately restored from a copy.
-              Owner only
-      help    Print this message or the help of the given subcommand(s)
+      show     List what was recorded, the newest last, or show all about one record
+      trace    Show what a record was made from, and what was made from it
+      verify   Check every record, content and index against the signed head
+      cosign   Have the pinned witnesses cosign the head of the record as it is now
+      export   Write every record as JSON Lines, with the signed checkpoint over them
+      adopt    Go on from a store whose head was lost, or which was deliberately restored from a copy.
+               Owner only
+      migrate  Go on from a store that was written in record format 1. Owner only
+      help     Print this message or the help of the given subcommand(s)
     ");
 }
 

@@ -172,7 +172,7 @@ fn a_sound_store_verifies() {
     let home = lived_in();
     insta::assert_snapshot!(said(&home, "ledger verify"), @r"
     verified: the record is the one that was signed.
-      records   16, each decided again with the same answer
+      records   16, each decided again with the same answer, signatures included
       contents  3, each matching its commitment
       edges     4, as the records name them
       root      DIGEST
@@ -233,7 +233,7 @@ fn an_old_copy_is_refused_until_an_owner_adopts_it() {
     insta::assert_snapshot!(home.typing(&apply, &[OWNER_PASSPHRASE]).expect(0).text(&home), @"accepted: the store goes on, with 2 records and a break. e-ID");
     insta::assert_snapshot!(said(&home, "ledger verify"), @r"
     verified: the record is the one that was signed.
-      records   2, each decided again with the same answer
+      records   2, each decided again with the same answer, signatures included
       contents  0, each matching its commitment
       edges     0, as the records name them
       root      DIGEST

@@ -86,18 +86,19 @@ fn a_draft_says_what_it_guessed_and_is_a_file_of_manifests() {
         "send_mail.to: recipient, guessed from the name",
         "send_mail.mode: other, the name does not say what it decides",
         "list_files: reads, guessed from the name",
-        "5 guessed values to check.",
+        "7 guessed values to check.",
     ] {
         assert!(ran.stderr.contains(guess), "`{guess}` in {ran:?}");
     }
     let draft = home.read("tools.toml");
-    assert!(draft.contains("# guessed from the name\nto = { sink = \"recipient\" }"), "{draft}");
+    assert!(draft.contains("# guessed from the name\n# not required by the schema"), "{draft}");
+    assert!(draft.contains("\nto = { sink = \"recipient\" }"), "{draft}");
     home.write("own.cedar", &NO_MAIL.replace("send_mail", "sned_mail"));
     let checked = policy(&home, "check own.cedar --tools tools.toml").expect(0);
     assert!(checked.stderr.contains("no manifest describes Tool::\"sned_mail\""), "{checked:?}");
 
     let told = policy(&home, "init --tools list.json --json -o again.toml").expect(0).json();
-    assert_eq!(told[0]["guesses"].as_array().unwrap().len(), 5);
+    assert_eq!(told[0]["guesses"].as_array().unwrap().len(), 7);
     assert_eq!(home.read("again.toml"), draft, "whatever it prints, it writes the file");
 }
 

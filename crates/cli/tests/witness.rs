@@ -83,7 +83,7 @@ fn g3_a_witness_confirms_a_store_as_far_as_it_saw_it() {
     let (home, witness) = witnessed();
     insta::assert_snapshot!(run(&home, "ledger verify").expect(0).text(&home), @r"
     verified: the record is the one that was signed.
-      records   1, each decided again with the same answer
+      records   1, each decided again with the same answer, signatures included
       contents  0, each matching its commitment
       edges     0, as the records name them
       root      DIGEST
@@ -199,7 +199,8 @@ fn cut_and_sign_again(home: &Home, size: u64) {
         "DELETE FROM checkpoints WHERE size >= ?1",
         "DELETE FROM edges WHERE child >= ?1",
         "DELETE FROM contents WHERE arrival >= ?1",
-        "DELETE FROM runs WHERE arrival >= ?1",
+        "DELETE FROM fingerprints WHERE arrival >= ?1",
+        "DELETE FROM fingerprints_waiting WHERE arrival >= ?1",
         "DELETE FROM hashes WHERE arrival >= ?1",
         "UPDATE indexed SET texts = min(texts, ?1)",
     ] {

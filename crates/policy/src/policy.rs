@@ -16,6 +16,9 @@ use crate::validate::{parse_problems, validate};
 /// The text of the policy that Custody starts with.
 pub const STANDARD: &str = include_str!("standard.cedar");
 
+/// The texts that earlier versions started with. Records and certificates of then name them, so they stay readable.
+const FORMERLY_STANDARD: [&str; 1] = [include_str!("shipped/1.cedar")];
+
 /// A parsed and validated policy. One text holds many statements; Cedar calls each of them a policy.
 #[derive(Clone)]
 pub struct Policy {
@@ -89,6 +92,12 @@ impl Policy {
     /// The policy that Custody starts with.
     pub fn standard() -> Self {
         Self::parse(STANDARD).expect("the tests read the shipped policy")
+    }
+
+    /// Whether Custody starts with the policy of this version, or an earlier version did.
+    pub fn is_shipped(version: Digest) -> bool {
+        let texts = [STANDARD].into_iter().chain(FORMERLY_STANDARD);
+        texts.map(|text| Digest::of(text.as_bytes())).any(|shipped| shipped == version)
     }
 
     /// SHA-256 of the text, by which approvals and records refer to the policy.

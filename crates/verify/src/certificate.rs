@@ -75,7 +75,7 @@ pub fn verify_claims<'a>(
     let grown = Closure::new(&now, mode, seeds).ok();
     let incident = IncidentClosure::trace(&then, &findings(recovery)).ok();
     let reached_since = reached(grown.as_ref()).saturating_sub(reached(planned.as_ref()));
-    let policy = policy_at(store, verified.after().size)?;
+    let policy = signed_policy_at(store, verified.after().size)?;
     store.look(|view| {
         let verifier = Verifier {
             view,
@@ -102,8 +102,8 @@ fn reached(closure: Option<&Closure<'_>>) -> u64 {
     closure.map_or(0, Closure::len) as u64
 }
 
-/// The policy for tool calls that was in force when the store had `size` records.
-fn policy_at(store: &Store, size: u64) -> Result<Digest, IncidentError> {
+/// The policy for tool calls that the owner had signed when the store had `size` records.
+fn signed_policy_at(store: &Store, size: u64) -> Result<Option<Digest>, IncidentError> {
     let mut version = None;
     store.scan(size, |seq, row| {
         // Few records set a policy, and parsing all of them would take longest of all.
@@ -119,7 +119,7 @@ fn policy_at(store: &Store, size: u64) -> Result<Digest, IncidentError> {
         }
         Ok::<_, IncidentError>(())
     })?;
-    Ok(version.unwrap_or_else(|| Policy::standard().version()))
+    Ok(version)
 }
 
 /// How many records there were when the closure was taken: those before the plan, which is made when it is applied if
@@ -176,7 +176,8 @@ struct Verifier<'s, 'g> {
     /// The same with its evidence, in the mode that spares.
     incident: Option<&'s IncidentClosure<'g>>,
     shares: Option<Vec<(Seq, Ppm, Counting)>>,
-    policy: Digest,
+    /// The one that the owner signed.
+    policy: Option<Digest>,
 }
 
 impl Verifier<'_, '_> {
@@ -185,6 +186,18 @@ impl Verifier<'_, '_> {
         [self.verified.before(), self.verified.after()]
             .into_iter()
             .all(|log| self.view.root_at(log.size) == Some(log.root))
+    }
+
+    /// Without a signed policy, the one that shipped with the program of then was in force.
+    fn policy(&self, claimed: Digest) -> ClaimResult {
+        match self.policy {
+            Some(signed) => {
+                holds_if(signed == claimed, || format!("the policy in force was {signed}"))
+            }
+            None => holds_if(Policy::is_shipped(claimed), || {
+                "no policy was signed, and this one never shipped".to_owned()
+            }),
+        }
     }
 
     fn verify(&self, claim: &Claim<'_>, is_same_log: bool) -> Result<ClaimResult, IncidentError> {
@@ -197,9 +210,7 @@ impl Verifier<'_, '_> {
             Claim::Break(adoption) => self.adoption(adoption),
             Claim::OnlyBreaks(breaks) => Ok(self.only(breaks)),
             Claim::Newest(digest) => Ok(self.newest(*digest)),
-            Claim::Policy(digest) => Ok(holds_if(self.policy == *digest, || {
-                format!("the policy in force was {}", self.policy)
-            })),
+            Claim::Policy(digest) => Ok(self.policy(*digest)),
             Claim::Closure { members, .. } => Ok(self.closure(members)),
             Claim::Entry(row) => self.entry(row),
             Claim::Risk(row) => Ok(self.risk(row)),

@@ -14,7 +14,7 @@ use custody_log::Seq;
 use custody_runtime::echo::{
     ComparedWith, Echoes, Fingerprints, OwnText, StoreHasher, Voice, echoes_before, voice_of,
 };
-use custody_runtime::store::{Fingerprint, Tampering, View, WaitingFingerprints, content_of};
+use custody_runtime::store::{Fingerprint, Tampering, View, WaitingFingerprints};
 
 use crate::VerifyError;
 
@@ -79,9 +79,14 @@ impl<'a> EchoVerifier<'a> {
     /// # Errors
     /// [`Tampering::Echo`] for a record that does not say what it repeats; [`Tampering::Index`] for one whose
     /// fingerprints are not those of its text.
-    pub(crate) fn observe(&mut self, before: &State, record: &Record) -> Result<(), VerifyError> {
+    pub(crate) fn observe(
+        &mut self,
+        before: &State,
+        record: &Record,
+        text: Option<&[u8]>,
+    ) -> Result<(), VerifyError> {
         let voice = voice_of(before, record);
-        let text = self.text(record)?;
+        let text = text.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         if let (Some((tenant, voice)), Some(text)) = (voice, &text) {
             let expected = Fingerprints::of(&self.hasher, tenant, voice, text);
             self.check_index(record.seq, voice, expected.rows())?;
@@ -188,14 +193,6 @@ impl<'a> EchoVerifier<'a> {
                 touching.all(|(_, source)| repeats(record, *source))
             }),
         })
-    }
-
-    /// The text that arrived with a record; `None` if there is none, or it was destroyed.
-    fn text(&self, record: &Record) -> Result<Option<String>, VerifyError> {
-        let content = content_of(record).filter(|content| content.arrival == record.seq);
-        let Some(content) = content else { return Ok(None) };
-        let bytes = self.view.any_content(content)?;
-        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     /// Compares the rows of the index with the fingerprints of a text. A trusted text may have none: the parts of a

@@ -55,20 +55,22 @@ fn verify(view: View<'_>) -> Result<VerifyReport, VerifyError> {
     let mut graph = GraphBuilder::default();
     for (seq, leaf) in (0..view.len()).map(Seq).zip(view.leaves()) {
         let record = view.record(seq)?;
-        echoes.observe(&again, &record)?;
+        let arrived = arrived_with(&record);
+        let text = match arrived.filter(|_| !view.state().is_purged(seq)) {
+            Some(content) => {
+                let text = view.any_content(content)?;
+                Some(text.ok_or(Tampering::MissingContent(seq.0))?)
+            }
+            None => None,
+        };
+        report.contents += u64::from(text.is_some());
+        report.purged += u64::from(arrived.is_some() && text.is_none());
+        echoes.observe(&again, &record, text.as_deref())?;
         again
             .recount_stored(&record, *leaf)
             .map_err(|cause| Tampering::Inconsistent(seq.0, cause.into()))?;
         report.containments += u64::from(is_contained_again(&again, &graph, &record)?);
         extend(&mut graph, &record)?;
-        match arrived_with(&record) {
-            None => {}
-            Some(_) if view.state().is_purged(seq) => report.purged += 1,
-            Some(content) => {
-                view.any_content(content)?.ok_or(Tampering::MissingContent(seq.0))?;
-                report.contents += 1;
-            }
-        }
         report.edges += view.children(seq)?.len() as u64;
         report.records += 1;
         report.unsigned += u64::from(record.v == UNSIGNED_FORMAT);

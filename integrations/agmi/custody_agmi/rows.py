@@ -91,7 +91,8 @@ def delete(database: Path, seqs: list[int]) -> None:
             _expect_one(connection.execute("DELETE FROM log WHERE seq=?", (seq,)))
             connection.execute("DELETE FROM contents WHERE arrival=?", (seq,))
             connection.execute("DELETE FROM edges WHERE parent=? OR child=?", (seq, seq))
-            connection.execute("DELETE FROM runs WHERE arrival=?", (seq,))
+            connection.execute("DELETE FROM fingerprints WHERE arrival=?", (seq,))
+            connection.execute("DELETE FROM fingerprints_waiting WHERE arrival=?", (seq,))
 
 
 def from_on(database: Path, seq: int) -> list[int]:

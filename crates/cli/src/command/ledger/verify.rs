@@ -113,7 +113,10 @@ fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
         report;
     line(format_args!("{}: the record is the one that was signed.", paint(GOOD, "verified")));
     let again = records - unsigned;
-    fact("records", &format!("{again}, each signed, and decided again with the same answer"));
+    fact(
+        "records",
+        &format!("{again}, each decided again with the same answer, signatures included"),
+    );
     if *unsigned > 0 {
         let what = "of format 1: unchanged, and neither signed nor decided again";
         fact("", &paint(WARN, format_args!("{unsigned} {what}")));
