@@ -33,7 +33,7 @@ class EachManifest(unittest.TestCase):
                     self.assertLessEqual(tool.keys(), known)
                     self.assertIn(tool["effect"], {"reads", "writes"})
                     for argument in tool.get("arguments", {}).values():
-                        self.assertLessEqual(argument.keys(), {"sink", "fields", "values"})
+                        self.assertLessEqual(argument.keys(), {"sink", "fields", "values", "optional"})
                         self.assertIn(argument.get("sink", "other"), SINKS)
 
     def test_gives_every_writer_a_sink(self) -> None:
