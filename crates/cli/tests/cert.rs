@@ -289,7 +289,7 @@ fn a_claim_that_no_longer_holds_is_named_and_the_exit_code_is_1() {
       follows   none; it is the store's first
 
     Recounted in the store of 11 records: 19 of 21 claims hold, 1 fail, 1 cannot be told.
-      ✗ the policy was DIGEST: the policy in force was DIGEST
+      ✗ the policy was DIGEST: no policy was signed, and this one never shipped
       ? 1 claim: the record does not name this certificate
     ");
 }

@@ -82,7 +82,7 @@ fn g8_a_page_of_one_character_costs_a_short_text_nothing() {
 }
 
 #[test]
-fn g8_answers_of_one_api_cost_the_same_however_many_there_were() {
+fn g8_answers_of_one_api_are_compared_within_the_limits() {
     let scratch = Scratch::with_limits(FREE);
     let session = scratch.session_for_user("ada");
     let answer = |n: usize| {
