@@ -186,7 +186,8 @@ impl Plan {
     /// therefore cannot invalidate a plan.
     ///
     /// # Errors
-    /// Never for a plan that [`plan_recovery`](crate::recovery::plan_recovery) made: it holds text and finite numbers only.
+    /// Never for a plan that [`plan_recovery`](crate::recovery::plan_recovery) made: it holds text and
+    /// finite numbers only.
     pub fn digest(&self) -> Result<Digest, serde_json::Error> {
         Ok(Digest::of(&serde_json::to_vec(&Decisive::of(self))?))
     }
