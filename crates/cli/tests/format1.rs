@@ -135,6 +135,17 @@ fn an_old_store_is_read_and_goes_on_once_its_owner_signs_what_stays() {
 }
 
 #[test]
+fn nobody_but_the_owner_ends_the_old_format() {
+    let home = old_store();
+    let before = json(&home, "ledger migrate --json");
+    // Without a terminal nobody is proven; a refusal that was recorded would be a record of the new format.
+    run(&home, "ledger migrate --apply").expect(2);
+    run(&home, "ledger migrate --apply --keep-all").expect(2);
+    assert_eq!(json(&home, "ledger migrate --json"), before);
+    assert_eq!(json(&home, "ledger verify --json")["records"], 38);
+}
+
+#[test]
 fn what_its_owner_does_not_sign_lapses() {
     let home = old_store();
     let claims = json(&home, "ledger migrate --json")["claims"].clone();

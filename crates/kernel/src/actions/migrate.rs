@@ -14,7 +14,7 @@ use crate::memory::item::Mode;
 use crate::memory::rate::Limits;
 use crate::migration::{KeptClaims, KeptMode};
 use crate::namespace::{Namespace, Tenant};
-use crate::principal::{Authority, Principal};
+use crate::principal::{Authority, Principal, Role};
 use crate::record::{AdminRequest, Record, Request, UNSIGNED_FORMAT};
 use crate::state::{AskError, State};
 use crate::tool::asked::ApprovalStatus;
@@ -107,7 +107,8 @@ pub(crate) fn note(state: &mut State, record: &Record) {
 /// Decides whether a store of format 1 goes on with `kept`.
 ///
 /// # Errors
-/// [`AskError::UnknownClaim`] when something is kept that the store does not claim.
+/// [`AskError::UnknownClaim`] when something is kept that the store does not claim; [`AskError::Unproven`] for
+/// everybody but the owner.
 ///
 /// Source: docs/decisions/0018-record-format-2.md.
 pub(crate) fn decide(
@@ -123,8 +124,11 @@ pub(crate) fn decide(
     if !is_claimed {
         return Err(AskError::UnknownClaim);
     }
-    let outcome = check_owner(authority);
-    Ok(Draft::administrative(outcome.map(|()| ClosedFormat(kept.clone()))))
+    // No refusal: recorded in the new format, it would end the old one with every claim still in force.
+    if check_owner(authority).is_err() {
+        return Err(AskError::Unproven(Role::Owner, authority.who().tenant.clone()));
+    }
+    Ok(Draft::administrative(Ok(ClosedFormat(kept.clone()))))
 }
 
 fn is_part<T: PartialEq>(some: &[T], all: &[T]) -> bool {
@@ -139,7 +143,7 @@ impl ClosedFormat {
 
 /// Closes what was closed earlier.
 pub(crate) fn fold(state: &mut State, record: &Record, kept: &KeptClaims) -> Option<()> {
-    super::draft::done_or_refused(record, || close(state, kept))
+    record.answer.is_done().then(|| close(state, kept))
 }
 
 fn close(state: &mut State, kept: &KeptClaims) {

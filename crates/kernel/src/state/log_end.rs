@@ -33,6 +33,7 @@ impl LogEnd {
     pub(crate) fn takes(&self, record: &Record) -> bool {
         let migrates =
             matches!(record.request, Request::Admin(AdminRequest::CloseUnsignedFormat(_)));
+        let migrates = migrates && record.answer.is_done();
         record.v == self.format || (self.is_unsigned() && record.v == FORMAT && migrates)
     }
 }
