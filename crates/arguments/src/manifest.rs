@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use custody_log::Digest;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::shape::ClosedShape;
 
@@ -176,12 +175,5 @@ impl ToolManifest {
     /// What is known of the argument `name`.
     pub(crate) fn parameter(&self, name: &str) -> &Parameter {
         self.arguments.get(name).unwrap_or(&UNDESCRIBED)
-    }
-
-    /// What a record keeps of it: an approval holds for the manifest it was given under.
-    pub fn digest(&self, name: &str) -> Digest {
-        // Maps are ordered and every field is text, so equal manifests have equal bytes.
-        let bytes = serde_json::to_vec(&(name, self)).unwrap_or_default();
-        Digest(Sha256::digest(bytes).into())
     }
 }

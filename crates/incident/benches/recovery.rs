@@ -49,6 +49,7 @@ fn fill() {
                     content: Some(Value::New(content.commitment())),
                     origin: None,
                     parents: parents(step.state().len()),
+                    part: None,
                 };
                 step.ask(id, request, Some(&content), vec![])?;
             }

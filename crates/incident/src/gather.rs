@@ -11,7 +11,7 @@ use custody_planner::{
     Closure, EntryEffect, IncidentClosure, ItemChange, ItemHistory, OutsideEffect, Plan, PlanBasis,
     PlanFacts, RiskConfig, SparedEntries, Sparing, WaitingProposal, plan_recovery,
 };
-use custody_runtime::store::{View, content_of};
+use custody_runtime::store::{View, content_of, is_kept};
 
 use crate::IncidentError;
 use crate::arrival::arrival;
@@ -110,10 +110,8 @@ impl Gathering<'_> {
         // An entry with an effect or with direct evidence is not spared, so its text is not read.
         let is_read =
             effect == EntryEffect::TextOnly && !self.incident.has_direct_evidence(record.seq);
-        let content = content_of(record).filter(|content| {
-            let is_refused = matches!(record.answer, Answer::Refused(_));
-            is_read && !(is_refused && content.arrival == record.seq)
-        });
+        let content = content_of(record)
+            .filter(|content| is_read && (content.arrival != record.seq || is_kept(record)));
         let text = content.map(|content| self.text(content)).transpose()?.flatten();
         // An entry that is not spared gets an action in the plan, so the reason is not needed here.
         let _ = sparing.judge(record.seq, effect, text.as_deref());

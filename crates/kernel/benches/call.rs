@@ -72,6 +72,7 @@ fn call(c: &mut Criterion) {
                     extracts: Vec::new(),
                     by: Vec::new(),
                 },
+                local_policy: None,
                 approval: None,
             };
             decide_call(&call, context).is_ok()

@@ -77,8 +77,15 @@ impl Filled {
     fn hear(&mut self, session: SessionId, channel: Channel) {
         let kind = ObservationKind::Message;
         let (content, origin, parents) = (None, None, vec![]);
-        let request =
-            SessionRequest::Observe { kind, channel, lowered: false, content, origin, parents };
+        let request = SessionRequest::Observe {
+            kind,
+            channel,
+            lowered: false,
+            content,
+            origin,
+            parents,
+            part: None,
+        };
         self.ask(SubmittedRequest::Session(session, request));
     }
 

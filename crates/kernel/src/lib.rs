@@ -43,6 +43,7 @@
 //!     content: None,
 //!     origin: None,
 //!     parents: vec![],
+//!     part: None,
 //! };
 //! let write = SessionRequest::Write {
 //!     scope: Scope::Shared,

@@ -8,6 +8,7 @@ use ed25519_dalek::SigningKey;
 
 use crate::actions::adapter::{self, AcceptedAdapt};
 use crate::actions::adopt::{self, AdoptedFile};
+use crate::actions::basis::{self, RecordedBasis};
 use crate::actions::call::{self, AllowedCall, DecidedCall};
 use crate::actions::draft::{Draft, InSession};
 use crate::actions::extract::{self, AcceptedExtract, Withheld};
@@ -73,6 +74,7 @@ enum SessionEffect {
     Call(DecidedCall),
     Withhold(Withheld),
     Extract(AcceptedExtract),
+    RecordBasis(RecordedBasis),
 }
 
 #[derive(Debug)]
@@ -633,6 +635,7 @@ impl State {
                 extract::fold_withhold(self, id, record, *call)
             }
             SessionRequest::Extract(extract) => extract::fold(self, id, record, extract),
+            SessionRequest::RecordBasis(basis) => basis::fold(self, record, basis),
         }
     }
 
@@ -693,7 +696,8 @@ fn changed_in_session(tenant: &Tenant, request: &SessionRequest) -> Option<(Name
         | SessionRequest::Read { .. }
         | SessionRequest::Route(_)
         | SessionRequest::Withhold { .. }
-        | SessionRequest::Extract(_) => None,
+        | SessionRequest::Extract(_)
+        | SessionRequest::RecordBasis(_) => None,
     }
 }
 
@@ -726,6 +730,9 @@ fn decide_in_session(
         SessionRequest::Extract(extract) => {
             extract::decide(asked, extract)?.map(SessionEffect::Extract)
         }
+        SessionRequest::RecordBasis(basis) => {
+            basis::decide(asked, basis)?.map(SessionEffect::RecordBasis)
+        }
     })
 }
 
@@ -746,6 +753,7 @@ impl Effect {
                 withheld.apply(state, id, record);
             }
             Self::Session(id, SessionEffect::Extract(extract)) => extract.apply(state, id, record),
+            Self::Session(_, SessionEffect::RecordBasis(basis)) => basis.apply(state, record),
             Self::Admin(AdminEffect::Genesis(genesis)) => genesis.apply(state),
             Self::Admin(AdminEffect::OpenSession(opened)) => opened.apply(state, record),
             Self::Admin(AdminEffect::EndSession(closed)) => closed.apply(state),
@@ -773,7 +781,9 @@ fn brought(record: &Record) -> Option<ContentRef> {
             SessionRequest::Write { value, .. }
             | SessionRequest::Withhold { content: value, .. } => Some(*value),
             SessionRequest::Extract(extract) => extract.value.filter(|_| record.answer.is_done()),
-            SessionRequest::CloseSession
+            // A session cannot repeat what its model did not read.
+            SessionRequest::RecordBasis(_)
+            | SessionRequest::CloseSession
             | SessionRequest::Delete { .. }
             | SessionRequest::Promote { .. }
             | SessionRequest::Route(_) => None,

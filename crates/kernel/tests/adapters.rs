@@ -268,6 +268,7 @@ fn call(from: Vec<Seq>) -> Request {
         arguments: Value::New(Digest([5; 32])),
         leaves: vec![RecordedArgument { path: "body".into(), sink: None, origin }],
         policy: PolicyAnswer { version, answer, waives_floor, extracts, by },
+        local_policy: None,
         approval: None,
     }))
 }

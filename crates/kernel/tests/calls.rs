@@ -36,6 +36,7 @@ fn call(origin: ArgumentOrigin) -> Call {
         arguments: Value::New(digest(ARGUMENTS)),
         leaves: vec![leaf(Some(Sink::Recipient), origin)],
         policy: said(Permission::Allow),
+        local_policy: None,
         approval: None,
     }
 }

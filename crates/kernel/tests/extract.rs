@@ -84,6 +84,7 @@ fn calls(store: &mut Store, session: SessionId) -> Seq {
         arguments: Value::New(digest("{}")),
         leaves: Vec::new(),
         policy,
+        local_policy: None,
         approval: None,
     };
     let request = Request::Call(Box::new(call));

@@ -40,6 +40,7 @@ fn call(text: &str) -> Request {
         arguments: Value::New(digest(text)),
         leaves: vec![leaf],
         policy,
+        local_policy: None,
         approval: None,
     }))
 }

@@ -45,10 +45,11 @@ fn runs(name: &str, tool: &ToolManifest, arguments: &Value, heard: &TextIndex) -
         tool: name.to_owned(),
         effect: tool.effect,
         known: *tool != ToolManifest::unknown(),
-        manifest: tool.digest(name),
+        manifest: Digest([2; 32]),
         arguments: Recorded::New(digest(&arguments.to_string())),
         leaves: traced(tool, arguments, heard),
         policy: permitted(),
+        local_policy: None,
         approval: None,
     };
     let context = Some(Label::at_ingress(Channel::Tool, Trust::Trusted));
@@ -217,31 +218,6 @@ fn a_tool_that_nobody_described_does_not_run_whatever_it_is_called() {
             );
         }
     }
-}
-
-#[test]
-fn a_manifest_that_differs_in_anything_is_another_one() {
-    let tool = send(Sink::Recipient);
-    let described = |description_sha256| ToolManifest { description_sha256, ..tool.clone() };
-    let arguments = tool.arguments.iter().take(1).map(|(name, to)| (name.clone(), to.clone()));
-    let others = [
-        (described(Some(Digest([1; 32]))), "send"),
-        (described(Some(Digest([2; 32]))), "send"),
-        (ToolManifest { effect: ToolEffect::Reads, ..tool.clone() }, "send"),
-        (ToolManifest { text_leaves: Some(false), ..tool.clone() }, "send"),
-        (ToolManifest { arguments: arguments.collect(), ..tool.clone() }, "send"),
-        (send(Sink::Id), "send"),
-        (ToolManifest::unknown(), "send"),
-        (tool.clone(), "Send"),
-        (tool.clone(), "\u{455}end"),
-        (tool.clone(), "send\u{200B}"),
-    ];
-    let mut digests: Vec<Digest> = others.iter().map(|(tool, name)| tool.digest(name)).collect();
-    digests.push(tool.digest("send"));
-    let count = digests.len();
-    digests.sort_unstable();
-    digests.dedup();
-    assert_eq!(digests.len(), count, "an approval would hold for another tool");
 }
 
 /// A mebibyte of words that nothing else says.

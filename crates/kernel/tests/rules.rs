@@ -169,6 +169,7 @@ fn every_untrusted_channel_closes_memory_and_giving_up_trust_does_too() {
                 content,
                 origin,
                 parents,
+                part: None,
             });
             let outcome = store.try_ask(Actor::Session(session), observe);
             if matches!(channel, Channel::Model | Channel::Memory) {

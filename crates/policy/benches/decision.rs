@@ -105,6 +105,7 @@ fn main() {
             arguments: Value::New(Digest([1; 32])),
             leaves,
             policy: answer,
+            local_policy: None,
             approval: None,
         };
         decide_call(&call, CallContext { label: context, signed_policy: None }).is_ok()

@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toml::Spanned;
 
+use crate::described::DescribedTool;
 use crate::explain::word;
 use crate::manifests::Manifests;
 use crate::policy::Policy;
@@ -249,10 +250,11 @@ impl Case {
             tool: self.call.clone(),
             effect: described.tool.effect,
             known: described.known,
-            manifest: described.tool.digest(&self.call),
+            manifest: DescribedTool::of(described, false).digest(),
             arguments: Recorded::New(Digest::of(arguments.canonical().as_bytes())),
             leaves,
             policy: answer,
+            local_policy: None,
             approval: None,
         })
     }

@@ -34,7 +34,7 @@
 //! ```
 //!
 //! In reading order: [`policy`] (a parsed and validated text), `schema` (the names it can use), [`question`] (a
-//! proposed call), [`facts`] (what a policy can refer to), `answer` (the strictest statement wins), [`explain`] (the
+//! proposed call), [`facts`] (what a policy can refer to), `answer` (the strictest statement wins), `described` and `in_force` (what a call is judged by), [`explain`] (the
 //! reasons), [`manifests`] (what tools do), [`cases`] (tables that test a policy), [`mod@examples`] (policies to
 //! start from), [`mod@draft`] (manifests drafted from a server's list of tools).
 //!
@@ -43,11 +43,13 @@
 mod amount;
 mod answer;
 pub mod cases;
+mod described;
 pub mod draft;
 pub mod examples;
 pub mod explain;
 pub mod facts;
 mod guess;
+mod in_force;
 mod lexemes;
 mod limits;
 pub mod manifests;
@@ -62,9 +64,11 @@ mod uses;
 mod validate;
 
 pub use cases::{CaseOutcome, run_cases};
+pub use described::DescribedTool;
 pub use draft::{draft, pin};
 pub use examples::{Example, examples};
 pub use explain::Explanation;
+pub use in_force::InForce;
 pub use manifests::Manifests;
 pub use policy::{Policy, PolicyError};
 pub use question::{Caller, Described, Question};

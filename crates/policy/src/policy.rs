@@ -96,8 +96,18 @@ impl Policy {
 
     /// Whether Custody starts with the policy of this version, or an earlier version did.
     pub fn is_shipped(version: Digest) -> bool {
-        let texts = [STANDARD].into_iter().chain(FORMERLY_STANDARD);
-        texts.map(|text| Digest::of(text.as_bytes())).any(|shipped| shipped == version)
+        Self::shipped_versions().any(|shipped| shipped == version)
+    }
+
+    /// The versions of the policies that Custody starts with, or earlier versions did; today's first.
+    pub fn shipped_versions() -> impl Iterator<Item = Digest> {
+        shipped_texts().map(|text| Digest::of(text.as_bytes()))
+    }
+
+    /// The policy of this version that Custody starts with, or an earlier version did.
+    pub fn shipped(version: Digest) -> Option<Self> {
+        let text = shipped_texts().find(|text| Digest::of(text.as_bytes()) == version)?;
+        Self::parse(text).ok()
     }
 
     /// SHA-256 of the text, by which approvals and records refer to the policy.
@@ -180,6 +190,10 @@ fn mixed_versions(_: MixedVersions) -> PolicyProblem {
 }
 
 /// The `permit` statements and the `forbid` statements, under their own ids.
+fn shipped_texts() -> impl Iterator<Item = &'static str> {
+    [STANDARD].into_iter().chain(FORMERLY_STANDARD)
+}
+
 fn split_by_effect(set: &PolicySet, statements: &[Statement]) -> (PolicySet, PolicySet) {
     let (mut permits, mut forbids) = (PolicySet::new(), PolicySet::new());
     for (number, statement) in statements.iter().enumerate() {

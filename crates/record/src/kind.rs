@@ -2,6 +2,7 @@
 
 use crate::adapter::AdapterChange;
 use crate::record::{AdminRequest, ObservationKind, Request, SessionRequest};
+use crate::tool::basis::BasisKind;
 
 /// What an entry is.
 ///
@@ -59,6 +60,10 @@ impl EntryKind {
             SessionRequest::Write { .. }
             | SessionRequest::Delete { .. }
             | SessionRequest::Promote { .. } => Self::MemoryWrite,
+            SessionRequest::RecordBasis(basis) => match basis.of {
+                BasisKind::Output { .. } => Self::ToolOutput,
+                BasisKind::Tool { .. } | BasisKind::LocalPolicy { .. } => Self::Decision,
+            },
             SessionRequest::CloseSession | SessionRequest::Route(_) => Self::Decision,
         }
     }

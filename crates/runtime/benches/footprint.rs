@@ -70,7 +70,15 @@ fn fill_batch(store: &Store, session: &Session, batch: u64) {
                 };
                 let (origin, parents) = (None, vec![]);
                 let content = Some(value);
-                SessionRequest::Observe { kind, channel, lowered: false, content, origin, parents }
+                SessionRequest::Observe {
+                    kind,
+                    channel,
+                    lowered: false,
+                    content,
+                    origin,
+                    parents,
+                    part: None,
+                }
             };
             step.ask(id, request, Some(&content), vec![])?;
         }

@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use custody_kernel::label::{Channel, Label};
-use custody_kernel::record::{ObservationKind, SessionRequest, Value};
+use custody_kernel::record::{ObservationKind, SessionRequest, TextPart, Value};
 use custody_kernel::state::{AskError, State};
 use custody_log::{Seq, SessionId};
 use custody_store::{Content, Receipt, Store, StoreError, Transaction, View};
@@ -301,6 +301,7 @@ impl Arrival {
             content: Some(Value::New(content.commitment())),
             origin: observation.origin.clone(),
             parents,
+            part: text_part(&observation.text, &part.range),
         };
         let advice = observation.advice.iter().cloned().collect();
         step.ask(self.session, request, Some(&content), advice)
@@ -368,24 +369,35 @@ pub(crate) fn observe_parts(
 
 /// Records an arrival whose fingerprints are many, and waits until they are in the index. Whatever arrives meanwhile
 /// is compared outside the writer's turn as far as that is possible.
+///
+/// `note` is called with the text and its parts in the turn that records them.
 pub(crate) fn observe_long(
     store: &Store,
     mut arrival: Arrival,
-) -> Result<RecordedParts, StoreError> {
+    note: impl Fn(&str, RecordedParts) -> Vec<Receipt> + Clone + Send + 'static,
+) -> Result<Vec<Receipt>, StoreError> {
     for tries in 1..=MAX_TRIES {
+        let note = note.clone();
         let (again, recorded) = store
             .run::<_, StoreError, _>(move |step| {
                 let recorded = arrival.record(step, tries == MAX_TRIES)?;
+                let recorded = recorded.map(|parts| note(arrival.text(), parts));
                 Ok((arrival, recorded))
             })
             .wait()?;
-        if let Some(parts) = recorded {
+        if let Some(receipts) = recorded {
             insert_waiting(store)?;
-            return Ok(parts);
+            return Ok(receipts);
         }
         arrival = Arrival::prepare(store, again.session, again.observation)?;
     }
     Ok(Vec::new())
+}
+
+/// What a record keeps of `range`, if that is not all of `text`.
+pub(crate) fn text_part(text: &str, range: &Range<usize>) -> Option<TextPart> {
+    let is_whole = *range == (0..text.len());
+    (!is_whole).then_some(TextPart { start: range.start as u64, whole: text.len() as u64 })
 }
 
 /// Cuts `0..length` at the echoes.

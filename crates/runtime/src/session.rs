@@ -145,9 +145,9 @@ impl Session {
         match arrival {
             Err(error) => self.store.run(move |_| Err(error)),
             Ok(arrival) if arrival.is_long() => {
-                let text = arrival.text().to_owned();
-                let parts = observe_long(&self.store, arrival);
-                self.store.run(move |_| Ok(note(&traced, &text, parts?)))
+                let noted = move |text: &str, parts| note(&traced, text, parts);
+                let receipts = observe_long(&self.store, arrival, noted);
+                self.store.run(move |_| receipts)
             }
             Ok(arrival) => self.store.run(move |step| {
                 let text = arrival.text().to_owned();

@@ -1,7 +1,7 @@
 //! Contents: bytes that a record names by commitment.
 
 use custody_kernel::memory::item::ContentRef;
-use custody_kernel::record::{AdminRequest, Answer, Record, Request, SessionRequest};
+use custody_kernel::record::{AdminRequest, Answer, FORMAT, Record, Request, SessionRequest};
 use custody_log::Digest;
 
 use crate::clock::random;
@@ -53,6 +53,13 @@ impl Content {
     }
 }
 
+/// Whether the content that arrived with `record` is kept. What was refused is not, but for the arguments of calls:
+/// whoever verifies the store traces them again.
+pub fn is_kept(record: &Record) -> bool {
+    let is_call = matches!(record.request, Request::Call(_)) && record.v == FORMAT;
+    is_call || !matches!(record.answer, Answer::Refused(_))
+}
+
 /// The content that a record names, wherever it is stored.
 pub fn content_of(record: &Record) -> Option<ContentRef> {
     if let Some(content) = record.content {
@@ -71,6 +78,9 @@ pub fn content_of(record: &Record) -> Option<ContentRef> {
         ) => Some(value.content(record.seq)),
         (Request::Session(SessionRequest::Extract(extract)), _) => {
             extract.value.map(|value| value.content(record.seq))
+        }
+        (Request::Session(SessionRequest::RecordBasis(basis)), _) => {
+            Some(basis.text.content(record.seq))
         }
         (Request::Call(call), _) => Some(call.arguments.content(record.seq)),
         (Request::Admin(AdminRequest::SetPolicy { text, .. }), _) => Some(text.content(record.seq)),

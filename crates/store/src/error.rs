@@ -245,6 +245,17 @@ pub enum Tampering {
     /// An observed text does not say which untrusted entry it repeats.
     #[error("record {0} repeats an untrusted entry and does not say so")]
     Echo(u64),
+    /// What a record keeps of a tool call, or a value taken from an output, is not what its texts give.
+    #[error("record {seq} claims {what} that the recorded texts do not give")]
+    Call {
+        /// Which record.
+        seq: u64,
+        /// What it claims: `argument origins`, `a policy answer` …
+        what: &'static str,
+    },
+    /// A part of an observed text is out of place.
+    #[error("record {0} is a part of a text whose other parts are not beside it")]
+    Part(u64),
     /// An index does not agree with the records.
     #[error("the {index} index of record {seq} does not agree with the log")]
     Index {

@@ -63,7 +63,7 @@ mod view;
 pub mod watch;
 mod writer;
 
-pub use content::{Content, MAX_CONTENT_BYTES, content_of};
+pub use content::{Content, MAX_CONTENT_BYTES, content_of, is_kept};
 pub use credentials::checked_name;
 pub use edges::{Edges, EntryEdges};
 pub use error::{OpenError, PrincipalError, PrincipalNameError, StoreError, Tampering, WatchError};

@@ -19,7 +19,7 @@ use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
 use crate::clock::{Clock, random};
-use crate::content::Content;
+use crate::content::{Content, is_kept};
 use crate::error::StoreError;
 use crate::ledger::Ledger;
 use crate::schema::sql;
@@ -64,7 +64,7 @@ impl Transaction<'_> {
 
     /// Decides what `session` asks and writes the outcome, whatever it is: accepted, pending or refused.
     ///
-    /// `content` is kept unless the request is refused. `advice` is stored beside the decision and
+    /// `content` is kept unless the request is refused; the arguments of a refused call are. `advice` is stored beside the decision and
     /// read by none.
     ///
     /// # Errors
@@ -308,8 +308,7 @@ impl Transaction<'_> {
         for parent in &record.parents {
             edge.execute((sql(*parent), seq))?;
         }
-        let kept = !matches!(record.answer, Answer::Refused(_));
-        if let Some(content) = content.filter(|_| kept) {
+        if let Some(content) = content.filter(|_| is_kept(record)) {
             let mut insert = self.connection.prepare_cached(
                 "INSERT INTO contents (arrival, salt, bytes) VALUES (?1, ?2, ?3)",
             )?;

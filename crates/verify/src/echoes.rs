@@ -1,14 +1,12 @@
 //! Deriving again which texts repeat untrusted ones, and comparing the index of fingerprints with the texts.
 //!
-//! A record does not say of which observation it is a part. Each is first compared by itself; one whose echoes do
-//! not agree so is compared together with its neighbours of the same kind, since runs that reach over the whole text
-//! can look different in a part of it.
+//! A text that repeats untrusted ones is recorded in parts, each of which names its place. The parts are compared
+//! together, as the text was.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use custody_kernel::label::Trust;
-use custody_kernel::record::{Author, Record, Request, SessionRequest};
+use custody_kernel::record::{Author, Record, Request, SessionRequest, TextPart};
 use custody_kernel::state::State;
 use custody_log::Seq;
 use custody_runtime::echo::{
@@ -17,9 +15,6 @@ use custody_runtime::echo::{
 use custody_runtime::store::{Fingerprint, Tampering, View, WaitingFingerprints};
 
 use crate::VerifyError;
-
-/// The most parts that an observation is recorded in: 64 echoes and what is between them.
-const MAX_PARTS: usize = 2 * 64 + 1;
 
 /// What was found in order.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,17 +34,22 @@ pub(crate) struct EchoVerifier<'a> {
     waiting: BTreeMap<Seq, Vec<Fingerprint>>,
     /// Texts that nobody has fingerprinted yet.
     unmade: BTreeSet<Seq>,
-    /// Neighbours of one kind, of which some did not agree by themselves.
-    stretch: Vec<ObservedPart>,
+    /// The text of which the last records were parts, until all of them are known.
+    observed: Option<ObservedText>,
     checked: CheckedEchoes,
 }
 
-/// An observed text.
+/// An observed text, or the first parts of it.
+struct ObservedText {
+    with: ComparedWith,
+    parts: Vec<ObservedPart>,
+}
+
+/// A part of an observed text, or all of it.
 struct ObservedPart {
     record: Record,
-    text: String,
-    with: ComparedWith,
-    agrees: bool,
+    /// Unless it was destroyed.
+    text: Option<String>,
 }
 
 impl<'a> EchoVerifier<'a> {
@@ -70,15 +70,15 @@ impl<'a> EchoVerifier<'a> {
                 }
             }
         }
-        let (stretch, checked) = (Vec::new(), CheckedEchoes::default());
-        Ok(Self { view, hasher, since, waiting, unmade, stretch, checked })
+        let (observed, checked) = (None, CheckedEchoes::default());
+        Ok(Self { view, hasher, since, waiting, unmade, observed, checked })
     }
 
     /// Looks at the next record. `before` is what the records before it fold to.
     ///
     /// # Errors
-    /// [`Tampering::Echo`] for a record that does not say what it repeats; [`Tampering::Index`] for one whose
-    /// fingerprints are not those of its text.
+    /// [`Tampering::Echo`] for a record that does not say what it repeats; [`Tampering::Part`] for one that is a part of
+    /// a text without the others; [`Tampering::Index`] for one whose fingerprints are not those of its text.
     pub(crate) fn observe(
         &mut self,
         before: &State,
@@ -91,101 +91,77 @@ impl<'a> EchoVerifier<'a> {
             let expected = Fingerprints::of(&self.hasher, tenant, voice, text);
             self.check_index(record.seq, voice, expected.rows())?;
         }
-        let Some(with) = observed_with(before, record) else { return Ok(()) };
-        let is_neighbour =
-            self.stretch.last().is_some_and(|last| are_neighbours(&last.record, record));
-        if !is_neighbour {
-            self.end_stretch(before)?;
+        let with = observed_with(before, record).filter(|_| record.seq >= self.since);
+        let is_next =
+            self.observed.as_ref().is_some_and(|observed| observed.continues_with(record));
+        if !is_next {
+            self.end_text(before)?;
         }
-        let Some(text) = text.filter(|_| record.seq >= self.since) else {
-            self.end_stretch(before)?;
-            self.checked.not_derived += 1;
+        let Some(with) = with else {
+            self.checked.not_derived += u64::from(is_observation(record));
             return Ok(());
         };
-        let part = ObservedPart { record: record.clone(), text, with, agrees: false };
-        let agrees = self.agree(before, std::slice::from_ref(&part))?;
-        self.stretch.push(ObservedPart { agrees, ..part });
-        self.settle(before, false)
+        if !is_next && part_of(record).is_some_and(|part| part.start > 0) {
+            return Err(Tampering::Part(record.seq.0).into());
+        }
+        let observed =
+            self.observed.get_or_insert_with(|| ObservedText { with, parts: Vec::new() });
+        observed.parts.push(ObservedPart { record: record.clone(), text });
+        if observed.is_complete() { self.end_text(before) } else { Ok(()) }
     }
 
     /// The last records, and what was counted.
     pub(crate) fn finish(mut self, state: &State) -> Result<CheckedEchoes, VerifyError> {
-        self.end_stretch(state)?;
+        self.end_text(state)?;
         Ok(self.checked)
     }
 
-    fn end_stretch(&mut self, state: &State) -> Result<(), VerifyError> {
-        self.settle(state, true)
-    }
-
-    /// Compares those that did not agree by themselves together with their neighbours, once all of these are known,
-    /// and lets go of what is no part of anything that still comes.
-    fn settle(&mut self, state: &State, is_end: bool) -> Result<(), VerifyError> {
-        let mut stretch = std::mem::take(&mut self.stretch);
-        while let Some(at) = stretch.iter().position(|part| !part.agrees) {
-            if !is_end && at + MAX_PARTS > stretch.len() {
-                break;
-            }
-            let Some(range) = self.agreeing_range(state, &stretch, at)? else {
-                let part = stretch.get(at).ok_or(Tampering::Echo(0))?;
-                if !has_purged(state, part) {
-                    return Err(Tampering::Echo(part.record.seq.0).into());
-                }
-                self.checked.not_derived += 1;
-                stretch.remove(at);
-                continue;
-            };
-            stretch
-                .iter_mut()
-                .take(range.end)
-                .skip(range.start)
-                .for_each(|part| part.agrees = true);
+    /// Compares the text whose parts are all known.
+    fn end_text(&mut self, state: &State) -> Result<(), VerifyError> {
+        let Some(observed) = self.observed.take() else { return Ok(()) };
+        let ObservedText { with, parts } = &observed;
+        let (Some(first), count) = (parts.first(), parts.len() as u64) else { return Ok(()) };
+        let Some(texts) = parts.iter().map(|part| part.text.as_deref()).collect::<Option<Vec<_>>>()
+        else {
+            self.checked.not_derived += count;
+            return Ok(());
+        };
+        if !observed.is_complete() {
+            return Err(Tampering::Part(first.record.seq.0).into());
         }
-        let kept = if is_end { 0 } else { 2 * MAX_PARTS };
-        let settled = stretch.iter().take_while(|part| part.agrees).count();
-        let settled = settled.min(stretch.len().saturating_sub(kept));
-        stretch.drain(..settled);
-        self.checked.derived += settled as u64;
-        self.stretch = stretch;
+        if self.agrees(state, with, parts, &texts)? {
+            self.checked.derived += count;
+        } else if has_purged(state, with, first.record.seq) {
+            self.checked.not_derived += count;
+        } else {
+            return Err(Tampering::Echo(first.record.seq.0).into());
+        }
         Ok(())
     }
 
-    /// The shortest range of neighbours around `at` that agrees as one observation.
-    fn agreeing_range(
+    /// Whether the parts of a text say all that it repeats: what repeats an untrusted entry is untrusted and has it for
+    /// a parent.
+    fn agrees(
         &self,
         state: &State,
-        stretch: &[ObservedPart],
-        at: usize,
-    ) -> Result<Option<Range<usize>>, VerifyError> {
-        for length in 2..=MAX_PARTS.min(stretch.len()) {
-            for start in (at + 1).saturating_sub(length)..=at {
-                let Some(parts) = stretch.get(start..start + length) else { continue };
-                if self.agree(state, parts)? {
-                    return Ok(Some(start..start + length));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether parts of one observation say all that it repeats: who repeats an untrusted entry is untrusted and has
-    /// it for a parent.
-    fn agree(&self, state: &State, parts: &[ObservedPart]) -> Result<bool, VerifyError> {
-        let Some(first) = parts.first() else { return Ok(true) };
-        let text: String = parts.iter().map(|part| part.text.as_str()).collect();
-        let own = OwnText::of(self.hasher, &first.with, &text);
-        let found = echoes_before(self.view, &first.with, &own, state, first.record.seq)?;
+        with: &ComparedWith,
+        parts: &[ObservedPart],
+        texts: &[&str],
+    ) -> Result<bool, VerifyError> {
+        let first = parts.first().map_or(Seq(0), |part| part.record.seq);
+        let own = OwnText::of(self.hasher, with, &texts.concat());
+        let found = echoes_before(self.view, with, &own, state, first)?;
         let mut from = 0;
-        let mut all = parts.iter().map(|part| {
-            let range = from..from + part.text.len();
+        let mut all = parts.iter().zip(texts).map(|(part, text)| {
+            let range = from..from + text.len();
             from = range.end;
             (range, &part.record)
         });
         Ok(match found.echoes {
-            Echoes::Whole(sources) => {
-                all.all(|(_, record)| sources.iter().all(|source| repeats(record, *source)))
-                    && parts.iter().all(|part| part.record.label.trust() == Trust::Untrusted)
-            }
+            Echoes::Whole(sources) => all.all(|(_, record)| {
+                record.label.trust() == Trust::Untrusted
+                    && sources.iter().all(|source| repeats(record, *source))
+            }),
             Echoes::Parts(echoes) => all.all(|(range, record)| {
                 let mut touching = echoes
                     .iter()
@@ -237,27 +213,57 @@ fn observed_with(before: &State, record: &Record) -> Option<ComparedWith> {
     Some(ComparedWith { tenant, principal })
 }
 
-/// Whether two records can be parts of one observation.
-fn are_neighbours(last: &Record, next: &Record) -> bool {
-    let (Some(a), Some(b)) = (observed_as(last), observed_as(next)) else { return false };
-    last.seq.0 + 1 == next.seq.0 && last.by == next.by && a == b
+impl ObservedText {
+    /// The end of the parts so far, in bytes; `None` if the text of one was destroyed.
+    fn length(&self) -> Option<u64> {
+        let mut lengths = self.parts.iter().map(|part| part.text.as_ref().map(String::len));
+        lengths.try_fold(0, |sum, length| Some(sum + length? as u64))
+    }
+
+    /// Whether `record` is the next part.
+    fn continues_with(&self, record: &Record) -> bool {
+        let (Some(last), Some(next)) = (self.parts.last(), part_of(record)) else { return false };
+        let follows = part_of(&last.record)
+            .is_some_and(|part| part.whole == next.whole && part.start < next.start);
+        last.record.seq.0 + 1 == record.seq.0
+            && observed_as(&last.record) == observed_as(record)
+            && follows
+            && self.length().is_none_or(|length| length == next.start)
+    }
+
+    /// Whether all parts are known.
+    fn is_complete(&self) -> bool {
+        let whole = self.parts.first().map(|first| part_of(&first.record));
+        match whole.flatten() {
+            None => true,
+            Some(part) => self.length() == Some(part.whole),
+        }
+    }
 }
 
-fn observed_as(record: &Record) -> Option<impl PartialEq> {
-    let Request::Session(request) = &record.request else { return None };
-    let SessionRequest::Observe { kind, channel, lowered, origin, .. } = request else {
+fn part_of(record: &Record) -> Option<TextPart> {
+    let Request::Session(SessionRequest::Observe { part, .. }) = &record.request else {
         return None;
     };
-    Some((*kind, *channel, *lowered, origin.clone()))
+    *part
 }
 
-/// Whether a text of the same tenant that is older was destroyed: it may have been what was repeated, or what
-/// discounted that.
-fn has_purged(state: &State, part: &ObservedPart) -> bool {
+fn is_observation(record: &Record) -> bool {
+    matches!(record.request, Request::Session(SessionRequest::Observe { .. }))
+}
+
+/// What is the same of all parts of one text.
+fn observed_as(record: &Record) -> Option<impl PartialEq> {
+    let Request::Session(request) = &record.request else { return None };
+    let SessionRequest::Observe { kind, channel, origin, .. } = request else { return None };
+    Some((record.by.clone(), *kind, *channel, origin.clone()))
+}
+
+/// Whether a text of the same tenant was destroyed that is older than `seq`: it may have been what was repeated, or
+/// what discounted that.
+fn has_purged(state: &State, with: &ComparedWith, seq: Seq) -> bool {
     let mut marked = state.marked();
     marked.any(|(entry, marks)| {
-        entry < part.record.seq
-            && marks.is_purged()
-            && state.tenant_of(entry) == Some(&part.with.tenant)
+        entry < seq && marks.is_purged() && state.tenant_of(entry) == Some(&with.tenant)
     })
 }

@@ -8,9 +8,10 @@ use custody_kernel::step::RecoveryStep;
 use custody_log::Seq;
 use custody_planner::{Closure, GraphBuilder, GraphNode, WalkMode};
 use custody_runtime::Store;
-use custody_runtime::store::{Tampering, View, content_of};
+use custody_runtime::store::{Tampering, View, content_of, is_kept};
 
 use crate::VerifyError;
+use crate::calls::CallVerifier;
 use crate::echoes::EchoVerifier;
 
 /// What was found in order.
@@ -31,6 +32,12 @@ pub struct VerifyReport {
     pub breaks: u64,
     /// Containments whose members are those that their findings reached in the record of then.
     pub containments: u64,
+    /// Tool calls whose arguments were traced again in the recorded texts and about which the recorded policies were
+    /// asked again, and values that were taken out of outputs again.
+    pub calls_judged: u64,
+    /// Tool calls and values that could not be: a text that they rest on was destroyed, or an earlier version recorded
+    /// them.
+    pub calls_not_judged: u64,
     /// Observed texts that were compared again with all that came before them: what repeats an untrusted entry is
     /// untrusted and names it.
     pub echoes_derived: u64,
@@ -52,6 +59,7 @@ fn verify(view: View<'_>) -> Result<VerifyReport, VerifyError> {
     let mut report = VerifyReport::default();
     let mut again = State::default();
     let mut echoes = EchoVerifier::new(view)?;
+    let mut calls = CallVerifier::new(view);
     let mut graph = GraphBuilder::default();
     for (seq, leaf) in (0..view.len()).map(Seq).zip(view.leaves()) {
         let record = view.record(seq)?;
@@ -66,6 +74,7 @@ fn verify(view: View<'_>) -> Result<VerifyReport, VerifyError> {
         report.contents += u64::from(text.is_some());
         report.purged += u64::from(arrived.is_some() && text.is_none());
         echoes.observe(&again, &record, text.as_deref())?;
+        calls.observe(&again, &record, text.as_deref())?;
         again
             .recount_stored(&record, *leaf)
             .map_err(|cause| Tampering::Inconsistent(seq.0, cause.into()))?;
@@ -78,6 +87,9 @@ fn verify(view: View<'_>) -> Result<VerifyReport, VerifyError> {
     let checked = echoes.finish(&again)?;
     report.echoes_derived = checked.derived;
     report.echoes_not_derived = checked.not_derived;
+    let judged = calls.finish();
+    report.calls_judged = judged.judged;
+    report.calls_not_judged = judged.not_judged;
     report.breaks = again.breaks().len() as u64;
     let rows = view.row_counts()?;
     let expected = [
@@ -127,9 +139,6 @@ fn is_contained_again(
 
 /// The content that is stored with this very record.
 fn arrived_with(record: &Record) -> Option<ContentRef> {
-    if matches!(record.answer, Answer::Refused(_)) {
-        return None;
-    }
-    let content = content_of(record)?;
+    let content = content_of(record).filter(|_| is_kept(record))?;
     (content.arrival == record.seq).then_some(content)
 }

@@ -93,8 +93,15 @@ fn g8_a_record_that_leaves_out_a_split_or_a_parent_is_named() {
         panic!("{clean:?}")
     };
     let value = Some(Value::New(content.commitment()));
-    let request =
-        SessionRequest::Observe { kind, channel, lowered, origin, content: value, parents: vec![] };
+    let request = SessionRequest::Observe {
+        kind,
+        channel,
+        lowered,
+        origin,
+        content: value,
+        parents: vec![],
+        part: None,
+    };
     let asked = scratch.store.run(move |step| step.ask(id, request, Some(&content), vec![]));
     let forged = asked.wait().unwrap();
     assert!(!forged.label.is_tainted());

@@ -211,6 +211,7 @@ fn g1_nobody_speaks_in_a_session_but_the_process_that_opened_it() {
             content: Some(text),
             origin: None,
             parents: Vec::new(),
+            part: None,
         })
     };
     let write = SessionRequest::Write {

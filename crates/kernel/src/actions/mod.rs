@@ -7,6 +7,7 @@
 
 pub(crate) mod adapter;
 pub(crate) mod adopt;
+pub(crate) mod basis;
 pub mod call;
 pub(crate) mod draft;
 pub mod extract;

@@ -148,6 +148,8 @@ pub struct State {
     pub(crate) asked_calls: BTreeMap<EntryId, AskedCall>,
     pub(crate) waiting: Waiting,
     pub(crate) policy: Option<SignedPolicy>,
+    /// The texts that calls are judged by, by digest.
+    pub(crate) bases: HashMap<Digest, Seq>,
     pub(crate) recent: HashMap<(Option<PrincipalId>, Namespace), RateWindow>,
     pub(crate) watched: BTreeMap<(Namespace, Key), Watched>,
     pub(crate) breaks: Vec<Seq>,

@@ -328,8 +328,19 @@ pub fn proposed(call: Call) -> ProposedCall {
     }
     let arguments = Arguments::parse(&serde_json::Value::Object(arguments).to_string()).unwrap();
     let traced = trace(&manifest, &arguments, &texts);
-    let Call { tool, effect, known, manifest, arguments, policy, approval, .. } = call;
-    ProposedCall { tool, effect, known, manifest, arguments, traced, policy, approval }
+    let Call { tool, effect, known, manifest, arguments, policy, local_policy, approval, .. } =
+        call;
+    ProposedCall {
+        tool,
+        effect,
+        known,
+        manifest,
+        arguments,
+        traced,
+        policy,
+        local_policy,
+        approval,
+    }
 }
 
 /// Whether the log takes this request from this asker, who cannot even submit it.
@@ -374,6 +385,7 @@ pub fn message(channel: Channel, content: Option<Value>, parents: Vec<Seq>) -> R
         content,
         origin,
         parents,
+        part: None,
     })
 }
 
@@ -386,6 +398,7 @@ pub fn produced(kind: ObservationKind) -> Request {
         content: None,
         origin,
         parents,
+        part: None,
     })
 }
 

@@ -25,6 +25,7 @@ use crate::principal::{Principal, PrincipalClaim};
 use crate::route::{RoutePolicy, StageResult};
 use crate::signature::RecordSignature;
 use crate::step::Recover;
+use crate::tool::basis::Basis;
 use crate::tool::call::Call;
 use crate::tool::extract::Extract;
 
@@ -69,6 +70,17 @@ impl ObservationKind {
     pub const fn is_produced(self) -> bool {
         matches!(self, Self::Completion | Self::ToolCall)
     }
+}
+
+/// A part of an observed text: one that repeats untrusted entries is recorded in several, in order and one right after
+/// the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextPart {
+    /// Where it begins in the text, in bytes.
+    pub start: u64,
+    /// The length of the whole text, in bytes.
+    pub whole: u64,
 }
 
 /// A dependency that a caller adds to those computed for it.
@@ -135,6 +147,9 @@ pub enum SessionRequest {
         origin: Option<String>,
         /// Entries it was made from besides.
         parents: Vec<Seq>,
+        /// Which part of the observed text it is, if it is not the whole.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        part: Option<TextPart>,
     },
     /// Read an item (rules 1, 9).
     Read {
@@ -181,6 +196,8 @@ pub enum SessionRequest {
     },
     /// Show the model a single value of what was withheld.
     Extract(Box<Extract>),
+    /// Record a text that tool calls are judged by. The model does not read it.
+    RecordBasis(Box<Basis>),
 }
 
 /// What a principal asks, outside any session. One variant per action; each has one deciding function.

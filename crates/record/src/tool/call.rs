@@ -18,7 +18,7 @@ pub struct ProposedCall {
     pub effect: ToolEffect,
     /// Whether it has a manifest.
     pub known: bool,
-    /// That manifest, as [`ToolManifest::digest`](custody_arguments::ToolManifest::digest) has it.
+    /// What the tool is: the digest of its [basis](crate::tool::basis).
     pub manifest: Digest,
     /// The canonical arguments.
     pub arguments: Value,
@@ -26,16 +26,27 @@ pub struct ProposedCall {
     pub traced: TracedArguments,
     /// What the policy says.
     pub policy: PolicyAnswer,
+    /// The operator's own policy that was asked as well, if there is one: the digest of its [basis](crate::tool::basis).
+    pub local_policy: Option<Digest>,
     /// The approval that it uses.
     pub approval: Option<EntryId>,
 }
 
 impl From<ProposedCall> for Call {
     fn from(proposed: ProposedCall) -> Self {
-        let ProposedCall { tool, effect, known, manifest, arguments, traced, policy, approval } =
-            proposed;
+        let ProposedCall {
+            tool,
+            effect,
+            known,
+            manifest,
+            arguments,
+            traced,
+            policy,
+            local_policy,
+            approval,
+        } = proposed;
         let leaves = traced.into_recorded();
-        Self { tool, effect, known, manifest, arguments, leaves, policy, approval }
+        Self { tool, effect, known, manifest, arguments, leaves, policy, local_policy, approval }
     }
 }
 
@@ -49,7 +60,7 @@ pub struct Call {
     pub effect: ToolEffect,
     /// Whether it has a manifest.
     pub known: bool,
-    /// That manifest, as [`ToolManifest::digest`](custody_arguments::ToolManifest::digest) has it.
+    /// What the tool is: the digest of its [basis](crate::tool::basis).
     pub manifest: Digest,
     /// The canonical arguments.
     pub arguments: Value,
@@ -57,6 +68,9 @@ pub struct Call {
     pub leaves: Vec<RecordedArgument>,
     /// What the policy says.
     pub policy: PolicyAnswer,
+    /// The operator's own policy that was asked as well, if there is one: the digest of its [basis](crate::tool::basis).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_policy: Option<Digest>,
     /// The approval that it uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<EntryId>,

@@ -39,7 +39,8 @@ pub fn voice_of<'s>(state: &'s State, record: &Record) -> Option<(&'s Tenant, Vo
         | SessionRequest::Delete { .. }
         | SessionRequest::Promote { .. }
         | SessionRequest::Route(_)
-        | SessionRequest::Extract(_) => None,
+        | SessionRequest::Extract(_)
+        | SessionRequest::RecordBasis(_) => None,
     };
     voice.map(|voice| (&session.who.tenant, voice))
 }

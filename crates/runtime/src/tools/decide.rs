@@ -5,18 +5,18 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use custody_arguments::{ArgumentOrigin, Arguments, RecordedArgument, trace};
+use custody_arguments::Arguments;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
-use custody_kernel::record::{Answer, Author, Request, Value};
+use custody_kernel::record::{Answer, Author, Request, SessionRequest, Value};
 use custody_kernel::state::{AskError, SubmittedRequest};
 use custody_kernel::tool::asked::{ApprovalStatus, AskedCall};
+use custody_kernel::tool::basis::{Basis, BasisKind};
 use custody_kernel::tool::call::{Call, ProposedCall};
-use custody_log::{Digest, EntryId, Seq, SessionId};
-use custody_policy::Described;
+use custody_log::{EntryId, Seq, SessionId};
 use custody_store::{Content, Receipt, StoreError, Ticket, Transaction};
 
-use super::gate::{KnownTool, about_changed, question};
+use super::judge::JudgedBy;
 use super::{Decision, Gate, GateError, Granted, Output, Waiting};
 use crate::alike;
 use crate::ingress::{Arrival, Observation, observe_parts};
@@ -79,12 +79,15 @@ impl Session {
                 traced.index_text(receipt, &text, range);
             }
             traced.answered.insert(decision);
-            // A tool that nobody described has none.
             if let Some(structured) = structured {
-                let is_user = |leaf: &RecordedArgument| leaf.origin == ArgumentOrigin::User;
-                let asked = !call.leaves.is_empty() && call.leaves.iter().all(is_user);
-                let fields = gate.tool(&call.tool).tool.trusted_output;
-                traced.add_trusted_output(&structured, &fields, asked);
+                let texts = parts.iter().map(|(_, receipt)| receipt.seq).collect();
+                let tool = gate.tool(&call.tool);
+                // A tool that changed since has no fields that are trusted, and neither has one that nobody described.
+                if tool.digest() == call.manifest && !tool.manifest.trusted_output.is_empty() {
+                    record_output(step, id, BasisKind::Output { call: seq, texts }, &structured)?;
+                    let fields = &tool.manifest.trusted_output;
+                    traced.texts.add_trusted_output(&structured, fields, &call);
+                }
             }
             Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
         })
@@ -111,6 +114,29 @@ pub(super) fn allowed(
         return Ok((seq, call));
     }
     Err(AskError::UnknownEntry(seq).into())
+}
+
+/// Records what a call brought back as a value.
+pub(super) fn record_output(
+    step: &mut Transaction<'_>,
+    session: SessionId,
+    of: BasisKind,
+    structured: &serde_json::Value,
+) -> Result<(), StoreError> {
+    record_basis(step, session, of, structured.to_string())
+}
+
+fn record_basis(
+    step: &mut Transaction<'_>,
+    session: SessionId,
+    of: BasisKind,
+    text: String,
+) -> Result<(), StoreError> {
+    let content = Content::new(text)?;
+    let text = Value::New(content.commitment());
+    let request = SessionRequest::RecordBasis(Box::new(Basis { of, text }));
+    step.ask(session, request, Some(&content), Vec::new())?;
+    Ok(())
 }
 
 /// A question that was put already.
@@ -173,24 +199,36 @@ impl Proposing {
 
     fn call(
         &self,
-        step: &Transaction<'_>,
+        step: &mut Transaction<'_>,
         arguments: Value,
         approval: Option<EntryId>,
     ) -> Result<ProposedCall, GateError> {
-        let KnownTool { tool, known, changed, groups } = self.gate.tool(&self.tool);
-        let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
-        let values = trace(&tool, &self.arguments, &traced.texts);
-        let session = step.state().session(self.id).ok_or(AskError::UnknownSession(self.id))?;
-        let described = Described { name: &self.tool, tool: &tool, known, groups: &groups };
-        let question =
-            question(step.state(), session, described, &self.arguments, values.recorded());
-        let policy = self.gate.answer(step, &question)?;
-        let policy = if changed { about_changed(policy) } else { policy };
-        let manifest: Digest = tool.digest(&self.tool);
-        let effect = tool.effect;
-        let tool = self.tool.clone();
-        let traced = values;
-        Ok(ProposedCall { tool, effect, known, manifest, arguments, traced, policy, approval })
+        let tool = self.gate.tool(&self.tool);
+        let (call, local) = {
+            let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
+            self.gate.with_policies(step, |policies| {
+                let by = JudgedBy { session: self.id, tool: &tool, texts: &traced.texts, policies };
+                let call = by.judge(step.state(), &self.arguments, arguments, approval);
+                (call, policies.local.map(|local| local.text().to_owned()))
+            })?
+        };
+        let call = call?;
+        // What a call is judged by is recorded before it, where the store does not hold it already.
+        self.record_once(step, BasisKind::Tool { digest: call.manifest }, || tool.text())?;
+        if let (Some(digest), Some(text)) = (call.local_policy, local) {
+            self.record_once(step, BasisKind::LocalPolicy { digest }, || text)?;
+        }
+        Ok(call)
+    }
+
+    fn record_once(
+        &self,
+        step: &mut Transaction<'_>,
+        of: BasisKind,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), StoreError> {
+        let is_recorded = of.digest().is_some_and(|digest| step.state().basis(digest).is_some());
+        if is_recorded { Ok(()) } else { record_basis(step, self.id, of, text()) }
     }
 
     fn commit(

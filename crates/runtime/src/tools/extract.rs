@@ -6,12 +6,13 @@ use custody_arguments::{ClosedShape, ShapedValue};
 use custody_kernel::label::Channel;
 use custody_kernel::record::{Answer, SessionRequest, Value as Recorded};
 use custody_kernel::state::AskError;
+use custody_kernel::tool::basis::BasisKind;
 use custody_kernel::tool::extract::Extract;
 use custody_log::{EntryId, SessionId};
 use custody_store::{Content, Receipt, StoreError, Ticket, Transaction};
 use serde_json::Value;
 
-use super::decide::allowed;
+use super::decide::{allowed, record_output};
 use super::{Gate, GateError, Output};
 use crate::echo::Fingerprints;
 use crate::ingress::Observation;
@@ -49,7 +50,7 @@ impl Session {
         let fingerprints = Fingerprints::of_untrusted(self.store(), id, &text);
         self.store().run(move |step| {
             let (call, asked) = allowed(step, id, decision)?;
-            let tool = gate.tool(&asked.tool).tool;
+            let tool = gate.tool(&asked.tool).manifest;
             let shapes = fields.into_iter().map(|field| match tool.closed_output.get(&field) {
                 Some(shape) => Ok((shape.clone(), field)),
                 None => Err(GateError::NoShape(field)),
@@ -65,15 +66,17 @@ impl Session {
             let advice = advice.into_iter().collect();
             let withheld = step.ask(id, request, Some(&content), advice)?;
             fingerprints?.keep(step, withheld.seq)?;
+            if let Some(structured) = &structured {
+                let of = BasisKind::Output { call, texts: vec![withheld.seq] };
+                record_output(step, id, of, structured)?;
+            }
             let mut extracted = Vec::with_capacity(shapes.len());
             for (shape, field) in shapes {
-                let found = structured.as_ref().and_then(|output| at(output, &field));
-                let taken = found.and_then(|value| shape.take(value));
+                let taken = structured.as_ref().and_then(|output| take_out(output, &field, &shape));
                 let asked = Extract { call, output: withheld.seq, field, shape, value: None };
                 let one = take(step, id, asked, taken.as_ref())?;
                 if let Some(value) = &one.value {
-                    // As an argument it is still what the tool said.
-                    traced.texts.add_untrusted_text(withheld.seq, value);
+                    traced.texts.add_extracted(withheld.seq, value);
                 }
                 extracted.push(one);
             }
@@ -98,7 +101,8 @@ fn take(
     Ok(Extracted { field, value: taken.map(|taken| taken.as_str().to_owned()), receipt })
 }
 
-/// The value at the end of a path of names.
-fn at<'a>(output: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').try_fold(output, |value, name| value.as_object()?.get(name))
+/// The value of `shape` at the end of `path`, names with dots between them. `None` if there is none.
+pub fn take_out(output: &Value, path: &str, shape: &ClosedShape) -> Option<ShapedValue> {
+    let found = path.split('.').try_fold(output, |value, name| value.as_object()?.get(name))?;
+    shape.take(found)
 }

@@ -6,15 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use custody_arguments::{
-    Arguments, RecordedArgument, ShownName, ToolEffect, ToolManifest, ToolName, ToolNameError,
-};
-use custody_kernel::label::Taint;
+use custody_arguments::{ShownName, ToolEffect, ToolManifest, ToolName, ToolNameError};
 use custody_kernel::principal::Authority;
-use custody_kernel::state::{ApplyError, AskError, SessionState, SignedPolicy, State};
-use custody_kernel::tool::call::{Permission, PolicyAnswer};
+use custody_kernel::state::{ApplyError, AskError, SignedPolicy};
 use custody_log::Digest;
-use custody_policy::{CHANGED, Caller, Described, Manifests, Policy, PolicyError, Question, pin};
+use custody_policy::{DescribedTool, InForce, Manifests, Policy, PolicyError, pin};
 use custody_store::{Receipt, Store, StoreError, Transaction};
 
 /// Manifests and policies. Clones share them.
@@ -143,16 +139,16 @@ impl Gate {
     }
 
     /// What the manifests say of a tool.
-    pub(super) fn tool(&self, name: &str) -> KnownTool {
+    pub(super) fn tool(&self, name: &str) -> DescribedTool {
         self.read().tool(name)
     }
 
-    /// What the policies say. `question` is asked of each that is in force.
-    pub(super) fn answer(
+    /// Calls `with` the policies that are in force.
+    pub(super) fn with_policies<T>(
         &self,
         step: &Transaction<'_>,
-        question: &Question<'_>,
-    ) -> Result<PolicyAnswer, GateError> {
+        with: impl FnOnce(InForce<'_>) -> T,
+    ) -> Result<T, GateError> {
         self.prepare(step)?;
         let setup = self.read();
         let base = match (step.state().policy(), &setup.signed) {
@@ -160,11 +156,7 @@ impl Gate {
             (None, _) => setup.standard.as_ref().ok_or(GateError::OtherPolicy)?,
             (Some(_), _) => return Err(GateError::OtherPolicy),
         };
-        let answer = base.answer(question);
-        Ok(match &setup.local {
-            Some(local) => stricter(answer, local.answer(question)),
-            None => answer,
-        })
+        Ok(with(InForce { base, local: setup.local.as_ref() }))
     }
 
     /// Reads the policy in force, if it is not the one read last.
@@ -198,19 +190,8 @@ impl Setup {
         }
     }
 
-    fn tool(&self, name: &str) -> KnownTool {
-        let Described { tool, known, groups, .. } = self.manifests.tool(name);
-        let groups = groups.to_vec();
-        // What its manifest was written for is another tool.
-        if self.changed.contains(name) {
-            return KnownTool {
-                tool: ToolManifest::unknown(),
-                known: false,
-                changed: true,
-                groups,
-            };
-        }
-        KnownTool { tool: tool.clone(), known, changed: false, groups }
+    fn tool(&self, name: &str) -> DescribedTool {
+        DescribedTool::of(self.manifests.tool(name), self.changed.contains(name))
     }
 
     fn announce(&mut self, announced: &serde_json::Value) -> Announced {
@@ -229,41 +210,9 @@ impl Setup {
             self.changed.insert(name.to_owned());
         }
         let changed = self.changed.contains(name);
-        let KnownTool { tool, known, .. } = self.tool(name);
-        Announced { name: name.to_owned(), effect: tool.effect, known, changed }
+        let DescribedTool { name, manifest, known, .. } = self.tool(name);
+        Announced { name, effect: manifest.effect, known, changed }
     }
-}
-
-/// What the manifests say of a tool.
-pub(super) struct KnownTool {
-    pub(super) tool: ToolManifest,
-    pub(super) known: bool,
-    /// Whether its description is another than the one pinned.
-    pub(super) changed: bool,
-    pub(super) groups: Vec<String>,
-}
-
-/// What a policy is asked of a call in `session`.
-pub(super) fn question<'a>(
-    state: &'a State,
-    session: &'a SessionState,
-    tool: Described<'a>,
-    arguments: &'a Arguments,
-    leaves: &'a [RecordedArgument],
-) -> Question<'a> {
-    let who = &session.who;
-    let known = who.principal.and_then(|id| state.principal_by_id(id));
-    let caller = Caller {
-        name: known.map_or("", |principal| &principal.name),
-        role: who.role,
-        trust: session.on_behalf_of(),
-        tenant: &who.tenant,
-    };
-    let context = &session.context;
-    // Nothing is known of what nobody read.
-    let is_clean = !context.parents().is_empty() && !context.label().is_tainted();
-    let taint = if is_clean { Taint::Clean } else { Taint::Tainted };
-    Question { caller, tool, arguments, leaves, taint, channels: context.channels() }
 }
 
 fn read_signed(step: &Transaction<'_>, signed: SignedPolicy) -> Result<Policy, GateError> {
@@ -274,28 +223,4 @@ fn read_signed(step: &Transaction<'_>, signed: SignedPolicy) -> Result<Policy, G
         return Err(GateError::OtherPolicy);
     }
     Ok(policy)
-}
-
-/// What is answered for a tool that is no longer the one that was described: a human looks at it first, whatever
-/// was read before.
-pub(super) fn about_changed(answer: PolicyAnswer) -> PolicyAnswer {
-    let by = match answer.answer {
-        Permission::Allow => vec![CHANGED.to_owned()],
-        Permission::Ask => answer.by.iter().cloned().chain([CHANGED.to_owned()]).collect(),
-        Permission::Deny => return answer,
-    };
-    PolicyAnswer { answer: Permission::Ask, waives_floor: false, by, ..answer }
-}
-
-/// The stricter of both answers, under a version of its own, so that an approval holds for both. What only
-/// the owner can grant, a waived floor or a field that may be taken out, falls away: the other is not theirs.
-fn stricter(base: PolicyAnswer, local: PolicyAnswer) -> PolicyAnswer {
-    let version = Digest::of(&[base.version.0, local.version.0].concat());
-    let by = match base.answer.cmp(&local.answer) {
-        std::cmp::Ordering::Less => local.by,
-        std::cmp::Ordering::Greater => base.by,
-        std::cmp::Ordering::Equal => [base.by, local.by].concat(),
-    };
-    let answer = Permission::max(base.answer, local.answer);
-    PolicyAnswer { version, answer, waives_floor: false, extracts: Vec::new(), by }
 }

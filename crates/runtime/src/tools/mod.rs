@@ -1,12 +1,13 @@
 //! Tool calls: proposed by a model, decided, and only then handed out to run.
 //!
-//! In reading order: `gate` (manifests and policies), `decide` (the decide-and-commit step; part of the trusted
-//! base), `extract` (single values out of an output that is not shown), `rehearse` (recorded calls, evaluated against a
+//! In reading order: `gate` (manifests and policies), `judge` (tracing and asking the policies) and `decide` (the
+//! decide-and-commit step; both part of the trusted base), `extract` (single values out of an output that is not shown), `rehearse` (recorded calls, evaluated against a
 //! policy again).
 
 mod decide;
 mod extract;
 mod gate;
+mod judge;
 mod rehearse;
 
 use custody_kernel::actions::call::AllowedCall;
@@ -14,8 +15,9 @@ use custody_kernel::memory::refusal::Refusal;
 use custody_log::{EntryId, Timestamp};
 use serde_json::Value;
 
-pub use extract::Extracted;
+pub use extract::{Extracted, take_out};
 pub use gate::{Announced, Gate, GateError, set_policy};
+pub use judge::JudgedBy;
 pub use rehearse::{Changed, Rehearsal, explain, rehearse};
 
 /// What a tool brought back.

@@ -1,16 +1,16 @@
 //! Recorded calls, put to a policy once more: before it is in force, or to hear why.
 
-use custody_arguments::{Arguments, ToolManifest};
+use custody_arguments::Arguments;
 use custody_kernel::actions::call::{CallContext, CallRefusal, decide_call};
-use custody_kernel::record::{Answer, Author, Record, Request, Value};
+use custody_kernel::record::{Author, Record, Request};
 use custody_kernel::state::State;
 use custody_kernel::tool::call::{Call, Permission, PolicyAnswer};
-use custody_log::{Seq, SessionId, Timestamp};
-use custody_policy::{Described, Explanation, Manifests, Policy, Question};
-use custody_store::{Store, StoreError};
+use custody_log::{Digest, Seq, SessionId, Timestamp};
+use custody_policy::{Described, DescribedTool, Explanation, Manifests, Policy, Question};
+use custody_store::{Store, StoreError, content_of, is_kept};
 
 use super::GateError;
-use super::gate::question;
+use super::judge::question;
 
 /// How many records are read at once.
 const CHUNK: u64 = 512;
@@ -44,8 +44,8 @@ pub struct Changed {
 }
 
 /// Decides every recorded call again as if `policy` had been in force, signed by the owner. Calls that used an
-/// approval are left out: they follow from the ones that asked for it. The groups of a tool are those of
-/// `manifests`, which the record does not keep; what its arguments were is not judged anew.
+/// approval are left out: they follow from the ones that asked for it. A tool is what the record describes, or, where
+/// an earlier version recorded no manifest, what `manifests` describe. Where its arguments came from is not traced anew.
 ///
 /// # Errors
 /// When the record cannot be read.
@@ -117,8 +117,8 @@ fn go_through(
 struct Past<'a> {
     call: &'a Call,
     session: SessionId,
-    /// What the record keeps of its tool.
-    recorded: ToolManifest,
+    /// The tool, if the record describes it.
+    tool: Option<DescribedTool>,
     /// Nothing when they are not kept.
     arguments: Option<Arguments>,
 }
@@ -131,25 +131,22 @@ impl<'a> Past<'a> {
         if state.session(*session).is_none() {
             return Ok(None);
         }
-        let recorded = ToolManifest { effect: call.effect, ..ToolManifest::unknown() };
-        // What was refused is not kept, unless it was there before.
-        let is_kept =
-            matches!(call.arguments, Value::Of(_)) || !matches!(record.answer, Answer::Refused(_));
-        let arguments = if is_kept {
-            let bytes = store.retrieve(call.arguments.content(record.seq))?;
-            bytes.and_then(|bytes| Arguments::parse(&String::from_utf8_lossy(&bytes)).ok())
-        } else {
-            None
+        let bytes = match is_kept(record) {
+            true => store.retrieve(call.arguments.content(record.seq))?,
+            false => None,
         };
-        Ok(Some(Self { call, session: *session, recorded, arguments }))
+        let arguments =
+            bytes.and_then(|bytes| Arguments::parse(&String::from_utf8_lossy(&bytes)).ok());
+        let tool = recorded_tool(store, state, call.manifest)?;
+        Ok(Some(Self { call, session: *session, tool, arguments }))
     }
 
     /// What a policy was asked of it.
     fn question<'b>(&'b self, state: &'b State, manifests: &'b Manifests) -> Option<Question<'b>> {
-        let described = manifests.tool(&self.call.tool);
-        let is_same = described.tool.digest(&self.call.tool) == self.call.manifest;
-        let tool = if is_same { described.tool } else { &self.recorded };
-        let tool = Described { tool, known: self.call.known, ..described };
+        let tool = match &self.tool {
+            Some(tool) => tool.as_described(),
+            None => Described { known: self.call.known, ..manifests.tool(&self.call.tool) },
+        };
         let session = state.session(self.session)?;
         Some(question(state, session, tool, self.arguments.as_ref()?, &self.call.leaves))
     }
@@ -167,6 +164,18 @@ impl<'a> Past<'a> {
         let changed = Changed { entry: record.seq, at: record.at, tool, was, now, because };
         (was != now).then_some(changed)
     }
+}
+
+/// The text of a tool that the record holds under `digest`.
+fn recorded_tool(
+    store: &Store,
+    state: &State,
+    digest: Digest,
+) -> Result<Option<DescribedTool>, StoreError> {
+    let Some(entry) = state.basis(digest) else { return Ok(None) };
+    let Some(content) = content_of(&store.record(entry)?) else { return Ok(None) };
+    let text = store.retrieve(content)?;
+    Ok(text.and_then(|text| DescribedTool::parse(&String::from_utf8_lossy(&text)).ok()))
 }
 
 fn outcome(call: &Call, context: CallContext) -> (Permission, Option<String>) {

@@ -9,7 +9,10 @@ use custody_log::{Checkpoint, Digest, EntryId, Hash, Seq, key_name, leaf_hash, o
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 
-use crate::common::Scratch;
+use custody_runtime::Store;
+use custody_runtime::store::Paths;
+
+use crate::common;
 
 /// How a forged record is signed.
 #[derive(Clone, Copy)]
@@ -20,17 +23,54 @@ pub enum Signed<'a> {
     By(&'a SigningKey),
 }
 
+/// A store that is forged.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    pub store: &'a Store,
+    pub paths: &'a Paths,
+}
+
+impl<'a> From<&'a common::Scratch> for Target<'a> {
+    fn from(scratch: &'a common::Scratch) -> Self {
+        Self { store: &scratch.store, paths: &scratch.paths }
+    }
+}
+
+impl<'a> From<&'a custody_runtime::scratch::Scratch> for Target<'a> {
+    fn from(scratch: &'a custody_runtime::scratch::Scratch) -> Self {
+        Self { store: &scratch.store, paths: &scratch.paths }
+    }
+}
+
+/// Gives the record at `to` the content that arrived at `from`, if one did: a commitment does not bind its place.
+pub fn copy_content<'a>(target: impl Into<Target<'a>>, from: Seq, to: Seq) {
+    let connection = Connection::open(&target.into().paths.store).unwrap();
+    let copy = "INSERT INTO contents (arrival, salt, bytes)
+                SELECT ?2, salt, bytes FROM contents WHERE arrival = ?1";
+    connection.execute(copy, (from.0.cast_signed(), to.0.cast_signed())).unwrap();
+}
+
+/// Adds the edges of the record at `seq` to the index.
+fn index_edges(connection: &Connection, record: &Record) {
+    for parent in &record.parents {
+        let row = (parent.0.cast_signed(), record.seq.0.cast_signed());
+        connection.execute("INSERT INTO edges (parent, child) VALUES (?1, ?2)", row).unwrap();
+    }
+}
+
 /// Appends `record` to the log and signs the log with the store's own log key. The head stays as it is: what is signed
 /// behind it is a tail that nobody acknowledged.
-pub fn append(scratch: &Scratch, mut record: Record, signed: Signed<'_>) -> Seq {
-    let signer = scratch.store.keys().log_key().unwrap();
-    let store = scratch.store.state(|state| state.store()).unwrap().unwrap();
-    let connection = Connection::open(&scratch.paths.store).unwrap();
+pub fn append<'a>(target: impl Into<Target<'a>>, mut record: Record, signed: Signed<'_>) -> Seq {
+    let Target { store, paths } = target.into();
+    let signer = store.keys().log_key().unwrap();
+    let store = store.state(|state| state.store()).unwrap().unwrap();
+    let connection = Connection::open(&paths.store).unwrap();
     let mut select = connection.prepare("SELECT record FROM log ORDER BY seq").unwrap();
     let rows = select.query_map([], |row| row.get::<_, Vec<u8>>(0)).unwrap();
     let mut leaves: Vec<Hash> = rows.map(|row| leaf_hash(&row.unwrap())).collect();
     record.seq = Seq(leaves.len() as u64);
-    record.id = EntryId::from_random([0xF0; 16]);
+    let number = (record.seq.0 % 256) as u8;
+    record.id = EntryId::from_random([number; 16]);
     if let Signed::By(key) = signed {
         let at = LogPosition { store, root: Digest(root_of(&leaves)), seq: record.seq };
         let bytes = match &record.by {
@@ -46,6 +86,7 @@ pub fn append(scratch: &Scratch, mut record: Record, signed: Signed<'_>) -> Seq 
     let note = signed.sign(&signer, &key_name());
     let row = (record.seq.0.cast_signed(), record.id.as_bytes(), &bytes);
     connection.execute("INSERT INTO log (seq, id, record) VALUES (?1, ?2, ?3)", row).unwrap();
+    index_edges(&connection, &record);
     let row = (size.cast_signed(), note);
     connection.execute("INSERT INTO checkpoints (size, note) VALUES (?1, ?2)", row).unwrap();
     record.seq

@@ -7,10 +7,11 @@ use custody_kernel::key::Key;
 use custody_kernel::namespace::Scope;
 use custody_kernel::principal::{Credential, PrincipalClaim};
 use custody_kernel::record::{
-    AdminRequest, Answer, Author, ObservationKind, Record, Request, SessionRequest,
+    AdminRequest, Author, ObservationKind, Record, Request, SessionRequest,
 };
+use custody_kernel::tool::basis::BasisKind;
 use custody_log::{Digest, PrincipalId, SessionId};
-use custody_runtime::store::content_of;
+use custody_runtime::store::{content_of, is_kept};
 use custody_runtime::{Store, StoreError};
 
 use super::part::Part;
@@ -107,6 +108,7 @@ impl<'a> Names<'a> {
             | Request::Session(
                 SessionRequest::Withhold { .. }
                 | SessionRequest::Extract(_)
+                | SessionRequest::RecordBasis(_)
                 | SessionRequest::CloseSession,
             ) => Part::of_session(in_session, None),
             Request::Admin(
@@ -246,6 +248,11 @@ fn session_request(request: &SessionRequest) -> String {
         SessionRequest::Extract(extract) => {
             format!("take out {}", excerpt(&extract.field, 40))
         }
+        SessionRequest::RecordBasis(basis) => match basis.of {
+            BasisKind::Tool { .. } => "record a tool's manifest".into(),
+            BasisKind::LocalPolicy { .. } => "record the local policy".into(),
+            BasisKind::Output { .. } => "record a structured output".into(),
+        },
     }
 }
 
@@ -286,12 +293,11 @@ pub(super) fn short(id: &impl ToString) -> String {
     format!("{prefix}-{}…", digits.chars().take(8).collect::<String>())
 }
 
-/// The bytes that belong to a record, if they can be retrieved: what was refused is not kept, and what an incident
+/// The bytes that belong to a record, if they can be retrieved: what was refused is not kept, but for a call's arguments, and what an incident
 /// took out is not shown.
 pub(super) fn kept_content(store: &Store, record: &Record) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(content) = content_of(record) else { return Ok(None) };
-    let refused = matches!(record.answer, Answer::Refused(_));
-    if refused && content.arrival == record.seq {
+    if content.arrival == record.seq && !is_kept(record) {
         return Ok(None);
     }
     store.retrieve(content)

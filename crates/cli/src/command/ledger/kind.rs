@@ -28,6 +28,8 @@ pub(super) enum Kind {
     Session,
     /// An adapter loaded, unloaded or fused
     Adapter,
+    /// What tool calls are judged by: manifests, a local policy, structured outputs
+    Basis,
     /// A step of an incident
     Recovery,
     /// Principals, limits, keys and the store itself
@@ -56,6 +58,7 @@ impl Kind {
             Request::Session(SessionRequest::Withhold { .. } | SessionRequest::Extract(_)) => {
                 Self::ToolOutput
             }
+            Request::Session(SessionRequest::RecordBasis(_)) => Self::Basis,
             Request::Admin(
                 AdminRequest::Approve { .. }
                 | AdminRequest::Deny { .. }

@@ -98,6 +98,8 @@ fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
             "breaks": report.breaks,
             "containments": report.containments,
             "unsigned": report.unsigned,
+            "calls_judged": report.calls_judged,
+            "calls_not_judged": report.calls_not_judged,
             "echoes_derived": report.echoes_derived,
             "echoes_not_derived": report.echoes_not_derived,
             "root": root,
@@ -129,6 +131,16 @@ fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
     if *containments > 0 {
         let times = count(*containments, "containment");
         fact("contained", &format!("{times}, each listing what its findings reach"));
+    }
+    if report.calls_judged > 0 {
+        let calls = report.calls_judged;
+        let what = "traced again in the recorded texts, policies asked again";
+        fact("tool calls", &format!("{calls}, {what}"));
+    }
+    if report.calls_not_judged > 0 {
+        let calls = report.calls_not_judged;
+        let why = "a text they rest on was destroyed, or an earlier version recorded them";
+        fact("", &paint(WARN, format_args!("{calls} could not be judged again: {why}")));
     }
     if report.echoes_not_derived > 0 {
         let (derived, not_derived) = (report.echoes_derived, report.echoes_not_derived);

@@ -237,7 +237,11 @@ const fn verb(request: &Request) -> &'static str {
             | SessionRequest::Route(_),
         )
         | Request::Call(_)
-        | Request::Session(SessionRequest::Withhold { .. } | SessionRequest::Extract(_))
+        | Request::Session(
+            SessionRequest::Withhold { .. }
+            | SessionRequest::Extract(_)
+            | SessionRequest::RecordBasis(_),
+        )
         | Request::Admin(
             AdminRequest::Deny { .. }
             | AdminRequest::SetMode { .. }

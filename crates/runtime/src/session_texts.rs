@@ -1,0 +1,120 @@
+//! The texts of one session in which the arguments of its calls are traced. Made as they arrive, and again from the
+//! record.
+
+use std::collections::BTreeMap;
+
+use custody_arguments::{ArgumentOrigin, TextIndex};
+use custody_kernel::label::{Channel, Label};
+use custody_kernel::record::{Answer, Record, Request, SessionRequest, TextPart};
+use custody_kernel::tool::call::Call;
+use custody_log::Seq;
+use serde_json::Value;
+
+/// The single element of a list, in a path of a manifest.
+const ONLY: &str = "only";
+/// Replaces untrusted passages that were cut out of a text. It is not a blank, so the words beside it are no whole
+/// words.
+const SEAM: &str = "\u{2060}";
+
+/// The texts of one session in which the arguments of its calls are traced.
+#[derive(Debug, Default)]
+pub struct SessionTexts(TextIndex);
+
+impl SessionTexts {
+    /// What arguments are traced in.
+    pub(crate) const fn index(&self) -> &TextIndex {
+        &self.0
+    }
+
+    /// Adds what the model read with `entry`: a text, or one part of it.
+    pub(crate) fn add(&mut self, entry: Seq, label: Label, text: &str, part: Option<TextPart>) {
+        let channel = label.channel();
+        // The texts that a model repeats are indexed already.
+        if matches!(channel, Channel::Model | Channel::System) {
+            return;
+        }
+        if label.is_tainted() {
+            self.0.add_untrusted_text(entry, text);
+        } else if channel == Channel::User {
+            let is_cut_before = part.is_some_and(|part| part.start > 0);
+            let is_cut_after =
+                part.is_some_and(|part| part.start + (text.len() as u64) < part.whole);
+            let before = if is_cut_before { SEAM } else { "" };
+            let after = if is_cut_after { SEAM } else { "" };
+            self.0.add_user_text(&format!("{before}{text}{after}"));
+        }
+    }
+
+    /// Adds a value that was extracted from `output`. As an argument it is still what the tool said.
+    pub(crate) fn add_extracted(&mut self, output: Seq, value: &str) {
+        self.0.add_untrusted_text(output, value);
+    }
+
+    /// Adds the values that the manifest of `call` trusts in its `output`.
+    pub fn add_trusted_output(
+        &mut self,
+        output: &Value,
+        fields: &BTreeMap<String, String>,
+        call: &Call,
+    ) {
+        let is_users = call.leaves.iter().all(|leaf| leaf.origin == ArgumentOrigin::User);
+        let was_asked_for = is_users && !call.leaves.is_empty();
+        for (field, noun) in fields {
+            let steps: Vec<&str> = field.split('.').collect();
+            // If a search could have had several results, an attacker who wrote one of them could choose which is
+            // returned.
+            if was_asked_for || !steps.contains(&ONLY) {
+                self.add_trusted_field(output, &steps, noun);
+            }
+        }
+    }
+
+    /// Adds what the model read with a record of its session; `text` is the content that the record names.
+    pub fn add_recorded(&mut self, record: &Record, text: &str) {
+        let Request::Session(request) = &record.request else { return };
+        match request {
+            SessionRequest::Observe { part, .. } => {
+                self.add(record.seq, record.label, text, *part);
+            }
+            SessionRequest::Read { .. } => self.add(record.seq, record.label, text, None),
+            SessionRequest::Extract(extract) if record.answer == Answer::Done => {
+                self.add_extracted(extract.output, text);
+            }
+            SessionRequest::Extract(_)
+            | SessionRequest::CloseSession
+            | SessionRequest::Write { .. }
+            | SessionRequest::Delete { .. }
+            | SessionRequest::Promote { .. }
+            | SessionRequest::Route(_)
+            | SessionRequest::Withhold { .. }
+            | SessionRequest::RecordBasis(_) => {}
+        }
+    }
+
+    fn add_trusted_field(&mut self, value: &Value, steps: &[&str], noun: &str) {
+        match (steps.split_first(), value) {
+            (None, Value::String(text)) => self.0.add_trusted_value(text, noun),
+            (None, Value::Number(number)) => {
+                self.0.add_trusted_value(&number.to_string(), noun);
+            }
+            // `only` applies to lists and not to the members of an object, whose names an attacker could choose.
+            (Some((&ONLY, rest)), _) => {
+                if let Some([item]) = value.as_array().map(Vec::as_slice) {
+                    self.add_trusted_field(item, rest, noun);
+                }
+            }
+            (Some((&"*", rest)), Value::Array(items)) => {
+                items.iter().for_each(|item| self.add_trusted_field(item, rest, noun));
+            }
+            (Some((&"*", rest)), Value::Object(members)) => {
+                members.values().for_each(|member| self.add_trusted_field(member, rest, noun));
+            }
+            (Some((name, rest)), Value::Object(members)) => {
+                if let Some(member) = members.get(*name) {
+                    self.add_trusted_field(member, rest, noun);
+                }
+            }
+            _ => {}
+        }
+    }
+}

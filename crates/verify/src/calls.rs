@@ -1,0 +1,364 @@
+//! Judging every recorded tool call again (G2): its arguments are traced in the recorded texts of its session, and the
+//! recorded policies are asked again. A value that was taken out of an output is taken out again.
+
+use std::collections::HashMap;
+
+use custody_arguments::Arguments;
+use custody_kernel::record::{
+    AdminRequest, Answer, Author, FORMAT, Record, Request, SessionRequest,
+};
+use custody_kernel::state::{SignedPolicy, State};
+use custody_kernel::tool::basis::{Basis, BasisKind};
+use custody_kernel::tool::call::Call;
+use custody_kernel::tool::extract::Extract;
+use custody_log::{Digest, Seq, SessionId};
+use custody_policy::{DescribedTool, InForce, Policy};
+use custody_runtime::SessionTexts;
+use custody_runtime::store::{Tampering, View, content_of, is_kept};
+use custody_runtime::tools::{JudgedBy, take_out};
+
+use crate::VerifyError;
+
+/// What was found in order.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CheckedCalls {
+    pub(crate) judged: u64,
+    pub(crate) not_judged: u64,
+}
+
+/// Follows the log, and judges every call again.
+pub(crate) struct CallVerifier<'a> {
+    view: View<'a>,
+    sessions: HashMap<SessionId, SessionCalls>,
+    bases: HashMap<Digest, RecordedBasis>,
+    /// The policies that were in force without a basis: the owner's and those that ship.
+    policies: HashMap<Digest, Policy>,
+    checked: CheckedCalls,
+}
+
+/// A text that calls are judged by.
+enum RecordedBasis {
+    Tool(Box<DescribedTool>),
+    LocalPolicy(Box<Policy>),
+    Destroyed,
+}
+
+/// What is followed of an open session.
+#[derive(Default)]
+struct SessionCalls {
+    texts: SessionTexts,
+    /// Whether a text was destroyed that the model read.
+    has_purged: bool,
+    /// The calls in whose outputs the manifest trusts fields, or lets values be taken out.
+    calls: HashMap<Seq, Box<Call>>,
+    /// The structured form of outputs, by the entries that hold them as text.
+    outputs: HashMap<Vec<Seq>, Seq>,
+}
+
+/// Why a call was not judged again.
+enum NotJudged {
+    /// A text that it rests on was destroyed.
+    Destroyed,
+    Failed(VerifyError),
+}
+
+impl<E: Into<VerifyError>> From<E> for NotJudged {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl<'a> CallVerifier<'a> {
+    pub(crate) fn new(view: View<'a>) -> Self {
+        let (sessions, bases, policies) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { view, sessions, bases, policies, checked: CheckedCalls::default() }
+    }
+
+    /// Looks at the next record. `before` is what the records before it fold to, `text` the content that arrived with
+    /// it.
+    ///
+    /// # Errors
+    /// [`Tampering::Call`] for a record that claims what its texts do not give.
+    pub(crate) fn observe(
+        &mut self,
+        before: &State,
+        record: &Record,
+        text: Option<&[u8]>,
+    ) -> Result<(), VerifyError> {
+        match (&record.by, &record.request) {
+            (Author::Session(id), Request::Call(call)) => {
+                let judged = self.judge(before, *id, record, call, text);
+                self.count(judged)
+            }
+            (Author::Session(id), Request::Session(request)) if record.v == FORMAT => {
+                self.follow(*id, record, request, text)
+            }
+            (_, Request::Admin(AdminRequest::EndSession { session })) => {
+                self.sessions.remove(session);
+                Ok(())
+            }
+            (Author::Session(_) | Author::Principal(_), _) => Ok(()),
+        }
+    }
+
+    pub(crate) fn finish(self) -> CheckedCalls {
+        self.checked
+    }
+
+    fn count(&mut self, judged: Result<(), NotJudged>) -> Result<(), VerifyError> {
+        match judged {
+            Ok(()) => self.checked.judged += 1,
+            Err(NotJudged::Destroyed) => self.checked.not_judged += 1,
+            Err(NotJudged::Failed(error)) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn follow(
+        &mut self,
+        id: SessionId,
+        record: &Record,
+        request: &SessionRequest,
+        text: Option<&[u8]>,
+    ) -> Result<(), VerifyError> {
+        match request {
+            SessionRequest::CloseSession => {
+                self.sessions.remove(&id);
+            }
+            SessionRequest::RecordBasis(basis) => self.record(id, record.seq, basis, text)?,
+            SessionRequest::Extract(extract) if record.answer == Answer::Done => {
+                let text = self.content(record, text)?;
+                let taken = self.take_again(id, record.seq, extract, text.as_deref());
+                self.count(taken)?;
+                self.read(id, record, text.as_deref());
+            }
+            SessionRequest::Observe { .. } | SessionRequest::Read { .. } => {
+                let text = self.content(record, text)?;
+                self.read(id, record, text.as_deref());
+            }
+            SessionRequest::Extract(_)
+            | SessionRequest::Write { .. }
+            | SessionRequest::Delete { .. }
+            | SessionRequest::Promote { .. }
+            | SessionRequest::Route(_)
+            | SessionRequest::Withhold { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// What the model read with a record.
+    fn read(&mut self, id: SessionId, record: &Record, text: Option<&str>) {
+        let session = self.sessions.entry(id).or_default();
+        match text {
+            Some(text) => session.texts.add_recorded(record, text),
+            None => session.has_purged |= content_of(record).is_some(),
+        }
+    }
+
+    fn record(
+        &mut self,
+        id: SessionId,
+        seq: Seq,
+        basis: &Basis,
+        text: Option<&[u8]>,
+    ) -> Result<(), VerifyError> {
+        let text = text.map(String::from_utf8_lossy);
+        if let (Some(digest), Some(text)) = (basis.of.digest(), &text)
+            && Digest::of(text.as_bytes()) != digest
+        {
+            return Err(claims(seq, "a digest"));
+        }
+        match &basis.of {
+            BasisKind::Tool { digest } => {
+                let tool = text.map(|text| DescribedTool::parse(&text)).transpose();
+                let tool = tool.map_err(|_| claims(seq, "a manifest"))?;
+                let tool = tool.map(|tool| RecordedBasis::Tool(Box::new(tool)));
+                self.bases.insert(*digest, tool.unwrap_or(RecordedBasis::Destroyed));
+            }
+            BasisKind::LocalPolicy { digest } => {
+                let policy = text.map(|text| Policy::parse(&text)).transpose();
+                let policy = policy.map_err(|_| claims(seq, "a policy"))?;
+                let policy = policy.map(|policy| RecordedBasis::LocalPolicy(Box::new(policy)));
+                self.bases.insert(*digest, policy.unwrap_or(RecordedBasis::Destroyed));
+            }
+            BasisKind::Output { call, texts } => {
+                let session = self.sessions.entry(id).or_default();
+                session.outputs.insert(texts.clone(), seq);
+                let Some(text) = text else {
+                    session.has_purged = true;
+                    return Ok(());
+                };
+                let Some(call) = session.calls.get(call) else {
+                    return Err(claims(seq, "an output"));
+                };
+                // What was withheld from the model is no text that a call of it can rest on.
+                if let Some(RecordedBasis::Tool(tool)) = self.bases.get(&call.manifest) {
+                    let output = serde_json::from_str(&text);
+                    let output = output.map_err(|_| claims(seq, "an output"))?;
+                    session.texts.add_trusted_output(&output, &tool.manifest.trusted_output, call);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges a call again, and compares what its record keeps.
+    fn judge(
+        &mut self,
+        before: &State,
+        id: SessionId,
+        record: &Record,
+        call: &Call,
+        text: Option<&[u8]>,
+    ) -> Result<(), NotJudged> {
+        // An earlier version recorded nothing of what a call was judged by.
+        if record.v != FORMAT {
+            return Err(NotJudged::Destroyed);
+        }
+        let seq = record.seq;
+        let text = self.content(record, text)?.ok_or(NotJudged::Destroyed)?;
+        let arguments = Arguments::parse(&text).map_err(|_| claims(seq, "arguments"))?;
+        if arguments.canonical() != text {
+            return Err(claims(seq, "arguments").into());
+        }
+        self.read_policies(before, record, call)?;
+        let tool = match self.bases.get(&call.manifest) {
+            Some(RecordedBasis::Tool(tool)) => tool,
+            Some(RecordedBasis::Destroyed) => return Err(NotJudged::Destroyed),
+            Some(RecordedBasis::LocalPolicy(_)) | None => {
+                return Err(claims(seq, "a manifest").into());
+            }
+        };
+        let session = self.sessions.entry(id).or_default();
+        let policies = in_force(before, &self.policies, &self.bases, call);
+        let policies = policies.ok_or_else(|| claims(seq, "a policy"))?;
+        let by = JudgedBy { session: id, tool, texts: &session.texts, policies };
+        let again = by.judge(before, &arguments, call.arguments, call.approval);
+        let again = Call::from(again.map_err(|_| claims(seq, "a session"))?);
+        let differs = difference(&again, call);
+        if let Some(what) = differs {
+            return Err(match session.has_purged {
+                true => NotJudged::Destroyed,
+                false => claims(seq, what).into(),
+            });
+        }
+        let manifest = &tool.manifest;
+        let has_fields = !manifest.trusted_output.is_empty() || !manifest.closed_output.is_empty();
+        if has_fields && record.answer == Answer::Done {
+            session.calls.insert(seq, Box::new(again));
+        }
+        Ok(())
+    }
+
+    /// Takes a value out of an output again.
+    fn take_again(
+        &self,
+        id: SessionId,
+        seq: Seq,
+        extract: &Extract,
+        text: Option<&str>,
+    ) -> Result<(), NotJudged> {
+        if extract.value.is_none() {
+            return Ok(());
+        }
+        let text = text.ok_or(NotJudged::Destroyed)?;
+        let wrong = || claims(seq, "a value");
+        let session = self.sessions.get(&id).ok_or_else(wrong)?;
+        let entry = session.outputs.get([extract.output].as_slice()).ok_or_else(wrong)?;
+        let output = content_of(&self.view.record(*entry)?).ok_or_else(wrong)?;
+        let output = self.view.any_content(output)?.ok_or(NotJudged::Destroyed)?;
+        let output = serde_json::from_slice(&output).map_err(|_| wrong())?;
+        let call = session.calls.get(&extract.call).ok_or_else(wrong)?;
+        let Some(RecordedBasis::Tool(tool)) = self.bases.get(&call.manifest) else {
+            return Err(NotJudged::Destroyed);
+        };
+        let shape = tool.manifest.closed_output.get(&extract.field);
+        let taken = shape
+            .filter(|shape| **shape == extract.shape)
+            .and_then(|shape| take_out(&output, &extract.field, shape));
+        match taken {
+            Some(taken) if taken.as_str() == text => Ok(()),
+            Some(_) | None => Err(wrong().into()),
+        }
+    }
+
+    /// The content that a record names, wherever it arrived; `None` if it was destroyed or there is none.
+    fn content(
+        &self,
+        record: &Record,
+        arrived: Option<&[u8]>,
+    ) -> Result<Option<String>, VerifyError> {
+        let Some(content) = content_of(record) else { return Ok(None) };
+        let bytes = match arrived {
+            Some(bytes) => Some(bytes.to_vec()),
+            None if content.arrival == record.seq && !is_kept(record) => None,
+            None => self.view.any_content(content)?,
+        };
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// Reads the policies that `call` was judged by besides a local one, unless they are known.
+    fn read_policies(
+        &mut self,
+        before: &State,
+        record: &Record,
+        call: &Call,
+    ) -> Result<(), NotJudged> {
+        let version = base_version(before, call);
+        let version = version.ok_or_else(|| claims(record.seq, "a policy"))?;
+        if self.policies.contains_key(&version) {
+            return Ok(());
+        }
+        let policy = match before.policy() {
+            Some(SignedPolicy { text, .. }) => {
+                let text = self.view.any_content(text)?.ok_or(NotJudged::Destroyed)?;
+                Policy::parse(&String::from_utf8_lossy(&text)).ok()
+            }
+            None => Policy::shipped(version),
+        };
+        let policy = policy.filter(|policy| policy.version() == version);
+        self.policies.insert(version, policy.ok_or_else(|| claims(record.seq, "a policy"))?);
+        Ok(())
+    }
+}
+
+/// The version of the policy that the owner signed, or of the shipped one that `call` names.
+fn base_version(before: &State, call: &Call) -> Option<Digest> {
+    if let Some(signed) = before.policy() {
+        return Some(signed.version);
+    }
+    Policy::shipped_versions()
+        .find(|base| InForce::version_of(*base, call.local_policy) == call.policy.version)
+}
+
+fn in_force<'p>(
+    before: &State,
+    policies: &'p HashMap<Digest, Policy>,
+    bases: &'p HashMap<Digest, RecordedBasis>,
+    call: &Call,
+) -> Option<InForce<'p>> {
+    let base = policies.get(&base_version(before, call)?)?;
+    let local = match call.local_policy.map(|digest| bases.get(&digest)) {
+        None => None,
+        Some(Some(RecordedBasis::LocalPolicy(policy))) => Some(policy.as_ref()),
+        Some(Some(RecordedBasis::Tool(_) | RecordedBasis::Destroyed) | None) => return None,
+    };
+    Some(InForce { base, local })
+}
+
+/// What `recorded` claims that judging it again does not give.
+fn difference(again: &Call, recorded: &Call) -> Option<&'static str> {
+    if again == recorded {
+        None
+    } else if again.leaves != recorded.leaves {
+        Some("argument origins")
+    } else if again.policy != recorded.policy {
+        Some("a policy answer")
+    } else {
+        Some("a manifest")
+    }
+}
+
+fn claims(seq: Seq, what: &'static str) -> VerifyError {
+    Tampering::Call { seq: seq.0, what }.into()
+}
