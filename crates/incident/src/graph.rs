@@ -7,6 +7,7 @@ use custody_log::{Digest, Seq};
 use custody_planner::{Graph, GraphBuilder, GraphError, GraphNode};
 use custody_runtime::store::{EntryEdges, Tampering, View};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::error::IncidentError;
 use crate::store::Incidents;
@@ -17,8 +18,8 @@ use crate::store::Incidents;
 /// When the record is larger than a graph can be.
 pub fn graph_of(view: View<'_>) -> Result<Graph, GraphError> {
     let mut builder = GraphBuilder::default();
-    for EntryEdges { parents, weights, change } in view.edges().iter() {
-        builder.push(GraphNode::new(parents, weights, change))?;
+    for EntryEdges { parents, weights, change, is_join } in view.edges().iter() {
+        builder.push(GraphNode { is_join, ..GraphNode::new(parents, weights, change) })?;
     }
     for entry in view.edges().purged() {
         builder.purge(*entry);
@@ -26,10 +27,15 @@ pub fn graph_of(view: View<'_>) -> Result<Graph, GraphError> {
     builder.finish()
 }
 
+/// The request of an entry that stands for a context, as a record holds it.
+const JOIN: &str = "\"join_context\"";
+
 /// The fields of a record that the graph needs. The other fields were read when the store was opened; a row with the
 /// same leaf hash is the same record.
 #[derive(Deserialize)]
-struct Edges {
+struct Edges<'a> {
+    #[serde(borrow)]
+    request: &'a RawValue,
     parents: Vec<Seq>,
     #[serde(default)]
     weights: Vec<Digest>,
@@ -52,11 +58,13 @@ impl Incidents<'_> {
     pub fn graph_at(&self, size: u64) -> Result<Graph, IncidentError> {
         let mut builder = GraphBuilder::default();
         self.store.scan(size, |seq, row| {
-            let Edges { parents, weights } = serde_json::from_slice(row).map_err(|cause| {
-                Tampering::Unreadable(seq.0, Arc::new(RecordError::Malformed(cause)))
-            })?;
+            let Edges { request, parents, weights } =
+                serde_json::from_slice(row).map_err(|cause| {
+                    Tampering::Unreadable(seq.0, Arc::new(RecordError::Malformed(cause)))
+                })?;
             if weights.is_empty() {
-                builder.push(GraphNode { parents: &parents, ..GraphNode::default() })?;
+                let is_join = request.get() == JOIN;
+                builder.push(GraphNode { parents: &parents, is_join, ..GraphNode::default() })?;
                 return Ok(());
             }
             let record = Record::from_bytes(row)

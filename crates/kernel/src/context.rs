@@ -8,10 +8,14 @@ use crate::label::{Channel, Label, Trust};
 use crate::memory::item::ContentRef;
 use crate::memory::refusal::TaintSource;
 
+/// The most entries that something produced names for its context. Whoever records joins a wider one first.
+pub const MAX_CONTEXT_PARENTS: usize = 16;
+
 /// What one session has read so far. Only grows.
 ///
 /// A completion names as parents what came since the completion before it, and that one; since
-/// contexts only grow, its ancestors are then the whole context, at a cost linear in the session.
+/// contexts only grow, its ancestors are then the whole context, at a cost linear in the session. Where a host records
+/// no completions, a [join](crate::actions) stands for what was read in the same way.
 #[derive(Debug, Clone)]
 pub struct SessionContext {
     label: Label,
@@ -54,6 +58,11 @@ impl SessionContext {
     /// The direct parents of the next thing the model produces.
     pub fn parents(&self) -> &[Seq] {
         &self.parents
+    }
+
+    /// Whether it names more entries than something produced should.
+    pub fn is_wide(&self) -> bool {
+        self.parents.len() > MAX_CONTEXT_PARENTS
     }
 
     /// Whether `content` arrived in this session or was read in it. Only then can it be named: whoever

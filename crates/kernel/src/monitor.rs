@@ -14,6 +14,7 @@ use crate::actions::draft::{Draft, InSession};
 use crate::actions::extract::{self, AcceptedExtract, Withheld};
 use crate::actions::genesis::{self, AcceptedGenesis};
 use crate::actions::incident::{self, AcceptedStep};
+use crate::actions::join_context::{self, JoinedContext};
 use crate::actions::migrate::{self, ClosedFormat};
 use crate::actions::mode::{self, AcceptedMode};
 use crate::actions::observe::{self, Observed};
@@ -74,6 +75,7 @@ enum SessionEffect {
     Call(DecidedCall),
     Withhold(Withheld),
     Extract(AcceptedExtract),
+    Join(JoinedContext),
     RecordBasis(RecordedBasis),
 }
 
@@ -635,6 +637,7 @@ impl State {
                 extract::fold_withhold(self, id, record, *call)
             }
             SessionRequest::Extract(extract) => extract::fold(self, id, record, extract),
+            SessionRequest::JoinContext => join_context::fold(self, id, record),
             SessionRequest::RecordBasis(basis) => basis::fold(self, record, basis),
         }
     }
@@ -697,6 +700,7 @@ fn changed_in_session(tenant: &Tenant, request: &SessionRequest) -> Option<(Name
         | SessionRequest::Route(_)
         | SessionRequest::Withhold { .. }
         | SessionRequest::Extract(_)
+        | SessionRequest::JoinContext
         | SessionRequest::RecordBasis(_) => None,
     }
 }
@@ -730,6 +734,7 @@ fn decide_in_session(
         SessionRequest::Extract(extract) => {
             extract::decide(asked, extract)?.map(SessionEffect::Extract)
         }
+        SessionRequest::JoinContext => join_context::decide(asked)?.map(SessionEffect::Join),
         SessionRequest::RecordBasis(basis) => {
             basis::decide(asked, basis)?.map(SessionEffect::RecordBasis)
         }
@@ -753,6 +758,7 @@ impl Effect {
                 withheld.apply(state, id, record);
             }
             Self::Session(id, SessionEffect::Extract(extract)) => extract.apply(state, id, record),
+            Self::Session(id, SessionEffect::Join(joined)) => joined.apply(state, id, record),
             Self::Session(_, SessionEffect::RecordBasis(basis)) => basis.apply(state, record),
             Self::Admin(AdminEffect::Genesis(genesis)) => genesis.apply(state),
             Self::Admin(AdminEffect::OpenSession(opened)) => opened.apply(state, record),
@@ -783,6 +789,7 @@ fn brought(record: &Record) -> Option<ContentRef> {
             SessionRequest::Extract(extract) => extract.value.filter(|_| record.answer.is_done()),
             // A session cannot repeat what its model did not read.
             SessionRequest::RecordBasis(_)
+            | SessionRequest::JoinContext
             | SessionRequest::CloseSession
             | SessionRequest::Delete { .. }
             | SessionRequest::Promote { .. }

@@ -75,6 +75,7 @@ fn graph(shape: Shape, entries: u64) -> Graph {
             weights: if is_under { &ADAPTER } else { &[] },
             event: (entry == 0).then_some(AdapterEvent::Load(ADAPTER[0])),
             is_purged: false,
+            is_join: false,
         };
         builder.push(node).expect("fits");
     }

@@ -19,6 +19,11 @@ impl Bits {
         is_new
     }
 
+    pub(crate) fn contains(&self, position: u32) -> bool {
+        let word = self.0.get(position as usize / 64);
+        word.is_some_and(|word| word & (1 << (position % 64)) != 0)
+    }
+
     pub(crate) fn remove(&mut self, position: u32) {
         if let Some(word) = self.0.get_mut(position as usize / 64) {
             *word &= !(1 << (position % 64));

@@ -81,6 +81,8 @@ pub struct Closure<'g> {
     /// Ascending.
     weights: Vec<ReachedWeights>,
     possible_origins: Vec<u32>,
+    /// The positions of the joins that were passed, ascending.
+    joins: Vec<u32>,
     truncated: Option<Truncated>,
 }
 
@@ -110,7 +112,7 @@ impl<'g> Closure<'g> {
         let truncated = beyond
             .filter(|(_, frontier)| *frontier > 0)
             .map(|(depth, frontier)| Truncated { depth, frontier });
-        let Walk { seen, reached, mut weights, .. } = walk;
+        let Walk { seen, reached, mut weights, joins, .. } = walk;
         let places = seen.places();
         let mut hops = vec![Hop { depth: 0, from: 0 }; reached.len()];
         for (position, hop) in reached {
@@ -130,6 +132,7 @@ impl<'g> Closure<'g> {
             hops,
             weights,
             possible_origins: Vec::new(),
+            joins: joins.forward.ascending().collect(),
             truncated,
         };
         this.possible_origins = this.ancestors(&positions);
@@ -244,6 +247,11 @@ impl<'g> Closure<'g> {
         &self.members
     }
 
+    /// Positions of the joins that were passed, ascending.
+    pub(crate) fn joins(&self) -> &[u32] {
+        &self.joins
+    }
+
     /// Numbers of the weights reached, ascending.
     pub(crate) fn weight_numbers(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.weights.iter().map(|reached| reached.number)
@@ -293,7 +301,8 @@ impl<'g> Closure<'g> {
                 }
             }
         }
-        seen.ascending().filter(|position| self.places.of(*position).is_none()).collect()
+        let origins = seen.ascending().filter(|position| !self.graph.is_join(*position));
+        origins.filter(|position| self.places.of(*position).is_none()).collect()
     }
 }
 
@@ -325,6 +334,21 @@ pub(crate) struct Walk<'g> {
     /// Positions, in the order they were reached.
     reached: Vec<(u32, Hop)>,
     weights: Vec<ReachedWeights>,
+    joins: PassedJoins,
+}
+
+/// The joins that a walk passed, in each direction.
+#[derive(Debug)]
+struct PassedJoins {
+    forward: Bits,
+    backward: Bits,
+}
+
+impl PassedJoins {
+    fn none(graph: &Graph) -> Self {
+        let none = Bits::new(if graph.has_joins() { graph.position_count() } else { 0 });
+        Self { forward: none.clone(), backward: none }
+    }
 }
 
 impl<'g> Walk<'g> {
@@ -336,6 +360,7 @@ impl<'g> Walk<'g> {
             weights_seen: Bits::new(graph.weights_count()),
             reached: Vec::new(),
             weights: Vec::new(),
+            joins: PassedJoins::none(graph),
         }
     }
 
@@ -381,6 +406,9 @@ impl<'g> Walk<'g> {
         for weights in self.weights.drain(..) {
             self.weights_seen.remove(weights.number);
         }
+        if self.graph.has_joins() {
+            self.joins = PassedJoins::none(self.graph);
+        }
         self.go(&[seed], Some(hops));
         self.reached.len()
     }
@@ -393,16 +421,44 @@ impl<'g> Walk<'g> {
             WalkMode::RvuV2 => (true, graph.carried_by(position)),
         };
         let hop = Hop { depth, from: position };
-        for child in graph.children_of(position) {
-            self.reach_unless_purged(*child, hop);
-        }
+        self.reach_children(position, hop);
         if is_backward {
-            for parent in graph.parents_of(position) {
-                self.reach(*parent, hop);
-            }
+            self.reach_parents(position, hop);
         }
         for number in weights {
             self.reach_weights(ReachedWeights { number: *number, by: position, depth });
+        }
+    }
+
+    /// Reaches what was made from an entry. A join on the way is no hop.
+    fn reach_children(&mut self, position: u32, hop: Hop) {
+        let graph = self.graph;
+        let (mut next, mut passed) = (Some(position), Vec::new());
+        while let Some(at) = next {
+            for child in graph.children_of(at) {
+                if !graph.is_join(*child) {
+                    self.reach_unless_purged(*child, hop);
+                } else if self.joins.forward.insert(*child) {
+                    passed.push(*child);
+                }
+            }
+            next = passed.pop();
+        }
+    }
+
+    /// Reaches what an entry was made from. A join on the way is no hop.
+    fn reach_parents(&mut self, position: u32, hop: Hop) {
+        let graph = self.graph;
+        let (mut next, mut passed) = (Some(position), Vec::new());
+        while let Some(at) = next {
+            for parent in graph.parents_of(at) {
+                if !graph.is_join(*parent) {
+                    self.reach(*parent, hop);
+                } else if self.joins.backward.insert(*parent) {
+                    passed.push(*parent);
+                }
+            }
+            next = passed.pop();
         }
     }
 

@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use custody_kernel::adapter::AdapterChange;
-use custody_kernel::record::{AdminRequest, Answer, Record, Request};
+use custody_kernel::record::{AdminRequest, Answer, Record, Request, SessionRequest};
 use custody_log::{Digest, Seq};
 
+use crate::bits::Bits;
 use crate::rows::{Full, Rows};
 
 /// What an entry did to the weights of a model.
@@ -38,6 +39,9 @@ pub struct GraphNode<'a> {
     pub event: Option<AdapterEvent<'a>>,
     /// Its content was purged and a tombstone is left. Its edges stay.
     pub is_purged: bool,
+    /// It only stands for what a session had read. Walks pass through it, and it is never a member of a closure but as
+    /// a seed.
+    pub is_join: bool,
 }
 
 impl<'a> GraphNode<'a> {
@@ -68,7 +72,8 @@ impl<'a> From<&'a Record> for GraphNode<'a> {
             (Request::Admin(AdminRequest::Adapt(adapt)), Answer::Done) => Some(&adapt.change),
             _ => None,
         };
-        Self::new(&record.parents, &record.weights, change)
+        let is_join = matches!(record.request, Request::Session(SessionRequest::JoinContext));
+        Self { is_join, ..Self::new(&record.parents, &record.weights, change) }
     }
 }
 
@@ -118,6 +123,9 @@ pub struct Graph {
     fused_by: Rows,
     purged: Vec<bool>,
     purged_count: u32,
+    /// The positions of joins.
+    joins: Bits,
+    has_joins: bool,
 }
 
 impl Graph {
@@ -211,6 +219,15 @@ impl Graph {
         u32::try_from(entry.0).ok().filter(|position| (*position as usize) < self.parents.len())
     }
 
+    pub(crate) const fn has_joins(&self) -> bool {
+        self.has_joins
+    }
+
+    /// Whether it only stands for what a session had read.
+    pub(crate) fn is_join(&self, position: u32) -> bool {
+        self.joins.contains(position)
+    }
+
     pub(crate) fn is_tombstone(&self, position: u32) -> bool {
         self.purged.get(position as usize).copied().unwrap_or(false)
     }
@@ -270,6 +287,7 @@ pub struct GraphBuilder {
     numbers: BTreeMap<Digest, u32>,
     bases: BTreeSet<u32>,
     purged: Vec<bool>,
+    joins: Vec<u32>,
     row: Vec<u32>,
 }
 
@@ -284,6 +302,7 @@ impl Default for GraphBuilder {
             numbers: BTreeMap::new(),
             bases: BTreeSet::new(),
             purged: Vec::new(),
+            joins: Vec::new(),
             row: Vec::new(),
         }
     }
@@ -324,6 +343,9 @@ impl GraphBuilder {
             self.row.push(number);
         }
         Self::end_row(&mut self.row, &mut self.fuses)?;
+        if node.is_join {
+            self.joins.push(u32::try_from(child.0).map_err(|_| GraphError::TooLarge)?);
+        }
         self.purged.push(node.is_purged);
         Ok(())
     }
@@ -341,8 +363,18 @@ impl GraphBuilder {
     /// # Errors
     /// See [`GraphError`].
     pub fn finish(self) -> Result<Graph, GraphError> {
-        let Self { parents, carries, brings, fuses, weights, numbers, bases, purged, row: _ } =
-            self;
+        let Self {
+            parents,
+            carries,
+            brings,
+            fuses,
+            weights,
+            numbers,
+            bases,
+            purged,
+            joins,
+            row: _,
+        } = self;
         let entries = parents.len();
         // Weights are numbered on from the entries where both are nodes of one walk; the last number means none.
         let nodes = u32::try_from(entries + weights.len()).map_err(|_| GraphError::TooLarge)?;
@@ -357,6 +389,11 @@ impl GraphBuilder {
             }
         }
         let purged_count = purged.iter().filter(|is_purged| **is_purged).count();
+        let has_joins = !joins.is_empty();
+        let mut join_bits = Bits::new(if has_joins { entries } else { 0 });
+        for join in joins {
+            join_bits.insert(join);
+        }
         Ok(Graph {
             children: parents.turned(entries),
             under: carries.turned(weights.len()),
@@ -370,6 +407,8 @@ impl GraphBuilder {
             carries,
             brings,
             purged,
+            joins: join_bits,
+            has_joins,
         })
     }
 

@@ -66,13 +66,19 @@ pub fn count_reached(closure: &Closure<'_>) -> Result<ReachCounts, TooManyMember
     }
 }
 
-/// What each member, and then each of the weights reached, was reached from: by their index in the closure, the
-/// weights numbered on from the members.
+/// What each member, each of the weights reached and each join passed was reached from: by their index in the closure,
+/// the weights numbered on from the members, and the joins from the weights.
 fn backward_edges(closure: &Closure<'_>) -> Result<Rows, TooManyMembers> {
     let graph = closure.graph();
-    let members = u32::try_from(closure.len()).map_err(|_| TooManyMembers)?;
+    let members = count_of(closure.len())?;
     let mut nodes = vec![NONE; graph.position_count()];
     for (index, position) in (0..members).zip(closure.positions()) {
+        if let Some(node) = nodes.get_mut(*position as usize) {
+            *node = index;
+        }
+    }
+    let first_join = members.saturating_add(count_of(closure.weight_numbers().len())?);
+    for (index, position) in (first_join..).zip(closure.joins()) {
         if let Some(node) = nodes.get_mut(*position as usize) {
             *node = index;
         }
@@ -97,7 +103,16 @@ fn backward_edges(closure: &Closure<'_>) -> Result<Rows, TooManyMembers> {
         rows.push(&row)?;
         row.clear();
     }
+    for position in closure.joins() {
+        row.extend(graph.parents_of(*position).iter().filter_map(|at| node_at(&nodes, *at)));
+        rows.push(&row)?;
+        row.clear();
+    }
     Ok(rows)
+}
+
+fn count_of(number: usize) -> Result<u32, TooManyMembers> {
+    u32::try_from(number).map_err(|_| TooManyMembers)
 }
 
 fn node_at(nodes: &[u32], at: u32) -> Option<u32> {

@@ -49,6 +49,7 @@ impl Entry {
             weights: &self.weights,
             event: self.loads.map(AdapterEvent::Load).or(fuse),
             is_purged: self.is_purged,
+            is_join: false,
         }
     }
 }

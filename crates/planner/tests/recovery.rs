@@ -709,6 +709,7 @@ fn built(entries: &[Row]) -> Graph {
         weights: adapters.get(usize::from(*under)).map_or(&[], |one| one.as_slice()),
         event: adapters.get(usize::from(*loads)).map(|one| AdapterEvent::Load(one[0])),
         is_purged: *is_purged,
+        is_join: false,
     });
     Graph::new(nodes).unwrap()
 }

@@ -64,7 +64,9 @@ impl EntryKind {
                 BasisKind::Output { .. } => Self::ToolOutput,
                 BasisKind::Tool { .. } | BasisKind::LocalPolicy { .. } => Self::Decision,
             },
-            SessionRequest::CloseSession | SessionRequest::Route(_) => Self::Decision,
+            SessionRequest::CloseSession
+            | SessionRequest::JoinContext
+            | SessionRequest::Route(_) => Self::Decision,
         }
     }
 

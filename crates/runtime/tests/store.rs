@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{Scratch, hears, key, shared};
+use common::{Scratch, hears, key, shared, writes};
+use custody_kernel::context::MAX_CONTEXT_PARENTS;
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::Scope;
 use custody_kernel::principal::Role;
-use custody_kernel::record::Answer;
+use custody_kernel::record::{Answer, Request, SessionRequest};
 use custody_kernel::state::AskError;
 use custody_runtime::StoreError;
 use custody_runtime::ingress::Observation;
@@ -95,4 +96,25 @@ fn rule_9_is_not_got_round_by_writing_an_entry_of_another_session() {
         matches!(again, Err(StoreError::NoContent(_))),
         "not mistaken for tampering: {again:?}"
     );
+}
+
+#[test]
+fn g7_a_long_session_costs_no_more_per_proposal_than_a_short_one() {
+    let scratch = Scratch::new();
+    let session = scratch.session_for_user("ada");
+    let widest = |step: usize| {
+        // The host records no completions: nothing but what the tools said, and what the model wrote.
+        hears(&session, Channel::User, &format!("number {step}"));
+        writes(&session, &format!("note-{}", step % 7), &format!("value {step}"));
+        let last = scratch.store.state(custody_kernel::state::State::len).unwrap() - 1;
+        scratch.store.record(custody_log::Seq(last)).unwrap().parents.len()
+    };
+    let widths: Vec<usize> = (0..400).map(widest).collect();
+    assert!(widths.iter().all(|width| *width <= MAX_CONTEXT_PARENTS), "{widths:?}");
+    let records = scratch.store.records(0..u64::MAX).unwrap();
+    let joins = records
+        .iter()
+        .filter(|record| matches!(record.request, Request::Session(SessionRequest::JoinContext)));
+    assert!(joins.count() <= 400 / MAX_CONTEXT_PARENTS + 1);
+    verify_ledger(&scratch.store).unwrap();
 }

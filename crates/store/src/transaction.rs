@@ -77,8 +77,21 @@ impl Transaction<'_> {
         content: Option<&Content>,
         advice: Vec<String>,
     ) -> Result<Receipt, StoreError> {
+        if depends_on_context(&request) {
+            self.join_context(session)?;
+        }
         let decided = self.decide(SubmittedRequest::Session(session, request))?;
         Ok(self.commit(decided, content, advice)?.0)
+    }
+
+    /// Records one entry that stands for the context of `session`, where what is produced now would name too many.
+    fn join_context(&mut self, session: SessionId) -> Result<(), StoreError> {
+        if self.state().session(session).is_some_and(|open| open.context.is_wide()) {
+            let join = SubmittedRequest::Session(session, SessionRequest::JoinContext);
+            let decided = self.decide(join)?;
+            self.commit(decided, None, Vec::new())?;
+        }
+        Ok(())
     }
 
     /// Decides what a principal asks and writes the outcome, as [`Transaction::ask`] does.
@@ -124,6 +137,7 @@ impl Transaction<'_> {
         call: ProposedCall,
         content: Option<&Content>,
     ) -> Result<(Receipt, Option<AllowedCall>), StoreError> {
+        self.join_context(session)?;
         let decided = self.decide(SubmittedRequest::Call(session, Box::new(call)))?;
         self.commit(decided, content, Vec::new())
     }
@@ -315,5 +329,26 @@ impl Transaction<'_> {
             insert.execute((seq, content.salt, &content.bytes))?;
         }
         Ok(())
+    }
+}
+
+/// Whether what is asked is produced out of the whole context. The later parts of a text are not: they stand beside the
+/// first.
+const fn depends_on_context(request: &SessionRequest) -> bool {
+    match request {
+        SessionRequest::Observe { kind, part, .. } => {
+            let is_later_part = matches!(part, Some(part) if part.start > 0);
+            kind.is_produced() && !is_later_part
+        }
+        SessionRequest::Write { .. }
+        | SessionRequest::Delete { .. }
+        | SessionRequest::Promote { .. } => true,
+        SessionRequest::CloseSession
+        | SessionRequest::Read { .. }
+        | SessionRequest::Route(_)
+        | SessionRequest::Withhold { .. }
+        | SessionRequest::Extract(_)
+        | SessionRequest::JoinContext
+        | SessionRequest::RecordBasis(_) => false,
     }
 }

@@ -141,6 +141,7 @@ impl<'a> CallVerifier<'a> {
             | SessionRequest::Delete { .. }
             | SessionRequest::Promote { .. }
             | SessionRequest::Route(_)
+            | SessionRequest::JoinContext
             | SessionRequest::Withhold { .. } => {}
         }
         Ok(())

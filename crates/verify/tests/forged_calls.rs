@@ -282,7 +282,7 @@ fn a_call_is_not_judged_only_where_it_rests_on_a_purged_text() {
     let opened = incidents.open(owner, &indicators, found).unwrap().taken().unwrap();
     let contained = opened.contain(owner).unwrap().taken().unwrap();
     let planned = contained.plan(Settings::default()).unwrap();
-    planned.apply(owner).unwrap().taken().unwrap();
+    let _applied = planned.apply(owner).unwrap().taken().unwrap();
     let report = verify_ledger(&guarded.scratch.store).unwrap();
     assert_eq!((report.calls_judged, report.calls_not_judged), (1, 1));
 }

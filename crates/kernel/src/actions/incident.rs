@@ -166,6 +166,7 @@ fn mark_all(state: &mut State, id: IncidentId, entries: &[Seq], mark: Mark) {
 /// Lets items and contexts follow the marks.
 fn follow_marks(state: &mut State) {
     let State { recovered, items, sessions, .. } = state;
+    recovered.mark_joins();
     items.recompute(|entry| recovered.is_out(entry));
     // What a model has read stays in its context, whatever is destroyed here.
     for session in sessions.values_mut() {
@@ -180,10 +181,14 @@ fn follow_marks(state: &mut State) {
 /// Puts a record in quarantine that was made from a member of an incident which holds its descendants. `changed`
 /// is the item that it changed.
 pub(crate) fn hold(state: &mut State, record: &Record, changed: Option<(Namespace, Key)>) {
+    // Its marks follow from those of the entries that it stands for.
+    if state.is_join(record.seq) {
+        return;
+    }
     let brought = brought_to(state, record);
     let State { recovered, items, sessions, .. } = state;
     let above =
-        record.parents.iter().chain(&brought).filter_map(|entry| recovered.marks.get(entry));
+        record.parents.iter().chain(&brought).filter_map(|entry| recovered.standing(*entry));
     let mut holders: Vec<IncidentId> = above
         .flat_map(Marks::marks)
         .filter(|(_, mark)| *mark >= Mark::Quarantined)

@@ -102,6 +102,9 @@ pub enum AskError {
     /// A model that was fused before, and whose base is not named.
     #[error("the model was fused before; name its base `{0}` among what is fused")]
     BaseNotNamed(Digest),
+    /// A context is joined in which nothing was read.
+    #[error("nothing was read in the session; there is no context to join")]
+    EmptyContext,
     /// Nothing to fuse.
     #[error("no adapter is named; name those that are fused")]
     NothingToFuse,

@@ -129,6 +129,10 @@ pub struct AppliedPlan {
 pub(crate) struct Recovered {
     pub(crate) incidents: BTreeMap<IncidentId, IncidentState>,
     pub(crate) marks: BTreeMap<Seq, Marks>,
+    /// The entries that joins of contexts stand for.
+    joins: BTreeMap<Seq, Vec<Seq>>,
+    /// The marks of joins, which follow from those of the entries that they stand for.
+    join_marks: BTreeMap<Seq, Marks>,
     /// How many incidents hold what is made from their members.
     pub(crate) holding: usize,
     /// The records that hold texts of recovery itself.
@@ -162,7 +166,12 @@ impl State {
 
     /// What incidents did to an entry, if anything.
     pub fn standing(&self, entry: Seq) -> Option<&Marks> {
-        self.recovered.marks.get(&entry)
+        self.recovered.standing(entry)
+    }
+
+    /// Whether `entry` stands for what a session had read, and is nothing by itself.
+    pub fn is_join(&self, entry: Seq) -> bool {
+        self.recovered.joins.contains_key(&entry)
     }
 
     /// Every entry with a mark, ascending.
@@ -195,9 +204,39 @@ impl State {
 }
 
 impl Recovered {
+    /// The marks of an entry or a join.
+    pub(crate) fn standing(&self, entry: Seq) -> Option<&Marks> {
+        self.marks.get(&entry).or_else(|| self.join_marks.get(&entry))
+    }
+
     /// Whether `entry` is out, by the marks of any incident.
     pub(crate) fn is_out(&self, entry: Seq) -> bool {
-        self.marks.get(&entry).is_some_and(Marks::is_out)
+        self.standing(entry).is_some_and(Marks::is_out)
+    }
+
+    /// Lets `join` stand for `entries`.
+    pub(crate) fn join(&mut self, join: Seq, entries: Vec<Seq>) {
+        self.mark_join(join, &entries);
+        self.joins.insert(join, entries);
+    }
+
+    /// Lets the marks of joins follow those of the entries that they stand for.
+    pub(crate) fn mark_joins(&mut self) {
+        self.join_marks.clear();
+        let joins = std::mem::take(&mut self.joins);
+        joins.iter().for_each(|(join, entries)| self.mark_join(*join, entries));
+        self.joins = joins;
+    }
+
+    /// A join is out where one of its entries is, for the same incidents.
+    fn mark_join(&mut self, join: Seq, entries: &[Seq]) {
+        let standing = entries.iter().filter_map(|entry| self.standing(*entry));
+        let out = standing.flat_map(Marks::marks).filter(|(_, mark)| *mark >= Mark::Quarantined);
+        let by: BTreeSet<IncidentId> = out.map(|(incident, _)| incident).collect();
+        let mut marks = by.into_iter().map(|incident| (incident, Mark::Quarantined));
+        if let Some(first) = marks.next() {
+            self.join_marks.insert(join, Marks { first, more: marks.collect() });
+        }
     }
 
     /// Puts a mark on an entry.

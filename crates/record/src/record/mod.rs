@@ -196,6 +196,8 @@ pub enum SessionRequest {
     },
     /// Show the model a single value of what was withheld.
     Extract(Box<Extract>),
+    /// Let one entry stand for all that the session has read so far.
+    JoinContext,
     /// Record a text that tool calls are judged by. The model does not read it.
     RecordBasis(Box<Basis>),
 }

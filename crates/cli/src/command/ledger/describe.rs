@@ -108,6 +108,7 @@ impl<'a> Names<'a> {
             | Request::Session(
                 SessionRequest::Withhold { .. }
                 | SessionRequest::Extract(_)
+                | SessionRequest::JoinContext
                 | SessionRequest::RecordBasis(_)
                 | SessionRequest::CloseSession,
             ) => Part::of_session(in_session, None),
@@ -248,6 +249,7 @@ fn session_request(request: &SessionRequest) -> String {
         SessionRequest::Extract(extract) => {
             format!("take out {}", excerpt(&extract.field, 40))
         }
+        SessionRequest::JoinContext => "join context".into(),
         SessionRequest::RecordBasis(basis) => match basis.of {
             BasisKind::Tool { .. } => "record a tool's manifest".into(),
             BasisKind::LocalPolicy { .. } => "record the local policy".into(),

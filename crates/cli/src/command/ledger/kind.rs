@@ -66,7 +66,9 @@ impl Kind {
                 | AdminRequest::AdoptFile { .. },
             ) => Self::Review,
             Request::Admin(AdminRequest::OpenSession { .. } | AdminRequest::EndSession { .. })
-            | Request::Session(SessionRequest::CloseSession) => Self::Session,
+            | Request::Session(SessionRequest::CloseSession | SessionRequest::JoinContext) => {
+                Self::Session
+            }
             Request::Admin(AdminRequest::Adapt(_)) => Self::Adapter,
             Request::Admin(AdminRequest::Recover(_)) => Self::Recovery,
             Request::Admin(
