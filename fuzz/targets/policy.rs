@@ -68,6 +68,7 @@ fuzz_target!(|bytes: &[u8]| {
             leaves: &ASKED.leaves,
             taint,
             channels: &ASKED.channels,
+            is_intended: false,
         };
         let answer = policy.answer(&question);
         let explanation = policy.explain(&question);

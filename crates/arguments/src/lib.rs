@@ -27,11 +27,12 @@
 //! ```
 //!
 //! In reading order: `arguments` (the canonical form), `manifest` (what a tool does), `tool_name`, `text_index` (what
-//! was said in a session), `trace` (where each value came from), `free_text` (what text that leaves holds), `shape`
+//! was said in a session), `trace` (where each value came from), `free_text` (what text that leaves holds), `intent` (calls that were declared beforehand), `shape`
 //! (closed kinds of values). `spelling` and `words` say when two values are one, `visible` what a reader sees.
 
 mod arguments;
 mod free_text;
+mod intent;
 mod manifest;
 mod shape;
 mod spelling;
@@ -43,6 +44,10 @@ mod words;
 
 pub use arguments::{Arguments, ArgumentsError, MAX_ARGUMENT_BYTES};
 pub use free_text::TextSink;
+pub use intent::{
+    DeclaredIntents, IntendedValue, Intent, IntentError, IntentRef, MAX_INTENDED_CALLS,
+    MAX_INTENDED_VALUES, MatchedIntent,
+};
 pub use manifest::{Parameter, Sink, ToolEffect, ToolManifest};
 pub use shape::{ClosedShape, ShapeError, ShapedValue};
 pub use text_index::TextIndex;

@@ -54,7 +54,7 @@ fn call(c: &mut Criterion) {
     let json = arguments();
     let tool = ToolManifest::unknown();
     let label = Label::at_ingress(Channel::Tool, Trust::Trusted);
-    let context = CallContext { label: Some(label), signed_policy: None };
+    let context = CallContext { label: Some(label), signed_policy: None, is_intended: false };
     c.bench_function("call/20 arguments in 100 kB", |b| {
         b.iter(|| {
             let arguments = Arguments::parse(black_box(&json)).expect("I-JSON");
@@ -73,6 +73,7 @@ fn call(c: &mut Criterion) {
                     by: Vec::new(),
                 },
                 local_policy: None,
+                intent: None,
                 approval: None,
             };
             decide_call(&call, context).is_ok()

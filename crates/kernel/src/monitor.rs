@@ -14,6 +14,7 @@ use crate::actions::draft::{Draft, InSession};
 use crate::actions::extract::{self, AcceptedExtract, Withheld};
 use crate::actions::genesis::{self, AcceptedGenesis};
 use crate::actions::incident::{self, AcceptedStep};
+use crate::actions::intent::{self, DeclaredIntents};
 use crate::actions::join_context::{self, JoinedContext};
 use crate::actions::migrate::{self, ClosedFormat};
 use crate::actions::mode::{self, AcceptedMode};
@@ -75,6 +76,7 @@ enum SessionEffect {
     Call(DecidedCall),
     Withhold(Withheld),
     Extract(AcceptedExtract),
+    Declare(DeclaredIntents),
     Join(JoinedContext),
     RecordBasis(RecordedBasis),
 }
@@ -637,6 +639,7 @@ impl State {
                 extract::fold_withhold(self, id, record, *call)
             }
             SessionRequest::Extract(extract) => extract::fold(self, id, record, extract),
+            SessionRequest::DeclareIntents(intents) => intent::fold(self, id, record, intents),
             SessionRequest::JoinContext => join_context::fold(self, id, record),
             SessionRequest::RecordBasis(basis) => basis::fold(self, record, basis),
         }
@@ -700,6 +703,7 @@ fn changed_in_session(tenant: &Tenant, request: &SessionRequest) -> Option<(Name
         | SessionRequest::Route(_)
         | SessionRequest::Withhold { .. }
         | SessionRequest::Extract(_)
+        | SessionRequest::DeclareIntents(_)
         | SessionRequest::JoinContext
         | SessionRequest::RecordBasis(_) => None,
     }
@@ -734,6 +738,9 @@ fn decide_in_session(
         SessionRequest::Extract(extract) => {
             extract::decide(asked, extract)?.map(SessionEffect::Extract)
         }
+        SessionRequest::DeclareIntents(intents) => {
+            intent::decide(asked, intents)?.map(SessionEffect::Declare)
+        }
         SessionRequest::JoinContext => join_context::decide(asked)?.map(SessionEffect::Join),
         SessionRequest::RecordBasis(basis) => {
             basis::decide(asked, basis)?.map(SessionEffect::RecordBasis)
@@ -758,6 +765,9 @@ impl Effect {
                 withheld.apply(state, id, record);
             }
             Self::Session(id, SessionEffect::Extract(extract)) => extract.apply(state, id, record),
+            Self::Session(id, SessionEffect::Declare(intents)) => {
+                intents.apply(state, id, record);
+            }
             Self::Session(id, SessionEffect::Join(joined)) => joined.apply(state, id, record),
             Self::Session(_, SessionEffect::RecordBasis(basis)) => basis.apply(state, record),
             Self::Admin(AdminEffect::Genesis(genesis)) => genesis.apply(state),
@@ -789,6 +799,7 @@ fn brought(record: &Record) -> Option<ContentRef> {
             SessionRequest::Extract(extract) => extract.value.filter(|_| record.answer.is_done()),
             // A session cannot repeat what its model did not read.
             SessionRequest::RecordBasis(_)
+            | SessionRequest::DeclareIntents(_)
             | SessionRequest::JoinContext
             | SessionRequest::CloseSession
             | SessionRequest::Delete { .. }

@@ -269,6 +269,7 @@ fn call(from: Vec<Seq>) -> Request {
         leaves: vec![RecordedArgument { path: "body".into(), sink: None, origin }],
         policy: PolicyAnswer { version, answer, waives_floor, extracts, by },
         local_policy: None,
+        intent: None,
         approval: None,
     }))
 }

@@ -37,6 +37,7 @@ fn call(origin: ArgumentOrigin) -> Call {
         leaves: vec![leaf(Some(Sink::Recipient), origin)],
         policy: said(Permission::Allow),
         local_policy: None,
+        intent: None,
         approval: None,
     }
 }

@@ -85,6 +85,7 @@ fn calls(store: &mut Store, session: SessionId) -> Seq {
         leaves: Vec::new(),
         policy,
         local_policy: None,
+        intent: None,
         approval: None,
     };
     let request = Request::Call(Box::new(call));

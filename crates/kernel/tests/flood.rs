@@ -41,6 +41,7 @@ fn call(text: &str) -> Request {
         leaves: vec![leaf],
         policy,
         local_policy: None,
+        intent: None,
         approval: None,
     }))
 }

@@ -50,10 +50,12 @@ fn runs(name: &str, tool: &ToolManifest, arguments: &Value, heard: &TextIndex) -
         leaves: traced(tool, arguments, heard),
         policy: permitted(),
         local_policy: None,
+        intent: None,
         approval: None,
     };
     let context = Some(Label::at_ingress(Channel::Tool, Trust::Trusted));
-    decide_call(&call, CallContext { label: context, signed_policy: None }).is_ok()
+    decide_call(&call, CallContext { label: context, signed_policy: None, is_intended: false })
+        .is_ok()
 }
 
 fn heard(user: &str, untrusted: &str) -> TextIndex {

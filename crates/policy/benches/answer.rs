@@ -53,6 +53,7 @@ fn answer(criterion: &mut Criterion) {
         leaves: &leaves,
         taint: Taint::Tainted,
         channels: &channels,
+        is_intended: false,
     };
     let twenty = policy();
     assert_eq!(twenty.statements().len(), 20);

@@ -96,6 +96,7 @@ fn main() {
             leaves: &leaves,
             taint: Taint::Tainted,
             channels: &channels,
+            is_intended: false,
         });
         let call = Call {
             tool: "send".into(),
@@ -106,9 +107,11 @@ fn main() {
             leaves,
             policy: answer,
             local_policy: None,
+            intent: None,
             approval: None,
         };
-        decide_call(&call, CallContext { label: context, signed_policy: None }).is_ok()
+        decide_call(&call, CallContext { label: context, signed_policy: None, is_intended: false })
+            .is_ok()
     };
     let time = |_| {
         let started = Instant::now();

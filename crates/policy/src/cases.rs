@@ -18,7 +18,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use custody_arguments::{Arguments, TextIndex, ToolManifest, trace};
+use custody_arguments::{
+    Arguments, DeclaredIntents, Intent, MatchedIntent, TextIndex, ToolManifest, trace,
+};
 use custody_kernel::actions::call::{CallContext, CallRefusal, decide_call};
 use custody_kernel::label::{Channel, Label, Taint};
 use custody_kernel::memory::refusal::Refusal;
@@ -109,6 +111,9 @@ struct Case {
     call: String,
     #[serde(default)]
     arguments: Given,
+    /// The intents that were declared before anything was heard on a channel that is not trusted.
+    #[serde(default)]
+    intents: Vec<Intent>,
     expect: Permission,
     by: Option<BTreeSet<String>>,
     /// The fields that may be taken out of the output, if the case tests that.
@@ -195,7 +200,9 @@ impl Case {
     ) -> Result<CaseOutcome, String> {
         let (texts, context) = self.session();
         let call = self.call(policy, manifests, &texts, context)?;
-        let around = CallContext { label: context, signed_policy: Some(policy.version()) };
+        let signed_policy = Some(policy.version());
+        let is_intended = call.intent.is_some();
+        let around = CallContext { label: context, signed_policy, is_intended };
         let (decided, refusal) = match decide_call(&call, around) {
             Ok(_) => (Permission::Allow, None),
             Err(CallRefusal::Asks(refusal)) => (Permission::Ask, Some(refusal)),
@@ -238,6 +245,9 @@ impl Case {
             Some(name) => name.parse().map_err(|error: TenantError| error.to_string())?,
         };
         let trust = self.role.trust();
+        let mut intents = DeclaredIntents::default();
+        intents.add(Seq(0), self.intents.iter().cloned());
+        let intent = intents.matching(&self.call, described.tool, &arguments, &leaves, |_| true);
         let answer = policy.answer(&Question {
             caller: Caller { name: &self.principal, role: self.role, trust, tenant: &tenant },
             tool: described,
@@ -245,6 +255,7 @@ impl Case {
             leaves: &leaves,
             taint: context.map_or(Taint::Tainted, Label::taint),
             channels: &self.heard.keys().copied().collect(),
+            is_intended: intent.is_some(),
         });
         Ok(Call {
             tool: self.call.clone(),
@@ -255,6 +266,7 @@ impl Case {
             leaves,
             policy: answer,
             local_policy: None,
+            intent: intent.map(MatchedIntent::recorded),
             approval: None,
         })
     }

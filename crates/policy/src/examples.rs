@@ -24,13 +24,18 @@ macro_rules! example {
     };
 }
 
-static EXAMPLES: [Example; 8] = [
+static EXAMPLES: [Example; 10] = [
     Example {
-        name: "standard",
-        description: "what Custody starts with: an agent that works for nobody changes nothing",
+        name: "balanced",
+        description: "what Custody starts with: once untrusted text was read, what the user said or declared runs",
         text: crate::policy::STANDARD,
         cases: include_str!("../policies/standard.toml"),
     },
+    example!(
+        "strict",
+        "once untrusted text was read, only calls that were declared before run unasked"
+    ),
+    example!("audit", "everything runs and is recorded; it guards nothing"),
     example!("recipients", "mail goes to whom the user named, or to the address book"),
     example!("web", "nothing leaves the machine once a web page was read"),
     example!("money", "payments over 100 need approval, those over 10,000 never run"),

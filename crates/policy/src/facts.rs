@@ -51,6 +51,7 @@ pub struct ToolFacts {
 #[expect(missing_docs, reason = "the schema documents each of them")]
 pub struct CallFacts {
     pub tainted: bool,
+    pub intended: bool,
     pub channels: BTreeSet<Channel>,
     pub arguments: ArgumentFacts,
     pub sinks: Values<Sink>,
@@ -180,14 +181,14 @@ impl ToolFacts {
 
 impl CallFacts {
     fn of(question: &Question<'_>, uses: &Uses) -> Self {
-        let Question { tool, arguments, leaves, taint, channels, .. } = question;
+        let Question { tool, arguments, leaves, taint, channels, is_intended, .. } = question;
         let mut traced: Vec<&RecordedArgument> = leaves.iter().collect();
         traced.sort_by(|one, other| one.path.cmp(&other.path));
         let mut collector = Collector {
             traced: &traced,
             uses,
             paths: HashSet::new(),
-            context: Self::empty(*taint, channels),
+            context: Self { intended: *is_intended, ..Self::empty(*taint, channels) },
         };
         for (name, value) in arguments.object() {
             // As in the kernel: an argument that no manifest describes is a sink.
@@ -221,6 +222,7 @@ impl CallFacts {
                 Taint::Clean => false,
                 Taint::Tainted => true,
             },
+            intended: false,
             channels: channels.clone(),
             arguments: ArgumentFacts::default(),
             sinks: Values::default(),

@@ -22,6 +22,8 @@ pub struct Question<'a> {
     pub taint: Taint,
     /// The channels through which text entered the session.
     pub channels: &'a BTreeSet<Channel>,
+    /// Whether a declared intent covers the call.
+    pub is_intended: bool,
 }
 
 /// The principal of a session.

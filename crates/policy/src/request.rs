@@ -128,8 +128,9 @@ fn parts(
 ) -> Result<Vec<(String, RestrictedExpression)>, RequestError> {
     let channels = call.channels.iter().map(|channel| entity(&NAMES.channel, channel.as_str()));
     let origins = call.origins.iter().map(|origin| entity(&NAMES.origin, origin));
-    let parts: [(&str, Part<'_>); 14] = [
+    let parts: [(&str, Part<'_>); 15] = [
         ("tainted", Box::new(|| Ok(RestrictedExpression::new_bool(call.tainted)))),
+        ("intended", Box::new(|| Ok(RestrictedExpression::new_bool(call.intended)))),
         ("channels", Box::new(|| Ok(RestrictedExpression::new_set(channels)))),
         ("arguments", Box::new(|| Ok(RestrictedExpression::new_entity_uid(arguments)))),
         ("sinks", Box::new(|| sinks(&call.sinks, schema))),
@@ -249,6 +250,7 @@ mod tests {
                     leaves: &leaves,
                     taint: Taint::Clean,
                     channels: &channels,
+                    is_intended: false,
                 });
                 let CedarRequest { request, entities } =
                     CedarRequest::of(facts, &Uses::All, SchemaVersion::Current).unwrap();

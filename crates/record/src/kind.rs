@@ -65,6 +65,7 @@ impl EntryKind {
                 BasisKind::Tool { .. } | BasisKind::LocalPolicy { .. } => Self::Decision,
             },
             SessionRequest::CloseSession
+            | SessionRequest::DeclareIntents(_)
             | SessionRequest::JoinContext
             | SessionRequest::Route(_) => Self::Decision,
         }

@@ -87,6 +87,7 @@ impl SessionTexts {
             | SessionRequest::Promote { .. }
             | SessionRequest::Route(_)
             | SessionRequest::Withhold { .. }
+            | SessionRequest::DeclareIntents(_)
             | SessionRequest::JoinContext
             | SessionRequest::RecordBasis(_) => {}
         }

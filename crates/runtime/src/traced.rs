@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use custody_arguments::DeclaredIntents;
 use custody_log::EntryId;
 use custody_store::Receipt;
 
@@ -14,6 +15,8 @@ use crate::session_texts::SessionTexts;
 #[derive(Debug, Default)]
 pub(crate) struct Traced {
     pub(crate) texts: SessionTexts,
+    /// What was declared for the session.
+    pub(crate) intents: DeclaredIntents,
     /// The proposal of each call that a human was asked about, by tool and canonical arguments.
     pub(crate) asked: HashMap<(String, String), EntryId>,
     /// The calls whose result is known.

@@ -79,6 +79,9 @@ pub fn content_of(record: &Record) -> Option<ContentRef> {
         (Request::Session(SessionRequest::Extract(extract)), _) => {
             extract.value.map(|value| value.content(record.seq))
         }
+        (Request::Session(SessionRequest::DeclareIntents(intents)), _) => {
+            Some(intents.text.content(record.seq))
+        }
         (Request::Session(SessionRequest::RecordBasis(basis)), _) => {
             Some(basis.text.content(record.seq))
         }

@@ -78,17 +78,17 @@ impl Transaction<'_> {
         advice: Vec<String>,
     ) -> Result<Receipt, StoreError> {
         if depends_on_context(&request) {
-            self.join_context(session)?;
+            self.join_context(session, self.clock.now())?;
         }
         let decided = self.decide(SubmittedRequest::Session(session, request))?;
         Ok(self.commit(decided, content, advice)?.0)
     }
 
     /// Records one entry that stands for the context of `session`, where what is produced now would name too many.
-    fn join_context(&mut self, session: SessionId) -> Result<(), StoreError> {
+    fn join_context(&mut self, session: SessionId, at: Timestamp) -> Result<(), StoreError> {
         if self.state().session(session).is_some_and(|open| open.context.is_wide()) {
             let join = SubmittedRequest::Session(session, SessionRequest::JoinContext);
-            let decided = self.decide(join)?;
+            let decided = self.ledger.state().decide(join, at)?;
             self.commit(decided, None, Vec::new())?;
         }
         Ok(())
@@ -126,8 +126,8 @@ impl Transaction<'_> {
         self.administer(authority, request, None, Vec::new())
     }
 
-    /// Decides one tool call and writes the outcome, as [`Transaction::ask`] does. Returns the witness beside it, if
-    /// the call may run.
+    /// Decides one tool call, which was judged at `at`, and writes the outcome, as [`Transaction::ask`] does. Returns the
+    /// witness beside it, if the call may run.
     ///
     /// # Errors
     /// As [`Transaction::ask`].
@@ -135,10 +135,12 @@ impl Transaction<'_> {
         &mut self,
         session: SessionId,
         call: ProposedCall,
+        at: Timestamp,
         content: Option<&Content>,
     ) -> Result<(Receipt, Option<AllowedCall>), StoreError> {
-        self.join_context(session)?;
-        let decided = self.decide(SubmittedRequest::Call(session, Box::new(call)))?;
+        self.join_context(session, at)?;
+        let call = SubmittedRequest::Call(session, Box::new(call));
+        let decided = self.ledger.state().decide(call, at)?;
         self.commit(decided, content, Vec::new())
     }
 
@@ -342,7 +344,8 @@ const fn depends_on_context(request: &SessionRequest) -> bool {
         }
         SessionRequest::Write { .. }
         | SessionRequest::Delete { .. }
-        | SessionRequest::Promote { .. } => true,
+        | SessionRequest::Promote { .. }
+        | SessionRequest::DeclareIntents(_) => true,
         SessionRequest::CloseSession
         | SessionRequest::Read { .. }
         | SessionRequest::Route(_)

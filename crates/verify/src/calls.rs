@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use custody_arguments::Arguments;
+use custody_arguments::{Arguments, DeclaredIntents, Intent};
 use custody_kernel::record::{
     AdminRequest, Answer, Author, FORMAT, Record, Request, SessionRequest,
 };
@@ -11,6 +11,7 @@ use custody_kernel::state::{SignedPolicy, State};
 use custody_kernel::tool::basis::{Basis, BasisKind};
 use custody_kernel::tool::call::Call;
 use custody_kernel::tool::extract::Extract;
+use custody_kernel::tool::intent::IntentDeclaration;
 use custody_log::{Digest, Seq, SessionId};
 use custody_policy::{DescribedTool, InForce, Policy};
 use custody_runtime::SessionTexts;
@@ -47,6 +48,8 @@ enum RecordedBasis {
 #[derive(Default)]
 struct SessionCalls {
     texts: SessionTexts,
+    /// What was declared for it.
+    intents: DeclaredIntents,
     /// Whether a text was destroyed that the model read.
     has_purged: bool,
     /// The calls in whose outputs the manifest trusts fields, or lets values be taken out.
@@ -126,6 +129,9 @@ impl<'a> CallVerifier<'a> {
                 self.sessions.remove(&id);
             }
             SessionRequest::RecordBasis(basis) => self.record(id, record.seq, basis, text)?,
+            SessionRequest::DeclareIntents(declared) if record.answer == Answer::Done => {
+                self.declare(id, record.seq, declared, text)?;
+            }
             SessionRequest::Extract(extract) if record.answer == Answer::Done => {
                 let text = self.content(record, text)?;
                 let taken = self.take_again(id, record.seq, extract, text.as_deref());
@@ -137,6 +143,7 @@ impl<'a> CallVerifier<'a> {
                 self.read(id, record, text.as_deref());
             }
             SessionRequest::Extract(_)
+            | SessionRequest::DeclareIntents(_)
             | SessionRequest::Write { .. }
             | SessionRequest::Delete { .. }
             | SessionRequest::Promote { .. }
@@ -203,6 +210,29 @@ impl<'a> CallVerifier<'a> {
         Ok(())
     }
 
+    /// Reads what a record declares, for the session whose calls it covers.
+    fn declare(
+        &mut self,
+        id: SessionId,
+        seq: Seq,
+        declared: &IntentDeclaration,
+        text: Option<&[u8]>,
+    ) -> Result<(), VerifyError> {
+        let session = self.sessions.entry(declared.for_session.unwrap_or(id)).or_default();
+        let Some(text) = text else {
+            session.has_purged = true;
+            return Ok(());
+        };
+        let intents: Vec<Intent> =
+            serde_json::from_slice(text).map_err(|_| claims(seq, "intents"))?;
+        let counts = declared.terms.iter().map(|terms| terms.count);
+        if !intents.iter().map(|intent| intent.count).eq(counts) {
+            return Err(claims(seq, "intents"));
+        }
+        session.intents.add(seq, intents);
+        Ok(())
+    }
+
     /// Judges a call again, and compares what its record keeps.
     fn judge(
         &mut self,
@@ -233,7 +263,14 @@ impl<'a> CallVerifier<'a> {
         let session = self.sessions.entry(id).or_default();
         let policies = in_force(before, &self.policies, &self.bases, call);
         let policies = policies.ok_or_else(|| claims(seq, "a policy"))?;
-        let by = JudgedBy { session: id, tool, texts: &session.texts, policies };
+        let by = JudgedBy {
+            session: id,
+            tool,
+            texts: &session.texts,
+            intents: &session.intents,
+            policies,
+            at: record.at,
+        };
         let again = by.judge(before, &arguments, call.arguments, call.approval);
         let again = Call::from(again.map_err(|_| claims(seq, "a session"))?);
         let differs = difference(&again, call);
@@ -353,6 +390,8 @@ fn difference(again: &Call, recorded: &Call) -> Option<&'static str> {
         None
     } else if again.leaves != recorded.leaves {
         Some("argument origins")
+    } else if again.intent != recorded.intent {
+        Some("an intent")
     } else if again.policy != recorded.policy {
         Some("a policy answer")
     } else {

@@ -28,9 +28,14 @@ pub(super) enum Failure {
 impl Failure {
     const fn kind(&self) -> &'static str {
         match self {
-            Self::Request(_) | Self::Gate(GateError::ToolName(_) | GateError::Lookalike { .. }) => {
-                "request"
-            }
+            Self::Request(_)
+            | Self::Gate(
+                GateError::ToolName(_)
+                | GateError::Lookalike { .. }
+                | GateError::TooManyIntents
+                | GateError::UnknownIntent(_)
+                | GateError::Intent(_),
+            ) => "request",
             Self::UnknownSession(_) => "session",
             Self::Store(_) | Self::Gate(_) => "store",
         }
@@ -50,6 +55,15 @@ pub(super) fn failed(failure: &Failure) -> Map<String, Value> {
 
 /// The answer to a proposed write.
 pub(super) fn written(receipt: &Receipt) -> Map<String, Value> {
+    recorded("write", receipt)
+}
+
+/// The answer to declared intents.
+pub(super) fn declared_intents(receipt: &Receipt) -> Map<String, Value> {
+    recorded("declaration", receipt)
+}
+
+fn recorded(what: &str, receipt: &Receipt) -> Map<String, Value> {
     let (decision, because) = match &receipt.answer {
         Answer::Done | Answer::Value { .. } | Answer::NotFound => ("allow", None),
         Answer::Pending { because, .. } => ("ask", because.as_ref()),
@@ -64,7 +78,7 @@ pub(super) fn written(receipt: &Receipt) -> Map<String, Value> {
             "this item is under review; a reviewer may release the change".to_owned()
         });
         let reasons =
-            json!({ "model": to_model("write", decision, receipt.id), "user": user, "audit": [] });
+            json!({ "model": to_model(what, decision, receipt.id), "user": user, "audit": [] });
         answer.insert("reasons".into(), reasons);
     }
     answer

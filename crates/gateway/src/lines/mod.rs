@@ -11,16 +11,17 @@ mod request;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use answer::{Failure, decided, failed, written};
+use answer::{Failure, decided, declared_intents, failed, written};
+use custody_arguments::Intent;
 use custody_kernel::namespace::Scope;
 use custody_kernel::principal::Authority;
 use custody_log::SessionId;
 use custody_runtime::advice::Advisor;
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::{Session, Write};
-use custody_runtime::tools::{Decision, Extracted, Gate, Output};
+use custody_runtime::tools::{Decision, Extracted, Gate, INTENT_MS, Output};
 use custody_runtime::{Store, StoreError};
-use request::{Close, Decide, Observe, Open, Propose, Proposed, Request, ResultOf, Tools};
+use request::{Close, Decide, Intend, Observe, Open, Propose, Proposed, Request, ResultOf, Tools};
 use serde_json::{Map, Value, json};
 
 /// The longest line that is read, in bytes.
@@ -96,6 +97,7 @@ impl HostConnection {
             Request::Observe(observe) => self.observe(observe),
             Request::Propose(propose) => self.propose(propose),
             Request::Decide(decide) => self.decide(&decide),
+            Request::Intend(intend) => self.intend(intend),
             Request::Result(result) => self.result(result),
             Request::Close(close) => self.close(&close),
         }
@@ -149,6 +151,20 @@ impl HostConnection {
     fn decide(&self, decide: &Decide) -> Result<Map<String, Value>, Failure> {
         let session = self.known(decide.session)?;
         self.decision_answer(session.decide(&self.gate, decide.proposal).wait()?)
+    }
+
+    fn intend(&self, intend: Intend) -> Result<Map<String, Value>, Failure> {
+        let session = self.known(intend.session)?;
+        let covered = self.known(intend.covered.unwrap_or(intend.session))?;
+        let for_ms = intend.expires_in.map_or(INTENT_MS, |seconds| seconds.saturating_mul(1_000));
+        let declared = session.intend(&self.gate, covered, intend.intents, for_ms);
+        let mut answer = declared_intents(&declared.wait()?);
+        let open = covered.intents()?.into_iter().map(|(intent, terms)| {
+            let Intent { tool, sinks, .. } = intent;
+            json!({ "tool": tool, "sinks": sinks, "left": terms.count, "expires": terms.expires.0 })
+        });
+        answer.insert("intents".into(), open.collect());
+        Ok(answer)
     }
 
     fn result(&self, result: ResultOf) -> Result<Map<String, Value>, Failure> {

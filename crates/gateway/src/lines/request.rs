@@ -1,7 +1,7 @@
 //! Parsing: a line into a request. Unknown operations, unknown fields and what two readers could read
 //! differently are errors.
 
-use custody_arguments::{Arguments, ArgumentsError};
+use custody_arguments::{Arguments, ArgumentsError, Intent};
 use custody_kernel::adapter::Name;
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
@@ -20,6 +20,7 @@ pub(super) enum Request {
     Observe(Observe),
     Propose(Propose),
     Decide(Decide),
+    Intend(Intend),
     Result(ResultOf),
     Close(Close),
 }
@@ -31,7 +32,9 @@ pub(super) enum RequestError {
     TooLong,
     #[error("the line is no request of this protocol; see docs/reference/session.md")]
     Json(#[source] serde_json::Error),
-    #[error("`{0}` is no operation; use open, tools, observe, propose, decide, result or close")]
+    #[error(
+        "`{0}` is no operation; use open, tools, observe, intend, propose, decide, result or close"
+    )]
     Operation(String),
     #[error("name either a `call` or a `write`")]
     Proposal,
@@ -141,6 +144,22 @@ pub(super) struct Decide {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(super) struct Intend {
+    #[serde(rename = "id")]
+    _id: IgnoredAny,
+    #[serde(rename = "op")]
+    _op: IgnoredAny,
+    pub(super) session: SessionId,
+    /// The session whose calls are covered, if it is another one.
+    #[serde(rename = "for")]
+    pub(super) covered: Option<SessionId>,
+    pub(super) intents: Vec<Intent>,
+    /// How long they may be used, in seconds.
+    pub(super) expires_in: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ResultOf {
     #[serde(rename = "id")]
     _id: IgnoredAny,
@@ -187,6 +206,7 @@ fn request(line: &str, op: String) -> Result<Request, RequestError> {
         "observe" => read(line).map(Request::Observe),
         "propose" => return propose(read(line).map_err(RequestError::Json)?),
         "decide" => read(line).map(Request::Decide),
+        "intend" => read(line).map(Request::Intend),
         "result" => read(line).map(Request::Result),
         "close" => read(line).map(Request::Close),
         _ => return Err(RequestError::Operation(op)),

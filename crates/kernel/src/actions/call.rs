@@ -2,7 +2,7 @@
 //!
 //! A call that is asked about waits for a human (see [`review`](super::review)); one that was approved runs once.
 
-use custody_arguments::{ArgumentOrigin, RecordedArgument, ToolEffect};
+use custody_arguments::{ArgumentOrigin, IntentRef, RecordedArgument, ToolEffect};
 use custody_log::{Digest, EntryId, Seq, SessionId, Timestamp};
 
 use super::draft::{Draft, InSession, ascending};
@@ -25,6 +25,8 @@ pub struct AcceptedCall {
     /// The approval that it uses up.
     approval: Option<EntryId>,
     policy: Digest,
+    /// The intent that covers it.
+    intent: Option<IntentRef>,
     /// The fields of its output that its policy lets be taken out.
     extracts: Vec<String>,
 }
@@ -36,6 +38,7 @@ impl AcceptedCall {
             arguments: call.arguments,
             approval: call.approval,
             policy: call.policy.version,
+            intent: call.intent,
             extracts: call.policy.extracts.clone(),
         }
     }
@@ -78,13 +81,16 @@ pub struct CallContext {
     pub label: Option<Label>,
     /// The policy that the store's owner signed.
     pub signed_policy: Option<Digest>,
+    /// Whether a declared intent that may still be used covers the call.
+    pub is_intended: bool,
 }
 
 /// Decides one call. Reads nothing but its arguments.
 ///
 /// In a clean context the policy alone decides. In a tainted one, or one of which nothing is known, a reading
 /// call without sinks is allowed, and any other only if the user said every sink and at least one value. A sink that
-/// a server made in a trusted field need not be said if another sink was.
+/// a server made in a trusted field need not be said if another sink was. A call that was declared in a clean context
+/// is the user's whatever was read since.
 ///
 /// # Errors
 /// Whether a human may approve it, and why it does not run without.
@@ -160,7 +166,7 @@ pub fn decide_use(
 fn below_floor(call: &Call, context: CallContext) -> Option<Refusal> {
     let is_clean = context.label.is_some_and(|label| !label.is_tainted());
     let is_waived = call.policy.waives_floor && context.signed_policy == Some(call.policy.version);
-    if is_clean || is_waived {
+    if is_clean || is_waived || context.is_intended {
         return None;
     }
     let sinks: Vec<&RecordedArgument> =
@@ -245,7 +251,9 @@ pub(crate) fn decide(asked: InSession<'_>, call: &Call) -> Result<Draft<DecidedC
         None => {
             let signed_policy = state.policy.map(|policy| policy.version);
             let label = has_read.then(|| context.label());
-            decide_call(call, CallContext { label, signed_policy })
+            let intent = call.intent.filter(|intent| state.may_use_intent(id, *intent, at));
+            let is_intended = intent.is_some();
+            decide_call(call, CallContext { label, signed_policy, is_intended })
         }
         Some(proposal) => decide_approved(call, check_approved(state, proposal, id, call, at)),
     };
@@ -296,7 +304,8 @@ impl DecidedCall {
         enter(state, id, record);
         match self {
             Self::Accepted(accepted) => {
-                let AcceptedCall { tool, arguments, approval, policy, extracts } = accepted;
+                let AcceptedCall { tool, arguments, approval, policy, intent, extracts } = accepted;
+                intent.into_iter().for_each(|intent| state.use_intent(id, intent));
                 remember(state, id, record, approval, policy, &extracts);
                 Some(AllowedCall { tool, arguments })
             }
@@ -314,6 +323,7 @@ pub(crate) fn fold(state: &mut State, id: SessionId, record: &Record, call: &Cal
     match record.answer {
         Answer::Done => {
             enter(state, id, record);
+            call.intent.into_iter().for_each(|intent| state.use_intent(id, intent));
             remember(state, id, record, call.approval, call.policy.version, &call.policy.extracts);
         }
         Answer::Pending { expires, .. } if !state.knows_proposal(record.id) => {

@@ -13,6 +13,7 @@ pub(crate) mod draft;
 pub mod extract;
 pub(crate) mod genesis;
 pub(crate) mod incident;
+pub mod intent;
 pub(crate) mod join_context;
 pub mod migrate;
 pub mod mode;

@@ -102,6 +102,9 @@ pub enum AskError {
     /// A model that was fused before, and whose base is not named.
     #[error("the model was fused before; name its base `{0}` among what is fused")]
     BaseNotNamed(Digest),
+    /// An intent that could be used for longer than a day.
+    #[error("an intent expires within a day of its declaration; declare it for less")]
+    IntentTooLong,
     /// A context is joined in which nothing was read.
     #[error("nothing was read in the session; there is no context to join")]
     EmptyContext,

@@ -17,6 +17,7 @@ mod waiting;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use claims::Claims;
+use custody_arguments::IntentRef;
 use custody_log::{Digest, EntryId, LogKey, PrincipalId, Seq, SessionId, StoreId, Timestamp};
 use hosts::Adapted;
 use incidents::Recovered;
@@ -34,6 +35,7 @@ use crate::memory::review::{Pending, Purpose};
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Principal, PrincipalClaim};
 use crate::tool::asked::AskedCall;
+use crate::tool::intent::IntentTerms;
 
 pub(crate) use hosts::Tainting;
 
@@ -66,6 +68,8 @@ pub struct SessionState {
     pub(crate) withheld: HashMap<Seq, Seq>,
     /// Bits that were taken out of them.
     pub(crate) extracted_bits: u32,
+    /// What is left of the intents that were declared for it.
+    pub(crate) intents: BTreeMap<IntentRef, IntentTerms>,
 }
 
 impl SessionState {
@@ -89,6 +93,7 @@ impl SessionState {
             extractable,
             withheld,
             extracted_bits: 0,
+            intents: BTreeMap::new(),
         }
     }
 

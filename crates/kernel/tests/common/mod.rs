@@ -8,7 +8,10 @@
     reason = "each test file uses its part"
 )]
 
-use custody_arguments::{ArgumentOrigin, Arguments, Parameter, TextIndex, ToolManifest, trace};
+use custody_arguments::{
+    ArgumentOrigin, Arguments, DeclaredIntents, IntendedValue, Intent, IntentRef, MatchedIntent,
+    Parameter, TextIndex, ToolManifest, trace,
+};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::{ContentRef, Mode, Version};
 use custody_kernel::memory::rate::Limits;
@@ -328,6 +331,7 @@ pub fn proposed(call: Call) -> ProposedCall {
     }
     let arguments = Arguments::parse(&serde_json::Value::Object(arguments).to_string()).unwrap();
     let traced = trace(&manifest, &arguments, &texts);
+    let intent = call.intent.and_then(|named| matched(named, &call.tool, &manifest, &arguments));
     let Call { tool, effect, known, manifest, arguments, policy, local_policy, approval, .. } =
         call;
     ProposedCall {
@@ -339,8 +343,26 @@ pub fn proposed(call: Call) -> ProposedCall {
         traced,
         policy,
         local_policy,
+        intent,
         approval,
     }
+}
+
+/// The intent that `named` names, made to cover exactly this call.
+fn matched(
+    named: IntentRef,
+    tool: &str,
+    manifest: &ToolManifest,
+    arguments: &Arguments,
+) -> Option<MatchedIntent> {
+    let exactly = |value: &serde_json::Value| IntendedValue::Exactly(value.clone());
+    let sinks = arguments.object().iter().map(|(name, value)| (name.clone(), exactly(value)));
+    let is_sink = |name: &String| manifest.arguments.get(name).is_none_or(|it| it.sink.is_some());
+    let sinks = sinks.filter(|(name, _)| is_sink(name)).collect();
+    let intent = Intent { tool: tool.to_owned(), sinks, count: 1 };
+    let mut declared = DeclaredIntents::default();
+    declared.add(named.declared, vec![intent; named.index as usize + 1]);
+    declared.matching(tool, manifest, arguments, &[], |candidate| candidate == named)
 }
 
 /// Whether the log takes this request from this asker, who cannot even submit it.

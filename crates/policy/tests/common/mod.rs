@@ -78,6 +78,7 @@ impl Call {
             leaves: &self.leaves,
             taint: self.taint,
             channels: &self.channels,
+            is_intended: false,
         })
     }
 }

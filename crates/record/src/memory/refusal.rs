@@ -82,6 +82,12 @@ pub enum Refusal {
         #[serde(rename = "culprit")]
         source: TaintSource,
     },
+    /// Intents are declared only where nothing untrusted was read.
+    IntentInTaintedContext {
+        /// The first dependency at fault.
+        #[serde(rename = "culprit")]
+        source: TaintSource,
+    },
     /// Rule 5: the session runs for nobody who is trusted.
     Untrusted {
         /// The key asked for.
@@ -245,7 +251,7 @@ impl Refusal {
             | Self::UsedUp { .. }
             | Self::OtherPolicy { .. } => Rule::Approval,
             Self::Unrecoverable | Self::Undecided { .. } => Rule::Route,
-            Self::Floor { .. } => Rule::Floor,
+            Self::Floor { .. } | Self::IntentInTaintedContext { .. } => Rule::Floor,
             Self::PolicyAsks { .. }
             | Self::PolicyDenies { .. }
             | Self::NotExtractable { .. }
@@ -265,7 +271,9 @@ impl Refusal {
         match self {
             Self::Immutable { .. } => "immutable",
             Self::Confusable { .. } => "confusable",
-            Self::Tainted { .. } | Self::PromoteTainted { .. } => "tainted",
+            Self::Tainted { .. }
+            | Self::PromoteTainted { .. }
+            | Self::IntentInTaintedContext { .. } => "tainted",
             Self::Untrusted { .. } | Self::PromoteUntrusted { .. } => "untrusted",
             Self::PromoteReplayed { .. } => "replayed",
             Self::NotVisible { .. } => "not visible",
@@ -328,6 +336,13 @@ impl fmt::Display for Refusal {
             Self::Tainted { key, source: TaintSource::NoOrigin } => {
                 write!(f, "nothing says where the value for `{key}` came from; record its source first")
             }
+            Self::IntentInTaintedContext { source: TaintSource::Entry(seq) } => write!(
+                f,
+                "this session has read untrusted text (entry {seq}), so what it means to do is not known to be the user's"
+            ),
+            Self::IntentInTaintedContext { .. } => f.write_str(
+                "nothing that the user said was read here, so nobody knows what is meant to be done",
+            ),
             Self::Untrusted { key } => {
                 write!(
                     f,

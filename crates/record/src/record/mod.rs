@@ -28,6 +28,7 @@ use crate::step::Recover;
 use crate::tool::basis::Basis;
 use crate::tool::call::Call;
 use crate::tool::extract::Extract;
+use crate::tool::intent::IntentDeclaration;
 
 pub use crate::memory::item::Value;
 pub use statement::{act_bytes, session_bytes};
@@ -196,6 +197,8 @@ pub enum SessionRequest {
     },
     /// Show the model a single value of what was withheld.
     Extract(Box<Extract>),
+    /// Declare calls that are meant to be made.
+    DeclareIntents(Box<IntentDeclaration>),
     /// Let one entry stand for all that the session has read so far.
     JoinContext,
     /// Record a text that tool calls are judged by. The model does not read it.

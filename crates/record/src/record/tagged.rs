@@ -11,7 +11,7 @@ use super::{AdminRequest, Request, SessionRequest};
 const CALL: &str = "call";
 
 /// The names of the actions that a session asks for, calls aside.
-const IN_SESSION: [&str; 11] = [
+const IN_SESSION: [&str; 12] = [
     "close_session",
     "observe",
     "read",
@@ -21,6 +21,7 @@ const IN_SESSION: [&str; 11] = [
     "route",
     "withhold",
     "extract",
+    "declare_intents",
     "join_context",
     "record_basis",
 ];

@@ -1,6 +1,6 @@
 //! Calls as they are proposed and recorded.
 
-use custody_arguments::{RecordedArgument, ToolEffect, TracedArguments};
+use custody_arguments::{IntentRef, MatchedIntent, RecordedArgument, ToolEffect, TracedArguments};
 use custody_log::{Digest, EntryId};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,8 @@ pub struct ProposedCall {
     pub policy: PolicyAnswer,
     /// The operator's own policy that was asked as well, if there is one: the digest of its [basis](crate::tool::basis).
     pub local_policy: Option<Digest>,
+    /// The intent that covers it, if one was declared.
+    pub intent: Option<MatchedIntent>,
     /// The approval that it uses.
     pub approval: Option<EntryId>,
 }
@@ -43,10 +45,23 @@ impl From<ProposedCall> for Call {
             traced,
             policy,
             local_policy,
+            intent,
             approval,
         } = proposed;
         let leaves = traced.into_recorded();
-        Self { tool, effect, known, manifest, arguments, leaves, policy, local_policy, approval }
+        let intent = intent.map(MatchedIntent::recorded);
+        Self {
+            tool,
+            effect,
+            known,
+            manifest,
+            arguments,
+            leaves,
+            policy,
+            local_policy,
+            intent,
+            approval,
+        }
     }
 }
 
@@ -71,6 +86,9 @@ pub struct Call {
     /// The operator's own policy that was asked as well, if there is one: the digest of its [basis](crate::tool::basis).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_policy: Option<Digest>,
+    /// The intent that covers it, if one was declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<IntentRef>,
     /// The approval that it uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<EntryId>,

@@ -40,6 +40,7 @@ pub fn voice_of<'s>(state: &'s State, record: &Record) -> Option<(&'s Tenant, Vo
         | SessionRequest::Promote { .. }
         | SessionRequest::Route(_)
         | SessionRequest::Extract(_)
+        | SessionRequest::DeclareIntents(_)
         | SessionRequest::JoinContext
         | SessionRequest::RecordBasis(_) => None,
     };

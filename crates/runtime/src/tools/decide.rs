@@ -13,7 +13,7 @@ use custody_kernel::state::{AskError, SubmittedRequest};
 use custody_kernel::tool::asked::{ApprovalStatus, AskedCall};
 use custody_kernel::tool::basis::{Basis, BasisKind};
 use custody_kernel::tool::call::{Call, ProposedCall};
-use custody_log::{EntryId, Seq, SessionId};
+use custody_log::{EntryId, Seq, SessionId, Timestamp};
 use custody_store::{Content, Receipt, StoreError, Ticket, Transaction};
 
 use super::judge::JudgedBy;
@@ -158,7 +158,7 @@ impl Proposing {
     fn decide(self, step: &mut Transaction<'_>) -> Result<Decision, GateError> {
         self.gate.check_name(&self.tool)?;
         let content = Content::new(self.arguments.canonical())?;
-        let call = self.call(step, Value::New(content.commitment()), None)?;
+        let (call, at) = self.judge(step, Value::New(content.commitment()), None)?;
         let (manifest, policy) = (call.manifest, call.policy.version);
         // A question that was put already is not put again. What needs none does not care.
         let request = SubmittedRequest::Call(self.id, Box::new(call.clone()));
@@ -176,7 +176,7 @@ impl Proposing {
                 return Ok(Decision::Ask(waiting(step, &asked)?));
             }
         }
-        self.commit(step, call, Some(&content))
+        self.commit(step, call, at, Some(&content))
     }
 
     /// The same call, if a human was asked about it and the answer is still worth something.
@@ -193,32 +193,36 @@ impl Proposing {
         if asked.standing == ApprovalStatus::Waiting && step.now() < asked.expires {
             return Ok(Decision::Ask(waiting(step, asked)?));
         }
-        let call = self.call(step, Value::Of(asked.arguments), Some(asked.proposal))?;
-        self.commit(step, call, None)
+        let (call, at) = self.judge(step, Value::Of(asked.arguments), Some(asked.proposal))?;
+        self.commit(step, call, at, None)
     }
 
-    fn call(
+    /// Judges the call at the moment that is returned. What it is judged by is recorded before, where the store does not
+    /// hold it already.
+    fn judge(
         &self,
         step: &mut Transaction<'_>,
         arguments: Value,
         approval: Option<EntryId>,
-    ) -> Result<ProposedCall, GateError> {
+    ) -> Result<(ProposedCall, Timestamp), GateError> {
         let tool = self.gate.tool(&self.tool);
-        let (call, local) = {
-            let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
-            self.gate.with_policies(step, |policies| {
-                let by = JudgedBy { session: self.id, tool: &tool, texts: &traced.texts, policies };
-                let call = by.judge(step.state(), &self.arguments, arguments, approval);
-                (call, policies.local.map(|local| local.text().to_owned()))
-            })?
-        };
-        let call = call?;
-        // What a call is judged by is recorded before it, where the store does not hold it already.
-        self.record_once(step, BasisKind::Tool { digest: call.manifest }, || tool.text())?;
-        if let (Some(digest), Some(text)) = (call.local_policy, local) {
-            self.record_once(step, BasisKind::LocalPolicy { digest }, || text)?;
+        let policies = self.gate.policies(step)?;
+        self.record_once(step, BasisKind::Tool { digest: tool.digest() }, || tool.text())?;
+        if let Some(local) = policies.local() {
+            let basis = BasisKind::LocalPolicy { digest: local.version() };
+            self.record_once(step, basis, || local.text().to_owned())?;
         }
-        Ok(call)
+        let at = step.now();
+        let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
+        let by = JudgedBy {
+            session: self.id,
+            tool: &tool,
+            texts: &traced.texts,
+            intents: &traced.intents,
+            policies: policies.in_force(),
+            at,
+        };
+        Ok((by.judge(step.state(), &self.arguments, arguments, approval)?, at))
     }
 
     fn record_once(
@@ -235,9 +239,10 @@ impl Proposing {
         &self,
         step: &mut Transaction<'_>,
         call: ProposedCall,
+        at: Timestamp,
         content: Option<&Content>,
     ) -> Result<Decision, GateError> {
-        let (receipt, allowed) = step.ask_call(self.id, call, content)?;
+        let (receipt, allowed) = step.ask_call(self.id, call, at, content)?;
         let Receipt { id, answer, .. } = receipt;
         Ok(match (answer, allowed) {
             (Answer::Done, Some(allowed)) => {

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use custody_arguments::{ShownName, ToolEffect, ToolManifest, ToolName, ToolNameError};
+use custody_arguments::{
+    IntentError, ShownName, ToolEffect, ToolManifest, ToolName, ToolNameError,
+};
 use custody_kernel::principal::Authority;
 use custody_kernel::state::{ApplyError, AskError, SignedPolicy};
 use custody_log::Digest;
@@ -22,10 +24,10 @@ pub struct Gate {
 #[derive(Debug, Default)]
 struct Setup {
     manifests: Manifests,
-    local: Option<Policy>,
+    local: Option<Arc<Policy>>,
     /// The policy that the owner signed, parsed once.
-    signed: Option<(Digest, Policy)>,
-    standard: Option<Policy>,
+    signed: Option<(Digest, Arc<Policy>)>,
+    standard: Option<Arc<Policy>>,
     /// The descriptions that servers announced first.
     pins: BTreeMap<String, Digest>,
     /// Tools whose description is another than the one pinned.
@@ -51,6 +53,17 @@ pub enum GateError {
         /// The name that a manifest describes.
         known: String,
     },
+    /// No intents, or too many at once.
+    #[error("declare 1 to {} intents at once", super::MAX_INTENTS)]
+    TooManyIntents,
+    /// An intent for a tool that nobody described.
+    #[error(
+        "no manifest describes the tool `{0}`, so nobody knows what an intent for it would cover"
+    )]
+    UnknownIntent(String),
+    /// An intent that binds nothing, or not enough. Nothing was recorded.
+    #[error(transparent)]
+    Intent(#[from] IntentError),
     /// The tool's manifest does not say of what kind the field of its output is.
     #[error(
         "the tool's manifest gives no kind for `{0}`; add it to `closed_output`, or read the whole output"
@@ -105,13 +118,14 @@ pub struct Announced {
 impl Gate {
     /// A gate for tools described by `manifests`. `local` may forbid more than the store's policy.
     pub fn new(manifests: Manifests, local: Option<Policy>) -> Self {
+        let local = local.map(Arc::new);
         let setup = Setup { manifests, local, ..Setup::default() };
         Self { setup: Arc::new(RwLock::new(setup)) }
     }
 
     /// Decides by another local policy from here on. Approvals given under the one before no longer hold.
     pub fn reload(&self, local: Option<Policy>) {
-        self.setup.write().unwrap_or_else(PoisonError::into_inner).local = local;
+        self.setup.write().unwrap_or_else(PoisonError::into_inner).local = local.map(Arc::new);
     }
 
     /// A server announces its tools, each a JSON object with a name, a description and a schema. One whose
@@ -143,20 +157,17 @@ impl Gate {
         self.read().tool(name)
     }
 
-    /// Calls `with` the policies that are in force.
-    pub(super) fn with_policies<T>(
-        &self,
-        step: &Transaction<'_>,
-        with: impl FnOnce(InForce<'_>) -> T,
-    ) -> Result<T, GateError> {
+    /// The policies that are in force.
+    pub(super) fn policies(&self, step: &Transaction<'_>) -> Result<Policies, GateError> {
         self.prepare(step)?;
         let setup = self.read();
         let base = match (step.state().policy(), &setup.signed) {
-            (Some(wanted), Some((version, policy))) if *version == wanted.version => policy,
-            (None, _) => setup.standard.as_ref().ok_or(GateError::OtherPolicy)?,
-            (Some(_), _) => return Err(GateError::OtherPolicy),
+            (Some(wanted), Some((version, policy))) if *version == wanted.version => Some(policy),
+            (None, _) => setup.standard.as_ref(),
+            (Some(_), _) => None,
         };
-        Ok(with(InForce { base, local: setup.local.as_ref() }))
+        let base = Arc::clone(base.ok_or(GateError::OtherPolicy)?);
+        Ok(Policies { base, local: setup.local.clone() })
     }
 
     /// Reads the policy in force, if it is not the one read last.
@@ -166,8 +177,8 @@ impl Gate {
             return Ok(());
         }
         let policy = match wanted {
-            None => Policy::standard(),
-            Some(signed) => read_signed(step, signed)?,
+            None => Arc::new(Policy::standard()),
+            Some(signed) => Arc::new(read_signed(step, signed)?),
         };
         let mut setup = self.setup.write().unwrap_or_else(PoisonError::into_inner);
         match wanted {
@@ -179,6 +190,22 @@ impl Gate {
 
     fn read(&self) -> RwLockReadGuard<'_, Setup> {
         self.setup.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The policies that are in force at one moment.
+pub(super) struct Policies {
+    base: Arc<Policy>,
+    local: Option<Arc<Policy>>,
+}
+
+impl Policies {
+    pub(super) fn in_force(&self) -> InForce<'_> {
+        InForce { base: &self.base, local: self.local.as_deref() }
+    }
+
+    pub(super) fn local(&self) -> Option<&Policy> {
+        self.local.as_deref()
     }
 }
 

@@ -1,12 +1,12 @@
 //! Judging a call: tracing its arguments and asking the policies. The gate does it when a call is proposed, and whoever
 //! verifies a store does it again. Part of the trusted base.
 
-use custody_arguments::{Arguments, trace};
+use custody_arguments::{Arguments, DeclaredIntents, trace};
 use custody_kernel::label::Taint;
 use custody_kernel::record::Value;
 use custody_kernel::state::{AskError, SessionState, State};
 use custody_kernel::tool::call::ProposedCall;
-use custody_log::{EntryId, SessionId};
+use custody_log::{EntryId, SessionId, Timestamp};
 use custody_policy::{Caller, Described, DescribedTool, InForce, Question};
 
 use crate::session_texts::SessionTexts;
@@ -20,8 +20,12 @@ pub struct JudgedBy<'a> {
     pub tool: &'a DescribedTool,
     /// The texts of the session.
     pub texts: &'a SessionTexts,
+    /// The intents that were declared for the session.
+    pub intents: &'a DeclaredIntents,
     /// The policies in force.
     pub policies: InForce<'a>,
+    /// When the call is decided.
+    pub at: Timestamp,
 }
 
 impl JudgedBy<'_> {
@@ -37,11 +41,18 @@ impl JudgedBy<'_> {
         value: Value,
         approval: Option<EntryId>,
     ) -> Result<ProposedCall, AskError> {
-        let Self { session, tool, texts, policies } = *self;
+        let Self { session, tool, texts, intents, policies, at } = *self;
         let open = state.session(session).ok_or(AskError::UnknownSession(session))?;
         let traced = trace(&tool.manifest, arguments, texts.index());
         let described = tool.as_described();
-        let question = question(state, open, described, arguments, traced.recorded());
+        let leaves = traced.recorded();
+        let intent = intents.matching(&tool.name, &tool.manifest, arguments, leaves, |named| {
+            state.may_use_intent(session, named, at)
+        });
+        let question = Question {
+            is_intended: intent.is_some(),
+            ..question(state, open, described, arguments, leaves)
+        };
         Ok(ProposedCall {
             tool: tool.name.clone(),
             effect: tool.manifest.effect,
@@ -51,12 +62,13 @@ impl JudgedBy<'_> {
             policy: policies.answer(tool, &question),
             local_policy: policies.local.map(custody_policy::Policy::version),
             traced,
+            intent,
             approval,
         })
     }
 }
 
-/// What a policy is asked of a call in `session`.
+/// What a policy is asked of a call in `session` that no intent covers.
 pub(super) fn question<'a>(
     state: &'a State,
     session: &'a SessionState,
@@ -76,5 +88,6 @@ pub(super) fn question<'a>(
     // Nothing is known of what nobody read.
     let is_clean = !context.parents().is_empty() && !context.label().is_tainted();
     let taint = if is_clean { Taint::Clean } else { Taint::Tainted };
-    Question { caller, tool, arguments, leaves, taint, channels: context.channels() }
+    let channels = context.channels();
+    Question { caller, tool, arguments, leaves, taint, channels, is_intended: false }
 }

@@ -1,12 +1,14 @@
 //! Tool calls: proposed by a model, decided, and only then handed out to run.
 //!
 //! In reading order: `gate` (manifests and policies), `judge` (tracing and asking the policies) and `decide` (the
-//! decide-and-commit step; both part of the trusted base), `extract` (single values out of an output that is not shown), `rehearse` (recorded calls, evaluated against a
+//! decide-and-commit step; both part of the trusted base), `intend` (calls that are
+//! declared beforehand), `extract` (single values out of an output that is not shown), `rehearse` (recorded calls, evaluated against a
 //! policy again).
 
 mod decide;
 mod extract;
 mod gate;
+mod intend;
 mod judge;
 mod rehearse;
 
@@ -17,6 +19,7 @@ use serde_json::Value;
 
 pub use extract::{Extracted, take_out};
 pub use gate::{Announced, Gate, GateError, set_policy};
+pub use intend::{INTENT_MS, MAX_INTENTS};
 pub use judge::JudgedBy;
 pub use rehearse::{Changed, Rehearsal, explain, rehearse};
 

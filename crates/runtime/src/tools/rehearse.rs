@@ -148,7 +148,10 @@ impl<'a> Past<'a> {
             None => Described { known: self.call.known, ..manifests.tool(&self.call.tool) },
         };
         let session = state.session(self.session)?;
-        Some(question(state, session, tool, self.arguments.as_ref()?, &self.call.leaves))
+        let is_intended = self.call.intent.is_some();
+        let arguments = self.arguments.as_ref()?;
+        let question = question(state, session, tool, arguments, &self.call.leaves);
+        Some(Question { is_intended, ..question })
     }
 
     /// The difference that another `answer` would have made.
@@ -156,9 +159,13 @@ impl<'a> Past<'a> {
         let context = &state.session(self.session)?.context;
         let context = (!context.parents().is_empty()).then(|| context.label());
         let signed_policy = state.policy().map(|policy| policy.version);
-        let then = CallContext { label: context, signed_policy };
+        let intent = self.call.intent;
+        let is_intended =
+            intent.is_some_and(|intent| state.may_use_intent(self.session, intent, record.at));
+        let then = CallContext { label: context, signed_policy, is_intended };
         let (was, _) = outcome(self.call, then);
-        let now = CallContext { label: context, signed_policy: Some(answer.version) };
+        let signed_policy = Some(answer.version);
+        let now = CallContext { label: context, signed_policy, is_intended };
         let (now, because) = outcome(&Call { policy: answer, ..self.call.clone() }, now);
         let tool = self.call.tool.clone();
         let changed = Changed { entry: record.seq, at: record.at, tool, was, now, because };

@@ -108,6 +108,7 @@ impl<'a> Names<'a> {
             | Request::Session(
                 SessionRequest::Withhold { .. }
                 | SessionRequest::Extract(_)
+                | SessionRequest::DeclareIntents(_)
                 | SessionRequest::JoinContext
                 | SessionRequest::RecordBasis(_)
                 | SessionRequest::CloseSession,
@@ -248,6 +249,9 @@ fn session_request(request: &SessionRequest) -> String {
         SessionRequest::Withhold { .. } => "withhold an output".into(),
         SessionRequest::Extract(extract) => {
             format!("take out {}", excerpt(&extract.field, 40))
+        }
+        SessionRequest::DeclareIntents(declared) => {
+            format!("declare {}", count(declared.terms.len() as u64, "intent"))
         }
         SessionRequest::JoinContext => "join context".into(),
         SessionRequest::RecordBasis(basis) => match basis.of {

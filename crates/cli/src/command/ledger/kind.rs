@@ -59,6 +59,7 @@ impl Kind {
                 Self::ToolOutput
             }
             Request::Session(SessionRequest::RecordBasis(_)) => Self::Basis,
+            Request::Session(SessionRequest::DeclareIntents(_)) => Self::ToolCall,
             Request::Admin(
                 AdminRequest::Approve { .. }
                 | AdminRequest::Deny { .. }

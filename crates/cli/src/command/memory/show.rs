@@ -232,6 +232,7 @@ const fn verb(request: &Request) -> &'static str {
         )
         | Request::Session(
             SessionRequest::CloseSession
+            | SessionRequest::DeclareIntents(_)
             | SessionRequest::JoinContext
             | SessionRequest::Observe { .. }
             | SessionRequest::Read { .. }
