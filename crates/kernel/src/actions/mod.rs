@@ -12,6 +12,7 @@ pub(crate) mod draft;
 pub mod extract;
 pub(crate) mod genesis;
 pub(crate) mod incident;
+pub mod list;
 pub mod migrate;
 pub mod mode;
 pub(crate) mod observe;

@@ -99,13 +99,17 @@ impl<'a> Names<'a> {
                 | SessionRequest::Write { scope, .. }
                 | SessionRequest::Delete { scope, .. },
             ) => Part::of_session(in_session, Some(*scope)),
+            Request::Session(SessionRequest::List { shared: true, .. }) => {
+                Part::of_session(in_session, Some(Scope::Shared))
+            }
             Request::Session(SessionRequest::Promote { .. }) => {
                 Part::of_session(in_session, Some(Scope::Shared))
             }
             Request::Session(SessionRequest::Observe { .. } | SessionRequest::Route(_))
             | Request::Call(_)
             | Request::Session(
-                SessionRequest::Withhold { .. }
+                SessionRequest::List { shared: false, .. }
+                | SessionRequest::Withhold { .. }
                 | SessionRequest::Extract(_)
                 | SessionRequest::CloseSession,
             ) => Part::of_session(in_session, None),
@@ -228,6 +232,9 @@ fn session_request(request: &SessionRequest) -> String {
         },
         SessionRequest::Read { key, scope } => {
             format!("read {}{}", key_text(key), owner_of(scope))
+        }
+        SessionRequest::List { shared, .. } => {
+            format!("list items{}", if *shared { "" } else { " for the session" })
         }
         SessionRequest::Write { key, scope, .. } => {
             format!("write {}{}", key_text(key), owner_of(scope))

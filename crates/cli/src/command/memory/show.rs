@@ -234,6 +234,7 @@ const fn verb(request: &Request) -> &'static str {
             SessionRequest::CloseSession
             | SessionRequest::Observe { .. }
             | SessionRequest::Read { .. }
+            | SessionRequest::List { .. }
             | SessionRequest::Route(_),
         )
         | Request::Call(_)
