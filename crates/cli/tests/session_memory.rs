@@ -105,3 +105,22 @@ fn g6_a_recovery_finds_what_was_made_of_a_value_that_was_read() {
     assert!(verified.contains("is recovered"), "{verified}");
     home.alone(&["ledger", "verify"]).expect(0);
 }
+
+/// Not by words instead: what was asked of the model is not answered by something weaker.
+#[test]
+fn a_damaged_embedding_model_fails_a_search_and_nothing_else() {
+    let home = Home::of_ada();
+    let model = home.path().join("models/all-minilm-l6-v2");
+    std::fs::create_dir_all(&model).unwrap();
+    std::fs::write(model.join("model.safetensors"), "none").unwrap();
+    let models = home.path().join("models");
+    let mut host = home.host(&format!("{FOR_ADA} --models {}", models.to_str().unwrap()));
+    host.hears("user", "Note when we close.");
+    writes(&mut host, "hours", "The office closes at six.");
+    let answer = host.asks("search", &json!({ "query": "office" }));
+    assert_eq!(answer["error"]["kind"], "store", "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("is damaged"), "{message}");
+    assert_eq!(value(&mut host, "hours"), "The office closes at six.");
+    host.ends().expect(0);
+}
