@@ -18,8 +18,8 @@ pub(super) struct InstalledModel {
 }
 
 impl InstalledModel {
-    /// The embedding model, if it is installed. It is not opened yet; one that is damaged fails the first search, and is
-    /// not replaced by a search of another kind.
+    /// The embedding model, if it is installed. It is not opened yet; one that is damaged fails the first search, and
+    /// is not replaced by a search of another kind.
     pub(super) fn find(context: &GlobalContext) -> Option<Self> {
         let models = context.models();
         let is_absent = matches!(models.find(BASE_MODEL), Err(ModelStoreError::Absent { .. }));
