@@ -1,7 +1,7 @@
 //! Intents: calls that were declared before anything untrusted was read (G12).
 //!
-//! An intent binds a tool, and for each of its sinks the values that it may have. Whoever writes what the model reads later
-//! chooses at most among them. There is no wildcard for recipients, addresses, accounts or commands.
+//! An intent binds a tool, and for each of its sinks the values that it may have. Whoever writes what the model reads
+//! later chooses at most among them. There is no wildcard for recipients, addresses, accounts or commands.
 
 use std::collections::BTreeMap;
 

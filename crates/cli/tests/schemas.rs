@@ -72,6 +72,14 @@ fn every_kind_of_line_is_as_the_schema_says() {
     said.says("tools", &json!({ "tools": tools }));
     said.hears("user", "Write to ann@example.com.");
     said.writes(&json!({ "key": "notes", "text": "Lunch at noon." }));
+    said.says("write", &json!({ "key": "tea", "text": "green", "shared": false, "queue": false }));
+    for key in ["tea", "nothing"] {
+        said.says("read", &json!({ "key": key, "shared": false }));
+    }
+    said.says("list", &json!({ "shared": false, "after": null }));
+    said.says("search", &json!({ "query": "green", "limit": 3 }));
+    said.says("promote", &json!({ "key": "tea" }));
+    said.says("delete", &json!({ "key": "tea", "shared": true }));
     let mail = said.proposes("send_mail", &json!({ "to": "ann@example.com", "body": "Lunch?" }));
     said.says("decide", &json!({ "proposal": mail["proposal"] }));
     let result = json!({ "proposal": mail["proposal"], "text": "Sent.", "structured": { "id": 7 }, "error": false });
@@ -114,6 +122,12 @@ fn what_the_schema_does_not_know_is_an_error() {
         ("propose", write),
         ("decide", json!({ "proposal": proposal })),
         ("result", json!({ "proposal": proposal, "text": "d" })),
+        ("read", json!({ "key": "a" })),
+        ("list", json!({})),
+        ("search", json!({ "query": "b" })),
+        ("write", json!({ "key": "a", "text": "b" })),
+        ("promote", json!({ "key": "a" })),
+        ("delete", json!({ "key": "a" })),
         ("close", json!({})),
     ];
     for (op, fields) in lines {

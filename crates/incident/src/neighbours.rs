@@ -1,14 +1,20 @@
 //! Neighbours: texts by similarity of their vectors. Vectors are indexed after the texts are recorded and scanned
-//! exactly, one tenant at a time.
+//! exactly, one namespace at a time (MON §8.3).
 //!
-//! The tenant of a text comes from the record, never from the row of its vector, so a forged row cannot surface in
-//! another tenant (MON §8.3). A text that is not indexed yet is *not searched*, and the result counts it.
+//! Whose a text is comes from the record, never from the row of its vector, so a forged row cannot surface in another
+//! namespace. A text that is not indexed yet is *not searched*, and the result counts it if the namespace holds it.
 
-use custody_kernel::namespace::Tenant;
+use std::collections::BTreeSet;
+
+use custody_kernel::actions::list::visible_items;
+use custody_kernel::namespace::{Namespace, Scope};
+use custody_kernel::record::Author;
 use custody_kernel::score::Score;
 use custody_log::{Digest, Seq};
 use custody_models::Embedder;
+use custody_runtime::StoreError;
 use custody_runtime::store::View;
+use custody_runtime::store::vectors::{cosine, to_bytes};
 
 use crate::IncidentError;
 use crate::arrival::arrival;
@@ -66,7 +72,7 @@ impl Incidents<'_> {
             let embedded = vectors.embedder.embed(&inputs).map_err(failed)?;
             let entries = texts.iter().map(|(seq, _)| *seq);
             let rows: Vec<(Seq, Vec<u8>)> =
-                entries.zip(embedded.iter().map(|vector| bytes(vector))).collect();
+                entries.zip(embedded.iter().map(|vector| to_bytes(vector))).collect();
             let model = vectors.model;
             self.store.run(move |step| step.keep_vectors(model, &rows)).wait()?;
             done += batch.len() as u64;
@@ -83,24 +89,35 @@ impl Incidents<'_> {
         self.store.look(|view| Ok(view.without_vector(model)?.len() as u64))
     }
 
-    /// The retrievable texts of `tenant` whose cosine to `text` is at least `least`, without those in quarantine.
-    /// Exact; linear in the number of vectors.
+    /// The texts that a session of `reader`'s namespace retrieves and whose cosine to `text` is at least `least`: what
+    /// arrived in it, and the values of its own and the shared items; of [`Scope::Shared`] the latter alone. Nothing
+    /// that is in quarantine. Exact; linear in the number of vectors.
     ///
     /// # Errors
     /// When the model fails, or the store cannot be read.
     pub fn neighbours(
         &self,
         vectors: Vectors<'_>,
-        tenant: &Tenant,
+        reader: &Namespace,
         text: &str,
         least: f64,
     ) -> Result<Neighbours, IncidentError> {
         let sought = embed(vectors, text)?;
         self.store.look(|view| {
-            let state = view.state();
-            scan(view, vectors.model, &sought, least, |entry| {
-                state.tenant_of(entry) == Some(tenant) && !state.is_out(entry)
-            })
+            let partition = Partition::of(view, reader);
+            let mut near =
+                scan(view, vectors.model, &sought, least, |entry| partition.is_of_tenant(entry))?;
+            let mut found = Vec::new();
+            for neighbour in near.found {
+                if partition.holds(neighbour.entry)? {
+                    found.push(neighbour);
+                }
+            }
+            (near.found, near.not_searched) = (found, 0);
+            for entry in view.without_vector(vectors.model)? {
+                near.not_searched += u64::from(partition.holds(entry)?);
+            }
+            Ok(near)
         })
     }
 
@@ -115,6 +132,39 @@ impl Incidents<'_> {
         self.store.look(|view| {
             scan(view, vectors.model, &sought, least, |entry| !view.state().is_of_recovery(entry))
         })
+    }
+}
+
+/// The texts that one namespace retrieves.
+struct Partition<'a> {
+    view: View<'a>,
+    reader: &'a Namespace,
+    /// The arrivals of the values of the items that it sees.
+    in_items: BTreeSet<Seq>,
+}
+
+impl<'a> Partition<'a> {
+    fn of(view: View<'a>, reader: &'a Namespace) -> Self {
+        let items = [false, true]
+            .into_iter()
+            .flat_map(|shared| visible_items(view.state(), reader, shared));
+        let in_items = items.map(|item| item.version.content.arrival).collect();
+        Self { view, reader, in_items }
+    }
+
+    fn is_of_tenant(&self, entry: Seq) -> bool {
+        let state = self.view.state();
+        state.tenant_of(entry) == Some(&self.reader.tenant) && !state.is_out(entry)
+    }
+
+    fn holds(&self, entry: Seq) -> Result<bool, StoreError> {
+        if !self.is_of_tenant(entry) || self.in_items.contains(&entry) {
+            return Ok(self.is_of_tenant(entry));
+        }
+        match (self.reader.scope, self.view.record(entry)?.by) {
+            (Scope::Session(session), Author::Session(author)) => Ok(session == author),
+            (Scope::Shared, Author::Session(_)) | (_, Author::Principal(_)) => Ok(false),
+        }
     }
 }
 
@@ -159,18 +209,4 @@ pub(crate) fn scan(
     neighbours.not_searched =
         without.into_iter().filter(|entry| is_searched(*entry)).count() as u64;
     Ok(neighbours)
-}
-
-/// The cosine of two vectors of length 1; −1 if their dimensions differ.
-fn cosine(sought: &[f32], stored: &[u8]) -> f64 {
-    if stored.len() != sought.len() * 4 {
-        return -1.0;
-    }
-    let numbers =
-        stored.chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().unwrap_or_default()));
-    numbers.zip(sought).map(|(one, other)| f64::from(one) * f64::from(*other)).sum()
-}
-
-fn bytes(vector: &[f32]) -> Vec<u8> {
-    vector.iter().flat_map(|number| number.to_le_bytes()).collect()
 }

@@ -13,7 +13,7 @@ use custody_incident::three_way::LineOrigin;
 use custody_incident::{Incident, IncidentError, Incidents, Indicator, Settings, Vectors};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
-use custody_kernel::namespace::{Scope, Tenant};
+use custody_kernel::namespace::{Namespace, Scope, Tenant};
 use custody_kernel::principal::Role;
 use custody_kernel::record::{AdminRequest, Answer, Request};
 use custody_log::{Digest, IncidentId, Seq};
@@ -557,7 +557,7 @@ fn no_neighbour_of_another_tenant_ever_surfaces_whatever_its_row_says() {
     let new = NewPrincipal {
         name: "mallory",
         role: Role::User,
-        tenant: other.clone(),
+        tenant: other,
         public_key: None,
         with_token: true,
     };
@@ -567,12 +567,15 @@ fn no_neighbour_of_another_tenant_ever_surfaces_whatever_its_row_says() {
     let asked = "Where are the quarterly numbers?";
     let planted = theirs.observe(Observation::message(Channel::User, asked)).wait().unwrap()[0].seq;
     Incidents::of(&scratch.store).index_vectors(VECTORS, |_, _| ()).unwrap();
-    let find = |tenant: &Tenant| {
-        Incidents::of(&scratch.store).neighbours(VECTORS, tenant, asked, 0.0).unwrap().found
+    let find = |reader: &Namespace| {
+        Incidents::of(&scratch.store).neighbours(VECTORS, reader, asked, 0.0).unwrap().found
     };
-    let main = Tenant::main();
+    let main = ours.namespace();
     assert!(find(&main).iter().all(|near| near.entry != planted));
-    assert_eq!(find(&other).first().map(|near| near.entry), Some(planted));
+    assert_eq!(find(&theirs.namespace()).first().map(|near| near.entry), Some(planted));
+    // Whoever claims to be that session in another tenant sees nothing of it.
+    let claimed = Namespace { tenant: Tenant::main(), scope: theirs.namespace().scope };
+    assert_eq!(find(&claimed), []);
     // A row that claims to be ours is still whose the record says.
     let row: Vec<u8> = scratch
         .raw()
@@ -585,6 +588,39 @@ fn no_neighbour_of_another_tenant_ever_surfaces_whatever_its_row_says() {
     let insert = "INSERT INTO vectors (model, arrival, vector) VALUES (?1, 999999, ?2)";
     scratch.raw().execute(insert, (VECTORS.model.0, row)).unwrap();
     assert!(find(&main).iter().all(|near| near.entry != planted && near.entry != Seq(999_999)));
+}
+
+/// (G26, MON §8.3) Sessions of one tenant share the shared namespace and nothing else: neither texts nor counts.
+#[test]
+fn g26_a_session_has_no_neighbour_in_the_namespace_of_another() {
+    let scratch = Scratch::new();
+    let (one, two) = (scratch.session_for_user("ada"), scratch.session_for_user("bob"));
+    let incidents = Incidents::of(&scratch.store);
+    let asked = "The safe opens with 4711.";
+    let near = |reader: &Namespace| incidents.neighbours(VECTORS, reader, asked, 0.0).unwrap();
+    let shared = Namespace::shared(Tenant::main());
+    let said = one.observe(Observation::message(Channel::User, asked)).wait().unwrap()[0].seq;
+    let own = Write::new(one.namespace().scope, key("safe"), "It opens with 4711, she said.");
+    let kept = one.write(own).wait().unwrap().seq;
+    hears(&two, Channel::User, "What opens the safe?");
+    // Not even how many of them there are, before they have vectors.
+    assert_eq!(near(&one.namespace()).not_searched, 2);
+    assert_eq!(near(&two.namespace()).not_searched, 1);
+    assert_eq!(near(&shared), custody_incident::neighbours::Neighbours::default());
+    incidents.index_vectors(VECTORS, |_, _| ()).unwrap();
+    let entries = |reader: &Namespace| {
+        let found = near(reader).found.into_iter().map(|near| near.entry);
+        found.collect::<std::collections::BTreeSet<Seq>>()
+    };
+    assert_eq!(entries(&one.namespace()), [said, kept].into());
+    assert!(entries(&two.namespace()).is_disjoint(&[said, kept].into()));
+    assert_eq!(entries(&shared), [].into());
+    // Sharing the item shows its text to all, and the message beside it to nobody.
+    assert_eq!(one.promote(one.id(), key("safe")).wait().unwrap().answer, Answer::Done);
+    assert!(
+        entries(&two.namespace()).contains(&kept) && !entries(&two.namespace()).contains(&said)
+    );
+    assert_eq!(entries(&shared), [kept].into());
 }
 
 /// (R17, R18) And its vector is a row of the same database, deleted in the same commit (R20, R21).
@@ -609,7 +645,7 @@ fn what_is_similar_is_flagged_and_what_is_taken_out_is_nobodys_neighbour() {
     let id = open(&scratch, &[POISON]);
     let near = || {
         Incidents::of(&scratch.store)
-            .neighbours(VECTORS, &Tenant::main(), POISON, 0.9)
+            .neighbours(VECTORS, &session.namespace(), POISON, 0.9)
             .unwrap()
             .found
     };

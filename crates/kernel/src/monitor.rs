@@ -16,6 +16,7 @@ use crate::actions::genesis::{self, AcceptedGenesis};
 use crate::actions::incident::{self, AcceptedStep};
 use crate::actions::intent::{self, DeclaredIntents};
 use crate::actions::join_context::{self, JoinedContext};
+use crate::actions::list::{self, ListedItems};
 use crate::actions::migrate::{self, ClosedFormat};
 use crate::actions::mode::{self, AcceptedMode};
 use crate::actions::observe::{self, Observed};
@@ -70,6 +71,7 @@ enum SessionEffect {
     Close(ClosedSession),
     Observe(Observed),
     Read(ReadVersion),
+    List(ListedItems),
     Write(DecidedWrite),
     Promote(DecidedPromotion),
     Route(ReleasedText),
@@ -627,6 +629,7 @@ impl State {
             SessionRequest::CloseSession => session::fold_close(self, record, id),
             SessionRequest::Observe { kind, .. } => observe::fold(self, id, record, *kind),
             SessionRequest::Read { .. } => read::fold(self, id, record),
+            SessionRequest::List { .. } => list::fold(self, id, record),
             SessionRequest::Write { scope, key, value, .. } => {
                 write::fold(self, id, record, *scope, key, Some(*value))
             }
@@ -700,6 +703,7 @@ fn changed_in_session(tenant: &Tenant, request: &SessionRequest) -> Option<(Name
         SessionRequest::CloseSession
         | SessionRequest::Observe { .. }
         | SessionRequest::Read { .. }
+        | SessionRequest::List { .. }
         | SessionRequest::Route(_)
         | SessionRequest::Withhold { .. }
         | SessionRequest::Extract(_)
@@ -721,6 +725,9 @@ fn decide_in_session(
         }
         SessionRequest::Read { scope, key } => {
             read::decide(asked, *scope, key).map(SessionEffect::Read)
+        }
+        SessionRequest::List { shared, after } => {
+            list::decide(asked, *shared, after.as_ref()).map(SessionEffect::List)
         }
         SessionRequest::Write { scope, key, value, depends_on, queue } => {
             write::decide(asked, *scope, key, *value, depends_on, *queue)?.map(SessionEffect::Write)
@@ -758,6 +765,7 @@ impl Effect {
                 observed.apply(state, id, record);
             }
             Self::Session(id, SessionEffect::Read(read)) => read.apply(state, id, record),
+            Self::Session(id, SessionEffect::List(listed)) => listed.apply(state, id, record),
             Self::Session(id, SessionEffect::Write(write)) => write.apply(state, id, record),
             Self::Session(id, SessionEffect::Promote(write)) => write.apply(state, id, record),
             Self::Session(_, SessionEffect::Route(released)) => released.apply(),
@@ -802,6 +810,7 @@ fn brought(record: &Record) -> Option<ContentRef> {
             | SessionRequest::DeclareIntents(_)
             | SessionRequest::JoinContext
             | SessionRequest::CloseSession
+            | SessionRequest::List { .. }
             | SessionRequest::Delete { .. }
             | SessionRequest::Promote { .. }
             | SessionRequest::Route(_) => None,

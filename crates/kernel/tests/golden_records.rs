@@ -47,6 +47,7 @@ fn every_kind_of_request_and_answer_is_among_them() {
         "end_session",
         "extract",
         "found",
+        "list",
         "observe",
         "open_session",
         "promote",

@@ -481,3 +481,36 @@ fn a_call_and_its_output_stand_below_the_page_that_led_to_them() {
         assert!(store.state.label(entry).unwrap().is_tainted(), "{entry}");
     }
 }
+
+/// (G11) What is written into the shared namespace is before every session at once, so it is a promotion too.
+#[test]
+fn g11_a_write_to_the_shared_namespace_is_also_decided_as_a_promotion() {
+    let (mut store, ada, session) = Store::with_ada();
+    let replay: Tenant = "replay-1".parse().unwrap();
+    let claimed = store.open(Authority::replayed(replay.clone()).unwrap(), 2);
+    store.hears(claimed, Channel::User);
+    let shared = Namespace::shared(replay);
+    for queue in [false, true] {
+        let answer = store.writes(claimed, Scope::Shared, "notes", queue);
+        assert_eq!(answer.refusal().map(Refusal::word), Some("replayed"), "{answer:?}");
+        assert_eq!(store.writes(claimed, Scope::Session(claimed), "notes", queue), Answer::Done);
+    }
+    // Nor does a reviewer get to share it.
+    store.hears(claimed, Channel::Web);
+    assert_eq!(verdict(&store.writes(claimed, Scope::Shared, "notes", true)), "rule 4");
+    assert_eq!(store.writes(claimed, Scope::Session(claimed), "notes", true).word(), "pending");
+    assert_eq!(store.version(&shared, "notes"), None);
+
+    let nobody = store.open(Authority::unproven(Tenant::main()), 3);
+    store.hears(nobody, Channel::System);
+    assert_eq!(verdict(&store.writes(nobody, Scope::Shared, "notes", false)), "rule 5");
+    assert_eq!(store.shared("notes"), None);
+    // Somebody trusted shares from a clean context: in person, and by a token in their name.
+    let present = store.open(ada.in_person(), 4);
+    store.hears(present, Channel::User);
+    for by in [session, present] {
+        assert_eq!(store.writes(by, Scope::Shared, "notes", false), Answer::Done);
+        store.hears(by, Channel::Web);
+        assert_eq!(verdict(&store.writes(by, Scope::Shared, "notes", false)), "rule 4");
+    }
+}

@@ -267,6 +267,47 @@ fn rule_9_shows_a_session_its_own_namespace_and_the_shared_one_of_its_tenant() {
     }
 }
 
+fn put(store: &mut Store, by: SessionId, scope: Scope, key: &str) -> Seq {
+    assert_eq!(store.writes(by, scope, key, false), Answer::Done, "{key}");
+    store.last_seq()
+}
+
+/// (G6) Keys are written by somebody, so who lists them reads them.
+#[test]
+fn a_listing_shows_what_rule_9_shows_and_joins_the_context() {
+    let (mut store, ada, session) = Store::with_ada();
+    let (neighbour, own) = (store.open(ada.token(), 2), Scope::Session(session));
+    store.hears(neighbour, Channel::System);
+    let shared = ["a", "b", "c"].map(|key| put(&mut store, session, Scope::Shared, key));
+    let mine = put(&mut store, session, own, "b");
+    let hidden = put(&mut store, session, own, "SOUL.md");
+    put(&mut store, neighbour, Scope::Session(neighbour), "theirs");
+    store.deletes(session, Scope::Shared, "c");
+    assert_eq!(store.lists(session, true, None), shared[..2]);
+    assert_eq!(store.lists(session, true, Some("a")), shared[1..2]);
+    assert_eq!(store.lists(session, false, None), [mine.min(hidden), mine.max(hidden)]);
+    store.locks("SOUL.md");
+    let locked = store.shared("SOUL.md").unwrap().entry;
+    assert_eq!(store.lists(session, false, None), [mine], "the locked one is read in its place");
+    assert_eq!(store.lists(session, true, None), [shared[0], shared[1], locked]);
+
+    let listed = store.last_seq();
+    assert_eq!(store.completes(session), Seq(listed.0 + 1));
+    assert!(store.log.last().unwrap().parents.contains(&listed), "what is said comes from it");
+    let nothing = store.open(ada.token(), 3);
+    assert_eq!(store.lists(nothing, false, None), []);
+    assert_eq!(verdict(&store.writes(nothing, Scope::Session(nothing), "x", false)), "rule 4");
+    let many = store.open(ada.token(), 4);
+    store.hears(many, Channel::System);
+    let keys: Vec<String> = (0..300).map(|number| format!("n{number:03}")).collect();
+    store.by_owner(Request::Admin(AdminRequest::SetLimits(Limits::UNLIMITED)));
+    for key in &keys {
+        put(&mut store, many, Scope::Session(many), key);
+    }
+    assert_eq!(store.lists(many, false, None).len(), 256);
+    assert_eq!(store.lists(many, false, Some("n255")).len(), 44);
+}
+
 #[test]
 fn what_a_reviewed_item_is_asked_waits_and_is_then_done_exactly_so() {
     let (mut store, ada, session) = Store::with_ada();

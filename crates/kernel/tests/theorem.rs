@@ -52,6 +52,11 @@ enum Step {
         place: usize,
         key: &'static str,
     },
+    List {
+        session: usize,
+        shared: bool,
+        after: Option<&'static str>,
+    },
     Write {
         session: usize,
         place: usize,
@@ -138,6 +143,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         place,
         key,
     });
+    let list = (who(), any::<bool>(), prop::option::weighted(0.3, key()))
+        .prop_map(|(session, shared, after)| Step::List { session, shared, after });
     let write = (who(), number(), key(), content(), dep, prop::bool::ANY).prop_map(
         |(session, place, key, content, dep, queue)| Step::Write {
             session,
@@ -172,6 +179,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         16 => observe,
         6 => produce,
         10 => read,
+        5 => list,
         30 => write,
         12 => delete,
         16 => promote,
@@ -293,6 +301,10 @@ impl World {
                     key: named(key),
                 }),
             ),
+            Step::List { session: by, shared, after } => {
+                let after = after.map(named);
+                (session(by), Request::Session(SessionRequest::List { shared, after }))
+            }
             Step::Write { session: by, place, key, content, dep, queue } => {
                 let depends_on = match dep {
                     Dep::Nothing => vec![],
@@ -481,6 +493,14 @@ impl World {
             if let Scope::Session(owner) = namespace.scope {
                 assert_eq!(owner, author, "another session's");
             }
+            // What stands in the shared namespace was shared by somebody trusted, however it came there (G11).
+            let who = self.naive.who(proposal);
+            let was_approved = proposal.seq != version.entry;
+            let may_share = who.role.trust() == Trust::Trusted && !who.tenant.is_replay();
+            if namespace.scope == Scope::Shared {
+                assert!(was_approved || may_share, "shared by {who:?}");
+                assert!(!namespace.tenant.is_replay(), "a replayed trace shared {version:?}");
+            }
             if matches!(proposal.request, Request::Session(SessionRequest::Write { .. })) {
                 let seen = &self.naive.seen[&author];
                 assert!(seen.contains(&version.content), "a content its writer never saw");
@@ -491,6 +511,24 @@ impl World {
             let own = Namespace::session(self.naive.who(record).tenant.clone(), *id);
             let shared = Namespace::shared(own.tenant.clone());
             assert!([own, shared].contains(namespace), "{namespace} read by {id}");
+        }
+        if let (
+            Author::Session(id),
+            Request::Session(SessionRequest::List { shared: in_shared, after: from }),
+        ) = (&record.by, &record.request)
+        {
+            let own = Namespace::session(self.naive.who(record).tenant.clone(), *id);
+            let shared = Namespace::shared(own.tenant.clone());
+            let listed = after.iter().filter(|((namespace, key), item)| {
+                let beside = after.get(&(shared.clone(), key.clone()));
+                let locked = beside.is_some_and(|item| item.mode == Mode::Immutable);
+                let is_there = if *in_shared { *namespace == shared } else { *namespace == own };
+                let is_later = from.as_ref().is_none_or(|from| key > from);
+                is_there && is_later && (*in_shared || !locked) && item.current.is_some()
+            });
+            let mut versions: Vec<Seq> = listed.filter_map(|(_, item)| item.entry()).collect();
+            versions.sort_unstable();
+            assert_eq!(record.parents, versions, "exactly the items that {id} sees");
         }
     }
 }
@@ -621,6 +659,9 @@ impl Naive {
                 Answer::Value { version, .. } => self.version_is_tainted(version),
                 _ => false,
             },
+            Request::Session(SessionRequest::List { .. }) => {
+                record.parents.iter().any(|version| self.version_is_tainted(*version))
+            }
             Request::Session(SessionRequest::Write { value, depends_on, .. }) => {
                 let mut from = self.heard(record).to_vec();
                 from.extend(arrival(value));
@@ -723,8 +764,10 @@ impl Naive {
             _ => None,
         };
         self.seen.entry(id).or_default().extend(arrived);
+        let listed = matches!(record.request, Request::Session(SessionRequest::List { .. }));
         if matches!(record.request, Request::Session(SessionRequest::Observe { .. }))
             || matches!(record.answer, Answer::Value { .. })
+            || (listed && !record.parents.is_empty())
         {
             self.heard.entry(id).or_default().push(record.seq);
         }

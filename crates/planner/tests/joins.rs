@@ -1,5 +1,5 @@
-//! A join stands for what a session had read (G7): a graph with joins says the same of every entry as the graph in which
-//! each entry names its whole context.
+//! A join stands for what a session had read (G7): a graph with joins says the same of every entry as the graph in
+//! which each entry names its whole context.
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test may fail it")]
 

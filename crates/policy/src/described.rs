@@ -1,4 +1,5 @@
-//! A tool as calls of it are judged: what its manifest says, and whether it still is the tool that the manifest describes.
+//! A tool as calls of it are judged: what its manifest says, and whether it still is the tool that the manifest
+//! describes.
 
 use custody_arguments::ToolManifest;
 use custody_log::Digest;

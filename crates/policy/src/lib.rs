@@ -34,9 +34,10 @@
 //! ```
 //!
 //! In reading order: [`policy`] (a parsed and validated text), `schema` (the names it can use), [`question`] (a
-//! proposed call), [`facts`] (what a policy can refer to), `answer` (the strictest statement wins), `described` and `in_force` (what a call is judged by), [`explain`] (the
-//! reasons), [`manifests`] (what tools do), [`cases`] (tables that test a policy), [`mod@examples`] (policies to
-//! start from), [`mod@draft`] (manifests drafted from a server's list of tools).
+//! proposed call), [`facts`] (what a policy can refer to), `answer` (the strictest statement wins), `described` and
+//! `in_force` (what a call is judged by), [`explain`] (the reasons), [`manifests`] (what tools do), [`cases`] (tables
+//! that test a policy), [`mod@examples`] (policies to start from), [`mod@draft`] (manifests drafted from a server's
+//! list of tools).
 //!
 //! The crate has no storage, network or files.
 

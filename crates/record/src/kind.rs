@@ -19,7 +19,7 @@ pub enum EntryKind {
     ToolOutput,
     /// Documents from an index.
     Retrieval,
-    /// An item that was read.
+    /// An item that was read, or keys that were listed.
     MemoryRead,
     /// An item that was written, promoted or deleted.
     MemoryWrite,
@@ -56,7 +56,7 @@ impl EntryKind {
                 ObservationKind::FileChange => Self::FileChange,
             },
             SessionRequest::Withhold { .. } | SessionRequest::Extract(_) => Self::ToolOutput,
-            SessionRequest::Read { .. } => Self::MemoryRead,
+            SessionRequest::Read { .. } | SessionRequest::List { .. } => Self::MemoryRead,
             SessionRequest::Write { .. }
             | SessionRequest::Delete { .. }
             | SessionRequest::Promote { .. } => Self::MemoryWrite,

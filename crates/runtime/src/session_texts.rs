@@ -69,6 +69,11 @@ impl SessionTexts {
         }
     }
 
+    /// Adds the key of an item that a listing showed the model.
+    pub fn add_listed(&mut self, listing: &Record, key: &str) {
+        self.add(listing.seq, listing.label, key, None);
+    }
+
     /// Adds what the model read with a record of its session; `text` is the content that the record names.
     pub fn add_recorded(&mut self, record: &Record, text: &str) {
         let Request::Session(request) = &record.request else { return };
@@ -82,6 +87,7 @@ impl SessionTexts {
             }
             SessionRequest::Extract(_)
             | SessionRequest::CloseSession
+            | SessionRequest::List { .. }
             | SessionRequest::Write { .. }
             | SessionRequest::Delete { .. }
             | SessionRequest::Promote { .. }

@@ -58,7 +58,7 @@ mod schema;
 mod session_keys;
 mod store;
 mod transaction;
-mod vectors;
+pub mod vectors;
 mod view;
 pub mod watch;
 mod writer;

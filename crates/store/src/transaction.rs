@@ -64,8 +64,8 @@ impl Transaction<'_> {
 
     /// Decides what `session` asks and writes the outcome, whatever it is: accepted, pending or refused.
     ///
-    /// `content` is kept unless the request is refused; the arguments of a refused call are. `advice` is stored beside the decision and
-    /// read by none.
+    /// `content` is kept unless the request is refused; the arguments of a refused call are. `advice` is stored
+    /// beside the decision and read by none.
     ///
     /// # Errors
     /// [`StoreError::Ask`] when the request speaks of something that does not exist; nothing is
@@ -126,8 +126,8 @@ impl Transaction<'_> {
         self.administer(authority, request, None, Vec::new())
     }
 
-    /// Decides one tool call, which was judged at `at`, and writes the outcome, as [`Transaction::ask`] does. Returns the
-    /// witness beside it, if the call may run.
+    /// Decides one tool call, which was judged at `at`, and writes the outcome, as [`Transaction::ask`] does. Returns
+    /// the witness beside it, if the call may run.
     ///
     /// # Errors
     /// As [`Transaction::ask`].
@@ -348,6 +348,7 @@ const fn depends_on_context(request: &SessionRequest) -> bool {
         | SessionRequest::DeclareIntents(_) => true,
         SessionRequest::CloseSession
         | SessionRequest::Read { .. }
+        | SessionRequest::List { .. }
         | SessionRequest::Route(_)
         | SessionRequest::Withhold { .. }
         | SessionRequest::Extract(_)

@@ -121,6 +121,11 @@ impl<'a> View<'a> {
         vectors::missing(self.connection, self.ledger, model)
     }
 
+    /// The vector that `model` made of the text which arrived with `arrival`, as it is stored.
+    pub fn vector_of(self, model: Digest, arrival: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        vectors::of(self.connection, model, arrival)
+    }
+
     /// Shows every vector of `model` to `look`, with its arrival.
     pub fn each_vector(
         self,

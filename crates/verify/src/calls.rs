@@ -4,6 +4,9 @@
 use std::collections::HashMap;
 
 use custody_arguments::{Arguments, DeclaredIntents, Intent};
+use custody_kernel::actions::list::page;
+use custody_kernel::key::Key;
+use custody_kernel::namespace::Namespace;
 use custody_kernel::record::{
     AdminRequest, Answer, Author, FORMAT, Record, Request, SessionRequest,
 };
@@ -94,7 +97,7 @@ impl<'a> CallVerifier<'a> {
                 self.count(judged)
             }
             (Author::Session(id), Request::Session(request)) if record.v == FORMAT => {
-                self.follow(*id, record, request, text)
+                self.follow(before, *id, record, request, text)
             }
             (_, Request::Admin(AdminRequest::EndSession { session })) => {
                 self.sessions.remove(session);
@@ -119,6 +122,7 @@ impl<'a> CallVerifier<'a> {
 
     fn follow(
         &mut self,
+        before: &State,
         id: SessionId,
         record: &Record,
         request: &SessionRequest,
@@ -142,7 +146,11 @@ impl<'a> CallVerifier<'a> {
                 let text = self.content(record, text)?;
                 self.read(id, record, text.as_deref());
             }
+            SessionRequest::List { shared, after } if record.answer == Answer::Done => {
+                self.list(before, id, record, *shared, after.as_ref());
+            }
             SessionRequest::Extract(_)
+            | SessionRequest::List { .. }
             | SessionRequest::DeclareIntents(_)
             | SessionRequest::Write { .. }
             | SessionRequest::Delete { .. }
@@ -152,6 +160,23 @@ impl<'a> CallVerifier<'a> {
             | SessionRequest::Withhold { .. } => {}
         }
         Ok(())
+    }
+
+    /// The keys that a listing showed the model.
+    fn list(
+        &mut self,
+        before: &State,
+        id: SessionId,
+        record: &Record,
+        shared: bool,
+        after: Option<&Key>,
+    ) {
+        let Some(open) = before.session(id) else { return };
+        let own = Namespace::session(open.who.tenant.clone(), id);
+        let session = self.sessions.entry(id).or_default();
+        for item in page(before, &own, shared, after).0 {
+            session.texts.add_listed(record, item.key.as_str());
+        }
     }
 
     /// What the model read with a record.

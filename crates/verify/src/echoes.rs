@@ -77,8 +77,8 @@ impl<'a> EchoVerifier<'a> {
     /// Looks at the next record. `before` is what the records before it fold to.
     ///
     /// # Errors
-    /// [`Tampering::Echo`] for a record that does not say what it repeats; [`Tampering::Part`] for one that is a part of
-    /// a text without the others; [`Tampering::Index`] for one whose fingerprints are not those of its text.
+    /// [`Tampering::Echo`] for a record that does not say what it repeats; [`Tampering::Part`] for one that is a part
+    /// of a text without the others; [`Tampering::Index`] for one whose fingerprints are not those of its text.
     pub(crate) fn observe(
         &mut self,
         before: &State,

@@ -5,7 +5,8 @@
 //! and every look-up is a search. Open and immutable keys; no limits, no review.
 //!
 //! Where MON leaves room, this says what Custody promises: a dependency that is not there is not known
-//! to be clean (rule 4), and nobody in a replayed trace may authorise a promotion (rule 7).
+//! to be clean (rule 4), nobody in a replayed trace may authorise a promotion (rule 7), and a write to the shared
+//! namespace needs what a promotion to it needs (rules 6 and 7).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -199,6 +200,9 @@ impl Model {
         if self.knows(5) && !self.sessions[session].trusted {
             return PlainAnswer::Refused("rule 5".into());
         }
+        if self.knows(7) && place == Place::Shared && !self.sessions[session].authorises {
+            return PlainAnswer::Refused("rule 7".into());
+        }
         if self.knows(2) {
             let trusted = true;
             let (key, val) = (key.to_owned(), value.to_owned());
@@ -293,6 +297,11 @@ impl RulesModel for Model {
             let mode = if immutable { "immutable" } else { "open" };
             let value = Some((item.val.clone(), item.trusted, item.tainted));
             seen.insert(item.key.clone(), Seen { mode: mode.into(), value });
+        }
+        // A locked key that nobody wrote: what a replayed trace says is not shared.
+        for key in self.immutable.iter().filter(|_| namespace.ends_with("/shared")) {
+            let empty = Seen { mode: "immutable".into(), value: None };
+            seen.entry(key.clone()).or_insert(empty);
         }
         seen
     }

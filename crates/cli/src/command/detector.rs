@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use custody_detect::TransformerFiles;
 use custody_detect::screen::Screener;
 use custody_log::Digest;
+use custody_models::registry::ModelStore;
 use custody_models::{Embedder, Encoder, SentenceEmbedder, Tokenizer};
 
 use crate::context::GlobalContext;
@@ -107,7 +108,11 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 
 /// The base model and its tokenizer, every byte verified.
 pub fn base(context: &GlobalContext) -> anyhow::Result<(Encoder, Arc<Tokenizer>)> {
-    let files = context.models().verified(BASE_MODEL)?;
+    base_of(&context.models())
+}
+
+fn base_of(models: &ModelStore) -> anyhow::Result<(Encoder, Arc<Tokenizer>)> {
+    let files = models.verified(BASE_MODEL)?;
     let encoder = Encoder::open(&files.dir)?;
     let tokenizer = Tokenizer::open(&files.path("tokenizer.json"))?;
     Ok((encoder, Arc::new(tokenizer)))
@@ -115,7 +120,15 @@ pub fn base(context: &GlobalContext) -> anyhow::Result<(Encoder, Arc<Tokenizer>)
 
 /// The embedder over the base model, with the name that its vectors are kept under.
 pub fn embedder(context: &GlobalContext) -> anyhow::Result<(SentenceEmbedder, Digest)> {
-    let (encoder, tokenizer) = base(context)?;
+    embedder_of(&context.models())
+}
+
+/// The same, among `models`.
+///
+/// # Errors
+/// When it is not installed, or its files are not those of the list.
+pub(super) fn embedder_of(models: &ModelStore) -> anyhow::Result<(SentenceEmbedder, Digest)> {
+    let (encoder, tokenizer) = base_of(models)?;
     let model = Digest::of(encoder.digest().as_bytes());
     Ok((SentenceEmbedder::new(Arc::new(encoder), tokenizer)?, model))
 }

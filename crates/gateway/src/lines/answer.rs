@@ -2,9 +2,11 @@
 //! one for the user, and every argument with its origin for the auditor.
 
 use custody_arguments::{ArgumentOrigin, RecordedArgument};
+use custody_kernel::memory::item::Mode;
 use custody_kernel::record::{Answer, Record, Request as Asked};
 use custody_log::{EntryId, Seq, SessionId};
 use custody_runtime::StoreError;
+use custody_runtime::session::search::SearchError;
 use custody_runtime::store::Receipt;
 use custody_runtime::tools::{Decision, GateError};
 use serde_json::{Map, Value, json};
@@ -23,6 +25,8 @@ pub(super) enum Failure {
     Store(#[from] StoreError),
     #[error(transparent)]
     Gate(#[from] GateError),
+    #[error(transparent)]
+    Search(#[from] SearchError),
 }
 
 impl Failure {
@@ -37,7 +41,7 @@ impl Failure {
                 | GateError::Intent(_),
             ) => "request",
             Self::UnknownSession(_) => "session",
-            Self::Store(_) | Self::Gate(_) => "store",
+            Self::Store(_) | Self::Gate(_) | Self::Search(_) => "store",
         }
     }
 }
@@ -53,34 +57,59 @@ pub(super) fn failed(failure: &Failure) -> Map<String, Value> {
     object(json!({ "error": { "kind": failure.kind(), "message": message } }))
 }
 
-/// The answer to a proposed write.
-pub(super) fn written(receipt: &Receipt) -> Map<String, Value> {
-    recorded("write", receipt)
+/// The answer to a change of memory that was asked for. `what` is a noun for the model; `mode` is that of the item.
+pub(super) fn decided_change(what: &str, receipt: &Receipt, mode: Mode) -> Map<String, Value> {
+    let decision = match &receipt.answer {
+        Answer::Done | Answer::Value { .. } | Answer::NotFound => "allow",
+        Answer::Pending { .. } => "ask",
+        Answer::Refused(_) => return with(refused(what, receipt), "mode", json!(mode)),
+    };
+    let mut answer = object(json!({
+        "decision": decision, "proposal": receipt.id, "taint": taint(receipt), "mode": mode,
+    }));
+    if let Answer::Pending { expires, because, .. } = &receipt.answer {
+        answer.insert("expires".into(), json!(expires.0));
+        let user = because.as_ref().map(ToString::to_string).unwrap_or_else(|| {
+            "this item is under review; a reviewer may release the change".to_owned()
+        });
+        let model = to_model(what, decision, receipt.id);
+        let reasons = json!({ "model": model, "user": user, "audit": [] });
+        answer.insert("reasons".into(), reasons);
+    }
+    answer
 }
 
 /// The answer to declared intents.
-pub(super) fn declared_intents(receipt: &Receipt) -> Map<String, Value> {
-    recorded("declaration", receipt)
+pub(super) fn declared(receipt: &Receipt) -> Map<String, Value> {
+    match &receipt.answer {
+        Answer::Refused(_) => refused("declaration", receipt),
+        Answer::Done | Answer::Value { .. } | Answer::NotFound | Answer::Pending { .. } => {
+            object(json!({
+                "decision": "allow", "proposal": receipt.id, "taint": taint(receipt),
+            }))
+        }
+    }
 }
 
-fn recorded(what: &str, receipt: &Receipt) -> Map<String, Value> {
-    let (decision, because) = match &receipt.answer {
-        Answer::Done | Answer::Value { .. } | Answer::NotFound => ("allow", None),
-        Answer::Pending { because, .. } => ("ask", because.as_ref()),
-        Answer::Refused(refusal) => ("deny", Some(refusal)),
-    };
-    let mut answer = object(json!({ "decision": decision, "proposal": receipt.id }));
-    if let Answer::Pending { expires, .. } = &receipt.answer {
-        answer.insert("expires".into(), json!(expires.0));
-    }
-    if decision != "allow" {
-        let user = because.map(ToString::to_string).unwrap_or_else(|| {
-            "this item is under review; a reviewer may release the change".to_owned()
-        });
-        let reasons =
-            json!({ "model": to_model(what, decision, receipt.id), "user": user, "audit": [] });
-        answer.insert("reasons".into(), reasons);
-    }
+/// The answer to what was refused.
+pub(super) fn refused(what: &str, receipt: &Receipt) -> Map<String, Value> {
+    let user = receipt.answer.refusal().map(ToString::to_string).unwrap_or_default();
+    let model = to_model(what, "deny", receipt.id);
+    object(json!({
+        "decision": "deny",
+        "proposal": receipt.id,
+        "taint": taint(receipt),
+        "reasons": { "model": model, "user": user, "audit": [] },
+    }))
+}
+
+/// The taint of an entry, in the word of the protocol.
+pub(super) const fn taint(receipt: &Receipt) -> &'static str {
+    if receipt.label.is_tainted() { "tainted" } else { "clean" }
+}
+
+fn with(mut answer: Map<String, Value>, name: &str, value: Value) -> Map<String, Value> {
+    answer.insert(name.to_owned(), value);
     answer
 }
 

@@ -1,24 +1,25 @@
 //! Sessions over JSON Lines: one request a line, one answer a line, by id (`docs/reference/session.md`).
 //!
-//! A host program that runs an agent opens a session, says what entered it and on which channel, and proposes
-//! what the model wants to do. It carries out what it gets back and nothing else.
+//! A host program that runs an agent opens a session, says what entered it and on which channel, reads memory in it,
+//! and proposes what the model wants to do. It carries out what it gets back and nothing else.
 //!
-//! `request` parses, `answer` writes, this drives.
+//! `request` parses, `answer` writes, `memory` is what is asked of memory, this drives.
 
 mod answer;
+mod memory;
 mod request;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use answer::{Failure, decided, declared_intents, failed, written};
+use answer::{Failure, decided, declared, failed, taint};
 use custody_arguments::Intent;
-use custody_kernel::namespace::Scope;
 use custody_kernel::principal::Authority;
 use custody_log::SessionId;
 use custody_runtime::advice::Advisor;
 use custody_runtime::ingress::Observation;
-use custody_runtime::session::{Session, Write};
+use custody_runtime::session::Session;
+use custody_runtime::session::search::VectorModel;
 use custody_runtime::tools::{Decision, Extracted, Gate, INTENT_MS, Output};
 use custody_runtime::{Store, StoreError};
 use request::{Close, Decide, Intend, Observe, Open, Propose, Proposed, Request, ResultOf, Tools};
@@ -34,19 +35,27 @@ pub struct HostConnection {
     authority: Authority,
     gate: Gate,
     advisor: Option<Arc<dyn Advisor>>,
+    vectors: Option<Arc<dyn VectorModel>>,
     sessions: HashMap<SessionId, Session>,
 }
 
 impl HostConnection {
     /// A connection whose sessions run for whoever `authority` proves.
     pub fn new(store: Store, authority: Authority, gate: Gate) -> Self {
-        Self { store, authority, gate, advisor: None, sessions: HashMap::new() }
+        let (advisor, vectors, sessions) = (None, None, HashMap::new());
+        Self { store, authority, gate, advisor, vectors, sessions }
     }
 
     /// The same, in whose sessions `advisor` looks at what enters.
     #[must_use]
     pub fn with_advisor(self, advisor: Arc<dyn Advisor>) -> Self {
         Self { advisor: Some(advisor), ..self }
+    }
+
+    /// The same, in whose sessions memory is searched by meaning, with the vectors of `model`.
+    #[must_use]
+    pub fn with_vectors(self, model: Arc<dyn VectorModel>) -> Self {
+        Self { vectors: Some(model), ..self }
     }
 
     /// Answers one line. The answer is one line of JSON without its end; whatever goes wrong is an answer too.
@@ -99,6 +108,7 @@ impl HostConnection {
             Request::Decide(decide) => self.decide(&decide),
             Request::Intend(intend) => self.intend(intend),
             Request::Result(result) => self.result(result),
+            Request::Memory(request) => memory::perform(self.known(request.session)?, request),
             Request::Close(close) => self.close(&close),
         }
     }
@@ -108,6 +118,9 @@ impl HostConnection {
         let mut session = Session::open_on(&self.store, &self.authority, alias, host)?;
         if let Some(advisor) = &self.advisor {
             session = session.with_advisor(Arc::clone(advisor));
+        }
+        if let Some(model) = &self.vectors {
+            session = session.with_vectors(Arc::clone(model));
         }
         let id = session.id();
         self.sessions.insert(id, session);
@@ -139,12 +152,7 @@ impl HostConnection {
                 let decision = session.propose(&self.gate, &tool, arguments).wait()?;
                 self.decision_answer(decision)
             }
-            Proposed::Write { scope, key, text, queue } => {
-                // Memory of its own is what a session writes to, unless it says otherwise.
-                let scope = scope.unwrap_or(Scope::Session(session.id()));
-                let write = Write { queue, ..Write::new(scope, key, text) };
-                Ok(written(&session.write(write).wait()?))
-            }
+            Proposed::Write(write) => memory::write(session, write),
         }
     }
 
@@ -157,8 +165,8 @@ impl HostConnection {
         let session = self.known(intend.session)?;
         let covered = self.known(intend.covered.unwrap_or(intend.session))?;
         let for_ms = intend.expires_in.map_or(INTENT_MS, |seconds| seconds.saturating_mul(1_000));
-        let declared = session.intend(&self.gate, covered, intend.intents, for_ms);
-        let mut answer = declared_intents(&declared.wait()?);
+        let asked = session.intend(&self.gate, covered, intend.intents, for_ms);
+        let mut answer = declared(&asked.wait()?);
         let open = covered.intents()?.into_iter().map(|(intent, terms)| {
             let Intent { tool, sinks, .. } = intent;
             json!({ "tool": tool, "sinks": sinks, "left": terms.count, "expires": terms.expires.0 })
@@ -210,10 +218,8 @@ fn extracted(fields: &[Extracted]) -> Map<String, Value> {
 }
 
 fn entries(receipts: &[custody_runtime::store::Receipt]) -> Map<String, Value> {
-    let entries = receipts.iter().map(|receipt| {
-        let taint = if receipt.label.is_tainted() { "tainted" } else { "clean" };
-        json!({ "entry": receipt.id, "taint": taint })
-    });
+    let entries =
+        receipts.iter().map(|receipt| json!({ "entry": receipt.id, "taint": taint(receipt) }));
     object(json!({ "entries": entries.collect::<Vec<_>>() }))
 }
 

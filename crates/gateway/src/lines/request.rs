@@ -5,13 +5,14 @@ use custody_arguments::{Arguments, ArgumentsError, Intent};
 use custody_kernel::adapter::Name;
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
-use custody_kernel::namespace::Scope;
 use custody_kernel::record::ObservationKind;
 use custody_log::{EntryId, SessionId};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use super::memory::{self, MemoryRequest};
 
 /// What a host asks for.
 pub(super) enum Request {
@@ -22,6 +23,7 @@ pub(super) enum Request {
     Decide(Decide),
     Intend(Intend),
     Result(ResultOf),
+    Memory(MemoryRequest),
     Close(Close),
 }
 
@@ -33,9 +35,12 @@ pub(super) enum RequestError {
     #[error("the line is no request of this protocol; see docs/reference/session.md")]
     Json(#[source] serde_json::Error),
     #[error(
-        "`{0}` is no operation; use open, tools, observe, intend, propose, decide, result or close"
+        "`{0}` is no operation; use open, tools, observe, intend, propose, decide, result, read, list, search, write, \
+         promote, delete or close"
     )]
     Operation(String),
+    #[error("a search finds 1 to {} items", custody_runtime::session::search::FOUND_AT_ONCE)]
+    Limit,
     #[error("name either a `call` or a `write`")]
     Proposal,
     #[error(transparent)]
@@ -111,13 +116,13 @@ struct CallLine<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WriteLine {
+pub(super) struct WriteLine {
     #[serde(default)]
-    shared: bool,
-    key: Key,
-    text: String,
+    pub(super) shared: bool,
+    pub(super) key: Key,
+    pub(super) text: String,
     #[serde(default)]
-    queue: bool,
+    pub(super) queue: bool,
 }
 
 pub(super) struct Propose {
@@ -128,7 +133,7 @@ pub(super) struct Propose {
 /// What a model wants to do.
 pub(super) enum Proposed {
     Call { tool: String, arguments: Arguments },
-    Write { scope: Option<Scope>, key: Key, text: String, queue: bool },
+    Write(WriteLine),
 }
 
 #[derive(Deserialize)]
@@ -208,13 +213,16 @@ fn request(line: &str, op: String) -> Result<Request, RequestError> {
         "decide" => read(line).map(Request::Decide),
         "intend" => read(line).map(Request::Intend),
         "result" => read(line).map(Request::Result),
+        "read" | "list" | "search" | "write" | "promote" | "delete" => {
+            return memory::request(line, &op).map(Request::Memory);
+        }
         "close" => read(line).map(Request::Close),
         _ => return Err(RequestError::Operation(op)),
     };
     request.map_err(RequestError::Json)
 }
 
-fn read<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, serde_json::Error> {
+pub(super) fn read<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, serde_json::Error> {
     serde_json::from_str(line)
 }
 
@@ -224,10 +232,7 @@ fn propose(line: ProposeLine<'_>) -> Result<Request, RequestError> {
             let arguments = Arguments::parse(call.arguments.get())?;
             Proposed::Call { tool: call.tool, arguments }
         }
-        (None, Some(WriteLine { shared, key, text, queue })) => {
-            let scope = shared.then_some(Scope::Shared);
-            Proposed::Write { scope, key, text, queue }
-        }
+        (None, Some(write)) => Proposed::Write(write),
         (Some(_), Some(_)) | (None, None) => return Err(RequestError::Proposal),
     };
     Ok(Request::Propose(Propose { session: line.session, what }))

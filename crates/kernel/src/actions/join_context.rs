@@ -1,8 +1,8 @@
 //! Joining a context: one entry that stands for all that a session has read so far (G7).
 //!
-//! Without it, whatever the model produces would name each entry of its context, and a long session would cost the square
-//! of its length. The entry is a node between others: closures pass through it and never contain it, and its marks follow
-//! from those of the entries that it stands for.
+//! Without it, whatever the model produces would name each entry of its context, and a long session would cost the
+//! square of its length. The entry is a node between others: closures pass through it and never contain it, and its
+//! marks follow from those of the entries that it stands for.
 //!
 //! Source: decision 0018.
 

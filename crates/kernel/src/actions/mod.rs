@@ -15,6 +15,7 @@ pub(crate) mod genesis;
 pub(crate) mod incident;
 pub mod intent;
 pub(crate) mod join_context;
+pub mod list;
 pub mod migrate;
 pub mod mode;
 pub(crate) mod observe;

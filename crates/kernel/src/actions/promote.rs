@@ -46,18 +46,34 @@ pub fn decide_promote(
     source: &Version,
     proposal: WriteProposal,
 ) -> Result<AcceptedPromotion, Refusal> {
-    if proposal.namespace.tenant.is_replay() {
-        return Err(Refusal::PromoteReplayed { key: proposal.key });
-    }
+    check_not_replayed(&proposal)?;
     check_mutable(context, &proposal.key)?;
     if source.taint == Taint::Tainted {
         return Err(Refusal::PromoteTainted { key: proposal.key });
     }
     check_clean(&proposal)?;
-    if proposal.on_behalf_of == Trust::Untrusted || source.provenance == Trust::Untrusted {
+    if source.provenance == Trust::Untrusted {
         return Err(Refusal::PromoteUntrusted { key: proposal.key });
     }
+    check_authorised(&proposal)?;
     accept(context, proposal).map(AcceptedPromotion)
+}
+
+/// Rules 6 and 7, for whatever comes to stand in the shared namespace, promoted or written there: whoever asks is
+/// trusted, and is nobody in a replayed trace.
+pub(super) fn check_authorised(proposal: &WriteProposal) -> Result<(), Refusal> {
+    check_not_replayed(proposal)?;
+    match proposal.on_behalf_of {
+        Trust::Trusted => Ok(()),
+        Trust::Untrusted => Err(Refusal::PromoteUntrusted { key: proposal.key.clone() }),
+    }
+}
+
+fn check_not_replayed(proposal: &WriteProposal) -> Result<(), Refusal> {
+    if proposal.namespace.tenant.is_replay() {
+        return Err(Refusal::PromoteReplayed { key: proposal.key.clone() });
+    }
+    Ok(())
 }
 
 /// A promotion as it is committed: the write that it amounts to.

@@ -94,7 +94,7 @@ pub(crate) fn fold(state: &mut State, id: SessionId, record: &Record) -> Option<
     Some(())
 }
 
-fn enter(state: &mut State, id: SessionId, record: &Record) {
+pub(super) fn enter(state: &mut State, id: SessionId, record: &Record) {
     if let Some(session) = state.sessions.get_mut(&id) {
         session.context.read(record.seq, record.label);
     }

@@ -3,10 +3,14 @@
 //! Every public function reads nothing but its arguments and returns a witness or a refusal. The rules are tried in the
 //! paper's order, immutable (3), tainted (4), untrusted (5), so a refusal names the first that failed. No detector
 //! score is an argument anywhere. Rule 8, propagation, is [`Label::join`] over the parents of every entry.
+//!
+//! What is written into the shared namespace is before every session of the tenant at once. Such a change is therefore
+//! decided as a promotion too, by rules 6 and 7.
 
 use custody_log::{Seq, SessionId, Timestamp};
 
 use super::draft::{Draft, InSession};
+use super::promote::check_authorised;
 use super::read::is_visible;
 use crate::context::{Added, Dependencies};
 use crate::key::Key;
@@ -117,7 +121,7 @@ impl AcceptedWrite {
 /// # Errors
 /// The refusing rule, with what a reviewer needs to act on it.
 ///
-/// Source: MON §3.3 rules 2–5; docs/design.md §4.2 and §4.5.
+/// Source: MON §3.3 rules 2–7; docs/design.md §4.2 and §4.5.
 pub fn decide_write(
     context: &WriteContext<'_>,
     proposal: WriteProposal,
@@ -125,6 +129,9 @@ pub fn decide_write(
     check_mutable(context, &proposal.key)?;
     check_clean(&proposal)?;
     check_trusted(&proposal)?;
+    if proposal.namespace.scope == Scope::Shared {
+        check_authorised(&proposal)?;
+    }
     accept(context, proposal)
 }
 
@@ -301,7 +308,7 @@ fn decide_change(
     queue: bool,
     decide: fn(&WriteContext<'_>, WriteProposal) -> Result<AcceptedWrite, Refusal>,
 ) -> Draft<DecidedWrite> {
-    let asked = change.asked;
+    let (asked, scope) = (change.asked, change.scope);
     let (proposal, label) = change.proposal();
     let parents = proposal.dependencies.parents().to_vec();
     if !is_visible(&asked.own(), &proposal.namespace) {
@@ -310,7 +317,9 @@ fn decide_change(
     }
     let InSession { state, session, at, .. } = asked;
     let context = WriteContext::of(state, &proposal.namespace, &proposal.key, &session.who, at);
-    let queued = queue.then(|| proposal.clone());
+    // No reviewer is asked for what would not be shared if they agreed.
+    let may_wait = scope != Scope::Shared || !session.who.tenant.is_replay();
+    let queued = (queue && may_wait).then(|| proposal.clone());
     draft(
         state,
         &session.who,

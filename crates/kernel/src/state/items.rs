@@ -134,10 +134,10 @@ impl Items {
         }
     }
 
-    pub(crate) fn in_namespace(
-        &self,
+    pub(crate) fn in_namespace<'a>(
+        &'a self,
         namespace: &Namespace,
-    ) -> impl Iterator<Item = (&Key, &Item)> {
+    ) -> impl Iterator<Item = (&'a Key, &'a Item)> + use<'a> {
         self.shelves.get(namespace).into_iter().flatten()
     }
 

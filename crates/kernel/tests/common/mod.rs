@@ -193,6 +193,13 @@ impl Store {
         )
     }
 
+    pub fn lists(&mut self, session: SessionId, shared: bool, after: Option<&str>) -> Vec<Seq> {
+        let after = after.map(|key| key.parse().unwrap());
+        let request = Request::Session(SessionRequest::List { shared, after });
+        assert_eq!(self.ask(Actor::Session(session), request), Answer::Done);
+        self.log.last().unwrap().parents.clone()
+    }
+
     pub fn deletes(&mut self, session: SessionId, scope: Scope, key: &str) -> Answer {
         self.ask(
             Actor::Session(session),

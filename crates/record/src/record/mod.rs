@@ -159,7 +159,15 @@ pub enum SessionRequest {
         /// The item's key.
         key: Key,
     },
-    /// Write an item (rules 2–5).
+    /// See the keys and modes of items, page by page (rules 1, 9). It cannot name the namespace of another session.
+    List {
+        /// Whether those of the shared namespace, and not the session's own.
+        shared: bool,
+        /// Of which key on, without that one; from the first where it is absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<Key>,
+    },
+    /// Write an item (rules 2–5). Into the shared namespace it is also a promotion (rules 6, 7).
     Write {
         /// The scope of the item: the session's own, or shared.
         scope: Scope,

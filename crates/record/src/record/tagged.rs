@@ -11,10 +11,11 @@ use super::{AdminRequest, Request, SessionRequest};
 const CALL: &str = "call";
 
 /// The names of the actions that a session asks for, calls aside.
-const IN_SESSION: [&str; 12] = [
+const IN_SESSION: [&str; 13] = [
     "close_session",
     "observe",
     "read",
+    "list",
     "write",
     "delete",
     "promote",

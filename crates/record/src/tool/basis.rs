@@ -1,5 +1,5 @@
-//! Bases: the texts that tool calls are judged by, besides what their session was told. They are contents of the record,
-//! so that whoever holds it can trace every call again and ask the policies again.
+//! Bases: the texts that tool calls are judged by, besides what their session was told. They are contents of the
+//! record, so that whoever holds it can trace every call again and ask the policies again.
 //!
 //! The model reads none of them: they are no part of a context.
 

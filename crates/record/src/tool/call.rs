@@ -26,7 +26,8 @@ pub struct ProposedCall {
     pub traced: TracedArguments,
     /// What the policy says.
     pub policy: PolicyAnswer,
-    /// The operator's own policy that was asked as well, if there is one: the digest of its [basis](crate::tool::basis).
+    /// The operator's own policy that was asked as well, if there is one: the digest of its
+    /// [basis](crate::tool::basis).
     pub local_policy: Option<Digest>,
     /// The intent that covers it, if one was declared.
     pub intent: Option<MatchedIntent>,
@@ -83,7 +84,8 @@ pub struct Call {
     pub leaves: Vec<RecordedArgument>,
     /// What the policy says.
     pub policy: PolicyAnswer,
-    /// The operator's own policy that was asked as well, if there is one: the digest of its [basis](crate::tool::basis).
+    /// The operator's own policy that was asked as well, if there is one: the digest of its
+    /// [basis](crate::tool::basis).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_policy: Option<Digest>,
     /// The intent that covers it, if one was declared.

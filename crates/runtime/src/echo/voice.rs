@@ -35,6 +35,7 @@ pub fn voice_of<'s>(state: &'s State, record: &Record) -> Option<(&'s Tenant, Vo
         SessionRequest::Withhold { .. } => Some(Voice::Untrusted),
         SessionRequest::CloseSession
         | SessionRequest::Read { .. }
+        | SessionRequest::List { .. }
         | SessionRequest::Write { .. }
         | SessionRequest::Delete { .. }
         | SessionRequest::Promote { .. }

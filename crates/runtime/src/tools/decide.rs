@@ -197,8 +197,8 @@ impl Proposing {
         self.commit(step, call, at, None)
     }
 
-    /// Judges the call at the moment that is returned. What it is judged by is recorded before, where the store does not
-    /// hold it already.
+    /// Judges the call at the moment that is returned. What it is judged by is recorded before, where the store does
+    /// not hold it already.
     fn judge(
         &self,
         step: &mut Transaction<'_>,

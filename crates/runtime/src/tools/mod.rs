@@ -2,8 +2,8 @@
 //!
 //! In reading order: `gate` (manifests and policies), `judge` (tracing and asking the policies) and `decide` (the
 //! decide-and-commit step; both part of the trusted base), `intend` (calls that are
-//! declared beforehand), `extract` (single values out of an output that is not shown), `rehearse` (recorded calls, evaluated against a
-//! policy again).
+//! declared beforehand), `extract` (single values out of an output that is not shown), `rehearse` (recorded calls,
+//! evaluated against a policy again).
 
 mod decide;
 mod extract;

@@ -45,7 +45,8 @@ pub struct Changed {
 
 /// Decides every recorded call again as if `policy` had been in force, signed by the owner. Calls that used an
 /// approval are left out: they follow from the ones that asked for it. A tool is what the record describes, or, where
-/// an earlier version recorded no manifest, what `manifests` describe. Where its arguments came from is not traced anew.
+/// an earlier version recorded no manifest, what `manifests` describe. Where its arguments came from is not traced
+/// anew.
 ///
 /// # Errors
 /// When the record cannot be read.

@@ -100,13 +100,17 @@ impl<'a> Names<'a> {
                 | SessionRequest::Write { scope, .. }
                 | SessionRequest::Delete { scope, .. },
             ) => Part::of_session(in_session, Some(*scope)),
+            Request::Session(SessionRequest::List { shared: true, .. }) => {
+                Part::of_session(in_session, Some(Scope::Shared))
+            }
             Request::Session(SessionRequest::Promote { .. }) => {
                 Part::of_session(in_session, Some(Scope::Shared))
             }
             Request::Session(SessionRequest::Observe { .. } | SessionRequest::Route(_))
             | Request::Call(_)
             | Request::Session(
-                SessionRequest::Withhold { .. }
+                SessionRequest::List { shared: false, .. }
+                | SessionRequest::Withhold { .. }
                 | SessionRequest::Extract(_)
                 | SessionRequest::DeclareIntents(_)
                 | SessionRequest::JoinContext
@@ -233,6 +237,9 @@ fn session_request(request: &SessionRequest) -> String {
         SessionRequest::Read { key, scope } => {
             format!("read {}{}", key_text(key), owner_of(scope))
         }
+        SessionRequest::List { shared, .. } => {
+            format!("list items{}", if *shared { "" } else { " for the session" })
+        }
         SessionRequest::Write { key, scope, .. } => {
             format!("write {}{}", key_text(key), owner_of(scope))
         }
@@ -299,8 +306,8 @@ pub(super) fn short(id: &impl ToString) -> String {
     format!("{prefix}-{}…", digits.chars().take(8).collect::<String>())
 }
 
-/// The bytes that belong to a record, if they can be retrieved: what was refused is not kept, but for a call's arguments, and what an incident
-/// took out is not shown.
+/// The bytes that belong to a record, if they can be retrieved: what was refused is not kept, but for a call's
+/// arguments, and what an incident took out is not shown.
 pub(super) fn kept_content(store: &Store, record: &Record) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(content) = content_of(record) else { return Ok(None) };
     if content.arrival == record.seq && !is_kept(record) {

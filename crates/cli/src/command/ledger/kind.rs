@@ -49,6 +49,7 @@ impl Kind {
             },
             Request::Session(
                 SessionRequest::Read { .. }
+                | SessionRequest::List { .. }
                 | SessionRequest::Write { .. }
                 | SessionRequest::Delete { .. }
                 | SessionRequest::Promote { .. },

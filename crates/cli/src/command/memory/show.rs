@@ -236,6 +236,7 @@ const fn verb(request: &Request) -> &'static str {
             | SessionRequest::JoinContext
             | SessionRequest::Observe { .. }
             | SessionRequest::Read { .. }
+            | SessionRequest::List { .. }
             | SessionRequest::Route(_),
         )
         | Request::Call(_)

@@ -1,5 +1,6 @@
 //! `custody session`: agents' sessions over JSON Lines, and what their calls ask of humans.
 
+mod meaning;
 mod open_sessions;
 pub(super) mod review;
 pub(super) mod serve;

@@ -14,6 +14,7 @@ use custody_policy::{Manifests, Policy};
 use custody_runtime::Store;
 use custody_runtime::tools::Gate;
 
+use super::meaning::InstalledModel;
 use super::open_sessions;
 use crate::context::GlobalContext;
 use crate::file_error::unreadable;
@@ -44,8 +45,11 @@ pub(super) fn serve(context: &GlobalContext, args: &Serve) -> anyhow::Result<Exi
         let idle_ms = u64::from(hours.get()) * 3_600_000;
         open_sessions::close_idle(&store, &authority, idle_ms)?;
     }
-    let connection =
+    let mut connection =
         HostConnection::new(store, authority, gate.clone()).with_advisor(Arc::new(DetectorAdvice));
+    if let Some(model) = InstalledModel::find(context) {
+        connection = connection.with_vectors(Arc::new(model));
+    }
     let running = Arc::new(Mutex::new(Some(connection)));
     close_when_ended(&running)?;
     let served = answer_lines(&running, &gate, policy);

@@ -1,5 +1,8 @@
 //! Sessions: a context that grows, under one credential, and what may be asked in it.
 
+pub mod reading;
+pub mod search;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use custody_kernel::adapter::Name;
@@ -18,6 +21,9 @@ use crate::alike;
 use crate::anomaly::anomalies;
 use crate::ingress::{Arrival, Observation, RecordedParts, observe_long, observe_parts};
 use crate::traced::Traced;
+use search::VectorModel;
+
+pub use reading::Reading;
 
 /// An open session of this process.
 ///
@@ -30,6 +36,7 @@ pub struct Session {
     tenant: Tenant,
     traced: Arc<Mutex<Traced>>,
     advisor: Option<Arc<dyn Advisor>>,
+    vectors: Option<Arc<dyn VectorModel>>,
 }
 
 /// A value on its way into memory.
@@ -64,15 +71,6 @@ impl Write {
     }
 }
 
-/// What a read found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
-    /// The decision.
-    pub receipt: Receipt,
-    /// The value, when the read was allowed and there is one.
-    pub value: Option<Vec<u8>>,
-}
-
 impl Session {
     /// Opens a session for whoever `authority` proves.
     ///
@@ -100,13 +98,30 @@ impl Session {
         let opener = authority.clone();
         store.run(move |step| step.open_session(opener, id, alias, host)).wait()?;
         let tenant = authority.who().tenant.clone();
-        Ok(Self { store: store.clone(), id, tenant, traced: Arc::default(), advisor: None })
+        Ok(Self {
+            store: store.clone(),
+            id,
+            tenant,
+            traced: Arc::default(),
+            advisor: None,
+            vectors: None,
+        })
     }
 
     /// The same session, in which `advisor` looks at what enters.
     #[must_use]
     pub fn with_advisor(self, advisor: Arc<dyn Advisor>) -> Self {
         Self { advisor: Some(advisor), ..self }
+    }
+
+    /// The same session, whose memory is searched by meaning, with the vectors of `model`.
+    #[must_use]
+    pub fn with_vectors(self, model: Arc<dyn VectorModel>) -> Self {
+        Self { vectors: Some(model), ..self }
+    }
+
+    pub(crate) fn vectors(&self) -> Option<&dyn VectorModel> {
+        self.vectors.as_deref()
     }
 
     /// `observation` with what the session's advisor says of it, if it has one.
@@ -122,7 +137,8 @@ impl Session {
         self.id
     }
 
-    pub(crate) const fn store(&self) -> &Store {
+    /// The store it is open in.
+    pub const fn store(&self) -> &Store {
         &self.store
     }
 
@@ -202,33 +218,6 @@ impl Session {
                 }
             }
             step.ask(id, request, content.as_ref(), advice)
-        })
-    }
-
-    /// Reads an item (rules 1 and 9). What it finds joins the context.
-    pub fn read(&self, scope: Scope, key: Key) -> Ticket<Reading> {
-        let id = self.id;
-        let namespace = Namespace { tenant: self.tenant.clone(), scope };
-        let traced = self.traced();
-        self.store.run(move |step| {
-            // Looked at before the read is recorded, so that a tampered value refuses the read.
-            let item = step.state().item(&namespace, &key);
-            if let Some(version) = item.and_then(|item| item.current) {
-                step.content(version.content)?;
-            }
-            let receipt = step.ask(id, SessionRequest::Read { scope, key }, None, Vec::new())?;
-            let value = match receipt.answer {
-                Answer::Value { content, .. } => Some(step.content(content)?),
-                Answer::NotFound | Answer::Done | Answer::Pending { .. } | Answer::Refused(_) => {
-                    None
-                }
-            };
-            if let Some(value) = &value {
-                let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
-                let text = String::from_utf8_lossy(value);
-                traced.index_text(&receipt, &text, &(0..text.len()));
-            }
-            Ok(Reading { receipt, value })
         })
     }
 
