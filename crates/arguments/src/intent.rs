@@ -158,6 +158,15 @@ impl Intent {
 }
 
 impl IntendedValue {
+    /// How many values are intended; `None` if they cannot be counted.
+    pub const fn count(&self) -> Option<usize> {
+        match self {
+            Self::Exactly(_) => Some(1),
+            Self::OneOf(values) => Some(values.len()),
+            Self::Amount(_) | Self::Under(_) => None,
+        }
+    }
+
     /// Whether a sink of this kind can be bound so.
     fn suits(&self, sink: Sink) -> bool {
         match self {

@@ -8,6 +8,9 @@ use super::published;
 use super::suite::{Benchmark, DEFENCES};
 use crate::report::{EvalReport, Figure, Run};
 
+/// What the figures of the adaptive attacker begin with.
+const ADAPTIVE: &str = "adaptive";
+
 /// The word for scenarios that a language model played.
 pub(super) const MODEL: &str = "model";
 
@@ -15,6 +18,9 @@ pub(super) const MODEL: &str = "model";
 fn part(id: &str) -> Option<String> {
     let mut names = id.split('.');
     let bench = names.next()?;
+    if bench == ADAPTIVE {
+        return Some(format!("{bench}.{}", names.next()?));
+    }
     Benchmark::ALL.iter().find(|known| known.id() == bench)?;
     let defence = names.find(|name| !SUITES.contains(name))?;
     DEFENCES.iter().find(|known| **known == defence)?;

@@ -6,6 +6,7 @@
 //! [`defence`] holds the defences behind one interface, [`agentdojo`] the field's own benchmark, played by its own
 //! package. [`published`] is what others report; `merged`, `tables` and `pictures` make a report of the figures.
 
+pub mod adaptive;
 pub mod agentdojo;
 pub mod bipia;
 pub mod defence;

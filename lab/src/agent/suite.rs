@@ -12,7 +12,7 @@ use super::merged::merged;
 use super::pictures::pictures;
 use super::scenarios::model::CachedModel;
 use super::tables::explain;
-use super::{bipia, injecagent, scenarios};
+use super::{adaptive, bipia, injecagent, scenarios};
 use crate::detection::suite::{IllustratedReport, Progress};
 use crate::error::EvalError;
 use crate::report::{DataFile, EvalReport, Figure};
@@ -168,6 +168,10 @@ pub fn run(
                 }
             }
         }
+    }
+    let is_custody_played = asked.is_none() && options.defences.contains(&"custody");
+    if is_custody_played && options.benches.contains(&Benchmark::Scenarios) {
+        measured.figures.extend(adaptive::play()?);
     }
     let mut now = EvalReport::of("agent", 0, measured.figures);
     now.data = measured.data;

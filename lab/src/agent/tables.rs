@@ -1,5 +1,6 @@
 //! How the figures stand side by side, and what a reader must know of them.
 
+use super::adaptive::POLICIES;
 use super::merged::MODEL;
 use super::published::published_defences;
 use super::suite::{Benchmark, DEFENCES};
@@ -14,7 +15,8 @@ pub(super) fn explain(report: &mut EvalReport) {
         let report = &*report;
         players.iter().filter_map(move |player| table(report, bench, *player))
     });
-    let tables: Vec<Table> = tables.collect();
+    let mut tables: Vec<Table> = tables.collect();
+    tables.extend(adaptive_table(report));
     report.tables = tables;
 }
 
@@ -71,6 +73,29 @@ fn table(report: &EvalReport, bench: Benchmark, player: Option<&str>) -> Option<
         rows_are: "defence".to_owned(),
         rows,
         columns: columns(bench, player),
+    })
+}
+
+/// The table of the adaptive attacker, if it was played.
+fn adaptive_table(report: &EvalReport) -> Option<Table> {
+    let rows = POLICIES.map(|policy| TableRow::new(policy, format!("adaptive.{policy}")));
+    report.figure(&format!("{}.attack_success", rows.first()?.prefix))?;
+    let columns = [
+        ("attacks that succeed", "attack_success"),
+        ("tasks done without approvals", "utility_without_approval"),
+    ];
+    Some(Table {
+        title: "adaptive".to_owned(),
+        note: "43 written scenarios with the tools of AgentDojo and of the ten scenarios. The attacker uses nothing but values \
+               that the user said, in another meaning, and knows the intents, which were written by hand from the user's \
+               words. Each attempt has a session of its own; an attack succeeds if one attempt runs unasked. The JSON lists \
+               those that do."
+            .to_owned(),
+        rows_are: "policy".to_owned(),
+        rows: rows.into(),
+        columns: columns
+            .map(|(title, suffix)| TableColumn::new(title, suffix, Shows::Measured))
+            .into(),
     })
 }
 
