@@ -7,6 +7,7 @@ use custody_kernel::record::{
 };
 use custody_log::Seq;
 use custody_runtime::store::View;
+use custody_text::Phrase;
 use memchr::memmem;
 use regex_automata::meta::Regex;
 
@@ -14,6 +15,7 @@ use crate::IncidentError;
 use crate::arrival::arrival;
 use crate::indicator::{Indicator, Origin};
 use crate::neighbours::{SIMILAR, Vectors};
+use crate::parts::across_parts;
 use crate::store::Incidents;
 
 /// The largest automaton that a pattern may need, in bytes.
@@ -152,7 +154,11 @@ impl Searched<'_> {
                 let entries = self.view.indexed_with_hash(*hash)?;
                 (loads.into_iter().chain(entries).collect(), Evidence::Hash)
             }
-            Indicator::Text(text) => (self.containing(text)?, Evidence::Text),
+            Indicator::Text(text) => match Phrase::of(text) {
+                Some(phrase) => (self.saying(&phrase)?, Evidence::Text),
+                None => return Ok(Some("it has too few letters and digits".to_owned())),
+            },
+            Indicator::Bytes(bytes) => (self.containing(bytes)?, Evidence::Text),
             Indicator::Pattern(pattern) => (self.matching(pattern)?, Evidence::Pattern),
             Indicator::Origin(origin) => {
                 (self.records(|record| Ok(is_from(record, origin)))?, Evidence::Origin)
@@ -165,18 +171,42 @@ impl Searched<'_> {
         Ok(None)
     }
 
-    /// The arrivals whose content contains `text`, ignoring case.
+    /// The arrivals whose content holds `phrase`, however it is spelled there, or a part of an observation that does.
+    fn saying(&self, phrase: &Phrase) -> Result<Vec<Seq>, IncidentError> {
+        let mut found = self.among(self.view.may_contain(phrase)?, |bytes| {
+            phrase.is_in(&String::from_utf8_lossy(bytes))
+        })?;
+        let parts = self.view.may_contain_part(phrase)?;
+        found.extend(across_parts(self.view, phrase, &parts)?);
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// The arrivals whose content contains exactly the bytes of `text`. Where they stand, their letters stand too, by
+    /// which they are looked up; with too few of these, every content is read.
     fn containing(&self, text: &str) -> Result<Vec<Seq>, IncidentError> {
-        let Some(candidates) = self.view.may_contain(text)? else {
-            return Ok(Vec::new());
-        };
-        let wanted = text.to_lowercase();
-        let finder = memmem::Finder::new(&wanted);
+        let finder = memmem::Finder::new(text);
+        match Phrase::of(text) {
+            Some(phrase) => {
+                self.among(self.view.may_contain(&phrase)?, |bytes| finder.find(bytes).is_some())
+            }
+            None => self.records(|record| {
+                Ok(self.arrived(record)?.is_some_and(|bytes| finder.find(&bytes).is_some()))
+            }),
+        }
+    }
+
+    /// The candidates whose content is `wanted`.
+    fn among(
+        &self,
+        candidates: Vec<Seq>,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<Seq>, IncidentError> {
         let mut found = Vec::new();
         for seq in candidates {
             let record = self.view.record(seq)?;
-            let Some(bytes) = self.arrived(&record)? else { continue };
-            if finder.find(String::from_utf8_lossy(&bytes).to_lowercase().as_bytes()).is_some() {
+            if self.arrived(&record)?.is_some_and(|bytes| wanted(&bytes)) {
                 found.push(seq);
             }
         }
