@@ -29,6 +29,10 @@ impl<'a> View<'a> {
         self.connection
     }
 
+    pub(crate) const fn ledger(self) -> &'a Ledger {
+        self.ledger
+    }
+
     /// The state that the records fold to.
     pub const fn state(self) -> &'a State {
         self.ledger.state()
