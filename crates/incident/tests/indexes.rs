@@ -1,7 +1,7 @@
 //! Indexes that were made to forget: a search says so and finds what is there, verification names what is missing, and
 //! what is made anew is whole (G4).
 
-#![allow(clippy::unwrap_used, reason = "a helper of a test may fail it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper of a test may fail it")]
 
 #[path = "../../runtime/tests/common/mod.rs"]
 mod common;

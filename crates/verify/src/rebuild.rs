@@ -1,6 +1,5 @@
 //! Making the indexes of a store anew from its records and contents.
 
-use custody_incident::Incidents;
 use custody_kernel::state::State;
 use custody_log::Seq;
 use custody_runtime::Store;
@@ -39,14 +38,10 @@ pub fn rebuild_indexes(
         from = store.run::<_, StoreError, _>(move |step| step.rebuild_edges(start)).wait()?;
     }
     store.run::<_, StoreError, _>(|step| step.clear_search_index()).wait()?;
-    let indexing = Incidents::of(store).index_texts(|step| {
-        rebuilt.text_steps = step;
-        progress(step);
-    });
-    indexing.map_err(|error| match error {
-        custody_incident::IncidentError::Store(error) => VerifyError::Store(error),
-        other => VerifyError::Store(Tampering::Row(other.to_string()).into()),
-    })?;
+    while store.run(|step| step.index_texts()).wait()? {
+        rebuilt.text_steps += 1;
+        progress(rebuilt.text_steps);
+    }
     rebuilt.fingerprinted = rebuild_fingerprints(store)?;
     rebuilt.edges = store.look(|view| Ok::<_, StoreError>(view.row_counts()?.edges))?;
     Ok(rebuilt)
@@ -71,9 +66,7 @@ fn rebuild_fingerprints(store: &Store) -> Result<u64, VerifyError> {
             break;
         }
     }
-    let waiting =
-        || store.run::<_, StoreError, _>(|step| step.insert_waiting_fingerprints()).wait();
-    while waiting()? {}
+    while store.run::<_, StoreError, _>(|step| step.insert_waiting_fingerprints()).wait()? {}
     Ok(changed)
 }
 

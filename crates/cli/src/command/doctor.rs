@@ -236,9 +236,10 @@ fn opened(report: &mut Report, store: &Store) {
     let checked = verify_ledger(store).and_then(|found| Ok((found, store.checkpoint()?)));
     match checked {
         Err(error) => {
-            let remedy = match &error {
-                VerifyError::Store(error) => index_remedy(error).trim_start_matches("; "),
-                _ => "",
+            let remedy = if let VerifyError::Store(error) = &error {
+                index_remedy(error).trim_start_matches("; ")
+            } else {
+                ""
             };
             report.bad("record", causes(&error), remedy);
         }

@@ -94,11 +94,12 @@ fn remedy(error: &Unsound) -> &'static str {
 
 /// What to do about a store of which an index is at fault.
 pub(crate) const fn index_remedy(error: &StoreError) -> &'static str {
-    match error {
-        StoreError::Tampered(Tampering::Index { .. } | Tampering::IndexRows(_)) => {
-            "; somebody edited the database, and `custody ledger reindex` makes its indexes anew"
-        }
-        _ => "",
+    let is_index =
+        matches!(error, StoreError::Tampered(Tampering::Index { .. } | Tampering::IndexRows(_)));
+    if is_index {
+        "; somebody edited the database, and `custody ledger reindex` makes its indexes anew"
+    } else {
+        ""
     }
 }
 
