@@ -44,8 +44,8 @@ pub struct Hits {
 }
 
 impl Incidents<'_> {
-    /// Finds the entries that match `indicators`, across tenants. Ids, hashes and texts are looked up; linear in the record
-    /// for patterns and origins, and for what is not found or not indexed.
+    /// Finds the entries that match `indicators`, across tenants. Ids, hashes and texts are looked up; linear in the
+    /// record for patterns and origins, and for what is not found or not indexed.
     ///
     /// # Errors
     /// [`IncidentError::Pattern`], [`IncidentError::Store`], or when the store cannot be read.
@@ -201,8 +201,8 @@ impl Searched<'_> {
         self.among(candidates.unwrap_or_default(), |bytes| finder.find(bytes).is_some())
     }
 
-    /// The candidates of an index whose content is `wanted`. An index can be made to forget: before nothing is found, and
-    /// where it lacks a row, every content is read.
+    /// The candidates of an index whose content is `wanted`. An index can be made to forget: before nothing is found,
+    /// and where it lacks a row, every content is read.
     fn among(
         &self,
         candidates: Vec<Seq>,

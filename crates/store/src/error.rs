@@ -10,7 +10,7 @@ use custody_kernel::state::{ApplyError, AskError};
 use custody_keys::KeyError;
 use custody_log::{CheckpointError, EntryId, Seq, SessionId};
 
-use crate::index_check::IndexGap;
+use crate::index_gap::IndexGap;
 
 /// Why a store could not be read, or a request not decided and committed. A refusal is an answer, and no error.
 #[derive(Debug, thiserror::Error)]

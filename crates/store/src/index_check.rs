@@ -12,6 +12,7 @@ use rusqlite::Connection;
 
 use crate::error::StoreError;
 use crate::index;
+use crate::index_gap::IndexGap;
 use crate::ledger::Ledger;
 use crate::schema::sql;
 use crate::transaction::Transaction;
@@ -22,21 +23,6 @@ const LOOKUPS_PER_TEXT: usize = 32;
 
 /// How many entries have their edges made anew in one turn of the writer.
 const ENTRIES_PER_TURN: usize = 4096;
-
-/// How an index differs from the record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct IndexGap {
-    /// Which index: `texts`, `hashes`, `edges` or `vectors`.
-    pub index: &'static str,
-    /// Rows that it should have.
-    pub expected: u64,
-    /// Rows that it lacks.
-    pub missing: u64,
-    /// Rows that it has and should not have.
-    pub unexpected: u64,
-    /// The first entry whose rows differ.
-    pub first: Seq,
-}
 
 impl View<'_> {
     /// What the indexes of texts and hashes lack or have too much, of the texts that were indexed. Linear in their
@@ -160,12 +146,6 @@ fn gap(
     Ok((gap.missing + gap.unexpected > 0).then_some(gap))
 }
 
-impl IndexGap {
-    fn note(&mut self, entry: i64) {
-        self.first = self.first.min(Seq(u64::try_from(entry).unwrap_or_default()));
-    }
-}
-
 /// Some of the trigrams that the index has of a text, all of them if it is short.
 fn some_trigrams(text: &str) -> Vec<String> {
     let order = RandomState::new();
@@ -183,7 +163,8 @@ fn some_trigrams(text: &str) -> Vec<String> {
 }
 
 impl Transaction<'_> {
-    /// Empties the indexes of texts and hashes, and takes out vectors and fingerprints that belong to no entry. [`Transaction::index_texts`]
+    /// Empties the indexes of texts and hashes, and takes out vectors and fingerprints that belong to no entry.
+    /// [`Transaction::index_texts`]
     /// fills them again.
     ///
     /// # Errors
@@ -212,8 +193,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Makes the edges anew of the entries from `from` on, as many as one turn takes. Returns where the next turn begins;
-    /// `None` at the end.
+    /// Makes the edges anew of the entries from `from` on, as many as one turn takes. Returns where the next turn
+    /// begins; `None` at the end.
     ///
     /// # Errors
     /// When the index cannot be written.

@@ -96,8 +96,8 @@ const MIGRATIONS: &[&str] = &[
         SELECT 1, randomblob(16), coalesce(max(seq) + 1, 0) FROM log;
     INSERT INTO fingerprints_waiting SELECT arrival, -1, NULL FROM contents;
 ",
-    // Texts were indexed as they are written. All are indexed anew, in the forms in which a phrase is looked for, step by
-    // step before the next search. A row's size says that it exists, which an index without contents does not.
+    // Texts were indexed as they are written. All are indexed anew, in the forms in which a phrase is looked for, step
+    // by step before the next search. A row's size says that it exists, which an index without contents does not.
     "
     DROP TABLE texts;
     CREATE VIRTUAL TABLE texts USING fts5(

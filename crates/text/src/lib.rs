@@ -26,8 +26,8 @@
 //! ```
 //!
 //! In reading order: `canonical` (the form), `fold` (one character), `view` (texts as they are copied), `phrase` (a
-//! search), `quoting` (a person's own words). Work is linear in the text, and a character becomes at most [`MAX_EXPANSION`] (G29). Why there
-//! is one form for ingress, search and probes: decision 0020.
+//! search), `quoting` (a person's own words). Work is linear in the text, and a character becomes at most
+//! [`MAX_EXPANSION`] (G29). Why there is one form for ingress, search and probes: decision 0020.
 
 mod canonical;
 mod fold;

@@ -52,8 +52,8 @@ impl Phrase {
         &self.forms
     }
 
-    /// The bytes of `text` where it stands and reaches over byte `boundary`, in any form of both, up to the first byte of
-    /// its last character. Linear in the text.
+    /// The bytes of `text` where it stands and reaches over byte `boundary`, in any form of both, up to the first byte
+    /// of its last character. Linear in the text.
     pub fn find_across(&self, text: &str, boundary: usize) -> Option<Range<usize>> {
         search_forms(text)
             .find_map(|form| self.forms.iter().find_map(|own| form.find_across(own, boundary)))

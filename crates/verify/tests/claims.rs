@@ -279,8 +279,8 @@ fn g28_probes_that_the_recorded_report_does_not_have_are_named() {
     assert_eq!(case.broken(|_| {}), [""; 0]);
     assert_eq!(case.found(&case.recovery)[&("probes", None)], [ClaimResult::Holds]);
     let changed = case.broken(|recovery| {
-        let probe = recovery.membership_probe.probes[0].clone();
-        recovery.membership_probe = MembershipProbe::run(None, vec![probe.clone(), probe]);
+        let probe = recovery.membership_probe.probes[0];
+        recovery.membership_probe = MembershipProbe::run(None, vec![probe, probe]);
     });
     assert!(
         matches!(&changed[..], [named] if named.starts_with("probes: the report ")),
@@ -311,7 +311,7 @@ fn g28_probes_without_a_report_are_named() {
     assert_eq!(case.broken(|_| {}), [""; 0]);
     let page = case.recovery.runtime_recovery.closure.members[0];
     let invented = case.broken(|recovery| {
-        let mut probe = Case::new().recovery.membership_probe.probes[0].clone();
+        let mut probe = Case::new().recovery.membership_probe.probes[0];
         probe.target = page;
         recovery.membership_probe = MembershipProbe::run(None, vec![probe]);
     });

@@ -78,8 +78,9 @@ fn refused(
 /// The indicators of what is bad.
 #[derive(Debug, clap::Args)]
 struct Indicators {
-    /// What is bad: an entry (`e-…`, `#12`), a SHA-256, a phrase (in any spelling), `bytes:…` (exactly), a web address, `tool:…`, `host:…`, `channel:…`,
-    /// `session:…`, `since:…,until:…`, `re:…` (a regular expression) or `like:…` (similar texts). May be repeated.
+    /// What is bad: an entry (`e-…`, `#12`), a SHA-256, a phrase (in any spelling), `bytes:…` (exactly), a web address,
+    /// `tool:…`, `host:…`, `channel:…`, `session:…`, `since:…,until:…`, `re:…` (a regular expression) or `like:…`
+    /// (similar texts). May be repeated.
     #[arg(long = "indicator", short = 'i', value_name = "WHAT", required = true)]
     indicators: Vec<Indicator>,
 }

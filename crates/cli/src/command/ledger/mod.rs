@@ -38,8 +38,8 @@ pub(crate) enum Command {
     Adopt(adopt::Args),
     /// Make the indexes anew from the record: texts, hashes, edges and fingerprints
     ///
-    /// Indexes only say where to look. Rows that were removed from one hide texts from searches, and `custody ledger verify`
-    /// names them; this puts them back. Changes no record and needs no passphrase. Others can write meanwhile.
+    /// Indexes only say where to look. Rows that were removed from one hide texts from searches, and `custody ledger
+    /// verify` names them; this puts them back. Changes no record and needs no passphrase. Others can write meanwhile.
     Reindex,
     Migrate(migrate::Args),
 }
