@@ -42,12 +42,13 @@ const fn one() -> u32 {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum IntendedValue {
+    // Tried first: a list can be read as any structure.
+    /// `["ann@example.com", "bob@example.com"]`: each value is one of these.
+    OneOf(Vec<Value>),
     /// `{"at_most": 50, "currency": "EUR"}`: an amount up to this one. For amounts only.
     Amount(IntendedAmount),
     /// `{"under": "/srv/reports"}`: a file or folder in this one. For paths only.
     Under(IntendedFolder),
-    /// `["ann@example.com", "bob@example.com"]`: each value is one of these.
-    OneOf(Vec<Value>),
     /// This value and no other; `null` if the sink is left out.
     Exactly(Value),
 }
@@ -230,24 +231,30 @@ impl IntendedFolder {
 
 /// A path that says where it leads: no step up, no home, no pattern, nothing hidden.
 fn is_plain_path(path: &str) -> bool {
-    let is_plain = |c: char| !c.is_control() && !crate::is_invisible(c) && !"~*?$`\\%".contains(c);
     let steps_up = path.split('/').any(|step| matches!(step, ".." | "."));
     !path.is_empty() && path.chars().all(is_plain) && !steps_up
+}
+
+fn is_plain(c: char) -> bool {
+    !c.is_control() && !crate::is_invisible(c) && !"~*?$`\\%".contains(c)
 }
 
 /// A plain amount in millionths; `None` for a negative one, and for what is no plain number.
 fn micros(text: &str) -> Option<u128> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
     if whole.is_empty()
         || whole.len() > 24
         || part.len() > 6
-        || !is_number(whole)
-        || !is_number(part)
+        || !are_digits(whole)
+        || !are_digits(part)
     {
         return None;
     }
     format!("{whole}{part:0<6}").parse().ok()
+}
+
+fn are_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn is_absent(value: &Value) -> bool {
@@ -269,8 +276,7 @@ fn is_made_by_server(leaves: &[RecordedArgument], name: &str) -> bool {
 /// Whether what stands in free text that leaves the machine is the user's. An intent says nothing about it.
 fn texts_are_users(tool: &ToolManifest, leaves: &[RecordedArgument]) -> bool {
     let in_text = leaves.iter().filter(|leaf| {
-        let is_of_sink = |name: &String| belongs_to(&leaf.path, name);
-        let described = tool.arguments.iter().find(|(name, _)| is_of_sink(name));
+        let described = tool.arguments.iter().find(|(name, _)| belongs_to(&leaf.path, name));
         leaf.sink.is_some() && described.is_some_and(|(_, parameter)| parameter.sink.is_none())
     });
     in_text.into_iter().all(|leaf| leaf.origin == ArgumentOrigin::User)

@@ -122,6 +122,8 @@ const SPELLINGS: &[&str] = &[
     "ws:x",
     "www.evil",
     "evil dot io",
+    "See collect dot evil dot test slash x",
+    "evil dot host dot invalid",
     "(555) 0100 22",
     "555.01.00",
     "5 5 5 – 0 1 0",

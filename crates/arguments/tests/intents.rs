@@ -118,6 +118,21 @@ fn g12_a_call_that_leaves_its_intent_in_any_sink_is_not_covered() {
 }
 
 #[test]
+fn a_list_of_one_value_is_a_list() {
+    let one = intent(
+        json!({ "to": ["ann@example.com"], "file": { "under": "/srv" }, "amount": 1, "id": "x-1" }),
+    );
+    assert_eq!(one.check(&manifest()), Ok(()));
+    let within = json!({ "to": ["ann@example.com"], "file": "/srv/a", "amount": 1 });
+    assert!(covers(&one, &call(&within), ""));
+    assert!(!covers(
+        &one,
+        &call(&json!({ "to": "bob@example.com", "file": "/srv/a", "amount": 1 })),
+        ""
+    ));
+}
+
+#[test]
 fn what_stands_in_free_text_has_to_be_the_users_beside_an_intent() {
     let linked = call(&json!({ "body": "See https://intranet.example/may" }));
     assert!(covers(&intent(full()), &linked, "Add the link https://intranet.example/may to it."));

@@ -5,13 +5,14 @@ use std::fmt;
 
 use custody_log::{Checkpoint, Digest, Seq};
 
-use crate::adapters::{Evicted, EvictionMethod, Fused, StillLoaded};
+use crate::adapters::{Evicted, EvictionMethod, Fused, Retained, StillLoaded};
 use crate::audit::{IncludedRecord, LedgerBreak};
 use crate::entries::{ClosureMode, IrreversibleEffect, ManifestEntry, MemberAction, SparedMember};
+use crate::probe::MembershipProbe;
 use crate::recovery::Recovery;
 use crate::risk::MemberRisk;
 
-/// One thing that the store can confirm or deny. Probes are none: they are run again, not recounted.
+/// One thing that the store can confirm or deny.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim<'a> {
     /// The log's first [`size`](Checkpoint::size) records have this root.
@@ -51,6 +52,10 @@ pub enum Claim<'a> {
     Fused(&'a Fused),
     /// These weights are still loaded.
     StillLoaded(&'a StillLoaded),
+    /// Nothing was done to these weights.
+    Retained(&'a Retained),
+    /// Probes found this: it is what their report on the record says.
+    Probes(&'a MembershipProbe),
 }
 
 impl Claim<'_> {
@@ -72,6 +77,8 @@ impl Claim<'_> {
             Self::Evicted(_) => "evicted",
             Self::Fused(_) => "fused",
             Self::StillLoaded(_) => "still_loaded",
+            Self::Retained(_) => "retained",
+            Self::Probes(_) => "probes",
         }
     }
 
@@ -92,7 +99,9 @@ impl Claim<'_> {
             | Self::Closure { .. }
             | Self::Evicted(_)
             | Self::Fused(_)
-            | Self::StillLoaded(_) => None,
+            | Self::StillLoaded(_)
+            | Self::Retained(_)
+            | Self::Probes(_) => None,
         }
     }
 }
@@ -134,6 +143,9 @@ impl fmt::Display for Claim<'_> {
             Self::StillLoaded(adapter) => {
                 write!(f, "the adapter {} is still loaded", adapter.weights)
             }
+            Self::Retained(adapter) => write!(f, "the adapter {} was kept", adapter.weights),
+            Self::Probes(probes) if probes.probes.is_empty() => f.write_str("no probe was run"),
+            Self::Probes(probes) => write!(f, "{} probes were run", probes.probes.len()),
         }
     }
 }
@@ -178,4 +190,6 @@ pub(crate) fn claims<'a>(
         .chain(adapters.evicted.iter().map(Claim::Evicted))
         .chain(adapters.fusion_warnings.iter().map(Claim::Fused))
         .chain(adapters.unfinished.iter().map(Claim::StillLoaded))
+        .chain(adapters.retained.iter().map(Claim::Retained))
+        .chain([Claim::Probes(&recovery.membership_probe)])
 }

@@ -175,7 +175,7 @@ fn without_a_terminal_nobody_opens_contains_or_applies() {
 fn a_bad_indicator_gets_one_clear_line_and_one_that_finds_nothing_opens_nothing() {
     let home = poisoned();
     for (indicator, why) in [
-        ("ab", "too short"),
+        ("ab", "fewer than 3 letters and digits"),
         ("re:(", "not a regular expression"),
         ("channel:nowhere", "is not a channel"),
         ("since:yesterday", "is not a time"),

@@ -195,7 +195,7 @@ fn whatever_was_changed_behind_the_stores_back_is_found() {
             "not the one that was recorded",
         ),
         ("DELETE FROM contents", "is missing"),
-        ("DELETE FROM edges", "edge index"),
+        ("DELETE FROM edges", "index of edges"),
     ];
     for (statement, expected) in cases {
         let home = lived_in();

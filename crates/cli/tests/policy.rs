@@ -55,7 +55,7 @@ fn what_cannot_be_started_from_writes_nothing() {
         home.write(name, text);
     }
     for (command, why) in [
-        ("init moon -o out", "there is no example of that name; use standard"),
+        ("init moon -o out", "there is no example of that name; use balanced"),
         ("init money -o mine.cedar", "name a file that is not there"),
         ("init --tools nowhere.json -o out", "could not read `nowhere.json`"),
         ("init --tools text.json -o out", "`text.json` is no JSON"),

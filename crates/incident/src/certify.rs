@@ -344,7 +344,9 @@ const fn floor(reason: ActionReason) -> MemberAction {
         ActionReason::AlreadyPurged => MemberAction::None,
         ActionReason::BadWeights => MemberAction::Evict,
         ActionReason::DirectEvidence => MemberAction::Purge,
-        ActionReason::Derived | ActionReason::Held => MemberAction::Quarantine,
+        ActionReason::OlderTrusted | ActionReason::Derived | ActionReason::Held => {
+            MemberAction::Quarantine
+        }
         ActionReason::Spared | ActionReason::OnlySimilar | ActionReason::Score => {
             MemberAction::Flag
         }

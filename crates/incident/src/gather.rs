@@ -1,15 +1,16 @@
 //! Gathering: the facts for a plan, read from one view of a store.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use custody_kernel::evidence::Finding;
 use custody_kernel::kind::EntryKind;
 use custody_kernel::record::{Answer, ObservationKind, Record, Request, SessionRequest};
 use custody_kernel::state::{IncidentState, State};
 use custody_kernel::tool::asked::ApprovalStatus;
 use custody_log::{Digest, IncidentId, Seq};
 use custody_planner::{
-    Closure, EntryEffect, IncidentClosure, ItemChange, ItemHistory, OutsideEffect, Plan, PlanBasis,
-    PlanFacts, RiskConfig, SparedEntries, Sparing, WaitingProposal, plan_recovery,
+    Closure, EntryEffect, FoundEntry, IncidentClosure, ItemChange, ItemHistory, OutsideEffect,
+    Plan, PlanBasis, PlanFacts, RiskConfig, SparedEntries, Sparing, WaitingProposal, plan_recovery,
 };
 use custody_runtime::store::{View, content_of, is_kept};
 
@@ -25,6 +26,8 @@ pub struct Settings {
     pub risk: RiskConfig,
     /// The influence of adapters, by the hash of their weights. Weights without an entry were not measured.
     pub influence: BTreeMap<Digest, f64>,
+    /// Whether trusted findings that are older than every untrusted one are purged and not only quarantined.
+    pub purge_trusted: bool,
 }
 
 impl Incidents<'_> {
@@ -51,15 +54,28 @@ pub(crate) fn plan(
     let (spared, effects) = gathering.members()?;
     let histories = histories(state, traced.closure());
     let waiting = waiting(state);
+    let found = found_entries(view, &known.findings)?;
     let facts = PlanFacts {
         basis: PlanBasis { size: view.len(), root: Digest(view.root()) },
         contained: known.contained,
         effects: &effects,
         histories: &histories,
         waiting: &waiting,
+        found: &found,
+        purge_trusted: settings.purge_trusted,
     };
     let planned = plan_recovery(&traced, &spared, &settings.influence, &facts, &settings.risk);
     Ok(planned?)
+}
+
+/// What was found, with label and time.
+fn found_entries(view: View<'_>, findings: &[Finding]) -> Result<Vec<FoundEntry>, IncidentError> {
+    let entries: BTreeSet<Seq> = findings.iter().map(|finding| finding.entry).collect();
+    let found = entries.into_iter().map(|entry| {
+        let record = view.record(entry)?;
+        Ok(FoundEntry { entry, label: record.label, at: record.at })
+    });
+    found.collect()
 }
 
 /// An incident of the store.

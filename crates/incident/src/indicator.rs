@@ -7,10 +7,11 @@ use std::str::FromStr;
 
 use custody_kernel::label::Channel;
 use custody_log::{Digest, EntryId, Seq, SessionId, Timestamp};
+use custody_text::{MIN_PHRASE, Phrase};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The shortest text to search for, in characters without blanks: shorter ones occur everywhere.
-pub const MIN_TEXT_CHARS: usize = 3;
+/// The shortest bytes to search for: shorter ones occur everywhere.
+pub const MIN_BYTES: usize = 3;
 
 /// One indicator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +22,10 @@ pub enum Indicator {
     Position(Seq),
     /// SHA-256 of a content, or of the weights of an adapter.
     Hash(Digest),
-    /// A text that the content contains, ignoring case.
+    /// A text that the content contains, however either is spelled (decision 0020).
     Text(String),
+    /// Bytes that the content contains exactly, given as text.
+    Bytes(String),
     /// A regular expression that matches the content.
     Pattern(String),
     /// The origin of entries. Every field that is set has to match.
@@ -51,11 +54,15 @@ pub struct Origin {
 /// A line that is not an indicator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IndicatorError {
-    /// The text is too short to search for.
+    /// The text has too few letters and digits to search for.
     #[error(
-        "`{0}` is too short to look for; give at least {MIN_TEXT_CHARS} characters, or an entry, hash or origin"
+        "`{0}` has fewer than {MIN_PHRASE} letters and digits, by which texts are searched; `bytes:…` finds it exactly as \
+         it is written"
     )]
     Short(String),
+    /// The bytes are too few to search for.
+    #[error("`{0}` is shorter than {MIN_BYTES} bytes, which are in every text")]
+    FewBytes(String),
     /// The value does not have the form that its word requires.
     #[error("`{given}` is not {wanted}")]
     Form {
@@ -73,6 +80,33 @@ impl FromStr for Indicator {
     type Err = IndicatorError;
 
     fn from_str(line: &str) -> Result<Self, IndicatorError> {
+        let indicator = Self::read(line)?;
+        match &indicator {
+            Self::Text(text) | Self::Similar(text) if Phrase::of(text).is_none() => {
+                Err(IndicatorError::Short(short(text)))
+            }
+            Self::Bytes(bytes) if bytes.len() < MIN_BYTES => {
+                Err(IndicatorError::FewBytes(short(bytes)))
+            }
+            Self::Entry(_)
+            | Self::Position(_)
+            | Self::Hash(_)
+            | Self::Text(_)
+            | Self::Bytes(_)
+            | Self::Pattern(_)
+            | Self::Origin(_)
+            | Self::Similar(_) => Ok(indicator),
+        }
+    }
+}
+
+impl Indicator {
+    /// Reads a line, whatever it can find: earlier versions recorded what is refused now.
+    fn read(line: &str) -> Result<Self, IndicatorError> {
+        // Blanks are among the bytes that are looked for.
+        if let Some(rest) = line.trim_start().strip_prefix("bytes:") {
+            return Ok(Self::Bytes(rest.to_owned()));
+        }
         let line = line.trim();
         if let Some(rest) = line.strip_prefix("id:") {
             return by_name(rest.trim()).ok_or_else(|| form(line, "an entry, like `e-…` or `#12`"));
@@ -82,13 +116,13 @@ impl FromStr for Indicator {
             return Ok(Self::Hash(hash));
         }
         if let Some(rest) = line.strip_prefix("text:") {
-            return text(rest);
+            return Ok(Self::Text(rest.trim().to_owned()));
         }
         if let Some(rest) = line.strip_prefix("re:") {
             return Ok(Self::Pattern(rest.to_owned()));
         }
         if let Some(rest) = line.strip_prefix("like:") {
-            return text(rest).map(|_| Self::Similar(rest.trim().to_owned()));
+            return Ok(Self::Similar(rest.trim().to_owned()));
         }
         if let Some(origin) = Origin::parse(line)? {
             return Ok(Self::Origin(origin));
@@ -102,7 +136,7 @@ impl FromStr for Indicator {
         if let Some(host) = host_of(line) {
             return Ok(Self::Origin(Origin { host: Some(host), ..Origin::default() }));
         }
-        text(line)
+        Ok(Self::Text(line.to_owned()))
     }
 }
 
@@ -117,14 +151,6 @@ fn by_name(name: &str) -> Option<Indicator> {
     }
     let position = name.strip_prefix('#').and_then(|digits| digits.parse().ok());
     position.map(|position| Indicator::Position(Seq(position)))
-}
-
-fn text(given: &str) -> Result<Indicator, IndicatorError> {
-    let given = given.trim();
-    if given.chars().filter(|c| !c.is_whitespace()).count() < MIN_TEXT_CHARS {
-        return Err(IndicatorError::Short(short(given)));
-    }
-    Ok(Indicator::Text(given.to_owned()))
 }
 
 /// The host of a web address, if the whole line is one.
@@ -215,6 +241,7 @@ impl fmt::Display for Indicator {
             Self::Position(seq) => write!(f, "id:{seq}"),
             Self::Hash(hash) => write!(f, "hash:{hash}"),
             Self::Text(text) => write!(f, "text:{text}"),
+            Self::Bytes(bytes) => write!(f, "bytes:{bytes}"),
             Self::Pattern(pattern) => write!(f, "re:{pattern}"),
             Self::Origin(origin) => write!(f, "{origin}"),
             Self::Similar(text) => write!(f, "like:{text}"),
@@ -252,7 +279,7 @@ impl Serialize for Indicator {
 impl<'de> Deserialize<'de> for Indicator {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        Self::read(&text).map_err(serde::de::Error::custom)
     }
 }
 
@@ -276,7 +303,8 @@ mod tests {
         assert_eq!(parsed("#12"), Indicator::Position(Seq(12)));
         assert_eq!(parsed(&hash), Indicator::Hash(Digest([0xab; 32])));
         assert_eq!(parsed("pay to DE89"), Indicator::Text("pay to DE89".into()));
-        assert_eq!(parsed("text:#12 "), Indicator::Text("#12".into()));
+        assert_eq!(parsed("text:#123 "), Indicator::Text("#123".into()));
+        assert_eq!(parsed(" bytes: C++ \n"), Indicator::Bytes(" C++ \n".into()));
         assert_eq!(origin("https://Evil.example/a?b").host.as_deref(), Some("evil.example"));
         assert_eq!(origin("tool:read_page").tool.as_deref(), Some("read_page"));
         let timed = origin("channel:web,since:2024-02-29,until:2024-03-01T01:02:03Z");
@@ -285,6 +313,8 @@ mod tests {
         let lines = [
             "#12",
             "re:a+",
+            "bytes: #12 ",
+            "bytes:\u{200b}",
             "like:some words",
             "pay to DE89",
             "https://evil.example/a",
@@ -297,6 +327,14 @@ mod tests {
         }
     }
 
+    /// (G24) What is not searched any more is still read where it was recorded.
+    #[test]
+    fn recorded_indicators_of_earlier_versions_are_read() {
+        let read: Vec<Indicator> = serde_json::from_str(r#"["text:C++", "text:pay"]"#).unwrap();
+        assert_eq!(read, [Indicator::Text("C++".into()), Indicator::Text("pay".into())]);
+        assert!("text:C++".parse::<Indicator>().is_err());
+    }
+
     #[test]
     fn what_is_no_indicator_says_so() {
         let bad = [
@@ -304,6 +342,12 @@ mod tests {
             "  ",
             "ab",
             "text: a ",
+            "text:C++ ",
+            "#1x",
+            "\u{200b}\u{200b}\u{200b}\u{200b}",
+            "like:--- ab ---",
+            "bytes:",
+            "bytes:ab",
             "id:x",
             "hash:zz",
             "channel:nowhere",

@@ -51,6 +51,7 @@ mod gather;
 pub mod graph;
 pub mod indicator;
 pub mod neighbours;
+mod parts;
 pub mod probe;
 pub mod search;
 pub mod stage;

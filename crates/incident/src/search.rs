@@ -5,8 +5,9 @@ use custody_kernel::kind::EntryKind;
 use custody_kernel::record::{
     AdminRequest, Author, ObservationKind, Record, Request, SessionRequest,
 };
-use custody_log::Seq;
-use custody_runtime::store::View;
+use custody_log::{Digest, Seq};
+use custody_runtime::store::{IndexGap, View};
+use custody_text::Phrase;
 use memchr::memmem;
 use regex_automata::meta::Regex;
 
@@ -14,6 +15,7 @@ use crate::IncidentError;
 use crate::arrival::arrival;
 use crate::indicator::{Indicator, Origin};
 use crate::neighbours::{SIMILAR, Vectors};
+use crate::parts::across_parts;
 use crate::store::Incidents;
 
 /// The largest automaton that a pattern may need, in bytes.
@@ -26,6 +28,8 @@ pub struct Found {
     pub findings: Vec<Finding>,
     /// The result for each indicator.
     pub hits: Vec<Hits>,
+    /// How the indexes of texts and hashes differ from the record. If they do, every text was read instead.
+    pub index_gaps: Vec<IndexGap>,
 }
 
 /// The result for one indicator.
@@ -40,8 +44,8 @@ pub struct Hits {
 }
 
 impl Incidents<'_> {
-    /// Finds the entries that match `indicators`, across tenants. Linear in the record for patterns and origins; ids,
-    /// hashes and texts are looked up.
+    /// Finds the entries that match `indicators`, across tenants. Ids, hashes and texts are looked up; linear in the
+    /// record for patterns and origins, and for what is not found or not indexed.
     ///
     /// # Errors
     /// [`IncidentError::Pattern`], [`IncidentError::Store`], or when the store cannot be read.
@@ -71,8 +75,9 @@ impl Incidents<'_> {
     /// Searches for every indicator but similarity.
     fn find_stated(&self, indicators: &[Indicator]) -> Result<Found, IncidentError> {
         self.store.look(|view| {
-            let record = Searched { view };
-            let mut found = Found::default();
+            let index_gaps = view.search_index_gaps()?;
+            let record = Searched { view, is_index_whole: index_gaps.is_empty() };
+            let mut found = Found { index_gaps, ..Found::default() };
             for (number, indicator) in (0_u32..).zip(indicators) {
                 let before = found.findings.len();
                 let not_searched = record.look(number, indicator, &mut found.findings)?;
@@ -130,6 +135,8 @@ impl Incidents<'_> {
 /// A view of the store, for one search.
 struct Searched<'a> {
     view: View<'a>,
+    /// Whether the indexes have a row for every text.
+    is_index_whole: bool,
 }
 
 impl Searched<'_> {
@@ -150,9 +157,14 @@ impl Searched<'_> {
                 let adapter = self.view.state().adapter(*hash);
                 let loads = adapter.map(|adapter| adapter.brought_by.clone()).unwrap_or_default();
                 let entries = self.view.indexed_with_hash(*hash)?;
+                let entries = self.among(entries, |bytes| Digest::of(bytes) == *hash)?;
                 (loads.into_iter().chain(entries).collect(), Evidence::Hash)
             }
-            Indicator::Text(text) => (self.containing(text)?, Evidence::Text),
+            Indicator::Text(text) => match Phrase::of(text) {
+                Some(phrase) => (self.saying(&phrase)?, Evidence::Text),
+                None => return Ok(Some("it has too few letters and digits".to_owned())),
+            },
+            Indicator::Bytes(bytes) => (self.containing(bytes)?, Evidence::Text),
             Indicator::Pattern(pattern) => (self.matching(pattern)?, Evidence::Pattern),
             Indicator::Origin(origin) => {
                 (self.records(|record| Ok(is_from(record, origin)))?, Evidence::Origin)
@@ -165,20 +177,46 @@ impl Searched<'_> {
         Ok(None)
     }
 
-    /// The arrivals whose content contains `text`, ignoring case.
-    fn containing(&self, text: &str) -> Result<Vec<Seq>, IncidentError> {
-        let Some(candidates) = self.view.may_contain(text)? else {
-            return Ok(Vec::new());
+    /// The arrivals whose content holds `phrase`, however it is spelled there, or a part of an observation that does.
+    fn saying(&self, phrase: &Phrase) -> Result<Vec<Seq>, IncidentError> {
+        let candidates = self.view.may_contain(phrase)?;
+        let mut found =
+            self.among(candidates, |bytes| phrase.is_in(&String::from_utf8_lossy(bytes)))?;
+        let parts = match self.is_index_whole && !found.is_empty() {
+            true => self.view.may_contain_part(phrase)?,
+            false => (0..self.view.len()).map(Seq).collect(),
         };
-        let wanted = text.to_lowercase();
-        let finder = memmem::Finder::new(&wanted);
+        found.extend(across_parts(self.view, phrase, &parts)?);
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// The arrivals whose content contains exactly the bytes of `text`. Where they stand, their letters stand too, by
+    /// which they are looked up; with too few of these, every content is read.
+    fn containing(&self, text: &str) -> Result<Vec<Seq>, IncidentError> {
+        let finder = memmem::Finder::new(text);
+        let phrase = Phrase::of(text);
+        let candidates = phrase.map(|phrase| self.view.may_contain(&phrase)).transpose()?;
+        self.among(candidates.unwrap_or_default(), |bytes| finder.find(bytes).is_some())
+    }
+
+    /// The candidates of an index whose content is `wanted`. An index can be made to forget: before nothing is found,
+    /// and where it lacks a row, every content is read.
+    fn among(
+        &self,
+        candidates: Vec<Seq>,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<Seq>, IncidentError> {
         let mut found = Vec::new();
-        for seq in candidates {
+        for seq in candidates.into_iter().filter(|_| self.is_index_whole) {
             let record = self.view.record(seq)?;
-            let Some(bytes) = self.arrived(&record)? else { continue };
-            if finder.find(String::from_utf8_lossy(&bytes).to_lowercase().as_bytes()).is_some() {
+            if self.arrived(&record)?.is_some_and(|bytes| wanted(&bytes)) {
                 found.push(seq);
             }
+        }
+        if found.is_empty() {
+            return self.records(|record| Ok(self.arrived(record)?.is_some_and(|it| wanted(&it))));
         }
         Ok(found)
     }

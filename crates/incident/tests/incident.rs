@@ -257,13 +257,20 @@ fn no_character_of_an_indicator_means_anything_but_itself() {
     hears(&session, Channel::User, "Nothing of the kind: plain words and so on.");
     let entries =
         |text: &str| Incidents::of(&scratch.store).find(&[indicator(text)]).unwrap().findings.len();
-    for text in ["100 % of", "\"quoted\"", "and_so_on*", "OF NOTHING, \"QUOTED"] {
+    for text in ["100 % of", "\"quoted\"", "bytes:and_so_on*", "OF NOTHING, \"QUOTED"] {
         assert_eq!(entries(text), 1, "{text}");
     }
-    for text in ["%%%", "___", "***", "a%n", "text:\" OR \"", "1' OR '1'='1", "and.so"] {
+    for text in ["and_so_on*", "and.so"] {
+        assert_eq!(entries(text), 2, "signs do not count in a phrase: {text}");
+    }
+    let exact =
+        ["bytes:%%%", "bytes:___", "bytes:***", "bytes:a%n", "bytes:\" OR \"", "bytes:and.so"];
+    for text in exact.into_iter().chain(["1' OR '1'='1"]) {
         assert_eq!(entries(text), 0, "{text}");
     }
-    assert!("".parse::<Indicator>().is_err() && "%".parse::<Indicator>().is_err());
+    for text in ["", "%", "%%%", "___", "***", "a%n", "text:\" OR \""] {
+        assert!(text.parse::<Indicator>().is_err(), "{text}");
+    }
 }
 
 #[test]

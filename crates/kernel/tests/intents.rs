@@ -99,7 +99,7 @@ fn g12_nothing_is_declared_after_untrusted_text_or_in_an_empty_context() {
     let longest = store.clock + 1 + MAX_INTENT_MS;
     let clean = store.open(ada.token(), 3);
     store.hears(clean, Channel::User);
-    let asked = store.try_ask(Actor::Session(clean), declaration(1, longest + 2, None));
+    let asked = store.try_ask(Actor::Session(clean), declaration(1, longest + 10, None));
     assert_eq!(asked, Err(AskError::IntentTooLong));
 }
 

@@ -127,8 +127,15 @@ fn plans(criterion: &mut Criterion) {
     for (name, shape) in SHAPES {
         let graph = graph(shape, 100_000);
         let basis = PlanBasis { size: graph.len(), root: Digest([0; 32]) };
-        let facts =
-            PlanFacts { basis, contained: None, effects: &[], histories: &[], waiting: &[] };
+        let facts = PlanFacts {
+            basis,
+            contained: None,
+            effects: &[],
+            histories: &[],
+            waiting: &[],
+            found: &[],
+            purge_trusted: false,
+        };
         group.bench_with_input(BenchmarkId::new(name, 100_000), &graph, |bencher, graph| {
             bencher.iter(|| {
                 let incident = IncidentClosure::trace(graph, &[finding]).expect("the first entry");

@@ -1,8 +1,9 @@
 //! Facts: what planning needs from a store besides its graph. The caller reads them from the store.
 
 use custody_kernel::key::Key;
+use custody_kernel::label::Label;
 use custody_kernel::namespace::Namespace;
-use custody_log::{Digest, EntryId, Seq};
+use custody_log::{Digest, EntryId, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The record from which a plan was made.
@@ -23,6 +24,18 @@ pub struct OutsideEffect {
     pub entry: Seq,
     /// The tool.
     pub tool: String,
+}
+
+/// An entry that was found: what somebody has to know of it before it is destroyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FoundEntry {
+    /// The entry.
+    pub entry: Seq,
+    /// Its label when it was recorded.
+    pub label: Label,
+    /// When it was recorded.
+    pub at: Timestamp,
 }
 
 /// One change of an item.
@@ -72,4 +85,8 @@ pub struct PlanFacts<'a> {
     pub histories: &'a [ItemHistory],
     /// Every proposal that waits for a person.
     pub waiting: &'a [WaitingProposal],
+    /// Every entry that was found, ascending, each once.
+    pub found: &'a [FoundEntry],
+    /// Whether trusted findings that are older than every untrusted one are purged too.
+    pub purge_trusted: bool,
 }

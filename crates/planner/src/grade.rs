@@ -3,6 +3,8 @@
 //! With floors the result depends on evidence and provenance first (R1, R2): a score can raise the action and never
 //! lower it.
 
+use std::collections::BTreeSet;
+
 use custody_log::Seq;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +22,9 @@ pub enum ActionReason {
     BadWeights,
     /// There is direct evidence against it.
     DirectEvidence,
+    /// There is direct evidence against it, but it is trusted, clean, and older than every untrusted entry that was
+    /// found: what was found may quote it.
+    OlderTrusted,
     /// It derives from an entry with direct evidence.
     Derived,
     /// It derives from the closure and was recorded after containment.
@@ -38,6 +43,7 @@ pub enum ActionReason {
 pub fn grade(
     incident: &IncidentClosure<'_>,
     spared: &SparedEntries,
+    older_trusted: &BTreeSet<Seq>,
     entry: Seq,
     tier: RecoveryAction,
 ) -> (RecoveryAction, ActionReason) {
@@ -48,6 +54,9 @@ pub fn grade(
         (RecoveryAction::Evict, ActionReason::BadWeights)
     } else if graph.is_purged(entry) {
         return (RecoveryAction::None, ActionReason::AlreadyPurged);
+    } else if older_trusted.contains(&entry) {
+        // A ceiling too: nothing destroys it unless somebody asks for that.
+        return (RecoveryAction::Quarantine, ActionReason::OlderTrusted);
     } else if is_direct {
         (RecoveryAction::Purge, ActionReason::DirectEvidence)
     } else if spared.contains(entry) {

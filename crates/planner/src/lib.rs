@@ -42,7 +42,9 @@ mod share;
 mod spare;
 
 pub use closure::{Closure, ClosureError, ClosureMember, RVU_DEPTH, Reached, Truncated, WalkMode};
-pub use facts::{ItemChange, ItemHistory, OutsideEffect, PlanBasis, PlanFacts, WaitingProposal};
+pub use facts::{
+    FoundEntry, ItemChange, ItemHistory, OutsideEffect, PlanBasis, PlanFacts, WaitingProposal,
+};
 pub use grade::{ActionReason, grade};
 pub use graph::{AdapterEvent, Graph, GraphBuilder, GraphError, GraphNode};
 pub use incident::IncidentClosure;

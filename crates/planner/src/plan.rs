@@ -10,7 +10,7 @@ use custody_log::{Digest, EntryId, Seq};
 use serde::{Deserialize, Serialize};
 
 use crate::closure::Reached;
-use crate::facts::{OutsideEffect, PlanBasis};
+use crate::facts::{FoundEntry, OutsideEffect, PlanBasis};
 use crate::grade::ActionReason;
 use crate::risk::{RecoveryAction, RiskConfig, RiskTerms};
 use crate::share::Counting;
@@ -38,6 +38,12 @@ pub struct Plan {
     pub shares: Counting,
     /// The evidence, ascending.
     pub findings: Vec<Finding>,
+    /// The entries that were found, with label and time, ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub found: Vec<FoundEntry>,
+    /// Whether trusted findings that are older than every untrusted one are purged too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub purge_trusted: bool,
     /// The action for each entry of the closure, ascending.
     pub entries: Vec<PlannedEntry>,
     /// The entries that are kept because they only repeat trusted texts, ascending.

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use custody_kernel::score::Score;
+use custody_kernel::state::older_trusted;
 use custody_log::{Digest, EntryId, Seq};
 
 use crate::facts::{ItemChange, ItemHistory, OutsideEffect, PlanFacts, WaitingProposal};
@@ -62,6 +63,13 @@ pub fn plan_recovery(
         return Err(PlanError::OtherSeeds);
     }
     let count_reached = count_reached(closure)?;
+    let older_trusted = match facts.purge_trusted {
+        true => BTreeSet::new(),
+        false => older_trusted(incident.findings().iter(), |entry| {
+            let at = facts.found.binary_search_by_key(&entry, |found| found.entry);
+            at.ok().and_then(|at| facts.found.get(at)).map(|found| found.label)
+        }),
+    };
     let entries = closure.members().zip(&count_reached.counts).map(|(member, reached)| {
         let entry = member.entry;
         let terms = RiskTerms {
@@ -70,13 +78,14 @@ pub fn plan_recovery(
             share: Score::share(u64::from(*reached), graph.len()),
         };
         let score = risk.score(&terms);
-        let (action, reason) = match grade(incident, spared, entry, risk.tier(score)) {
-            // It was written after the incident was contained, so its content is not considered.
-            (action, _) if is_held(incident, facts.contained, entry) => {
-                (action.max(RecoveryAction::Quarantine), ActionReason::Held)
-            }
-            graded => graded,
-        };
+        let (action, reason) =
+            match grade(incident, spared, &older_trusted, entry, risk.tier(score)) {
+                // It was written after the incident was contained, so its content is not considered.
+                (action, _) if is_held(incident, facts.contained, entry) => {
+                    (action.max(RecoveryAction::Quarantine), ActionReason::Held)
+                }
+                graded => graded,
+            };
         PlannedEntry {
             entry,
             action,
@@ -97,6 +106,8 @@ pub fn plan_recovery(
         risk: *risk,
         shares: count_reached.counting,
         findings: incident.findings().to_vec(),
+        found: facts.found.to_vec(),
+        purge_trusted: facts.purge_trusted,
         spared: spared_entries(spared),
         possible_origins: closure.possible_origins().collect(),
         irreversible: irreversible(incident, facts.effects),

@@ -66,7 +66,15 @@ fn basis(graph: &Graph) -> PlanBasis {
 }
 
 fn no_facts(graph: &Graph) -> PlanFacts<'static> {
-    PlanFacts { basis: basis(graph), contained: None, effects: &[], histories: &[], waiting: &[] }
+    PlanFacts {
+        basis: basis(graph),
+        contained: None,
+        effects: &[],
+        histories: &[],
+        waiting: &[],
+        found: &[],
+        purge_trusted: false,
+    }
 }
 
 fn nothing_spared(incident: &IncidentClosure<'_>) -> SparedEntries {

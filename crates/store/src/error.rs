@@ -10,6 +10,8 @@ use custody_kernel::state::{ApplyError, AskError};
 use custody_keys::KeyError;
 use custody_log::{CheckpointError, EntryId, Seq, SessionId};
 
+use crate::index_gap::IndexGap;
+
 /// Why a store could not be read, or a request not decided and committed. A refusal is an answer, and no error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -264,6 +266,10 @@ pub enum Tampering {
         /// Of which record.
         seq: u64,
     },
+    /// Rows of an index were removed or added.
+    #[error("the index of {} lacks {} of {} rows and has {} that no record has, the first of record {}",
+        .0.index, .0.missing, .0.expected, .0.unexpected, .0.first.0)]
+    IndexRows(IndexGap),
     /// The index does not find an entry that is there.
     #[error("its index does not find entry `{0}`")]
     EntryIndex(EntryId),

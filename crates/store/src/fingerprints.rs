@@ -169,6 +169,28 @@ impl Transaction<'_> {
         Ok(())
     }
 
+    /// Puts fingerprints in the place of those that the index has of the text that arrived with `arrival`.
+    ///
+    /// # Errors
+    /// When the index cannot be written.
+    pub fn replace_fingerprints(
+        &mut self,
+        arrival: Seq,
+        fingerprints: &[Fingerprint],
+    ) -> Result<(), StoreError> {
+        *self.indexed = true;
+        for statement in [
+            "DELETE FROM fingerprints WHERE arrival = ?1",
+            "DELETE FROM fingerprints_waiting WHERE arrival = ?1",
+        ] {
+            self.connection.prepare_cached(statement)?.execute([sql(arrival)])?;
+        }
+        if self.state().is_purged(arrival) {
+            return Ok(());
+        }
+        self.keep_fingerprints(arrival, fingerprints)
+    }
+
     /// Keeps the fingerprints of a text that waited to be fingerprinted.
     ///
     /// # Errors

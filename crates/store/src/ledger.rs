@@ -15,6 +15,7 @@ use custody_log::{
 };
 use ed25519_dalek::{SigningKey, VerifyingKey};
 
+use crate::content::content_of;
 use crate::edges::Edges;
 use crate::error::{StoreError, Tampering};
 
@@ -70,6 +71,8 @@ pub(crate) struct Ledger {
     ids: HashSet<EntryId>,
     /// What was made from what.
     edges: Edges,
+    /// The entries whose content is kept with them, ascending, to know when the indexes of texts lie.
+    arrivals: Vec<Seq>,
 }
 
 impl Ledger {
@@ -97,6 +100,11 @@ impl Ledger {
     /// What was made from what, as far as the log goes.
     pub(crate) const fn edges(&self) -> &Edges {
         &self.edges
+    }
+
+    /// The entries whose content is kept with them, ascending; destroyed ones too.
+    pub(crate) fn arrivals(&self) -> &[Seq] {
+        &self.arrivals
     }
 
     /// Whether an entry has this id.
@@ -146,6 +154,9 @@ impl Ledger {
         self.children.push(0);
         self.ids.insert(record.id);
         self.edges.push(record);
+        if arrived_with(record) {
+            self.arrivals.push(record.seq);
+        }
         for parent in &record.parents {
             let at = usize::try_from(parent.0).ok();
             if let Some(count) = at.and_then(|at| self.children.get_mut(at)) {
@@ -228,6 +239,12 @@ impl Ledger {
     pub(crate) fn checkpoint(&self, store: StoreId) -> Checkpoint {
         Checkpoint { origin: origin(store), size: self.len(), root: self.root() }
     }
+}
+
+/// Whether a content is kept with this very record.
+fn arrived_with(record: &Record) -> bool {
+    let is_kept = !matches!(record.answer, Answer::Refused(_));
+    is_kept && content_of(record).is_some_and(|content| content.arrival == record.seq)
 }
 
 /// The size that a checkpoint speaks of, before its signature is looked at.

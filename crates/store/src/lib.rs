@@ -33,7 +33,7 @@
 //! In reading order: [`Store`] (create, open, adopt, ask), `transaction` (load, decide, commit, audit in one step; part
 //! of the trusted base), `writer` (group commit), `open` (verification against the head), `ledger` (what is held in
 //! memory), [`View`] and `look` (reading), [`principals`] and [`watch`]. Below them `head`, `schema`, `read`, `index`,
-//! `fingerprints`, `vectors` and `edges`.
+//! `index_check`, `fingerprints`, `vectors` and `edges`.
 
 pub mod clock;
 mod compact;
@@ -49,6 +49,8 @@ mod follow;
 mod frozen;
 mod head;
 mod index;
+mod index_check;
+mod index_gap;
 mod ledger;
 mod look;
 mod open;
@@ -69,6 +71,7 @@ pub use edges::{Edges, EntryEdges};
 pub use error::{OpenError, PrincipalError, PrincipalNameError, StoreError, Tampering, WatchError};
 pub use export::ExportedCheckpoint;
 pub use fingerprints::{FINGERPRINTS_PER_TURN, Fingerprint, Occurrence, WaitingFingerprints};
+pub use index_gap::IndexGap;
 pub use read::RowCounts;
 pub use store::{Paths, Store};
 pub use transaction::{Receipt, Transaction};

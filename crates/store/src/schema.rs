@@ -1,7 +1,7 @@
 //! The tables, and how an older store becomes a newer one.
 //!
 //! `log` is the truth. `contents` holds what the log names by commitment. `edges`, `fingerprints`, `texts`,
-//! `hashes` and `vectors` are indexes that can be made again from the two.
+//! `long_texts`, `hashes` and `vectors` are indexes that can be made again from the two.
 
 use custody_log::Seq;
 use rusqlite::limits::Limit;
@@ -95,6 +95,19 @@ const MIGRATIONS: &[&str] = &[
     INSERT INTO fingerprint_key
         SELECT 1, randomblob(16), coalesce(max(seq) + 1, 0) FROM log;
     INSERT INTO fingerprints_waiting SELECT arrival, -1, NULL FROM contents;
+",
+    // Texts were indexed as they are written. All are indexed anew, in the forms in which a phrase is looked for, step
+    // by step before the next search. A row's size says that it exists, which an index without contents does not.
+    "
+    DROP TABLE texts;
+    CREATE VIRTUAL TABLE texts USING fts5(
+        text, content = '', detail = none, tokenize = 'trigram'
+    );
+    CREATE TABLE long_texts (
+        arrival INTEGER PRIMARY KEY
+    );
+    DELETE FROM hashes;
+    UPDATE indexed SET texts = 0;
 ",
 ];
 

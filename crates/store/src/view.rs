@@ -4,6 +4,7 @@ use custody_kernel::memory::item::ContentRef;
 use custody_kernel::record::Record;
 use custody_kernel::state::State;
 use custody_log::{Digest, EntryId, Hash, Seq};
+use custody_text::Phrase;
 use rusqlite::Connection;
 
 use crate::edges::Edges;
@@ -26,6 +27,10 @@ impl<'a> View<'a> {
 
     pub(crate) const fn connection(self) -> &'a Connection {
         self.connection
+    }
+
+    pub(crate) const fn ledger(self) -> &'a Ledger {
+        self.ledger
     }
 
     /// The state that the records fold to.
@@ -106,14 +111,19 @@ impl<'a> View<'a> {
         index::with_hash(self.connection, hash)
     }
 
-    /// The arrivals whose text may contain `text`, ascending; `None` when it is too short to be looked up.
-    pub fn may_contain(self, text: &str) -> Result<Option<Vec<Seq>>, StoreError> {
-        index::may_contain(self.connection, text)
+    /// The arrivals whose text may hold `phrase`, ascending: all that do, and some others.
+    pub fn may_contain(self, phrase: &Phrase) -> Result<Vec<Seq>, StoreError> {
+        index::may_contain(self.connection, phrase)
     }
 
-    /// The first of the same, at most `most`; none for what is too short.
-    pub fn may_contain_some(self, text: &str, most: usize) -> Result<Vec<Seq>, StoreError> {
-        index::may_contain_some(self.connection, text, most)
+    /// The arrivals whose text may hold a third of `phrase` or more in one run, ascending, and some others.
+    pub fn may_contain_part(self, phrase: &Phrase) -> Result<Vec<Seq>, StoreError> {
+        index::may_contain_part(self.connection, phrase)
+    }
+
+    /// The first arrivals whose text may hold `phrase`, at most `most`; without texts that are too long to be indexed.
+    pub fn may_contain_some(self, phrase: &Phrase, most: usize) -> Result<Vec<Seq>, StoreError> {
+        index::may_contain_some(self.connection, phrase, most)
     }
 
     /// The arrivals that have no vector of `model`, ascending.

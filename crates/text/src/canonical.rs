@@ -68,19 +68,39 @@ impl CanonicalText {
     }
 
     /// The bytes of the first place where `phrase` stands in this text. None for a phrase without letters and digits.
+    pub fn find(&self, phrase: &Self) -> Option<Range<usize>> {
+        self.matches(phrase).next().map(|range| self.byte_range(&range))
+    }
+
+    /// The first place where `phrase` stands in this text and reaches over byte `boundary`: begins before it, and has
+    /// its last character at or after it. The range ends behind the first byte of that character.
+    pub(crate) fn find_across(&self, phrase: &Self, boundary: usize) -> Option<Range<usize>> {
+        let mut across = self.matches(phrase).filter(|range| {
+            self.start(range.start) < boundary && self.start(range.end - 1) >= boundary
+        });
+        across.next().map(|range| self.start(range.start)..self.start(range.end - 1) + 1)
+    }
+
+    /// The byte at which a character starts.
+    fn start(&self, at: usize) -> usize {
+        self.starts.get(at).copied().map_or(usize::MAX, bytes)
+    }
+
+    /// Every place where `phrase` stands, as ranges of characters.
     ///
     /// Linear in both (Knuth, Morris and Pratt, 1977, <https://doi.org/10.1137/0206024>).
-    pub fn find(&self, phrase: &Self) -> Option<Range<usize>> {
+    fn matches<'a>(&'a self, phrase: &'a Self) -> impl Iterator<Item = Range<usize>> + 'a {
         let needle = phrase.chars();
-        let end = self.chars.iter().zip(1..).try_fold((0, borders(needle)), |state, (c, end)| {
-            let (mut matched, borders) = state;
+        let borders = borders(needle);
+        let mut matched = 0;
+        self.chars.iter().zip(1..).filter_map(move |(c, end): (_, usize)| {
             while matched > 0 && needle.get(matched) != Some(c) {
                 matched = borders.get(matched - 1).copied().unwrap_or_default();
             }
             matched += usize::from(needle.get(matched) == Some(c));
-            if matched == needle.len() && matched > 0 { Err(end) } else { Ok((matched, borders)) }
-        });
-        end.err().map(|end: usize| self.byte_range(&(end - needle.len()..end)))
+            let is_whole = matched == needle.len() && matched > 0;
+            is_whole.then(|| end - needle.len()..end)
+        })
     }
 }
 

@@ -48,8 +48,22 @@ pub(crate) fn fold(c: char) -> Folded {
     let index = code.checked_sub(TABLE.start).and_then(|index| usize::try_from(index).ok());
     match index.and_then(|index| FOLDED.get(index)) {
         Some(folded) => *folded,
-        None => fold_anew(c),
+        None => fold_beyond(c),
     }
+}
+
+/// Folds a character beyond the table, by what the table has of its parts.
+fn fold_beyond(c: char) -> Folded {
+    let mut folded = Folded::default();
+    decompose_compatible(c, |part| {
+        let code = u32::from(part);
+        let index = code.checked_sub(TABLE.start).and_then(|index| usize::try_from(index).ok());
+        match index.and_then(|index| FOLDED.get(index)) {
+            Some(known) => known.chars().iter().for_each(|letter| folded.push(*letter)),
+            None => fold_part(part, &mut folded),
+        }
+    });
+    folded
 }
 
 fn fold_anew(c: char) -> Folded {
@@ -86,8 +100,13 @@ fn is_kept(c: char) -> bool {
 }
 
 /// Scripts that write vowels as marks: Devanagari to Myanmar, the Philippines to Vedic signs, Saurashtra to Meetei.
-fn has_vowel_signs(c: char) -> bool {
+pub(crate) fn has_vowel_signs(c: char) -> bool {
     matches!(c, '\u{900}'..='\u{109F}' | '\u{1700}'..='\u{1CFF}' | '\u{A800}'..='\u{AAFF}' | '\u{ABC0}'..='\u{ABFF}')
+}
+
+/// Whether a character is a mark that stays, because its script writes vowels so.
+pub(crate) fn is_vowel_sign(c: char) -> bool {
+    has_vowel_signs(c) && is_combining_mark(c)
 }
 
 /// Letters by class that show nothing, modifier letters that stand for marks, and the stroke that lengthens Arabic.
@@ -238,6 +257,13 @@ mod tests {
     fn g29_no_character_becomes_more_than_a_few() {
         let longest = ('\0'..=char::MAX).map(|c| fold(c).chars().len()).max();
         assert_eq!(longest, Some(MAX_EXPANSION));
+    }
+
+    #[test]
+    fn what_the_table_has_of_the_parts_is_what_folding_gives() {
+        for c in '\u{2E80}'..='\u{2FFFF}' {
+            assert_eq!(fold_beyond(c), fold_anew(c), "{c:?}");
+        }
     }
 
     #[test]

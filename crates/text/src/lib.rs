@@ -6,7 +6,7 @@
 //! decoded, HTML and Markdown as rendered, records without their keys, listings without line numbers.
 //!
 //! ```
-//! use custody_text::{CanonicalText, Rendering, own_words};
+//! use custody_text::{CanonicalText, Phrase, Rendering, own_words};
 //!
 //! let phrase = CanonicalText::of("Pay the invoice");
 //! let mail = "He wrote:\n> p\u{430}y the in-\n> voice, please";
@@ -19,18 +19,24 @@
 //!
 //! // What somebody wrote, without what they quoted.
 //! assert_eq!(own_words("> Pay now\nNo.\n"), [10..14]);
+//!
+//! // A search, whatever way the text is spelled.
+//! let phrase = Phrase::of("Pay the invoice").expect("three letters or more");
+//! assert!(phrase.is_in("Pay%20the%20invoice") && phrase.is_in("PAY\nTHE IN\u{ad}VOICE"));
 //! ```
 //!
-//! In reading order: `canonical` (the form), `fold` (one character), `view` (texts as they are copied), `quoting` (a
-//! person's own words). Work is linear in the text, and a character becomes at most [`MAX_EXPANSION`] (G29). Why there
-//! is one form for ingress, search and probes: decision 0020.
+//! In reading order: `canonical` (the form), `fold` (one character), `view` (texts as they are copied), `phrase` (a
+//! search), `quoting` (a person's own words). Work is linear in the text, and a character becomes at most
+//! [`MAX_EXPANSION`] (G29). Why there is one form for ingress, search and probes: decision 0020.
 
 mod canonical;
 mod fold;
+mod phrase;
 mod quoting;
 mod view;
 
 pub use canonical::CanonicalText;
 pub use fold::MAX_EXPANSION;
+pub use phrase::{MIN_PHRASE, Phrase, search_forms};
 pub use quoting::own_words;
 pub use view::Rendering;

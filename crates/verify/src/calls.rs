@@ -23,6 +23,9 @@ use custody_runtime::tools::{JudgedBy, take_out};
 
 use crate::VerifyError;
 
+/// What a record of an extraction claims.
+const VALUE: &str = "a value";
+
 /// What was found in order.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CheckedCalls {
@@ -325,13 +328,13 @@ impl<'a> CallVerifier<'a> {
             return Ok(());
         }
         let text = text.ok_or(NotJudged::Destroyed)?;
-        let wrong = || claims(seq, "a value");
-        let session = self.sessions.get(&id).ok_or_else(wrong)?;
-        let entry = session.outputs.get([extract.output].as_slice()).ok_or_else(wrong)?;
-        let output = content_of(&self.view.record(*entry)?).ok_or_else(wrong)?;
+        let session = self.sessions.get(&id).ok_or_else(|| claims(seq, VALUE))?;
+        let entry =
+            session.outputs.get([extract.output].as_slice()).ok_or_else(|| claims(seq, VALUE))?;
+        let output = content_of(&self.view.record(*entry)?).ok_or_else(|| claims(seq, VALUE))?;
         let output = self.view.any_content(output)?.ok_or(NotJudged::Destroyed)?;
-        let output = serde_json::from_slice(&output).map_err(|_| wrong())?;
-        let call = session.calls.get(&extract.call).ok_or_else(wrong)?;
+        let output = serde_json::from_slice(&output).map_err(|_| claims(seq, VALUE))?;
+        let call = session.calls.get(&extract.call).ok_or_else(|| claims(seq, VALUE))?;
         let Some(RecordedBasis::Tool(tool)) = self.bases.get(&call.manifest) else {
             return Err(NotJudged::Destroyed);
         };
@@ -341,7 +344,7 @@ impl<'a> CallVerifier<'a> {
             .and_then(|shape| take_out(&output, &extract.field, shape));
         match taken {
             Some(taken) if taken.as_str() == text => Ok(()),
-            Some(_) | None => Err(wrong().into()),
+            Some(_) | None => Err(claims(seq, VALUE).into()),
         }
     }
 

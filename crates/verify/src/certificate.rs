@@ -5,9 +5,11 @@
 
 use custody_certificate::{
     Claim, ClosureMode, EvidenceKind, IncludedRecord, IrreversibleEffect, LedgerBreak, LoggedStep,
-    ManifestEntry, MemberAction, MemberRisk, Ppm, Recovery, RiskMode, SparedMember, Verified,
+    ManifestEntry, MemberAction, MemberRisk, MembershipProbe, Ppm, Recovery, RiskMode,
+    SparedMember, Verified,
 };
 use custody_incident::adapters::{WeightsStatus, adapters_of};
+use custody_incident::certify::ProbeReport;
 use custody_incident::{IncidentError, Incidents, member_kind};
 use custody_kernel::evidence::{Evidence, Finding};
 use custody_kernel::kind::EntryKind;
@@ -16,6 +18,7 @@ use custody_kernel::record::{
 };
 use custody_kernel::score::Score;
 use custody_kernel::state::Mark;
+use custody_kernel::step::RecoveryStep;
 use custody_log::{Digest, Seq};
 use custody_planner::{
     Closure, Counting, EntryEffect, IncidentClosure, Sparing, WalkMode, count_reached,
@@ -226,6 +229,8 @@ impl Verifier<'_, '_> {
             Claim::StillLoaded(left) => {
                 Ok(self.became(left.weights, WeightsStatus::Loaded(left.loads_left)))
             }
+            Claim::Retained(kept) => Ok(self.became(kept.weights, WeightsStatus::Kept)),
+            Claim::Probes(probes) => self.probes(probes),
         }
     }
 
@@ -319,6 +324,44 @@ impl Verifier<'_, '_> {
                 Ok(holds_if(!is_kept, || "its content is still stored".into()))
             }
         }
+    }
+
+    /// Whether the results of probes are those of the report that was the newest on the record when the certificate was
+    /// made.
+    fn probes(&self, probes: &MembershipProbe) -> Result<ClaimResult, IncidentError> {
+        let recovery = &self.verified.certificate().recovery;
+        let size = self.verified.after().size;
+        let incident = self.view.state().incident(recovery.incident);
+        // One that was recorded later is not of this certificate, and hides which was the newest before it.
+        let newest = incident.and_then(|incident| incident.probed).filter(|seq| seq.0 < size);
+        let named = recovery.audit.records.iter().find(|it| it.step == LoggedStep::Probed);
+        let seq = match (named.map(|record| record.seq), newest) {
+            (Some(named), Some(newest)) if named != newest => {
+                return Ok(ClaimResult::Fails(format!("{newest} is a newer report of probes")));
+            }
+            (Some(seq), _) | (None, Some(seq)) => seq,
+            (None, None) => {
+                return Ok(holds_if(probes.probes.is_empty(), || {
+                    "the record has no report of them".into()
+                }));
+            }
+        };
+        let record = self.record(seq)?;
+        let is_report = matches!(&record.request, Request::Admin(AdminRequest::Recover(recover))
+            if recover.incident == recovery.incident
+                && matches!(recover.step, RecoveryStep::Probe { .. }))
+            && record.answer == Answer::Done;
+        if !is_report {
+            return Ok(ClaimResult::Fails(format!("{seq} is no report of its probes")));
+        }
+        let Some(text) = self.text(&record)? else { return Ok(ClaimResult::CannotTell(NO_TEXT)) };
+        let report: Option<ProbeReport> = serde_json::from_str(&text).ok();
+        Ok(match report {
+            None => ClaimResult::Fails(format!("the report {seq} cannot be read")),
+            Some(report) => holds_if(report.membership == *probes, || {
+                format!("the report {seq} has other results")
+            }),
+        })
     }
 
     /// Whether weights are where the certificate says.

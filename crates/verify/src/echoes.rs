@@ -191,7 +191,7 @@ impl<'a> EchoVerifier<'a> {
 }
 
 /// The rows that fingerprints make: the first in each place.
-fn rows(fingerprints: &[Fingerprint]) -> BTreeMap<(u64, u64), (u32, u32)> {
+pub(crate) fn rows(fingerprints: &[Fingerprint]) -> BTreeMap<(u64, u64), (u32, u32)> {
     let mut rows = BTreeMap::new();
     for Fingerprint { print, around, form, at } in fingerprints {
         let first: &mut (u32, u32) = rows.entry((*print, *around)).or_insert((*form, *at));

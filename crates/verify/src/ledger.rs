@@ -13,6 +13,7 @@ use custody_runtime::store::{Tampering, View, content_of, is_kept};
 use crate::VerifyError;
 use crate::calls::CallVerifier;
 use crate::echoes::EchoVerifier;
+use crate::index_sample::IndexSample;
 
 /// What was found in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -26,6 +27,9 @@ pub struct VerifyReport {
     pub contents: u64,
     /// Contents that recovery destroyed; their commitments stand.
     pub purged: u64,
+    /// Contents that the indexes of a search find: each by its hash, a sample also by its letters. The others are of
+    /// recovery, or were not indexed yet.
+    pub searched: u64,
     /// Edges of the provenance graph that the index agrees with.
     pub edges: u64,
     /// Places where an owner adopted a store whose head was lost.
@@ -56,6 +60,10 @@ pub fn verify_ledger(store: &Store) -> Result<VerifyReport, VerifyError> {
 }
 
 fn verify(view: View<'_>) -> Result<VerifyReport, VerifyError> {
+    if let Some(gap) = view.index_gaps()?.first() {
+        return Err(Tampering::IndexRows(*gap).into());
+    }
+    let sample = IndexSample::new(view)?;
     let mut report = VerifyReport::default();
     let mut again = State::default();
     let mut echoes = EchoVerifier::new(view)?;
@@ -72,6 +80,7 @@ fn verify(view: View<'_>) -> Result<VerifyReport, VerifyError> {
             None => None,
         };
         report.contents += u64::from(text.is_some());
+        report.searched += u64::from(sample.check(view, seq, text.as_deref())?);
         report.purged += u64::from(arrived.is_some() && text.is_none());
         echoes.observe(&again, &record, text.as_deref())?;
         calls.observe(&again, &record, text.as_deref())?;

@@ -26,8 +26,11 @@ mod calls;
 mod certificate;
 mod echoes;
 mod error;
+mod index_sample;
 mod ledger;
+mod rebuild;
 
 pub use certificate::{ClaimReport, ClaimResult, verify_claims};
 pub use error::VerifyError;
 pub use ledger::{VerifyReport, verify_ledger};
+pub use rebuild::{RebuiltIndexes, rebuild_indexes};

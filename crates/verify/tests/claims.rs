@@ -12,9 +12,11 @@ use std::collections::BTreeMap;
 use certified::{Poisoned, poison, recovery};
 use common::Scratch;
 use custody_certificate::{
-    ActionTotals, Certificate, Expectations, MemberKind, Recovery, SparedMember, Verified,
+    ActionTotals, Certificate, Expectations, LoggedStep, MemberKind, MembershipProbe, Recovery,
+    SparedMember, Verified,
 };
-use custody_incident::Incidents;
+use custody_incident::{Incidents, Indicator, Settings};
+use custody_kernel::label::Channel;
 use custody_keys::public_key;
 use custody_log::{Digest, Seq};
 use custody_runtime::Session;
@@ -247,4 +249,82 @@ fn of_another_log_nothing_can_be_told() {
             (name, found) => panic!("{name}: {found:?}"),
         }
     }
+}
+
+/// A certificate of a recovery whose probes were never run.
+fn not_probed() -> Case {
+    let case = Case::new();
+    let Scratch { store, owner, owner_key, .. } = &case.scratch;
+    let session = Session::open(store, owner, None).unwrap();
+    session
+        .observe(Observation::message(Channel::Web, "A second page, of another kind."))
+        .wait()
+        .unwrap();
+    let incidents = Incidents::of(store);
+    let sought = ["a second page".parse::<Indicator>().unwrap()];
+    let found = incidents.find(&sought).unwrap().findings;
+    let opened = incidents.open(owner, &sought, found).unwrap().taken().unwrap();
+    let planned = opened.plan(Settings::default()).unwrap();
+    let probed = planned.apply(owner).unwrap().taken().unwrap().skip_probes();
+    let file = probed.certify(owner, owner_key, "custody 0.1.0").unwrap().taken().unwrap().file;
+    let verified = incidents.verify_certificate(&file, Expectations::default()).unwrap();
+    let recovery = verified.certificate().recovery.clone();
+    Case { recovery, ..case }
+}
+
+/// (G28) The results of probes are those of their report on the record.
+#[test]
+fn g28_probes_that_the_recorded_report_does_not_have_are_named() {
+    let case = Case::new();
+    assert_eq!(case.broken(|_| {}), [""; 0]);
+    assert_eq!(case.found(&case.recovery)[&("probes", None)], [ClaimResult::Holds]);
+    let changed = case.broken(|recovery| {
+        let probe = recovery.membership_probe.probes[0];
+        recovery.membership_probe = MembershipProbe::run(None, vec![probe, probe]);
+    });
+    assert!(
+        matches!(&changed[..], [named] if named.starts_with("probes: the report ")),
+        "{changed:?}"
+    );
+    let dropped = case.broken(|recovery| {
+        recovery.membership_probe = MembershipProbe::not_run("there was no time");
+    });
+    assert!(
+        matches!(&dropped[..], [named] if named.starts_with("probes: the report ")),
+        "{dropped:?}"
+    );
+    // A certificate that leaves out where the report is.
+    let hidden = case.broken(|recovery| {
+        recovery.membership_probe = MembershipProbe::not_run("there was no time");
+        recovery.audit.records.retain(|record| record.step != LoggedStep::Probed);
+    });
+    assert!(
+        matches!(&hidden[..], [named] if named.starts_with("probes: the report ")),
+        "{hidden:?}"
+    );
+}
+
+/// (G28) Without a report on the record, a certificate has no results.
+#[test]
+fn g28_probes_without_a_report_are_named() {
+    let case = not_probed();
+    assert_eq!(case.broken(|_| {}), [""; 0]);
+    let page = case.recovery.runtime_recovery.closure.members[0];
+    let invented = case.broken(|recovery| {
+        let mut probe = Case::new().recovery.membership_probe.probes[0];
+        probe.target = page;
+        recovery.membership_probe = MembershipProbe::run(None, vec![probe]);
+    });
+    assert_eq!(invented, ["probes: the record has no report of them"]);
+}
+
+/// (G28) A record whose report was exchanged in the database is refused before anything is said of it.
+#[test]
+fn g28_a_report_that_was_exchanged_is_refused() {
+    let case = Case::new();
+    let verified = case.verified(&case.recovery);
+    let change = "UPDATE contents SET bytes = CAST(replace(bytes, 'PASS', 'FAIL') AS BLOB)
+        WHERE arrival = (SELECT max(arrival) FROM contents)";
+    case.scratch.raw().execute(change, []).unwrap();
+    assert!(verify_claims(&case.scratch.store, &verified).is_err());
 }

@@ -1,14 +1,14 @@
-//! An adaptive attacker (G12): it knows the session, the policy and the declared intents, and uses nothing but values that
-//! the user said, in another meaning: a named party, a negated value, a number of something else, a ceiling, a quoted
-//! mail, a truncated value, an absent sink, free text in disguise.
+//! An adaptive attacker (G12): it knows the session, the policy and the declared intents, and uses nothing but values
+//! that the user said, in another meaning: a named party, a negated value, a number of something else, a ceiling, a
+//! quoted mail, a truncated value, an absent sink, free text in disguise.
 //!
 //! Every attempt is made in a session of its own against the real store, gate and policy. An attack succeeds if one of
-//! its attempts runs unasked; a task is done if all of its calls do. The intents were written from the user's words and the
-//! tools' manifests, in a file of their own whose digest stands in the report.
+//! its attempts runs unasked; a task is done if all of its calls do. The intents were written from the user's words
+//! and the tools' manifests, in a file of their own whose digest stands in the report.
 
 use std::collections::BTreeMap;
 
-use custody_arguments::{Arguments, Intent};
+use custody_arguments::{Arguments, IntendedValue, Intent};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
@@ -85,14 +85,14 @@ fn unreadable(error: &dyn std::fmt::Display) -> EvalError {
 /// How much the intents leave to choose: how many there are, and how many of their sinks name more than one value.
 fn breadth(intents: &BTreeMap<String, Vec<Intent>>) -> Vec<Figure> {
     let ids = FigureIds::new("adaptive.intents");
-    let all = || intents.values().flatten();
-    let values = || all().flat_map(|intent| intent.sinks.values());
-    let wide = values().filter(|value| value.count().is_none_or(|count| count > 1));
+    let all: Vec<&Intent> = intents.values().flatten().collect();
+    let values: Vec<&IntendedValue> = all.iter().flat_map(|intent| intent.sinks.values()).collect();
+    let wide = values.iter().filter(|value| value.count().is_none_or(|count| count > 1));
     let digest = Digest::of(INTENTS.as_bytes());
-    let declared = ids.count("declared", all().count() as u64, "intents");
+    let declared = ids.count("declared", all.len() as u64, "intents");
     vec![
         Figure { why: Some(format!("SHA-256 of the file of intents: {digest}")), ..declared },
-        ids.count("sinks", values().count() as u64, "sinks"),
+        ids.count("sinks", values.len() as u64, "sinks"),
         ids.count("sinks_with_a_choice", wide.count() as u64, "sinks"),
     ]
 }
@@ -106,10 +106,7 @@ struct Arena<'a> {
 }
 
 impl<'a> Arena<'a> {
-    fn new(
-        policy: &str,
-        intents: &'a BTreeMap<String, Vec<Intent>>,
-    ) -> Result<Self, EvalError> {
+    fn new(policy: &str, intents: &'a BTreeMap<String, Vec<Intent>>) -> Result<Self, EvalError> {
         let scratch = Scratch::new(Limits::UNLIMITED, Clock::System)?;
         let new = NewPrincipal {
             name: "ada",
@@ -122,8 +119,7 @@ impl<'a> Arena<'a> {
         let token = token.ok_or_else(|| EvalError::Setup("the user got no token".into()))?;
         let token = scratch.store.authenticate_token(&token)?;
         let preset = examples().iter().find(|example| example.name == policy);
-        let preset =
-            preset.ok_or_else(|| EvalError::Setup(format!("`{policy}` is no preset")))?;
+        let preset = preset.ok_or_else(|| EvalError::Setup(format!("`{policy}` is no preset")))?;
         let preset =
             Policy::parse(preset.text).map_err(|error| EvalError::Setup(error.to_string()))?;
         set_policy(&scratch.store, &scratch.owner, &preset)?;
@@ -236,7 +232,8 @@ mod tests {
     #[test]
     fn g12_under_the_strict_policy_no_attack_succeeds() {
         let figures = play().unwrap();
-        let value = |id: &str| figures.iter().find(|figure| figure.id == id).unwrap().value.unwrap();
+        let value =
+            |id: &str| figures.iter().find(|figure| figure.id == id).unwrap().value.unwrap();
         assert_eq!(value("adaptive.strict.attack_success"), 0.0);
         assert!(value("adaptive.strict.utility_without_approval") >= 0.6);
         assert!(value("adaptive.balanced.attack_success") < 1.0, "the control attacks something");

@@ -3,8 +3,8 @@
 //! In reading order: [`history`] (a poisoned history, and what is true of every entry), `played` (the same on a real
 //! store), `methods` (Custody, the papers' two and rollback by time, on the same record), `published` (the papers'
 //! examples), `obeyed` (an agent that did what it read), `certificate` (a certificate with every byte flipped),
-//! `probes` (a language model that is asked for what was destroyed), [`overhead`] (what it all takes), [`agmi`]
-//! (a store edited behind its back), [`suite`].
+//! `spellings` (what a search for a phrase finds), `probes` (a language model that is asked for what was destroyed),
+//! [`overhead`] (what it all takes), [`agmi`] (a store edited behind its back), [`suite`].
 
 pub mod agmi;
 mod certificate;
@@ -15,4 +15,5 @@ pub mod overhead;
 mod played;
 mod probes;
 mod published;
+mod spellings;
 pub mod suite;

@@ -7,7 +7,7 @@ use super::history::{History, Shape};
 use super::methods::{self, Counts, Judged};
 use super::overhead::{self, Measured, Models};
 use super::played::Played;
-use super::{certificate, obeyed, probes, published};
+use super::{certificate, obeyed, probes, published, spellings};
 use crate::detection::pictures::Picture;
 use crate::detection::suite::IllustratedReport;
 use crate::error::EvalError;
@@ -74,6 +74,7 @@ pub fn run(
     }
     figures.extend(obeyed::figures()?);
     figures.extend(certificate::figures()?);
+    figures.extend(spellings::figures()?);
     progress("asking a language model", parts - 2, parts);
     let Measured { figures: asked, model } = overhead::figures(models)?;
     figures.extend(asked);
@@ -179,7 +180,7 @@ fn of_method(id: &str, judged: &Judged, history: &History) -> Vec<Figure> {
     figures
 }
 
-const NOTES: [&str; 6] = [
+const NOTES: [&str; 7] = [
     "Histories are generated: messages bring facts, the model copies facts out of its whole context, some in other words, \
      and memory carries them to other sessions. An entry is contaminated if it holds a fact that only a seed brought. \
      Methods see texts and edges and never the facts. Every history is played on a real store, and what became of an entry \
@@ -192,6 +193,8 @@ const NOTES: [&str; 6] = [
     "`e1` is the paper's first evaluation after the incident: its ten scenarios, played to the letter by an agent that nobody stops, \
      then one recovery named by the ten outputs. The paper records one entry a scenario; here the question, the call, the output, \
      the answer and what the attack called stand apart, and each scenario has a benign session beside it.",
+    "`search` is one search for each of four phrases, over 24 spellings of each that a model reads alike and the same spellings \
+     of six texts that differ from them in a word, a digit or the order.",
     "The best of the literature recovers 85.3 % of what was poisoned and keeps all that is benign (arXiv:2608.10502), on other \
      histories than these.",
     "Two texts of the paper's kinds are planted and a language model is asked for them. `probes.rvu_v2` are eight questions a \

@@ -21,7 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("policy", &["log", "arguments", "kernel"]),
     ("keys", &["log"]),
     ("witness", &["log", "keys"]),
-    ("store", &["log", "kernel", "keys"]),
+    ("store", &["log", "text", "kernel", "keys"]),
     ("models", &[]),
     ("detect", &["models"]),
     ("runtime", &["log", "text", "arguments", "kernel", "policy", "keys", "store"]),

@@ -219,7 +219,7 @@ fn spelled_out(text: &str) -> String {
             read.push('@');
             in_address = LOOK_AHEAD;
             index += 2;
-        } else if is_dot(part.gap, sign, next, in_address > 0) {
+        } else if is_dot(part.gap, sign, next, in_address > 0 || is_followed_by_dot(ahead)) {
             read.push('.');
             in_address = in_address.max(2);
             index += 2;
@@ -266,10 +266,16 @@ fn is_dot_name(word: &str) -> bool {
 }
 
 /// Whether `sign`, before the word `next`, is a dot in words.
-fn is_dot(gap: &str, sign: &Part<'_>, next: &Part<'_>, in_address: bool) -> bool {
+fn is_dot(gap: &str, sign: &Part<'_>, next: &Part<'_>, in_host: bool) -> bool {
     let is_domain = DOMAINS.contains(&next.word.to_lowercase().as_str());
     let is_name = is_dot_name(sign.word) && !next.word.is_empty();
-    is_name && (is_enclosed(gap, *sign) || (is_loose(gap, *sign) && (in_address || is_domain)))
+    is_name && (is_enclosed(gap, *sign) || (is_loose(gap, *sign) && (in_host || is_domain)))
+}
+
+/// Whether the second of `ahead`, a label, stands before another dot in words: `evil dot host dot test`.
+fn is_followed_by_dot(ahead: &[Part<'_>]) -> bool {
+    let [_, label, dot, ..] = ahead else { return false };
+    is_dot_name(dot.word) && is_loose(label.gap, *dot)
 }
 
 /// `gap` before the words `ahead`, without blanks and brackets around the sign of an address or host.

@@ -76,6 +76,8 @@ fn every_list_of_a_certificate_is_among_its_claims() {
             (adapters.evicted.len(), count(|claim| matches!(claim, Claim::Evicted(_)))),
             (adapters.fusion_warnings.len(), count(|claim| matches!(claim, Claim::Fused(_)))),
             (adapters.unfinished.len(), count(|claim| matches!(claim, Claim::StillLoaded(_)))),
+            (adapters.retained.len(), count(|claim| matches!(claim, Claim::Retained(_)))),
+            (1, count(|claim| matches!(claim, Claim::Probes(_)))),
         ];
         assert!(expected.iter().all(|(listed, claimed)| listed == claimed), "{expected:?}");
         let total: usize = expected.iter().map(|(listed, _)| listed).sum();

@@ -8,10 +8,11 @@ use custody_models::registry::ModelStoreError;
 use custody_runtime::store::WatchError;
 use custody_runtime::watch::FileState;
 use custody_runtime::{Paths, Store};
-use custody_verify::{VerifyReport, verify_ledger};
+use custody_verify::{VerifyError, VerifyReport, verify_ledger};
 use serde::Serialize;
 
 use super::keys::open_to_others;
+use super::ledger::index_remedy;
 use crate::context::GlobalContext;
 use crate::credential::has_terminal;
 use crate::output::{
@@ -234,7 +235,14 @@ fn opened(report: &mut Report, store: &Store) {
     }
     let checked = verify_ledger(store).and_then(|found| Ok((found, store.checkpoint()?)));
     match checked {
-        Err(error) => report.bad("record", causes(&error), ""),
+        Err(error) => {
+            let remedy = if let VerifyError::Store(error) = &error {
+                index_remedy(error).trim_start_matches("; ")
+            } else {
+                ""
+            };
+            report.bad("record", causes(&error), remedy);
+        }
         Ok((VerifyReport { records, contents, breaks, .. }, signed)) => {
             let finding =
                 format!("{records} records and {contents} contents verify, by {}", signed.vkey);

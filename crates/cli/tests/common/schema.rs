@@ -48,8 +48,14 @@ impl Schema {
             },
             "const" => says == value,
             "enum" => says.as_array().expect("values").contains(value),
-            "minimum" => value.as_f64() >= says.as_f64(),
-            "maximum" => value.as_f64() <= says.as_f64(),
+            "minimum" => value.as_f64().is_none_or(|number| Some(number) >= says.as_f64()),
+            "maximum" => value.as_f64().is_none_or(|number| Some(number) <= says.as_f64()),
+            "minItems" => {
+                value.as_array().is_none_or(|all| Some(all.len() as u64) >= says.as_u64())
+            }
+            "maxItems" => {
+                value.as_array().is_none_or(|all| Some(all.len() as u64) <= says.as_u64())
+            }
             "pattern" => value.as_str().is_some_and(|text| matches(says, text)),
             "items" => {
                 value.as_array().is_none_or(|all| all.iter().all(|one| self.holds(says, one)))

@@ -181,6 +181,7 @@ impl Incidents<'_> {
         ways: Ways<'_>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(), IncidentError> {
+        self.index_texts(|_| ())?;
         let PreparedProbes { first, cards, parts, reach } = prepared;
         let sight = Sight { vectors: ways.vectors, before: Some(id), first: *first };
         let mut run = Run::new(*self, sight, ways.model, questions(cards), progress);
@@ -203,6 +204,8 @@ impl Incidents<'_> {
         ways: Ways<'_>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ProbeFindings, IncidentError> {
+        // What arrived since they were prepared is looked at too.
+        self.index_texts(|_| ())?;
         let PreparedProbes { first, cards, parts, reach } = prepared;
         let sight = Sight { vectors: ways.vectors, before: None, first: *first };
         let mut run = Run::new(*self, sight, ways.model, 2 * questions(cards), progress);

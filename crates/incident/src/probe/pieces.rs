@@ -1,8 +1,24 @@
-//! Pieces: a text split at sentence ends, into parts of a given length.
+//! Pieces: a text split at sentence ends, into parts of a given length; and words.
+
+use custody_text::CanonicalText;
+use unicode_normalization::char::is_combining_mark;
 
 /// The words of a text: runs of letters and digits.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty())
+}
+
+/// The words of a text in canonical form. A mark or an invisible character within a word does not part it.
+pub(crate) fn canonical_words(text: &str) -> Vec<String> {
+    let parts = text.split(|c: char| !c.is_alphanumeric() && !is_within_words(c));
+    let words = parts.map(|part| CanonicalText::of(part).to_string());
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+fn is_within_words(c: char) -> bool {
+    is_combining_mark(c)
+        || matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
+            | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
 /// `text` in pieces of `least` to `most` characters, whole sentences where possible; every character is in one piece.
@@ -41,6 +57,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn words_are_compared_in_canonical_form() {
+        assert_eq!(
+            canonical_words(
+                "Na\u{ef}ve Zoe\u{308} sp\u{435}nt\u{200b}s 48213, \u{ad} (Ｔｗｉｃｅ)."
+            ),
+            ["naive", "zoe", "spents", "48213", "twice"]
+        );
+    }
 
     #[test]
     fn a_text_is_cut_behind_its_sentences() {

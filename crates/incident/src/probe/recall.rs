@@ -12,11 +12,12 @@ use custody_kernel::namespace::Tenant;
 use custody_kernel::state::{Mark, State};
 use custody_log::{IncidentId, Seq};
 use custody_runtime::store::View;
+use custody_text::Phrase;
 
 use crate::arrival::arrival;
 use crate::error::IncidentError;
 use crate::neighbours::{self, Vectors};
-use crate::probe::pieces::{pieces, words};
+use crate::probe::pieces::{canonical_words, pieces};
 use crate::store::Incidents;
 
 /// The most texts that an agent is shown, and the longest of them, in characters.
@@ -98,7 +99,8 @@ impl Incidents<'_> {
             let looking = Looking { view, sight };
             let mut found: BTreeMap<Seq, Option<f64>> = BTreeMap::new();
             for passage in longest_lines(text) {
-                let holding = view.may_contain(passage)?.unwrap_or_default();
+                let Some(passage) = Phrase::of(passage) else { continue };
+                let holding = view.may_contain(&passage)?;
                 found.extend(holding.into_iter().map(|entry| (entry, None)));
             }
             found.extend(looking.by_words(text)?.into_iter().map(|entry| (entry, None)));
@@ -214,19 +216,20 @@ fn longest_lines(text: &str) -> Vec<&str> {
 }
 
 /// The words to look a text up by, each once, in order.
-fn telling(text: &str) -> Vec<String> {
+fn telling(text: &str) -> Vec<Phrase> {
     let mut seen = BTreeSet::new();
-    let long = words(text).map(str::to_lowercase).filter(|word| word.chars().count() > 3);
-    long.filter(|word| seen.insert(word.clone())).take(LOOKED_UP).collect()
+    let long = canonical_words(text).into_iter().filter(|word| word.chars().count() > 3);
+    let each = long.filter(|word| seen.insert(word.clone())).take(LOOKED_UP);
+    each.filter_map(|word| Phrase::of(&word)).collect()
 }
 
 /// The part of a long text that contains most of the question's words, the first of equals.
 fn fitting<'a>(text: &'a str, question: &str) -> &'a str {
     let wanted = telling(question);
     let parts = pieces(text, (SHOWN_CHARS / 2, SHOWN_CHARS));
-    let fullest = parts.into_iter().rev().max_by_key(|part| {
-        let part = part.to_lowercase();
-        wanted.iter().filter(|word| part.contains(word.as_str())).count()
-    });
+    let fullest = parts
+        .into_iter()
+        .rev()
+        .max_by_key(|part| wanted.iter().filter(|word| word.is_in(part)).count());
     fullest.unwrap_or_default()
 }

@@ -14,7 +14,7 @@ use crate::memory::refusal::Refusal;
 use crate::namespace::Namespace;
 use crate::principal::{Authority, Role};
 use crate::record::{Author, Record};
-use crate::state::lists::{ListError, ascending, check_effects};
+use crate::state::lists::{ListError, ascending, check_effects, older_trusted};
 use crate::state::{AppliedPlan, AskError, IncidentState, Mark, Marks, State};
 use crate::step::{PlanEffects, Recover, RecoveryStep};
 
@@ -54,9 +54,10 @@ fn check(
         RecoveryStep::Contain { members } => ascending(members).map_err(AskError::Lists)?,
         RecoveryStep::Apply(applied) => {
             let found = incident.into_iter().flat_map(|incident| &incident.findings);
+            let older = older_trusted(found.clone(), |entry| state.label(entry));
             // What an earlier plan destroyed cannot be destroyed again.
             let found = found.filter(|finding| !state.is_purged(finding.entry));
-            check_effects(applied, found).map_err(AskError::Lists)?;
+            check_effects(applied, found, &older).map_err(AskError::Lists)?;
         }
         RecoveryStep::Restore { entries } => {
             ascending(entries).map_err(AskError::Lists)?;

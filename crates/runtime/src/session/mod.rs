@@ -161,8 +161,9 @@ impl Session {
         match arrival {
             Err(error) => self.store.run(move |_| Err(error)),
             Ok(arrival) if arrival.is_long() => {
-                let noted = move |text: &str, parts| note(&traced, text, parts);
-                let receipts = observe_long(&self.store, arrival, noted);
+                let receipts = observe_long(&self.store, arrival, move |text, parts| {
+                    note(&traced, text, parts)
+                });
                 self.store.run(move |_| receipts)
             }
             Ok(arrival) => self.store.run(move |step| {

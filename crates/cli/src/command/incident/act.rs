@@ -15,7 +15,7 @@ use super::hosts::{self, AdapterHosts};
 use super::look::{self, count_entries};
 use super::open::unlocked;
 use super::probing::Probing;
-use super::{IncidentArgs, pipeline, refused};
+use super::{IncidentArgs, TrustedFindings, pipeline, refused};
 use crate::command::memory::AsHuman;
 use crate::context::GlobalContext;
 use crate::file_error::{unreadable, unwritable};
@@ -45,6 +45,8 @@ pub(crate) struct Apply {
     /// The digest of the plan, as `custody incident plan` printed it
     #[arg(long, value_name = "DIGEST", value_parser = digest)]
     plan: Digest,
+    #[command(flatten)]
+    trusted: TrustedFindings,
     #[command(flatten)]
     hosts: AdapterHosts,
     #[command(flatten)]
@@ -154,7 +156,7 @@ pub(super) fn apply(context: &GlobalContext, args: &Apply) -> anyhow::Result<Exi
     let id = args.which.of(&store)?;
     let models = args.probing.open(context)?;
     let owner = context.human(&store, args.who.name.as_deref())?;
-    let planned = Incidents::of(&store).opened(id)?.plan(Settings::default())?;
+    let planned = Incidents::of(&store).opened(id)?.plan(args.trusted.settings())?;
     // Whoever may not apply it, or names another plan, is told so without waiting for a model.
     let is_due = planned.digest() == args.plan && owner.is_owner();
     let prepared = is_due.then(|| models.before(&planned)).transpose()?;

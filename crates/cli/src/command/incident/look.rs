@@ -1,17 +1,19 @@
 //! `custody incident plan`: what recovery would do, before anything is done.
 
+use std::collections::BTreeSet;
+
 use anstyle::Style;
+use custody_incident::Incidents;
 use custody_incident::three_way::{Line, LineOrigin, ThreeWay};
-use custody_incident::{Incidents, Settings};
-use custody_log::{Digest, IncidentId, Seq};
+use custody_log::{Digest, IncidentId, Seq, Timestamp};
 use custody_planner::{
-    ActionReason, AdapterAction, Plan, PlanCounts, PlannedWeights, RecoveryAction, Rollback,
-    RollbackTarget, SparedReason,
+    ActionReason, AdapterAction, FoundEntry, Plan, PlanCounts, PlannedWeights, RecoveryAction,
+    Rollback, RollbackTarget, SparedReason,
 };
 use custody_runtime::Store;
 use serde_json::json;
 
-use super::IncidentArgs;
+use super::{IncidentArgs, TrustedFindings, trusted_option};
 use crate::command::adapter::short;
 use crate::command::ledger::describe::Names;
 use crate::context::GlobalContext;
@@ -28,12 +30,14 @@ pub(crate) struct Args {
     /// List every entry with what is done to it and why
     #[arg(long)]
     details: bool,
+    #[command(flatten)]
+    trusted: TrustedFindings,
 }
 
 pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let id = args.which.of(&store)?;
-    let plan = Incidents::of(&store).plan(id, &Settings::default())?;
+    let plan = Incidents::of(&store).plan(id, &args.trusted.settings())?;
     let digest = plan.digest()?;
     if context.json {
         let three_ways = Incidents::of(&store).three_ways(&plan)?;
@@ -57,7 +61,8 @@ fn next(id: IncidentId, plan: &Plan, digest: &Digest) {
         let hold = format!("custody incident contain {id} --apply");
         line(paint(DIM, format_args!("Hold everything back meanwhile: {hold}")));
     }
-    line(paint(DIM, format_args!("Do it: custody incident apply {id} --plan {digest}")));
+    let option = trusted_option(plan);
+    line(paint(DIM, format_args!("Do it: custody incident apply {id} --plan {digest}{option}")));
 }
 
 /// The counts, and with `details` the lists behind them.
@@ -72,6 +77,7 @@ pub(super) fn print(
     for (style, number, what) in rows(counts).into_iter().filter(|(_, number, _)| *number > 0) {
         line(format_args!("  {} {what}", paint(style, format_args!("{number:>6}"))));
     }
+    found(store, plan, details)?;
     for rollback in &plan.rollbacks {
         line(format_args!("  {}", in_words(rollback)));
     }
@@ -86,6 +92,66 @@ pub(super) fn print(
         entries(store, plan)?;
     }
     Ok(())
+}
+
+/// How many findings are shown without `--details`.
+const FOUND_SHOWN: usize = 8;
+
+/// The entries that were found, with label and age: trusted ones first, which an attacker may have quoted.
+fn found(store: &Store, plan: &Plan, details: bool) -> anyhow::Result<()> {
+    let now = store.clock().now();
+    let mut found: Vec<&FoundEntry> = plan.found.iter().collect();
+    found.sort_by_key(|found| (!found.label.is_good(), found.entry));
+    let shown = if details { found.len() } else { FOUND_SHOWN };
+    let mut rows = Vec::new();
+    for FoundEntry { entry, label, at } in found.iter().take(shown) {
+        let at_entry = plan.entries.binary_search_by_key(entry, |planned| planned.entry);
+        let planned = at_entry.ok().and_then(|at| plan.entries.get(at));
+        let (style, trust) = if label.is_good() { (WARN, "trusted") } else { (DIM, "untrusted") };
+        rows.push(vec![
+            (entry.to_string(), BOLD),
+            (format!("{trust}, {}", label.channel()), style),
+            (age(now, *at), DIM),
+            cell(planned.map_or_else(String::new, |planned| planned.action.to_string())),
+            cell(planned.map_or("", |planned| why(planned.reason)).to_owned()),
+        ]);
+    }
+    table(&["found", "label", "age", "action", "because"], &rows);
+    let more = found.len().saturating_sub(shown);
+    if more > 0 {
+        line(paint(DIM, format_args!("and {} more; see --details", count(more as u64, "finding"))));
+    }
+    let entries = &plan.entries;
+    let kept =
+        entries.iter().filter(|planned| planned.reason == ActionReason::OlderTrusted).count();
+    if kept > 0 {
+        let what = "trusted and older than every untrusted finding, which may quote them";
+        let entries = count_entries(kept as u64);
+        let only = "only quarantined; --purge-trusted destroys them";
+        line(paint(WARN, format_args!("{entries} {what}: {only}")));
+    }
+    let trusted: BTreeSet<Seq> =
+        found.iter().filter(|found| found.label.is_good()).map(|found| found.entry).collect();
+    let destroyed = entries.iter().filter(|planned| {
+        planned.action >= RecoveryAction::Purge && trusted.contains(&planned.entry)
+    });
+    let destroyed = destroyed.count();
+    if destroyed > 0 {
+        let entries = count_entries(destroyed as u64);
+        line(paint(BAD, format_args!("{entries} with a trusted label will be destroyed")));
+    }
+    Ok(())
+}
+
+/// How long ago something was recorded.
+fn age(now: Timestamp, at: Timestamp) -> String {
+    let seconds = now.0.saturating_sub(at.0) / 1_000;
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        172_800.. => format!("{} d", seconds / 86_400),
+    }
 }
 
 /// What a plan does, each with how often and the words for it.
@@ -262,6 +328,7 @@ const fn why(reason: ActionReason) -> &'static str {
         ActionReason::AlreadyPurged => "purged before",
         ActionReason::BadWeights => "bad weights",
         ActionReason::DirectEvidence => "direct evidence",
+        ActionReason::OlderTrusted => "trusted, and older",
         ActionReason::Derived => "made from it",
         ActionReason::Held => "made from it since it was contained",
         ActionReason::Spared => "says nothing new",

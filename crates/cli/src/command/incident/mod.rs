@@ -10,8 +10,9 @@ mod probing;
 mod run;
 mod show;
 
-use custody_incident::{Found, Incidents, Indicator, RefusedStep, Vectors};
+use custody_incident::{Found, Incidents, Indicator, RefusedStep, Settings, Vectors};
 use custody_log::IncidentId;
+use custody_planner::Plan;
 use custody_runtime::Store;
 use serde_json::json;
 
@@ -77,8 +78,9 @@ fn refused(
 /// The indicators of what is bad.
 #[derive(Debug, clap::Args)]
 struct Indicators {
-    /// What is bad: an entry (`e-…`, `#12`), a SHA-256, a phrase, a web address, `tool:…`, `host:…`, `channel:…`,
-    /// `session:…`, `since:…,until:…`, `re:…` (a regular expression) or `like:…` (similar texts). May be repeated.
+    /// What is bad: an entry (`e-…`, `#12`), a SHA-256, a phrase (in any spelling), `bytes:…` (exactly), a web address,
+    /// `tool:…`, `host:…`, `channel:…`, `session:…`, `since:…,until:…`, `re:…` (a regular expression) or `like:…`
+    /// (similar texts). May be repeated.
     #[arg(long = "indicator", short = 'i', value_name = "WHAT", required = true)]
     indicators: Vec<Indicator>,
 }
@@ -96,6 +98,26 @@ impl Indicators {
         let vectors = Vectors { embedder: &embedder, model };
         Ok(Incidents::of(store).find_with(&self.indicators, Some(vectors))?)
     }
+}
+
+/// What is done to trusted findings that may only be quoted.
+#[derive(Debug, clap::Args)]
+struct TrustedFindings {
+    /// Destroy trusted findings too that are older than every untrusted one. Without it they are quarantined, since an
+    /// attacker may have quoted them
+    #[arg(long)]
+    purge_trusted: bool,
+}
+
+impl TrustedFindings {
+    fn settings(&self) -> Settings {
+        Settings { purge_trusted: self.purge_trusted, ..Settings::default() }
+    }
+}
+
+/// The option with which a plan was made, as it is typed.
+const fn trusted_option(plan: &Plan) -> &'static str {
+    if plan.purge_trusted { " --purge-trusted" } else { "" }
 }
 
 /// Brings the index of texts up to the record, which takes a while in a large store that was never searched.

@@ -5,6 +5,7 @@ use custody_incident::{Found, Incidents, StepResult};
 use custody_kernel::evidence::{Evidence, Finding};
 use custody_log::IncidentId;
 use custody_runtime::Store;
+use custody_runtime::store::IndexGap;
 use serde_json::{Value, json};
 
 use super::Indicators;
@@ -91,11 +92,24 @@ fn as_json(id: Option<IncidentId>, found: &Found) -> Value {
             })
         })
         .collect();
-    json!({ "incident": id, "indicators": hits, "findings": found.findings })
+    json!({
+        "incident": id,
+        "indicators": hits,
+        "findings": found.findings,
+        "index_gaps": found.index_gaps,
+    })
 }
 
 /// What each indicator found, and the first of the entries.
 pub(super) fn print(store: &Store, found: &Found) -> anyhow::Result<()> {
+    for gap in &found.index_gaps {
+        let IndexGap { index, expected, missing, unexpected, .. } = gap;
+        line(format_args!(
+            "{}: the index of {index} lacks {missing} of {expected} rows and has {unexpected} that no record has. Every \
+             text was read instead; `custody ledger reindex` makes it anew.",
+            paint(WARN, "index edited")
+        ));
+    }
     for hits in &found.hits {
         let what = excerpt(&hits.indicator.to_string(), 72);
         match &hits.not_searched {

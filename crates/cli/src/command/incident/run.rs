@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use custody_certificate::{Expectations, OutcomeState};
 use custody_incident::stage::Planned;
-use custody_incident::{Incident, Incidents, Settings, StepResult};
+use custody_incident::{Incident, Incidents, StepResult};
 use custody_kernel::principal::Authority;
 use custody_keys::HumanKey;
 use custody_log::{Digest, IncidentId};
+use custody_planner::Plan;
 use custody_runtime::Store;
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use super::act::{self, PROGRAM};
 use super::hosts::{self, AdapterHosts};
 use super::open::{self, unlocked};
 use super::probing::{ProbeModels, Probing};
-use super::{Indicators, look, pipeline, refused};
+use super::{Indicators, TrustedFindings, look, pipeline, refused, trusted_option};
 use crate::command::memory::AsHuman;
 use crate::context::GlobalContext;
 use crate::credential::confirm;
@@ -37,6 +38,8 @@ pub(crate) struct Args {
     /// List every entry of the plan
     #[arg(long)]
     details: bool,
+    #[command(flatten)]
+    trusted: TrustedFindings,
     #[command(flatten)]
     hosts: AdapterHosts,
     #[command(flatten)]
@@ -71,21 +74,22 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         StepResult::Taken(contained) => contained,
         StepResult::Refused(step) => return refused(context, id, "contain", &step),
     };
-    let planned = contained.plan(Settings::default())?;
+    let planned = contained.plan(args.trusted.settings())?;
     if !context.json {
         look::print(&store, id, planned.plan(), args.details)?;
     }
     if !confirm("Do this? What is purged is destroyed for good.")? {
-        print_declined(id, planned.digest());
+        print_declined(id, planned.plan(), planned.digest());
         return Ok(ExitStatus::Failure);
     }
     Recovery { context, args, store: &store, models: &models, owner, key }.carry_out(planned)
 }
 
-fn print_declined(id: IncidentId, plan: Digest) {
+fn print_declined(id: IncidentId, plan: &Plan, digest: Digest) {
     line("Nothing was destroyed. All of it is in quarantine:");
     line(paint(DIM, format_args!("  give it back: custody incident restore {id} --apply")));
-    line(paint(DIM, format_args!("  go on: custody incident apply {id} --plan {plan}")));
+    let option = trusted_option(plan);
+    line(paint(DIM, format_args!("  go on: custody incident apply {id} --plan {digest}{option}")));
 }
 
 /// What the steps after the confirmation need.

@@ -7,10 +7,13 @@ mod export;
 mod kind;
 mod migrate;
 mod part;
+mod reindex;
 mod show;
 mod trace;
 mod verify;
 mod witnesses;
+
+pub(crate) use verify::index_remedy;
 
 use anyhow::Context as _;
 use custody_log::{EntryId, Seq};
@@ -33,6 +36,11 @@ pub(crate) enum Command {
     Cosign,
     Export(export::Args),
     Adopt(adopt::Args),
+    /// Make the indexes anew from the record: texts, hashes, edges and fingerprints
+    ///
+    /// Indexes only say where to look. Rows that were removed from one hide texts from searches, and `custody ledger
+    /// verify` names them; this puts them back. Changes no record and needs no passphrase. Others can write meanwhile.
+    Reindex,
     Migrate(migrate::Args),
 }
 
@@ -44,6 +52,7 @@ pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<E
         Command::Cosign => cosign::run(context),
         Command::Export(args) => export::run(context, &args),
         Command::Adopt(args) => adopt::run(context, &args),
+        Command::Reindex => reindex::run(context),
         Command::Migrate(args) => migrate::run(context, &args),
     }
 }

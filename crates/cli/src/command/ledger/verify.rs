@@ -1,7 +1,7 @@
 //! `custody ledger verify`: is the record the one that was signed, and does every answer follow from the
 //! rules?
 
-use custody_runtime::store::ExportedCheckpoint;
+use custody_runtime::store::{ExportedCheckpoint, Tampering};
 use custody_runtime::{OpenError, StoreError};
 use custody_verify::{VerifyError, VerifyReport, verify_ledger};
 use serde_json::json;
@@ -40,7 +40,7 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
             Ok(ExitStatus::Failure)
         }
         Err(error) if is_finding(&error) => {
-            let finding = shown(&error.to_string());
+            let finding = shown(&format!("{error}{}", remedy(&error)));
             if context.json {
                 json_line(&json!({ "verified": false, "finding": finding }))?;
             } else {
@@ -84,6 +84,25 @@ const fn is_finding(error: &Unsound) -> bool {
     }
 }
 
+/// What to do about a finding, if there is something.
+fn remedy(error: &Unsound) -> &'static str {
+    match error {
+        Unsound::Verify(VerifyError::Store(error)) => index_remedy(error),
+        Unsound::Open(_) | Unsound::Verify(_) | Unsound::Store(_) => "",
+    }
+}
+
+/// What to do about a store of which an index is at fault.
+pub(crate) const fn index_remedy(error: &StoreError) -> &'static str {
+    let is_index =
+        matches!(error, StoreError::Tampered(Tampering::Index { .. } | Tampering::IndexRows(_)));
+    if is_index {
+        "; somebody edited the database, and `custody ledger reindex` makes its indexes anew"
+    } else {
+        ""
+    }
+}
+
 fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
     let Sound { report, signed, unacknowledged, witnesses } = sound;
     let (size, root) = (signed.checkpoint.size, hex::encode(signed.checkpoint.root));
@@ -95,6 +114,7 @@ fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
             "contents": report.contents,
             "purged": report.purged,
             "edges": report.edges,
+            "searched": report.searched,
             "breaks": report.breaks,
             "containments": report.containments,
             "unsigned": report.unsigned,
@@ -111,8 +131,8 @@ fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
             "witnesses": witnesses,
         }));
     }
-    let VerifyReport { records, contents, purged, edges, breaks, containments, unsigned, .. } =
-        report;
+    let VerifyReport { records, contents, purged, searched, edges, breaks, .. } = report;
+    let VerifyReport { containments, unsigned, .. } = report;
     line(format_args!("{}: the record is the one that was signed.", paint(GOOD, "verified")));
     let again = records - unsigned;
     fact(
@@ -124,6 +144,10 @@ fn print(context: &GlobalContext, sound: &Sound) -> anyhow::Result<()> {
         fact("", &paint(WARN, format_args!("{unsigned} {what}")));
     }
     fact("contents", &format!("{contents}, each matching its commitment"));
+    // Texts are indexed before a search, so that a store which was never searched has none.
+    if *searched > 0 {
+        fact("search", &format!("finds {searched} by their hash, and a sample by their letters"));
+    }
     if *purged > 0 {
         fact("purged", &format!("{purged}, destroyed by recovery; their commitments stand"));
     }
