@@ -55,7 +55,9 @@ fn a_run_adds_to_the_report_that_is_there_and_replaces_its_own_part_alone() {
     assert_eq!(value("scenarios.custody.attack_success"), Some(json!(0)));
     let parts = |at: usize| both["runs"][at]["parts"].clone();
     assert_eq!(parts(0), json!(["scenarios.vanilla"]));
-    assert_eq!(parts(1), json!(["scenarios.read_only", "scenarios.custody"]));
+    let adaptive = ["adaptive.intents", "adaptive.strict", "adaptive.balanced"];
+    let scenarios = ["scenarios.read_only", "scenarios.custody"];
+    assert_eq!(parts(1), json!([scenarios.as_slice(), adaptive.as_slice()].concat()));
     assert_eq!(both["runs"][0]["machine"]["cpu"], "another processor");
     let page = std::fs::read_to_string(out.join("agent.md")).unwrap();
     assert!(page.contains("another processor") && page.contains("60.0 %"), "{page}");

@@ -330,6 +330,7 @@ fn help_tells_a_stranger_what_happens() {
       export   Write every record as JSON Lines, with the signed checkpoint over them
       adopt    Go on from a store whose head was lost, or which was deliberately restored from a copy.
                Owner only
+      reindex  Make the indexes anew from the record: texts, hashes, edges and fingerprints
       migrate  Go on from a store that was written in record format 1. Owner only
       help     Print this message or the help of the given subcommand(s)
     ");

@@ -69,7 +69,8 @@ fn every_kind_of_line_is_as_the_schema_says() {
     let mut said = Conversation { host: home.host(FOR_ADA), schema, seen: BTreeSet::new() };
     said.says("open", &json!({ "alias": "second" }));
     let tools = json!([{ "name": "send_mail", "description": "Sends.", "inputSchema": {} }]);
-    said.says("tools", &json!({ "tools": tools }));
+    said.says("tools", &json!({ "server": "other", "tools": tools }));
+    said.says("tools", &json!({ "server": null, "tools": [] }));
     said.hears("user", "Write to ann@example.com.");
     said.writes(&json!({ "key": "notes", "text": "Lunch at noon." }));
     said.says("write", &json!({ "key": "tea", "text": "green", "shared": false, "queue": false }));

@@ -52,6 +52,12 @@ impl DescribedTool {
         Self { name, manifest, known: known && !changed, changed, groups }
     }
 
+    /// The tool of this name, of which nothing is known.
+    pub fn unknown(described: Described<'_>) -> Self {
+        let tool = &ToolManifest::unknown();
+        Self::of(Described { tool, known: false, ..described }, false)
+    }
+
     /// The tool, as a policy is asked about it.
     pub fn as_described(&self) -> Described<'_> {
         let Self { name, manifest, known, groups, .. } = self;

@@ -44,6 +44,8 @@ pub struct ManifestError(PolicyProblem);
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// The server whose tools these are: each is called `server/tool`.
+    server: Option<String>,
     #[serde(default)]
     groups: BTreeMap<String, BTreeSet<String>>,
     #[serde(default)]
@@ -72,7 +74,11 @@ impl Manifests {
                 })?;
             }
         }
-        Ok(Self::of(file.tools, &file.groups))
+        let manifests = Self::of(file.tools, &file.groups);
+        Ok(match file.server {
+            Some(server) => manifests.of_server(&server),
+            None => manifests,
+        })
     }
 
     pub(crate) fn of(
@@ -86,6 +92,18 @@ impl Manifests {
             }
         }
         Self { tools, groups }
+    }
+
+    /// The same tools, as those of `server`.
+    fn of_server(self, server: &str) -> Self {
+        let Self { tools, groups } = self;
+        Self {
+            tools: tools
+                .into_iter()
+                .map(|(name, tool)| (format!("{server}/{name}"), tool))
+                .collect(),
+            groups: groups.into_iter().map(|(name, of)| (format!("{server}/{name}"), of)).collect(),
+        }
     }
 
     /// The tool `name`. Without a manifest it writes, and each of its arguments is a sink.
@@ -172,6 +190,14 @@ mod tests {
             when { resource in [Tool::\"send\", Tool::\"sned\"] } unless { resource in Group::\"mial\" };";
         let policy = Policy::parse(text).unwrap();
         assert_eq!(manifests.unknown_to(&policy), ["Tool::\"sned\"", "Group::\"mial\""]);
+    }
+
+    #[test]
+    fn g16_the_tools_of_a_named_server_have_its_name() {
+        let text = "server = 'mail'\ngroups.out = ['send']\n[tools.send]\neffect = 'reads'";
+        let manifests = Manifests::parse(text).unwrap();
+        assert!(manifests.tool("mail/send").known && !manifests.tool("send").known);
+        assert_eq!(manifests.groups("mail/send"), ["out"]);
     }
 
     #[test]

@@ -129,9 +129,13 @@ impl HostConnection {
 
     fn tools(&self, tools: &Tools) -> Result<Map<String, Value>, Failure> {
         self.known(tools.session)?;
-        let announced = self.gate.announce(&tools.tools).into_iter().map(|tool| {
+        let announced = self.gate.announce(tools.server.as_deref(), &tools.tools);
+        let announced = announced.into_iter().map(|tool| {
             let effect = tool.effect.as_str();
-            json!({ "name": tool.name, "effect": effect, "known": tool.known, "changed": tool.changed })
+            json!({
+                "name": tool.name, "effect": effect, "known": tool.known, "changed": tool.changed,
+                "pinned": tool.pinned,
+            })
         });
         let tools: Vec<Value> = announced.collect();
         Ok(object(json!({ "tools": tools })))

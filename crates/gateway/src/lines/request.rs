@@ -74,6 +74,8 @@ pub(super) struct Tools {
     #[serde(rename = "op")]
     _op: IgnoredAny,
     pub(super) session: SessionId,
+    /// The name that the operator gave the server.
+    pub(super) server: Option<String>,
     pub(super) tools: Vec<Value>,
 }
 

@@ -32,6 +32,8 @@ struct Setup {
     pins: BTreeMap<String, Digest>,
     /// Tools whose description is another than the one pinned.
     changed: BTreeSet<String>,
+    /// Tools that a server announced and whose manifest is pinned to no description: nobody knows that it is theirs.
+    unpinned: BTreeSet<String>,
 }
 
 /// Why a tool call could not be decided, or its result not recorded.
@@ -113,6 +115,8 @@ pub struct Announced {
     pub known: bool,
     /// Whether its description is another than the one pinned.
     pub changed: bool,
+    /// Whether its manifest is pinned to this description.
+    pub pinned: bool,
 }
 
 impl Gate {
@@ -128,11 +132,13 @@ impl Gate {
         self.setup.write().unwrap_or_else(PoisonError::into_inner).local = local.map(Arc::new);
     }
 
-    /// A server announces its tools, each a JSON object with a name, a description and a schema. One whose
-    /// description is not the one that was pinned counts as unknown until its manifest is written anew.
-    pub fn announce(&self, tools: &[serde_json::Value]) -> Vec<Announced> {
+    /// A server announces its tools, each a JSON object with a name, a description and a schema. The tools of a server
+    /// that has a name are called `server/tool`, so that no other server can speak for them. One whose description is
+    /// not the one that its manifest is pinned to counts as unknown, and so does one whose manifest is pinned to
+    /// none: that could have been written for another server's tool (G16).
+    pub fn announce(&self, server: Option<&str>, tools: &[serde_json::Value]) -> Vec<Announced> {
         let mut setup = self.setup.write().unwrap_or_else(PoisonError::into_inner);
-        tools.iter().map(|tool| setup.announce(tool)).collect()
+        tools.iter().map(|tool| setup.announce(server, tool)).collect()
     }
 
     /// Whether a tool of that name may be asked for at all.
@@ -218,27 +224,36 @@ impl Setup {
     }
 
     fn tool(&self, name: &str) -> DescribedTool {
-        DescribedTool::of(self.manifests.tool(name), self.changed.contains(name))
+        let described = self.manifests.tool(name);
+        if self.unpinned.contains(name) {
+            return DescribedTool::unknown(described);
+        }
+        DescribedTool::of(described, self.changed.contains(name))
     }
 
-    fn announce(&mut self, announced: &serde_json::Value) -> Announced {
+    fn announce(&mut self, server: Option<&str>, announced: &serde_json::Value) -> Announced {
         let name = announced.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
-        if ToolName::parse(name).is_err() {
+        let name = server.map_or_else(|| name.to_owned(), |server| format!("{server}/{name}"));
+        if ToolName::parse(&name).is_err() {
             // No call of it is ever decided.
             let effect = ToolManifest::unknown().effect;
-            return Announced { name: name.to_owned(), effect, known: false, changed: false };
+            return Announced { name, effect, known: false, changed: false, pinned: false };
         }
         let found = pin(announced);
-        let first = *self.pins.entry(name.to_owned()).or_insert(found);
-        let pinned = self.manifests.tool(name).tool.description_sha256;
-        let expected = pinned.unwrap_or(first);
-        // For good: a server that says the first one again has still said the other.
-        if found != expected {
-            self.changed.insert(name.to_owned());
+        let first = *self.pins.entry(name.clone()).or_insert(found);
+        let manifest = self.manifests.get(&name);
+        let pinned = manifest.and_then(|manifest| manifest.description_sha256);
+        if manifest.is_some() && pinned.is_none() {
+            self.unpinned.insert(name.clone());
         }
-        let changed = self.changed.contains(name);
-        let DescribedTool { name, manifest, known, .. } = self.tool(name);
-        Announced { name, effect: manifest.effect, known, changed }
+        // For good: a server that says the first one again has still said the other.
+        if found != pinned.unwrap_or(first) {
+            self.changed.insert(name.clone());
+        }
+        let changed = self.changed.contains(&name);
+        let DescribedTool { name, manifest, known, .. } = self.tool(&name);
+        let pinned = pinned == Some(found);
+        Announced { name, effect: manifest.effect, known, changed, pinned }
     }
 }
 

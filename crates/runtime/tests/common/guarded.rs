@@ -7,7 +7,7 @@ use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Role};
 use custody_keys::HumanKey;
 use custody_log::EntryId;
-use custody_policy::{Manifests, Policy};
+use custody_policy::{Manifests, Policy, pin};
 use custody_runtime::Session;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
@@ -89,6 +89,14 @@ impl Guarded {
         let gate = Gate::new(Manifests::parse(MANIFESTS).unwrap(), None);
         let session = Session::open(&scratch.store, &token, None).unwrap();
         Self { scratch, user, token, gate, session }
+    }
+
+    /// The same, with the manifest of this tool pinned to its description.
+    pub fn pins(self, tool: &serde_json::Value) -> Self {
+        let name = tool["name"].as_str().unwrap();
+        let pinned = format!("[tools.{name}]\ndescription_sha256 = \"{}\"\n", pin(tool));
+        let manifests = MANIFESTS.replace(&format!("[tools.{name}]\n"), &pinned);
+        Self { gate: Gate::new(Manifests::parse(&manifests).unwrap(), None), ..self }
     }
 
     pub fn hears(&self, channel: Channel, text: &str) {

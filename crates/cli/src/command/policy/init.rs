@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use custody_arguments::ToolName;
 use custody_policy::{draft, examples};
 use serde_json::{Value, json};
 
@@ -25,6 +26,9 @@ pub(crate) struct Init {
     /// The list of tools, JSON
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
+    /// The name of the server whose tools they are: each is then called SERVER/TOOL
+    #[arg(long, value_name = "NAME", requires = "tools", value_parser = server_name)]
+    server: Option<String>,
     /// Write into this file, which must not be there yet [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -35,7 +39,7 @@ pub(crate) struct Init {
 
 pub(super) fn run(context: &GlobalContext, args: &Init) -> anyhow::Result<ExitStatus> {
     if let Some(list) = &args.tools {
-        return drafted(context, list, args.out.as_deref());
+        return drafted(context, list, args.server.as_deref(), args.out.as_deref());
     }
     let Some(name) = &args.example else {
         for example in examples() {
@@ -55,11 +59,28 @@ pub(super) fn run(context: &GlobalContext, args: &Init) -> anyhow::Result<ExitSt
     Ok(ExitStatus::Success)
 }
 
-fn drafted(context: &GlobalContext, list: &Path, out: Option<&Path>) -> anyhow::Result<ExitStatus> {
+/// A name that can stand before the slash of `server/tool`.
+fn server_name(name: &str) -> Result<String, String> {
+    ToolName::parse(name).map_err(|error| error.to_string())?;
+    if name.contains(['/', '"', '\\']) {
+        return Err("a server's name has no slash and no quotation mark".to_owned());
+    }
+    Ok(name.to_owned())
+}
+
+fn drafted(
+    context: &GlobalContext,
+    list: &Path,
+    server: Option<&str>,
+    out: Option<&Path>,
+) -> anyhow::Result<ExitStatus> {
     let value: Value = serde_json::from_str(&read(list)?)
         .with_context(|| format!("`{}` is no JSON", list.display()))?;
-    let draft =
+    let mut draft =
         draft(&value).with_context(|| format!("could not draft from `{}`", list.display()))?;
+    if let Some(server) = server {
+        draft.toml = format!("server = \"{server}\"\n\n{}", draft.toml);
+    }
     if context.json {
         // Where the file was written to is said beside it.
         out.map_or(Ok(()), |_| put(&draft.toml, out))?;
