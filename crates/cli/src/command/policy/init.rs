@@ -46,7 +46,8 @@ pub(super) fn run(context: &GlobalContext, args: &Init) -> anyhow::Result<ExitSt
             if context.json {
                 json_line(&json!({ "name": example.name, "description": example.description }))?;
             } else {
-                line(format_args!("{:<12} {}", paint(BOLD, example.name), example.description));
+                let name = format!("{:<12}", example.name);
+                line(format_args!("{} {}", paint(BOLD, name), example.description));
             }
         }
         return Ok(ExitStatus::Success);
