@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use answer::{Failure, decided, declared, failed, taint};
 use custody_arguments::Intent;
+use custody_kernel::label::Channel;
 use custody_kernel::principal::Authority;
 use custody_log::SessionId;
 use custody_runtime::advice::Advisor;
@@ -128,8 +129,19 @@ impl HostConnection {
     }
 
     fn tools(&self, tools: &Tools) -> Result<Map<String, Value>, Failure> {
-        self.known(tools.session)?;
+        let session = self.known(tools.session)?;
         let announced = self.gate.announce(tools.server.as_deref(), &tools.tools);
+        // What a model reads of a tool that nobody pinned is its server's word, and could shape what it declares.
+        let unpinned = announced.iter().zip(&tools.tools).filter(|(told, _)| !told.pinned);
+        let read: Vec<String> = unpinned.map(|(_, tool)| tool.to_string()).collect();
+        let recorded = if read.is_empty() {
+            Vec::new()
+        } else {
+            let read = Observation::message(Channel::Tool, read.join("\n"));
+            let origin = tools.server.as_deref().unwrap_or("announced tools");
+            session.observe(read.from(origin)).wait()?
+        };
+        let mut answer = entries(&recorded);
         let announced = announced.into_iter().map(|tool| {
             let effect = tool.effect.as_str();
             json!({
@@ -137,8 +149,8 @@ impl HostConnection {
                 "pinned": tool.pinned,
             })
         });
-        let tools: Vec<Value> = announced.collect();
-        Ok(object(json!({ "tools": tools })))
+        answer.insert("tools".into(), announced.collect());
+        Ok(answer)
     }
 
     fn observe(&self, observe: Observe) -> Result<Map<String, Value>, Failure> {
