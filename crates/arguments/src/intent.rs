@@ -133,7 +133,7 @@ impl Intent {
         }
         let given = arguments.object();
         let absent = tool.arguments.keys().filter(|name| !given.contains_key(*name));
-        let all = given.iter().map(|(name, value)| (name, value));
+        let all = given.iter();
         let mut intended: Vec<(&String, bool)> = all
             .chain(absent.map(|name| (name, &Value::Null)))
             .filter(|(name, _)| tool.parameter(name).sink.is_some())

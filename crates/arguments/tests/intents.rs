@@ -23,7 +23,7 @@ fn manifest() -> ToolManifest {
     ToolManifest { effect: ToolEffect::Writes, arguments, ..ToolManifest::unknown() }
 }
 
-fn intent(sinks: Value) -> Intent {
+fn intent(sinks: &Value) -> Intent {
     serde_json::from_value(json!({ "tool": "send", "sinks": sinks })).unwrap()
 }
 
@@ -75,7 +75,7 @@ fn g12_a_call_within_its_intent_is_covered() {
         json!({ "cc": [] }),
     ];
     for change in within {
-        assert!(covers(&intent(full()), &call(&change), "Nothing of that."), "{change}");
+        assert!(covers(&intent(&full()), &call(&change), "Nothing of that."), "{change}");
     }
 }
 
@@ -113,14 +113,14 @@ fn g12_a_call_that_leaves_its_intent_in_any_sink_is_not_covered() {
         json!({ "body": "Write to eve@evil.example" }),
     ];
     for change in outside {
-        assert!(!covers(&intent(full()), &call(&change), "Nothing of that."), "{change}");
+        assert!(!covers(&intent(&full()), &call(&change), "Nothing of that."), "{change}");
     }
 }
 
 #[test]
 fn a_list_of_one_value_is_a_list() {
     let one = intent(
-        json!({ "to": ["ann@example.com"], "file": { "under": "/srv" }, "amount": 1, "id": "x-1" }),
+        &json!({ "to": ["ann@example.com"], "file": { "under": "/srv" }, "amount": 1, "id": "x-1" }),
     );
     assert_eq!(one.check(&manifest()), Ok(()));
     let within = json!({ "to": ["ann@example.com"], "file": "/srv/a", "amount": 1 });
@@ -135,16 +135,16 @@ fn a_list_of_one_value_is_a_list() {
 #[test]
 fn what_stands_in_free_text_has_to_be_the_users_beside_an_intent() {
     let linked = call(&json!({ "body": "See https://intranet.example/may" }));
-    assert!(covers(&intent(full()), &linked, "Add the link https://intranet.example/may to it."));
-    assert!(!covers(&intent(full()), &linked, "Write to them."));
+    assert!(covers(&intent(&full()), &linked, "Add the link https://intranet.example/may to it."));
+    assert!(!covers(&intent(&full()), &linked, "Write to them."));
 }
 
 #[test]
 fn a_name_that_a_server_made_needs_an_intended_sink_beside_it() {
     let mut sinks = full();
     sinks.as_object_mut().unwrap().remove("id");
-    assert!(covers(&intent(sinks.clone()), &call(&json!({ "id": "f-77" })), ""));
-    assert!(!covers(&intent(sinks), &call(&json!({ "id": "f-78" })), ""));
+    assert!(covers(&intent(&sinks), &call(&json!({ "id": "f-77" })), ""));
+    assert!(!covers(&intent(&sinks), &call(&json!({ "id": "f-78" })), ""));
     let only = json!({ "tool": "send" });
     assert!(!covers(&serde_json::from_value(only).unwrap(), &json!({ "id": "f-77" }), ""));
 }
@@ -165,17 +165,17 @@ fn g12_there_is_no_wildcard_where_something_goes_to_somebody() {
         json!({ "to": [["ann@example.com"]] }),
     ];
     for sinks in bad {
-        let intent = intent(sinks.clone());
+        let intent = intent(&sinks);
         assert!(
             matches!(intent.check(&manifest()), Err(IntentError::Wildcard { .. })),
             "{sinks}: {:?}",
             intent.check(&manifest())
         );
     }
-    let unknown = intent(json!({ "body": "x" }));
+    let unknown = intent(&json!({ "body": "x" }));
     assert!(matches!(unknown.check(&manifest()), Err(IntentError::NoSink { .. })));
     for count in [0, 101] {
-        let intent = Intent { count, ..intent(json!({})) };
+        let intent = Intent { count, ..intent(&json!({})) };
         assert_eq!(intent.check(&manifest()), Err(IntentError::Count(count)));
     }
 }

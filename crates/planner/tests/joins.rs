@@ -36,7 +36,9 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 fn both(events: &[Event]) -> Both {
-    let (mut expanded, mut joined): (Vec<Vec<Seq>>, Vec<(Vec<Seq>, bool)>) = (vec![], vec![]);
+    let mut expanded: Vec<Vec<Seq>> = Vec::new();
+    // Each with whether it is a join.
+    let mut joined: Vec<(Vec<Seq>, bool)> = Vec::new();
     let mut places = Vec::new();
     let mut read: [Vec<Seq>; SESSIONS] = Default::default();
     let mut context: [Vec<Seq>; SESSIONS] = Default::default();

@@ -69,8 +69,9 @@ pub fn append<'a>(target: impl Into<Target<'a>>, mut record: Record, signed: Sig
     let rows = select.query_map([], |row| row.get::<_, Vec<u8>>(0)).unwrap();
     let mut leaves: Vec<Hash> = rows.map(|row| leaf_hash(&row.unwrap())).collect();
     record.seq = Seq(leaves.len() as u64);
-    let number = (record.seq.0 % 256) as u8;
-    record.id = EntryId::from_random([number; 16]);
+    let mut id = [0xF0; 16];
+    id[..8].copy_from_slice(&record.seq.0.to_be_bytes());
+    record.id = EntryId::from_random(id);
     if let Signed::By(key) = signed {
         let at = LogPosition { store, root: Digest(root_of(&leaves)), seq: record.seq };
         let bytes = match &record.by {
