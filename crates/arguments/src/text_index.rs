@@ -12,7 +12,9 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use custody_log::Seq;
+use custody_text::Said;
 
+use crate::manifest::{Sink, ToolEffect};
 use crate::spelling::{self, Spelled};
 use crate::words::{compatible, encoded_copies, folded_words, stands_whole, tidy};
 
@@ -40,8 +42,8 @@ pub struct TextIndex {
     places: HashMap<String, Vec<Place>>,
     /// Numbers and dates in it, by their one form.
     spelled: HashMap<String, Vec<(usize, Range<usize>)>>,
-    /// Web and e-mail addresses in it, in their one form.
-    addresses: HashSet<String>,
+    /// Web and e-mail addresses in it, by their one form.
+    addresses: HashMap<String, Vec<(usize, Range<usize>)>>,
     /// Values that a server made, by the manifests' word, each with what it names.
     trusted_values: HashSet<(String, String)>,
     /// Which untrusted entries hold a folded word.
@@ -58,18 +60,44 @@ enum Case {
 /// One text of the user's.
 #[derive(Debug, Clone)]
 struct UserText {
-    text: String,
+    said: Said,
     /// Whether it is as the user typed it, and not only tidied.
     is_exact: bool,
 }
 
 /// How closely a value has to be what the user said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Precision {
+enum Precision {
     /// To the character: what runs is this value. Only hosts and numbers have more than one spelling.
     Exact,
     /// But for blanks and composed characters: it decides nothing.
     Tidied,
+}
+
+/// What a value is wanted for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Purpose {
+    /// What it decides.
+    pub(crate) sink: Option<Sink>,
+    /// What the call does with it.
+    pub(crate) effect: ToolEffect,
+}
+
+impl Purpose {
+    /// It decides nothing.
+    const PLAIN: Self = Self { sink: None, effect: ToolEffect::Reads };
+
+    /// Whether it counts only where a negation would have been recognised: where something goes, what is
+    /// destroyed, what is executed.
+    const fn needs_language(self) -> bool {
+        match self.sink {
+            None | Some(Sink::Amount | Sink::Other) => false,
+            Some(Sink::Recipient | Sink::Command) => true,
+            Some(Sink::Url | Sink::Account | Sink::Path | Sink::Id) => {
+                matches!(self.effect, ToolEffect::Writes)
+            }
+        }
+    }
 }
 
 /// A word in what the user said.
@@ -82,22 +110,23 @@ struct Place {
 impl TextIndex {
     /// The user said `text`, in a message that is trusted and clean.
     pub fn add_user_text(&mut self, text: &str) {
+        let index = self.add_words(text, true);
         let tidied = tidy(text);
-        let is_tidy = tidied == text;
-        if !is_tidy {
-            self.add_words(text, true);
+        if tidied != text {
+            self.add_words(&tidied, false);
         }
-        let index = self.add_words(&tidied, is_tidy);
-        let values = spelling::numbers(&tidied).into_iter().chain(spelling::dates(&tidied));
+        let values = spelling::numbers(text).into_iter().chain(spelling::dates(text));
         // What is cut off at a bracket or sign was said as part of something longer.
-        for Spelled { form, at } in values.filter(|spelled| stands_whole(&tidied, &spelled.at)) {
+        for Spelled { form, at } in values.filter(|spelled| stands_whole(text, &spelled.at)) {
             self.spelled.entry(form).or_default().push((index, at));
         }
-        for at in spelling::words(&tidied).into_iter().filter(|at| stands_whole(&tidied, at)) {
-            let word = tidied.get(at).unwrap_or_default();
+        for at in spelling::words(text).into_iter().filter(|at| stands_whole(text, at)) {
+            let word = text.get(at.clone()).unwrap_or_default();
             let url = spelling::url(word);
             let full = url.as_deref().map(spelling::with_scheme);
-            self.addresses.extend(spelling::address(word).or(url).into_iter().chain(full));
+            for form in spelling::address(word).or(url).into_iter().chain(full) {
+                self.addresses.entry(form).or_default().push((index, at.clone()));
+            }
         }
     }
 
@@ -111,7 +140,7 @@ impl TextIndex {
                 }
             });
         }
-        self.user_texts.push(UserText { text: text.to_owned(), is_exact });
+        self.user_texts.push(UserText { said: Said::of(text), is_exact });
         index
     }
 
@@ -138,46 +167,69 @@ impl TextIndex {
         }
     }
 
-    /// Whether the user said `value`: whole, at one place; if it is short, beside one of `nouns`.
+    /// Whether the user said `value`: whole, at one place; if it is short, beside one of `nouns`. What a negation or a
+    /// quotation holds was not said, and what was ruled out last is not said either.
     ///
     /// Source: docs/design.md §5.3.
-    pub(crate) fn is_user_text(
-        &self,
-        value: &str,
-        nouns: &Nouns<'_>,
-        precision: Precision,
-    ) -> bool {
+    pub(crate) fn is_user_text(&self, value: &str, nouns: &Nouns<'_>, purpose: Purpose) -> bool {
         let tidied = tidy(value);
-        let is_tidy = tidied == value;
-        let (value, case) = match precision {
-            Precision::Exact => (value, Case::Counts(precision)),
-            Precision::Tidied => (tidied.as_ref(), Case::Counts(precision)),
-        };
-        let found = self.places(value, case);
-        if found.into_iter().any(|(text, at)| !is_short(value) || self.has_noun(text, at, nouns)) {
-            return true;
-        }
+        let is_exact = purpose.sink.is_some();
+        let (sought, precision) =
+            if is_exact { (value, Precision::Exact) } else { (tidied.as_ref(), Precision::Tidied) };
+        let mut places = self.places(sought, Case::Counts(precision));
+        places.retain(|(text, at)| !is_short(sought) || self.has_noun(*text, at.clone(), nouns));
         // A number or an address has other spellings, and none of them has blanks around it.
-        if precision == Precision::Exact && !is_tidy {
-            return false;
+        if !is_exact || tidied == value {
+            // However long it is spelled: `13.00` is `13`.
+            let (form, spelled) = self.respelled(value);
+            let is_short = is_short(value) || is_short(&form);
+            let spelled = spelled.iter().cloned();
+            places.extend(
+                spelled.filter(|(text, at)| !is_short || self.has_noun(*text, at.clone(), nouns)),
+            );
+            places.extend(self.addresses_said(value).iter().cloned());
         }
-        // However long it is spelled: `13.00` is `13`.
-        let (form, places) = self.respelled(value);
-        let is_short = is_short(value) || is_short(&form);
-        places.iter().any(|(text, at)| !is_short || self.has_noun(*text, at.clone(), nouns))
-            || self.is_address_said(value)
+        let supporting = places.iter().filter(|place| self.supports(place, purpose));
+        let ruled_out = places.iter().filter(|place| self.is_ruled_out(place));
+        let said = supporting.map(|(text, at)| (*text, at.start)).max();
+        said.is_some() && (!is_exact || said > ruled_out.map(|(text, at)| (*text, at.start)).max())
+    }
+
+    fn is_ruled_out(&self, (text, at): &(usize, Range<usize>)) -> bool {
+        let said = self.user_texts.get(*text).map(|text| &text.said);
+        said.is_some_and(|said| said.is_own(at) && said.is_negated(at))
+    }
+
+    /// Whether what stands at a place was said for this purpose.
+    fn supports(&self, (text, at): &(usize, Range<usize>), purpose: Purpose) -> bool {
+        let Some(UserText { said, .. }) = self.user_texts.get(*text) else { return false };
+        let is_whole = match purpose.sink {
+            Some(Sink::Path) => said.is_whole_path(at),
+            Some(Sink::Command) => said.is_whole_command(at),
+            Some(_) | None => true,
+        };
+        said.is_own(at)
+            && !said.is_negated(at)
+            && is_whole
+            && (!purpose.needs_language() || said.is_understood(at))
     }
 
     /// Whether the user said `value` in any case. Enough for one that decides nothing.
     pub(crate) fn is_mentioned_by_user(&self, value: &str) -> bool {
         let value = tidy(value);
-        value.chars().count() > SHORT && !self.places(&value, Case::Any).is_empty()
+        value.chars().count() > SHORT
+            && self
+                .places(&value, Case::Any)
+                .iter()
+                .any(|place| self.supports(place, Purpose::PLAIN))
     }
 
     /// Whether the user said `word` in any case beside one of `nouns`.
     pub(crate) fn is_chosen_by_user(&self, word: &str, nouns: &Nouns<'_>) -> bool {
         let places = self.places(&tidy(word), Case::Any);
-        places.into_iter().any(|(text, at)| self.has_noun(text, at, nouns))
+        places.into_iter().any(|place| {
+            self.supports(&place, Purpose::PLAIN) && self.has_noun(place.0, place.1, nouns)
+        })
     }
 
     /// Whether a server made `value` as the name of one of `nouns`. The thirteenth event is not the thirteenth file.
@@ -213,7 +265,8 @@ impl TextIndex {
         value: &str,
         case: Case,
     ) -> Option<(usize, Range<usize>)> {
-        let UserText { text: said, is_exact } = self.user_texts.get(place.text)?;
+        let UserText { said, is_exact } = self.user_texts.get(place.text)?;
+        let said = said.text();
         let start = place.at.checked_sub(offset)?;
         let at = start..start.checked_add(value.len())?;
         let found = said.get(at.clone())?;
@@ -232,17 +285,17 @@ impl TextIndex {
         (form, places)
     }
 
-    fn is_address_said(&self, value: &str) -> bool {
+    fn addresses_said(&self, value: &str) -> &[(usize, Range<usize>)] {
         // A file name looks like a host, and tells cases apart.
         let is_url = value.contains("://") || value.starts_with("www.");
         let form = spelling::address(value).or_else(|| spelling::url(value).filter(|_| is_url));
-        form.is_some_and(|form| self.addresses.contains(&form))
+        form.and_then(|form| self.addresses.get(&form)).map_or(&[][..], Vec::as_slice)
     }
 
     /// Whether one of `nouns` stands within a few words of `at`, in the same sentence.
     fn has_noun(&self, text: usize, at: Range<usize>, nouns: &Nouns<'_>) -> bool {
-        let Some(UserText { text: said, .. }) = self.user_texts.get(text) else { return false };
-        let (before, after) = around(said, &at);
+        let Some(UserText { said, .. }) = self.user_texts.get(text) else { return false };
+        let (before, after) = around(said.text(), &at);
         let before = before.rsplit(ends_sentence).next().unwrap_or_default();
         let after = after.split(ends_sentence).next().unwrap_or_default();
         // A currency sign touches its number.

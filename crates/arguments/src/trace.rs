@@ -10,7 +10,7 @@ use crate::arguments::Arguments;
 use crate::free_text::TextSink;
 use crate::manifest::{Parameter, Sink, ToolManifest};
 use crate::spelling::is_ambiguous;
-use crate::text_index::{Nouns, Precision, TextIndex};
+use crate::text_index::{Nouns, Purpose, TextIndex};
 use crate::visible::is_blank;
 
 /// How many sinks of one text are recorded. A text with more is nobody's word, and its record stays small.
@@ -70,7 +70,7 @@ impl TracedArguments {
 ///
 /// Source: docs/design.md §5.3.
 pub fn trace(tool: &ToolManifest, arguments: &Arguments, texts: &TextIndex) -> TracedArguments {
-    let mut tracing = Tracing { texts, text_leaves: tool.text_leaves(), leaves: Vec::new() };
+    let mut tracing = Tracing { texts, tool, leaves: Vec::new() };
     for (name, value) in arguments.object() {
         let is_described = tool.arguments.contains_key(name);
         let parameter = tool.parameter(name);
@@ -116,7 +116,7 @@ struct Argument<'a> {
 
 struct Tracing<'a> {
     texts: &'a TextIndex,
-    text_leaves: bool,
+    tool: &'a ToolManifest,
     leaves: Vec<RecordedArgument>,
 }
 
@@ -188,7 +188,7 @@ impl Tracing<'_> {
             // A value that decides nothing only shows that the user wanted such a call.
             || (sink.is_none() && self.texts.is_mentioned_by_user(value));
         let origin = if is_users { ArgumentOrigin::User } else { traced };
-        let is_free_text = sink.is_none() && self.text_leaves;
+        let is_free_text = sink.is_none() && self.tool.text_leaves();
         self.leaves.push(RecordedArgument { path: path.to_owned(), sink, origin });
         if is_free_text {
             self.within(path, value);
@@ -203,11 +203,11 @@ impl Tracing<'_> {
 
     fn origin(&self, value: &str, nouns: &Nouns<'_>, sink: Option<Sink>) -> ArgumentOrigin {
         // What runs is the value as it is, so a sink has to be what the user said, to the blank.
-        let precision = if sink.is_some() { Precision::Exact } else { Precision::Tidied };
+        let purpose = Purpose { sink, effect: self.tool.effect };
         // What a server makes are names for its own things. Where money or mail goes is never one of them.
         let may_be_made = matches!(sink, Some(Sink::Id | Sink::Path));
         let is_ambiguous = sink == Some(Sink::Amount) && is_ambiguous(value);
-        if !is_ambiguous && self.texts.is_user_text(value, nouns, precision) {
+        if !is_ambiguous && self.texts.is_user_text(value, nouns, purpose) {
             return ArgumentOrigin::User;
         }
         if may_be_made && self.texts.is_trusted_value(value, nouns) {
@@ -231,8 +231,13 @@ impl Tracing<'_> {
             let (path, sink) = (format!("{path} > more"), Some(Sink::Other));
             self.leaves.push(RecordedArgument { path, sink, origin: ArgumentOrigin::Model });
         }
+        // What the user dictated, and nothing else, holds only what the user wants to say.
+        let purpose = Purpose { sink: Some(Sink::Other), effect: self.tool.effect };
+        let is_dictated = self.texts.is_user_text(text, &none, purpose);
         for TextSink { sink, what, value, is_plain } in found.into_iter().take(MAX_WITHIN) {
-            let origin = if is_plain {
+            let origin = if is_plain && is_dictated {
+                ArgumentOrigin::User
+            } else if is_plain {
                 self.origin(&value, &none, Some(sink))
             } else {
                 self.origin_in_untrusted(&value)

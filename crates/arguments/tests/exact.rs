@@ -82,7 +82,8 @@ fn g18_hosts_do_not_tell_cases_apart_and_blanks_that_the_user_typed_are_the_user
         (Sink::Url, "Read https://a.example", "https://a.example/"),
         (Sink::Url, "Read www.a.example", "https://www.a.example"),
         (Sink::Path, "Open /data/a  b, please", "/data/a  b"),
-        (Sink::Command, "Run:\n```\nls -l\nrm a\n```", "ls -l\nrm a"),
+        // A fence quotes (G12), so the lines stand without one.
+        (Sink::Command, "Run:\nls -l\nrm a", "ls -l\nrm a"),
         (Sink::Path, "Open\r\n/data/a\r\nnow", "/data/a"),
     ] {
         assert!(is_users(sink, said, &json!(value)), "{value:?} after {said:?}");
@@ -106,8 +107,5 @@ fn g18_a_number_that_is_read_in_two_ways_supports_nothing() {
     for (said, value, expected) in cases {
         assert_eq!(is_users(Sink::Amount, said, &value), expected, "{value} after {said}");
     }
-    assert!(
-        is_users(Sink::Path, "Open release 1.234, the path of it", &json!("1.234")),
-        "no number"
-    );
+    assert!(is_users(Sink::Path, "Open the file 1.234, please", &json!("1.234")), "no number");
 }

@@ -77,7 +77,7 @@ fn a_sink_is_the_users_only_where_the_user_said_it_whole() {
         (Sink::Other, "On May 15th, 2024, that is", json!("2024-05-15"), true),
         (Sink::Other, "On May 15th", json!("2024-05-15"), false),
         (Sink::Command, "Run `cargo test -q`", json!("cargo test -q"), true),
-        (Sink::Command, "Run `cargo test -q`", json!("cargo test"), true),
+        (Sink::Command, "Run `cargo test -q`", json!("cargo test"), false),
         (Sink::Command, "Run cargo-test", json!("cargo"), false),
         (Sink::Other, "Say yes", json!(true), false),
         (Sink::Other, "Anything", json!(""), false),
@@ -225,15 +225,15 @@ fn a_value_that_decides_nothing_may_be_said_in_another_way() {
 #[test]
 fn a_noun_stands_near_and_whole() {
     let far = "x ".repeat(200);
-    let cut = format!("{}file", "y".repeat(255));
+    let cut = format!("{}id", "y".repeat(255));
     for (said, expected) in [
-        (format!("{far}file 13 {far}"), true),
-        (format!("file {far}13"), false),
+        (format!("{far}id 13 {far}"), true),
+        (format!("id {far}13"), false),
         // The end of a long word is no noun, wherever the search begins.
         (format!("{cut} 13"), false),
-        (format!("13 file{}", "z".repeat(300)), false),
+        (format!("13 id{}", "z".repeat(300)), false),
     ] {
-        let found = origin(Sink::Path, &json!("13"), &heard(&said, &[]));
+        let found = origin(Sink::Id, &json!("13"), &heard(&said, &[]));
         assert_eq!(found == ArgumentOrigin::User, expected, "{said}");
     }
 }
@@ -312,12 +312,14 @@ proptest! {
 
     #[test]
     fn a_word_the_user_said_is_the_users(
-        before in "[a-z ]{0,20}",
-        word in "[a-z]{4,12}(@[a-z]{2,8}\\.(com|org)|\\.txt|-[0-9]{1,4}|)",
-        after in "[a-z ]{0,20}",
+        before in "[a-c ]{0,20}",
+        word in "[a-m]{4,12}(@[a-m]{2,8}\\.(com|org)|\\.txt|-[0-9]{1,4}|)",
+        after in "[a-c ]{0,20}",
     ) {
+        // Where something goes has to be said in a known language besides (G12); and not be ruled out; these words
+        // are in none, and no letters of them make a negation.
         let said = format!("{before} {word}, {after}");
-        prop_assert_eq!(origin(Sink::Recipient, &json!(word), &heard(&said, &[])), ArgumentOrigin::User);
+        prop_assert_eq!(origin(Sink::Other, &json!(word), &heard(&said, &[])), ArgumentOrigin::User);
     }
 
     #[test]

@@ -25,18 +25,28 @@
 //! assert!(phrase.is_in("Pay%20the%20invoice") && phrase.is_in("PAY\nTHE IN\u{ad}VOICE"));
 //! ```
 //!
+//! [`Said`] reads what a person wrote: what they quoted, what they ruled out, and where a path or command ends.
+//!
 //! In reading order: `canonical` (the form), `fold` (one character), `view` (texts as they are copied), `phrase` (a
-//! search), `quoting` (a person's own words). Work is linear in the text, and a character becomes at most
-//! [`MAX_EXPANSION`] (G29). Why there is one form for ingress, search and probes: decision 0020.
+//! search), `quoting` (a person's own words); `said`, which is made of `quotation`, `negation`, `delimit`, `sentence`
+//! and `vocabulary`. Work is linear in the text, and a character becomes at most [`MAX_EXPANSION`] (G29). Why there
+//! is one form for ingress, search and probes: decision 0020.
 
 mod canonical;
+mod delimit;
 mod fold;
+mod negation;
 mod phrase;
+mod quotation;
 mod quoting;
+mod said;
+mod sentence;
 mod view;
+mod vocabulary;
 
 pub use canonical::CanonicalText;
 pub use fold::MAX_EXPANSION;
 pub use phrase::{MIN_PHRASE, Phrase, search_forms};
 pub use quoting::own_words;
+pub use said::Said;
 pub use view::Rendering;
