@@ -39,18 +39,34 @@ impl Session {
         self.store().run(move |step| proposing.decide(step))
     }
 
-    /// What has become of a proposal. One that was approved runs now, and only now.
+    /// What has become of a proposal. One that was approved runs now, and only now. Where this session was told to wait
+    /// for a question of another one, it waits as long as that does, and then asks itself.
     pub fn decide(&self, gate: &Gate, proposal: EntryId) -> Ticket<Decision, GateError> {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
         self.store().run(move |step| {
-            let asked = step.state().asked_call(proposal).filter(|asked| asked.session == id);
+            let own = step.state().session(id).map(|session| &session.who);
+            let asked = step.state().asked_call(proposal);
+            let asked = asked.filter(|asked| {
+                let is_told = asked.requester.principal.is_some() && own == Some(&asked.requester);
+                asked.session == id || is_told
+            });
             let asked =
                 asked.ok_or_else(|| StoreError::UnknownEntry(proposal.to_string()))?.clone();
+            let is_waiting =
+                asked.standing == ApprovalStatus::Waiting && step.now() < asked.expires;
+            if asked.session != id && is_waiting {
+                return Ok(Decision::Ask(waiting(step, &asked)?));
+            }
             let bytes = step.content(asked.arguments)?;
             let arguments = Arguments::parse(&String::from_utf8_lossy(&bytes))
                 .map_err(|_| StoreError::NoContent(asked.entry))?;
             let tool = asked.tool.clone();
-            Proposing { id, gate, traced, tool, arguments }.resume(step, &asked)
+            let proposing = Proposing { id, gate, traced, tool, arguments };
+            if asked.session == id {
+                proposing.resume(step, &asked)
+            } else {
+                proposing.decide(step)
+            }
         })
     }
 

@@ -1,5 +1,6 @@
 //! Custody: the real store, gate and policy, with the manifests of the benchmark.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use custody_arguments::Arguments;
@@ -26,11 +27,10 @@ use crate::error::EvalError;
 /// A store of its own, in which agents work for one user.
 pub struct Custody {
     scratch: Scratch,
-    /// What the agent shows.
-    token: Authority,
-    /// The user, present in person.
-    user: Authority,
     gates: BTreeMap<String, Gate>,
+    /// How many users there are. Each episode has its own: equal questions of one user are one, and an episode must not
+    /// wait for the answer to another's.
+    users: Cell<u32>,
 }
 
 impl Custody {
@@ -40,27 +40,26 @@ impl Custody {
     /// When the store cannot be made.
     pub fn new(manifests: BTreeMap<String, Manifests>) -> Result<Self, EvalError> {
         let scratch = Scratch::new(Limits::UNLIMITED, Clock::System)?;
-        let key = HumanKey::generate();
+        let gates = manifests.into_iter().map(|(suite, tools)| (suite, Gate::new(tools, None)));
+        Ok(Self { scratch, gates: gates.collect(), users: Cell::new(0) })
+    }
+
+    /// A new user: what their agent shows, and they themselves.
+    fn user(&self) -> Result<(Authority, Authority), EvalError> {
+        let number = self.users.get();
+        self.users.set(number + 1);
+        let (name, key) = (format!("user-{number}"), HumanKey::generate());
         let new = NewPrincipal {
-            name: "ada",
+            name: &name,
             role: Role::User,
             tenant: Tenant::main(),
             public_key: Some(key.public_key()),
             with_token: true,
         };
-        let (_, token) = scratch.store.add_principal(&scratch.owner, new)?;
+        let store = &self.scratch.store;
+        let (_, token) = store.add_principal(&self.scratch.owner, new)?;
         let token = token.ok_or_else(|| EvalError::Setup("the user got no token".into()))?;
-        let token = scratch.store.authenticate_token(&token)?;
-        let user = scratch.store.authenticate("ada", &key)?;
-        Ok(Self {
-            scratch,
-            token,
-            user,
-            gates: manifests
-                .into_iter()
-                .map(|(suite, manifests)| (suite, Gate::new(manifests, None)))
-                .collect(),
-        })
+        Ok((store.authenticate_token(&token)?, store.authenticate(&name, &key)?))
     }
 }
 
@@ -70,10 +69,11 @@ impl Defence for Custody {
     }
 
     fn open(&self, setting: &Setting<'_>) -> Result<Box<dyn Episode>, EvalError> {
-        let session = Session::open(&self.scratch.store, &self.token, None)?;
+        let (token, user) = self.user()?;
+        let session = Session::open(&self.scratch.store, &token, None)?;
         // A suite without manifests has unknown tools only.
         let gate = self.gates.get(setting.suite).cloned().unwrap_or_default();
-        let (store, user) = (self.scratch.store.clone(), self.user.clone());
+        let store = self.scratch.store.clone();
         Ok(Box::new(Guarded { store, user, session, gate }))
     }
 }
