@@ -235,12 +235,18 @@ impl<'a, 't, R: RulesModel> Episode<'a, 't, R> {
         verdict
     }
 
+    /// The entries above `parents`. The models know nothing of joins, which only stand for other entries.
     fn ancestors(&self, parents: &[Seq]) -> BTreeSet<usize> {
         let mut ancestors = BTreeSet::new();
-        for parent in parents {
-            if let Ok(at) = self.entries.binary_search_by_key(parent, |entry| entry.seq) {
+        let mut above = parents.to_vec();
+        while let Some(parent) = above.pop() {
+            if let Ok(at) = self.entries.binary_search_by_key(&parent, |entry| entry.seq) {
                 ancestors.insert(at);
                 ancestors.extend(&self.entries[at].ancestors);
+            } else if self.step.state().is_join(parent)
+                && let Ok(join) = self.step.record(parent)
+            {
+                above.extend(join.parents);
             }
         }
         ancestors
