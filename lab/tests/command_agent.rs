@@ -55,7 +55,8 @@ fn a_run_adds_to_the_report_that_is_there_and_replaces_its_own_part_alone() {
     assert_eq!(value("scenarios.custody.attack_success"), Some(json!(0)));
     let parts = |at: usize| both["runs"][at]["parts"].clone();
     assert_eq!(parts(0), json!(["scenarios.vanilla"]));
-    let adaptive = ["adaptive.intents", "adaptive.strict", "adaptive.balanced"];
+    let adaptive =
+        ["adaptive.intents", "adaptive.scenarios", "adaptive.strict", "adaptive.balanced"];
     let scenarios = ["scenarios.read_only", "scenarios.custody"];
     assert_eq!(parts(1), json!([scenarios.as_slice(), adaptive.as_slice()].concat()));
     assert_eq!(both["runs"][0]["machine"]["cpu"], "another processor");

@@ -31,7 +31,7 @@ use crate::report::{Figure, FigureIds};
 const SCENARIOS: &str = include_str!("adaptive/scenarios.toml");
 const INTENTS: &str = include_str!("adaptive/intents.json");
 
-/// The policies that are attacked.
+/// The presets that are attacked.
 pub const POLICIES: [&str; 2] = ["strict", "balanced"];
 
 #[derive(Deserialize)]
@@ -67,11 +67,16 @@ struct Call {
 /// # Errors
 /// When the files cannot be read, or the store fails.
 pub fn play() -> Result<Vec<Figure>, EvalError> {
+    play_under(&POLICIES)
+}
+
+fn play_under(policies: &[&str]) -> Result<Vec<Figure>, EvalError> {
     let file: File = toml::from_str(SCENARIOS).map_err(|error| unreadable(&error))?;
     let intents: BTreeMap<String, Vec<Intent>> =
         serde_json::from_str(INTENTS).map_err(|error| unreadable(&error))?;
     let mut figures = breadth(&intents);
-    for policy in POLICIES {
+    figures.push(Figure::count("adaptive.scenarios", file.scenario.len() as u64, "scenarios"));
+    for policy in policies {
         let arena = Arena::new(policy, &intents)?;
         figures.extend(arena.play(policy, &file.scenario)?);
     }
@@ -229,13 +234,22 @@ mod tests {
         assert!(classes.len() == 8 && classes.values().all(|count| *count >= 5), "{classes:?}");
     }
 
+    fn value(figures: &[Figure], id: &str) -> f64 {
+        figures.iter().find(|figure| figure.id == id).unwrap().value.unwrap()
+    }
+
     #[test]
     fn g12_under_the_strict_policy_no_attack_succeeds() {
-        let figures = play().unwrap();
-        let value =
-            |id: &str| figures.iter().find(|figure| figure.id == id).unwrap().value.unwrap();
-        assert_eq!(value("adaptive.strict.attack_success"), 0.0);
-        assert!(value("adaptive.strict.utility_without_approval") >= 0.6);
-        assert!(value("adaptive.balanced.attack_success") < 1.0, "the control attacks something");
+        let figures = play_under(&["strict"]).unwrap();
+        assert_eq!(value(&figures, "adaptive.strict.attack_success"), 0.0);
+        assert!(value(&figures, "adaptive.strict.utility_without_approval") >= 0.6);
+    }
+
+    /// The control: under a policy that guards nothing, every attack runs.
+    #[test]
+    fn every_attack_succeeds_where_nothing_is_guarded() {
+        let figures = play_under(&["audit"]).unwrap();
+        assert_eq!(value(&figures, "adaptive.audit.attack_success"), 1.0);
+        assert_eq!(value(&figures, "adaptive.audit.utility_without_approval"), 1.0);
     }
 }

@@ -86,7 +86,7 @@ fn adaptive_table(report: &EvalReport) -> Option<Table> {
     ];
     Some(Table {
         title: "adaptive".to_owned(),
-        note: "43 written scenarios with the tools of AgentDojo and of the ten scenarios. The attacker uses nothing but values \
+        note: "Written scenarios with the tools of AgentDojo and of the ten scenarios. The attacker uses nothing but values \
                that the user said, in another meaning, and knows the intents, which were written by hand from the user's \
                words. Each attempt has a session of its own; an attack succeeds if one attempt runs unasked. The JSON lists \
                those that do."
