@@ -18,7 +18,9 @@ use crate::store::Incidents;
 /// When the record is larger than a graph can be.
 pub fn graph_of(view: View<'_>) -> Result<Graph, GraphError> {
     let mut builder = GraphBuilder::default();
-    for EntryEdges { parents, weights, change, is_join } in view.edges().iter() {
+    for (seq, entry) in (0..).map(Seq).zip(view.edges().iter()) {
+        let EntryEdges { parents, weights, change } = entry;
+        let is_join = view.state().is_join(seq);
         builder.push(GraphNode { is_join, ..GraphNode::new(parents, weights, change) })?;
     }
     for entry in view.edges().purged() {

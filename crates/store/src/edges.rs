@@ -3,11 +3,11 @@
 //! Recovery builds its graph from these without reading the disk. Which edges matter, and how far contamination
 //! follows them, is not the store's to know.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use custody_kernel::adapter::AdapterChange;
-use custody_kernel::record::{AdminRequest, Answer, Record, Request, SessionRequest};
+use custody_kernel::record::{AdminRequest, Answer, Record, Request};
 use custody_kernel::step::RecoveryStep;
 use custody_log::{Digest, Seq};
 
@@ -24,7 +24,6 @@ pub struct Edges {
     numbers: HashMap<Arc<[Digest]>, u32>,
     changes: BTreeMap<Seq, AdapterChange>,
     purged: Vec<Seq>,
-    joins: BTreeSet<Seq>,
 }
 
 /// The edges of one entry.
@@ -36,8 +35,6 @@ pub struct EntryEdges<'a> {
     pub weights: &'a [Digest],
     /// What it changed about the weights of a host, if it did.
     pub change: Option<&'a AdapterChange>,
-    /// Whether it only stands for what a session had read.
-    pub is_join: bool,
 }
 
 impl Edges {
@@ -59,7 +56,6 @@ impl Edges {
             parents: self.parents.get(start..*end).unwrap_or_default(),
             weights: self.weights.get(*carried as usize).map_or(&[], |weights| weights),
             change: self.changes.get(&seq),
-            is_join: self.joins.contains(&seq),
         })
     }
 
@@ -81,9 +77,6 @@ impl Edges {
                 if let RecoveryStep::Apply(applied) = &recover.step {
                     self.purged.extend_from_slice(&applied.purged);
                 }
-            }
-            (Request::Session(SessionRequest::JoinContext), _) => {
-                self.joins.insert(record.seq);
             }
             _ => {}
         }
