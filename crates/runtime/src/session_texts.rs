@@ -38,7 +38,7 @@ impl SessionTexts {
         } else if channel == Channel::User {
             let is_cut_before = part.is_some_and(|part| part.start > 0);
             let is_cut_after =
-                part.is_some_and(|part| part.start + (text.len() as u64) < part.whole);
+                part.is_some_and(|part| part.start.saturating_add(text.len() as u64) < part.whole);
             let before = if is_cut_before { SEAM } else { "" };
             let after = if is_cut_after { SEAM } else { "" };
             self.0.add_user_text(&format!("{before}{text}{after}"));

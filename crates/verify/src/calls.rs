@@ -1,6 +1,7 @@
 //! Judging every recorded tool call again (G2): its arguments are traced in the recorded texts of its session, and the
 //! recorded policies are asked again. A value that was taken out of an output is taken out again.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use custody_arguments::{Arguments, DeclaredIntents, Intent};
@@ -40,6 +41,8 @@ pub(crate) struct CallVerifier<'a> {
     bases: HashMap<Digest, RecordedBasis>,
     /// The policies that were in force without a basis: the owner's and those that ship.
     policies: HashMap<Digest, Policy>,
+    /// The versions of those that ship.
+    shipped: Vec<Digest>,
     checked: CheckedCalls,
 }
 
@@ -80,7 +83,8 @@ impl<E: Into<VerifyError>> From<E> for NotJudged {
 impl<'a> CallVerifier<'a> {
     pub(crate) fn new(view: View<'a>) -> Self {
         let (sessions, bases, policies) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { view, sessions, bases, policies, checked: CheckedCalls::default() }
+        let shipped = Policy::shipped_versions().collect();
+        Self { view, sessions, bases, policies, shipped, checked: CheckedCalls::default() }
     }
 
     /// Looks at the next record. `before` is what the records before it fold to, `text` the content that arrived with
@@ -280,7 +284,7 @@ impl<'a> CallVerifier<'a> {
         if arguments.canonical() != text {
             return Err(claims(seq, "arguments").into());
         }
-        self.read_policies(before, record, call)?;
+        let version = self.read_policy(before, record, call)?;
         let tool = match self.bases.get(&call.manifest) {
             Some(RecordedBasis::Tool(tool)) => tool,
             Some(RecordedBasis::Destroyed) => return Err(NotJudged::Destroyed),
@@ -289,14 +293,15 @@ impl<'a> CallVerifier<'a> {
             }
         };
         let session = self.sessions.entry(id).or_default();
-        let policies = in_force(before, &self.policies, &self.bases, call);
-        let policies = policies.ok_or_else(|| claims(seq, "a policy"))?;
+        let local = local_policy(&self.bases, seq, call)?;
+        let base = self.policies.get(&version).ok_or_else(|| claims(seq, "a policy"))?;
         let by = JudgedBy {
             session: id,
             tool,
+            manifest: call.manifest,
             texts: &session.texts,
             intents: &session.intents,
-            policies,
+            policies: InForce { base, local },
             at: record.at,
         };
         let again = by.judge(before, &arguments, call.arguments, call.approval);
@@ -349,33 +354,39 @@ impl<'a> CallVerifier<'a> {
     }
 
     /// The content that a record names, wherever it arrived; `None` if it was destroyed or there is none.
-    fn content(
+    fn content<'t>(
         &self,
         record: &Record,
-        arrived: Option<&[u8]>,
-    ) -> Result<Option<String>, VerifyError> {
-        let Some(content) = content_of(record) else { return Ok(None) };
-        let bytes = match arrived {
-            Some(bytes) => Some(bytes.to_vec()),
-            None if content.arrival == record.seq && !is_kept(record) => None,
-            None => self.view.any_content(content)?,
-        };
-        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+        arrived: Option<&'t [u8]>,
+    ) -> Result<Option<Cow<'t, str>>, VerifyError> {
+        if let Some(bytes) = arrived {
+            return Ok(Some(String::from_utf8_lossy(bytes)));
+        }
+        let elsewhere =
+            content_of(record).filter(|content| content.arrival != record.seq || is_kept(record));
+        let bytes = elsewhere.map(|content| self.view.any_content(content)).transpose()?.flatten();
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned().into()))
     }
 
-    /// Reads the policies that `call` was judged by besides a local one, unless they are known.
-    fn read_policies(
+    /// Reads the policy that `call` was judged by besides a local one, unless it is known, and returns its version: that
+    /// of the owner's, or of the shipped one that the call names.
+    fn read_policy(
         &mut self,
         before: &State,
         record: &Record,
         call: &Call,
-    ) -> Result<(), NotJudged> {
-        let version = base_version(before, call);
+    ) -> Result<Digest, NotJudged> {
+        let signed = before.policy();
+        let named = call.policy.version;
+        let mut shipped = self.shipped.iter().copied();
+        let version = signed.map(|signed| signed.version).or_else(|| {
+            shipped.find(|base| InForce::version_of(*base, call.local_policy) == named)
+        });
         let version = version.ok_or_else(|| claims(record.seq, "a policy"))?;
         if self.policies.contains_key(&version) {
-            return Ok(());
+            return Ok(version);
         }
-        let policy = match before.policy() {
+        let policy = match signed {
             Some(SignedPolicy { text, .. }) => {
                 let text = self.view.any_content(text)?.ok_or(NotJudged::Destroyed)?;
                 Policy::parse(&String::from_utf8_lossy(&text)).ok()
@@ -384,32 +395,22 @@ impl<'a> CallVerifier<'a> {
         };
         let policy = policy.filter(|policy| policy.version() == version);
         self.policies.insert(version, policy.ok_or_else(|| claims(record.seq, "a policy"))?);
-        Ok(())
+        Ok(version)
     }
 }
 
-/// The version of the policy that the owner signed, or of the shipped one that `call` names.
-fn base_version(before: &State, call: &Call) -> Option<Digest> {
-    if let Some(signed) = before.policy() {
-        return Some(signed.version);
-    }
-    Policy::shipped_versions()
-        .find(|base| InForce::version_of(*base, call.local_policy) == call.policy.version)
-}
-
-fn in_force<'p>(
-    before: &State,
-    policies: &'p HashMap<Digest, Policy>,
+/// The operator's own policy that `call` names, if it names one.
+fn local_policy<'p>(
     bases: &'p HashMap<Digest, RecordedBasis>,
+    seq: Seq,
     call: &Call,
-) -> Option<InForce<'p>> {
-    let base = policies.get(&base_version(before, call)?)?;
-    let local = match call.local_policy.map(|digest| bases.get(&digest)) {
-        None => None,
-        Some(Some(RecordedBasis::LocalPolicy(policy))) => Some(policy.as_ref()),
-        Some(Some(RecordedBasis::Tool(_) | RecordedBasis::Destroyed) | None) => return None,
-    };
-    Some(InForce { base, local })
+) -> Result<Option<&'p Policy>, NotJudged> {
+    let Some(digest) = call.local_policy else { return Ok(None) };
+    match bases.get(&digest) {
+        Some(RecordedBasis::LocalPolicy(policy)) => Ok(Some(policy)),
+        Some(RecordedBasis::Destroyed) => Err(NotJudged::Destroyed),
+        Some(RecordedBasis::Tool(_)) | None => Err(claims(seq, "a policy").into()),
+    }
 }
 
 /// What `recorded` claims that judging it again does not give.

@@ -222,8 +222,9 @@ impl Proposing {
         approval: Option<EntryId>,
     ) -> Result<(ProposedCall, Timestamp), GateError> {
         let tool = self.gate.tool(&self.tool);
+        let manifest = tool.digest();
         let policies = self.gate.policies(step)?;
-        self.record_once(step, BasisKind::Tool { digest: tool.digest() }, || tool.text())?;
+        self.record_once(step, BasisKind::Tool { digest: manifest }, || tool.text())?;
         if let Some(local) = policies.local() {
             let basis = BasisKind::LocalPolicy { digest: local.version() };
             self.record_once(step, basis, || local.text().to_owned())?;
@@ -233,6 +234,7 @@ impl Proposing {
         let by = JudgedBy {
             session: self.id,
             tool: &tool,
+            manifest,
             texts: &traced.texts,
             intents: &traced.intents,
             policies: policies.in_force(),

@@ -6,7 +6,7 @@ use custody_kernel::label::Taint;
 use custody_kernel::record::Value;
 use custody_kernel::state::{AskError, SessionState, State};
 use custody_kernel::tool::call::ProposedCall;
-use custody_log::{EntryId, SessionId, Timestamp};
+use custody_log::{Digest, EntryId, SessionId, Timestamp};
 use custody_policy::{Caller, Described, DescribedTool, InForce, Question};
 
 use crate::session_texts::SessionTexts;
@@ -18,6 +18,8 @@ pub struct JudgedBy<'a> {
     pub session: SessionId,
     /// The tool.
     pub tool: &'a DescribedTool,
+    /// The digest of its text.
+    pub manifest: Digest,
     /// The texts of the session.
     pub texts: &'a SessionTexts,
     /// The intents that were declared for the session.
@@ -41,7 +43,7 @@ impl JudgedBy<'_> {
         value: Value,
         approval: Option<EntryId>,
     ) -> Result<ProposedCall, AskError> {
-        let Self { session, tool, texts, intents, policies, at } = *self;
+        let Self { session, tool, manifest, texts, intents, policies, at } = *self;
         let open = state.session(session).ok_or(AskError::UnknownSession(session))?;
         let traced = trace(&tool.manifest, arguments, texts.index());
         let described = tool.as_described();
@@ -57,7 +59,7 @@ impl JudgedBy<'_> {
             tool: tool.name.clone(),
             effect: tool.manifest.effect,
             known: tool.known,
-            manifest: tool.digest(),
+            manifest,
             arguments: value,
             policy: policies.answer(tool, &question),
             local_policy: policies.local.map(custody_policy::Policy::version),
