@@ -23,7 +23,7 @@ use custody_policy::{Manifests, Policy};
 use custody_runtime::Session;
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::Write;
-use custody_runtime::tools::{Decision, Output, rehearse};
+use custody_runtime::tools::{Decision, Gate, Output, rehearse};
 use custody_verify::verify_ledger;
 use serde_json::json;
 
@@ -455,4 +455,21 @@ fn a_session_that_waits_for_the_question_of_another_one_can_ask_about_it() {
     assert!(own != proposal && !again, "what was approved was the other session's call");
     let strangers = Guarded::new();
     assert!(strangers.session.decide(&guarded.gate, proposal).wait().is_err());
+}
+
+/// The groups of a tool are those that were recorded with the call, whatever manifests there are today.
+#[test]
+fn a_policy_is_rehearsed_with_the_tools_that_were_recorded() {
+    let guarded = Guarded::new();
+    let tools = "groups.out = ['post']\n[tools.post]\neffect = 'writes'\narguments.text = {}";
+    let gate = Gate::new(Manifests::parse(tools).unwrap(), None);
+    guarded.hears(Channel::User, "Post the minutes.");
+    let minutes = Arguments::parse(r#"{"text":"minutes"}"#).unwrap();
+    let _ = granted(guarded.session.propose(&gate, "post", minutes).wait().unwrap());
+    let policy = "@id(\"all\") permit (principal, action, resource);
+        @id(\"out\") forbid (principal, action, resource in Group::\"out\");";
+    let policy = Policy::parse(policy).unwrap();
+    let rehearsal = rehearse(&guarded.scratch.store, &policy, &Manifests::default()).unwrap();
+    let changed: Vec<_> = rehearsal.changed.iter().map(|one| (one.was, one.now)).collect();
+    assert_eq!(changed, [(Permission::Allow, Permission::Deny)]);
 }
