@@ -368,8 +368,8 @@ impl<'a> CallVerifier<'a> {
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned().into()))
     }
 
-    /// Reads the policy that `call` was judged by besides a local one, unless it is known, and returns its version: that
-    /// of the owner's, or of the shipped one that the call names.
+    /// Reads the policy that `call` was judged by besides a local one, unless it is known, and returns its version:
+    /// that of the owner's, or of the shipped one that the call names.
     fn read_policy(
         &mut self,
         before: &State,
