@@ -142,6 +142,10 @@ pub struct ToolManifest {
     /// parameters that take it: `{ "only.id" = "file" }`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub trusted_output: BTreeMap<String, String>,
+    /// Fields of its output that name who wrote it, as paths of names like those above. Without this list each address
+    /// in the output may be an author's; an empty one says that nobody outside wrote any of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authors: Option<Vec<String>>,
     /// Fields of its output that can be taken out alone, by path of names, each with the closed kind of value it has.
     /// Only those that the owner's policy names are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -159,6 +163,7 @@ impl ToolManifest {
             text_leaves: None,
             arguments: BTreeMap::new(),
             trusted_output: BTreeMap::new(),
+            authors: None,
             closed_output: BTreeMap::new(),
             description_sha256: None,
         }
@@ -170,6 +175,11 @@ impl ToolManifest {
             Some(leaves) => leaves,
             None => matches!(self.effect, ToolEffect::Writes),
         }
+    }
+
+    /// Whether its output is read as a value: fields of it are trusted, or name authors.
+    pub fn reads_output(&self) -> bool {
+        !self.trusted_output.is_empty() || self.authors.is_some()
     }
 
     /// What is known of the argument `name`.

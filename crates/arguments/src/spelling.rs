@@ -309,6 +309,13 @@ pub(crate) fn url(text: &str) -> Option<String> {
     (is_host(name) && is_port && is_plain).then(|| format!("{scheme}{}{path}", host.to_lowercase()))
 }
 
+/// The host of a web address, or a host by itself.
+pub(crate) fn host(text: &str) -> Option<&str> {
+    url(text)?;
+    let place = text.split_once("://").map_or(text, |(_, place)| place);
+    place.split(['/', '?', '#', ':']).next()
+}
+
 /// The web address that a person means who gives a host without a scheme, in its one form.
 pub(crate) fn with_scheme(url: &str) -> String {
     if url.contains("://") { url.to_owned() } else { format!("https://{url}") }

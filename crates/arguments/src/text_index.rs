@@ -13,8 +13,11 @@ use std::ops::Range;
 
 use custody_log::Seq;
 use custody_text::Said;
+use serde_json::Value;
 
-use crate::manifest::{Sink, ToolEffect};
+use crate::arguments::Arguments;
+use crate::manifest::{Sink, ToolEffect, ToolManifest};
+use crate::parties::Parties;
 use crate::spelling::{self, Spelled};
 use crate::words::{compatible, encoded_copies, folded_words, stands_whole, tidy};
 
@@ -48,6 +51,8 @@ pub struct TextIndex {
     trusted_values: HashSet<(String, String)>,
     /// Which untrusted entries hold a folded word.
     untrusted: HashMap<String, Vec<Seq>>,
+    /// Who wrote them, and where they were fetched from.
+    parties: Parties,
 }
 
 /// Whether two values that differ in case alone are two.
@@ -86,6 +91,12 @@ pub(crate) struct Purpose {
 impl Purpose {
     /// It decides nothing.
     const PLAIN: Self = Self { sink: None, effect: ToolEffect::Reads };
+
+    /// Whether it is a number for an amount that does not say of what: a year, a postcode and a price look alike.
+    fn is_bare_amount(self, value: &str) -> bool {
+        self.sink == Some(Sink::Amount)
+            && value.chars().all(|c| c.is_numeric() || ".,- ".contains(c))
+    }
 
     /// Whether it counts only where a negation would have been recognised: where something goes, what is
     /// destroyed, what is executed.
@@ -151,10 +162,41 @@ impl TextIndex {
 
     /// `entry` is not trusted, and says `text`.
     pub fn add_untrusted_text(&mut self, entry: Seq, text: &str) {
+        self.parties.add_text(entry, text);
         self.remember(entry, text);
         for copy in encoded_copies(text) {
             self.remember(entry, &copy);
         }
+    }
+
+    /// `authors`, and nobody else, wrote the untrusted `texts`.
+    pub fn add_authors(&mut self, texts: &[Seq], authors: &[String]) {
+        self.parties.add_authors(texts, authors);
+    }
+
+    /// `call` of `tool` with `arguments` runs. What it fetches is the word of the place that it is fetched from.
+    pub fn add_call(&mut self, call: Seq, tool: &ToolManifest, arguments: &Arguments) {
+        if tool.effect != ToolEffect::Reads {
+            return;
+        }
+        let places = arguments.object().iter();
+        let mut places: Vec<&Value> = places
+            .filter(|(name, _)| tool.parameter(name).sink == Some(Sink::Url))
+            .map(|(_, value)| value)
+            .collect();
+        while let Some(place) = places.pop() {
+            match place {
+                Value::String(place) => self.parties.add_fetched(call, place),
+                Value::Array(items) => places.extend(items),
+                Value::Object(members) => places.extend(members.values()),
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+    }
+
+    /// The entries by which `value` names a party, ascending.
+    pub(crate) fn named_party(&self, value: &str, sink: Sink) -> Vec<Seq> {
+        self.parties.named_by(value, sink)
     }
 
     fn remember(&mut self, entry: Seq, text: &str) {
@@ -167,8 +209,8 @@ impl TextIndex {
         }
     }
 
-    /// Whether the user said `value`: whole, at one place; if it is short, beside one of `nouns`. What a negation or a
-    /// quotation holds was not said, and what was ruled out last is not said either.
+    /// Whether the user said `value`: whole, at one place; if it is short or an amount, beside one of `nouns`. What a
+    /// negation or a quotation holds was not said, what was ruled out last is not said either, and a bound is no amount.
     ///
     /// Source: docs/design.md §5.3.
     pub(crate) fn is_user_text(&self, value: &str, nouns: &Nouns<'_>, purpose: Purpose) -> bool {
@@ -177,15 +219,16 @@ impl TextIndex {
         let (sought, precision) =
             if is_exact { (value, Precision::Exact) } else { (tidied.as_ref(), Precision::Tidied) };
         let mut places = self.places(sought, Case::Counts(precision));
-        places.retain(|(text, at)| !is_short(sought) || self.has_noun(*text, at.clone(), nouns));
+        let needs_noun = is_short(sought) || purpose.is_bare_amount(value);
+        places.retain(|(text, at)| !needs_noun || self.has_noun(*text, at.clone(), nouns));
         // A number or an address has other spellings, and none of them has blanks around it.
         if !is_exact || tidied == value {
             // However long it is spelled: `13.00` is `13`.
             let (form, spelled) = self.respelled(value);
-            let is_short = is_short(value) || is_short(&form);
+            let needs_noun = needs_noun || is_short(&form);
             let spelled = spelled.iter().cloned();
             places.extend(
-                spelled.filter(|(text, at)| !is_short || self.has_noun(*text, at.clone(), nouns)),
+                spelled.filter(|(text, at)| !needs_noun || self.has_noun(*text, at.clone(), nouns)),
             );
             places.extend(self.addresses_said(value).iter().cloned());
         }
@@ -206,6 +249,7 @@ impl TextIndex {
         let is_whole = match purpose.sink {
             Some(Sink::Path) => said.is_whole_path(at),
             Some(Sink::Command) => said.is_whole_command(at),
+            Some(Sink::Amount) => said.is_asked_amount(at),
             Some(_) | None => true,
         };
         said.is_own(at)

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::arguments::Arguments;
 use crate::free_text::TextSink;
-use crate::manifest::{Parameter, Sink, ToolManifest};
+use crate::manifest::{Parameter, Sink, ToolEffect, ToolManifest};
 use crate::spelling::is_ambiguous;
 use crate::text_index::{Nouns, Purpose, TextIndex};
 use crate::visible::is_blank;
@@ -22,6 +22,12 @@ const MAX_WITHIN: usize = 256;
 pub enum ArgumentOrigin {
     /// The user said it, whole and at one place.
     User,
+    /// The user said it, but it names who wrote what the session read, or where that was fetched from. That the user
+    /// spoke of them is no reason to reach them.
+    Party {
+        /// What they wrote, or the calls that fetched it, ascending.
+        from: Vec<Seq>,
+    },
     /// A server made it, in a field of an output that its manifest trusts. Neutral: it supports no call by itself.
     Trusted,
     /// Untrusted entries hold it, or parts of it.
@@ -187,12 +193,20 @@ impl Tracing<'_> {
             || self.is_chosen(argument, value)
             // A value that decides nothing only shows that the user wanted such a call.
             || (sink.is_none() && self.texts.is_mentioned_by_user(value));
-        let origin = if is_users { ArgumentOrigin::User } else { traced };
+        let origin = if is_users { self.unless_party(value, sink) } else { traced };
         let is_free_text = sink.is_none() && self.tool.text_leaves();
         self.leaves.push(RecordedArgument { path: path.to_owned(), sink, origin });
         if is_free_text {
             self.within(path, value);
         }
+    }
+
+    /// A value that the user said, as one. Who only wrote, or was only read, is reached by no call that goes out.
+    fn unless_party(&self, value: &str, sink: Option<Sink>) -> ArgumentOrigin {
+        let goes_out = self.tool.effect == ToolEffect::Writes || self.tool.text_leaves();
+        let sink = sink.filter(|_| goes_out);
+        let from = sink.map(|sink| self.texts.named_party(value, sink)).unwrap_or_default();
+        if from.is_empty() { ArgumentOrigin::User } else { ArgumentOrigin::Party { from } }
     }
 
     /// Whether the user named this value of a fixed list by one of its words.

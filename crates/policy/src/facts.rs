@@ -243,7 +243,10 @@ impl CallFacts {
 fn is_from_user(leaf: &RecordedArgument) -> bool {
     match leaf.origin {
         ArgumentOrigin::User => true,
-        ArgumentOrigin::Trusted | ArgumentOrigin::Tool { .. } | ArgumentOrigin::Model => false,
+        ArgumentOrigin::Party { .. }
+        | ArgumentOrigin::Trusted
+        | ArgumentOrigin::Tool { .. }
+        | ArgumentOrigin::Model => false,
     }
 }
 
@@ -251,6 +254,7 @@ fn is_from_user(leaf: &RecordedArgument) -> bool {
 const fn origin(leaf: &RecordedArgument) -> &'static str {
     match leaf.origin {
         ArgumentOrigin::User => "user",
+        ArgumentOrigin::Party { .. } => "party",
         ArgumentOrigin::Trusted => "trusted",
         ArgumentOrigin::Tool { .. } => "tool",
         ArgumentOrigin::Model => "model",

@@ -1,9 +1,7 @@
 //! The texts of one session in which the arguments of its calls are traced. Made as they arrive, and again from the
 //! record.
 
-use std::collections::BTreeMap;
-
-use custody_arguments::{ArgumentOrigin, TextIndex};
+use custody_arguments::{ArgumentOrigin, Arguments, TextIndex, ToolManifest};
 use custody_kernel::label::{Channel, Label};
 use custody_kernel::record::{Answer, Record, Request, SessionRequest, TextPart};
 use custody_kernel::tool::call::Call;
@@ -50,23 +48,34 @@ impl SessionTexts {
         self.0.add_untrusted_text(output, value);
     }
 
-    /// Adds the values that the manifest of `call` trusts in its `output`.
-    pub fn add_trusted_output(
-        &mut self,
-        output: &Value,
-        fields: &BTreeMap<String, String>,
-        call: &Call,
-    ) {
+    /// Adds what the manifest of `call` says of its `output`, which the entries `texts` hold as text: the values that
+    /// it trusts, and who wrote them.
+    pub fn add_output(&mut self, output: &Value, tool: &ToolManifest, call: &Call, texts: &[Seq]) {
         let is_users = call.leaves.iter().all(|leaf| leaf.origin == ArgumentOrigin::User);
         let was_asked_for = is_users && !call.leaves.is_empty();
-        for (field, noun) in fields {
+        for (field, noun) in &tool.trusted_output {
             let steps: Vec<&str> = field.split('.').collect();
             // If a search could have had several results, an attacker who wrote one of them could choose which is
             // returned.
             if was_asked_for || !steps.contains(&ONLY) {
-                self.add_trusted_field(output, &steps, noun);
+                for value in values_at(output, &steps) {
+                    self.0.add_trusted_value(&value, noun);
+                }
             }
         }
+        if let Some(fields) = &tool.authors {
+            let steps = fields.iter().map(|field| field.split('.').collect::<Vec<_>>());
+            let authors: Vec<String> = steps.flat_map(|steps| values_at(output, &steps)).collect();
+            // An output of another form than the manifest says has authors that are not known.
+            if fields.is_empty() || !authors.is_empty() {
+                self.0.add_authors(texts, &authors);
+            }
+        }
+    }
+
+    /// Adds that `call` of `tool` with `arguments` runs.
+    pub fn add_call(&mut self, call: Seq, tool: &ToolManifest, arguments: &Arguments) {
+        self.0.add_call(call, tool, arguments);
     }
 
     /// Adds the key of an item that a listing showed the model.
@@ -98,31 +107,27 @@ impl SessionTexts {
             | SessionRequest::RecordBasis(_) => {}
         }
     }
+}
 
-    fn add_trusted_field(&mut self, value: &Value, steps: &[&str], noun: &str) {
-        match (steps.split_first(), value) {
-            (None, Value::String(text)) => self.0.add_trusted_value(text, noun),
-            (None, Value::Number(number)) => {
-                self.0.add_trusted_value(&number.to_string(), noun);
-            }
-            // `only` applies to lists and not to the members of an object, whose names an attacker could choose.
-            (Some((&ONLY, rest)), _) => {
-                if let Some([item]) = value.as_array().map(Vec::as_slice) {
-                    self.add_trusted_field(item, rest, noun);
-                }
-            }
-            (Some((&"*", rest)), Value::Array(items)) => {
-                items.iter().for_each(|item| self.add_trusted_field(item, rest, noun));
-            }
-            (Some((&"*", rest)), Value::Object(members)) => {
-                members.values().for_each(|member| self.add_trusted_field(member, rest, noun));
-            }
-            (Some((name, rest)), Value::Object(members)) => {
-                if let Some(member) = members.get(*name) {
-                    self.add_trusted_field(member, rest, noun);
-                }
-            }
-            _ => {}
+/// The strings and numbers at a path of a manifest.
+fn values_at(value: &Value, steps: &[&str]) -> Vec<String> {
+    match (steps.split_first(), value) {
+        (None, Value::String(text)) => vec![text.clone()],
+        (None, Value::Number(number)) => vec![number.to_string()],
+        // `only` applies to lists and not to the members of an object, whose names an attacker could choose.
+        (Some((&ONLY, rest)), _) => match value.as_array().map(Vec::as_slice) {
+            Some([item]) => values_at(item, rest),
+            Some(_) | None => Vec::new(),
+        },
+        (Some((&"*", rest)), Value::Array(items)) => {
+            items.iter().flat_map(|item| values_at(item, rest)).collect()
         }
+        (Some((&"*", rest)), Value::Object(members)) => {
+            members.values().flat_map(|member| values_at(member, rest)).collect()
+        }
+        (Some((name, rest)), Value::Object(members)) => {
+            members.get(*name).map(|member| values_at(member, rest)).unwrap_or_default()
+        }
+        _ => Vec::new(),
     }
 }

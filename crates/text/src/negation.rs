@@ -163,6 +163,12 @@ const PLEASANTRIES: &[&str] = &[
     "sorge", "zweifel",
 ];
 
+/// Before `stay`, these say that something is not to be touched.
+const STAY: &[&str] = &["must", "should", "shall", "may", "can", "muss", "soll", "sollte", "darf"];
+/// Before `alone`, these do.
+const LEAVE: &[&str] = &["leave", "leaving", "lass", "lasse", "lassen"];
+/// How many words after `keep` name what is kept.
+const KEPT_WITHIN: usize = 4;
 /// How many words of a pair of brackets are looked at.
 const IN_BRACKETS: usize = 40;
 
@@ -229,6 +235,9 @@ fn reach(words: &[Token<'_>], index: usize) -> Option<Reach> {
         return (!is_to_be_done || matches!(word, "never" | "niemals" | "nie"))
             .then_some(Reach::Both);
     }
+    if spares(words, index) {
+        return Some(Reach::Both);
+    }
     let is_last = index + 1 == words.len();
     match word {
         "no" | "nein" if is_last => Some(Reach::Both),
@@ -237,6 +246,26 @@ fn reach(words: &[Token<'_>], index: usize) -> Option<Reach> {
         "but" => EVERYTHING.contains(&last).then_some(Reach::Forward),
         _ if FORWARD.contains(&word) => Some(Reach::Forward),
         _ => PAIRS.contains(&(word, next)).then_some(Reach::Forward),
+    }
+}
+
+/// Whether the word at `index` says that something is to be left as it is: `25 must stay`, `leave it alone`.
+fn spares(words: &[Token<'_>], index: usize) -> bool {
+    let Some(token) = words.get(index) else { return false };
+    let (before, after) = words.split_at(index);
+    let last = before.last().map_or("", |token| token.word.as_str());
+    match token.word.as_str() {
+        "stays" | "remains" | "untouched" | "bleibt" | "unangetastet" | "unberührt" => true,
+        "stay" | "remain" | "bleiben" => STAY.contains(&last),
+        "alone" | "intact" | "ruhe" => {
+            before.iter().any(|token| LEAVE.contains(&token.word.as_str()))
+        }
+        // Whom to keep in a conversation is another matter.
+        "keep" | "behalte" => {
+            let mut near = after.iter().skip(1).take(KEPT_WITHIN);
+            near.any(|token| token.is_value() && !token.word.contains('@'))
+        }
+        _ => false,
     }
 }
 
@@ -265,7 +294,8 @@ fn clause_start(words: &[Token<'_>], index: usize) -> Option<usize> {
         );
         let is_break =
             is_conjunction || token.ends_with(&[',', ';']) || matches!(token.raw, "-" | "–" | "—");
-        if is_break && first_verb < at + 1 && !follows.is_value() {
+        let is_list = follows.is_value() && !token.ends_with(&[';']);
+        if is_break && first_verb < at + 1 && !is_list {
             return Some(follows.at.start);
         }
     }
@@ -417,6 +447,11 @@ mod tests {
             "Ohne Rücksprache nie an a@no.example",
             "Reply \"no\" to a@yes.example",
             "> never mail a@yes.example\n\nMail a@yes.example.",
+            "Mail a@yes.example; a@no.example must stay out of it.",
+            "Leave a@no.example alone.",
+            "Lass a@no.example in Ruhe.",
+            "Keep a@yes.example posted.",
+            "I want to stay near a@yes.example",
         ];
         for text in cases {
             let said = Said::of(text);

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::bound;
 use crate::delimit;
 use crate::negation::negated;
 use crate::quotation::quotations;
@@ -18,6 +19,7 @@ pub struct Said {
     own: Vec<Range<usize>>,
     quotations: Vec<Range<usize>>,
     negated: Vec<Range<usize>>,
+    sentences: Vec<Range<usize>>,
     foreign: Vec<Range<usize>>,
 }
 
@@ -26,9 +28,10 @@ impl Said {
     pub fn of(text: &str) -> Self {
         let (own, quotations) = (own_words(text), quotations(text));
         let negated = negated(text, |at| holds(&own, at) && !overlaps(&quotations, at));
-        let foreign = sentences(text);
-        let foreign = foreign.into_iter().filter(|at| !is_understood(text, at.clone())).collect();
-        Self { text: text.to_owned(), own, quotations, negated, foreign }
+        let sentences = sentences(text);
+        let foreign = sentences.iter().filter(|at| !is_understood(text, (*at).clone()));
+        let foreign = foreign.cloned().collect();
+        Self { text: text.to_owned(), own, quotations, negated, sentences, foreign }
     }
 
     /// The text.
@@ -54,6 +57,13 @@ impl Said {
     /// Whether the bytes `at` stand in a sentence whose negations would be recognised: in English or German.
     pub fn is_understood(&self, at: &Range<usize>) -> bool {
         !overlaps(&self.foreign, at)
+    }
+
+    /// Whether the bytes `at` are an amount that their sentence asks for, and no bound of one, in English or German.
+    pub fn is_asked_amount(&self, at: &Range<usize>) -> bool {
+        self.is_understood(at)
+            && overlapping(&self.sentences, at)
+                .all(|sentence| bound::is_asked_amount(&self.text, sentence.clone(), at))
     }
 
     /// Whether the path at `at` is written to its end and from its beginning.

@@ -40,7 +40,8 @@ const ENGLISH_VERBS: &str = "mail email send forward write reply answer tell ask
     delete remove erase drop clear empty wipe clean run execute start stop restart install update change set create make \
     save store put use take call contact keep leave go come try help know think say print download upload edit fix close \
     cancel follow follow-up review analyse analyze report extract include exclude ignore skip avoid block ban refuse \
-    allow return convert append insert select truncate archive restore type enter connect join finish begin ping";
+    allow return convert append insert select truncate archive restore type enter connect join finish begin ping refund \
+    reimburse donate deposit increase raise lower reduce adjust";
 
 /// Frequent words of German.
 const GERMAN: &str = "der die das den dem des ein eine einen einem einer eines und oder aber wenn von zu zum zur in im ins \
@@ -64,7 +65,8 @@ const GERMAN_VERBS: &str = "schick schicke schicken schickst sende senden sendes
     entferne entfernen leere führe führ ausführen starte starten stoppe beende installiere ändere ändern setze erstelle \
     erstellen mach mache machen speichere speichern nimm nehmen nutze gib geben zahl zahle zahlen bezahl bezahle bezahlen \
     überweis überweise überweisen buche buchen kopiere kopieren trag trage plane kaufe verwende ignoriere überspringe \
-    sperre blockiere vermeide unterlass vergiss vergessen füge hinzufügen stell stelle lass lasse mail";
+    sperre blockiere vermeide unterlass vergiss vergessen füge hinzufügen stell stelle lass lasse mail \
+    erstatte erstatten spende spenden erhöhe erhöhen senke senken";
 
 /// Words by which a sentence in another language that uses Latin letters is known, above all its negations.
 const FOREIGN: &str = "ne pas jamais non sans sauf rien aucun aucune nunca jamás ningún ninguna nadie sin excepto ni não \

@@ -235,7 +235,7 @@ impl<'a> CallVerifier<'a> {
                 if let Some(RecordedBasis::Tool(tool)) = self.bases.get(&call.manifest) {
                     let output = serde_json::from_str(&text);
                     let output = output.map_err(|_| claims(seq, "an output"))?;
-                    session.texts.add_trusted_output(&output, &tool.manifest.trusted_output, call);
+                    session.texts.add_output(&output, &tool.manifest, call, texts);
                 }
             }
         }
@@ -314,9 +314,12 @@ impl<'a> CallVerifier<'a> {
             });
         }
         let manifest = &tool.manifest;
-        let has_fields = !manifest.trusted_output.is_empty() || !manifest.closed_output.is_empty();
-        if has_fields && record.answer == Answer::Done {
-            session.calls.insert(seq, Box::new(again));
+        let has_fields = manifest.reads_output() || !manifest.closed_output.is_empty();
+        if record.answer == Answer::Done {
+            session.texts.add_call(seq, manifest, &arguments);
+            if has_fields {
+                session.calls.insert(seq, Box::new(again));
+            }
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ class EachManifest(unittest.TestCase):
         for suite in SUITES:
             for name, tool in manifest(suite).items():
                 with self.subTest(f"{suite}.{name}"):
-                    known = {"effect", "text_leaves", "arguments", "trusted_output"}
+                    known = {"effect", "text_leaves", "arguments", "trusted_output", "authors"}
                     self.assertLessEqual(tool.keys(), known)
                     self.assertIn(tool["effect"], {"reads", "writes"})
                     for argument in tool.get("arguments", {}).values():

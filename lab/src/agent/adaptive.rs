@@ -21,7 +21,7 @@ use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::session::Session;
-use custody_runtime::tools::{Decision, Gate, INTENT_MS, set_policy};
+use custody_runtime::tools::{Decision, Gate, INTENT_MS, Output, set_policy};
 use serde::Deserialize;
 
 use super::{agentdojo, scenarios};
@@ -50,6 +50,8 @@ struct Scenario {
     user: String,
     read: Call,
     output: String,
+    /// The same as JSON, where the tool brings back a value.
+    structured: Option<String>,
     task: Vec<Call>,
     attack: Vec<Call>,
 }
@@ -198,7 +200,10 @@ impl<'a> Arena<'a> {
         let Decision::Allow(read) = propose(&session, &gate, &scenario.read)? else {
             return Err(EvalError::Setup(format!("`{}` cannot read", scenario.id)));
         };
-        session.result(&gate, read.decision(), scenario.output.as_str()).wait()?;
+        let structured = scenario.structured.as_deref().map(serde_json::from_str).transpose();
+        let structured = structured.map_err(|error| unreadable(&error))?;
+        let output = Output { text: scenario.output.clone(), structured };
+        session.result(&gate, read.decision(), output).wait()?;
         Ok((session, gate))
     }
 }

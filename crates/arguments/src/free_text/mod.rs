@@ -53,7 +53,7 @@ impl TextSink {
 }
 
 /// What stands in `text` as it is, each value once.
-fn in_text(text: &str) -> Vec<TextSink> {
+pub(crate) fn in_text(text: &str) -> Vec<TextSink> {
     let in_words = words(text).into_iter().filter_map(|at| {
         let word = text.get(at)?;
         let (sink, what) = host::of_word(word)?;

@@ -174,6 +174,7 @@ fn audited_argument(
 ) -> Result<Value, StoreError> {
     let (origin, from): (&str, &[Seq]) = match &leaf.origin {
         ArgumentOrigin::User => ("user", &[]),
+        ArgumentOrigin::Party { from } => ("party", from),
         ArgumentOrigin::Trusted => ("trusted", &[]),
         ArgumentOrigin::Tool { from } => ("tool", from),
         ArgumentOrigin::Model => ("model", &[]),

@@ -199,7 +199,10 @@ fn below_floor(call: &Call, context: CallContext) -> Option<Refusal> {
 fn is_from_user(argument: &RecordedArgument) -> bool {
     match argument.origin {
         ArgumentOrigin::User => true,
-        ArgumentOrigin::Trusted | ArgumentOrigin::Tool { .. } | ArgumentOrigin::Model => false,
+        ArgumentOrigin::Party { .. }
+        | ArgumentOrigin::Trusted
+        | ArgumentOrigin::Tool { .. }
+        | ArgumentOrigin::Model => false,
     }
 }
 
@@ -208,7 +211,7 @@ fn sources<'a>(arguments: impl IntoIterator<Item = &'a RecordedArgument>) -> Vec
     let mut sources: Vec<Seq> = Vec::new();
     for argument in arguments {
         match &argument.origin {
-            ArgumentOrigin::Tool { from } => sources.extend(from),
+            ArgumentOrigin::Tool { from } | ArgumentOrigin::Party { from } => sources.extend(from),
             ArgumentOrigin::User | ArgumentOrigin::Trusted | ArgumentOrigin::Model => {}
         }
     }

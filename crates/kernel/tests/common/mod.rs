@@ -327,6 +327,10 @@ pub fn proposed(call: Call) -> ProposedCall {
             ArgumentOrigin::Tool { from } => {
                 from.iter().for_each(|entry| texts.add_untrusted_text(*entry, &value));
             }
+            ArgumentOrigin::Party { from } => {
+                texts.add_user_text(&format!("Take {value} for it."));
+                texts.add_authors(from, std::slice::from_ref(&value));
+            }
             ArgumentOrigin::Trusted => texts.add_trusted_value(&value, &leaf.path),
             ArgumentOrigin::Model => {}
         }

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use custody_arguments::Arguments;
+use custody_arguments::{ArgumentOrigin, Arguments, RecordedArgument};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::record::{Answer, Author, Request, SessionRequest, Value};
@@ -96,13 +96,13 @@ impl Session {
             }
             traced.answered.insert(decision);
             if let Some(structured) = structured {
-                let texts = parts.iter().map(|(_, receipt)| receipt.seq).collect();
+                let texts: Vec<_> = parts.iter().map(|(_, receipt)| receipt.seq).collect();
                 let tool = gate.tool(&call.tool);
-                // A tool that changed since has no fields that are trusted, and neither has one that nobody described.
-                if tool.digest() == call.manifest && !tool.manifest.trusted_output.is_empty() {
-                    record_output(step, id, BasisKind::Output { call: seq, texts }, &structured)?;
-                    let fields = &tool.manifest.trusted_output;
-                    traced.texts.add_trusted_output(&structured, fields, &call);
+                // Of a tool that changed since no field is believed, nor of one that nobody described.
+                if tool.digest() == call.manifest && tool.manifest.reads_output() {
+                    let of = BasisKind::Output { call: seq, texts: texts.clone() };
+                    record_output(step, id, of, &structured)?;
+                    traced.texts.add_output(&structured, &tool.manifest, &call, &texts);
                 }
             }
             Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
@@ -161,6 +161,29 @@ fn waiting(step: &Transaction<'_>, asked: &AskedCall) -> Result<Waiting, StoreEr
     Ok(Waiting { proposal: asked.proposal, expires: asked.expires, because, again: true })
 }
 
+/// Whether the user has said a value of `call` that they had not said when it was turned down. No text of anybody else's
+/// makes a question anew.
+fn is_said_since(
+    step: &Transaction<'_>,
+    asked: &AskedCall,
+    call: &ProposedCall,
+) -> Result<bool, StoreError> {
+    if asked.standing != ApprovalStatus::TurnedDown {
+        return Ok(false);
+    }
+    let Request::Call(before) = step.record(asked.entry)?.request else { return Ok(false) };
+    let said = said_by_user(&before.leaves);
+    Ok(said_by_user(call.traced.recorded()).iter().any(|path| !said.contains(path)))
+}
+
+/// The paths of the values that the user said, whatever else is known of them.
+fn said_by_user(leaves: &[RecordedArgument]) -> Vec<&str> {
+    let said = leaves
+        .iter()
+        .filter(|leaf| matches!(leaf.origin, ArgumentOrigin::User | ArgumentOrigin::Party { .. }));
+    said.map(|leaf| leaf.path.as_str()).collect()
+}
+
 /// A call on its way to a decision.
 struct Proposing {
     id: SessionId,
@@ -181,6 +204,7 @@ impl Proposing {
         if alike::is_question(&step.would_answer(request)?) {
             if let Some(asked) = self.asked_before(step)
                 && asked.still_stands(manifest, policy)
+                && !is_said_since(step, &asked, &call)?
             {
                 return self.resume(step, &asked);
             }
@@ -261,9 +285,12 @@ impl Proposing {
         content: Option<&Content>,
     ) -> Result<Decision, GateError> {
         let (receipt, allowed) = step.ask_call(self.id, call, at, content)?;
-        let Receipt { id, answer, .. } = receipt;
+        let Receipt { id, seq, answer, .. } = receipt;
         Ok(match (answer, allowed) {
             (Answer::Done, Some(allowed)) => {
+                let mut traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
+                let tool = self.gate.tool(&self.tool);
+                traced.texts.add_call(seq, &tool.manifest, &self.arguments);
                 let arguments = self.arguments.canonical().to_owned();
                 Decision::Allow(Granted { allowed, arguments, decision: id })
             }

@@ -27,6 +27,17 @@ effect = "reads"
 [tools.read_page.arguments]
 url = { sink = "url" }
 
+[tools.post_page]
+effect = "writes"
+authors = []
+[tools.post_page.arguments]
+url = { sink = "url" }
+content = {}
+
+[tools.read_inbox]
+effect = "reads"
+authors = ["*.sender"]
+
 [tools.list_files]
 effect = "reads"
 trusted_output = { "*.id" = "file" }

@@ -6,7 +6,7 @@ use custody_arguments::{ArgumentOrigin, RecordedArgument, TextSink};
 use custody_kernel::record::{Record, Request, SessionRequest};
 use custody_kernel::tool::asked::{ApprovalStatus, AskedCall};
 use custody_kernel::tool::call::Call;
-use custody_log::EntryId;
+use custody_log::{EntryId, Seq};
 use custody_runtime::Store;
 use custody_runtime::store::content_of;
 use serde_json::{Value, json};
@@ -330,17 +330,22 @@ fn origins(store: &Store, what: &str, origin: &ArgumentOrigin) -> anyhow::Result
         }
         ArgumentOrigin::Model => vec![paint(WARN, format_args!("    {what}nobody said it"))],
         ArgumentOrigin::Tool { from } => {
-            let mut lines = Vec::new();
-            for seq in from.iter().take(3) {
-                let said = source_text(store, &store.record(*seq)?)?;
-                lines.push(paint(
-                    WARN,
-                    format_args!("    {what}from untrusted entry {seq}: {said}"),
-                ));
-            }
-            lines
+            named_entries(store, &format!("{what}from untrusted entry"), from)?
+        }
+        ArgumentOrigin::Party { from } => {
+            let why = format!("{what}the user said it, and it wrote or is the place of entry");
+            named_entries(store, &why, from)?
         }
     })
+}
+
+/// The first of the entries that `why` ends with, each with the beginning of its text.
+fn named_entries(store: &Store, why: &str, entries: &[Seq]) -> anyhow::Result<Vec<String>> {
+    let lines = entries.iter().take(3).map(|seq| {
+        let said = source_text(store, &store.record(*seq)?)?;
+        Ok(paint(WARN, format_args!("    {why} {seq}: {said}")))
+    });
+    lines.collect()
 }
 
 fn source_text(store: &Store, source: &Record) -> anyhow::Result<String> {
