@@ -27,9 +27,9 @@
 //! ```
 //!
 //! In reading order: `arguments` (the canonical form), `manifest` (what a tool does), `tool_name`, `text_index` (what
-//! was said in a session), `parties` (who wrote what was read), `trace` (where each value came from), `free_text` (what text that leaves holds), `intent`
-//! (calls that were declared beforehand), `shape` (closed kinds of values). `spelling` and `words` say when two
-//! values are one, `visible` what a reader sees.
+//! was said in a session), `parties` (who wrote what was read), `trace` (where each value came from), `free_text` (what
+//! text that leaves holds), `intent` (calls that were declared beforehand), `shape` (closed kinds of values).
+//! `spelling` and `words` say when two values are one, `visible` what a reader sees.
 
 mod arguments;
 mod free_text;

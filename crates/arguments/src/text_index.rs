@@ -12,14 +12,14 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use custody_log::Seq;
-use custody_text::Said;
+use custody_text::{Said, encoded_copies};
 use serde_json::Value;
 
 use crate::arguments::Arguments;
 use crate::manifest::{Sink, ToolEffect, ToolManifest};
 use crate::parties::Parties;
 use crate::spelling::{self, Spelled};
-use crate::words::{compatible, encoded_copies, folded_words, stands_whole, tidy};
+use crate::words::{compatible, folded_words, stands_whole, tidy};
 
 /// How many places of a word are tried. A user who repeats a word more often is asked.
 const MAX_PLACES: usize = 4_096;
@@ -210,7 +210,8 @@ impl TextIndex {
     }
 
     /// Whether the user said `value`: whole, at one place; if it is short or an amount, beside one of `nouns`. What a
-    /// negation or a quotation holds was not said, what was ruled out last is not said either, and a bound is no amount.
+    /// negation or a quotation holds was not said, what was ruled out last is not said either, and a bound is no
+    /// amount.
     ///
     /// Source: docs/design.md §5.3.
     pub(crate) fn is_user_text(&self, value: &str, nouns: &Nouns<'_>, purpose: Purpose) -> bool {

@@ -28,13 +28,14 @@
 //! [`Said`] reads what a person wrote: what they quoted, what they ruled out, and where a path or command ends.
 //!
 //! In reading order: `canonical` (the form), `fold` (one character), `view` (texts as they are copied), `phrase` (a
-//! search), `quoting` (a person's own words); `said`, which is made of `quotation`, `negation`, `bound`,
-//! `delimit`, `sentence` and `vocabulary`. Work is linear in the text, and a character becomes at most [`MAX_EXPANSION`] (G29). Why there
-//! is one form for ingress, search and probes: decision 0020.
+//! search), `quoting` (a person's own words); `said`, which is made of `quotation`, `negation`, `bound`, `delimit`,
+//! `sentence` and `vocabulary`; `encoded` (base64 and the like). Work is linear in the text, and a character becomes at
+//! most [`MAX_EXPANSION`] (G29). Why there is one form for ingress, search and probes: decision 0020.
 
 mod bound;
 mod canonical;
 mod delimit;
+mod encoded;
 mod fold;
 mod negation;
 mod phrase;
@@ -46,6 +47,7 @@ mod view;
 mod vocabulary;
 
 pub use canonical::CanonicalText;
+pub use encoded::encoded_copies;
 pub use fold::MAX_EXPANSION;
 pub use phrase::{MIN_PHRASE, Phrase, search_forms};
 pub use quoting::own_words;

@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 use std::iter;
 
+use custody_text::encoded_copies;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::spelling::number_word;
 use crate::visible::is_invisible;
-use crate::words::encoded_copies;
 
 /// How often a text is decoded: `%2540` is `%40` is `@`.
 const MAX_DECODINGS: usize = 4;
