@@ -93,6 +93,8 @@ pub mod route;
 mod signed;
 pub mod state;
 
+pub use signed::UncheckedSignature;
+
 pub use custody_record::{
     adapter, evidence, key, kind, label, memory, migration, namespace, record, score, signature,
     step, tool,

@@ -35,6 +35,7 @@ use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Authority, Credential, PrincipalClaim, Role};
 use crate::record::{AdminRequest, Answer, Author, FORMAT, Record, Request, SessionRequest};
 use crate::signature::RecordSignature;
+use crate::signed::UncheckedSignature;
 use crate::state::{ApplyError, AskError, Entry, State, SubmittedRequest};
 use crate::tool::call::Call;
 
@@ -392,21 +393,29 @@ impl State {
     /// [`ApplyError`] when it does not follow from the records before it. The state is then
     /// unchanged.
     pub fn fold(&mut self, record: &Record) -> Result<(), ApplyError> {
-        self.fold_stored(record, record.leaf())
+        self.check_place(record)?;
+        self.signature_of(record)?.check()?;
+        self.fold_stored(record, record.leaf()).map(drop)
     }
 
     /// Folds in a record whose bytes are stored under `leaf`. Only a record of format 1 may have other bytes than the
     /// program would write now.
     ///
     /// # Errors
-    /// As [`State::fold`].
-    pub fn fold_stored(&mut self, record: &Record, leaf: Hash) -> Result<(), ApplyError> {
+    /// As [`State::fold`], but for the signature of a session, which is the caller's to check: what was folded in counts
+    /// for nothing until it holds.
+    pub fn fold_stored(
+        &mut self,
+        record: &Record,
+        leaf: Hash,
+    ) -> Result<UncheckedSignature, ApplyError> {
         match record.by {
             Author::Principal(_) if record.v == FORMAT => self.recount_stored(record, leaf),
             Author::Principal(_) | Author::Session(_) => {
                 self.check_place(record)?;
-                self.check_signature(record)?;
-                self.fold_answer(record, leaf)
+                let signature = self.session_signature(record)?;
+                self.fold_answer(record, leaf)?;
+                Ok(signature)
             }
         }
     }
@@ -466,18 +475,26 @@ impl State {
     /// [`ApplyError::Disagrees`] when the rules give another answer, label or parents;
     /// [`ApplyError::Signature`] when it is not signed by whom it names.
     pub fn recount(&mut self, record: &Record) -> Result<(), ApplyError> {
-        self.recount_stored(record, record.leaf())
+        self.check_place(record)?;
+        self.signature_of(record)?.check()?;
+        self.recount_stored(record, record.leaf()).map(drop)
     }
 
     /// Decides again a record whose bytes are stored under `leaf`, and folds it in, as [`State::recount`] does.
     ///
     /// # Errors
-    /// As [`State::recount`].
-    pub fn recount_stored(&mut self, record: &Record, leaf: Hash) -> Result<(), ApplyError> {
+    /// As [`State::recount`], but for the signature of a session, which is the caller's to check: what was folded in
+    /// counts for nothing until it holds.
+    pub fn recount_stored(
+        &mut self,
+        record: &Record,
+        leaf: Hash,
+    ) -> Result<UncheckedSignature, ApplyError> {
         self.check_place(record)?;
-        self.check_signature(record)?;
+        let signature = self.session_signature(record)?;
         if record.v != FORMAT {
-            return self.fold_answer(record, leaf);
+            self.fold_answer(record, leaf)?;
+            return Ok(signature);
         }
         let decided = self
             .decide_again(record)?
@@ -486,7 +503,8 @@ impl State {
         if (Record { signature: record.signature, ..again }) != *record {
             return Err(ApplyError::Disagrees(record.seq));
         }
-        self.fold_answer(record, leaf)
+        self.fold_answer(record, leaf)?;
+        Ok(signature)
     }
 
     /// Decides a record of the log again. Where the arguments of a call came from is taken from the record: only its

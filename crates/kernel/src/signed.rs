@@ -3,13 +3,42 @@
 //! Checked whenever a record is folded in, so that a running process does not follow what a holder of the log key
 //! appends, and whenever a log is verified.
 
-use custody_log::{Digest, SessionId};
+use custody_log::{Digest, Seq, SessionId};
 use ed25519_dalek::SigningKey;
 
 use crate::principal::{Credential, PrincipalClaim};
 use crate::record::{AdminRequest, Author, FORMAT, Record, Request, act_bytes, session_bytes};
 use crate::signature::{LogPosition, RecordSignature};
 use crate::state::{ApplyError, State};
+
+/// The signature of a record that was folded in before it was checked, so that many can be checked side by side.
+#[derive(Debug)]
+#[must_use = "until it is checked, nobody may be said to have asked for this record"]
+pub struct UncheckedSignature {
+    seq: Seq,
+    /// The signature, the key that has to have made it, and the bytes under it; nothing where none is needed.
+    signed: Option<(RecordSignature, Digest, Vec<u8>)>,
+}
+
+impl UncheckedSignature {
+    /// The record's position.
+    pub const fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// Checks it.
+    ///
+    /// # Errors
+    /// [`ApplyError::Signature`] when the key did not sign the record at its place.
+    pub fn check(&self) -> Result<(), ApplyError> {
+        match &self.signed {
+            Some((signature, key, bytes)) if !signature.is_by(key, bytes) => {
+                Err(ApplyError::Signature(self.seq))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
 
 impl State {
     /// The root over all records that were folded in (RFC 9162 §2.1).
@@ -32,29 +61,59 @@ impl State {
         Some(LogPosition { store, root: self.root(), seq: self.next_seq() })
     }
 
-    /// Checks that whoever `record` names has signed it, where they have to.
+    /// What whoever `record` names has to have signed, where they have to.
     ///
     /// # Errors
-    /// [`ApplyError::Signature`]; [`ApplyError::Format`] for a record of an earlier format than the one before it.
-    pub(crate) fn check_signature(&self, record: &Record) -> Result<(), ApplyError> {
+    /// [`ApplyError::Signature`] when there is no signature, or nobody whose it could be; [`ApplyError::Format`] for a
+    /// record of an earlier format than the one before it.
+    pub(crate) fn signature_of(&self, record: &Record) -> Result<UncheckedSignature, ApplyError> {
         if !self.is_empty() && !self.log_end.takes(record) {
             return Err(ApplyError::Format(record.seq));
         }
+        let seq = record.seq;
+        let unsigned = UncheckedSignature { seq, signed: None };
         if record.v != FORMAT {
-            return Ok(());
+            return Ok(unsigned);
         }
-        let is_signed = match &record.by {
-            Author::Session(id) => self
-                .session(*id)
-                .and_then(|session| session.key)
-                .is_some_and(|key| self.is_by_session(record, &key)),
+        let missing = ApplyError::Signature(seq);
+        let key = match &record.by {
+            Author::Session(id) => self.session(*id).and_then(|session| session.key),
             Author::Principal(who) if who.credential == Credential::Passphrase => {
-                let key = self.human_key(who, &record.request);
-                key.is_some_and(|key| self.is_by_human(record, who, &key))
+                self.human_key(who, &record.request)
             }
-            Author::Principal(_) => record.signature.is_none(),
+            Author::Principal(_) if record.signature.is_none() => return Ok(unsigned),
+            Author::Principal(_) => None,
         };
-        if is_signed { Ok(()) } else { Err(ApplyError::Signature(record.seq)) }
+        let (Some(key), Some(signature), Some(at)) =
+            (key, record.signature, self.position(&record.request))
+        else {
+            return Err(missing);
+        };
+        let bytes = match &record.by {
+            Author::Session(_) => session_bytes(at, record),
+            Author::Principal(who) => act_bytes(at, who, &record.request),
+        };
+        let bytes = bytes.map_err(|_| missing)?;
+        Ok(UncheckedSignature { seq, signed: Some((signature, key, bytes)) })
+    }
+
+    /// What is left to be checked of the signature of `record`. Acts of humans, which are few, are checked here, before
+    /// anything is decided by them.
+    ///
+    /// # Errors
+    /// As [`State::signature_of`]; [`ApplyError::Signature`] for an act that its human did not sign.
+    pub(crate) fn session_signature(
+        &self,
+        record: &Record,
+    ) -> Result<UncheckedSignature, ApplyError> {
+        let signature = self.signature_of(record)?;
+        match record.by {
+            Author::Session(_) => Ok(signature),
+            Author::Principal(_) => {
+                signature.check()?;
+                Ok(UncheckedSignature { seq: record.seq, signed: None })
+            }
+        }
     }
 
     /// The signature of `session` under `record`, by `key`.
@@ -87,19 +146,5 @@ impl State {
                 self.principal_by_id(who.principal?)?.public_key
             }
         }
-    }
-
-    fn is_by_human(&self, record: &Record, who: &PrincipalClaim, key: &Digest) -> bool {
-        let signed = self.position(&record.request).zip(record.signature);
-        signed.is_some_and(|(at, signature)| {
-            act_bytes(at, who, &record.request).is_ok_and(|bytes| signature.is_by(key, &bytes))
-        })
-    }
-
-    fn is_by_session(&self, record: &Record, key: &Digest) -> bool {
-        let signed = self.position(&record.request).zip(record.signature);
-        signed.is_some_and(|(at, signature)| {
-            session_bytes(at, record).is_ok_and(|bytes| signature.is_by(key, &bytes))
-        })
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use custody_kernel::UncheckedSignature;
 use custody_kernel::monitor::{Committed, Decided};
 use custody_kernel::principal::Principal;
 use custody_kernel::record::{AdminRequest, Answer, Record, Request, UNSIGNED_FORMAT};
@@ -113,8 +114,8 @@ impl Ledger {
     }
 
     /// Folds a record of the log in, as it is stored. Its bytes count as verified only once the root
-    /// they lead to was found signed.
-    pub(crate) fn replay(&mut self, bytes: &[u8]) -> Result<Record, StoreError> {
+    /// they lead to was found signed, and its own signature was checked.
+    pub(crate) fn replay(&mut self, bytes: &[u8]) -> Result<UncheckedSignature, StoreError> {
         let at = self.len();
         let record =
             Record::from_bytes(bytes).map_err(|cause| Tampering::Unreadable(at, cause.into()))?;
@@ -123,11 +124,10 @@ impl Ledger {
         if record.v != UNSIGNED_FORMAT && record.leaf() != leaf {
             return Err(Tampering::OtherRecord(at).into());
         }
-        self.state
-            .fold_stored(&record, leaf)
-            .map_err(|cause| Tampering::Inconsistent(at, cause.into()))?;
+        let signature = self.state.fold_stored(&record, leaf);
+        let signature = signature.map_err(|cause| Tampering::Inconsistent(at, cause.into()))?;
         self.push(&record, bytes)?;
-        Ok(record)
+        Ok(signature)
     }
 
     /// Commits a decision and returns its record with the bytes to store.

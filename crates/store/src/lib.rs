@@ -31,9 +31,9 @@
 //! ```
 //!
 //! In reading order: [`Store`] (create, open, adopt, ask), `transaction` (load, decide, commit, audit in one step; part
-//! of the trusted base), `writer` (group commit), `open` (verification against the head), `ledger` (what is held in
-//! memory), [`View`] and `look` (reading), [`principals`] and [`watch`]. Below them `head`, `schema`, `read`, `index`,
-//! `index_check`, `fingerprints`, `vectors` and `edges`.
+//! of the trusted base), `writer` (group commit), `open` (verification against the head), `signatures` (many checked at
+//! once), `ledger` (what is held in memory), [`View`] and `look` (reading), [`principals`] and [`watch`]. Below them
+//! `head`, `schema`, `read`, `index`, `index_check`, `fingerprints`, `vectors` and `edges`.
 
 pub mod clock;
 mod compact;
@@ -58,6 +58,7 @@ pub mod principals;
 mod read;
 mod schema;
 mod session_keys;
+mod signatures;
 mod store;
 mod transaction;
 pub mod vectors;
@@ -73,6 +74,7 @@ pub use export::ExportedCheckpoint;
 pub use fingerprints::{FINGERPRINTS_PER_TURN, Fingerprint, Occurrence, WaitingFingerprints};
 pub use index_gap::IndexGap;
 pub use read::RowCounts;
+pub use signatures::Signatures;
 pub use store::{Paths, Store};
 pub use transaction::{Receipt, Transaction};
 pub use view::View;

@@ -7,6 +7,7 @@ use crate::error::{StoreError, Tampering};
 use crate::head::Slots;
 use crate::ledger::{Held, Ledger, Seen};
 use crate::schema::sql;
+use crate::signatures::Signatures;
 
 /// Reads and folds the whole log. The result is verified only once [`verify_head`] says so.
 pub(crate) fn load(connection: &Connection) -> Result<Ledger, StoreError> {
@@ -184,10 +185,12 @@ pub(crate) fn last_note(
     Ok(select.query_row([sql(Seq(ledger.len()))], |row| row.get(0)).optional()?)
 }
 
+/// Folds in what stands behind `ledger`. On an error the ledger holds what is not verified, and has to be forgotten.
 fn extend(connection: &Connection, ledger: &mut Ledger) -> Result<(), StoreError> {
     let mut select =
         connection.prepare_cached("SELECT seq, record FROM log WHERE seq >= ?1 ORDER BY seq")?;
     let mut rows = select.query([sql(Seq(ledger.len()))])?;
+    let mut signatures = Signatures::default();
     while let Some(row) = rows.next()? {
         let expected = ledger.len();
         let seq: i64 = row.get(0)?;
@@ -195,7 +198,7 @@ fn extend(connection: &Connection, ledger: &mut Ledger) -> Result<(), StoreError
             return Err(Tampering::MissingRecord(expected).into());
         }
         let bytes = row.get_ref(1)?.as_blob().map_err(|_| Tampering::OtherRecord(expected))?;
-        ledger.replay(bytes)?;
+        signatures.push(ledger.replay(bytes)?)?;
     }
-    Ok(())
+    signatures.check()
 }

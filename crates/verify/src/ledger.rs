@@ -8,7 +8,7 @@ use custody_kernel::step::RecoveryStep;
 use custody_log::Seq;
 use custody_planner::{Closure, GraphBuilder, GraphNode, WalkMode};
 use custody_runtime::Store;
-use custody_runtime::store::{Tampering, View, content_of, is_kept};
+use custody_runtime::store::{Signatures, Tampering, View, content_of, is_kept};
 
 use crate::VerifyError;
 use crate::calls::CallVerifier;
@@ -69,6 +69,7 @@ fn verify(view: View<'_>) -> Result<VerifyReport, VerifyError> {
     let mut echoes = EchoVerifier::new(view)?;
     let mut calls = CallVerifier::new(view);
     let mut graph = GraphBuilder::default();
+    let mut signatures = Signatures::default();
     for (seq, leaf) in (0..view.len()).map(Seq).zip(view.leaves()) {
         let record = view.record(seq)?;
         let arrived = arrived_with(&record);
@@ -84,15 +85,16 @@ fn verify(view: View<'_>) -> Result<VerifyReport, VerifyError> {
         report.purged += u64::from(arrived.is_some() && text.is_none());
         echoes.observe(&again, &record, text.as_deref())?;
         calls.observe(&again, &record, text.as_deref())?;
-        again
-            .recount_stored(&record, *leaf)
-            .map_err(|cause| Tampering::Inconsistent(seq.0, cause.into()))?;
+        let signature = again.recount_stored(&record, *leaf);
+        signatures
+            .push(signature.map_err(|cause| Tampering::Inconsistent(seq.0, cause.into()))?)?;
         report.containments += u64::from(is_contained_again(&again, &graph, &record)?);
         extend(&mut graph, &record)?;
         report.edges += view.children(seq)?.len() as u64;
         report.records += 1;
         report.unsigned += u64::from(record.v == UNSIGNED_FORMAT);
     }
+    signatures.check()?;
     let checked = echoes.finish(&again)?;
     report.echoes_derived = checked.derived;
     report.echoes_not_derived = checked.not_derived;

@@ -4,7 +4,7 @@ use custody_kernel::state::State;
 use custody_log::Seq;
 use custody_runtime::Store;
 use custody_runtime::echo::{Fingerprints, StoreHasher, Voice, voice_of};
-use custody_runtime::store::{Fingerprint, StoreError, Tampering, View, content_of};
+use custody_runtime::store::{Fingerprint, Signatures, StoreError, Tampering, View, content_of};
 
 use crate::VerifyError;
 use crate::echoes::rows;
@@ -77,7 +77,7 @@ fn wrong_fingerprints(
     next: &mut Seq,
 ) -> Result<Vec<(Seq, Vec<Fingerprint>)>, VerifyError> {
     let hasher = StoreHasher::new(view.fingerprint_key()?);
-    let mut wrong = Vec::new();
+    let (mut wrong, mut signatures) = (Vec::new(), Signatures::default());
     for (seq, leaf) in
         (0..view.len()).map(Seq).zip(view.leaves()).skip(position(*next)).take(TEXTS_PER_TURN)
     {
@@ -97,11 +97,12 @@ fn wrong_fingerprints(
         if rows(&found) != rows(&expected) {
             wrong.push((seq, expected));
         }
-        state
-            .recount_stored(&record, *leaf)
-            .map_err(|cause| Tampering::Inconsistent(seq.0, cause.into()))?;
+        let signature = state.recount_stored(&record, *leaf);
+        signatures
+            .push(signature.map_err(|cause| Tampering::Inconsistent(seq.0, cause.into()))?)?;
         *next = Seq(seq.0 + 1);
     }
+    signatures.check()?;
     Ok(wrong)
 }
 

@@ -161,8 +161,8 @@ fn waiting(step: &Transaction<'_>, asked: &AskedCall) -> Result<Waiting, StoreEr
     Ok(Waiting { proposal: asked.proposal, expires: asked.expires, because, again: true })
 }
 
-/// Whether the user has said a value of `call` that they had not said when it was turned down. No text of anybody else's
-/// makes a question anew.
+/// Whether the user has said a value of `call` that they had not said when it was turned down. No text of anybody
+/// else's makes a question anew.
 fn is_said_since(
     step: &Transaction<'_>,
     asked: &AskedCall,

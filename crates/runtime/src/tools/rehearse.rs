@@ -109,7 +109,8 @@ fn go_through(
         from += records.len() as u64;
         for (record, leaf) in records {
             each(&state, &record)?;
-            state.fold_stored(&record, leaf).map_err(GateError::Record)?;
+            let signature = state.fold_stored(&record, leaf).map_err(GateError::Record)?;
+            signature.check().map_err(GateError::Record)?;
         }
     }
 }
