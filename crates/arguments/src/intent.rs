@@ -1,7 +1,8 @@
 //! Intents: calls that were declared before anything untrusted was read (G12).
 //!
 //! An intent binds a tool, and for each of its sinks the values that it may have. Whoever writes what the model reads
-//! later chooses at most among them. There is no wildcard for recipients, addresses, accounts or commands.
+//! later chooses at most among them. A wildcard there is for sinks of kind `id` and `other` alone: none for recipients,
+//! addresses, amounts, accounts, paths or commands.
 
 use std::collections::BTreeMap;
 
@@ -49,6 +50,8 @@ pub enum IntendedValue {
     Amount(IntendedAmount),
     /// `{"under": "/srv/reports"}`: a file or folder in this one. For paths only.
     Under(IntendedFolder),
+    /// `{"any": true}`: whatever the call gives, but something. For sinks of kind `id` and `other` only.
+    Any(AnyValue),
     /// This value and no other; `null` if the sink is left out.
     Exactly(Value),
 }
@@ -71,6 +74,14 @@ pub struct IntendedFolder {
     pub under: String,
 }
 
+/// A value that is left to whoever writes what the model reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnyValue {
+    /// Always `true`.
+    pub any: bool,
+}
+
 /// An intent that means nothing, or too much.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IntentError {
@@ -87,7 +98,8 @@ pub enum IntentError {
     },
     /// The values do not suit the kind of sink.
     #[error(
-        "`{argument}` of `{tool}` is a sink of kind {kind}: name its value, or a list of up to {MAX_INTENDED_VALUES}"
+        "`{argument}` of `{tool}` is a sink of kind {kind}: name its value, or a list of up to {MAX_INTENDED_VALUES}; \
+         only described sinks of kind id and other may have any value"
     )]
     Wildcard {
         /// The tool.
@@ -113,7 +125,8 @@ impl Intent {
             let Some(sink) = tool.parameter(&argument).sink else {
                 return Err(IntentError::NoSink { tool: tool_name, argument });
             };
-            if !value.suits(sink) {
+            let is_described = tool.arguments.contains_key(&argument);
+            if !value.suits(sink) || (value.is_wildcard() && !is_described) {
                 let kind = sink.as_str();
                 return Err(IntentError::Wildcard { tool: tool_name, argument, kind });
             }
@@ -139,9 +152,9 @@ impl Intent {
             .filter(|(name, _)| tool.parameter(name).sink.is_some())
             .map(|(name, value)| (name, self.covers_sink(tool, name, value)))
             .collect();
-        let covered = intended.iter().filter(|(_, is_covered)| *is_covered).count();
-        // A name that a server made fills a sink beside one that is intended, as beside one that the user said.
-        if covered > 0 {
+        let mut covered = intended.iter().filter(|(_, is_covered)| *is_covered);
+        // A name that a server made fills a sink beside one that is bound, as beside one that the user said.
+        if covered.any(|(name, _)| !self.sinks.get(*name).is_some_and(IntendedValue::is_wildcard)) {
             for (name, is_covered) in &mut intended {
                 *is_covered |= is_made_by_server(leaves, name);
             }
@@ -150,10 +163,11 @@ impl Intent {
     }
 
     fn covers_sink(&self, tool: &ToolManifest, name: &str, value: &Value) -> bool {
-        let parameter = tool.parameter(name);
         match self.sinks.get(name) {
-            Some(intended) => intended.covers(value),
-            None => parameter.optional && is_absent(value),
+            Some(intended) if !(intended.is_wildcard() && is_absent(value)) => {
+                intended.covers(value)
+            }
+            Some(_) | None => tool.parameter(name).optional && is_absent(value),
         }
     }
 }
@@ -164,8 +178,13 @@ impl IntendedValue {
         match self {
             Self::Exactly(_) => Some(1),
             Self::OneOf(values) => Some(values.len()),
-            Self::Amount(_) | Self::Under(_) => None,
+            Self::Amount(_) | Self::Under(_) | Self::Any(_) => None,
         }
+    }
+
+    /// Whether any value is intended, so that nothing is bound.
+    pub const fn is_wildcard(&self) -> bool {
+        matches!(self, Self::Any(_))
     }
 
     /// Whether a sink of this kind can be bound so.
@@ -179,6 +198,7 @@ impl IntendedValue {
                 (1..=MAX_INTENDED_VALUES).contains(&values.len())
                     && values.iter().all(|value| !value.is_object() && !value.is_array())
             }
+            Self::Any(wildcard) => wildcard.any && matches!(sink, Sink::Id | Sink::Other),
             Self::Exactly(_) => true,
         }
     }
@@ -188,6 +208,7 @@ impl IntendedValue {
         match self {
             Self::Exactly(intended) if intended.is_null() => is_absent(value),
             Self::Exactly(intended) => value == intended,
+            Self::Any(_) => !is_absent(value),
             Self::OneOf(_) | Self::Amount(_) | Self::Under(_) => match value.as_array() {
                 Some(items) => !items.is_empty() && items.iter().all(|item| self.covers_one(item)),
                 None => self.covers_one(value),
@@ -201,6 +222,7 @@ impl IntendedValue {
             Self::OneOf(values) => values.contains(value),
             Self::Amount(amount) => amount.covers(value),
             Self::Under(folder) => folder.covers(value),
+            Self::Any(_) => true,
         }
     }
 }

@@ -17,6 +17,7 @@ fn manifest() -> ToolManifest {
         ("file", sink(Sink::Path)),
         ("amount", sink(Sink::Amount)),
         ("id", sink(Sink::Id)),
+        ("colour", Parameter { optional: true, ..sink(Sink::Other) }),
         ("body", Parameter::default()),
     ];
     let arguments = arguments.map(|(name, parameter)| (name.to_owned(), parameter)).into();
@@ -29,17 +30,21 @@ fn intent(sinks: &Value) -> Intent {
 
 /// Whether `intent` covers a call with these arguments, in a session whose user said `said`.
 fn covers(intent: &Intent, arguments: &Value, said: &str) -> bool {
+    covers_call_of(&manifest(), intent, arguments, said)
+}
+
+fn covers_call_of(tool: &ToolManifest, intent: &Intent, arguments: &Value, said: &str) -> bool {
     let mut texts = TextIndex::default();
     texts.add_user_text(said);
     texts.add_untrusted_text(Seq(3), "eve@evil.example /etc/passwd 999999");
     texts.add_trusted_value("f-77", "id");
     let arguments = Arguments::parse(&arguments.to_string()).unwrap();
-    let leaves = trace(&manifest(), &arguments, &texts).into_recorded();
+    let leaves = trace(tool, &arguments, &texts).into_recorded();
     let mut declared = DeclaredIntents::default();
     declared.add(Seq(5), [intent.clone()]);
-    let found = declared.matching("send", &manifest(), &arguments, &leaves, |_| true);
-    assert_eq!(declared.matching("other", &manifest(), &arguments, &leaves, |_| true), None);
-    assert_eq!(declared.matching("send", &manifest(), &arguments, &leaves, |_| false), None);
+    let found = declared.matching("send", tool, &arguments, &leaves, |_| true);
+    assert_eq!(declared.matching("other", tool, &arguments, &leaves, |_| true), None);
+    assert_eq!(declared.matching("send", tool, &arguments, &leaves, |_| false), None);
     found.is_some()
 }
 
@@ -73,6 +78,7 @@ fn g12_a_call_within_its_intent_is_covered() {
         json!({ "amount": "EUR 7" }),
         json!({ "cc": null }),
         json!({ "cc": [] }),
+        json!({ "colour": null }),
     ];
     for change in within {
         assert!(covers(&intent(&full()), &call(&change), "Nothing of that."), "{change}");
@@ -150,6 +156,33 @@ fn a_name_that_a_server_made_needs_an_intended_sink_beside_it() {
 }
 
 #[test]
+fn g12_any_value_is_intended_only_where_the_declaration_says_so_in_an_id_or_another_sink() {
+    let any = json!({ "any": true });
+    let mut sinks = full();
+    sinks["id"] = any.clone();
+    sinks["colour"] = any.clone();
+    let wild = intent(&sinks);
+    assert_eq!(wild.check(&manifest()), Ok(()));
+    for change in [json!({ "id": "x-2" }), json!({ "id": 999_999, "colour": "red" })] {
+        assert!(covers(&wild, &call(&change), ""), "{change}");
+    }
+    // What is left out or empty is no value, unless the manifest says that it does no more.
+    // What else is bound stays bound.
+    for change in [json!({ "id": null }), json!({ "id": [] }), json!({ "to": "eve@evil.example" })]
+    {
+        assert!(!covers(&wild, &call(&change), ""), "{change}");
+    }
+    // A wildcard binds nothing that a server's name could stand beside.
+    let mut paint = manifest();
+    paint.arguments.retain(|name, _| ["id", "colour"].contains(&name.as_str()));
+    let call = json!({ "id": "f-77", "colour": "red" });
+    for (colour, expected) in [(json!("red"), true), (any, false)] {
+        let beside = intent(&json!({ "colour": colour }));
+        assert_eq!(covers_call_of(&paint, &beside, &call, ""), expected, "{colour}");
+    }
+}
+
+#[test]
 fn g12_there_is_no_wildcard_where_something_goes_to_somebody() {
     let bad = [
         json!({ "to": { "under": "/" } }),
@@ -163,6 +196,11 @@ fn g12_there_is_no_wildcard_where_something_goes_to_somebody() {
         json!({ "to": [] }),
         json!({ "to": (0..65).map(|n| format!("a{n}@example.com")).collect::<Vec<_>>() }),
         json!({ "to": [["ann@example.com"]] }),
+        json!({ "to": { "any": true } }),
+        json!({ "file": { "any": true } }),
+        json!({ "amount": { "any": true } }),
+        json!({ "id": { "any": false } }),
+        json!({ "undescribed": { "any": true } }),
     ];
     for sinks in bad {
         let intent = intent(&sinks);
