@@ -37,6 +37,11 @@ fn the_suite_gives_every_published_figure_and_ours_are_whole() {
         ("attacks.total", 10.0),
         ("attacks.defeated", 10.0),
         ("attacks.7.defeated", 1.0),
+        ("echo.reuses", 69.0),
+        ("echo.innocents", 43.0),
+        ("echo.false_taints", 0.0),
+        ("echo.launderings", 41.0),
+        ("echo.laundered", 0.0),
         ("isolation.sessions", 50.0),
         ("isolation.secrets", 50.0),
         ("isolation.pairs", 2_450.0),
@@ -52,6 +57,7 @@ fn the_suite_gives_every_published_figure_and_ours_are_whole() {
     for (id, value) in expected {
         assert_eq!(report.value(id), Some(value), "{id} in\n{}", report.to_markdown());
     }
+    assert!(report.value("echo.recognised") >= Some(0.95));
     assert!(report.value("rules.model_steps") >= Some(20_000.0));
     assert_eq!(report.data.len(), 4);
     assert_eq!(EvalReport::from_json(report.to_json().as_bytes()), Ok(report));
