@@ -42,6 +42,8 @@ fn the_suite_gives_every_published_figure_and_ours_are_whole() {
         ("echo.false_taints", 0.0),
         ("echo.launderings", 41.0),
         ("echo.laundered", 0.0),
+        ("forgeries.controls_refused", 0.0),
+        ("forgeries.missed", 4.0),
         ("isolation.sessions", 50.0),
         ("isolation.secrets", 50.0),
         ("isolation.pairs", 2_450.0),
@@ -58,6 +60,8 @@ fn the_suite_gives_every_published_figure_and_ours_are_whole() {
         assert_eq!(report.value(id), Some(value), "{id} in\n{}", report.to_markdown());
     }
     assert!(report.value("echo.recognised") >= Some(0.95));
+    let [tried, found] = ["tried", "found"].map(|id| report.value(&format!("forgeries.{id}")));
+    assert!(tried >= Some(60.0) && found == tried.map(|tried| tried - 4.0), "{tried:?} {found:?}");
     assert!(report.value("rules.model_steps") >= Some(20_000.0));
     assert_eq!(report.data.len(), 4);
     assert_eq!(EvalReport::from_json(report.to_json().as_bytes()), Ok(report));

@@ -5,6 +5,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
+#[allow(dead_code, unreachable_pub, reason = "the laboratory forges in more ways")]
+#[path = "../../../lab/src/memory/forgery/forger.rs"]
+mod forger;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -191,33 +194,8 @@ fn g3_a_log_that_was_cut_and_signed_again_is_found() {
 
 /// What somebody with the log key and a database editor does: cuts the log, and signs a head over what is left.
 fn cut_and_sign_again(home: &Home, size: u64) {
-    use custody_log::{Checkpoint, LogName, key_name, leaf_hash, root_of};
-    let database = rusqlite::Connection::open(home.database()).unwrap();
-    let cut = i64::try_from(size).unwrap();
-    for statement in [
-        "DELETE FROM log WHERE seq >= ?1",
-        "DELETE FROM checkpoints WHERE size >= ?1",
-        "DELETE FROM edges WHERE child >= ?1",
-        "DELETE FROM contents WHERE arrival >= ?1",
-        "DELETE FROM fingerprints WHERE arrival >= ?1",
-        "DELETE FROM fingerprints_waiting WHERE arrival >= ?1",
-        "DELETE FROM hashes WHERE arrival >= ?1",
-        "UPDATE indexed SET texts = min(texts, ?1)",
-    ] {
-        database.execute(statement, [cut]).unwrap();
-    }
-    let mut records =
-        database.prepare("SELECT CAST(record AS BLOB) FROM log ORDER BY seq").unwrap();
-    let records = records.query_map([], |row| row.get::<_, Vec<u8>>(0)).unwrap();
-    let leaves: Vec<_> = records.map(|record| leaf_hash(&record.unwrap())).collect();
-    let key = custody_keys::KeyFolder::new(home.keys()).log_key().unwrap();
-    let head = std::fs::read_to_string(home.keys().join("head")).unwrap();
-    let origin = LogName::new(head.lines().next().unwrap()).unwrap();
-    let note = Checkpoint { origin, size, root: root_of(&leaves) }.sign(&key, &key_name());
-    database.execute("INSERT INTO checkpoints VALUES (?1, ?2)", (cut, &note)).unwrap();
-    let mut file = vec![b'\n'; 2048];
-    file[..note.len()].copy_from_slice(note.as_bytes());
-    std::fs::write(home.keys().join("head"), file).unwrap();
+    let paths = custody_runtime::Paths { store: home.database(), keys: home.keys() };
+    forger::cut_and_sign_again(&paths, size).unwrap();
 }
 
 #[test]

@@ -17,18 +17,16 @@ use common::guarded::{Guarded, granted, word};
 use custody_arguments::{ArgumentOrigin, IntentRef};
 use custody_incident::{Incidents, Indicator, Settings};
 use custody_kernel::label::Channel;
-use custody_kernel::record::{AdminRequest, Answer, Author, Record, Request, SessionRequest};
-use custody_kernel::tool::basis::BasisKind;
+use custody_kernel::record::{Answer, Record, Request};
 use custody_kernel::tool::call::{Call, Permission};
-use custody_log::{Digest, Seq, SessionId};
+use custody_log::{Digest, Seq};
 use custody_policy::Policy;
 use custody_runtime::clock::Clock;
 use custody_runtime::store::Tampering;
 use custody_runtime::tools::Output;
 use custody_runtime::{Store, StoreError};
 use custody_verify::{VerifyError, VerifyReport, verify_ledger};
-use ed25519_dalek::SigningKey;
-use forger::{Signed, append, copy_content};
+use forger::{copy_session, records_of};
 use serde_json::json;
 
 const TO_ANN: &str = r#"{"to":"ann@example.com","body":"Lunch?"}"#;
@@ -41,79 +39,9 @@ fn forge(
     guarded: &Guarded,
     edit: impl Fn(&mut Record),
 ) -> (Result<VerifyReport, VerifyError>, Seq) {
-    let scratch = &guarded.scratch;
-    let copied = records_of(&scratch.store, guarded.session.id());
-    let (id, key) = (SessionId::from_random([9; 16]), SigningKey::from_bytes(&[9; 32]));
-    let mut places: Vec<(Seq, Seq)> = Vec::new();
-    let mut last = Seq(0);
-    for original in copied {
-        let at = scratch.store.state(|state| state.now()).unwrap();
-        let mut record = moved(&original, &places);
-        record.at = record.at.max(at);
-        match &mut record.request {
-            Request::Admin(AdminRequest::OpenSession { session, key: public, .. }) => {
-                *session = id;
-                *public = Some(Digest(key.verifying_key().to_bytes()));
-            }
-            _ => record.by = Author::Session(id),
-        }
-        edit(&mut record);
-        let signed = match &record.by {
-            Author::Session(_) => Signed::By(&key),
-            Author::Principal(_) => Signed::AsItIs,
-        };
-        last = append(scratch, record, signed);
-        copy_content(scratch, original.seq, last);
-        places.push((original.seq, last));
-    }
-    let reopened = Store::open(&scratch.paths, Clock::System).unwrap();
+    let last = copy_session(&guarded.scratch, guarded.session.id(), edit);
+    let reopened = Store::open(&guarded.scratch.paths, Clock::System).unwrap();
     (verify_ledger(&reopened), last)
-}
-
-/// The records of a session from its opening on.
-fn records_of(store: &Store, id: SessionId) -> Vec<Record> {
-    let all = store.records(0..u64::MAX).unwrap();
-    let is_of = |record: &Record| match &record.request {
-        Request::Admin(AdminRequest::OpenSession { session, .. }) => *session == id,
-        _ => record.by == Author::Session(id),
-    };
-    all.into_iter().filter(is_of).collect()
-}
-
-/// `record` with the positions that it names moved to their copies.
-fn moved(record: &Record, places: &[(Seq, Seq)]) -> Record {
-    let mut record = record.clone();
-    let to = |seq: Seq| places.iter().find(|(from, _)| *from == seq).map_or(seq, |(_, to)| *to);
-    for parent in &mut record.parents {
-        *parent = to(*parent);
-    }
-    match &mut record.request {
-        Request::Session(SessionRequest::Observe { parents, .. }) => {
-            parents.iter_mut().for_each(|parent| *parent = to(*parent));
-        }
-        Request::Session(SessionRequest::RecordBasis(basis)) => {
-            if let BasisKind::Output { call, texts } = &mut basis.of {
-                *call = to(*call);
-                texts.iter_mut().for_each(|text| *text = to(*text));
-            }
-        }
-        Request::Session(SessionRequest::Withhold { call, .. }) => *call = to(*call),
-        Request::Session(SessionRequest::Extract(extract)) => {
-            extract.call = to(extract.call);
-            extract.output = to(extract.output);
-        }
-        Request::Call(call) => {
-            for leaf in &mut call.leaves {
-                if let ArgumentOrigin::Tool { from } | ArgumentOrigin::Party { from } =
-                    &mut leaf.origin
-                {
-                    from.iter_mut().for_each(|from| *from = to(*from));
-                }
-            }
-        }
-        _ => {}
-    }
-    record
 }
 
 fn call_of(record: &mut Record) -> Option<&mut Call> {
@@ -293,7 +221,7 @@ fn g12_a_call_that_claims_an_intent_which_does_not_cover_it_is_named() {
     assert_eq!(word(&guarded.proposes("send_mail", TO_EVE)), "ask");
     // The copies follow the last record, in their order.
     let all = guarded.scratch.store.records(0..u64::MAX).unwrap().len();
-    let own = records_of(&guarded.scratch.store, guarded.session.id());
+    let own = records_of(&guarded.scratch.store, guarded.session.id()).unwrap();
     let copied = all + own.iter().position(|record| record.seq == declared).unwrap();
     let copied = Seq(copied as u64);
     let forged = forge(&guarded, |record| {

@@ -9,21 +9,19 @@ mod common;
 mod forger;
 
 use common::{Scratch, hears, key, shared};
-use custody_kernel::label::{Channel, Label, Trust};
-use custody_kernel::memory::item::{Mode, Value};
+use custody_kernel::label::Channel;
+use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Scope, Tenant};
-use custody_kernel::principal::{Credential, Principal, PrincipalClaim, Role};
-use custody_kernel::record::{
-    AdminRequest, Answer, Author, ObservationKind, Record, Request, SessionRequest,
-};
+use custody_kernel::principal::{Credential, PrincipalClaim, Role};
+use custody_kernel::record::{AdminRequest, Answer, Author, Record};
 use custody_kernel::state::ApplyError;
-use custody_log::{Digest, PrincipalId, Seq, SessionId};
+use custody_log::Seq;
 use custody_runtime::session::Write;
 use custody_runtime::store::Tampering;
 use custody_runtime::{OpenError, Session, StoreError};
 use custody_verify::verify_ledger;
-use ed25519_dalek::SigningKey;
+use forger::records::{acts, in_session, proposed, record, thief};
 use forger::{Signed, append};
 
 /// A store with a locked item, a user, their session, and a write of it that waits for a reviewer.
@@ -52,86 +50,7 @@ impl Scene {
 
     /// A record in the owner's name, answered as if it were allowed.
     fn act(&self, request: AdminRequest) -> Record {
-        self.record(Author::Principal(self.owner()), request.into())
-    }
-
-    fn record(&self, by: Author, request: Request) -> Record {
-        let label = Label::at_ingress(Channel::System, Trust::Trusted);
-        let (after, content, signature) = (None, None, None);
-        let (parents, weights, advice) = (Vec::new(), Vec::new(), Vec::new());
-        let waiting = self.waiting.clone();
-        let answer = Answer::Done;
-        Record {
-            by,
-            request,
-            answer,
-            label,
-            parents,
-            after,
-            content,
-            weights,
-            advice,
-            signature,
-            ..waiting
-        }
-    }
-
-    /// What an approval of the waiting write looks like.
-    fn approval(&self) -> Record {
-        let Request::Session(SessionRequest::Write { value: Value::New(shown), .. }) =
-            self.waiting.request
-        else {
-            unreachable!("a write waits")
-        };
-        let proposal = self.waiting.id;
-        let record = self.act(AdminRequest::Approve { proposal, shown: Some(shown) });
-        let content = Some(Value::New(shown).content(self.waiting.seq));
-        Record { parents: vec![self.waiting.seq], label: self.waiting.label, content, ..record }
-    }
-
-    /// Everything that only a human may do, as somebody else records it.
-    fn acts(&self) -> Vec<(&'static str, Record)> {
-        let mode = |mode| AdminRequest::SetMode {
-            tenant: Tenant::main(),
-            scope: Scope::Shared,
-            key: key("SOUL.md"),
-            mode,
-        };
-        let mallory = Principal {
-            id: PrincipalId::from_random([6; 16]),
-            name: "mallory".into(),
-            role: Role::Owner,
-            tenant: Tenant::main(),
-            public_key: Some(Digest(thief().verifying_key().to_bytes())),
-            token_hash: None,
-        };
-        let policy = AdminRequest::SetPolicy {
-            version: Digest::of(b"permit(principal, action, resource);"),
-            text: Value::New(Digest::of(b"salted")),
-        };
-        let session = SessionId::from_random([7; 16]);
-        let opened = AdminRequest::OpenSession {
-            session,
-            alias: None,
-            host: None,
-            key: Some(Digest(thief().verifying_key().to_bytes())),
-        };
-        vec![
-            ("an approval", self.approval()),
-            (
-                "a denial",
-                Record {
-                    parents: vec![self.waiting.seq],
-                    label: self.waiting.label,
-                    ..self.act(AdminRequest::Deny { proposal: self.waiting.id })
-                },
-            ),
-            ("an unlock", self.act(mode(Mode::Open))),
-            ("a policy", self.act(policy)),
-            ("a principal", self.act(AdminRequest::AddPrincipal(Box::new(mallory)))),
-            ("limits", self.act(AdminRequest::SetLimits(Limits::UNLIMITED))),
-            ("a session of the owner", self.act(opened)),
-        ]
+        record(&self.waiting, Author::Principal(self.owner()), request.into())
     }
 
     /// Checks that nothing follows what was appended at `forged`, and that it is named.
@@ -144,11 +63,6 @@ impl Scene {
     }
 }
 
-/// The key of whoever holds the log key, and of nobody in the record.
-fn thief() -> SigningKey {
-    SigningKey::from_bytes(&[66; 32])
-}
-
 /// The record that an error says is not signed by whom it names.
 fn named(error: &StoreError) -> Option<Seq> {
     let StoreError::Tampered(Tampering::Inconsistent(seq, cause)) = error else { return None };
@@ -157,10 +71,12 @@ fn named(error: &StoreError) -> Option<Seq> {
 
 #[test]
 fn g1_an_act_without_the_signature_of_its_human_changes_nothing() {
-    for number in 0..Scene::new().acts().len() {
+    for number in 0..7 {
         for key in [None, Some(thief())] {
             let scene = Scene::new();
-            let (what, record) = scene.acts().swap_remove(number);
+            let mut acts = acts(&scene.waiting, &scene.owner());
+            assert_eq!(acts.len(), 7);
+            let (what, record) = acts.swap_remove(number);
             let signed = key.as_ref().map_or(Signed::AsItIs, Signed::By);
             let forged = append(&scene.scratch, record, signed);
             scene.is_refused(what, forged);
@@ -202,40 +118,15 @@ fn g1_a_signature_for_one_request_is_none_for_another() {
 
 #[test]
 fn g1_nobody_speaks_in_a_session_but_the_process_that_opened_it() {
-    let text = Value::New(Digest::of(b"salted"));
-    let says = |kind, channel| {
-        Request::from(SessionRequest::Observe {
-            kind,
-            channel,
-            lowered: false,
-            content: Some(text),
-            origin: None,
-            parents: Vec::new(),
-            part: None,
-        })
-    };
-    let write = SessionRequest::Write {
-        scope: Scope::Shared,
-        key: key("notes"),
-        value: text,
-        depends_on: Vec::new(),
-        queue: false,
-    };
-    let requests = [
-        says(ObservationKind::Message, Channel::User),
-        says(ObservationKind::Completion, Channel::Model),
-        write.into(),
-        SessionRequest::CloseSession.into(),
-    ];
-    for request in requests {
+    for number in 0..4 {
         for key in [None, Some(thief())] {
             let scene = Scene::new();
-            let by = Author::Session(scene.session.id());
-            let label = Label::at_ingress(Channel::User, Trust::Trusted);
-            let record = Record { label, ..scene.record(by, request.clone()) };
+            let mut records = in_session(&scene.waiting, scene.session.id());
+            assert_eq!(records.len(), 4);
+            let (what, record) = records.swap_remove(number);
             let signed = key.as_ref().map_or(Signed::AsItIs, Signed::By);
             let forged = append(&scene.scratch, record, signed);
-            scene.is_refused(&format!("{request:?}"), forged);
+            scene.is_refused(what, forged);
         }
     }
 }
@@ -274,13 +165,8 @@ fn g1_a_token_is_no_signature_and_signs_nothing() {
 #[test]
 fn what_humans_and_sessions_signed_is_verified() {
     let scene = Scene::new();
-    let Request::Session(SessionRequest::Write { value: Value::New(shown), .. }) =
-        scene.waiting.request
-    else {
-        unreachable!("a write waits")
-    };
     let (store, owner) = (&scene.scratch.store, &scene.scratch.owner);
-    let approved = store.approve(owner, scene.waiting.id, Some(shown)).unwrap();
+    let approved = store.approve(owner, scene.waiting.id, proposed(&scene.waiting)).unwrap();
     assert_eq!(approved.answer, Answer::Done);
     assert!(store.record(approved.seq).unwrap().signature.is_some());
     assert_eq!(store.values(&shared()).unwrap()[&key("payments")], b"Mallory is paid first.");

@@ -3,6 +3,7 @@
 //! - [`payloads`]: the 199 published payloads, and the same texts from the user themself.
 //! - [`custody_cli::attacks`]: the ten attacks, each decided by the mechanism it names, which `custody demo` plays too.
 //! - [`echo`]: untrusted texts that arrive again, one's own that pages repeat, and attempts to launder one.
+//! - [`forgery`]: what a holder of the log key writes into a store, and whether verifying the ledger names it.
 //! - [`isolation`]: fifty sessions and what they can get at of one another.
 //! - [`model`], [`extended`]: the rules and the design's additions, written down naively.
 //! - [`action`], [`drive`]: the same actions for the store and a model, and the comparison.
@@ -11,6 +12,8 @@
 pub mod payloads;
 
 pub mod echo;
+
+pub mod forgery;
 
 pub mod isolation;
 
@@ -106,8 +109,9 @@ pub fn run(
         let id = format!("attacks.{}.defeated", attack.number);
         figures.push(Figure::count(&id, u64::from(is_defeated(attack)), "attacks"));
     }
-    let echoes = echo::run(progress)?;
+    let (echoes, forgeries) = (echo::run(progress)?, forgery::run(progress)?);
     figures.extend(echo_figures(&echoes));
+    figures.extend(forgery_figures(&forgeries));
     figures.extend(isolation_figures(&isolation::run(options.seed, progress)?));
     let by_attacks: u64 = attacks.iter().map(|attack| attack.changed_files).sum();
     figures.push(match changed {
@@ -120,7 +124,7 @@ pub fn run(
     figures.extend(rule_figures(options, progress)?);
     let crashes = crash::run(&options.program, options.size.crash_runs(), options.seed, progress)?;
     figures.extend(crash_figures(&crashes));
-    let notes = vec![echo_note(&echoes)];
+    let notes = vec![echo_note(&echoes), forgery_note(&forgeries)];
     Ok(EvalReport { data, notes, ..EvalReport::of("memory", options.seed, figures) })
 }
 
@@ -173,6 +177,17 @@ fn echo_figures(found: &echo::EchoFigures) -> [Figure; 6] {
     ]
 }
 
+fn forgery_figures(found: &forgery::Forgeries) -> [Figure; 5] {
+    let tried = found.attempts.len() as u64;
+    [
+        Figure::count("forgeries.controls", found.controls, "stores"),
+        counted("forgeries.controls_refused", &found.controls_refused, "stores"),
+        Figure::count("forgeries.tried", tried, "forgeries"),
+        Figure::count("forgeries.found", found.found(), "forgeries"),
+        counted("forgeries.missed", &found.missed(), "forgeries"),
+    ]
+}
+
 fn echo_note(found: &echo::EchoFigures) -> String {
     let echo::EchoFigures { missed, false_taints, laundered, .. } = found;
     format!(
@@ -183,6 +198,15 @@ fn echo_note(found: &echo::EchoFigures) -> String {
         listed(missed),
         listed(false_taints),
         listed(laundered)
+    )
+}
+
+fn forgery_note(found: &forgery::Forgeries) -> String {
+    format!(
+        "Forgeries: what somebody with the log key and a database editor writes, each into a store of its own. It is found \
+         if opening or verifying the store refuses it and names the record, and a running process refuses to go on, where \
+         there is one; or if a witness's checkpoint tells against it. Missed: {}.",
+        listed(&found.missed())
     )
 }
 
