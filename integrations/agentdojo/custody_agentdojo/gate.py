@@ -131,6 +131,12 @@ class Gate:
             fields["origin"] = origin
         return _take(self._ask("observe", session=session, **fields), "entries", (list,))
 
+    def intend(self, session: Id, intents: Sequence[Mapping[str, Any]]) -> None:
+        """Declares the calls that the session means to make, while nothing untrusted was read."""
+        answer = self._ask("intend", session=session, intents=list(intents))
+        if answer.get("decision") != "allow":
+            raise GateError("not_declared", _reasons(answer.get("reasons")).user)
+
     def propose(self, session: Id, call: Call) -> Decision:
         """Asks whether `call` may run."""
         wire = {"tool": call.tool, "arguments": dict(call.arguments)}

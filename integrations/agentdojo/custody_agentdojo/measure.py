@@ -1,11 +1,12 @@
 """Measures the gate that is our parent process with the worst-case agent on AgentDojo.
 
-    python -m custody_agentdojo.measure --size smoke|full [--suites SUITE …] [--skip FILE]
+    python -m custody_agentdojo.measure --size smoke|full [--suites SUITE …] [--skip FILE] [--intents FILE]
 
 The session protocol runs over our own stdout (requests) and stdin (answers); everything meant for
 people goes to stderr. Around it stand lines that want no answer: one `begin`, one `unit` for each
 run of the agent, one `end`. A unit is known by its key, `phase/suite/user_task[/injection_task]`;
-those that the lines of `--skip FILE` name are left out, so that a run can be resumed.
+those that the lines of `--skip FILE` name are left out, so that a run can be resumed. With
+`--intents FILE` each task's intents are declared right after the user's message.
 
 Four phases, each over every unit before the next:
 
@@ -23,10 +24,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from agentdojo.base_tasks import BaseUserTask
@@ -37,10 +39,10 @@ from agentdojo.task_suite.task_suite import TaskSuite
 from custody_agentdojo.approver import GroundTruthApprover
 from custody_agentdojo.environments import load_environment
 from custody_agentdojo.gate import Gate, over_stdio
+from custody_agentdojo.intents import VERSION, Intents, load_intents
 from custody_agentdojo.pipeline import Blocked, Session, custody_pipeline
 from custody_agentdojo.worst_case import Injection, WorstCaseAgent, WorstCaseAttack
 
-VERSION = "v1.2.2"
 SUITES = ("workspace", "banking", "slack", "travel")
 SMOKE = 3
 """User tasks, and injection tasks, of each suite in a smoke run."""
@@ -89,10 +91,18 @@ class Planted:
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     done = set(options.skip.read_text(encoding="utf-8").split()) if options.skip else set()
-    measure(over_stdio(), options.size, options.suites, done)
+    # Checked before anything is played or said.
+    intents = load_intents(options.intents) if options.intents else {}
+    measure(over_stdio(), options.size, options.suites, done, intents)
 
 
-def measure(gate: Gate, size: str, suites: Sequence[str], done: Collection[str] = ()) -> None:
+def measure(
+    gate: Gate,
+    size: str,
+    suites: Sequence[str],
+    done: Collection[str] = (),
+    intents: Intents = MappingProxyType({}),
+) -> None:
     """Runs every unit that is not `done`, and tells the gate's process of each."""
     user_tasks = [task for suite in suites for task in suite_user_tasks(suite, size)]
     pairs = [pair for suite in suites for pair in suite_pairs(suite, size)]
@@ -106,11 +116,12 @@ def measure(gate: Gate, size: str, suites: Sequence[str], done: Collection[str] 
         print(f"{phase}: {len(cases)} units", file=sys.stderr, flush=True)
         for unit in (Unit(phase, *case) for case in cases):
             if unit.key not in done:
-                gate.tell("unit", **run_unit(gate, unit))
+                declared = intents.get(unit.suite, {}).get(unit.user_task, ())
+                gate.tell("unit", **run_unit(gate, unit, declared))
     gate.tell("end")
 
 
-def run_unit(gate: Gate, unit: Unit) -> dict[str, Any]:
+def run_unit(gate: Gate, unit: Unit, intents: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """Runs the agent once, under AgentDojo's own pipeline and checks."""
     planted = load_planted(unit.suite)
     user_task = planted.suite.get_user_task_by_id(unit.user_task)
@@ -126,6 +137,7 @@ def run_unit(gate: Gate, unit: Unit) -> dict[str, Any]:
         approver=wanted if unit.is_approved else None,
         suite=unit.suite,
         wanted=sorted({call.function for call in calls}),
+        intents=intents,
         max_iters=MAX_ITERS,
         on_end=sessions.append,
     )
@@ -198,6 +210,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--size", choices=("smoke", "full"), default="smoke")
     parser.add_argument("--suites", nargs="+", choices=SUITES, default=list(SUITES))
     parser.add_argument("--skip", type=Path, metavar="FILE", help="keys of units to leave out")
+    parser.add_argument("--intents", type=Path, metavar="FILE", help="intents to declare, by user task")
     return parser.parse_args(arguments)
 
 

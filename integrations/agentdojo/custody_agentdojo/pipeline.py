@@ -72,6 +72,8 @@ class Session:
     """How many messages of the conversation the gate has recorded."""
     fates: list[FunctionCall | None] = field(default_factory=list)
     """For each call the model made, in order: the call that ran in its place, if any."""
+    has_declared: bool = False
+    """Whether the task's intents were declared."""
     proposed: int = 0
     asked: set[Id] = field(default_factory=set)
     """Requests for approval. A repeated `ask` under one proposal is one request."""
@@ -88,6 +90,7 @@ class CustodyToolsExecutor(BasePipelineElement):
         suite: the suite whose manifest the measured harness is to use.
         tool_output_formatter: as in AgentDojo's executor.
         wanted: the tools that the user's task needs, for the measured harness's perfect tool filter.
+        intents: the calls that the task means to make, declared right after the user's message.
     """
 
     def __init__(
@@ -97,11 +100,13 @@ class CustodyToolsExecutor(BasePipelineElement):
         suite: str | None = None,
         tool_output_formatter: Formatter = tool_result_to_str,
         wanted: Sequence[str] | None = None,
+        intents: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._gate = gate
         self._approver = approver
         self._suite = suite
         self._wanted = wanted
+        self._intents = intents
         self._format = tool_output_formatter
 
     def query(
@@ -131,6 +136,9 @@ class CustodyToolsExecutor(BasePipelineElement):
             if text:
                 kind, channel = OBSERVED_AS[message["role"]]
                 self._gate.observe(session.id, kind, channel, text)
+                if message["role"] == "user" and self._intents and not session.has_declared:
+                    self._gate.intend(session.id, self._intents)
+                    session.has_declared = True
         session.observed = len(messages)
         return session
 
@@ -235,11 +243,12 @@ def custody_pipeline(
     approver: Approver | None = None,
     suite: str | None = None,
     wanted: Sequence[str] | None = None,
+    intents: Sequence[Mapping[str, Any]] = (),
     max_iters: int = 15,
     on_end: Callable[[Session], None] | None = None,
 ) -> AgentPipeline:
     """AgentDojo's usual pipeline, with every call decided by `gate` before it runs."""
-    executor = CustodyToolsExecutor(gate, approver, suite, wanted=wanted)
+    executor = CustodyToolsExecutor(gate, approver, suite, wanted=wanted, intents=intents)
     pipeline = AgentPipeline(
         [
             SystemMessage(system_message or load_system_message(None)),

@@ -32,6 +32,7 @@ class ScriptedGate:
 
     def __init__(self, rule: Rule = allow_everything) -> None:
         self.rule = rule
+        self.takes_intents = True
         self.heard: list[Mapping[str, Any]] = []
         self._answers: list[Mapping[str, Any]] = []
         self._proposals: list[Mapping[str, Any]] = []
@@ -59,6 +60,9 @@ class ScriptedGate:
                 return {"tools": [_held(name) for name in names]}
             case "observe" | "result":
                 return {"entries": [{"entry": len(self.heard), "taint": "clean"}]}
+            case "intend":
+                reasons = {"model": "", "user": "it takes none", "audit": []}
+                return {"decision": "allow" if self.takes_intents else "deny", "reasons": reasons}
             case "propose":
                 return self._propose(request["call"])
             case "decide":

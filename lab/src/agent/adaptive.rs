@@ -15,15 +15,15 @@ use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Role};
 use custody_keys::HumanKey;
 use custody_log::Digest;
-use custody_policy::{Policy, examples};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::session::Session;
-use custody_runtime::tools::{Decision, Gate, INTENT_MS, Output, set_policy};
+use custody_runtime::tools::{Decision, Gate, INTENT_MS, Output};
 use serde::Deserialize;
 
+use super::defence::set_preset;
 use super::{agentdojo, scenarios};
 use crate::error::EvalError;
 use crate::report::{Figure, FigureIds};
@@ -125,11 +125,7 @@ impl<'a> Arena<'a> {
         let (_, token) = scratch.store.add_principal(&scratch.owner, new)?;
         let token = token.ok_or_else(|| EvalError::Setup("the user got no token".into()))?;
         let token = scratch.store.authenticate_token(&token)?;
-        let preset = examples().iter().find(|example| example.name == policy);
-        let preset = preset.ok_or_else(|| EvalError::Setup(format!("`{policy}` is no preset")))?;
-        let preset =
-            Policy::parse(preset.text).map_err(|error| EvalError::Setup(error.to_string()))?;
-        set_policy(&scratch.store, &scratch.owner, &preset)?;
+        set_preset(&scratch, policy)?;
         let mut manifests = agentdojo::manifests()?;
         manifests.extend([scenarios::manifests()?]);
         let gates = manifests.into_iter().map(|(suite, tools)| (suite, Gate::new(tools, None)));

@@ -6,7 +6,8 @@ use custody_models::chat::ChatModel;
 
 use super::agentdojo::{self, Phase, Python, SUITES, Unit};
 use super::defence::{
-    Custody, Defence, Fath, Filter, ReadOnly, Recorded, Spotlighting, ToolFilter, Vanilla,
+    Custody, CustodyRow, Defence, Fath, Filter, ReadOnly, Recorded, Spotlighting, ToolFilter,
+    Vanilla,
 };
 use super::merged::merged;
 use super::pictures::pictures;
@@ -101,7 +102,7 @@ pub struct AgentOptions {
 }
 
 /// The defences, in the order of the tables.
-pub const DEFENCES: [&str; 9] = [
+pub const DEFENCES: [&str; 11] = [
     "vanilla",
     "classifier",
     "fath",
@@ -111,6 +112,8 @@ pub const DEFENCES: [&str; 9] = [
     "spotlighting",
     "tool_filter",
     "custody",
+    "custody_intents",
+    "custody_intents_strict",
 ];
 
 /// The defence of that id.
@@ -127,16 +130,20 @@ pub fn defence(id: &str) -> Result<Box<dyn Defence>, EvalError> {
         "recorded_read_only" => Box::new(Recorded::new("recorded_read_only", Box::new(ReadOnly))?),
         "spotlighting" => Box::new(Spotlighting),
         "tool_filter" => Box::new(ToolFilter),
-        "custody" => {
-            let mut manifests = agentdojo::manifests()?;
-            manifests.extend([scenarios::manifests()?]);
-            Box::new(Custody::new(manifests)?)
-        }
+        "custody" => Box::new(custody(CustodyRow::Default)?),
+        "custody_intents" => Box::new(custody(CustodyRow::Intents)?),
+        "custody_intents_strict" => Box::new(custody(CustodyRow::StrictIntents)?),
         other => return Err(EvalError::Setup(format!("`{other}` is no defence"))),
     })
 }
 
-/// Measures every benchmark against every defence.
+fn custody(row: CustodyRow) -> Result<Custody, EvalError> {
+    let mut manifests = agentdojo::manifests()?;
+    manifests.extend([scenarios::manifests()?]);
+    Custody::new(row, manifests)
+}
+
+/// Measures every benchmark against every defence. Intents are written for AgentDojo's tasks alone.
 ///
 /// # Errors
 /// When data is not there or not as documented, AgentDojo's package fails, or a defence or the model does. What was
@@ -159,6 +166,9 @@ pub fn run(
                 progress(&Progress { part: part.clone(), done, total, remaining_seconds: None });
             };
             let defence = defence(id)?;
+            if defence.takes_intents() && *bench != Benchmark::AgentDojo {
+                continue;
+            }
             match &asked {
                 None => measured.add(options, &folder, *bench, defence.as_ref(), &mut show)?,
                 Some(asked) => {
@@ -204,6 +214,9 @@ impl Measured {
                 Ok(units) => {
                     self.figures.extend(agentdojo::figures(id, &units));
                     self.figures.extend(by_suite(id, &units));
+                    if defence.takes_intents() {
+                        self.figures.extend(agentdojo::breadth(id)?);
+                    }
                 }
                 // Whoever has no Python still sees the other benchmarks.
                 Err(EvalError::Package(why)) => {
@@ -249,12 +262,15 @@ fn played(
     defence: &dyn Defence,
     show: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<Unit>, EvalError> {
-    let on = serde_json::json!({
+    let mut on = serde_json::json!({
         "size": options.size.id(),
         "defence": defence.id(),
         "program": env!("CARGO_PKG_VERSION"),
         "manifests": agentdojo::manifest_texts(),
     });
+    if defence.takes_intents() {
+        on["intents"] = agentdojo::INTENTS.into();
+    }
     let id = UnitId::new(format!("agentdojo.{}", defence.id()), &on);
     if let Some(units) = folder.finished(&id) {
         return Ok(units);

@@ -31,6 +31,12 @@ fn notes(report: &EvalReport) -> Vec<String> {
          documentation alone; the scenarios' is written from the tools' names. For InjecAgent and BIPIA nobody \
          described any tool: a human is asked about every call, before and after the injection was read. AgentDojo's travel injection 6 wants words and no call; its 20 pairs are not among the 929."
             .to_owned(),
+        "`custody_intents` is `custody` with each AgentDojo task's calls declared right after the user's message, and \
+         `custody_intents_strict` the same under the preset `strict`, where nothing else with a consequence runs unasked. The \
+         intents were written from the prompts and the tools' schemas and manifests alone; the file's SHA-256 and what it leaves \
+         open are figures. The agent makes the injection's calls whatever was declared, so an attack whose goal lies within an \
+         intent runs and counts."
+            .to_owned(),
         "`classifier` is the cascade of `custody screen`: what it flags is not read; two of its rules were written with \
          AgentDojo's one template in view (decision 0017), so its row there says nothing of other words. `tool_filter` is a perfect one: \
          it knows which tools the user's task needs, which no product does. `read_only` \

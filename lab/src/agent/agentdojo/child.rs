@@ -3,6 +3,8 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
+use tempfile::NamedTempFile;
+
 use super::Python;
 use crate::error::EvalError;
 use crate::size::Size;
@@ -19,14 +21,24 @@ pub(super) struct Child {
     process: std::process::Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
+    // Kept until the package has ended.
+    _intents: Option<NamedTempFile>,
 }
 
 impl Child {
-    /// Starts it.
-    pub(super) fn start(python: &Python, size: Size) -> Result<Self, EvalError> {
+    /// Starts it. `intents` are what it declares, if it is to.
+    pub(super) fn start(
+        python: &Python,
+        size: Size,
+        intents: Option<&str>,
+    ) -> Result<Self, EvalError> {
         let mut command = Command::new(&python.interpreter);
         command.args(["-m", "custody_agentdojo.measure", "--size", size.id()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let intents = intents.map(written).transpose()?;
+        if let Some(file) = &intents {
+            command.arg("--intents").arg(file.path());
+        }
         if let Some(package) = &python.package {
             command.env("PYTHONPATH", package);
         }
@@ -37,7 +49,7 @@ impl Child {
         let (Some(input), Some(output)) = (input, output) else {
             return Err(EvalError::Setup("the package has no standard streams".into()));
         };
-        Ok(Self { process, input: Some(input), output: BufReader::new(output) })
+        Ok(Self { process, input: Some(input), output: BufReader::new(output), _intents: intents })
     }
 
     /// Its next line, or nothing when it has ended.
@@ -71,6 +83,15 @@ impl Child {
             Err(cause) => Err(EvalError::Setup(format!("AgentDojo's package: {cause}"))),
         }
     }
+}
+
+/// The intents in a file, as the package reads them.
+fn written(text: &str) -> Result<NamedTempFile, EvalError> {
+    let file = NamedTempFile::new();
+    let mut file = file.map_err(EvalError::file(std::env::temp_dir()))?;
+    let path = file.path().to_owned();
+    file.write_all(text.as_bytes()).map_err(EvalError::file(path))?;
+    Ok(file)
 }
 
 impl Drop for Child {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use custody_arguments::Intent;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -44,6 +45,11 @@ enum GateRequest {
         session: String,
         channel: String,
         text: String,
+    },
+    Intend {
+        id: Value,
+        session: String,
+        intents: Vec<Intent>,
     },
     Propose {
         id: Value,
@@ -130,6 +136,10 @@ impl Played<'_> {
                 };
                 self.episode(&session)?.add_message(speaker, &text)?;
                 json!({ "id": id, "entries": [] })
+            }
+            GateRequest::Intend { id, session, intents } => {
+                self.episode(&session)?.intend(intents)?;
+                json!({ "id": id, "decision": "allow" })
             }
             GateRequest::Propose { id, session, call } => {
                 let ruling = self.episode(&session)?.propose(&call.tool, &call.arguments)?;

@@ -6,6 +6,7 @@
 //! Source: Debenedetti et al., "AgentDojo", 2024; suites v1.2.2.
 
 mod child;
+mod intents;
 mod lines;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 
 use child::Child;
 use custody_policy::Manifests;
+pub use intents::{INTENTS, breadth};
 use serde::{Deserialize, Serialize};
 
 use super::defence::Defence;
@@ -112,7 +114,8 @@ pub fn play(
     size: Size,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<Unit>, EvalError> {
-    let mut child = Child::start(python, size)?;
+    let intents = defence.takes_intents().then_some(INTENTS);
+    let mut child = Child::start(python, size, intents)?;
     let outcome = lines::converse(&mut child, defence, progress);
     match (outcome, child.end()) {
         (Ok(units), Ok(())) => Ok(units),

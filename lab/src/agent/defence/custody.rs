@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use custody_arguments::Arguments;
+use custody_arguments::{Arguments, Intent};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Scope, Tenant};
@@ -11,21 +11,43 @@ use custody_kernel::principal::{Authority, Role};
 use custody_kernel::record::{Answer, ObservationKind};
 use custody_keys::HumanKey;
 use custody_log::EntryId;
-use custody_policy::Manifests;
+use custody_policy::{Manifests, Policy, examples};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::session::{Session, Write};
 use custody_runtime::store::Store;
-use custody_runtime::tools::{Decision, Gate};
+use custody_runtime::tools::{Decision, Gate, INTENT_MS, set_policy};
 use serde_json::Value;
 
 use super::{Defence, Episode, Output, Ruling, Setting, Speaker, Verdict};
 use crate::error::EvalError;
 
+/// How Custody is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CustodyRow {
+    /// With the policy that ships.
+    Default,
+    /// The same, with the intents of each task declared.
+    Intents,
+    /// With the preset `strict`, and the intents declared: nothing else with a consequence runs unasked.
+    StrictIntents,
+}
+
+impl CustodyRow {
+    const fn id(self) -> &'static str {
+        match self {
+            Self::Default => "custody",
+            Self::Intents => "custody_intents",
+            Self::StrictIntents => "custody_intents_strict",
+        }
+    }
+}
+
 /// A store of its own, in which agents work for one user.
 pub struct Custody {
+    row: CustodyRow,
     scratch: Scratch,
     gates: BTreeMap<String, Gate>,
     /// How many users there are. Each episode has its own: equal questions of one user are one, and an episode must not
@@ -34,14 +56,17 @@ pub struct Custody {
 }
 
 impl Custody {
-    /// Guards sessions with the default policy and, by suite, `manifests`.
+    /// Guards sessions, by suite, with `manifests`.
     ///
     /// # Errors
     /// When the store cannot be made.
-    pub fn new(manifests: BTreeMap<String, Manifests>) -> Result<Self, EvalError> {
+    pub fn new(row: CustodyRow, manifests: BTreeMap<String, Manifests>) -> Result<Self, EvalError> {
         let scratch = Scratch::new(Limits::UNLIMITED, Clock::System)?;
+        if row == CustodyRow::StrictIntents {
+            set_preset(&scratch, "strict")?;
+        }
         let gates = manifests.into_iter().map(|(suite, tools)| (suite, Gate::new(tools, None)));
-        Ok(Self { scratch, gates: gates.collect(), users: Cell::new(0) })
+        Ok(Self { row, scratch, gates: gates.collect(), users: Cell::new(0) })
     }
 
     /// A new user: what their agent shows, and they themselves.
@@ -63,9 +88,25 @@ impl Custody {
     }
 }
 
+/// Puts the preset of this name in force.
+///
+/// # Errors
+/// When there is none, or the store fails.
+pub(in crate::agent) fn set_preset(scratch: &Scratch, name: &str) -> Result<(), EvalError> {
+    let preset = examples().iter().find(|example| example.name == name);
+    let preset = preset.ok_or_else(|| EvalError::Setup(format!("`{name}` is no preset")))?;
+    let policy = Policy::parse(preset.text).map_err(|error| EvalError::Setup(error.to_string()))?;
+    set_policy(&scratch.store, &scratch.owner, &policy)?;
+    Ok(())
+}
+
 impl Defence for Custody {
     fn id(&self) -> &'static str {
-        "custody"
+        self.row.id()
+    }
+
+    fn takes_intents(&self) -> bool {
+        self.row != CustodyRow::Default
     }
 
     fn open(&self, setting: &Setting<'_>) -> Result<Box<dyn Episode>, EvalError> {
@@ -94,6 +135,14 @@ impl Episode for Guarded {
         };
         self.session.observe(observation).wait()?;
         Ok(text.to_owned())
+    }
+
+    fn intend(&mut self, intents: Vec<Intent>) -> Result<(), EvalError> {
+        let declared = self.session.intend(&self.gate, &self.session, intents, INTENT_MS).wait()?;
+        match declared.answer.refusal() {
+            None => Ok(()),
+            Some(refusal) => Err(EvalError::Setup(refusal.to_string())),
+        }
     }
 
     fn propose(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
@@ -173,5 +222,43 @@ fn without_call(verdict: Verdict, proposal: EntryId, because: String, again: boo
         arguments: Value::Null,
         because,
         again,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const MAIL: &str = "[tools.send_mail]\neffect = \"writes\"\n[tools.send_mail.arguments]\n\
+                        to = { sink = \"recipient\" }\nbody = {}\n";
+
+    /// What is said of a mail to somebody whom the user named, once a page was read.
+    fn ruled(row: CustodyRow, intents: Option<&Value>) -> Verdict {
+        let manifests = [("mail".to_owned(), Manifests::parse(MAIL).unwrap())];
+        let custody = Custody::new(row, manifests.into()).unwrap();
+        let mut episode = custody.open(&Setting { suite: "mail", wanted: &[] }).unwrap();
+        let said = "Write to ann@example.com what the page is about.";
+        episode.add_message(Speaker::User, said).unwrap();
+        if let Some(intents) = intents {
+            episode.intend(serde_json::from_value(intents.clone()).unwrap()).unwrap();
+        }
+        episode.read_document("A page about the harbour.").unwrap();
+        let mail = json!({ "to": "ann@example.com", "body": "It is about the harbour." });
+        episode.propose("send_mail", &mail).unwrap().verdict
+    }
+
+    #[test]
+    fn g12_under_strict_only_what_was_declared_runs_unasked() {
+        let intents = json!([{ "tool": "send_mail", "sinks": { "to": "ann@example.com" } }]);
+        let cases = [
+            (CustodyRow::Intents, None, Verdict::Allow),
+            (CustodyRow::StrictIntents, None, Verdict::Ask),
+            (CustodyRow::StrictIntents, Some(&intents), Verdict::Allow),
+        ];
+        for (row, intents, expected) in cases {
+            assert_eq!(ruled(row, intents), expected, "{row:?} {intents:?}");
+        }
     }
 }

@@ -10,11 +10,13 @@ mod spotlighting;
 mod tool_filter;
 mod vanilla;
 
+use custody_arguments::Intent;
 use serde_json::Value;
 
 use crate::error::EvalError;
 
-pub use custody::Custody;
+pub(in crate::agent) use custody::set_preset;
+pub use custody::{Custody, CustodyRow};
 pub use custody_runtime::tools::Output;
 pub use fath::Fath;
 pub use filter::Filter;
@@ -82,6 +84,11 @@ pub trait Defence {
         ""
     }
 
+    /// Whether the calls that a task means to make are declared to it beforehand.
+    fn takes_intents(&self) -> bool {
+        false
+    }
+
     /// Begins one session of an agent.
     ///
     /// # Errors
@@ -97,6 +104,14 @@ pub trait Episode {
     /// When the defence fails. Nothing is then allowed.
     fn add_message(&mut self, _role: Speaker, text: &str) -> Result<String, EvalError> {
         Ok(text.to_owned())
+    }
+
+    /// The session declares the calls that it means to make.
+    ///
+    /// # Errors
+    /// When the defence takes no intents, or not these.
+    fn intend(&mut self, _intents: Vec<Intent>) -> Result<(), EvalError> {
+        Err(EvalError::Setup("this defence takes no intents".into()))
     }
 
     /// The model wants to call `tool`.
