@@ -224,13 +224,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_forty_scenarios_and_each_class_has_five() {
+    fn there_are_forty_scenarios_and_each_class_has_five_and_each_suite_eight() {
         let file: File = toml::from_str(SCENARIOS).unwrap();
         let mut classes: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut suites: BTreeMap<&str, usize> = BTreeMap::new();
         for scenario in &file.scenario {
             assert!(!scenario.attack.is_empty(), "{}", scenario.id);
             *classes.entry(&scenario.class).or_default() += 1;
+            *suites.entry(&scenario.suite).or_default() += 1;
         }
+        assert!(suites.len() == 5 && suites.values().all(|count| *count >= 8), "{suites:?}");
         assert!(file.scenario.len() >= 40);
         assert!(classes.len() == 8 && classes.values().all(|count| *count >= 5), "{classes:?}");
     }
