@@ -19,6 +19,20 @@ fn all_that_is_contaminated_is_taken_out_and_little_that_is_not() {
     assert_eq!(value("histories.custody.residual"), 0.0);
     assert!(value("histories.custody.benign_purged_rate") <= 0.02);
     assert_eq!(value("histories.custody.windows_left_at_rest"), 0.0);
+    let of_kind = |kind: &str| {
+        let reasons = ["acted", "own_words", "part_of_a_sentence", "said_later"];
+        reasons
+            .map(|reason| value(&format!("histories.custody.held.{kind}.{reason}")))
+            .iter()
+            .sum::<f64>()
+    };
+    let held = ["completion", "write", "read"].map(of_kind).iter().sum::<f64>();
+    let entries = held / value("histories.custody.benign_quarantined_rate");
+    assert!(
+        (entries - entries.round()).abs() < 1e-6 && entries > 800.0,
+        "G27: every one has a reason"
+    );
+    assert!(value("histories.custody.held.only_through_a_quotation") < held);
     assert!(value("histories.rollback_by_time.benign_purged_rate") > 0.5);
     assert!(value("histories.rvu_v2.residual") > 0.0, "R2");
     for id in

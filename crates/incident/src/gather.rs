@@ -15,7 +15,7 @@ use custody_planner::{
 use custody_runtime::store::{View, content_of, is_kept};
 
 use crate::IncidentError;
-use crate::arrival::arrival;
+use crate::arrival::{arrival, covering_parts};
 use crate::graph::graph_of;
 use crate::store::Incidents;
 
@@ -115,7 +115,9 @@ impl Gathering<'_> {
             if let Some(content) = arrival(&record)
                 && let Some(text) = self.text(content)?
             {
-                sparing.show(seq, label, &text);
+                for part in covering_parts(&record, &text) {
+                    sparing.show(seq, label, part);
+                }
             }
         }
         Ok(())

@@ -60,6 +60,7 @@ mod store;
 mod sweep;
 pub mod three_way;
 
+pub use arrival::covering_parts;
 pub use certified::member_kind;
 pub use error::IncidentError;
 pub use gather::Settings;

@@ -1,7 +1,8 @@
 //! Sentences: texts split and normalised, so that a sentence of one can be found whole in another.
 //!
 //! Both sides are split alike, so the exact places of the splits matter little. A part of a sentence must never count
-//! as the sentence: `pay Bob` occurs in `do not pay Bob`. Linear in the text.
+//! as the sentence: `pay Bob` occurs in `do not pay Bob`. Layout is no part of one: models write in Markdown what their
+//! users typed plainly (G27). Linear in the text.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -14,10 +15,11 @@ const EDGES: &str = ".,;:!?…\"'“”„‘’()[]{}<>*_`-–—。、";
 /// The sentences of `text`, in order: cut at line breaks and after a mark that ends one, when white space follows.
 ///
 /// Words are in lower case and compatibility form; white space is one space; a full stop at the end is dropped.
-/// What is more than a word, such as a number, an address, a path or a key, stands as it is written.
+/// What is more than a word, such as a number, an address, a path or a key, stands as it is written. Marks of headings
+/// and lists at the beginning of a line are dropped.
 pub(crate) fn sentences(text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for line in text.split(LINE_BREAKS) {
+    for line in text.split(LINE_BREAKS).map(without_layout) {
         let mut sentence = String::new();
         for part in line.split_inclusive(['。', '！', '？']) {
             for token in part.split_whitespace() {
@@ -33,6 +35,16 @@ pub(crate) fn sentences(text: &str) -> Vec<String> {
         end(&mut sentence, &mut found);
     }
     found
+}
+
+/// `line` without the marks of a heading or of an item of a list. They stay before anything but a word: `- 5` may be a
+/// number, and `1.` states one.
+fn without_layout(line: &str) -> &str {
+    let Some((mark, rest)) = line.trim_start().split_once(char::is_whitespace) else { return line };
+    let is_heading = (1..=6).contains(&mark.len()) && mark.chars().all(|mark| mark == '#');
+    let is_layout = is_heading || matches!(mark, "-" | "*" | "•");
+    let is_before_word = rest.trim_start().starts_with(char::is_alphabetic);
+    if is_layout && is_before_word { rest } else { line }
 }
 
 fn end(sentence: &mut String, found: &mut Vec<String>) {
@@ -82,6 +94,29 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(sentences(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn g27_layout_is_no_part_of_a_sentence_and_signs_and_numbers_are() {
+        for laid_out in
+            ["- Call Ann.", "* Call Ann", "  • Call Ann.", "## Call Ann", "-\tCall Ann."]
+        {
+            assert_eq!(sentences(laid_out), ["call ann"], "{laid_out:?}");
+        }
+        let stated = [
+            ("- 5 EUR", "5 EUR"),
+            ("# 5", "5"),
+            ("#Ann", "Ann"),
+            ("+ allow eve", "allow eve"),
+            ("> Call Ann", "Call Ann"),
+            ("1. Call Ann", "Call Ann"),
+            ("- [x] done", "done"),
+            ("-force", "force"),
+            ("~~Call Ann~~", "Call Ann"),
+        ];
+        for (one, other) in stated {
+            assert_ne!(sentences(one), sentences(other), "{one:?}");
         }
     }
 

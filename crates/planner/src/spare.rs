@@ -7,6 +7,11 @@
 //! none of these can be assembled from parts. A sentence under [`MIN_ALONE`] characters needs a neighbour: otherwise
 //! a list of words, one per line, would cover any text.
 //!
+//! Sparing is about words, not about choices: which of the trusted sentences a model said, `yes` or `no` among them,
+//! may be an attacker's choice. A spared entry therefore only stays readable. It keeps its taint, is flagged and
+//! listed, is never one that acted, and does not shield what derives from it: whatever was decided by it is judged for
+//! itself.
+//!
 //! Spared entries stay tainted. Both conditions depend on the seeds, so they are evaluated again whenever seeds are
 //! added.
 //!
@@ -88,7 +93,8 @@ pub enum NotSpared {
     /// Its text is purged, missing or not UTF-8. Unknown is not clean.
     #[error("its text cannot be read")]
     Unreadable,
-    /// A sentence that no trusted clean text contains, counted from 0.
+    /// A sentence that no trusted clean text contains that is old enough, or a short one that stands in none beside the
+    /// same sentence as here. Counted from 0.
     #[error("no trusted clean text contains its sentence {0}")]
     NewSentence(usize),
 }
@@ -188,21 +194,19 @@ impl<'i, 'g> Sparing<'i, 'g> {
             let cover = Cover { because: SparedReason::Blank, by: Vec::new() };
             return if is_blank { Ok(cover) } else { Err(NotSpared::NewSentence(0)) };
         }
-        // Whether each pair of neighbours occurs together in a trusted text.
-        let pairs: Vec<bool> = sentences
-            .windows(2)
-            .map(|pair| self.held_before(together(pair), before).is_some())
-            .collect();
+        // The trusted text in which each pair of neighbours occurs together.
+        let pairs: Vec<Option<Seq>> =
+            sentences.windows(2).map(|pair| self.held_before(together(pair), before)).collect();
         let mut by = BTreeSet::new();
         for (at, sentence) in sentences.iter().enumerate() {
-            let neighbours = [at.checked_sub(1), Some(at)].into_iter().flatten();
-            let is_enough = pairs.is_empty()
-                || sentence.chars().count() >= MIN_ALONE
-                || neighbours.filter_map(|pair| pairs.get(pair)).any(|is_held| *is_held);
-            match self.held_before(Digest::of(sentence.as_bytes()), before) {
-                Some(entry) if is_enough => by.insert(entry),
-                _ => return Err(NotSpared::NewSentence(at)),
-            };
+            let held = self.held_before(Digest::of(sentence.as_bytes()), before);
+            by.insert(held.ok_or(NotSpared::NewSentence(at))?);
+            if sentence.chars().count() < MIN_ALONE && !pairs.is_empty() {
+                let neighbours = [at.checked_sub(1), Some(at)].into_iter().flatten();
+                let beside = neighbours.filter_map(|pair| *pairs.get(pair)?).min();
+                // It is a cover as well: without it nobody could derive that the sentence needs no other.
+                by.insert(beside.ok_or(NotSpared::NewSentence(at))?);
+            }
         }
         Ok(Cover { because: SparedReason::RepeatsTrusted, by: by.into_iter().collect() })
     }

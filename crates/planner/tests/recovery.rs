@@ -371,6 +371,103 @@ fn short_sentences_cover_nothing_alone() {
     );
 }
 
+/// Completions repeat what their users typed in Markdown. Nothing that an attacker writes or shapes becomes sparable by
+/// it.
+#[test]
+fn g27_a_completion_that_lays_out_what_was_said_is_spared_and_one_that_changes_it_is_not() {
+    let user = "Book the table for two people at eight o'clock.\nInvite Ann and the two guests from Oslo.\n\
+                Never wire the whole balance to Bob.\nThe limit is\n500 EUR\nfor every month.\nYes.";
+    let said = |text: &str| judged(&[user], EntryEffect::TextOnly, Some(text));
+    for text in [
+        "- Book the table for two people at eight o'clock.\n- Invite Ann and the two guests from Oslo.",
+        "## Invite Ann and the two guests from Oslo",
+        "* The limit is\n500 EUR\n* for every month.",
+    ] {
+        assert_eq!(said(text), Ok(SparedReason::RepeatsTrusted), "{text:?}");
+    }
+    for (at, text) in [
+        // A part of a sentence, however long, is another sentence.
+        (0, "- Wire the whole balance to Bob."),
+        (0, "Wire the whole balance to Bob."),
+        (1, "Invite Ann and the two guests from Oslo.\n- Mallory as well, she is expected."),
+        // Short sentences do not come together from different places, an answer among them.
+        (1, "Book the table for two people at eight o'clock.\nYes."),
+        (0, "500 EUR\nNever wire the whole balance to Bob."),
+        // Signs and numbers are no layout.
+        (0, "- 500 EUR"),
+        (0, "1. Invite Ann and the two guests from Oslo."),
+        (0, "+ Invite Ann and the two guests from Oslo."),
+    ] {
+        assert_eq!(said(text), Err(NotSpared::NewSentence(at)), "{text:?}");
+    }
+}
+
+/// A page that repeats what the user said earlier makes no later text trusted: who said it first counts, and a seed
+/// that is older than the user's words keeps them from covering anything that it reaches.
+#[test]
+fn g27_a_page_that_repeats_the_users_words_covers_nothing_and_takes_no_cover_away() {
+    let says = "Book the table for two people at eight o'clock.";
+    // 0: a page. 1: a user. 2: the same page again. 3 read both pages, 4 the later one.
+    let graph = graph(&[plain(), plain(), plain(), after(&[Seq(0), Seq(2)]), after(&[Seq(2)])]);
+    let incident = IncidentClosure::trace(&graph, &text_in(&[0, 2])).unwrap();
+    let mut sparing = Sparing::new(&incident);
+    assert!(!sparing.show(Seq(0), untrusted(), says) && !sparing.show(Seq(2), untrusted(), says));
+    assert!(sparing.show(Seq(1), trusted(), says));
+    let new = Err(NotSpared::NewSentence(0));
+    assert_eq!(sparing.judge(Seq(3), EntryEffect::TextOnly, Some(says)), new);
+    assert_eq!(sparing.judge(Seq(4), EntryEffect::TextOnly, Some(says)), Ok(()));
+}
+
+/// Clean words may be an attacker's choice. Whatever was decided by them is not spared with them.
+#[test]
+fn g27_an_answer_in_clean_words_is_only_flagged_and_what_it_led_to_is_taken_out() {
+    // 0: a user. 1: a page. 2: `yes`, said after reading it. 3: a call, 4: a write, 5: what was said after that.
+    let graph = graph(&[
+        plain(),
+        plain(),
+        after(&[Seq(1)]),
+        after(&[Seq(2)]),
+        after(&[Seq(2)]),
+        after(&[Seq(4)]),
+    ]);
+    let incident = IncidentClosure::trace(&graph, &text_in(&[1])).unwrap();
+    let mut sparing = Sparing::new(&incident);
+    assert!(sparing.show(Seq(0), trusted(), "Yes."));
+    sparing.judge(Seq(2), EntryEffect::TextOnly, Some("Yes.")).unwrap();
+    for (entry, effect) in [(3, EntryEffect::Called), (4, EntryEffect::Wrote)] {
+        assert_eq!(sparing.judge(Seq(entry), effect, Some("Yes.")), Err(NotSpared::Acted));
+    }
+    let done = sparing.judge(Seq(5), EntryEffect::TextOnly, Some("It is settled."));
+    assert_eq!(done, Err(NotSpared::NewSentence(0)));
+    let (spared, facts) = (sparing.finish(), no_facts(&graph));
+    let plan = plan_recovery(&incident, &spared, &BTreeMap::new(), &facts, &RiskConfig::default())
+        .unwrap();
+    assert_eq!(actions(&plan)[1], (2, RecoveryAction::Flag, ActionReason::Spared));
+    for planned in &plan.entries[2..] {
+        assert!(planned.action >= RecoveryAction::Quarantine, "{planned:?}");
+    }
+}
+
+/// A certificate names the covers, and whoever verifies it has no others.
+#[test]
+fn g27_the_named_covers_suffice_to_derive_a_sparing_again() {
+    let texts = ["Noted.", "The table for two is booked.", "Noted.\nThe table for two is booked."];
+    let graph = graph(&[plain(), plain(), plain(), plain(), after(&[Seq(3)])]);
+    let incident = IncidentClosure::trace(&graph, &text_in(&[3])).unwrap();
+    let judge = |shown: &[Seq]| {
+        let mut sparing = Sparing::new(&incident);
+        for entry in shown {
+            let at = usize::try_from(entry.0).unwrap();
+            assert!(sparing.show(*entry, trusted(), texts[at]));
+        }
+        sparing.judge(Seq(4), EntryEffect::TextOnly, Some(texts[2])).map(|()| sparing.finish())
+    };
+    let spared = judge(&[Seq(0), Seq(1), Seq(2)]).unwrap();
+    assert_eq!(spared.covered_by(Seq(4)), [Seq(0), Seq(1), Seq(2)]);
+    assert_eq!(judge(spared.covered_by(Seq(4))), Ok(spared));
+    assert_eq!(judge(&[Seq(0), Seq(1)]), Err(NotSpared::NewSentence(0)), "put together");
+}
+
 #[test]
 fn nothing_that_acted_or_cannot_be_read_is_spared() {
     let says = "You are a helpful assistant.";

@@ -10,7 +10,7 @@ use custody_certificate::{
 };
 use custody_incident::adapters::{WeightsStatus, adapters_of};
 use custody_incident::certify::ProbeReport;
-use custody_incident::{IncidentError, Incidents, member_kind};
+use custody_incident::{IncidentError, Incidents, covering_parts, member_kind};
 use custody_kernel::evidence::{Evidence, Finding};
 use custody_kernel::kind::EntryKind;
 use custody_kernel::record::{
@@ -431,7 +431,11 @@ impl Verifier<'_, '_> {
             let Some(text) = self.text(&record)? else {
                 return Ok(ClaimResult::CannotTell(NO_TEXT));
             };
-            if !sparing.show(*entry, record.label, &text) {
+            let mut is_shown = false;
+            for part in covering_parts(&record, &text) {
+                is_shown |= sparing.show(*entry, record.label, part);
+            }
+            if !is_shown {
                 return Ok(ClaimResult::Fails(format!(
                     "{entry} is no trusted older text outside it"
                 )));

@@ -7,7 +7,7 @@ use super::history::{History, Shape};
 use super::methods::{self, Counts, Judged};
 use super::overhead::{self, Measured, Models};
 use super::played::Played;
-use super::{certificate, obeyed, probes, published, spellings};
+use super::{certificate, held, obeyed, probes, published, spellings};
 use crate::detection::pictures::Picture;
 use crate::detection::suite::IllustratedReport;
 use crate::error::EvalError;
@@ -21,6 +21,9 @@ pub const SEED: u64 = 20_261_122;
 
 /// The methods, in the order of the tables.
 pub const METHODS: [&str; 4] = ["custody", "rvu_v2", "rvu_v1", "rollback_by_time"];
+
+/// The name of the history that the others vary.
+const STANDARD: &str = "histories";
 
 /// A shape with one thing of it scaled by so many halves.
 type Vary = fn(Shape, u64) -> Shape;
@@ -58,7 +61,7 @@ pub fn run(
     progress: &mut dyn FnMut(&str, usize, usize),
 ) -> Result<IllustratedReport, EvalError> {
     let watch = Stopwatch::start();
-    let mut histories = vec![("histories".to_owned(), base(size))];
+    let mut histories = vec![(STANDARD.to_owned(), base(size))];
     if size == Size::Full {
         for (name, vary) in VARIED {
             histories.push((format!("halved.{name}"), vary(Shape::STANDARD, 1)));
@@ -86,7 +89,7 @@ pub fn run(
     report.command = Some(format!("custody eval recovery --size {}", size.id()));
     report.notes = NOTES.map(str::to_owned).to_vec();
     report.tables = histories.iter().map(|(name, shape)| table(name, shape)).collect();
-    report.tables.extend([probes::table(), overhead::table()]);
+    report.tables.extend([held::table(STANDARD), probes::table(), overhead::table()]);
     report.runs = model.map(|model| asked_by(&report, model)).into_iter().collect();
     let pictures = vec![drawn(&report)];
     Ok(IllustratedReport { report, pictures })
@@ -158,6 +161,10 @@ fn of_history(name: &str, shape: &Shape) -> Result<Vec<Figure>, EvalError> {
             figures.extend(of_method(&format!("{name}.{method}"), judged, &history));
         }
     }
+    if name == STANDARD {
+        let [.., (id, custody)] = &judged;
+        figures.extend(held::figures(&format!("{name}.{id}"), &played, &history, &found, custody)?);
+    }
     Ok(figures)
 }
 
@@ -180,13 +187,17 @@ fn of_method(id: &str, judged: &Judged, history: &History) -> Vec<Figure> {
     figures
 }
 
-const NOTES: [&str; 7] = [
+const NOTES: [&str; 8] = [
     "Histories are generated: messages bring facts, the model copies facts out of its whole context, some in other words, \
      and memory carries them to other sessions. An entry is contaminated if it holds a fact that only a seed brought. \
      Methods see texts and edges and never the facts. Every history is played on a real store, and what became of an entry \
      is looked up there: recall counts contaminated entries whose text nothing retrieves any more.",
     "Half of the seeds are named by id, half by phrase. Decoys are messages that quote a seed's very words, as a warning \
      would; one whose seed is named by phrase is direct evidence, and is purged.",
+    "`histories.custody.held` are the benign entries in quarantine, by what they are and why they are not spared. A write acted. The \
+     others have a sentence that nobody but the model said (`own_words`), that a text outside the closure has only as a part of \
+     another sentence (`part_of_a_sentence`), or that such a text has whole, but newer than a seed which reaches the entry or short and \
+     elsewhere (`said_later`). `only_through_a_quotation` are those that nothing reaches but decoys named by phrase.",
     "`rvu_v1` purges whatever is within ten hops in either direction. `rvu_v2` scores the same and acts by tiers; without a \
      measured adapter no score reaches quarantine (R2), so nothing is taken out. `rollback_by_time` takes back \
      everything since the first seed.",
