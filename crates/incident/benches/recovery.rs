@@ -50,6 +50,7 @@ fn fill() {
                     origin: None,
                     parents: parents(step.state().len()),
                     part: None,
+                    discounted: Vec::new(),
                 };
                 step.ask(id, request, Some(&content), vec![])?;
             }

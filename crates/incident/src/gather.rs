@@ -10,7 +10,8 @@ use custody_kernel::tool::asked::ApprovalStatus;
 use custody_log::{Digest, IncidentId, Seq};
 use custody_planner::{
     Closure, EntryEffect, FoundEntry, IncidentClosure, ItemChange, ItemHistory, OutsideEffect,
-    Plan, PlanBasis, PlanFacts, RiskConfig, SparedEntries, Sparing, WaitingProposal, plan_recovery,
+    Plan, PlanBasis, PlanFacts, RepeatedText, RiskConfig, SparedEntries, Sparing, WaitingProposal,
+    plan_recovery,
 };
 use custody_runtime::store::{View, content_of, is_kept};
 
@@ -55,6 +56,9 @@ pub(crate) fn plan(
     let histories = histories(state, traced.closure());
     let waiting = waiting(state);
     let found = found_entries(view, &known.findings)?;
+    let discounted = view.edges().discounted().iter();
+    let repeated: Vec<RepeatedText> =
+        discounted.map(|(entry, of)| RepeatedText { entry: *entry, of: *of }).collect();
     let facts = PlanFacts {
         basis: PlanBasis { size: view.len(), root: Digest(view.root()) },
         contained: known.contained,
@@ -62,6 +66,7 @@ pub(crate) fn plan(
         histories: &histories,
         waiting: &waiting,
         found: &found,
+        repeated: &repeated,
         purge_trusted: settings.purge_trusted,
     };
     let planned = plan_recovery(&traced, &spared, &settings.influence, &facts, &settings.risk);

@@ -85,6 +85,7 @@ impl Filled {
             origin,
             parents,
             part: None,
+            discounted: Vec::new(),
         };
         self.ask(SubmittedRequest::Session(session, request));
     }

@@ -44,6 +44,7 @@
 //!     origin: None,
 //!     parents: vec![],
 //!     part: None,
+//!     discounted: vec![],
 //! };
 //! let write = SessionRequest::Write {
 //!     scope: Scope::Shared,

@@ -737,7 +737,10 @@ fn decide_in_session(
 ) -> Result<Draft<SessionEffect>, AskError> {
     Ok(match request {
         SessionRequest::CloseSession => session::decide_close(asked).map(SessionEffect::Close),
-        SessionRequest::Observe { kind, channel, lowered, content, parents, .. } => {
+        SessionRequest::Observe {
+            kind, channel, lowered, content, parents, discounted, ..
+        } => {
+            observe::check_discounted(&asked, discounted)?;
             observe::decide(asked, *kind, *channel, *lowered, *content, parents)?
                 .map(SessionEffect::Observe)
         }

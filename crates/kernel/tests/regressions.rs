@@ -13,7 +13,8 @@ use custody_kernel::memory::refusal::{Refusal, TaintSource};
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::{Authority, Credential, PrincipalClaim, Role};
 use custody_kernel::record::{
-    AdminRequest, Answer, Author, DependencyRef, Genesis, Record, Request, SessionRequest, Value,
+    AdminRequest, Answer, Author, DependencyRef, Genesis, MAX_DISCOUNTED, Record, Request,
+    SessionRequest, Value,
 };
 use custody_kernel::state::{ApplyError, AskError, State};
 use custody_log::{Digest, EntryId, LogKey, Seq, SessionId, StoreId, Timestamp};
@@ -118,6 +119,35 @@ fn nothing_but_its_founding_can_be_the_first_record_of_a_store() {
     let decided = state.decide(asked(owner.in_person(), found(&owner)), Timestamp(1)).unwrap();
     let _ = state.commit(decided, EntryId::from_random([0; 16]), vec![], None).unwrap();
     assert_eq!(state.owner(), Some(&owner.principal));
+}
+
+#[test]
+fn g9_a_discounted_repetition_names_known_entries_of_the_tenant_in_order_and_taints_nothing() {
+    let (mut store, ada, home) = Store::with_ada();
+    let eve = store.knows("eve", Role::User, &"other".parse().unwrap(), 6);
+    let abroad = store.open(eve.token(), 3);
+    let foreign = store.hears(abroad, Channel::Web);
+    let pages: Vec<Seq> = (0..=MAX_DISCOUNTED).map(|_| store.hears(home, Channel::Web)).collect();
+    let session = store.open(ada.token(), 4);
+    let naming = |discounted: &[Seq]| {
+        let mut request = message(Channel::User, None, vec![]);
+        if let Request::Session(SessionRequest::Observe { discounted: named, .. }) = &mut request {
+            *named = discounted.to_vec();
+        }
+        request
+    };
+    for (named, error) in [
+        (pages.clone(), AskError::Discounted),
+        (vec![pages[1], pages[0]], AskError::Discounted),
+        (vec![pages[0], pages[0]], AskError::Discounted),
+        (vec![foreign], AskError::UnknownEntry(foreign)),
+        (vec![Seq(9_999)], AskError::UnknownEntry(Seq(9_999))),
+    ] {
+        let answer = store.try_ask(Actor::Session(session), naming(&named));
+        assert_eq!(answer, Err(error), "{named:?}");
+    }
+    assert_eq!(store.ask(Actor::Session(session), naming(&pages[1..])), Answer::Done);
+    assert_eq!(store.writes(session, Scope::Shared, "notes", false), Answer::Done, "it is clean");
 }
 
 #[test]

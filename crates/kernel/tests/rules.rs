@@ -170,6 +170,7 @@ fn every_untrusted_channel_closes_memory_and_giving_up_trust_does_too() {
                 origin,
                 parents,
                 part: None,
+                discounted: Vec::new(),
             });
             let outcome = store.try_ask(Actor::Session(session), observe);
             if matches!(channel, Channel::Model | Channel::Memory) {

@@ -134,6 +134,7 @@ fn plans(criterion: &mut Criterion) {
             histories: &[],
             waiting: &[],
             found: &[],
+            repeated: &[],
             purge_trusted: false,
         };
         group.bench_with_input(BenchmarkId::new(name, 100_000), &graph, |bencher, graph| {

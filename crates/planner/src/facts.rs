@@ -71,6 +71,16 @@ pub struct WaitingProposal {
     pub depends_on: Vec<Seq>,
 }
 
+/// An entry that repeats an untrusted one and is not tainted by it, because older trusted texts hold what it repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RepeatedText {
+    /// The entry.
+    pub entry: Seq,
+    /// The entry that it repeats.
+    pub of: Seq,
+}
+
 /// All facts for one plan.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanFacts<'a> {
@@ -87,6 +97,8 @@ pub struct PlanFacts<'a> {
     pub waiting: &'a [WaitingProposal],
     /// Every entry that was found, ascending, each once.
     pub found: &'a [FoundEntry],
+    /// Every repetition that is discounted.
+    pub repeated: &'a [RepeatedText],
     /// Whether trusted findings that are older than every untrusted one are purged too.
     pub purge_trusted: bool,
 }

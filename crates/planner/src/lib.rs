@@ -43,14 +43,15 @@ mod spare;
 
 pub use closure::{Closure, ClosureError, ClosureMember, RVU_DEPTH, Reached, Truncated, WalkMode};
 pub use facts::{
-    FoundEntry, ItemChange, ItemHistory, OutsideEffect, PlanBasis, PlanFacts, WaitingProposal,
+    FoundEntry, ItemChange, ItemHistory, OutsideEffect, PlanBasis, PlanFacts, RepeatedText,
+    WaitingProposal,
 };
 pub use grade::{ActionReason, grade};
 pub use graph::{AdapterEvent, Graph, GraphBuilder, GraphError, GraphNode};
 pub use incident::IncidentClosure;
 pub use plan::{
-    AdapterAction, PLAN_FORMAT, Plan, PlanCounts, PlannedEntry, PlannedWeights, Rollback,
-    RollbackTarget, SparedEntry,
+    AdapterAction, MAX_REPEATED, PLAN_FORMAT, Plan, PlanCounts, PlannedEntry, PlannedWeights,
+    Rollback, RollbackTarget, SparedEntry,
 };
 pub use recovery::{PlanError, plan_recovery};
 pub use risk::{

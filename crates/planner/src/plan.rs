@@ -10,7 +10,7 @@ use custody_log::{Digest, EntryId, Seq};
 use serde::{Deserialize, Serialize};
 
 use crate::closure::Reached;
-use crate::facts::{FoundEntry, OutsideEffect, PlanBasis};
+use crate::facts::{FoundEntry, OutsideEffect, PlanBasis, RepeatedText};
 use crate::grade::ActionReason;
 use crate::risk::{RecoveryAction, RiskConfig, RiskTerms};
 use crate::share::Counting;
@@ -18,6 +18,10 @@ use crate::spare::SparedReason;
 
 /// The format of the plans in this module. A reader refuses any other.
 pub const PLAN_FORMAT: u8 = 1;
+
+/// How many entries that only repeat the closure a plan lists. A page that quotes a public prompt may have as many as
+/// there are sessions.
+pub const MAX_REPEATED: usize = 1_024;
 
 /// Everything that a recovery would do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +54,10 @@ pub struct Plan {
     pub spared: Vec<SparedEntry>,
     /// The entries from which the evidence may derive, ascending. The plan has no action for them.
     pub possible_origins: Vec<Seq>,
+    /// The entries outside the closure that repeat one of it, in words that older trusted texts hold too; ascending,
+    /// at most [`MAX_REPEATED`]. The plan has no action for them: a person may add one to the evidence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeated: Vec<RepeatedText>,
     /// The effects that cannot be undone: calls of the closure that ran and changed something outside, ascending.
     pub irreversible: Vec<OutsideEffect>,
     /// The weights that the closure reached or that are evicted, ascending by hash.
@@ -80,6 +88,9 @@ pub struct PlanCounts {
     pub spared: u64,
     /// Possible origins.
     pub possible_origins: u64,
+    /// Entries outside the closure that repeat one of it, those that are not listed included.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeated: u64,
     /// Effects that cannot be undone.
     pub irreversible: u64,
     /// Weights that are unloaded from every host.
@@ -92,6 +103,11 @@ pub struct PlanCounts {
     pub files: u64,
     /// Approvals that must not be given.
     pub approvals: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The action for one entry.
@@ -238,6 +254,7 @@ impl Plan {
             evict: self.count_action(RecoveryAction::Evict),
             spared: self.spared.len() as u64,
             possible_origins: self.possible_origins.len() as u64,
+            repeated: self.counts.repeated,
             irreversible: self.irreversible.len() as u64,
             evicted_weights: self.count_weights(AdapterAction::Evict),
             fused_weights: self.count_weights(AdapterAction::CannotBeEvicted),

@@ -8,13 +8,15 @@ use custody_kernel::score::Score;
 use custody_kernel::state::older_trusted;
 use custody_log::{Digest, EntryId, Seq};
 
-use crate::facts::{ItemChange, ItemHistory, OutsideEffect, PlanFacts, WaitingProposal};
+use crate::facts::{
+    ItemChange, ItemHistory, OutsideEffect, PlanFacts, RepeatedText, WaitingProposal,
+};
 use crate::grade::{ActionReason, grade};
 use crate::graph::Graph;
 use crate::incident::IncidentClosure;
 use crate::plan::{
-    AdapterAction, PLAN_FORMAT, Plan, PlanCounts, PlannedEntry, PlannedWeights, Rollback,
-    RollbackTarget, SparedEntry,
+    AdapterAction, MAX_REPEATED, PLAN_FORMAT, Plan, PlanCounts, PlannedEntry, PlannedWeights,
+    Rollback, RollbackTarget, SparedEntry,
 };
 use crate::risk::{AdapterInfluence, RecoveryAction, RiskConfig, RiskTerms};
 use crate::share::{TooManyMembers, count_reached};
@@ -98,9 +100,10 @@ pub fn plan_recovery(
     });
     let entries: Vec<PlannedEntry> = entries.collect();
     let taken = Taken { graph, entries: &entries };
+    let repeated = repeated_texts(incident, facts.repeated);
     let mut plan = Plan {
         v: PLAN_FORMAT,
-        counts: PlanCounts::default(),
+        counts: PlanCounts { repeated: repeated.len() as u64, ..PlanCounts::default() },
         basis: facts.basis,
         contained: facts.contained,
         risk: *risk,
@@ -110,6 +113,7 @@ pub fn plan_recovery(
         purge_trusted: facts.purge_trusted,
         spared: spared_entries(spared),
         possible_origins: closure.possible_origins().collect(),
+        repeated: repeated.iter().take(MAX_REPEATED).copied().collect(),
         irreversible: irreversible(incident, facts.effects),
         weights: weights(incident, &entries),
         rollbacks: rollbacks(&taken, facts.histories),
@@ -160,6 +164,18 @@ impl Taken<'_> {
         let entries = [Some(version.entry), version.arrival];
         !self.takes(version) && !entries.into_iter().flatten().any(|at| self.graph.is_purged(at))
     }
+}
+
+/// The entries outside the closure that repeat one of it, each once. Older trusted texts hold what they repeat, so that
+/// is no reason to take them out, nor what was made from them.
+fn repeated_texts(incident: &IncidentClosure<'_>, repeated: &[RepeatedText]) -> Vec<RepeatedText> {
+    let closure = incident.closure();
+    let reached =
+        repeated.iter().filter(|one| closure.contains(one.of) && !closure.contains(one.entry));
+    let mut found: Vec<RepeatedText> = reached.copied().collect();
+    found.sort_unstable();
+    found.dedup_by_key(|one| one.entry);
+    found
 }
 
 fn irreversible(incident: &IncidentClosure<'_>, effects: &[OutsideEffect]) -> Vec<OutsideEffect> {

@@ -11,10 +11,11 @@ use custody_kernel::score::Score;
 use custody_log::{Digest, EntryId, Seq};
 use custody_planner::{
     ActionReason, AdapterAction, AdapterEvent, AdapterInfluence, Closure, Counting, EntryEffect,
-    Graph, GraphNode, IncidentClosure, ItemChange, ItemHistory, MAX_SCORED, NotSpared,
-    OutsideEffect, Plan, PlanBasis, PlanError, PlanFacts, PlannedEntry, RELATIVE_ERROR, Reached,
-    RecoveryAction, RiskConfig, RollbackTarget, SparedEntries, SparedReason, Sparing,
-    TooManyEntries, WaitingProposal, WalkMode, count_reached, plan_recovery, rvu_v2_scores,
+    Graph, GraphNode, IncidentClosure, ItemChange, ItemHistory, MAX_REPEATED, MAX_SCORED,
+    NotSpared, OutsideEffect, Plan, PlanBasis, PlanError, PlanFacts, PlannedEntry, RELATIVE_ERROR,
+    Reached, RecoveryAction, RepeatedText, RiskConfig, RollbackTarget, SparedEntries, SparedReason,
+    Sparing, TooManyEntries, WaitingProposal, WalkMode, count_reached, plan_recovery,
+    rvu_v2_scores,
 };
 use proptest::prelude::*;
 
@@ -73,6 +74,7 @@ fn no_facts(graph: &Graph) -> PlanFacts<'static> {
         histories: &[],
         waiting: &[],
         found: &[],
+        repeated: &[],
         purge_trusted: false,
     }
 }
@@ -546,6 +548,23 @@ fn a_spared_entry_is_flagged_and_listed_whatever_its_score() {
     let more = IncidentClosure::trace(&graph, &text_in(&[0, 1])).unwrap();
     let stale = plan_recovery(&more, &spared, &BTreeMap::new(), &facts, &config);
     assert_eq!(stale, Err(PlanError::OtherSeeds), "seeds were added");
+}
+
+#[test]
+fn g9_what_repeats_the_closure_is_listed_once_and_changes_no_action_and_no_digest() {
+    // 1 is bad, 2 is made from it, 3 only repeats both, 4 is made from 3, and 5 repeats what is not bad.
+    let graph = graph(&[plain(), plain(), after(&[Seq(1)]), plain(), after(&[Seq(3)]), plain()]);
+    let incident = IncidentClosure::trace(&graph, &text_in(&[1])).unwrap();
+    let pair = |entry, of| RepeatedText { entry: Seq(entry), of: Seq(of) };
+    let repeated = [pair(2, 1), pair(3, 2), pair(3, 1), pair(5, 0)];
+    let plain_plan = planned_with(&incident, &no_facts(&graph));
+    let plan = planned_with(&incident, &PlanFacts { repeated: &repeated, ..no_facts(&graph) });
+    assert_eq!((plan.repeated.as_slice(), plan.counts.repeated), ([pair(3, 1)].as_slice(), 1));
+    assert_eq!(plan.entries, plain_plan.entries);
+    assert_eq!(plan.digest().unwrap(), plain_plan.digest().unwrap());
+    let many: Vec<RepeatedText> = (3..3_000).map(|entry| pair(entry, 1)).collect();
+    let plan = planned_with(&incident, &PlanFacts { repeated: &many, ..no_facts(&graph) });
+    assert_eq!((plan.repeated.len(), plan.counts.repeated), (MAX_REPEATED, 2_997));
 }
 
 /// Entries 4 and 6 are made from 3, of 8 a tombstone is left, the others have nothing to do with each other.

@@ -78,6 +78,7 @@ fn fill_batch(store: &Store, session: &Session, batch: u64) {
                     origin,
                     parents,
                     part: None,
+                    discounted: Vec::new(),
                 }
             };
             step.ask(id, request, Some(&content), vec![])?;

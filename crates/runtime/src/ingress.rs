@@ -19,8 +19,8 @@ use custody_store::{Content, Receipt, Store, StoreError, Transaction, View};
 
 use crate::advice::Advisor;
 use crate::echo::{
-    ComparedWith, Echoes, Fingerprints, Hit, OwnText, Record, Sources, StoreHasher, Voice,
-    hits_before, hits_since, insert_waiting, merged, no_more_waiting, resolve, voice_in,
+    ComparedWith, Echoes, Fingerprints, Hit, OwnText, Record, Resolved, Sources, StoreHasher,
+    Voice, hits_before, hits_since, insert_waiting, merged, no_more_waiting, resolve, voice_in,
 };
 
 pub use crate::echo::MIN_RUN;
@@ -113,6 +113,8 @@ struct Part {
     range: Range<usize>,
     /// The untrusted entries it repeats.
     sources: Vec<Seq>,
+    /// The untrusted entries that it repeats and that older trusted texts discount.
+    discounted: Vec<Seq>,
     /// Whether it is untrusted whatever its channel.
     is_lowered: bool,
     /// Its fingerprints, for the label that it is expected to get.
@@ -150,10 +152,10 @@ impl Arrival {
         let record = Record::Store(store);
         let Self { own, compared, sources, .. } = &mut arrival;
         arrival.hits = hits_before(record, own, *compared, &mut sources.work)?;
-        let echoes =
+        let resolved =
             resolve(record, &arrival.with, &arrival.own, &arrival.hits, &mut arrival.sources)?;
         let expected = store.look(|view| arrival.expected_voice(view.state()))?;
-        arrival.cut(echoes, expected);
+        arrival.cut(resolved, expected);
         Ok(arrival)
     }
 
@@ -167,7 +169,7 @@ impl Arrival {
         let (hasher, with, _) = begin(step.view(), session)?;
         let mut arrival = Self::new(session, observation, hasher, with, Seq(0));
         let expected = arrival.expected_voice(step.state())?;
-        arrival.cut(Echoes::Parts(Vec::new()), expected);
+        arrival.cut(Resolved::default(), expected);
         Ok(arrival)
     }
 
@@ -194,9 +196,9 @@ impl Arrival {
     }
 
     /// Cuts the text at its echoes.
-    fn cut(&mut self, echoes: Echoes, expected: Option<Voice>) {
+    fn cut(&mut self, resolved: Resolved, expected: Option<Voice>) {
         let length = self.observation.text.len();
-        let mut parts: Vec<Part> = match echoes {
+        let mut parts: Vec<Part> = match resolved.echoes {
             Echoes::Whole(sources) => vec![Part::untrusted(0..length, sources)],
             Echoes::Parts(echoes) => {
                 let cut = split(length, &echoes).into_iter();
@@ -205,6 +207,7 @@ impl Arrival {
         };
         let is_whole = parts.len() == 1;
         for part in &mut parts {
+            part.discounted = resolved.discounted.within(&part.range);
             let is_untrusted = part.is_lowered || !part.sources.is_empty();
             let voice = if is_untrusted { Some(Voice::Untrusted) } else { expected };
             let voice = voice.filter(|voice| is_whole || *voice == Voice::Untrusted);
@@ -262,10 +265,10 @@ impl Arrival {
             let record = Record::Moment(step.view());
             // What was read before may have been marked or destroyed since.
             let mut sources = Sources::default();
-            let echoes = resolve(record, &self.with, &self.own, &hits, &mut sources)?;
+            let resolved = resolve(record, &self.with, &self.own, &hits, &mut sources)?;
             self.hits = hits;
             let expected = self.expected_voice(step.state())?;
-            self.cut(echoes, expected);
+            self.cut(resolved, expected);
         }
         let is_whole = self.parts.len() == 1;
         let mut recorded = Vec::with_capacity(self.parts.len());
@@ -302,6 +305,7 @@ impl Arrival {
             origin: observation.origin.clone(),
             parents,
             part: text_part(&observation.text, &part.range),
+            discounted: part.discounted.clone(),
         };
         let advice = observation.advice.iter().cloned().collect();
         step.ask(self.session, request, Some(&content), advice)
@@ -311,11 +315,11 @@ impl Arrival {
 impl Part {
     fn of(range: Range<usize>, source: Option<Seq>) -> Self {
         let sources = source.into_iter().collect();
-        Self { range, sources, is_lowered: false, fingerprints: None }
+        Self { range, sources, discounted: Vec::new(), is_lowered: false, fingerprints: None }
     }
 
     fn untrusted(range: Range<usize>, sources: Vec<Seq>) -> Self {
-        Self { range, sources, is_lowered: true, fingerprints: None }
+        Self { range, sources, discounted: Vec::new(), is_lowered: true, fingerprints: None }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Repeated text: how much finding it costs (G8), which text was there first (G9), and what people do to a text when
 //! they copy it (G10, G29).
 
-#![allow(clippy::unwrap_used, reason = "a helper of a test may fail it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper of a test may fail it")]
 
 mod common;
 
@@ -12,7 +12,7 @@ use custody_kernel::evidence::{Evidence, Finding};
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::Role;
-use custody_kernel::record::{AdminRequest, ObservationKind, Value};
+use custody_kernel::record::{AdminRequest, ObservationKind, Request, SessionRequest, Value};
 use custody_kernel::step::{Indicated, Recover, RecoveryStep};
 use custody_log::{IncidentId, Seq};
 use custody_runtime::echo::{
@@ -74,7 +74,7 @@ fn g8_a_page_of_one_character_costs_a_short_text_nothing() {
     hears(&session, Channel::Web, &"ab".repeat(200_000));
     hears(&session, Channel::Web, &"the same words again ".repeat(20_000));
     for text in ["a".repeat(1_400), "ab".repeat(700), "again the same words ".repeat(70)] {
-        let EchoCheck { echoes, work } = check(&scratch.store, &text);
+        let EchoCheck { echoes, work, .. } = check(&scratch.store, &text);
         assert!(matches!(&echoes, Echoes::Parts(parts) if !parts.is_empty()), "{echoes:?}");
         assert!(work.lookups < 300 && work.occurrences < 300 && work.texts <= 3, "{work:?}");
         assert!(work.runs < 300, "{work:?}");
@@ -253,6 +253,48 @@ fn g9_an_older_system_prompt_and_the_users_own_words_discount_a_page_that_repeat
     let receipts = observe(&fresh, Channel::User, &repeated);
     assert!(is_tainted(&receipts));
     assert!(tainted_text(&scratch.store, &receipts).contains("Leaked"));
+}
+
+/// The entries that a record names as repeated and discounted.
+fn discounted(store: &Store, entry: Seq) -> Vec<Seq> {
+    let request = store.record(entry).unwrap().request;
+    let Request::Session(SessionRequest::Observe { discounted, .. }) = request else {
+        panic!("{request:?}")
+    };
+    discounted
+}
+
+#[test]
+fn g9_a_discounted_repetition_stays_on_the_record_and_taints_nothing() {
+    let scratch = Scratch::with_limits(FREE);
+    let session = scratch.session_for_user("ada");
+    let prompt = "You are a careful assistant. Never order anything without asking, and answer in plain words please.";
+    let first = observe(&session, Channel::System, prompt)[0].seq;
+    let reader = scratch.session_for_user("bob");
+    let pages: Vec<Seq> = (0..20)
+        .map(|number| {
+            let other =
+                format!("Page {number} of what leaked has nothing to do with any other page.");
+            let page = format!("{}\n{prompt}", other.repeat(2));
+            observe(&reader, Channel::Web, &page).into_iter().map(|part| part.seq).min().unwrap()
+        })
+        .collect();
+    let again = observe(&session, Channel::System, prompt);
+    let record = scratch.store.record(again[0].seq).unwrap();
+    assert!(again.len() == 1 && !is_tainted(&again) && record.parents.is_empty(), "{record:?}");
+    let named = discounted(&scratch.store, again[0].seq);
+    assert_eq!(named, pages[..1], "the oldest page that holds it, as for an echo");
+    assert_eq!(discounted(&scratch.store, first), [], "nobody had said it before");
+    // What is made from it has the label of its parents, and names nothing itself.
+    let said = session.observe(Observation::completion("I will ask first.")).wait().unwrap();
+    assert!(!said[0].label.is_tainted() && discounted(&scratch.store, said[0].seq).is_empty());
+    // Two texts in one message, each of which another page repeats.
+    let signature = "Kind regards, Sarah Long-Middleton, Head of Collections, Harbour Library, 14 Quay Street, Portsmouth.";
+    observe(&session, Channel::User, signature);
+    let page = observe(&reader, Channel::Web, signature)[0].seq;
+    let both = observe(&session, Channel::User, &format!("{prompt}\n\n{signature}"));
+    assert_eq!((both.len(), is_tainted(&both)), (1, false));
+    assert_eq!(discounted(&scratch.store, both[0].seq), [pages[0], page]);
 }
 
 #[derive(serde::Deserialize)]

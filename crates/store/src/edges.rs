@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use custody_kernel::adapter::AdapterChange;
-use custody_kernel::record::{AdminRequest, Answer, Record, Request};
+use custody_kernel::record::{AdminRequest, Answer, Record, Request, SessionRequest};
 use custody_kernel::step::RecoveryStep;
 use custody_log::{Digest, Seq};
 
@@ -24,6 +24,7 @@ pub struct Edges {
     numbers: HashMap<Arc<[Digest]>, u32>,
     changes: BTreeMap<Seq, AdapterChange>,
     purged: Vec<Seq>,
+    discounted: Vec<(Seq, Seq)>,
 }
 
 /// The edges of one entry.
@@ -64,6 +65,12 @@ impl Edges {
         &self.purged
     }
 
+    /// Each entry that repeats an untrusted one without being tainted by it, and that one; in the order of the log.
+    /// Only recovery looks at these.
+    pub fn discounted(&self) -> &[(Seq, Seq)] {
+        &self.discounted
+    }
+
     pub(crate) fn push(&mut self, record: &Record) {
         self.parents.extend_from_slice(&record.parents);
         self.ends.push(self.parents.len());
@@ -77,6 +84,9 @@ impl Edges {
                 if let RecoveryStep::Apply(applied) = &recover.step {
                     self.purged.extend_from_slice(&applied.purged);
                 }
+            }
+            (Request::Session(SessionRequest::Observe { discounted, .. }), _) => {
+                self.discounted.extend(discounted.iter().map(|of| (record.seq, *of)));
             }
             _ => {}
         }

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_kernel::label::Trust;
-use custody_kernel::record::{Author, Record, Request, SessionRequest, TextPart};
+use custody_kernel::label::{Label, Trust};
+use custody_kernel::record::{Author, FORMAT, Record, Request, SessionRequest, TextPart};
 use custody_kernel::state::State;
 use custody_log::Seq;
 use custody_runtime::echo::{
@@ -131,7 +131,9 @@ impl<'a> EchoVerifier<'a> {
         }
         if self.agrees(state, with, parts, &texts)? {
             self.checked.derived += count;
-        } else if has_purged(state, with, first.record.seq) {
+        } else if has_purged(state, with, first.record.seq)
+            || self.lost_cover(with, first.record.seq)
+        {
             self.checked.not_derived += count;
         } else {
             return Err(Tampering::Echo(first.record.seq.0).into());
@@ -140,7 +142,7 @@ impl<'a> EchoVerifier<'a> {
     }
 
     /// Whether the parts of a text say all that it repeats: what repeats an untrusted entry is untrusted and has it for
-    /// a parent.
+    /// a parent, or is discounted and names it as such.
     fn agrees(
         &self,
         state: &State,
@@ -160,6 +162,7 @@ impl<'a> EchoVerifier<'a> {
         Ok(match found.echoes {
             Echoes::Whole(sources) => all.all(|(_, record)| {
                 record.label.trust() == Trust::Untrusted
+                    && self.names_discounted(record, &[])
                     && sources.iter().all(|source| repeats(record, *source))
             }),
             Echoes::Parts(echoes) => all.all(|(range, record)| {
@@ -167,7 +170,33 @@ impl<'a> EchoVerifier<'a> {
                     .iter()
                     .filter(|(echo, _)| echo.start < range.end && range.start < echo.end);
                 touching.all(|(_, source)| repeats(record, *source))
+                    && self.names_discounted(record, &found.discounted.within(&range))
             }),
+        })
+    }
+
+    /// Whether `record` names these entries as repeated and discounted, and besides them only such as were destroyed
+    /// since. In the format of before nothing does.
+    fn names_discounted(&self, record: &Record, expected: &[Seq]) -> bool {
+        let Request::Session(SessionRequest::Observe { discounted, .. }) = &record.request else {
+            return false;
+        };
+        let state = self.view.state();
+        let are_named = expected.iter().all(|entry| discounted.contains(entry));
+        let mut others = discounted.iter().filter(|entry| !expected.contains(entry));
+        record.v < FORMAT || (are_named && others.all(|entry| state.is_purged(*entry)))
+    }
+
+    /// Whether a trusted text of the same tenant that is older than `seq` was destroyed at any time: what it discounted
+    /// looks like an echo now.
+    fn lost_cover(&self, with: &ComparedWith, seq: Seq) -> bool {
+        let state = self.view.state();
+        let mut marked = state.marked();
+        marked.any(|(entry, marks)| {
+            entry < seq
+                && marks.is_purged()
+                && state.label(entry).is_some_and(Label::is_good)
+                && state.tenant_of(entry) == Some(&with.tenant)
         })
     }
 

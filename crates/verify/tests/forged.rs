@@ -101,6 +101,7 @@ fn g8_a_record_that_leaves_out_a_split_or_a_parent_is_named() {
         content: value,
         parents: vec![],
         part: None,
+        discounted: Vec::new(),
     };
     let asked = scratch.store.run(move |step| step.ask(id, request, Some(&content), vec![]));
     let forged = asked.wait().unwrap();
@@ -110,4 +111,50 @@ fn g8_a_record_that_leaves_out_a_split_or_a_parent_is_named() {
         panic!("{verified:?}")
     };
     assert_eq!(named, forged.seq.0);
+}
+
+#[test]
+fn g9_a_record_that_leaves_out_or_invents_a_discounted_repetition_is_named() {
+    let prompt = "You are a careful assistant. Never order anything without asking, and answer in plain words please.";
+    let other =
+        "Opening hours: the library is open from nine to five on every day of the week but Sunday.";
+    for forged in [[None, None], [Some(0), Some(1)], [Some(1), None]] {
+        let scratch = Scratch::new();
+        let session = scratch.session_for_user("ada");
+        hears(&session, Channel::System, prompt);
+        let reader = scratch.session_for_user("bob");
+        let pages = [prompt, other].map(|text| {
+            reader.observe(Observation::message(Channel::Web, text)).wait().unwrap()[0].seq
+        });
+        let again = session.observe(Observation::message(Channel::System, prompt)).wait().unwrap();
+        let true_record = scratch.store.record(again[0].seq).unwrap();
+        assert_eq!(discounted(true_record.request.clone()), [pages[0]]);
+        assert_eq!(verify_ledger(&scratch.store).unwrap().echoes_derived, 4);
+
+        let content = Content::new(prompt).unwrap();
+        let mut request = true_record.request;
+        let Request::Session(SessionRequest::Observe { discounted, content: value, .. }) =
+            &mut request
+        else {
+            panic!("it is observed")
+        };
+        *discounted = forged.into_iter().flatten().map(|page: usize| pages[page]).collect();
+        *value = Some(Value::New(content.commitment()));
+        let Request::Session(request) = request else { panic!("it is observed") };
+        let id = session.id();
+        let asked = scratch.store.run(move |step| step.ask(id, request, Some(&content), vec![]));
+        let forged = asked.wait().unwrap();
+        let verified = verify_ledger(&scratch.store);
+        let Err(VerifyError::Store(StoreError::Tampered(Tampering::Echo(named)))) = verified else {
+            panic!("{verified:?}")
+        };
+        assert_eq!(named, forged.seq.0);
+    }
+}
+
+fn discounted(request: Request) -> Vec<Seq> {
+    let Request::Session(SessionRequest::Observe { discounted, .. }) = request else {
+        unreachable!("it is observed")
+    };
+    discounted
 }

@@ -5,7 +5,7 @@ use custody_log::{Seq, SessionId};
 use super::draft::{Draft, InSession, ascending};
 use crate::label::{Channel, Label};
 use crate::memory::item::Value;
-use crate::record::{Answer, ObservationKind, Record};
+use crate::record::{Answer, MAX_DISCOUNTED, ObservationKind, Record};
 use crate::state::{AskError, State};
 
 /// Something that was observed, as its context takes it.
@@ -46,6 +46,16 @@ pub(crate) fn decide(
     let of_no_origin = kind.is_produced() && parents.is_empty();
     let label = if lowered || of_no_origin { label.lowered() } else { label };
     Ok(Draft::new(Answer::Done, label, parents).with(Observed(kind)))
+}
+
+/// Whether `discounted` can be what a text repeats without being tainted. It changes no label: that older trusted texts
+/// hold it is derived again by verification.
+pub(crate) fn check_discounted(asked: &InSession<'_>, discounted: &[Seq]) -> Result<(), AskError> {
+    let is_list = discounted.len() <= MAX_DISCOUNTED && discounted.is_sorted_by(|a, b| a < b);
+    if !is_list {
+        return Err(AskError::Discounted);
+    }
+    discounted.iter().try_for_each(|entry| asked.named(*entry).map(|_| ()))
 }
 
 impl Observed {

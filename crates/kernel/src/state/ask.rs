@@ -8,7 +8,7 @@ use crate::key::Key;
 use crate::label::Channel;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Authority, Role};
-use crate::record::{AdminRequest, ObservationKind, SessionRequest};
+use crate::record::{AdminRequest, MAX_DISCOUNTED, ObservationKind, SessionRequest};
 use crate::route::RouteError;
 use crate::tool::call::ProposedCall;
 
@@ -66,6 +66,9 @@ pub enum AskError {
     /// An entry that is not in the record yet.
     #[error("entry {0} is not in the record; name only entries that were recorded before")]
     UnknownEntry(Seq),
+    /// More repeated entries than a text names, or not in order.
+    #[error("a text names at most {MAX_DISCOUNTED} entries that it repeats, in ascending order")]
+    Discounted,
     /// A content that neither arrived in this session nor was read in it.
     #[error(
         "the content of entry {0} is not known in this session; read the item, or send the text"

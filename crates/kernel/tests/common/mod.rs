@@ -419,6 +419,7 @@ pub fn message(channel: Channel, content: Option<Value>, parents: Vec<Seq>) -> R
         origin,
         parents,
         part: None,
+        discounted: Vec::new(),
     })
 }
 
@@ -432,6 +433,7 @@ pub fn produced(kind: ObservationKind) -> Request {
         origin,
         parents,
         part: None,
+        discounted: Vec::new(),
     })
 }
 

@@ -38,6 +38,9 @@ pub const FORMAT: u8 = 2;
 /// The format of records whose acts and sessions are not signed. They are read, and no longer written.
 pub const UNSIGNED_FORMAT: u8 = 1;
 
+/// How many untrusted entries a text names that it repeats without being tainted: those that are the oldest.
+pub const MAX_DISCOUNTED: usize = 16;
+
 /// Who asked, as the record keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -151,6 +154,11 @@ pub enum SessionRequest {
         /// Which part of the observed text it is, if it is not the whole.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         part: Option<TextPart>,
+        /// Untrusted entries that it repeats and that do not taint it, because older trusted texts hold what is
+        /// repeated (G9). No label and no closure follows them; a recovery that reaches one lists this entry.
+        /// Ascending, at most [`MAX_DISCOUNTED`].
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        discounted: Vec<Seq>,
     },
     /// Read an item (rules 1, 9).
     Read {

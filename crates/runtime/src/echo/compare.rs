@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use custody_kernel::namespace::Tenant;
+use custody_kernel::record::MAX_DISCOUNTED;
 use custody_kernel::state::State;
 use custody_log::{PrincipalId, Seq};
 use custody_store::{
@@ -45,6 +46,44 @@ pub enum Echoes {
     Whole(Vec<Seq>),
 }
 
+impl Default for Echoes {
+    fn default() -> Self {
+        Self::Parts(Vec::new())
+    }
+}
+
+/// The parts of a text that repeat untrusted entries and that older trusted texts hold too.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DiscountedRuns(BTreeSet<(usize, usize, Seq)>);
+
+impl DiscountedRuns {
+    fn insert(&mut self, bytes: &Range<usize>, source: Seq) {
+        self.0.insert((bytes.start, bytes.end, source));
+    }
+
+    /// The entries that the bytes `range` of the text repeat, as its record names them: ascending, and only the first
+    /// of many.
+    pub fn within(&self, range: &Range<usize>) -> Vec<Seq> {
+        let within =
+            self.0.iter().filter(|(start, end, _)| *start < range.end && range.start < *end);
+        let sources: BTreeSet<Seq> = within.map(|(_, _, source)| *source).collect();
+        sources.into_iter().take(MAX_DISCOUNTED).collect()
+    }
+}
+
+/// What a comparison finds in a text.
+#[derive(Debug, Default)]
+pub(crate) struct Resolved {
+    pub(crate) echoes: Echoes,
+    pub(crate) discounted: DiscountedRuns,
+}
+
+impl From<Echoes> for Resolved {
+    fn from(echoes: Echoes) -> Self {
+        Self { echoes, discounted: DiscountedRuns::default() }
+    }
+}
+
 /// How much a comparison did, in counts that no clock changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
@@ -65,6 +104,8 @@ pub struct Work {
 pub struct EchoCheck {
     /// What was found.
     pub echoes: Echoes,
+    /// What was found and is discounted.
+    pub discounted: DiscountedRuns,
     /// What it took.
     pub work: Work,
 }
@@ -201,8 +242,8 @@ pub fn echoes_before(
     let record = Record::Past(view, state);
     let mut sources = Sources::default();
     let hits = hits_before(record, own, before, &mut sources.work)?;
-    let echoes = resolve(record, with, own, &hits, &mut sources)?;
-    Ok(EchoCheck { echoes, work: sources.work })
+    let Resolved { echoes, discounted } = resolve(record, with, own, &hits, &mut sources)?;
+    Ok(EchoCheck { echoes, discounted, work: sources.work })
 }
 
 /// Looks up every fingerprint of `own` among the untrusted texts before `before`.
@@ -343,14 +384,15 @@ pub(crate) fn resolve(
     own: &OwnText,
     hits: &[Hit],
     sources: &mut Sources,
-) -> Result<Echoes, StoreError> {
+) -> Result<Resolved, StoreError> {
     if own.bytes > MAX_COMPARED_BYTES {
-        return Ok(Echoes::Whole(Vec::new()));
+        return Ok(Echoes::Whole(Vec::new()).into());
     }
     let mut comparison = Comparison { record, with, own, sources, is_over: false };
     let mut echoes: Vec<(Range<usize>, Seq)> = Vec::new();
     // Runs that older trusted texts cover, by reading and source.
     let mut discounted: HashMap<(usize, Seq), Range<usize>> = HashMap::new();
+    let mut discounted_runs = DiscountedRuns::default();
     for hit in hits {
         let Some((form, print)) = own.print(hit) else { continue };
         let gram = print.at..print.at + GRAM;
@@ -367,6 +409,7 @@ pub(crate) fn resolve(
         let run = comparison.run(hit)?;
         if let Some(run) = run {
             if comparison.is_discounted(hit.form, &run)? {
+                discounted_runs.insert(&form.text.byte_range(&run.chars), run.source);
                 discounted.insert((hit.form, run.source), run.chars);
             } else {
                 echoes.push((form.text.byte_range(&run.chars), run.source));
@@ -376,10 +419,10 @@ pub(crate) fn resolve(
             let found = echoes.iter().map(|(_, source)| *source);
             let first = hits.iter().filter_map(|hit| hit.occurrences.first());
             let all: BTreeSet<Seq> = found.chain(first.map(|found| found.arrival)).collect();
-            return Ok(Echoes::Whole(all.into_iter().take(MAX_TEXTS).collect()));
+            return Ok(Echoes::Whole(all.into_iter().take(MAX_TEXTS).collect()).into());
         }
     }
-    Ok(Echoes::Parts(apart(echoes)))
+    Ok(Resolved { echoes: Echoes::Parts(apart(echoes)), discounted: discounted_runs })
 }
 
 /// The ranges in order, none within another: what two share belongs to the one that begins first.

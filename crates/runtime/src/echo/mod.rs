@@ -3,7 +3,8 @@
 //! Texts are compared in their canonical form (`custody-text`, decision 0020), in every rendering of one with every
 //! rendering of the other. A common run of [`MIN_RUN`] characters counts; the oldest untrusted entry that holds it
 //! is its source. Two kinds of older text discount a run (docs/design.md §3.4, G9): what the operator put in as
-//! system text in a session of somebody who is trusted, and what the same principal typed as user.
+//! system text in a session of somebody who is trusted, and what the same principal typed as user. The record of the
+//! text still names what it repeats, for recovery alone.
 //!
 //! Runs are found by winnowed fingerprints (Schleimer, Wilkerson, Aiken, 2003,
 //! <https://doi.org/10.1145/872757.872770>): with k-grams of 48 characters and windows of 17, two texts with a
@@ -19,12 +20,14 @@ mod index;
 mod prints;
 mod voice;
 
-pub use compare::{ComparedWith, EchoCheck, Echoes, OwnText, Work, echoes_before};
+pub use compare::{ComparedWith, DiscountedRuns, EchoCheck, Echoes, OwnText, Work, echoes_before};
 pub use index::Fingerprints;
 pub use prints::StoreHasher;
 pub use voice::{Voice, voice_of};
 
-pub(crate) use compare::{Hit, Record, Sources, hits_before, hits_since, merged, resolve};
+pub(crate) use compare::{
+    Hit, Record, Resolved, Sources, hits_before, hits_since, merged, resolve,
+};
 pub(crate) use index::{insert_waiting, no_more_waiting};
 pub(crate) use voice::voice_in;
 

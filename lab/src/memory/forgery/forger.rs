@@ -220,8 +220,9 @@ fn moved(record: &Record, places: &[(Seq, Seq)]) -> Record {
         }
     }
     let Request::Session(request) = &mut record.request else { return record };
-    if let SessionRequest::Observe { parents, .. } = request {
+    if let SessionRequest::Observe { parents, discounted, .. } = request {
         move_all(parents, places);
+        move_all(discounted, places);
     } else if let SessionRequest::RecordBasis(basis) = request {
         if let BasisKind::Output { call, texts } = &mut basis.of {
             move_to(call, places);

@@ -133,5 +133,6 @@ const fn observed(kind: ObservationKind, channel: Channel, text: Value) -> Sessi
         origin: None,
         parents: Vec::new(),
         part: None,
+        discounted: Vec::new(),
     }
 }

@@ -116,6 +116,7 @@ fn repetition() -> Result<(bool, bool), EvalError> {
         content: Some(Value::New(content.commitment())),
         parents: Vec::new(),
         part: None,
+        discounted: Vec::new(),
     };
     let id = session.id();
     let asked = scratch.store.run(move |step| step.ask(id, request, Some(&content), Vec::new()));

@@ -155,7 +155,7 @@ fn age(now: Timestamp, at: Timestamp) -> String {
 }
 
 /// What a plan does, each with how often and the words for it.
-fn rows(counts: &PlanCounts) -> [(Style, u64, String); 12] {
+fn rows(counts: &PlanCounts) -> [(Style, u64, String); 13] {
     let items = plural(counts.items, "memory item");
     let files = plural(counts.files, "watched file");
     let approvals = plural(counts.approvals, "waiting request");
@@ -183,6 +183,7 @@ fn rows(counts: &PlanCounts) -> [(Style, u64, String); 12] {
         (BAD, counts.evicted_weights, format!("{adapters} unloaded everywhere")),
         (BAD, counts.fused_weights, "weights in a model, from which nothing takes them".to_owned()),
         (DIM, counts.possible_origins, format!("{origins}, left as found")),
+        (DIM, counts.repeated, "left as found: they repeat it, and older trusted texts".to_owned()),
     ]
 }
 
@@ -309,6 +310,11 @@ fn entries(store: &Store, plan: &Plan) -> anyhow::Result<()> {
     if !plan.possible_origins.is_empty() {
         let from = listed(&plan.possible_origins);
         line(format_args!("{}: {from}", paint(BOLD, "possible origins")));
+    }
+    if !plan.repeated.is_empty() {
+        let entries: Vec<Seq> = plan.repeated.iter().map(|one| one.entry).collect();
+        let title = paint(BOLD, "repeat it, and older trusted texts");
+        line(format_args!("{title}: {}", listed(&entries)));
     }
     Ok(())
 }
