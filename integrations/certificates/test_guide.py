@@ -26,6 +26,7 @@ def blocks():
 def lay_out(folder):
     """The files that the guide speaks of: two certificates, the log that they are of, and what is in the project."""
     shutil.copy(GOLDEN / "certificate.json", folder / "certificate.json")
+    shutil.copy(GOLDEN / "certificate.entries.jsonl", folder / "certificate.entries.jsonl")
     shutil.copy(GOLDEN / "certificate-incomplete.json", folder / "later.json")
     (folder / "ledger.jsonl").write_text("".join(f"record {number}\n" for number in range(31)))
     for linked in ("docs", "integrations"):

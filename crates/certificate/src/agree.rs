@@ -91,6 +91,9 @@ pub enum Disagreement {
     /// The verdict over all probes does not follow from theirs.
     #[error("the verdict over all probes does not follow from theirs")]
     Verdict,
+    /// The counts or the lists are not those of the entries under the root.
+    #[error("the root, the counts or the lists are not those of the entries")]
+    Entries,
     /// The outcome does not follow from the parts.
     #[error("the outcome does not follow from the parts")]
     Outcome,
@@ -117,13 +120,15 @@ pub enum Disagreement {
     },
 }
 
-/// Checks that the parts agree; the outcome is compared where it was read.
+/// Checks that the parts agree; the outcome and the entries are compared where they were read.
+///
+/// Where the lists are not whole, they are held to the same rules, and the counts to what they allow.
 ///
 /// Source: docs/threats.md R23, R24, R25 and R37.
-pub(crate) fn check(recovery: &Recovery) -> Result<(), Disagreement> {
+pub(crate) fn check(recovery: &Recovery, is_whole: bool) -> Result<(), Disagreement> {
     numbers(recovery)?;
     closure(recovery)?;
-    manifest(recovery)?;
+    manifest(recovery, is_whole)?;
     spared(recovery)?;
     residual(recovery)?;
     adapters(recovery)?;
@@ -159,7 +164,7 @@ fn closure(recovery: &Recovery) -> Result<(), Disagreement> {
     outside(recovery, "possible_origins", &closure.possible_origins)
 }
 
-fn manifest(recovery: &Recovery) -> Result<(), Disagreement> {
+fn manifest(recovery: &Recovery, is_whole: bool) -> Result<(), Disagreement> {
     let runtime = &recovery.runtime_recovery;
     let rows = runtime.manifest_entries.iter().map(|row| &row.entry);
     if !rows.eq(&runtime.closure.members) {
@@ -168,10 +173,18 @@ fn manifest(recovery: &Recovery) -> Result<(), Disagreement> {
     for row in &runtime.manifest_entries {
         ascending("adapters", row.adapters.iter())?;
     }
-    if runtime.totals != ActionTotals::of(&runtime.manifest_entries) {
-        return Err(Disagreement::Totals);
-    }
-    Ok(())
+    let listed = ActionTotals::of(&runtime.manifest_entries);
+    let agrees =
+        if is_whole { runtime.totals == listed } else { includes(&runtime.totals, &listed) };
+    if agrees { Ok(()) } else { Err(Disagreement::Totals) }
+}
+
+/// Whether `totals` may be those of more entries than `listed` counts.
+fn includes(totals: &ActionTotals, listed: &ActionTotals) -> bool {
+    totals.counts().iter().zip(listed.counts()).all(|(all, listed)| {
+        let left = all.planned.checked_sub(all.done);
+        listed.done <= all.done && left >= listed.planned.checked_sub(listed.done)
+    })
 }
 
 fn spared(recovery: &Recovery) -> Result<(), Disagreement> {

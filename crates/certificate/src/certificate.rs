@@ -26,6 +26,8 @@ pub struct Expectations {
 #[derive(Debug, Clone)]
 pub struct Verified {
     certificate: Certificate,
+    /// SHA-256 of the statement.
+    statement: Digest,
     digest: Digest,
     before: Checkpoint,
     after: Checkpoint,
@@ -41,14 +43,16 @@ pub struct Unverified {
 
 /// Signs a certificate of `recovery` with the owner's key. Returns the file.
 ///
-/// Checks all that a reader will, so that nothing is signed that would be refused.
+/// Where a recovery has more than [`MAX_LISTED`](crate::MAX_LISTED) entries, not all of them stand inside:
+/// [`entry_lines`](crate::entry_lines) gives all of them. Checks all that a reader will, so that nothing is signed that
+/// would be refused.
 ///
 /// # Errors
 /// [`CertificateError`] naming the first thing that does not hold.
 ///
 /// Source: RVU §3.8; docs/design.md §8.
 pub fn certify(recovery: &Recovery, owner: &SigningKey) -> Result<Vec<u8>, CertificateError> {
-    agree::check(recovery)?;
+    agree::check(recovery, true)?;
     proof::verify(recovery, &owner.verifying_key())?;
     envelope::seal(&statement::write(recovery)?, owner)
 }
@@ -56,7 +60,9 @@ pub fn certify(recovery: &Recovery, owner: &SigningKey) -> Result<Vec<u8>, Certi
 impl Certificate {
     /// Reads a file and checks everything that can be checked without the store.
     ///
-    /// Nothing of the payload is read before its signature held. The work is linear in the file, which has at most
+    /// Nothing of the payload is read before its signature held. Where the entries are not all inside, what is stated of
+    /// the others is the owner's word until they are [given](crate::EntryReader): that there are as many, what was
+    /// done to each, and that the counts are theirs. The work is linear in the file, which has at most
     /// [`MAX_BYTES`](crate::MAX_BYTES).
     ///
     /// # Errors
@@ -70,13 +76,15 @@ impl Certificate {
     ) -> Result<Verified, CertificateError> {
         let payload = envelope::open(file, owner)?;
         let certificate = statement::read(&payload)?;
-        agree::check(&certificate.recovery)?;
+        agree::check(&certificate.recovery, certificate.is_whole())?;
         if certificate.outcome != CertificateOutcome::of(&certificate.recovery) {
             return Err(Disagreement::Outcome.into());
         }
+        let statement = Digest::of(&payload);
+        proof::entries(&certificate.recovery, &certificate.entries)?;
         let (before, after) = proof::verify(&certificate.recovery, owner)?;
         expected.check(&certificate.recovery)?;
-        Ok(Verified { certificate, digest: Digest::of(file), before, after })
+        Ok(Verified { certificate, statement, digest: Digest::of(file), before, after })
     }
 
     /// Reads a file without knowing who should have signed it, to show it or to take it apart. Only its form is
@@ -115,6 +123,27 @@ impl Verified {
         &self.certificate
     }
 
+    /// Completes a certificate with entries from elsewhere than a file. `recovery` has every list in full, and in all
+    /// else it is that of this certificate.
+    ///
+    /// # Errors
+    /// [`CertificateError::OfEntries`] when the certificate is not the one that they make.
+    pub fn completed(mut self, recovery: Recovery) -> Result<Self, CertificateError> {
+        agree::check(&recovery, true).map_err(CertificateError::OfEntries)?;
+        proof::within(&recovery, &self.after).map_err(CertificateError::OfEntries)?;
+        let is_same = if self.certificate.is_whole() {
+            recovery == self.certificate.recovery
+        } else {
+            // Root, counts and what stands inside all follow from the entries.
+            Digest::of(statement::write(&recovery)?.as_bytes()) == self.statement
+        };
+        if !is_same {
+            return Err(CertificateError::OfEntries(Disagreement::Entries));
+        }
+        self.certificate.recovery = recovery;
+        Ok(self)
+    }
+
     /// SHA-256 of the file: what the next certificate names as its [`previous`](Recovery::previous).
     pub const fn digest(&self) -> Digest {
         self.digest
@@ -132,7 +161,7 @@ impl Verified {
 
     /// Everything that can be recounted where the store is at hand.
     pub fn claims(&self) -> impl Iterator<Item = Claim<'_>> {
-        claim::claims(&self.certificate.recovery, self.digest, [&self.before, &self.after])
+        claim::claims(&self.certificate, self.digest, [&self.before, &self.after])
     }
 }
 

@@ -8,9 +8,10 @@ use custody_log::{Checkpoint, Digest, Seq};
 use crate::adapters::{Evicted, EvictionMethod, Fused, Retained, StillLoaded};
 use crate::audit::{IncludedRecord, LedgerBreak};
 use crate::entries::{ClosureMode, IrreversibleEffect, ManifestEntry, MemberAction, SparedMember};
+use crate::leaf::CertifiedEntries;
 use crate::probe::MembershipProbe;
-use crate::recovery::Recovery;
 use crate::risk::MemberRisk;
+use crate::statement::Certificate;
 
 /// One thing that the store can confirm or deny.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,9 @@ pub enum Claim<'a> {
     Newest(Digest),
     /// The policy in force when the certificate was made.
     Policy(Digest),
+    /// The incident has these entries. Stated only where they are not all listed, which leaves out the claim about the
+    /// closure.
+    Entries(&'a CertifiedEntries),
     /// From these seeds the closure has exactly these members.
     Closure {
         /// How it is taken.
@@ -68,6 +72,7 @@ impl Claim<'_> {
             Self::OnlyBreaks(_) => "only_breaks",
             Self::Newest(_) => "newest",
             Self::Policy(_) => "policy",
+            Self::Entries(_) => "entries",
             Self::Closure { .. } => "closure",
             Self::Entry(_) => "entry",
             Self::Risk(_) => "risk",
@@ -93,6 +98,7 @@ impl Claim<'_> {
             Self::Quarantined(entry) => Some(*entry),
             Self::Effect(effect) => Some(effect.entry),
             Self::Log(_)
+            | Self::Entries(_)
             | Self::OnlyBreaks(_)
             | Self::Newest(_)
             | Self::Policy(_)
@@ -120,6 +126,9 @@ impl fmt::Display for Claim<'_> {
                 write!(f, "the ledger was adopted {} times and no more", breaks.len())
             }
             Self::Policy(digest) => write!(f, "the policy was {digest}"),
+            Self::Entries(entries) => {
+                write!(f, "the {} entries have the root {}", entries.leaves(), entries.root)
+            }
             Self::Closure { members, seeds, .. } => {
                 write!(f, "{} seeds reach {} entries", seeds.len(), members.len())
             }
@@ -164,24 +173,28 @@ const fn in_the_past(action: MemberAction) -> &'static str {
 ///
 /// `digest` is that of the certificate's file, `before` and `after` the log as its checkpoints state it.
 pub(crate) fn claims<'a>(
-    recovery: &'a Recovery,
+    certificate: &'a Certificate,
     digest: Digest,
     [before, after]: [&'a Checkpoint; 2],
 ) -> impl Iterator<Item = Claim<'a>> {
+    let recovery = &certificate.recovery;
     let runtime = &recovery.runtime_recovery;
     let residual = &recovery.residual;
     let adapters = &recovery.adapter_attestation;
-    let closure = Claim::Closure {
-        mode: runtime.closure.mode,
-        seeds: &runtime.closure.seeds,
-        members: &runtime.closure.members,
+    let reached = match certificate.is_whole() {
+        false => Claim::Entries(&certificate.entries),
+        true => Claim::Closure {
+            mode: runtime.closure.mode,
+            seeds: &runtime.closure.seeds,
+            members: &runtime.closure.members,
+        },
     };
     let log = [Claim::Log(before), Claim::Log(after)];
     log.into_iter()
         .chain(recovery.audit.records.iter().map(Claim::Record))
         .chain(recovery.audit.breaks.iter().map(Claim::Break))
         .chain([Claim::OnlyBreaks(&recovery.audit.breaks), Claim::Newest(digest)])
-        .chain([Claim::Policy(recovery.policy_digest), closure])
+        .chain([Claim::Policy(recovery.policy_digest), reached])
         .chain(runtime.manifest_entries.iter().map(Claim::Entry))
         .chain(recovery.risk_scores.entries.iter().map(Claim::Risk))
         .chain(recovery.spared.iter().map(Claim::Spared))

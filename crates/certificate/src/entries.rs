@@ -173,6 +173,11 @@ pub struct ActionTotals {
 }
 
 impl ActionTotals {
+    /// The counts, the mildest action first.
+    pub const fn counts(&self) -> [ActionCount; 5] {
+        [self.none, self.flag, self.quarantine, self.purge, self.evict]
+    }
+
     /// Counts these entries.
     pub fn of(entries: &[ManifestEntry]) -> Self {
         let mut totals = Self::default();

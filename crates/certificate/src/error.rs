@@ -25,6 +25,33 @@ pub enum CheckpointPosition {
     After,
 }
 
+/// What is wrong with a line of a file of entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineFault {
+    /// It is longer than a leaf may be.
+    TooLong,
+    /// It has no newline at its end.
+    Unterminated,
+    /// It is no leaf in canonical form.
+    NotCanonical,
+    /// Its entry does not come after that of the line before.
+    Order,
+    /// The certificate has fewer leaves.
+    Surplus,
+}
+
+impl LineFault {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::TooLong => "is longer than a leaf may be",
+            Self::Unterminated => "does not end with a newline",
+            Self::NotCanonical => "is no leaf in canonical form",
+            Self::Order => "does not come after the one before",
+            Self::Surplus => "is one more than the certificate has",
+        }
+    }
+}
+
 /// Why a certificate is refused: the first thing that does not hold.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
@@ -97,10 +124,44 @@ pub enum CertificateError {
         found: String,
     },
     /// From another program.
-    #[error("the certificate has version `{found}`, this program reads 2; update the program")]
+    #[error(
+        "the certificate has version `{found}`, which is not that of its type; update the program"
+    )]
     Version {
         /// The version found.
         found: u64,
+    },
+    /// A line of the file of entries is no leaf, or not in its place.
+    #[error("line `{line}` of the entries {}; fetch the file again", fault.as_str())]
+    EntryLine {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        fault: LineFault,
+    },
+    /// The file of entries has another root than the certificate.
+    #[error(
+        "the `{lines}` entries have the root `{found}`, not `{expected}`; they are of another certificate"
+    )]
+    EntriesRoot {
+        /// How many lines there are.
+        lines: u64,
+        /// Their root.
+        found: Digest,
+        /// The root in the certificate.
+        expected: Digest,
+    },
+    /// The entries break a rule, or make another certificate.
+    #[error("the entries do not make this certificate; do not trust it")]
+    OfEntries(#[source] Disagreement),
+    /// A leaf that stands inside is not under the root.
+    #[error("the root of the entries does not hold {entry}; do not trust the file")]
+    EntryInclusion {
+        /// The entry.
+        entry: Seq,
+        /// Why.
+        #[source]
+        cause: ProofError,
     },
     /// The paper's digest is not of this predicate.
     #[error("`manifest_digest` is not the digest of this predicate; do not trust the file")]

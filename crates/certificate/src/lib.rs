@@ -25,8 +25,8 @@
 //! ```
 //!
 //! In reading order: the parts of a [`Recovery`] (`entries`, `adapters`, `probe`, `risk`, `audit`), the `outcome`
-//! derived from them, what must `agree`, the `proof` that the log holds it, the `statement`, the `envelope`, and
-//! [`Certificate::verify`].
+//! derived from them, what must `agree`, the `leaf` of each entry and the root over them, the `proof` that log and root
+//! hold what is said, the `statement`, the `envelope`, [`Certificate::verify`], and the file of entries (`leaf_lines`).
 //!
 //! Source: RVU §3.8 and Theorem 4; in-toto Attestation Framework v1; DSSE v1; RFC 8785; docs/design.md §8.
 
@@ -39,6 +39,8 @@ mod entries;
 mod envelope;
 mod error;
 mod format;
+mod leaf;
+mod leaf_lines;
 mod manifest;
 mod outcome;
 mod ppm;
@@ -58,8 +60,13 @@ pub use entries::{
     MemberAction, MemberKind, Residual, RuntimeRecovery, SparedMember, Unfinished,
 };
 pub use envelope::{key_id, signing_bytes};
-pub use error::{CertificateError, CheckpointPosition, FileLayer};
-pub use format::{MAX_BYTES, PAYLOAD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE};
+pub use error::{CertificateError, CheckpointPosition, FileLayer, LineFault};
+pub use format::{
+    MAX_BYTES, MAX_LINE_BYTES, MAX_LISTED, PAYLOAD_TYPE, PREDICATE_TYPE, PREDICATE_TYPE_V2,
+    STATEMENT_TYPE,
+};
+pub use leaf::{CertifiedEntries, EntryProof};
+pub use leaf_lines::{EntryReader, entry_lines};
 pub use outcome::{CertificateOutcome, Missing, OutcomeReason, OutcomeState};
 pub use ppm::{Ppm, PpmError};
 pub use probe::{MembershipProbe, Probe, ProbeKind, ProbeRuns, ProbeScores, ProbeVerdict};

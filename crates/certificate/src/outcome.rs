@@ -66,11 +66,13 @@ impl CertificateOutcome {
     /// Source: docs/design.md §8.
     pub fn of(recovery: &Recovery) -> Self {
         let probes = &recovery.membership_probe;
-        let manifest = &recovery.runtime_recovery.manifest_entries;
+        // The counts are of all entries, whether they are listed inside or not.
+        let totals = recovery.runtime_recovery.totals.counts();
+        let unfinished = totals.iter().map(|count| count.planned.saturating_sub(count.done)).sum();
         let adapters = &recovery.adapter_attestation;
         let counted = [
             (Missing::ClosureTruncated, recovery.runtime_recovery.closure.frontier),
-            (Missing::ActionsUnfinished, manifest.iter().map(|entry| u64::from(!entry.done)).sum()),
+            (Missing::ActionsUnfinished, unfinished),
             (Missing::AdaptersUnfinished, adapters.unfinished.len() as u64),
             (Missing::AdaptersFused, adapters.fusion_warnings.len() as u64),
             (Missing::ProbesFailed, probes.count(ProbeVerdict::Fail)),

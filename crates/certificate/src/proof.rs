@@ -1,4 +1,5 @@
-//! Checking what a certificate says of the log: both checkpoints, and every proof between them.
+//! Checking what a certificate says of the log, both checkpoints and every proof between them, and of its entries: the
+//! root, and every proof under it.
 //!
 //! Source: docs/design.md §8 and §9.3; RFC 9162 §2.1.3 and §2.1.4.
 
@@ -10,7 +11,8 @@ use ed25519_dalek::VerifyingKey;
 use crate::agree::Disagreement;
 use crate::audit::{IncludedRecord, SignedCheckpoint};
 use crate::error::{CertificateError, CheckpointPosition};
-use crate::format::MAX_INTEGER;
+use crate::format::{MAX_INTEGER, MAX_LISTED};
+use crate::leaf::{self, CertifiedEntries};
 use crate::recovery::Recovery;
 
 /// Checks both checkpoints and every proof. Returns the log before and after.
@@ -32,9 +34,15 @@ pub(crate) fn verify(
             return Err(Disagreement::RecordBefore { seq: *seq }.into());
         }
     }
+    within(recovery, &after)?;
+    Ok((before, after))
+}
+
+/// Checks that every entry that is named is one of the log.
+pub(crate) fn within(recovery: &Recovery, after: &Checkpoint) -> Result<(), Disagreement> {
     match named(recovery).find(|entry| entry.0 >= after.size) {
-        Some(entry) => Err(Disagreement::BeyondLog { entry }.into()),
-        None => Ok((before, after)),
+        Some(entry) => Err(Disagreement::BeyondLog { entry }),
+        None => Ok(()),
     }
 }
 
@@ -58,6 +66,60 @@ impl SignedCheckpoint {
         }
         Ok(checkpoint)
     }
+}
+
+/// Checks the root and the counts against the lists: all of them where the lists are whole; else that each leaf that is
+/// listed is under the root, and that the counts allow for them.
+pub(crate) fn entries(
+    recovery: &Recovery,
+    stated: &CertifiedEntries,
+) -> Result<(), CertificateError> {
+    let listed = leaf::count(recovery);
+    if listed == stated.leaves() {
+        let derived = leaf::certified(recovery).map_err(|_| Disagreement::Entries)?;
+        return if derived == *stated { Ok(()) } else { Err(Disagreement::Entries.into()) };
+    }
+    if listed > stated.leaves() || stated.leaves() <= MAX_LISTED || !allows(recovery, stated) {
+        return Err(Disagreement::Entries.into());
+    }
+    let mut proofs = stated.proofs.iter();
+    let mut from = 0;
+    for hash in leaf::hashes(recovery) {
+        let (entry, hash) = hash.map_err(|_| Disagreement::Entries)?;
+        let proof = proofs.next().filter(|proof| proof.entry == entry && proof.index >= from);
+        let proof = proof.ok_or(Disagreement::Entries)?;
+        let inclusion = hashes(&proof.inclusion);
+        verify_inclusion(&hash, proof.index, stated.leaves(), &inclusion, &stated.root.0)
+            .map_err(|cause| CertificateError::EntryInclusion { entry, cause })?;
+        from = proof.index.saturating_add(1);
+    }
+    if proofs.next().is_none() { Ok(()) } else { Err(Disagreement::Entries.into()) }
+}
+
+/// Whether these counts can be those of more entries than are listed: of each kind that a reader must see, the first
+/// are, and the totals count every member.
+fn allows(recovery: &Recovery, stated: &CertifiedEntries) -> bool {
+    let listed = CertifiedEntries::counted(recovery);
+    let kinds = [
+        (listed.effects, stated.effects),
+        (listed.quarantined, stated.quarantined),
+        (listed.seeds, stated.seeds),
+        (listed.unfinished, stated.unfinished),
+    ];
+    let shown = kinds.iter().all(|(listed, all)| (*all.min(&MAX_LISTED)..=*all).contains(listed));
+    let totals = recovery.runtime_recovery.totals.counts();
+    let planned = totals.iter().try_fold(0_u64, |sum, count| sum.checked_add(count.planned));
+    let done = totals.iter().try_fold(0_u64, |sum, count| sum.checked_add(count.done));
+    let left = planned.zip(done).and_then(|(planned, done)| planned.checked_sub(done));
+    let within = [stated.quarantined, stated.seeds, stated.spared, stated.unfinished];
+    shown
+        && listed.possible_origins == 0
+        && listed.spared <= stated.spared
+        && planned == Some(stated.members)
+        && left == Some(stated.unfinished)
+        && within.iter().all(|count| *count <= stated.members)
+        && stated.leaves() <= MAX_INTEGER
+        && stated.effects <= MAX_INTEGER
 }
 
 /// Every position that may be outside the log; what is left out is among the members, which is checked elsewhere.

@@ -14,7 +14,8 @@ use crate::agree::Disagreement;
 use crate::audit::Audit;
 use crate::entries::{Residual, RuntimeRecovery, SparedMember};
 use crate::error::{CertificateError, FileLayer};
-use crate::format::{PREDICATE_TYPE, STATEMENT_TYPE};
+use crate::format::{PREDICATE_TYPE, PREDICATE_TYPE_V2, STATEMENT_TYPE};
+use crate::leaf::{self, CertifiedEntries};
 use crate::manifest;
 use crate::outcome::CertificateOutcome;
 use crate::probe::MembershipProbe;
@@ -24,8 +25,11 @@ use crate::risk::RiskScores;
 /// A recovery with what is derived from it: the predicate of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
-    /// What is stated.
+    /// What is stated. Its lists are whole where [`is_whole`](Certificate::is_whole) holds; else they have what stands
+    /// inside the certificate.
     pub recovery: Recovery,
+    /// The root over all entries, and how many there are.
+    pub entries: CertifiedEntries,
     /// Whether the recovery is complete, and what is missing if it is not.
     pub outcome: CertificateOutcome,
     /// The paper's own digest: SHA-256 over the predicate without this field, as Python's `json.dumps` writes it with
@@ -33,8 +37,15 @@ pub struct Certificate {
     pub manifest_digest: Digest,
 }
 
-/// The version of the predicate, which is the paper's.
-const VERSION: u64 = 2;
+impl Certificate {
+    /// Whether every entry under the root is listed.
+    pub fn is_whole(&self) -> bool {
+        leaf::count(&self.recovery) == self.entries.leaves()
+    }
+}
+
+/// The version of the predicate. The second, which is the paper's, had no root over its entries.
+const VERSION: u64 = 3;
 
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,6 +86,8 @@ struct Predicate<'a> {
     adapter_attestation: Cow<'a, AdapterAttestation>,
     audit: Cow<'a, Audit>,
     certificate_id: CertificateId,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    entries: Option<CertifiedEntries>,
     incident: IncidentId,
     manifest_digest: Digest,
     membership_probe: Cow<'a, MembershipProbe>,
@@ -92,11 +105,20 @@ struct Predicate<'a> {
     version: u64,
 }
 
-/// The statement of a recovery, in canonical form.
+/// A field that only the second version leaves out, and none writes as null.
+fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// The statement of a whole recovery, in canonical form.
 pub(crate) fn write(recovery: &Recovery) -> Result<String, CertificateError> {
+    let entries = leaf::certified(recovery).map_err(malformed)?;
+    let inside = leaf::inside(recovery);
     let statement = Statement {
         kind: STATEMENT_TYPE.into(),
-        predicate: Predicate::of(recovery),
+        predicate: Predicate::of(&inside, entries),
         predicate_type: PREDICATE_TYPE.into(),
         subject: vec![Subject::of(recovery)],
     };
@@ -115,20 +137,25 @@ pub(crate) fn read(payload: &[u8]) -> Result<Certificate, CertificateError> {
         Ok(statement) => statement,
         Err(cause) => return Err(refusal(text, cause)),
     };
-    check_types(&statement.kind, &statement.predicate_type)?;
+    let version = check_types(&statement.kind, &statement.predicate_type)?;
     let mut canonical = Vec::with_capacity(text.len());
     serde_json::to_writer(&mut canonical, &statement).map_err(malformed)?;
     if canonical != payload {
         return Err(CertificateError::NotCanonical { part: FileLayer::Statement });
     }
-    if statement.predicate.version != VERSION {
-        return Err(CertificateError::Version { found: statement.predicate.version });
+    let Predicate { version: found, ref entries, .. } = statement.predicate;
+    if found != version {
+        return Err(CertificateError::Version { found });
+    }
+    if entries.is_some() != (version == VERSION) {
+        let cause = "`entries` belong to version 3, and only to it";
+        return Err(malformed(serde_json::Error::custom(cause)));
     }
     let digest = manifest::digest(text).map(|(_, digest)| digest);
     if digest != Some(statement.predicate.manifest_digest) {
         return Err(CertificateError::ManifestDigest);
     }
-    let certificate = statement.predicate.into_certificate();
+    let certificate = statement.predicate.into_certificate()?;
     if statement.subject != [Subject::of(&certificate.recovery)] {
         return Err(Disagreement::Subject.into());
     }
@@ -140,18 +167,20 @@ fn refusal(text: &str, cause: serde_json::Error) -> CertificateError {
     let types = serde_json::from_str::<Head>(text);
     match types.map(|head| check_types(&head.kind, &head.predicate_type)) {
         Ok(Err(other_type)) => other_type,
-        Ok(Ok(())) | Err(_) => malformed(cause),
+        Ok(Ok(_)) | Err(_) => malformed(cause),
     }
 }
 
-fn check_types(kind: &str, predicate_type: &str) -> Result<(), CertificateError> {
+/// The version of the predicate that a statement of these types has.
+fn check_types(kind: &str, predicate_type: &str) -> Result<u64, CertificateError> {
     if kind != STATEMENT_TYPE {
         return Err(CertificateError::StatementType { found: kind.to_owned() });
     }
-    if predicate_type != PREDICATE_TYPE {
-        return Err(CertificateError::PredicateType { found: predicate_type.to_owned() });
+    match predicate_type {
+        PREDICATE_TYPE => Ok(VERSION),
+        PREDICATE_TYPE_V2 => Ok(2),
+        _ => Err(CertificateError::PredicateType { found: predicate_type.to_owned() }),
     }
-    Ok(())
 }
 
 fn malformed(cause: serde_json::Error) -> CertificateError {
@@ -167,11 +196,12 @@ impl Subject {
 }
 
 impl<'a> Predicate<'a> {
-    fn of(recovery: &'a Recovery) -> Self {
+    fn of(recovery: &'a Recovery, entries: CertifiedEntries) -> Self {
         Self {
             adapter_attestation: Cow::Borrowed(&recovery.adapter_attestation),
             audit: Cow::Borrowed(&recovery.audit),
             certificate_id: recovery.id,
+            entries: Some(entries),
             incident: recovery.incident,
             manifest_digest: Digest([0; 32]),
             membership_probe: Cow::Borrowed(&recovery.membership_probe),
@@ -190,7 +220,7 @@ impl<'a> Predicate<'a> {
         }
     }
 
-    fn into_certificate(self) -> Certificate {
+    fn into_certificate(self) -> Result<Certificate, CertificateError> {
         let recovery = Recovery {
             id: self.certificate_id,
             time: self.time_ms,
@@ -208,6 +238,12 @@ impl<'a> Predicate<'a> {
             audit: self.audit.into_owned(),
             previous: self.previous,
         };
-        Certificate { recovery, outcome: self.outcome, manifest_digest: self.manifest_digest }
+        let entries = match self.entries {
+            Some(entries) => entries,
+            // The second version lists every entry, so that the root follows.
+            None => leaf::certified(&recovery).map_err(malformed)?,
+        };
+        let (outcome, manifest_digest) = (self.outcome, self.manifest_digest);
+        Ok(Certificate { recovery, entries, outcome, manifest_digest })
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use common::{Home, OWNER_PASSPHRASE, Ran};
-use custody_certificate::{Recovery, certify};
+use custody_certificate::{Recovery, certify, entry_lines};
 use custody_keys::{KeyFolder, public_key};
 use custody_log::Digest;
 use custody_runtime::clock::Clock;
@@ -55,6 +55,7 @@ fn a_file_and_a_key_are_all_that_verifying_needs() {
       held      its parts agree, and its outcome follows from them
       held      the log only grew, and holds the recovery's records
       not asked it is of the incident and store that were named, and follows what was known
+      held      every entry is under its root, and its counts and lists are theirs
       file      SHA-256 DIGEST
       key       SHA-256 DIGEST
       made      TIME by custody 0.1.0
@@ -71,6 +72,59 @@ fn a_file_and_a_key_are_all_that_verifying_needs() {
     assert!(!home.path().join("data").exists(), "no store was looked for");
 }
 
+/// Of a large incident the certificate lists a part, and what rests on the owner's word alone is named.
+#[test]
+fn g30_without_the_entries_what_was_not_checked_is_said() {
+    let recovery = fixture::large(1_200, 0);
+    let home = holding(&recovery);
+    let verify = format!("cert verify certificate.json --key {}", owner());
+    let ran = run(&home, &verify).expect(0);
+    insta::assert_snapshot!(ran.text(&home), @r"
+    verified: incident-11111111111111111111111111111111 is recovered.
+      held      one canonical DSSE envelope that names the owner's key
+      held      signed by the owner, and not changed since
+      held      a canonical statement of ours, with the digest of its predicate
+      held      its parts agree, and its outcome follows from them
+      held      the log only grew, and holds the recovery's records
+      not asked it is of the incident and store that were named, and follows what was known
+      not given every entry is under its root, and its counts and lists are theirs
+      file      SHA-256 DIGEST
+      key       SHA-256 DIGEST
+      made      TIME by custody 0.1.0
+      store     store-ID
+      log       2200 → 2208 records
+      follows   none; it is the store's first
+      entries   1933 of 2199 entries were not checked:
+                what each of them is, what was done to it and why
+                that the counts, and with them the outcome, are those of the entries
+                that each got what its score, its floor and its evidence ask for
+                that every adapter one of them names is attested
+                give them with --entries, or the store with --store
+      store     not asked; --store recounts the claims as well
+    ");
+    let mut entries: Vec<u8> = entry_lines(&recovery).map(Result::unwrap).flatten().collect();
+    fs::write(home.path().join("elsewhere"), &entries).unwrap();
+    let given = run(&home, &format!("{verify} --entries elsewhere")).expect(0).text(&home);
+    assert!(given.contains("held      every entry is under its root"), "{given}");
+    fs::rename(home.path().join("elsewhere"), home.path().join("certificate.entries.jsonl"))
+        .unwrap();
+    let beside = run(&home, &verify).expect(0).text(&home);
+    assert!(beside.contains("entries   2199 entries in certificate.entries.jsonl"), "{beside}");
+    let json = run(&home, &format!("--json {verify}")).expect(0).json().remove(0);
+    assert_eq!(
+        (&json["entries"]["count"], &json["entries"]["not_checked"]),
+        (&2_199.into(), &0.into())
+    );
+    entries.truncate(entries.len() - 9);
+    fs::write(home.path().join("certificate.entries.jsonl"), &entries).unwrap();
+    let cut = run(&home, &verify).expect(1).text(&home);
+    assert!(cut.contains("refused: line `2199` of the entries"), "{cut}");
+    assert!(
+        cut.contains("held      its parts agree") && cut.contains("failed    every entry"),
+        "{cut}"
+    );
+}
+
 #[test]
 fn what_is_incomplete_verifies_and_says_so_first() {
     let home = holding(&fixture::incomplete(Digest([0x0F; 32])));
@@ -83,6 +137,7 @@ fn what_is_incomplete_verifies_and_says_so_first() {
       held      its parts agree, and its outcome follows from them
       held      the log only grew, and holds the recovery's records
       not asked it is of the incident and store that were named, and follows what was known
+      held      every entry is under its root, and its counts and lists are theirs
       file      SHA-256 DIGEST
       key       SHA-256 DIGEST
       made      TIME by custody 0.1.0
@@ -145,6 +200,7 @@ fn each_refusal_says_what_held_what_failed_and_why() {
       open      its parts agree, and its outcome follows from them
       open      the log only grew, and holds the recovery's records
       open      it is of the incident and store that were named, and follows what was known
+      open      every entry is under its root, and its counts and lists are theirs
       file      SHA-256 DIGEST
       key       SHA-256 DIGEST
     ");
@@ -247,6 +303,7 @@ fn with_the_store_every_claim_is_counted_again() {
       held      its parts agree, and its outcome follows from them
       held      the log only grew, and holds the recovery's records
       held      it is of the incident and store that were named, and follows what was known
+      held      every entry is under its root, and its counts and lists are theirs
       file      SHA-256 DIGEST
       key       SHA-256 DIGEST
       made      TIME by custody 0.1.0
@@ -281,6 +338,7 @@ fn a_claim_that_no_longer_holds_is_named_and_the_exit_code_is_1() {
       held      its parts agree, and its outcome follows from them
       held      the log only grew, and holds the recovery's records
       held      it is of the incident and store that were named, and follows what was known
+      held      every entry is under its root, and its counts and lists are theirs
       file      SHA-256 DIGEST
       key       SHA-256 DIGEST
       made      TIME by custody 0.1.0
@@ -514,6 +572,7 @@ fn what_nobody_verified_says_so_before_anything_else() {
       program                 custody 0.1.0
       plan                    DIGEST
       policy                  DIGEST
+      root of the entries     DIGEST
       certificate before      –
       this file, SHA-256      DIGEST
       names the key, SHA-256  DIGEST
@@ -606,6 +665,7 @@ fn failures_stand_above_the_lists_and_long_lists_say_what_is_left_out() {
       program                 custody 0.1.0
       plan                    DIGEST
       policy                  DIGEST
+      root of the entries     DIGEST
       certificate before      DIGEST
       this file, SHA-256      DIGEST
       names the key, SHA-256  DIGEST

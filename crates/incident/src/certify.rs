@@ -13,7 +13,7 @@ use custody_certificate::{
 use custody_kernel::evidence::{self, Finding};
 use custody_kernel::kind::EntryKind;
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{AdminRequest, Record, Request};
+use custody_kernel::record::{AdminRequest, Answer, Record, Request};
 use custody_kernel::score::Score;
 use custody_kernel::state::{IncidentState, Mark};
 use custody_kernel::step::RecoveryStep;
@@ -53,14 +53,14 @@ pub struct ProbeReport {
 }
 
 impl Incidents<'_> {
-    /// Signs a certificate of the recovery from an incident and records it. Returns the file.
+    /// Signs a certificate of the recovery from an incident and records it. Returns the file, and what it states.
     pub(crate) fn certify(
         &self,
         owner: &Authority,
         key: &HumanKey,
         id: IncidentId,
         program: &str,
-    ) -> Result<(Vec<u8>, Receipt), IncidentError> {
+    ) -> Result<(Vec<u8>, Recovery, Receipt), IncidentError> {
         let signer = self.store.keys().log_key().map_err(StoreError::from)?;
         let now = self.store.clock().now();
         let recovery = self.store.look(|view| {
@@ -70,7 +70,25 @@ impl Incidents<'_> {
         let file = custody_certificate::certify(&recovery, key.signing_key())?;
         let certificate = Digest::of(&file);
         let receipt = self.take(owner, id, RecoveryStep::Certify { certificate }, None)?;
-        Ok((file, receipt))
+        Ok((file, recovery, receipt))
+    }
+
+    /// The recovery that `stated` is a part of: with every entry, as the store has them now. `None` where the record
+    /// holds no such plan.
+    ///
+    /// # Errors
+    /// [`IncidentError::UnknownIncident`], or when the store cannot be read.
+    pub fn recount_entries(&self, stated: &Recovery) -> Result<Option<Recovery>, IncidentError> {
+        self.store.look(|view| {
+            let reached = Certifying { view, id: stated.incident }.recounted(stated)?;
+            Ok(reached.map(|reached| Recovery {
+                runtime_recovery: reached.runtime,
+                risk_scores: reached.risk_scores,
+                spared: reached.spared,
+                residual: reached.residual,
+                ..stated.clone()
+            }))
+        })
     }
 
     /// Verifies a certificate with the key of this store's owner.
@@ -92,6 +110,14 @@ impl Incidents<'_> {
     }
 }
 
+/// What a certificate states entry by entry.
+struct Reached {
+    runtime: RuntimeRecovery,
+    risk_scores: RiskScores,
+    spared: Vec<SparedMember>,
+    residual: Residual,
+}
+
 /// A view of the store from which a recovery is certified.
 struct Certifying<'a> {
     view: View<'a>,
@@ -109,8 +135,34 @@ impl Certifying<'_> {
         let incident = known(state, self.id)?;
         let applied = incident.applied.ok_or(IncidentError::NotApplied(self.id))?;
         let plan = recorded_plan(self.view, self.id, applied.record)?;
-        let report = self.report(incident)?;
-        let residue = report.as_ref().map(|report| residue(&report.at_rest)).unwrap_or_default();
+        let report = incident.probed.map(|probed| self.report(probed)).transpose()?;
+        let reached = self.reached(&plan, report.as_ref())?;
+        let store = state.store().ok_or(Tampering::LogKey)?;
+        let policy = state.policy().map(|policy| policy.version);
+        let scores = plan.entries.iter().map(|planned| score(planned.score));
+        Ok(Recovery {
+            id: CertificateId::from_random(random()),
+            time: now.max(state.now()),
+            incident: self.id,
+            store,
+            program: program.to_owned(),
+            policy_digest: policy.unwrap_or_else(|| Policy::standard().version()),
+            plan_digest: applied.plan,
+            adapter_attestation: attest(state, &reached.runtime.manifest_entries, scores),
+            runtime_recovery: reached.runtime,
+            membership_probe: membership(report),
+            risk_scores: reached.risk_scores,
+            spared: reached.spared,
+            residual: reached.residual,
+            audit: self.audit(incident, signer)?,
+            previous: state.certificates().last().copied(),
+        })
+    }
+
+    /// What is stated entry by entry: what the plan orders, and what is done of it.
+    fn reached(&self, plan: &Plan, report: Option<&ProbeReport>) -> Result<Reached, IncidentError> {
+        let state = self.view.state();
+        let residue = report.map(|report| residue(&report.at_rest)).unwrap_or_default();
         let mut rows = Vec::with_capacity(plan.entries.len());
         let mut residual = Residual::default();
         for planned in &plan.entries {
@@ -134,35 +186,44 @@ impl Certifying<'_> {
             let record = self.view.record(effect.entry)?;
             residual.effects.push(effect_row(&effect.tool, &record));
         }
-        let store = state.store().ok_or(Tampering::LogKey)?;
-        let policy = state.policy().map(|policy| policy.version);
-        let scores = plan.entries.iter().map(|planned| score(planned.score));
-        Ok(Recovery {
-            id: CertificateId::from_random(random()),
-            time: now.max(state.now()),
-            incident: self.id,
-            store,
-            program: program.to_owned(),
-            policy_digest: policy.unwrap_or_else(|| Policy::standard().version()),
-            plan_digest: applied.plan,
-            adapter_attestation: attest(state, &rows, scores),
-            runtime_recovery: RuntimeRecovery::new(closure(&plan), rows),
-            membership_probe: membership(report),
-            risk_scores: risk_scores(&plan),
+        Ok(Reached {
+            runtime: RuntimeRecovery::new(closure(plan), rows),
+            risk_scores: risk_scores(plan),
             spared: plan.spared.iter().map(spared_row).collect(),
             residual,
-            audit: self.audit(incident, signer)?,
-            previous: state.certificates().last().copied(),
         })
     }
 
-    fn report(&self, incident: &IncidentState) -> Result<Option<ProbeReport>, IncidentError> {
-        let Some(probed) = incident.probed else { return Ok(None) };
+    /// What is stated entry by entry, as the store has it now, of the plan and the report that `stated` names. `None`
+    /// where it names no plan of its incident.
+    fn recounted(&self, stated: &Recovery) -> Result<Option<Reached>, IncidentError> {
+        let records = &stated.audit.records;
+        let applied = records.iter().find(|record| record.step == LoggedStep::Applied);
+        let Some(applied) = applied.filter(|applied| applied.seq.0 < self.view.len()) else {
+            return Ok(None);
+        };
+        let record = self.view.record(applied.seq)?;
+        let is_plan = matches!(&record.request, Request::Admin(AdminRequest::Recover(recover))
+            if recover.incident == self.id && matches!(recover.step, RecoveryStep::Apply(_)));
+        if !is_plan || record.answer != Answer::Done {
+            return Ok(None);
+        }
+        let plan = recorded_plan(self.view, self.id, applied.seq)?;
+        let probed = known(self.view.state(), self.id)?.probed;
+        let named = records.iter().find(|record| record.step == LoggedStep::Probed);
+        let report = match (named, probed) {
+            (Some(named), Some(probed)) if named.seq == probed => Some(self.report(probed)?),
+            _ => None,
+        };
+        self.reached(&plan, report.as_ref()).map(Some)
+    }
+
+    fn report(&self, probed: Seq) -> Result<ProbeReport, IncidentError> {
         let record = self.view.record(probed)?;
         let content = arrival(&record).ok_or(StoreError::NoContent(probed))?;
         let bytes = self.view.any_content(content)?.unwrap_or_default();
         let report = serde_json::from_slice(&bytes);
-        report.map(Some).map_err(|cause| IncidentError::unreadable("probe report", self.id, &cause))
+        report.map_err(|cause| IncidentError::unreadable("probe report", self.id, &cause))
     }
 
     /// Why the action for an entry is not done, if it is not.

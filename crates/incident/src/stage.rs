@@ -81,6 +81,7 @@
 //! let opened = custody_incident::stage::Opened(());
 //! ```
 
+use custody_certificate::Recovery;
 use custody_kernel::evidence::Finding;
 use custody_kernel::principal::Authority;
 use custody_keys::HumanKey;
@@ -174,6 +175,9 @@ pub struct Examination {
 pub struct SignedCertificate {
     /// The bytes of the certificate file.
     pub file: Vec<u8>,
+    /// What it states. Where not every entry stands inside the file, [`custody_certificate::entry_lines`] gives those of
+    /// the file beside it.
+    pub recovery: Recovery,
     /// The decision that records it.
     pub decision: EntryId,
 }
@@ -456,7 +460,7 @@ impl Incident<'_, Probed> {
         key: &HumanKey,
         program: &str,
     ) -> Result<StepResult<SignedCertificate>, IncidentError> {
-        let (file, receipt) = self.incidents.certify(owner, key, self.id, program)?;
-        Ok(StepResult::of(receipt, |decision| SignedCertificate { file, decision }))
+        let (file, recovery, receipt) = self.incidents.certify(owner, key, self.id, program)?;
+        Ok(StepResult::of(receipt, |decision| SignedCertificate { file, recovery, decision }))
     }
 }

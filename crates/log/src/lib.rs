@@ -53,8 +53,8 @@ pub use id::{CertificateId, EntryId, IdError, IncidentId, PrincipalId, Seq, Sess
 pub use log_key::{LogKey, key_name, origin};
 pub use log_verifier::{LogVerifier, SignedHead};
 pub use merkle::{
-    Frontier, Hash, ProofError, consistency_proof, empty_root, inclusion_proof, leaf_hash,
-    node_hash, root_of, verify_consistency, verify_inclusion,
+    Frontier, Hash, MerkleTree, ProofError, consistency_proof, empty_root, inclusion_proof,
+    leaf_hash, node_hash, root_of, verify_consistency, verify_inclusion,
 };
 pub use note::{CheckpointError, LogName, open_note, sign_note, vkey};
 pub use time::Timestamp;

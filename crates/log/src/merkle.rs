@@ -130,6 +130,57 @@ pub fn root_of(leaves: &[Hash]) -> Hash {
     frontier.root()
 }
 
+/// A whole tree in memory: every inclusion proof in logarithmic time, where [`inclusion_proof`]
+/// hashes every leaf again.
+///
+/// Holds at most two hashes per leaf.
+#[derive(Clone, Debug)]
+pub struct MerkleTree {
+    /// The leaves, and above them one level per halving, up to the root. None is empty.
+    levels: Vec<Vec<Hash>>,
+}
+
+impl MerkleTree {
+    /// The tree over these leaf hashes.
+    pub fn new(leaves: Vec<Hash>) -> MerkleTree {
+        let mut levels = Vec::new();
+        let mut level = leaves;
+        while level.len() > 1 {
+            // The last node of an odd level has no sibling and moves up as it is.
+            let above = level.chunks(2).map(|pair| match pair {
+                [left, right] => node_hash(left, right),
+                [alone, ..] => *alone,
+                [] => empty_root(),
+            });
+            let above = above.collect();
+            levels.push(std::mem::replace(&mut level, above));
+        }
+        levels.push(level);
+        MerkleTree { levels }
+    }
+
+    /// The root of the tree.
+    ///
+    /// Source: RFC 9162 §2.1.2.
+    pub fn root(&self) -> Hash {
+        let top = self.levels.last().and_then(|level| level.first());
+        top.copied().unwrap_or_else(empty_root)
+    }
+
+    /// Proves that leaf `index` is in the tree: the siblings on the way up, the lowest first. `None` when there is no
+    /// such leaf.
+    ///
+    /// Source: RFC 9162 §2.1.3.1.
+    pub fn inclusion_proof(&self, index: usize) -> Option<Vec<Hash>> {
+        self.levels.first()?.get(index)?;
+        let siblings = self.levels.iter().enumerate().filter_map(|(height, level)| {
+            let node = index >> height;
+            level.get(node ^ 1).copied()
+        });
+        Some(siblings.collect())
+    }
+}
+
 /// Proves that leaf `index` is in the tree over the first `size` of these leaf hashes.
 ///
 /// Returns the siblings on the way up, the lowest first; `None` when `index` is not below `size`

@@ -5,7 +5,7 @@
 use ct_merkle::mem_backed_tree::MemoryBackedTree;
 use ct_merkle::{ConsistencyProof, InclusionProof, RootHash};
 use custody_log::{
-    Frontier, Hash, consistency_proof, empty_root, inclusion_proof, leaf_hash, root_of,
+    Frontier, Hash, MerkleTree, consistency_proof, empty_root, inclusion_proof, leaf_hash, root_of,
     verify_consistency, verify_inclusion,
 };
 use proptest::prelude::*;
@@ -21,6 +21,7 @@ const SHAPES: [u64; 8] = [1, 2, 3, 7, 8, 13, 33, 100];
 struct Log {
     records: Vec<Vec<u8>>,
     leaves: Vec<Hash>,
+    tree: MerkleTree,
     theirs: MemoryBackedTree<Sha256, Vec<u8>>,
 }
 
@@ -30,7 +31,8 @@ impl Log {
         for record in &records {
             theirs.push(record.clone());
         }
-        Log { leaves: records.iter().map(|record| leaf_hash(record)).collect(), records, theirs }
+        let leaves: Vec<Hash> = records.iter().map(|record| leaf_hash(record)).collect();
+        Log { tree: MerkleTree::new(leaves.clone()), leaves, records, theirs }
     }
 
     fn numbered(size: u64) -> Log {
@@ -73,6 +75,7 @@ impl Log {
         let ours = inclusion_proof(&self.leaves, index, self.size()).unwrap();
         let theirs = hashes(self.theirs.prove_inclusion(at(index)).as_bytes());
         assert_eq!(ours, theirs, "leaf {index} of {}", self.size());
+        assert_eq!(self.tree.inclusion_proof(at(index)), Some(theirs.clone()), "leaf {index}");
         assert!(self.they_accept_inclusion(index, &ours), "leaf {index} of {}", self.size());
         assert!(self.we_accept_inclusion(index, &theirs), "leaf {index} of {}", self.size());
     }
@@ -113,6 +116,8 @@ fn every_root_up_to_130_leaves_is_theirs() {
         let log = Log::numbered(size);
         assert_eq!(log.root(size), <Hash>::from(*log.theirs.root().as_bytes()), "size {size}");
         assert_eq!(frontier.root(), log.root(size), "size {size}");
+        assert_eq!(log.tree.root(), log.root(size), "size {size}");
+        assert_eq!(log.tree.inclusion_proof(at(size)), None, "size {size}");
         let resumed = Frontier::from_parts(frontier.size(), frontier.edge().to_vec());
         assert_eq!(resumed.as_ref(), Some(&frontier), "size {size}");
         frontier.push(leaf_hash(&size.to_be_bytes()));

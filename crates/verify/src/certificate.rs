@@ -52,10 +52,30 @@ pub struct ClaimReport<'a> {
 const OTHER_LOG: &str = "the store's log is not the one that the certificate saw";
 const NO_CLOSURE: &str = "the closure could not be taken again";
 const NO_EVIDENCE: &str = "its share of the store holds; the record does not hold its evidence";
+const NO_ENTRIES: &str =
+    "the entries are not given, and the store has others today; give the file of entries";
 const UNRECORDED: &str = "the record does not name this certificate";
 const NO_TEXT: &str = "a text that it rests on is not kept";
 const ELSEWHERE: &str = "its content arrived with another entry";
 const RVU_SCORE: &str = "scores as the paper's program makes them are not recounted";
+
+/// Finds the entries that are not listed in a certificate in its store: the plan that the record holds, and what is
+/// done of it today. They are taken only if they have the root that was signed, and the certificate is whole then; else
+/// it is returned as it is.
+///
+/// # Errors
+/// When the store cannot be read, or was tampered with.
+pub fn complete_from_store(store: &Store, verified: Verified) -> Result<Verified, IncidentError> {
+    let stated = verified.certificate();
+    let is_known = store.state(|state| state.incident(stated.recovery.incident).is_some())?;
+    if stated.is_whole() || !is_known {
+        return Ok(verified);
+    }
+    let Some(recovery) = Incidents::of(store).recount_entries(&stated.recovery)? else {
+        return Ok(verified);
+    };
+    Ok(verified.clone().completed(recovery).unwrap_or(verified))
+}
 
 /// Compares every claim of a certificate with what the store holds now.
 ///
@@ -214,6 +234,7 @@ impl Verifier<'_, '_> {
             Claim::OnlyBreaks(breaks) => Ok(self.only(breaks)),
             Claim::Newest(digest) => Ok(self.newest(*digest)),
             Claim::Policy(digest) => Ok(self.policy(*digest)),
+            Claim::Entries(_) => Ok(ClaimResult::CannotTell(NO_ENTRIES)),
             Claim::Closure { members, .. } => Ok(self.closure(members)),
             Claim::Entry(row) => self.entry(row),
             Claim::Risk(row) => Ok(self.risk(row)),

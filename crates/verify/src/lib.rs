@@ -30,7 +30,7 @@ mod index_sample;
 mod ledger;
 mod rebuild;
 
-pub use certificate::{ClaimReport, ClaimResult, verify_claims};
+pub use certificate::{ClaimReport, ClaimResult, complete_from_store, verify_claims};
 pub use error::VerifyError;
 pub use ledger::{VerifyReport, verify_ledger};
 pub use rebuild::{RebuiltIndexes, rebuild_indexes};

@@ -190,23 +190,24 @@ fn counts_lists_scores_and_verdicts_that_disagree_are_refused() {
 fn one_millionth_either_way_is_the_same_score() {
     let golden = recovered().risk_scores.entries[0].score_ppm.millionths();
     for (off, expected) in [(golden, "accepted"), (golden + 1, "accepted"), (golden + 2, "Score")] {
-        let edit = [("/risk_scores/entries/0/score_ppm", json!(off))];
-        assert_eq!(changed(&edit), expected, "{off}");
+        let verdict = signing(|recovery| recovery.risk_scores.entries[0].score_ppm = ppm(off));
+        assert_eq!(verdict, expected, "{off}");
     }
+    // The root is over what was signed, so that a score that would do is another leaf.
+    assert_eq!(changed(&[("/risk_scores/entries/0/score_ppm", json!(golden + 1))]), "Entries");
 }
 
 /// docs/papers.md §3.4: (taint, share) gives 0.0375, 0.4375, 0.4750 and 0.5500.
 #[test]
 fn the_papers_golden_scores_follow_from_their_terms() {
-    let statement = payload(&certify(&incomplete(Digest([0; 32])), &owner_key()).unwrap());
     let cases = [(0, 1, 37_500), (1, 1, 437_500), (1, 2, 475_000), (1, 4, 550_000)];
     for (taint, reach, score) in cases {
-        let edits = [
-            ("/risk_scores/entries/2/contamination_ppm", json!(taint * 1_000_000)),
-            ("/risk_scores/entries/2/share_ppm", json!(reach * 125_000)),
-            ("/risk_scores/entries/2/score_ppm", json!(score)),
-        ];
-        assert_eq!(verdict_on(&statement, &edits), "accepted", "{score}");
+        let mut recovery = incomplete(Digest([0; 32]));
+        let row = &mut recovery.risk_scores.entries[2];
+        row.contamination_ppm = ppm(taint * 1_000_000);
+        row.share_ppm = ppm(reach * 125_000);
+        row.score_ppm = ppm(score);
+        assert_eq!(verdict(&certify(&recovery, &owner_key()).unwrap()), "accepted", "{score}");
     }
 }
 

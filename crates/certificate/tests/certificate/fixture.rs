@@ -374,3 +374,66 @@ pub fn incomplete(previous: Digest) -> Recovery {
         ..first
     }
 }
+
+/// An incident of `members` entries after a thousand possible origins: every seventh entry is in quarantine, every
+/// tenth spared, every eleventh a seed, and so many are not done.
+pub fn large(members: u64, unfinished: u64) -> Recovery {
+    let first = 1_000;
+    let mut residual = Residual::default();
+    let mut spared = Vec::new();
+    let (mut seeds, mut rows, mut risks) = (Vec::new(), Vec::new(), Vec::new());
+    for entry in first..first + members {
+        let is_seed = entry % 11 == 0;
+        let action = match entry {
+            _ if is_seed => MemberAction::Purge,
+            entry if entry % 7 == 0 => MemberAction::Quarantine,
+            _ => MemberAction::Flag,
+        };
+        let mut row = row(entry, MemberKind::ToolOutput, action, &[]);
+        if action == MemberAction::Flag && entry % 10 == 0 {
+            spared.push(SparedMember { covered_by: vec![Seq(1)], entry: Seq(entry) });
+        }
+        if (residual.unfinished.len() as u64) < unfinished {
+            row.done = false;
+            let why = "it is not done".to_owned();
+            residual.unfinished.push(Unfinished { action, entry: Seq(entry), why });
+        }
+        if row.done && action == MemberAction::Quarantine {
+            residual.quarantined.push(Seq(entry));
+        }
+        if is_seed {
+            seeds.push(Seq(entry));
+        }
+        let evidence = if is_seed { EvidenceKind::Text } else { EvidenceKind::None };
+        risks.push(risk(entry, evidence, 1_000_000, None, 150_000, action));
+        rows.push(row);
+    }
+    residual.effects = vec![IrreversibleEffect {
+        arguments: None,
+        entry: Seq(first + members - 1),
+        summary: "mail was sent".into(),
+        tool: "send_mail".into(),
+    }];
+    let members: Vec<Seq> = rows.iter().map(|row| row.entry).collect();
+    let size = first + members.len() as u64;
+    let mut membership_probe = recovered().membership_probe;
+    for probe in &mut membership_probe.probes {
+        probe.target = seeds[0];
+    }
+    let closure = CertifiedClosure {
+        members,
+        possible_origins: (0..first).map(Seq).filter(|entry| entry.0 != 1).collect(),
+        seeds,
+        ..recovered().runtime_recovery.closure
+    };
+    Recovery {
+        runtime_recovery: RuntimeRecovery::new(closure, rows),
+        adapter_attestation: AdapterAttestation::default(),
+        membership_probe,
+        risk_scores: scores(risks),
+        spared,
+        residual,
+        audit: audit(size, size + 8, &[(size + 1, LoggedStep::Opened)]),
+        ..recovered()
+    }
+}

@@ -2,7 +2,7 @@
 //! any code of ours.
 
 use custody_certificate::{
-    Certificate, Expectations, OutcomeState, certify, key_id, signing_bytes,
+    Certificate, Expectations, OutcomeState, certify, entry_lines, key_id, signing_bytes,
 };
 use ed25519_dalek::SigningKey;
 use proptest::prelude::*;
@@ -14,6 +14,7 @@ use crate::json::{envelope, payload};
 const RECOVERED: &[u8] = include_bytes!("../golden/certificate.json");
 const RECOVERED_STATEMENT: &str = include_str!("../golden/certificate.statement.json");
 const RECOVERED_SIGNED: &[u8] = include_bytes!("../golden/certificate.pae");
+const RECOVERED_ENTRIES: &[u8] = include_bytes!("../golden/certificate.entries.jsonl");
 const INCOMPLETE: &[u8] = include_bytes!("../golden/certificate-incomplete.json");
 const INCOMPLETE_STATEMENT: &str = include_str!("../golden/certificate-incomplete.statement.json");
 
@@ -24,12 +25,32 @@ fn the_statement_the_signed_bytes_and_the_file_are_the_golden_ones() {
     assert_eq!(statement, RECOVERED_STATEMENT);
     assert_eq!(signing_bytes(statement.as_bytes()), RECOVERED_SIGNED);
     assert_eq!(file, RECOVERED);
+    let entries: Vec<u8> = entry_lines(&recovered()).map(Result::unwrap).flatten().collect();
+    assert_eq!(entries, RECOVERED_ENTRIES);
 
     let first =
         Certificate::verify(RECOVERED, &owner_key().verifying_key(), Expectations::default());
     let next = certify(&incomplete(first.unwrap().digest()), &owner_key()).unwrap();
     assert_eq!(payload(&next), INCOMPLETE_STATEMENT);
     assert_eq!(next, INCOMPLETE);
+}
+
+/// Certificates of the second version, which listed every entry and had no root.
+const RECOVERED_V2: &[u8] = include_bytes!("../golden/certificate-v2.json");
+const INCOMPLETE_V2: &[u8] = include_bytes!("../golden/certificate-incomplete-v2.json");
+
+#[test]
+fn a_certificate_of_the_second_version_is_still_read_and_is_whole() {
+    let owner = owner_key().verifying_key();
+    let first = Certificate::verify(RECOVERED_V2, &owner, Expectations::default()).unwrap();
+    assert_eq!(first.certificate().recovery, recovered());
+    let expected = Expectations { after: Some(first.digest()), ..Expectations::default() };
+    let next = Certificate::verify(INCOMPLETE_V2, &owner, expected).unwrap();
+    assert_eq!(next.certificate().recovery, incomplete(first.digest()));
+    assert!(first.certificate().is_whole() && next.certificate().is_whole());
+    // Its entries have a root too, though nobody signed it.
+    let third = Certificate::verify(RECOVERED, &owner, Expectations::default()).unwrap();
+    assert_eq!(first.certificate().entries, third.certificate().entries);
 }
 
 #[test]

@@ -378,9 +378,10 @@ fn a_statement_of_another_type_is_named_as_one() {
     let other_type = |from: &str, to: &str| statement.replacen(from, to, 1);
     let cases = [
         (other_type("Statement/v1", "Statement/v0.1"), "StatementType"),
-        (other_type("certificate-v2", "certificate-v3"), "PredicateType"),
+        (other_type("certificate-v3", "certificate-v4"), "PredicateType"),
+        (other_type("certificate-v3", "certificate-v2"), "Version"),
         (r#"{"_type":"https://in-toto.io/Statement/v1","predicate":{"a":1},"predicateType":"https://slsa.dev/provenance/v1","subject":[]}"#.into(), "PredicateType"),
-        (other_type("\"version\":2", "\"version\":3"), "Version"),
+        (other_type("\"version\":3", "\"version\":2"), "Version"),
         ("{}".into(), "Malformed"),
         ("[]".into(), "Malformed"),
         (String::new(), "Malformed"),

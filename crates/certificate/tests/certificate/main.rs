@@ -2,6 +2,7 @@
 
 mod agreement;
 mod claims;
+mod entries;
 mod fixture;
 mod golden;
 mod holes;

@@ -3,7 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use custody_certificate::certify;
 use serde_json::Value;
+
+use crate::fixture::{large, owner_key};
+use crate::json::payload;
 
 const SCHEMA: &str = include_str!("../../../../docs/reference/certificate.schema.json");
 
@@ -83,6 +87,9 @@ fn the_published_schema_has_exactly_the_fields_that_are_written() {
         include_str!("../golden/certificate-incomplete.statement.json"),
     ]
     .map(|text| serde_json::from_str::<Value>(text).unwrap());
+    let large = certify(&large(1_200, 2), &owner_key()).unwrap();
+    let large: Value = serde_json::from_str(&payload(&large)).unwrap();
+    seen.extend(compare(&root, &root, &large["predicate"], ""));
     for statement in &statements {
         seen.extend(compare(&root, &root, &statement["predicate"], ""));
     }

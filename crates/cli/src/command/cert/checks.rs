@@ -13,6 +13,7 @@ pub(super) enum Check {
     Agreement,
     Log,
     Expected,
+    Entries,
 }
 
 /// The result of one check.
@@ -24,16 +25,19 @@ pub(super) enum CheckResult {
     NotReached,
     /// Nothing was expected of it.
     NotAsked,
+    /// What it would be checked with was not there.
+    NotGiven,
 }
 
 impl Check {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Envelope,
         Self::Signature,
         Self::Statement,
         Self::Agreement,
         Self::Log,
         Self::Expected,
+        Self::Entries,
     ];
 
     /// What is established when the check held.
@@ -47,6 +51,7 @@ impl Check {
             Self::Expected => {
                 "it is of the incident and store that were named, and follows what was known"
             }
+            Self::Entries => "every entry is under its root, and its counts and lists are theirs",
         }
     }
 
@@ -91,7 +96,12 @@ impl Check {
             | CertificateError::ForeignCheckpoint { .. }
             | CertificateError::Consistency(_)
             | CertificateError::Inclusion { .. } => Self::Log,
-            CertificateError::Disagreement(_) => Self::Agreement,
+            CertificateError::Disagreement(_) | CertificateError::EntryInclusion { .. } => {
+                Self::Agreement
+            }
+            CertificateError::EntryLine { .. }
+            | CertificateError::EntriesRoot { .. }
+            | CertificateError::OfEntries(_) => Self::Entries,
             CertificateError::OtherIncident { .. }
             | CertificateError::OtherStore { .. }
             | CertificateError::NotNext { .. } => Self::Expected,

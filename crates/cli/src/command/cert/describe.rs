@@ -82,7 +82,7 @@ impl Shown<'_> {
             .iter()
             .map(|reason| Text::said(missing(reason.missing, reason.count)).toned(Tone::Bad))
             .collect();
-        let effects = recovery.residual.effects.len() as u64;
+        let effects = self.certificate.entries.effects;
         if effects > 0 {
             let said = format!("{} cannot be undone", count(effects, "effect"));
             warnings.push(Text::said(said).toned(Tone::Warn));
@@ -105,8 +105,8 @@ impl Shown<'_> {
             ("left as they are", runtime.totals.none),
         ];
         let mut figures = vec![
-            plain(runtime.closure.seeds.len(), ["seed", "seeds"]),
-            plain(runtime.closure.members.len(), ["entry reached", "entries reached"]),
+            plain(self.certificate.entries.seeds, ["seed", "seeds"]),
+            plain(self.certificate.entries.members, ["entry reached", "entries reached"]),
         ];
         figures.extend(totals.into_iter().map(|(of, total)| action_figure(of, total)));
         let probes = &recovery.membership_probe.probes;
@@ -119,6 +119,7 @@ impl Shown<'_> {
 
     fn unfinished(&self) -> Option<Section> {
         let left = &self.certificate.recovery.residual.unfinished;
+        let all = self.certificate.entries.unfinished;
         let rows = left.iter().map(|left| {
             vec![
                 Text::data(left.entry),
@@ -126,7 +127,7 @@ impl Shown<'_> {
                 Text::data(&left.why),
             ]
         });
-        self.list("Not done", &["entry", "action", "why"], rows)
+        self.list_of("Not done", &["entry", "action", "why"], rows, all)
     }
 
     fn probes(&self) -> Option<Section> {
@@ -154,7 +155,8 @@ impl Shown<'_> {
         let rows = effects.iter().map(|effect| {
             vec![Text::data(effect.entry), Text::data(&effect.tool), Text::data(&effect.summary)]
         });
-        self.list("Cannot be undone", &["entry", "tool", "what happened"], rows)
+        let all = self.certificate.entries.effects;
+        self.list_of("Cannot be undone", &["entry", "tool", "what happened"], rows, all)
     }
 
     fn entries(&self) -> Section {
@@ -175,16 +177,23 @@ impl Shown<'_> {
         });
         let headings = ["entry", "what it is", "action", "done", "evidence", "score", "adapters"];
         let closure = &runtime.closure;
+        let entries = &self.certificate.entries;
         let mut facts = vec![
-            ("seeds", self.named(&closure.seeds)),
+            ("seeds", self.named(&closure.seeds, entries.seeds)),
             ("followed", Text::said(mode(closure.mode))),
-            ("possible origins", self.named(&closure.possible_origins)),
+            ("possible origins", self.named(&closure.possible_origins, entries.possible_origins)),
         ];
+        if !self.certificate.is_whole() {
+            let listed = runtime.manifest_entries.len();
+            let said =
+                format!("{listed} of {} stand in this file", count(entries.members, "member"));
+            facts.push(("listed", Text::said(said).toned(Tone::Warn)));
+        }
         if closure.frontier > 0 {
             let said = format!("at {} a limit stopped the walk", count(closure.frontier, "member"));
             facts.push(("truncated", Text::said(said).toned(Tone::Bad)));
         }
-        let table = self.table(&headings, rows).map(Block::Table);
+        let table = self.table_of(&headings, rows, entries.members).map(Block::Table);
         let blocks = std::iter::once(Block::Facts(facts)).chain(table).collect();
         Section { title: "What was reached, and what was done", blocks }
     }
@@ -192,13 +201,15 @@ impl Shown<'_> {
     fn spared(&self) -> Option<Section> {
         let spared = &self.certificate.recovery.spared;
         let rows =
-            spared.iter().map(|row| vec![Text::data(row.entry), self.named(&row.covered_by)]);
-        self.list("Spared", &["entry", "trusted entries that say the same"], rows)
+            spared.iter().map(|row| vec![Text::data(row.entry), self.all_named(&row.covered_by)]);
+        let all = self.certificate.entries.spared;
+        self.list_of("Spared", &["entry", "trusted entries that say the same"], rows, all)
     }
 
     fn quarantined(&self) -> Option<Section> {
         let entries = &self.certificate.recovery.residual.quarantined;
-        let blocks = vec![Block::Facts(vec![("entries", self.named(entries))])];
+        let all = self.certificate.entries.quarantined;
+        let blocks = vec![Block::Facts(vec![("entries", self.named(entries, all))])];
         (!entries.is_empty()).then_some(Section { title: "In quarantine", blocks })
     }
 
@@ -290,6 +301,7 @@ impl Shown<'_> {
             ("program", Text::data(&recovery.program)),
             ("plan", Text::data(recovery.plan_digest)),
             ("policy", Text::data(recovery.policy_digest)),
+            ("root of the entries", Text::data(self.certificate.entries.root)),
             ("certificate before", previous),
             ("this file, SHA-256", Text::data(self.file)),
             ("names the key, SHA-256", Text::data(self.claimed_key)),
@@ -323,7 +335,18 @@ impl Shown<'_> {
         headings: &[&'static str],
         rows: impl Iterator<Item = Vec<Text>>,
     ) -> Option<Section> {
-        let table = self.table(headings, rows)?;
+        self.list_of(title, headings, rows, 0)
+    }
+
+    /// The same, of a list that has `all` rows and may have fewer of them here.
+    fn list_of(
+        &self,
+        title: &'static str,
+        headings: &[&'static str],
+        rows: impl Iterator<Item = Vec<Text>>,
+        all: u64,
+    ) -> Option<Section> {
+        let table = self.table_of(headings, rows, all)?;
         Some(Section { title, blocks: vec![Block::Table(table)] })
     }
 
@@ -332,18 +355,40 @@ impl Shown<'_> {
         headings: &[&'static str],
         rows: impl Iterator<Item = Vec<Text>>,
     ) -> Option<Table> {
+        self.table_of(headings, rows, 0)
+    }
+
+    fn table_of(
+        &self,
+        headings: &[&'static str],
+        rows: impl Iterator<Item = Vec<Text>>,
+        all: u64,
+    ) -> Option<Table> {
         let mut rows: Vec<Vec<Text>> = rows.collect();
-        let left_out = if self.all { 0 } else { rows.len().saturating_sub(MAX_ROWS) };
-        rows.truncate(rows.len() - left_out);
+        let all = rows.len().max(usize::try_from(all).unwrap_or(usize::MAX));
+        if !self.all {
+            rows.truncate(MAX_ROWS);
+        }
+        let left_out = all - rows.len();
         (!rows.is_empty()).then(|| Table { headings: headings.to_vec(), rows, left_out })
     }
 
     /// Entries by their positions.
-    fn named(&self, entries: &[Seq]) -> Text {
+    fn all_named(&self, entries: &[Seq]) -> Text {
+        self.named(entries, entries.len() as u64)
+    }
+
+    /// The same, of a list that has `all` and may have fewer of them here.
+    fn named(&self, entries: &[Seq], all: u64) -> Text {
         let most = if self.all { entries.len() } else { MAX_NAMED };
         let mut named: Vec<String> = entries.iter().take(most).map(Seq::to_string).collect();
-        if entries.len() > most {
-            named.push(format!("and {} more", entries.len() - most));
+        let left = all.saturating_sub(named.len() as u64);
+        if left > 0 {
+            named.push(if named.is_empty() {
+                left.to_string()
+            } else {
+                format!("and {left} more")
+            });
         }
         if named.is_empty() { Text::said("none") } else { Text::data(named.join(" ")) }
     }
@@ -380,7 +425,7 @@ pub(super) fn missing(missing: Missing, number: u64) -> String {
 }
 
 /// A number of something, in the singular and the plural.
-fn plain(number: usize, [one, more]: [&'static str; 2]) -> Figure {
+fn plain(number: u64, [one, more]: [&'static str; 2]) -> Figure {
     let of = if number == 1 { one } else { more };
     Figure { number: number.to_string(), of, tone: Tone::Plain }
 }

@@ -10,7 +10,7 @@ use custody_certificate::{
 };
 use custody_log::{Digest, IncidentId};
 use custody_runtime::Store;
-use custody_verify::{ClaimReport, ClaimResult, verify_claims};
+use custody_verify::{ClaimReport, ClaimResult, complete_from_store, verify_claims};
 use serde_json::{Value, json};
 
 use super::checks::{Check, CheckResult};
@@ -20,6 +20,14 @@ use crate::context::GlobalContext;
 use crate::output::{
     BAD, DIM, ExitStatus, GOOD, WARN, count, fact, json_line, line, moment, paint, shown,
 };
+
+/// What rests on the owner's word alone, where entries are not given.
+const NOT_CHECKED: [&str; 4] = [
+    "what each of them is, what was done to it and why",
+    "that the counts, and with them the outcome, are those of the entries",
+    "that each got what its score, its floor and its evidence ask for",
+    "that every adapter one of them names is attested",
+];
 
 /// The most claims that are listed one by one.
 const MAX_CLAIMS: usize = 20;
@@ -41,6 +49,9 @@ pub(crate) struct Args {
     /// The newest certificate known before, as a file or by its SHA-256: this one must follow it
     #[arg(long, value_name = "CERT")]
     after: Option<String>,
+    /// The entries, where they do not all stand inside [default: CERTIFICATE.entries.jsonl beside it, if it is there]
+    #[arg(long, value_name = "FILE")]
+    entries: Option<PathBuf>,
 }
 
 pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
@@ -53,12 +64,20 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     let expected = Expectations { incident: args.incident, store, after };
     let file = super::read(&args.file)?;
     let verdict = Certificate::verify(&file, &trusted.key, expected);
+    let (verdict, entries) = match verdict {
+        Ok(verified) => super::with_entries(verified, &args.file, args.entries.as_deref())?,
+        refused @ Err(_) => (refused, None),
+    };
+    let verdict = match (verdict, &trusted.store) {
+        (Ok(verified), Some(store)) => Ok(complete_from_store(store, verified)?),
+        (verdict, _) => verdict,
+    };
     let recount = match (&verdict, &trusted.store) {
         (Ok(verified), Some(store)) => Some(verify_claims(store, verified)?),
         _ => None,
     };
     let (trusted, outcome) = (&trusted, verdict.as_ref());
-    let report = Report { file: &file, trusted, expected, verdict: outcome, recount };
+    let report = Report { file: &file, trusted, expected, verdict: outcome, entries, recount };
     if context.json {
         json_line(&report.json())?;
     } else {
@@ -81,6 +100,8 @@ struct Report<'a> {
     trusted: &'a Trusted,
     expected: Expectations,
     verdict: Result<&'a Verified, &'a CertificateError>,
+    /// The file of entries that was read.
+    entries: Option<PathBuf>,
     recount: Option<ClaimReport<'a>>,
 }
 
@@ -93,8 +114,24 @@ impl Report<'_> {
 
     fn result(&self, check: Check) -> CheckResult {
         let is_asked = check != Check::Expected || self.expected != Expectations::default();
+        let is_given = check != Check::Entries || self.not_listed() == 0;
         let result = check.result(self.verdict.err());
-        if result == CheckResult::Held && !is_asked { CheckResult::NotAsked } else { result }
+        match (is_asked, is_given) {
+            _ if result != CheckResult::Held => result,
+            (false, _) => CheckResult::NotAsked,
+            (true, false) => CheckResult::NotGiven,
+            (true, true) => CheckResult::Held,
+        }
+    }
+
+    /// How many entries are neither in the certificate nor were found elsewhere.
+    fn not_listed(&self) -> u64 {
+        self.verdict.map_or(0, |verified| {
+            let Certificate { recovery, entries, .. } = verified.certificate();
+            let closure = &recovery.runtime_recovery.closure;
+            let listed = closure.members.len() + closure.possible_origins.len();
+            entries.leaves().saturating_sub(listed as u64)
+        })
     }
 
     fn print(&self) {
@@ -123,6 +160,7 @@ impl Report<'_> {
                 CheckResult::Failed => (BAD, "failed"),
                 CheckResult::NotReached => (DIM, "open"),
                 CheckResult::NotAsked => (DIM, "not asked"),
+                CheckResult::NotGiven => (WARN, "not given"),
             };
             fact(&paint(style, format_args!("{word:9}")), check.says());
         }
@@ -130,6 +168,7 @@ impl Report<'_> {
         fact("key", &format!("SHA-256 {}", key_id(&self.trusted.key)));
         if let Ok(verified) = self.verdict {
             print_facts(verified);
+            self.print_entries(verified);
         }
         match &self.recount {
             Some(recount) => print_claims(recount),
@@ -137,6 +176,24 @@ impl Report<'_> {
                 fact("store", "not asked; --store recounts the claims as well");
             }
             None => {}
+        }
+    }
+
+    /// Where the entries were found, or what is not checked without them.
+    fn print_entries(&self, verified: &Verified) {
+        let left = self.not_listed();
+        let all = verified.certificate().entries.leaves();
+        if let Some(path) = &self.entries {
+            fact("entries", &format!("{all} entries in {}", shown(&path.display().to_string())));
+        } else if left > 0 {
+            fact(
+                "entries",
+                &paint(WARN, format_args!("{left} of {all} entries were not checked:")),
+            );
+            for what in NOT_CHECKED {
+                fact("", what);
+            }
+            fact("", "give them with --entries, or the store with --store");
         }
     }
 
@@ -151,6 +208,18 @@ impl Report<'_> {
         why
     }
 
+    fn entries(&self, verified: &Verified) -> Value {
+        let stated = &verified.certificate().entries;
+        let left = self.not_listed();
+        json!({
+            "count": stated.leaves(),
+            "root": stated.root,
+            "file": self.entries,
+            "not_checked": left,
+            "rests_on_the_owners_word": if left > 0 { NOT_CHECKED.as_slice() } else { &[] },
+        })
+    }
+
     fn json(&self) -> Value {
         let checks = Check::ALL.map(|check| {
             let result = self.result(check);
@@ -163,6 +232,7 @@ impl Report<'_> {
             "key": { "id": key_id(&self.trusted.key), "from": self.trusted.source },
             "checks": checks,
             "certificate": self.verdict.ok().map(facts),
+            "entries": self.verdict.ok().map(|verified| self.entries(verified)),
             "recount": self.recount.as_ref().map(|recount| claims(recount, self.trusted.store.as_ref())),
         })
     }
@@ -217,7 +287,7 @@ fn facts(verified: &Verified) -> Value {
         "plan_digest": recovery.plan_digest,
         "policy_digest": recovery.policy_digest,
         "log": { "before": verified.before().size, "after": verified.after().size },
-        "members": recovery.runtime_recovery.closure.members.len(),
+        "members": certificate.entries.members,
         "breaks": recovery.audit.breaks.len(),
     })
 }

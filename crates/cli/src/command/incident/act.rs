@@ -1,6 +1,6 @@
 //! The steps that change something: contain, apply, restore, probe, certify.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use custody_certificate::{Expectations, OutcomeState, Verified};
@@ -16,9 +16,10 @@ use super::look::{self, count_entries};
 use super::open::unlocked;
 use super::probing::Probing;
 use super::{IncidentArgs, TrustedFindings, pipeline, refused};
+use crate::command::cert;
 use crate::command::memory::AsHuman;
 use crate::context::GlobalContext;
-use crate::file_error::{unreadable, unwritable};
+use crate::file_error::unreadable;
 use crate::output::{BAD, BOLD, DIM, ExitStatus, GOOD, WARN, json_line, line, paint, preview};
 
 /// Put everything that the incident reached in quarantine at once, and whatever is made from it until a plan is
@@ -268,25 +269,35 @@ pub(super) fn certify(context: &GlobalContext, args: &Certify) -> anyhow::Result
     let applied = Incidents::of(&store).applied(id)?;
     let (owner, key) = unlocked(context, &store, args.who.name.as_deref())?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.cert.json")));
-    let file = match applied.skip_probes().certify(&owner, &key, PROGRAM)? {
-        StepResult::Taken(certified) => certified.file,
+    let signed = match applied.skip_probes().certify(&owner, &key, PROGRAM)? {
+        StepResult::Taken(certified) => certified,
         StepResult::Refused(step) => return refused(context, id, "certify", &step),
     };
-    std::fs::write(&out, &file).with_context(|| unwritable(&out))?;
+    let entries = cert::write(&out, &signed)?;
     let expected = Expectations { incident: Some(id), ..Expectations::default() };
-    let verified = Incidents::of(&store).verify_certificate(&file, expected)?;
+    let verified = Incidents::of(&store).verify_certificate(&signed.file, expected)?;
     if context.json {
         json_line(&json!({
             "incident": id,
             "file": out,
             "digest": verified.digest(),
+            "entries": entries,
             "outcome": verified.certificate().outcome,
         }))?;
     } else {
         print(&verified);
-        line(format_args!("Written to {}.", paint(BOLD, out.display())));
+        print_written(&out, entries.as_deref());
     }
     Ok(ExitStatus::failure_if(verified.certificate().outcome.state != OutcomeState::Recovered))
+}
+
+/// The files that were written.
+pub(super) fn print_written(out: &Path, entries: Option<&Path>) {
+    line(format_args!("Written to {}.", paint(BOLD, out.display())));
+    if let Some(entries) = entries {
+        let path = paint(BOLD, entries.display());
+        line(format_args!("Its entries are in {path}; keep both."));
+    }
 }
 
 /// What signs itself in certificates.

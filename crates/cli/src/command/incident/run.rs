@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use custody_certificate::{Expectations, OutcomeState};
 use custody_incident::stage::Planned;
 use custody_incident::{Incident, Incidents, StepResult};
@@ -18,11 +17,11 @@ use super::hosts::{self, AdapterHosts};
 use super::open::{self, unlocked};
 use super::probing::{ProbeModels, Probing};
 use super::{Indicators, TrustedFindings, look, pipeline, refused, trusted_option};
+use crate::command::cert;
 use crate::command::memory::AsHuman;
 use crate::context::GlobalContext;
 use crate::credential::confirm;
-use crate::file_error::unwritable;
-use crate::output::{BAD, BOLD, DIM, ExitStatus, json_line, line, paint};
+use crate::output::{BAD, DIM, ExitStatus, json_line, line, paint};
 
 /// Go from an indicator to a signed certificate: find, hold back, plan, ask, do, look again, sign. Owner only.
 ///
@@ -120,15 +119,15 @@ impl Recovery<'_> {
                 return refused(context, id, "record the probes of", &step);
             }
         };
-        let file = match probed.certify(owner, &self.key, PROGRAM)? {
-            StepResult::Taken(certified) => certified.file,
+        let signed = match probed.certify(owner, &self.key, PROGRAM)? {
+            StepResult::Taken(certified) => certified,
             StepResult::Refused(step) => return refused(context, id, "certify", &step),
         };
         let named = self.args.out.clone();
         let out = named.unwrap_or_else(|| PathBuf::from(format!("{id}.cert.json")));
-        std::fs::write(&out, &file).with_context(|| unwritable(&out))?;
+        let entries = cert::write(&out, &signed)?;
         let expected = Expectations { incident: Some(id), ..Expectations::default() };
-        let verified = Incidents::of(self.store).verify_certificate(&file, expected)?;
+        let verified = Incidents::of(self.store).verify_certificate(&signed.file, expected)?;
         let outcome = &verified.certificate().outcome;
         if context.json {
             json_line(&json!({
@@ -138,7 +137,7 @@ impl Recovery<'_> {
                 "evictions": evictions,
                 "report": found.as_ref().map(|found| &found.report),
                 "probed": found.as_ref().map(|found| &found.reach),
-                "certificate": { "file": out, "digest": verified.digest() },
+                "certificate": { "file": out, "digest": verified.digest(), "entries": entries },
                 "outcome": outcome,
             }))?;
         } else {
@@ -147,7 +146,7 @@ impl Recovery<'_> {
                 pipeline::print(&found.report, &found.reach);
             }
             act::print(&verified);
-            line(format_args!("Written to {}.", paint(BOLD, out.display())));
+            act::print_written(&out, entries.as_deref());
         }
         Ok(ExitStatus::failure_if(outcome.state != OutcomeState::Recovered))
     }
