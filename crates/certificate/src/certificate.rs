@@ -60,8 +60,8 @@ pub fn certify(recovery: &Recovery, owner: &SigningKey) -> Result<Vec<u8>, Certi
 impl Certificate {
     /// Reads a file and checks everything that can be checked without the store.
     ///
-    /// Nothing of the payload is read before its signature held. Where the entries are not all inside, what is stated of
-    /// the others is the owner's word until they are [given](crate::EntryReader): that there are as many, what was
+    /// Nothing of the payload is read before its signature held. Where the entries are not all inside, what is stated
+    /// of the others is the owner's word until they are [given](crate::EntryReader): that there are as many, what was
     /// done to each, and that the counts are theirs. The work is linear in the file, which has at most
     /// [`MAX_BYTES`](crate::MAX_BYTES).
     ///

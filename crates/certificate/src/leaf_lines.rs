@@ -24,9 +24,9 @@ pub fn entry_lines(recovery: &Recovery) -> impl Iterator<Item = serde_json::Resu
 
 /// Reads the file of entries of a certificate, one line at a time.
 ///
-/// Every line must be a leaf in its one form and its one place, and together they must have the root that was signed and
-/// make the certificate: each rule that holds where all entries stand inside is checked, and that its counts and lists
-/// are theirs.
+/// Every line must be a leaf in its one form and its one place, and together they must have the root that was signed
+/// and make the certificate: each rule that holds where all entries stand inside is checked, and that its counts and
+/// lists are theirs.
 #[derive(Debug)]
 pub struct EntryReader {
     verified: Verified,

@@ -102,7 +102,7 @@ fn g30_without_the_entries_what_was_not_checked_is_said() {
                 give them with --entries, or the store with --store
       store     not asked; --store recounts the claims as well
     ");
-    let mut entries: Vec<u8> = entry_lines(&recovery).map(Result::unwrap).flatten().collect();
+    let mut entries: Vec<u8> = entry_lines(&recovery).flat_map(Result::unwrap).collect();
     fs::write(home.path().join("elsewhere"), &entries).unwrap();
     let given = run(&home, &format!("{verify} --entries elsewhere")).expect(0).text(&home);
     assert!(given.contains("held      every entry is under its root"), "{given}");

@@ -1,20 +1,25 @@
 //! A whole recovery in a store of 10⁶ entries and 3·10⁶ edges, most of which it reaches: time and memory of each step.
 //!
-//! `cargo bench -p custody-runtime --bench recovery`. Fills a store, opens it again in a process of its own, and prints
-//! what every step takes there and what that process holds at most.
+//! `cargo bench -p custody-incident`. Fills a store, opens it again in a process of its own, and prints what every step
+//! takes there and what that process holds at most. Meanwhile another session writes one short message after the other:
+//! how long it waited at most for one of them says how long a step holds up writers.
 
 #![allow(clippy::print_stdout, reason = "printing is what it does")]
 
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use custody_incident::{Incidents, Indicator, Settings};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::record::{ObservationKind, SessionRequest, Value};
+use custody_kernel::record::{
+    AdminRequest, ObservationKind, Record, Request, SessionRequest, Value,
+};
 use custody_keys::Existing;
-use custody_log::Seq;
+use custody_log::{IncidentId, Seq};
 use custody_planner::{Closure, WalkMode};
 use custody_runtime::clock::Clock;
+use custody_runtime::ingress::Observation;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::store::{Content, Ticket, Transaction};
 use custody_runtime::{Paths, Session, Store};
@@ -110,17 +115,52 @@ fn measure(paths: &Paths) {
     let opened =
         timed("open the incident", || Incidents::of(&store).open(&owner, &sought, found.findings));
     let opened = opened.expect("an incident").taken().expect("the owner may");
-    let contained = timed("contain", || opened.contain(&owner)).expect("contained");
+    let other = Session::open(&store, &owner, None).expect("a session");
+    let contained = beside(&other, "contain", || opened.contain(&owner)).expect("contained");
     let contained = contained.taken().expect("the owner may");
     println!("{:40} {}", "  entries held", contained.entries());
-    let planned = timed("plan", || contained.plan(Settings::default())).expect("a plan");
+    let planned = beside(&other, "plan", || contained.plan(Settings::default())).expect("a plan");
     println!("{:40} {}", "  entries purged", planned.plan().counts.purge);
-    let applied = timed("apply, plan included, durable", || planned.apply(&owner));
+    let id = planned.id();
+    let applied = beside(&other, "apply, plan included, durable", || planned.apply(&owner));
     let applied = applied.expect("applied").taken().expect("the owner may");
     let at_rest =
         timed("sweep and search the files", || Incidents::of(&store).sweep(applied.destroyed()));
     assert!(at_rest.expect("swept").residue.is_empty(), "something is left on the disk");
+    let records = store.records(0..u64::MAX).expect("the records");
+    let parts = records.iter().filter(|record| is_part_of(record, id)).count();
+    println!("{:40} {parts}", "  turns of the writer");
     println!("{:40} {} MiB", "memory at most", peak_kib() / 1024);
+}
+
+/// Whether a record applies the plan of `id`, or a part of it.
+fn is_part_of(record: &Record, id: IncidentId) -> bool {
+    matches!(&record.request, Request::Admin(AdminRequest::Recover(recover))
+        if recover.incident == id && recover.step.effects().is_some())
+}
+
+/// The same, while `other` writes. Prints how often it did, and how long it waited at most.
+fn beside<T>(other: &Session, what: &str, work: impl FnOnce() -> T) -> T {
+    let done = AtomicBool::new(false);
+    let (worked, written, longest) = std::thread::scope(|threads| {
+        let writer = threads.spawn(|| {
+            let (mut written, mut longest) = (0_u64, Duration::ZERO);
+            while !done.load(Ordering::SeqCst) {
+                let began = Instant::now();
+                let said = Observation::message(Channel::User, "meanwhile");
+                other.observe(said).wait().expect("written");
+                (written, longest) = (written + 1, longest.max(began.elapsed()));
+            }
+            (written, longest)
+        });
+        let worked = timed(what, work);
+        done.store(true, Ordering::SeqCst);
+        let (written, longest) = writer.join().expect("the other writer");
+        (worked, written, longest)
+    });
+    let longest = longest.as_secs_f64() * 1000.0;
+    println!("{:40} {longest:>9.1} ms at most, of {written} writes", "  another writer waited");
+    worked
 }
 
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {

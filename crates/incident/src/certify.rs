@@ -23,8 +23,8 @@ use custody_log::{
     inclusion_proof, key_name, origin,
 };
 use custody_planner::{
-    ActionReason, AdapterInfluence, Counting, Plan, PlannedEntry, RELATIVE_ERROR, RecoveryAction,
-    RiskSettings, SparedEntry,
+    ActionReason, AdapterInfluence, Counting, Plan, PlanBasis, PlannedEntry, RELATIVE_ERROR,
+    RecoveryAction, RiskSettings, SparedEntry,
 };
 use custody_policy::policy::Policy;
 use custody_runtime::clock::random;
@@ -88,6 +88,25 @@ impl Incidents<'_> {
                 residual: reached.residual,
                 ..stated.clone()
             }))
+        })
+    }
+
+    /// How many records there were when the plan was made that `stated` names as applied. `None` where the record holds
+    /// no such plan.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn basis_of_plan(&self, stated: &Recovery) -> Result<Option<u64>, IncidentError> {
+        self.store.look(|view| {
+            let certifying = Certifying { view, id: stated.incident };
+            let Some(applied) = certifying.applied_by(stated)? else { return Ok(None) };
+            let plan = match recorded_plan(view, stated.incident, applied) {
+                // Of a format that is not read any more, say.
+                Err(IncidentError::Unreadable { .. }) => return Ok(None),
+                plan => plan?,
+            };
+            let PlanBasis { size, root } = plan.basis;
+            Ok((view.root_at(size) == Some(root.0)).then_some(size))
         })
     }
 
@@ -163,12 +182,16 @@ impl Certifying<'_> {
     fn reached(&self, plan: &Plan, report: Option<&ProbeReport>) -> Result<Reached, IncidentError> {
         let state = self.view.state();
         let residue = report.map(|report| residue(&report.at_rest)).unwrap_or_default();
+        let unapplied = self.unapplied(plan)?;
         let mut rows = Vec::with_capacity(plan.entries.len());
         let mut residual = Residual::default();
         for planned in &plan.entries {
             let record = self.view.record(planned.entry)?;
             let adapters = adapters_of(&record);
-            let left = self.left_to_do(planned, &residue).or_else(|| {
+            let is_unapplied = planned.action != RecoveryAction::None
+                && unapplied.is_some_and(|first| first <= planned.entry);
+            let left = is_unapplied.then_some("the plan is not applied to it yet");
+            let left = left.or_else(|| self.left_to_do(planned, &residue)).or_else(|| {
                 let is_evicted = planned.action == RecoveryAction::Evict;
                 is_evicted.then(|| left_loaded(state, &adapters)).flatten()
             });
@@ -197,25 +220,29 @@ impl Certifying<'_> {
     /// What is stated entry by entry, as the store has it now, of the plan and the report that `stated` names. `None`
     /// where it names no plan of its incident.
     fn recounted(&self, stated: &Recovery) -> Result<Option<Reached>, IncidentError> {
-        let records = &stated.audit.records;
-        let applied = records.iter().find(|record| record.step == LoggedStep::Applied);
+        let Some(applied) = self.applied_by(stated)? else { return Ok(None) };
+        let plan = recorded_plan(self.view, self.id, applied)?;
+        let probed = known(self.view.state(), self.id)?.probed;
+        let mut records = stated.audit.records.iter();
+        let named = records.find(|record| record.step == LoggedStep::Probed);
+        let report = match (named, probed) {
+            (Some(named), Some(probed)) if named.seq == probed => Some(self.report(probed)?),
+            _ => None,
+        };
+        self.reached(&plan, report.as_ref()).map(Some)
+    }
+
+    /// The record of the plan that `stated` names as applied, if it is one.
+    fn applied_by(&self, stated: &Recovery) -> Result<Option<Seq>, IncidentError> {
+        let mut records = stated.audit.records.iter();
+        let applied = records.find(|record| record.step == LoggedStep::Applied);
         let Some(applied) = applied.filter(|applied| applied.seq.0 < self.view.len()) else {
             return Ok(None);
         };
         let record = self.view.record(applied.seq)?;
         let is_plan = matches!(&record.request, Request::Admin(AdminRequest::Recover(recover))
             if recover.incident == self.id && matches!(recover.step, RecoveryStep::Apply(_)));
-        if !is_plan || record.answer != Answer::Done {
-            return Ok(None);
-        }
-        let plan = recorded_plan(self.view, self.id, applied.seq)?;
-        let probed = known(self.view.state(), self.id)?.probed;
-        let named = records.iter().find(|record| record.step == LoggedStep::Probed);
-        let report = match (named, probed) {
-            (Some(named), Some(probed)) if named.seq == probed => Some(self.report(probed)?),
-            _ => None,
-        };
-        self.reached(&plan, report.as_ref()).map(Some)
+        Ok((is_plan && record.answer == Answer::Done).then_some(applied.seq))
     }
 
     fn report(&self, probed: Seq) -> Result<ProbeReport, IncidentError> {
@@ -224,6 +251,19 @@ impl Certifying<'_> {
         let bytes = self.view.any_content(content)?.unwrap_or_default();
         let report = serde_json::from_slice(&bytes);
         report.map_err(|cause| IncidentError::unreadable("probe report", self.id, &cause))
+    }
+
+    /// The first entry to which `plan` is not applied yet, where that is being applied.
+    fn unapplied(&self, plan: &Plan) -> Result<Option<Seq>, IncidentError> {
+        let incident = known(self.view.state(), self.id)?;
+        if incident.left == 0 || incident.applied.map(|applied| applied.plan) != plan.digest().ok()
+        {
+            return Ok(None);
+        }
+        let left = usize::try_from(incident.left).unwrap_or(usize::MAX);
+        let actions = plan.entries.iter().rev();
+        let mut actions = actions.filter(|planned| planned.action != RecoveryAction::None);
+        Ok(actions.nth(left - 1).map(|planned| planned.entry))
     }
 
     /// Why the action for an entry is not done, if it is not.

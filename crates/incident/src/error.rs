@@ -40,6 +40,16 @@ pub enum IncidentError {
         /// The digest of the present plan.
         now: Digest,
     },
+    /// Incidents or adapters changed each time that a plan was made.
+    #[error(
+        "the record of `{0}` changes faster than a plan is made; run it again when other incidents are done"
+    )]
+    Restless(IncidentId),
+    /// A plan that is applied in parts, and not all that it takes out is out.
+    #[error(
+        "the plan of `{0}` is applied in several parts, so all that it takes out must be in quarantine before; contain the incident first"
+    )]
+    NotContained(IncidentId),
     /// No plan was applied.
     #[error("no plan of `{0}` was applied yet; see `custody incident plan`")]
     NotApplied(IncidentId),

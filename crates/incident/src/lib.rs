@@ -63,7 +63,7 @@ pub mod three_way;
 pub use arrival::covering_parts;
 pub use certified::member_kind;
 pub use error::IncidentError;
-pub use gather::Settings;
+pub use gather::{PartLimits, Settings};
 pub use indicator::Indicator;
 pub use neighbours::Vectors;
 pub use probe::Ways;

@@ -175,8 +175,8 @@ pub struct Examination {
 pub struct SignedCertificate {
     /// The bytes of the certificate file.
     pub file: Vec<u8>,
-    /// What it states. Where not every entry stands inside the file, [`custody_certificate::entry_lines`] gives those of
-    /// the file beside it.
+    /// What it states. Where not every entry stands inside the file, [`custody_certificate::entry_lines`] gives those
+    /// of the file beside it.
     pub recovery: Recovery,
     /// The decision that records it.
     pub decision: EntryId,

@@ -89,6 +89,7 @@ fn evict(store: &mut Store, weights: &[Digest]) -> IncidentId {
         quarantined: vec![],
         purged: vec![Seq(1)],
         evicted: weights.to_vec(),
+        remaining: 0,
     }));
     id
 }

@@ -32,8 +32,10 @@ pub enum RecoveryStep {
         /// The closure, ascending.
         members: Vec<Seq>,
     },
-    /// Do what a plan says.
+    /// Do what a plan says, or the first part of it.
     Apply(PlanEffects),
+    /// Do the next part of the plan that is being applied.
+    Continue(PlanPart),
     /// Take entries out of quarantine.
     Restore {
         /// Which, ascending.
@@ -78,6 +80,45 @@ pub struct PlanEffects {
     /// Weights that no host may load any more, ascending. Unloading them is up to their hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evicted: Vec<Digest>,
+    /// How many entries the plan does something to in parts that follow; 0 where this is all of it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub remaining: u64,
+}
+
+/// The next part of a plan. Each list is ascending; no entry stands in two.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanPart {
+    /// The digest of the plan.
+    pub plan: Digest,
+    /// Entries that are marked.
+    pub flagged: Vec<Seq>,
+    /// Entries that no way of retrieval finds.
+    pub quarantined: Vec<Seq>,
+    /// Entries whose content is destroyed.
+    pub purged: Vec<Seq>,
+    /// How many entries the plan does something to in parts that follow; 0 where this is the last.
+    pub remaining: u64,
+}
+
+/// What one step of applying a plan does to the entries of the record.
+#[derive(Debug, Clone, Copy)]
+pub struct EntryEffects<'a> {
+    /// The digest of the plan.
+    pub plan: Digest,
+    /// Entries that are marked.
+    pub flagged: &'a [Seq],
+    /// Entries that no way of retrieval finds.
+    pub quarantined: &'a [Seq],
+    /// Entries whose content is destroyed.
+    pub purged: &'a [Seq],
+    /// How many entries are left for the steps that follow.
+    pub remaining: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl RecoveryStep {
@@ -90,11 +131,42 @@ impl RecoveryStep {
             Self::Contain { members: entries } | Self::Restore { entries } => {
                 (&[], [entries, &[], &[]])
             }
-            Self::Apply(applied) => (&[], applied.lists()),
+            Self::Apply(_) | Self::Continue(_) => {
+                (&[], self.effects().map_or([&[], &[], &[]], |effects| effects.lists()))
+            }
             Self::Probe { .. } | Self::Certify { .. } => (&[], [&[], &[], &[]]),
         };
         let found = findings.iter().map(|finding| finding.entry);
         found.chain(lists.into_iter().flatten().copied())
+    }
+
+    /// What it does to entries, if it applies a plan or a part of one.
+    pub fn effects(&self) -> Option<EntryEffects<'_>> {
+        let (plan, flagged, quarantined, purged, remaining) = match self {
+            Self::Apply(PlanEffects { plan, flagged, quarantined, purged, remaining, .. })
+            | Self::Continue(PlanPart { plan, flagged, quarantined, purged, remaining }) => {
+                (*plan, flagged, quarantined, purged, *remaining)
+            }
+            Self::Open(_)
+            | Self::Indicate(_)
+            | Self::Contain { .. }
+            | Self::Restore { .. }
+            | Self::Probe { .. }
+            | Self::Certify { .. } => return None,
+        };
+        Some(EntryEffects { plan, flagged, quarantined, purged, remaining })
+    }
+
+    /// Whether it changes what an incident reaches, or what is done to that, other than by a plan.
+    pub const fn changes_members(&self) -> bool {
+        match self {
+            Self::Indicate(_) | Self::Contain { .. } | Self::Restore { .. } => true,
+            Self::Open(_)
+            | Self::Apply(_)
+            | Self::Continue(_)
+            | Self::Probe { .. }
+            | Self::Certify { .. } => false,
+        }
     }
 
     /// What arrives with the record.
@@ -103,7 +175,10 @@ impl RecoveryStep {
             Self::Open(indicated) | Self::Indicate(indicated) => Some(indicated.indicators),
             Self::Probe { report } => Some(*report),
             Self::Apply(applied) => Some(applied.text),
-            Self::Contain { .. } | Self::Restore { .. } | Self::Certify { .. } => None,
+            Self::Contain { .. }
+            | Self::Continue(_)
+            | Self::Restore { .. }
+            | Self::Certify { .. } => None,
         }
     }
 
@@ -114,6 +189,7 @@ impl RecoveryStep {
             Self::Indicate(_) => "indicate",
             Self::Contain { .. } => "contain",
             Self::Apply(_) => "apply",
+            Self::Continue(_) => "continue",
             Self::Restore { .. } => "restore",
             Self::Probe { .. } => "probe",
             Self::Certify { .. } => "certify",
@@ -121,9 +197,14 @@ impl RecoveryStep {
     }
 }
 
-impl PlanEffects {
+impl<'a> EntryEffects<'a> {
     /// Flagged, quarantined, purged.
-    pub fn lists(&self) -> [&[Seq]; 3] {
-        [&self.flagged, &self.quarantined, &self.purged]
+    pub const fn lists(&self) -> [&'a [Seq]; 3] {
+        [self.flagged, self.quarantined, self.purged]
+    }
+
+    /// How many entries it names.
+    pub fn count(&self) -> u64 {
+        self.lists().iter().map(|list| list.len() as u64).sum()
     }
 }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use custody_kernel::adapter::AdapterChange;
 use custody_kernel::record::{AdminRequest, Answer, Record, Request, SessionRequest};
-use custody_kernel::step::RecoveryStep;
 use custody_log::{Digest, Seq};
 
 /// The edges of every record, in the order of the log.
@@ -50,14 +49,29 @@ impl Edges {
     }
 
     /// The edges of every entry, in the order of the log.
-    pub fn iter(&self) -> impl Iterator<Item = EntryEdges<'_>> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let rows = starts.zip(&self.ends).zip(&self.carried);
-        (0..).map(Seq).zip(rows).map(|(seq, ((start, end), carried))| EntryEdges {
-            parents: self.parents.get(start..*end).unwrap_or_default(),
-            weights: self.weights.get(*carried as usize).map_or(&[], |weights| weights),
-            change: self.changes.get(&seq),
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = EntryEdges<'_>> {
+        self.since(0)
+    }
+
+    /// The edges of the entries after the first `size`.
+    pub fn since(&self, size: u64) -> impl ExactSizeIterator<Item = EntryEdges<'_>> {
+        let from = usize::try_from(size).unwrap_or(usize::MAX).min(self.ends.len());
+        (from..self.ends.len()).map(|at| {
+            let before = at.checked_sub(1).and_then(|before| self.ends.get(before));
+            let start = before.copied().unwrap_or_default();
+            let end = self.ends.get(at).copied().unwrap_or_default();
+            let carried = self.carried.get(at).map(|carried| *carried as usize);
+            EntryEdges {
+                parents: self.parents.get(start..end).unwrap_or_default(),
+                weights: carried.and_then(|at| self.weights.get(at)).map_or(&[], |list| list),
+                change: self.changes.get(&Seq(at as u64)),
+            }
         })
+    }
+
+    /// Whether an entry after the first `size` changed the weights of a host.
+    pub fn is_changed_since(&self, size: u64) -> bool {
+        self.changes.range(Seq(size)..).next().is_some()
     }
 
     /// The entries whose content a plan destroyed, in the order in which that happened.
@@ -81,8 +95,8 @@ impl Edges {
                 self.changes.insert(record.seq, adapt.change.clone());
             }
             (Request::Admin(AdminRequest::Recover(recover)), Answer::Done) => {
-                if let RecoveryStep::Apply(applied) = &recover.step {
-                    self.purged.extend_from_slice(&applied.purged);
+                if let Some(effects) = recover.step.effects() {
+                    self.purged.extend_from_slice(effects.purged);
                 }
             }
             (Request::Session(SessionRequest::Observe { discounted, .. }), _) => {

@@ -91,11 +91,13 @@ pub fn verify_claims<'a>(
     let seeds = &recovery.runtime_recovery.closure.seeds;
     let mode = mode_of(recovery.runtime_recovery.closure.mode);
     let incidents = Incidents::of(store);
-    let then = incidents.graph_at(planned_at(verified))?;
+    let (planned_at, applied_at) = planned_at(store, verified)?;
+    let then = incidents.graph_at(planned_at)?;
     let now = incidents.graph()?;
     // An entry that the store does not have is named by the claim about the closure.
     let planned = Closure::new(&then, mode, seeds).ok();
     let grown = Closure::new(&now, mode, seeds).ok();
+    let late = late(planned.as_ref(), grown.as_ref(), applied_at);
     let incident = IncidentClosure::trace(&then, &findings(recovery)).ok();
     let reached_since = reached(grown.as_ref()).saturating_sub(reached(planned.as_ref()));
     let policy = signed_policy_at(store, verified.after().size)?;
@@ -104,6 +106,7 @@ pub fn verify_claims<'a>(
             view,
             verified,
             planned: planned.as_ref(),
+            late: &late,
             incident: incident.as_ref().filter(|_| mode == WalkMode::Causal),
             shares: shares(planned.as_ref(), mode),
             policy,
@@ -119,6 +122,15 @@ pub fn verify_claims<'a>(
             reached_since: if is_same_log { reached_since } else { 0 },
         })
     })
+}
+
+/// The entries that the seeds reached after the plan was made and before it was applied. While an incident is contained
+/// they are put in quarantine as they come, and no plan has to name them.
+fn late(planned: Option<&Closure<'_>>, grown: Option<&Closure<'_>>, applied_at: u64) -> Vec<Seq> {
+    let Some((planned, grown)) = planned.zip(grown) else { return Vec::new() };
+    let size = planned.graph().len();
+    let members = grown.members().map(|member| member.entry);
+    members.filter(|entry| (size..applied_at).contains(&entry.0)).collect()
 }
 
 fn reached(closure: Option<&Closure<'_>>) -> u64 {
@@ -145,14 +157,17 @@ fn signed_policy_at(store: &Store, size: u64) -> Result<Option<Digest>, Incident
     Ok(version)
 }
 
-/// How many records there were when the closure was taken: those before the plan, which is made when it is applied if
-/// no record of its own says otherwise.
-fn planned_at(verified: &Verified) -> u64 {
-    let records = &verified.certificate().recovery.audit.records;
+/// How many records there were when the closure was taken, and when the plan was applied. The recorded plan has the
+/// former; without it, those before the plan, which is made when it is applied if no record of its own says otherwise.
+fn planned_at(store: &Store, verified: &Verified) -> Result<(u64, u64), IncidentError> {
+    let recovery = &verified.certificate().recovery;
+    let records = &recovery.audit.records;
     let planned = [LoggedStep::Planned, LoggedStep::Applied]
         .into_iter()
         .find_map(|step| records.iter().rev().find(|record| record.step == step));
-    planned.map_or(verified.before().size, |record| record.seq.0)
+    let applied = planned.map_or(verified.before().size, |record| record.seq.0);
+    let basis = Incidents::of(store).basis_of_plan(recovery)?;
+    Ok((basis.filter(|basis| *basis <= applied).unwrap_or(applied), applied))
 }
 
 const fn mode_of(mode: ClosureMode) -> WalkMode {
@@ -196,6 +211,8 @@ struct Verifier<'s, 'g> {
     verified: &'s Verified,
     /// The closure as it was when the plan was made.
     planned: Option<&'s Closure<'g>>,
+    /// The entries that were reached after that, and before the plan was applied.
+    late: &'s [Seq],
     /// The same with its evidence, in the mode that spares.
     incident: Option<&'s IncidentClosure<'g>>,
     shares: Option<Vec<(Seq, Ppm, Counting)>>,
@@ -312,8 +329,19 @@ impl Verifier<'_, '_> {
             closure.members().filter(|member| members.binary_search(&member.entry).is_err());
         let (lacks, adds) =
             (lacks.count(), members.iter().filter(|m| !closure.contains(**m)).count());
-        holds_if(lacks + adds == 0, || {
-            format!("it lacks {lacks} entries that they reach and has {adds} that they do not")
+        if lacks + adds > 0 {
+            return ClaimResult::Fails(format!(
+                "it lacks {lacks} entries that they reach and has {adds} that they do not"
+            ));
+        }
+        let incident = self.verified.certificate().recovery.incident;
+        let unheld = self.late.iter().filter(|entry| {
+            let standing = self.view.state().standing(**entry);
+            standing.and_then(|standing| standing.mark_of(incident)).is_none()
+        });
+        let unheld = unheld.count();
+        holds_if(unheld == 0, || {
+            format!("{unheld} more were reached before the plan was applied, and nothing held them")
         })
     }
 

@@ -120,9 +120,9 @@ fn extend(graph: &mut GraphBuilder, record: &Record) -> Result<(), VerifyError> 
     graph.push(GraphNode::from(record))?;
     if let (Request::Admin(AdminRequest::Recover(recover)), Answer::Done) =
         (&record.request, &record.answer)
-        && let RecoveryStep::Apply(applied) = &recover.step
+        && let Some(effects) = recover.step.effects()
     {
-        applied.purged.iter().for_each(|entry| graph.purge(*entry));
+        effects.purged.iter().for_each(|entry| graph.purge(*entry));
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ fn verify(file: &[u8]) -> Result<Verified, CertificateError> {
 }
 
 fn lines_of(recovery: &Recovery) -> Vec<u8> {
-    entry_lines(recovery).map(Result::unwrap).flatten().collect()
+    entry_lines(recovery).flat_map(Result::unwrap).collect()
 }
 
 fn with_entries(verified: Verified, lines: &[u8]) -> Result<Verified, CertificateError> {

@@ -25,7 +25,7 @@ fn the_statement_the_signed_bytes_and_the_file_are_the_golden_ones() {
     assert_eq!(statement, RECOVERED_STATEMENT);
     assert_eq!(signing_bytes(statement.as_bytes()), RECOVERED_SIGNED);
     assert_eq!(file, RECOVERED);
-    let entries: Vec<u8> = entry_lines(&recovered()).map(Result::unwrap).flatten().collect();
+    let entries: Vec<u8> = entry_lines(&recovered()).flat_map(Result::unwrap).collect();
     assert_eq!(entries, RECOVERED_ENTRIES);
 
     let first =

@@ -14,9 +14,9 @@ use crate::memory::refusal::Refusal;
 use crate::namespace::Namespace;
 use crate::principal::{Authority, Role};
 use crate::record::{Author, Record};
-use crate::state::lists::{ListError, ascending, check_effects, older_trusted};
+use crate::state::lists::{ListError, ascending, check_effects, check_floor, older_trusted};
 use crate::state::{AppliedPlan, AskError, IncidentState, Mark, Marks, State};
-use crate::step::{PlanEffects, Recover, RecoveryStep};
+use crate::step::{Recover, RecoveryStep};
 
 /// A step that may be taken.
 #[derive(Debug)]
@@ -50,14 +50,16 @@ fn check(
     if let Some(Value::Of(content)) = step.arriving() {
         return Err(AskError::UnknownContent(content.arrival));
     }
+    // What a plan is applied to, and what is known of it, stays as it is until all of it is.
+    let left = incident.map_or(0, |incident| incident.left);
+    if left > 0 && step.changes_members() {
+        return Err(AskError::Lists(ListError::Applying(left)));
+    }
     match step {
         RecoveryStep::Contain { members } => ascending(members).map_err(AskError::Lists)?,
-        RecoveryStep::Apply(applied) => {
-            let found = incident.into_iter().flat_map(|incident| &incident.findings);
-            let older = older_trusted(found.clone(), |entry| state.label(entry));
-            // What an earlier plan destroyed cannot be destroyed again.
-            let found = found.filter(|finding| !state.is_purged(finding.entry));
-            check_effects(applied, found, &older).map_err(AskError::Lists)?;
+        RecoveryStep::Apply(_) | RecoveryStep::Continue(_) => {
+            let incident = incident.ok_or(AskError::UnknownIncident(*id))?;
+            check_plan(state, incident, step).map_err(AskError::Lists)?;
         }
         RecoveryStep::Restore { entries } => {
             ascending(entries).map_err(AskError::Lists)?;
@@ -70,6 +72,33 @@ fn check(
         | RecoveryStep::Certify { .. } => {}
     }
     Ok(check_owner(authority))
+}
+
+/// Whether a plan, or its next part, may be applied: what direct evidence points at is destroyed when it ends.
+fn check_plan(
+    state: &State,
+    incident: &IncidentState,
+    step: &RecoveryStep,
+) -> Result<(), ListError> {
+    let Some(effects) = step.effects() else { return Ok(()) };
+    if let RecoveryStep::Apply(applied) = step {
+        check_effects(&effects, &applied.evicted)?;
+    } else {
+        let is_same = incident.applied.is_some_and(|applied| applied.plan == effects.plan);
+        let after = incident.left.checked_sub(effects.count());
+        if !is_same || effects.count() == 0 || after != Some(effects.remaining) {
+            return Err(ListError::NotNext);
+        }
+        check_effects(&effects, &[])?;
+    }
+    if effects.remaining > 0 {
+        return if incident.holds() { Ok(()) } else { Err(ListError::NotContained) };
+    }
+    let found = &incident.findings;
+    let older = older_trusted(found.iter(), |entry| state.label(entry));
+    // What an earlier plan destroyed cannot be destroyed again.
+    let found = found.iter().filter(|finding| !state.is_purged(finding.entry));
+    check_floor(&effects, found, &older, |entry| state.standing(entry)?.mark_of(incident.id))
 }
 
 fn check_restorable(state: &State, id: IncidentId, entries: &[Seq]) -> Result<(), ListError> {
@@ -112,6 +141,7 @@ fn take(state: &mut State, record: &Record, recover: &Recover) {
         state.recovered.own.insert(entry);
     }
     let Some(incident) = state.recovered.incidents.get_mut(&id) else { return };
+    incident.steps += 1;
     match &recover.step {
         RecoveryStep::Open(indicated) | RecoveryStep::Indicate(indicated) => {
             incident.indicated.push(entry);
@@ -123,19 +153,18 @@ fn take(state: &mut State, record: &Record, recover: &Recover) {
             incident.contained = incident.contained.or(Some(entry));
             incident.holds = true;
             mark_all(state, id, members, Mark::Quarantined);
-            follow_marks(state);
+            follow_marks(state, members);
         }
         RecoveryStep::Apply(applied) => {
             incident.applied = Some(AppliedPlan { record: entry, plan: applied.plan });
-            incident.holds = false;
-            mark_applied(state, id, applied);
+            apply_part(state, id, &recover.step);
             evict(state, id, entry, &applied.evicted);
-            follow_marks(state);
         }
+        RecoveryStep::Continue(_) => apply_part(state, id, &recover.step),
         RecoveryStep::Restore { entries } => {
             incident.restored.push(entry);
             mark_all(state, id, entries, Mark::Flagged);
-            follow_marks(state);
+            follow_marks(state, entries);
         }
         RecoveryStep::Probe { .. } => incident.probed = Some(entry),
         RecoveryStep::Certify { certificate } => {
@@ -147,15 +176,21 @@ fn take(state: &mut State, record: &Record, recover: &Recover) {
     state.recovered.holding = holding.count();
 }
 
-fn mark_applied(state: &mut State, id: IncidentId, applied: &PlanEffects) {
-    mark_all(state, id, &applied.flagged, Mark::Flagged);
-    mark_all(state, id, &applied.quarantined, Mark::Quarantined);
-    let mut purged = applied.purged.clone();
-    if !purged.is_empty() {
-        // An indicator may quote what is destroyed.
-        purged.extend(state.incident(id).into_iter().flat_map(|incident| &incident.indicated));
-    }
-    mark_all(state, id, &purged, Mark::Purged);
+fn apply_part(state: &mut State, id: IncidentId, step: &RecoveryStep) {
+    let Some(effects) = step.effects() else { return };
+    let [flagged, quarantined, purged] = effects.lists();
+    let Some(incident) = state.recovered.incidents.get_mut(&id) else { return };
+    incident.left = effects.remaining;
+    incident.holds = effects.remaining > 0;
+    // An indicator may quote what is destroyed.
+    let indicated = if purged.is_empty() { Vec::new() } else { incident.indicated.clone() };
+    mark_all(state, id, flagged, Mark::Flagged);
+    mark_all(state, id, quarantined, Mark::Quarantined);
+    mark_all(state, id, purged, Mark::Purged);
+    mark_all(state, id, &indicated, Mark::Purged);
+    let mut marked = [flagged, quarantined, purged].concat();
+    marked.sort_unstable();
+    follow_marks(state, &marked);
 }
 
 fn mark_all(state: &mut State, id: IncidentId, entries: &[Seq], mark: Mark) {
@@ -164,11 +199,11 @@ fn mark_all(state: &mut State, id: IncidentId, entries: &[Seq], mark: Mark) {
     }
 }
 
-/// Lets items and contexts follow the marks.
-fn follow_marks(state: &mut State) {
+/// Lets items and contexts follow the marks on these entries, which are ascending.
+fn follow_marks(state: &mut State, marked: &[Seq]) {
     let State { recovered, items, sessions, .. } = state;
-    recovered.mark_joins();
-    items.recompute(|entry| recovered.is_out(entry));
+    recovered.mark_joins(marked);
+    items.recompute(marked, |entry| recovered.is_out(entry));
     // What a model has read stays in its context, whatever is destroyed here.
     for session in sessions.values_mut() {
         let parents = session.context.parents().iter().copied();

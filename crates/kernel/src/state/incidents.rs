@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use custody_log::{Digest, IncidentId, Seq, Timestamp};
 
 use super::State;
+use super::lists::is_in;
 use crate::evidence::Finding;
 use crate::memory::item::Version;
 use crate::memory::review::Pending;
@@ -79,8 +80,12 @@ pub struct IncidentState {
     pub findings: Vec<Finding>,
     /// The record that first contained it.
     pub contained: Option<Seq>,
-    /// What was applied last.
+    /// What was applied last, or is being applied.
     pub applied: Option<AppliedPlan>,
+    /// How many entries that plan still has to do something to; 0 when it is applied.
+    pub left: u64,
+    /// How many steps were taken.
+    pub steps: u64,
     /// Every record of a restoring.
     pub restored: Vec<Seq>,
     /// The last record of probes.
@@ -102,6 +107,8 @@ impl IncidentState {
             findings: Vec::new(),
             contained: None,
             applied: None,
+            left: 0,
+            steps: 0,
             restored: Vec::new(),
             probed: None,
             certified: None,
@@ -220,11 +227,18 @@ impl Recovered {
         self.joins.insert(join, entries);
     }
 
-    /// Lets the marks of joins follow those of the entries that they stand for.
-    pub(crate) fn mark_joins(&mut self) {
-        self.join_marks.clear();
+    /// Lets the marks of joins follow those of the entries in `marked`, ascending, that they stand for.
+    pub(crate) fn mark_joins(&mut self, marked: &[Seq]) {
         let joins = std::mem::take(&mut self.joins);
-        joins.iter().for_each(|(join, entries)| self.mark_join(*join, entries));
+        let mut changed = BTreeSet::new();
+        for (join, entries) in &joins {
+            // A join may stand for joins before it.
+            if entries.iter().any(|entry| is_in(marked, entry) || changed.contains(entry)) {
+                self.join_marks.remove(join);
+                self.mark_join(*join, entries);
+                changed.insert(*join);
+            }
+        }
         self.joins = joins;
     }
 

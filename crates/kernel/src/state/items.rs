@@ -7,6 +7,7 @@ use custody_log::{Digest, Seq, StoreId};
 use sha2::{Digest as _, Sha256};
 
 use super::incidents::is_kept;
+use super::lists::is_in;
 use crate::key::Key;
 use crate::label::{Taint, Trust};
 use crate::memory::item::{Item, Mode, Version, VersionChange};
@@ -88,10 +89,17 @@ impl Items {
         item
     }
 
-    /// Takes the newest change that is not out for the present value, in every item. Linear in all changes.
-    pub(crate) fn recompute(&mut self, is_out: impl Fn(Seq) -> bool) {
+    /// Takes the newest change that is not out for the present value, in every item with a change of `marked`, which is
+    /// ascending. Linear in all changes.
+    pub(crate) fn recompute(&mut self, marked: &[Seq], is_out: impl Fn(Seq) -> bool) {
         for item in self.shelves.values_mut().flat_map(HashMap::values_mut) {
-            item.current = newest(item, &is_out);
+            let is_marked = item.changes.iter().any(|change| {
+                let arrival = change.version.map(|version| version.content.arrival);
+                is_in(marked, &change.entry) || arrival.is_some_and(|entry| is_in(marked, &entry))
+            });
+            if is_marked {
+                item.current = newest(item, &is_out);
+            }
         }
     }
 

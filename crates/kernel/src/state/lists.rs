@@ -6,7 +6,8 @@ use custody_log::{Digest, Seq};
 
 use crate::evidence::{Evidence, Finding};
 use crate::label::Label;
-use crate::step::PlanEffects;
+use crate::state::Mark;
+use crate::step::EntryEffects;
 
 /// Why lists of entries are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +24,15 @@ pub enum ListError {
     /// Weights out of order, or named twice.
     #[error("the weights `{0}` stand out of order or twice in the list of evicted ones")]
     Weights(Digest),
+    /// A part of a plan that is not the next one.
+    #[error("this is not the next part of the plan that is being applied")]
+    NotNext,
+    /// A plan in parts, and nothing holds what is made meanwhile.
+    #[error("a plan is applied in parts only while its incident is contained")]
+    NotContained,
+    /// A step that has to wait until a plan is applied.
+    #[error("a plan is being applied, and `{0}` entries are left; apply it first")]
+    Applying(u64),
     /// It cannot be restored.
     #[error("entry {0} is not in quarantine for this incident")]
     NotQuarantined(Seq),
@@ -46,16 +56,15 @@ pub fn older_trusted<'a>(
     trusted.range(..first).filter(|entry| !named.contains(entry)).copied().collect()
 }
 
-/// Checks the lists, and that nothing in `found` is spared the purge. Those in `older_trusted` may be quarantined.
-pub(crate) fn check_effects<'a>(
-    effects: &PlanEffects,
-    found: impl IntoIterator<Item = &'a Finding>,
-    older_trusted: &BTreeSet<Seq>,
+/// Checks that the lists are ascending, and that no entry stands in two.
+pub(crate) fn check_effects(
+    effects: &EntryEffects<'_>,
+    evicted: &[Digest],
 ) -> Result<(), ListError> {
     for list in effects.lists() {
         ascending(list)?;
     }
-    if let Some(weights) = out_of_order(&effects.evicted) {
+    if let Some(weights) = out_of_order(evicted) {
         return Err(ListError::Weights(weights));
     }
     let [flagged, quarantined, purged] = effects.lists();
@@ -63,18 +72,29 @@ pub(crate) fn check_effects<'a>(
         .iter()
         .find(|entry| is_in(purged, entry) || is_in(quarantined, entry))
         .or_else(|| quarantined.iter().find(|entry| is_in(purged, entry)));
-    if let Some(entry) = twice {
-        return Err(ListError::Twice(*entry));
-    }
+    twice.map_or(Ok(()), |entry| Err(ListError::Twice(*entry)))
+}
+
+/// Checks that nothing in `found` is spared the purge. Those in `older_trusted` may be quarantined. `before` is the
+/// mark that an entry has already.
+pub(crate) fn check_floor<'a>(
+    effects: &EntryEffects<'_>,
+    found: impl IntoIterator<Item = &'a Finding>,
+    older_trusted: &BTreeSet<Seq>,
+    before: impl Fn(Seq) -> Option<Mark>,
+) -> Result<(), ListError> {
     let direct = found.into_iter().filter(|finding| finding.by.is_direct());
     let below_floor = direct.map(|finding| finding.entry).find(|entry| {
-        let is_held = older_trusted.contains(entry) && is_in(quarantined, entry);
-        !is_in(purged, entry) && !is_held
+        let mark = match effects.lists().map(|list| is_in(list, entry)) {
+            [_, _, true] => Some(Mark::Purged),
+            [_, true, _] => Some(Mark::Quarantined),
+            [true, _, _] => Some(Mark::Flagged),
+            [false, false, false] => before(*entry),
+        };
+        let is_held = mark == Some(Mark::Quarantined) && older_trusted.contains(entry);
+        mark != Some(Mark::Purged) && !is_held
     });
-    match below_floor {
-        Some(entry) => Err(ListError::BelowFloor(entry)),
-        None => Ok(()),
-    }
+    below_floor.map_or(Ok(()), |entry| Err(ListError::BelowFloor(entry)))
 }
 
 /// Checks that `list` is ascending and names nothing twice.
@@ -82,8 +102,9 @@ pub(crate) fn ascending(list: &[Seq]) -> Result<(), ListError> {
     out_of_order(list).map_or(Ok(()), |entry| Err(ListError::Order(entry)))
 }
 
-fn is_in(list: &[Seq], entry: &Seq) -> bool {
-    list.binary_search(entry).is_ok()
+/// Whether an ascending list has `entry`.
+pub(crate) fn is_in(list: &[Seq], entry: &Seq) -> bool {
+    list.first() <= Some(entry) && Some(entry) <= list.last() && list.binary_search(entry).is_ok()
 }
 
 fn out_of_order<T: PartialOrd + Copy>(list: &[T]) -> Option<T> {
@@ -97,29 +118,36 @@ fn out_of_order<T: PartialOrd + Copy>(list: &[T]) -> Option<T> {
 mod tests {
     use super::*;
     use crate::label::{Channel, Trust};
-    use crate::memory::item::Value;
 
     #[test]
     fn what_direct_evidence_points_to_is_purged_or_nothing_is_applied() {
         let found = [Finding { entry: Seq(3), indicator: 0, by: Evidence::Text }];
-        let applied = |purged: &[u64], quarantined: &[u64]| PlanEffects {
-            purged: purged.iter().copied().map(Seq).collect(),
-            quarantined: quarantined.iter().copied().map(Seq).collect(),
-            flagged: Vec::new(),
-            evicted: Vec::new(),
-            plan: Digest([0; 32]),
-            text: Value::New(Digest([0; 32])),
+        let (none, older) = (BTreeSet::new(), BTreeSet::from([Seq(3)]));
+        let check = |purged: &[u64], quarantined: &[u64], older, before: Option<Mark>| {
+            let [purged, quarantined] =
+                [purged, quarantined].map(|list| list.iter().copied().map(Seq).collect::<Vec<_>>());
+            let effects = EntryEffects {
+                plan: Digest([0; 32]),
+                flagged: &[],
+                quarantined: &quarantined,
+                purged: &purged,
+                remaining: 0,
+            };
+            check_effects(&effects, &[])?;
+            check_floor(&effects, &found, older, |_| before)
         };
-        let none = BTreeSet::new();
-        let check = |effects: PlanEffects| check_effects(&effects, &found, &none);
-        assert_eq!(check(applied(&[3], &[4])), Ok(()));
-        assert_eq!(check(applied(&[2], &[3])), Err(ListError::BelowFloor(Seq(3))));
-        assert_eq!(check(applied(&[3], &[3])), Err(ListError::Twice(Seq(3))));
-        assert_eq!(check(applied(&[3], &[5, 4])), Err(ListError::Order(Seq(4))));
-        let older = BTreeSet::from([Seq(3)]);
-        assert_eq!(check_effects(&applied(&[2], &[3]), &found, &older), Ok(()));
-        let left = check_effects(&applied(&[2], &[4]), &found, &older);
-        assert_eq!(left, Err(ListError::BelowFloor(Seq(3))), "quarantined or purged, not left");
+        let below = Err(ListError::BelowFloor(Seq(3)));
+        assert_eq!(check(&[3], &[4], &none, None), Ok(()));
+        assert_eq!(check(&[2], &[3], &none, None), below);
+        assert_eq!(check(&[3], &[3], &none, None), Err(ListError::Twice(Seq(3))));
+        assert_eq!(check(&[3], &[5, 4], &none, None), Err(ListError::Order(Seq(4))));
+        assert_eq!(check(&[2], &[3], &older, None), Ok(()));
+        assert_eq!(check(&[2], &[4], &older, None), below, "quarantined or purged, not left");
+        // What an earlier part of the plan did counts.
+        assert_eq!(check(&[2], &[4], &none, Some(Mark::Purged)), Ok(()));
+        assert_eq!(check(&[2], &[4], &older, Some(Mark::Quarantined)), Ok(()));
+        assert_eq!(check(&[2], &[4], &none, Some(Mark::Quarantined)), below);
+        assert_eq!(check(&[2], &[4], &older, Some(Mark::Flagged)), below);
     }
 
     #[test]

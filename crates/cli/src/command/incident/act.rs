@@ -195,7 +195,7 @@ pub(super) fn apply(context: &GlobalContext, args: &Apply) -> anyhow::Result<Exi
         return Ok(ExitStatus::Success);
     }
     if is_repeat {
-        line(paint(DIM, "It was applied before; nothing was left to do but look."));
+        line(paint(DIM, "It was applied before, and what was left of it is done."));
     }
     look::print(&store, id, probed.plan(), false)?;
     hosts::print(&evictions);

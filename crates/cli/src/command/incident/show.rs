@@ -50,12 +50,14 @@ pub(super) fn list(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
 }
 
 fn style(incident: &IncidentState) -> anstyle::Style {
-    if incident.certified.is_some() { GOOD } else { WARN }
+    if incident.certified.is_some() && incident.left == 0 { GOOD } else { WARN }
 }
 
 /// The last step that was taken.
 const fn stage(incident: &IncidentState) -> &'static str {
-    if incident.certified.is_some() {
+    if incident.left > 0 {
+        "being applied"
+    } else if incident.certified.is_some() {
         "certified"
     } else if incident.probed.is_some() {
         "probed"
@@ -80,6 +82,7 @@ fn as_json(store: &Store, incident: &IncidentState) -> anyhow::Result<Value> {
         "contained": incident.contained,
         "plan": incident.applied.map(|applied| applied.plan),
         "applied": incident.applied.map(|applied| applied.record),
+        "left": incident.left,
         "restored": incident.restored,
         "probed": incident.probed,
         "certificate": incident.certified.map(|(_, digest)| digest),
@@ -114,6 +117,11 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         ));
     }
     print_step("applied", incident.applied.map(|applied| applied.record));
+    if incident.left > 0 {
+        let left =
+            format!("           to all but {} entries; apply it again to go on", incident.left);
+        line(paint(WARN, left));
+    }
     for restored in &incident.restored {
         print_step("restored", Some(*restored));
     }
