@@ -16,8 +16,7 @@ use custody_log::{Digest, IncidentId, Seq};
 use custody_planner::{
     Closure, EntryEffect, FoundEntry, Graph, IncidentClosure, ItemChange, ItemHistory,
     OutsideEffect, Plan, PlanBasis, PlanFacts, RepeatedText, RiskConfig, SparedEntries, Sparing,
-    WaitingProposal,
-    plan_recovery,
+    WaitingProposal, plan_recovery,
 };
 use custody_runtime::store::{EntryEdges, View, content_of, is_kept};
 

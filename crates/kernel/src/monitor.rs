@@ -402,8 +402,8 @@ impl State {
     /// program would write now.
     ///
     /// # Errors
-    /// As [`State::fold`], but for the signature of a session, which is the caller's to check: what was folded in counts
-    /// for nothing until it holds.
+    /// As [`State::fold`], but for the signature of a session, which is the caller's to check: what was folded in
+    /// counts for nothing until it holds.
     pub fn fold_stored(
         &mut self,
         record: &Record,

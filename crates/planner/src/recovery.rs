@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use custody_kernel::evidence::older_trusted;
 use custody_kernel::score::Score;
-use custody_kernel::state::older_trusted;
 use custody_log::{Digest, EntryId, Seq};
 
 use crate::facts::{

@@ -2,9 +2,12 @@
 //!
 //! Written down before anything is scored, so that what was found is also what is scored (R1).
 
+use std::collections::BTreeSet;
+
 use custody_log::Seq;
 use serde::{Deserialize, Serialize};
 
+use crate::label::Label;
 use crate::score::Score;
 
 /// In which way an indicator pointed to an entry.
@@ -61,9 +64,28 @@ pub struct Finding {
     pub by: Evidence,
 }
 
+/// The entries that an attacker may have quoted: trusted and clean, found by what they contain or where they came
+/// from, and older than every untrusted entry with direct evidence. None without such an entry, and none that somebody
+/// named by id or hash.
+pub fn older_trusted<'a>(
+    found: impl Iterator<Item = &'a Finding> + Clone,
+    label: impl Fn(Seq) -> Option<Label>,
+) -> BTreeSet<Seq> {
+    let direct = found.filter(|finding| finding.by.is_direct());
+    let (trusted, untrusted): (BTreeSet<Seq>, BTreeSet<Seq>) = direct
+        .clone()
+        .map(|finding| finding.entry)
+        .partition(|entry| label(*entry).is_some_and(Label::is_good));
+    let Some(first) = untrusted.first() else { return BTreeSet::new() };
+    let named = direct.filter(|finding| matches!(finding.by, Evidence::Id | Evidence::Hash));
+    let named: BTreeSet<Seq> = named.map(|finding| finding.entry).collect();
+    trusted.range(..first).filter(|entry| !named.contains(entry)).copied().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::label::{Channel, Trust};
 
     #[test]
     fn everything_but_a_similarity_is_direct_and_certain() {
@@ -74,5 +96,27 @@ mod tests {
         }
         let certain = Evidence::Similarity(Score::ONE);
         assert!(!certain.is_direct() && certain.strength() == Score::ONE);
+    }
+
+    #[test]
+    fn g25_only_what_is_older_than_all_untrusted_evidence_may_be_a_quotation() {
+        let found = |entry, by| Finding { entry: Seq(entry), indicator: 0, by };
+        let label = |entry: Seq| {
+            let channel = if entry == Seq(5) { Channel::Web } else { Channel::User };
+            (entry != Seq(9)).then(|| Label::at_ingress(channel, Trust::Trusted))
+        };
+        let text = Evidence::Text;
+        let all = [
+            found(2, text),
+            found(3, text),
+            found(3, Evidence::Id),
+            found(5, text),
+            found(6, text),
+        ];
+        assert_eq!(older_trusted(all.iter(), label), BTreeSet::from([Seq(2)]));
+        let trusted = [found(2, text), found(6, text)];
+        assert_eq!(older_trusted(trusted.iter(), label), BTreeSet::new());
+        let unknown = [found(2, text), found(9, text)];
+        assert_eq!(older_trusted(unknown.iter(), label), BTreeSet::from([Seq(2)]));
     }
 }

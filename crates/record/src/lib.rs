@@ -21,13 +21,14 @@
 //! - [`memory`], [`tool`], [`adapter`], [`step`], [`route`], [`evidence`], [`score`], [`migration`]: what is asked
 //!   about.
 //! - [`record`]: one record, its requests and answers; [`kind`]: which kind of entry it is.
-//! - [`signature`]: what is signed of a record.
+//! - [`lists`]: what a list of entries has to be; [`signature`]: what is signed of a record.
 
 pub mod adapter;
 pub mod evidence;
 pub mod key;
 pub mod kind;
 pub mod label;
+pub mod lists;
 pub mod memory;
 pub mod migration;
 pub mod namespace;

@@ -8,13 +8,15 @@ use custody_log::{IncidentId, Seq};
 use super::adapter::{brought_to, evict};
 use super::draft::{Draft, done_or_refused};
 use super::settings::check_owner;
+use crate::evidence::older_trusted;
 use crate::key::Key;
+use crate::lists::{ListError, ascending};
 use crate::memory::item::Value;
 use crate::memory::refusal::Refusal;
 use crate::namespace::Namespace;
 use crate::principal::{Authority, Role};
 use crate::record::{Author, Record};
-use crate::state::lists::{ListError, ascending, check_effects, check_floor, older_trusted};
+use crate::state::lists::check_floor;
 use crate::state::{AppliedPlan, AskError, IncidentState, Mark, Marks, State};
 use crate::step::{Recover, RecoveryStep};
 
@@ -82,14 +84,14 @@ fn check_plan(
 ) -> Result<(), ListError> {
     let Some(effects) = step.effects() else { return Ok(()) };
     if let RecoveryStep::Apply(applied) = step {
-        check_effects(&effects, &applied.evicted)?;
+        effects.check(&applied.evicted)?;
     } else {
         let is_same = incident.applied.is_some_and(|applied| applied.plan == effects.plan);
         let after = incident.left.checked_sub(effects.count());
         if !is_same || effects.count() == 0 || after != Some(effects.remaining) {
             return Err(ListError::NotNext);
         }
-        check_effects(&effects, &[])?;
+        effects.check(&[])?;
     }
     if effects.remaining > 0 {
         return if incident.holds() { Ok(()) } else { Err(ListError::NotContained) };

@@ -2,10 +2,10 @@
 
 use custody_log::{Digest, IncidentId, PrincipalId, Seq, SessionId};
 
-use super::lists::ListError;
 use crate::carried::NotLoaded;
 use crate::key::Key;
 use crate::label::Channel;
+use crate::lists::ListError;
 use crate::namespace::{Namespace, Tenant};
 use crate::principal::{Authority, Role};
 use crate::record::{AdminRequest, MAX_DISCOUNTED, ObservationKind, SessionRequest};

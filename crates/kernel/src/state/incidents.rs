@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use custody_log::{Digest, IncidentId, Seq, Timestamp};
 
 use super::State;
-use super::lists::is_in;
 use crate::evidence::Finding;
+use crate::lists::is_in;
 use crate::memory::item::Version;
 use crate::memory::review::Pending;
 

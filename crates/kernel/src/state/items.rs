@@ -7,9 +7,9 @@ use custody_log::{Digest, Seq, StoreId};
 use sha2::{Digest as _, Sha256};
 
 use super::incidents::is_kept;
-use super::lists::is_in;
 use crate::key::Key;
 use crate::label::{Taint, Trust};
+use crate::lists::is_in;
 use crate::memory::item::{Item, Mode, Version, VersionChange};
 use crate::namespace::{Namespace, Scope, Tenant};
 

@@ -42,7 +42,6 @@ pub(crate) use hosts::Tainting;
 pub use ask::{ApplyError, AskError, SubmittedRequest};
 pub use hosts::{Adapter, Eviction, Host};
 pub use incidents::{AppliedPlan, IncidentState, Mark, Marks};
-pub use lists::{ListError, older_trusted};
 pub use rate::RateWindow;
 
 /// An open session.
