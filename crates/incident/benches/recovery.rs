@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use custody_incident::{Incidents, Indicator, Settings};
+use custody_incident::{IncidentError, Incidents, Indicator, Settings};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::record::{
@@ -24,6 +24,7 @@ use custody_runtime::scratch::Scratch;
 use custody_runtime::store::{Content, Ticket, Transaction};
 use custody_runtime::{Paths, Session, Store};
 
+/// The number of entries, unless `CUSTODY_BENCH_ENTRIES` has another, a multiple of [`BATCH`].
 const ENTRIES: u64 = 1_000_000;
 const BATCH: u64 = 20_000;
 /// One in so many entries says the phrase that is looked for: ten thousand.
@@ -39,10 +40,15 @@ fn main() {
     }
 }
 
+fn entries() -> u64 {
+    let given = std::env::var("CUSTODY_BENCH_ENTRIES").ok();
+    given.map_or(ENTRIES, |given| given.parse().expect("a number of entries"))
+}
+
 fn fill() {
     let scratch = Scratch::new(Limits::UNLIMITED, Clock::System).expect("a scratch store");
     let session = Session::open(&scratch.store, &scratch.owner, None).expect("a session");
-    for batch in 0..ENTRIES / BATCH {
+    for batch in 0..entries() / BATCH {
         let id = session.id();
         let work = move |step: &mut Transaction<'_>| {
             for number in batch * BATCH..(batch + 1) * BATCH {
@@ -95,7 +101,7 @@ fn measure(paths: &Paths) {
     let owner = store.authenticate("owner", &key).expect("the owner");
     let graph =
         timed("graph, from what is in memory", || Incidents::of(&store).graph()).expect("a graph");
-    let seed = [Seq(ENTRIES / 2)];
+    let seed = [Seq(entries() / 2)];
     let closure = timed("closure of one entry", || Closure::new(&graph, WalkMode::Causal, &seed));
     println!("{:40} {}", "  its members", closure.expect("a closure").len());
     drop(graph);
@@ -111,7 +117,7 @@ fn measure(paths: &Paths) {
     let sought = [PHRASE.parse::<Indicator>().expect("an indicator")];
     let found = timed("find a phrase in 10,000 entries", || Incidents::of(&store).find(&sought))
         .expect("found");
-    assert_eq!(found.findings.len() as u64, ENTRIES / POISONED);
+    assert_eq!(found.findings.len() as u64, entries() / POISONED);
     let opened =
         timed("open the incident", || Incidents::of(&store).open(&owner, &sought, found.findings));
     let opened = opened.expect("an incident").taken().expect("the owner may");
@@ -119,10 +125,21 @@ fn measure(paths: &Paths) {
     let contained = beside(&other, "contain", || opened.contain(&owner)).expect("contained");
     let contained = contained.taken().expect("the owner may");
     println!("{:40} {}", "  entries held", contained.entries());
-    let planned = beside(&other, "plan", || contained.plan(Settings::default())).expect("a plan");
-    println!("{:40} {}", "  entries purged", planned.plan().counts.purge);
-    let id = planned.id();
-    let applied = beside(&other, "apply, plan included, durable", || planned.apply(&owner));
+    let id = contained.id();
+    drop(contained);
+    beside(&other, "nothing, for two seconds", || std::thread::sleep(Duration::from_secs(2)));
+    let applied = loop {
+        let opened = Incidents::of(&store).opened(id).expect("the incident");
+        let planned = beside(&other, "plan", || opened.plan(Settings::default())).expect("a plan");
+        println!("{:40} {}", "  entries purged", planned.plan().counts.purge);
+        match beside(&other, "apply, plan included, durable", || planned.apply(&owner)) {
+            // The share of the record that an entry reaches is smaller in a larger record, and may cross a tier.
+            Err(IncidentError::Moved { .. }) => {
+                println!("  what was written meanwhile changed the plan");
+            }
+            applied => break applied,
+        }
+    };
     let applied = applied.expect("applied").taken().expect("the owner may");
     let at_rest =
         timed("sweep and search the files", || Incidents::of(&store).sweep(applied.destroyed()));
