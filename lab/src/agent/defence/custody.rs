@@ -50,8 +50,8 @@ pub struct Custody {
     row: CustodyRow,
     scratch: Scratch,
     gates: BTreeMap<String, Gate>,
-    /// How many users there are. Each episode has its own: equal questions of one user are one, and an episode must not
-    /// wait for the answer to another's.
+    /// How many users there are. Each episode has its own, in a tenant of their own: equal questions of one user are one,
+    /// and what an episode read would taint the words of another's user that it repeats.
     users: Cell<u32>,
 }
 
@@ -74,10 +74,12 @@ impl Custody {
         let number = self.users.get();
         self.users.set(number + 1);
         let (name, key) = (format!("user-{number}"), HumanKey::generate());
+        let tenant = format!("episode-{number}").parse::<Tenant>();
+        let tenant = tenant.map_err(|error| EvalError::Setup(format!("a tenant: {error}")))?;
         let new = NewPrincipal {
             name: &name,
             role: Role::User,
-            tenant: Tenant::main(),
+            tenant,
             public_key: Some(key.public_key()),
             with_token: true,
         };
