@@ -50,8 +50,8 @@ pub struct Custody {
     row: CustodyRow,
     scratch: Scratch,
     gates: BTreeMap<String, Gate>,
-    /// How many users there are. Each episode has its own, in a tenant of their own: equal questions of one user are one,
-    /// and what an episode read would taint the words of another's user that it repeats.
+    /// How many users there are. Each episode has its own, in a tenant of their own: equal questions of one user are
+    /// one, and what an episode read would taint the words of another's user that it repeats.
     users: Cell<u32>,
 }
 
