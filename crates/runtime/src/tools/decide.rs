@@ -14,6 +14,7 @@ use custody_kernel::tool::asked::{ApprovalStatus, AskedCall};
 use custody_kernel::tool::basis::{Basis, BasisKind};
 use custody_kernel::tool::call::{Call, ProposedCall};
 use custody_log::{EntryId, Seq, SessionId, Timestamp};
+use custody_policy::DescribedTool;
 use custody_store::{Content, Receipt, StoreError, Ticket, Transaction};
 
 use super::judge::JudgedBy;
@@ -184,6 +185,14 @@ fn said_by_user(leaves: &[RecordedArgument]) -> Vec<&str> {
     said.map(|leaf| leaf.path.as_str()).collect()
 }
 
+/// A call that was judged.
+struct Judged {
+    call: ProposedCall,
+    /// The tool as it was judged by. The gate may have another by now.
+    tool: DescribedTool,
+    at: Timestamp,
+}
+
 /// A call on its way to a decision.
 struct Proposing {
     id: SessionId,
@@ -197,14 +206,15 @@ impl Proposing {
     fn decide(self, step: &mut Transaction<'_>) -> Result<Decision, GateError> {
         self.gate.check_name(&self.tool)?;
         let content = Content::new(self.arguments.canonical())?;
-        let (call, at) = self.judge(step, Value::New(content.commitment()), None)?;
+        let judged = self.judge(step, Value::New(content.commitment()), None)?;
+        let call = &judged.call;
         let (manifest, policy) = (call.manifest, call.policy.version);
         // A question that was put already is not put again. What needs none does not care.
         let request = SubmittedRequest::Call(self.id, Box::new(call.clone()));
         if alike::is_question(&step.would_answer(request)?) {
             if let Some(asked) = self.asked_before(step)
                 && asked.still_stands(manifest, policy)
-                && !is_said_since(step, &asked, &call)?
+                && !is_said_since(step, &asked, call)?
             {
                 return self.resume(step, &asked);
             }
@@ -216,7 +226,7 @@ impl Proposing {
                 return Ok(Decision::Ask(waiting(step, &asked)?));
             }
         }
-        self.commit(step, call, at, Some(&content))
+        self.commit(step, judged, Some(&content))
     }
 
     /// The same call, if a human was asked about it and the answer is still worth something.
@@ -233,18 +243,17 @@ impl Proposing {
         if asked.standing == ApprovalStatus::Waiting && step.now() < asked.expires {
             return Ok(Decision::Ask(waiting(step, asked)?));
         }
-        let (call, at) = self.judge(step, Value::Of(asked.arguments), Some(asked.proposal))?;
-        self.commit(step, call, at, None)
+        let judged = self.judge(step, Value::Of(asked.arguments), Some(asked.proposal))?;
+        self.commit(step, judged, None)
     }
 
-    /// Judges the call at the moment that is returned. What it is judged by is recorded before, where the store does
-    /// not hold it already.
+    /// Judges the call. What it is judged by is recorded before, where the store does not hold it already.
     fn judge(
         &self,
         step: &mut Transaction<'_>,
         arguments: Value,
         approval: Option<EntryId>,
-    ) -> Result<(ProposedCall, Timestamp), GateError> {
+    ) -> Result<Judged, GateError> {
         let tool = self.gate.tool(&self.tool);
         let manifest = tool.digest();
         let policies = self.gate.policies(step)?;
@@ -264,7 +273,9 @@ impl Proposing {
             policies: policies.in_force(),
             at,
         };
-        Ok((by.judge(step.state(), &self.arguments, arguments, approval)?, at))
+        let call = by.judge(step.state(), &self.arguments, arguments, approval)?;
+        drop(traced);
+        Ok(Judged { call, tool, at })
     }
 
     fn record_once(
@@ -280,8 +291,7 @@ impl Proposing {
     fn commit(
         &self,
         step: &mut Transaction<'_>,
-        call: ProposedCall,
-        at: Timestamp,
+        Judged { call, tool, at }: Judged,
         content: Option<&Content>,
     ) -> Result<Decision, GateError> {
         let (receipt, allowed) = step.ask_call(self.id, call, at, content)?;
@@ -289,7 +299,6 @@ impl Proposing {
         Ok(match (answer, allowed) {
             (Answer::Done, Some(allowed)) => {
                 let mut traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
-                let tool = self.gate.tool(&self.tool);
                 traced.texts.add_call(seq, &tool.manifest, &self.arguments);
                 let arguments = self.arguments.canonical().to_owned();
                 Decision::Allow(Granted { allowed, arguments, decision: id })
