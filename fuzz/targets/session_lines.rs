@@ -10,10 +10,9 @@ use std::cell::RefCell;
 use custody_gateway::lines::HostConnection;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
-use custody_kernel::principal::{Authority, Role};
+use custody_kernel::principal::Authority;
 use custody_arguments::Arguments;
 use custody_runtime::clock::Clock;
-use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::tools::Gate;
 use libfuzzer_sys::fuzz_target;
@@ -38,16 +37,7 @@ thread_local! {
 impl Served {
     fn fresh() -> Self {
         let scratch = Scratch::new(Limits::UNLIMITED, Clock::System).expect("a folder for a store");
-        let new = NewPrincipal {
-            name: "ada",
-            role: Role::User,
-            tenant: Tenant::main(),
-            public_key: None,
-            with_token: true,
-        };
-        let (_, token) = scratch.store.add_principal(&scratch.owner, new).expect("the owner may");
-        let token = token.expect("it was asked for");
-        let token = scratch.store.authenticate_token(&token).expect("it was just made");
+        let token = scratch.add_user("ada").expect("the owner may");
         Self { scratch, token, inputs: 0 }
     }
 

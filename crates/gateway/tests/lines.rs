@@ -5,10 +5,9 @@
 use custody_gateway::lines::{HostConnection, MAX_LINE_BYTES};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
-use custody_kernel::principal::{Authority, Role};
+use custody_kernel::principal::Authority;
 use custody_policy::{Manifests, Policy, pin};
 use custody_runtime::clock::Clock;
-use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::tools::{Gate, set_policy};
 use proptest::prelude::*;
@@ -29,15 +28,7 @@ impl Host {
 
     fn of_a_user_with(gate: Gate) -> Self {
         let scratch = Scratch::new(Limits::default(), Clock::System).unwrap();
-        let new = NewPrincipal {
-            name: "ada",
-            role: Role::User,
-            tenant: Tenant::main(),
-            public_key: None,
-            with_token: true,
-        };
-        let (_, token) = scratch.store.add_principal(&scratch.owner, new).unwrap();
-        let token = scratch.store.authenticate_token(&token.unwrap()).unwrap();
+        let token = scratch.add_user("ada").unwrap();
         Self::under(scratch, token, gate)
     }
 

@@ -3,11 +3,12 @@
 //! For demonstrations, replays of traces and measurements. Everything goes with the value.
 
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::principal::Authority;
+use custody_kernel::namespace::Tenant;
+use custody_kernel::principal::{Authority, Role};
 use custody_keys::HumanKey;
 use custody_store::clock::Clock;
-use custody_store::principals::prove;
-use custody_store::{OpenError, Paths, Store, StoreError, Tampering};
+use custody_store::principals::{NewPrincipal, prove};
+use custody_store::{OpenError, Paths, PrincipalError, Store, StoreError, Tampering};
 use tempfile::TempDir;
 
 /// A store that nobody will miss.
@@ -43,6 +44,23 @@ impl Scratch {
         let owner = store.state(|state| state.owner().cloned())?;
         let owner = prove(&owner_key, &owner.ok_or(Tampering::MissingRecord(0))?)?;
         Ok(Self { store, owner, owner_key, paths, folder })
+    }
+
+    /// Adds a user of the main tenant, and returns what their agent shows: a token's authority. No human is proven by
+    /// it.
+    ///
+    /// # Errors
+    /// When the name is taken or is none.
+    pub fn add_user(&self, name: &str) -> Result<Authority, PrincipalError> {
+        let new = NewPrincipal {
+            name,
+            role: Role::User,
+            tenant: Tenant::main(),
+            public_key: None,
+            with_token: true,
+        };
+        let (_, token) = self.store.add_principal(&self.owner, new)?;
+        self.store.authenticate_token(&token.unwrap_or_default())
     }
 
     /// The temporary folder.

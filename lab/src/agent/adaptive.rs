@@ -11,13 +11,10 @@ use std::collections::BTreeMap;
 use custody_arguments::{Arguments, IntendedValue, Intent};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::namespace::Tenant;
-use custody_kernel::principal::{Authority, Role};
-use custody_keys::HumanKey;
+use custody_kernel::principal::Authority;
 use custody_log::Digest;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
-use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::session::Session;
 use custody_runtime::tools::{Decision, Gate, INTENT_MS, Output};
@@ -115,16 +112,7 @@ struct Arena<'a> {
 impl<'a> Arena<'a> {
     fn new(policy: &str, intents: &'a BTreeMap<String, Vec<Intent>>) -> Result<Self, EvalError> {
         let scratch = Scratch::new(Limits::UNLIMITED, Clock::System)?;
-        let new = NewPrincipal {
-            name: "ada",
-            role: Role::User,
-            tenant: Tenant::main(),
-            public_key: Some(HumanKey::generate().public_key()),
-            with_token: true,
-        };
-        let (_, token) = scratch.store.add_principal(&scratch.owner, new)?;
-        let token = token.ok_or_else(|| EvalError::Setup("the user got no token".into()))?;
-        let token = scratch.store.authenticate_token(&token)?;
+        let token = scratch.add_user("ada")?;
         set_preset(&scratch, policy)?;
         let mut manifests = agentdojo::manifests()?;
         manifests.extend([scenarios::manifests()?]);

@@ -4,12 +4,10 @@ use custody_incident::Indicator;
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::namespace::{Scope, Tenant};
-use custody_kernel::principal::Role;
+use custody_kernel::namespace::Scope;
 use custody_log::{EntryId, Seq};
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
-use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::session::Write;
 use custody_runtime::store::{Receipt, Ticket};
@@ -30,15 +28,7 @@ impl Played {
     /// Plays `history` on a fresh store.
     pub(super) fn play(history: &History) -> Result<Self, EvalError> {
         let scratch = Scratch::new(Limits::UNLIMITED, Clock::manual(1_000))?;
-        let new = NewPrincipal {
-            name: "ada",
-            role: Role::User,
-            tenant: Tenant::main(),
-            public_key: None,
-            with_token: true,
-        };
-        let (_, token) = scratch.store.add_principal(&scratch.owner, new)?;
-        let ada = scratch.store.authenticate_token(&token.unwrap_or_default())?;
+        let ada = scratch.add_user("ada")?;
         let mut receipts = Vec::with_capacity(history.entries.len());
         let mut rest = history.entries.as_slice();
         let mut number = 0;

@@ -10,12 +10,11 @@ use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
-use custody_kernel::principal::Role;
+use custody_kernel::principal::Authority;
 use custody_log::Digest;
 use custody_pipeline::DetectorAdvice;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
-use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::session::Write;
 use custody_runtime::store::Receipt;
@@ -52,7 +51,7 @@ pub(crate) fn run(context: &GlobalContext, _: &Args) -> anyhow::Result<ExitStatu
 struct Story {
     scratch: Scratch,
     soul: std::path::PathBuf,
-    token: String,
+    ada: Authority,
 }
 
 /// What a chapter ends with.
@@ -69,16 +68,8 @@ impl Story {
         let soul = scratch.folder().join("SOUL.md");
         std::fs::write(&soul, SOUL)?;
         adopt_file(&scratch.store, &scratch.owner, key("SOUL.md")?, &soul)?;
-        let new = NewPrincipal {
-            name: "ada",
-            role: Role::User,
-            tenant: Tenant::main(),
-            public_key: None,
-            with_token: true,
-        };
-        let (_, token) = scratch.store.add_principal(&scratch.owner, new)?;
-        let token = token.map(|token| token.to_string()).unwrap_or_default();
-        Ok(Self { scratch, soul, token })
+        let ada = scratch.add_user("ada")?;
+        Ok(Self { scratch, soul, ada })
     }
 
     fn store(&self) -> &Store {
@@ -86,8 +77,7 @@ impl Story {
     }
 
     fn session(&self, alias: &str) -> anyhow::Result<Session> {
-        let ada = self.store().authenticate_token(&self.token)?;
-        let session = Session::open(self.store(), &ada, Some(alias.to_owned()))?;
+        let session = Session::open(self.store(), &self.ada, Some(alias.to_owned()))?;
         Ok(session.with_advisor(Arc::new(DetectorAdvice)))
     }
 

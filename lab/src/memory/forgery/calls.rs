@@ -4,8 +4,6 @@
 use custody_arguments::{ArgumentOrigin, Arguments, IntentRef, ToolEffect};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::namespace::Tenant;
-use custody_kernel::principal::Role;
 use custody_kernel::record::{Answer, Record, Request};
 use custody_kernel::tool::call::{Call, Permission};
 use custody_log::{Digest, Seq};
@@ -13,7 +11,6 @@ use custody_policy::{Manifests, Policy};
 use custody_runtime::Session;
 use custody_runtime::clock::Clock;
 use custody_runtime::ingress::Observation;
-use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::tools::{Gate, INTENT_MS, set_policy};
 
@@ -141,16 +138,7 @@ fn intent() -> Result<bool, EvalError> {
 impl Scene {
     fn new(policy: Option<&str>) -> Result<Self, EvalError> {
         let scratch = Scratch::new(Limits::default(), Clock::System)?;
-        let new = NewPrincipal {
-            name: "ada",
-            role: Role::User,
-            tenant: Tenant::main(),
-            public_key: None,
-            with_token: true,
-        };
-        let (_, token) = scratch.store.add_principal(&scratch.owner, new)?;
-        let token = token.ok_or_else(|| setup("the user got no token"))?;
-        let user = scratch.store.authenticate_token(&token)?;
+        let user = scratch.add_user("ada")?;
         if let Some(policy) = policy {
             let policy = Policy::parse(policy).map_err(setup)?;
             set_policy(&scratch.store, &scratch.owner, &policy)?;

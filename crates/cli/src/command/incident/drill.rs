@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use custody_certificate::{Expectations, OutcomeState};
 use custody_incident::adapters::{AdapterHost, Hosts, Obliging};
 use custody_incident::{Incidents, Indicator, Settings};
@@ -12,13 +12,12 @@ use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::{Namespace, Scope, Tenant};
-use custody_kernel::principal::Role;
+use custody_kernel::principal::Authority;
 use custody_kernel::record::AdminRequest;
 use custody_log::{Digest, Seq};
 use custody_pipeline::DetectorAdvice;
 use custody_runtime::clock::{Clock, moment};
 use custody_runtime::ingress::Observation;
-use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::session::Write;
 use custody_runtime::watch::adopt_file;
@@ -93,7 +92,7 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
 struct Drill {
     scratch: Scratch,
     notes: std::path::PathBuf,
-    token: String,
+    ada: Authority,
 }
 
 impl Drill {
@@ -109,16 +108,8 @@ impl Drill {
             mode: Mode::Open,
         };
         scratch.store.ask(&scratch.owner, open)?;
-        let new = NewPrincipal {
-            name: "ada",
-            role: Role::User,
-            tenant: Tenant::main(),
-            public_key: None,
-            with_token: true,
-        };
-        let (_, token) = scratch.store.add_principal(&scratch.owner, new)?;
-        let token = token.context("a user has a token")?.to_string();
-        Ok(Self { scratch, notes, token })
+        let ada = scratch.add_user("ada")?;
+        Ok(Self { scratch, notes, ada })
     }
 
     fn store(&self) -> &Store {
@@ -126,8 +117,8 @@ impl Drill {
     }
 
     fn session(&self, alias: &str) -> anyhow::Result<Session> {
-        let ada = self.store().authenticate_token(&self.token)?;
-        let session = Session::open_on(self.store(), &ada, Some(alias.to_owned()), Some(host()?))?;
+        let session =
+            Session::open_on(self.store(), &self.ada, Some(alias.to_owned()), Some(host()?))?;
         Ok(session.with_advisor(Arc::new(DetectorAdvice)))
     }
 
