@@ -175,19 +175,9 @@ impl Incidents<'_> {
         let parts = self.parts(id, &applied.plan, done, settings.part)?;
         let digest = applied.plan.digest();
         let digest = digest.map_err(|cause| IncidentError::unreadable("plan", id, &cause))?;
-        let applying = Applying { id, digest, owner };
-        let mut parts = parts.into_iter();
-        let Some(first) = parts.next() else { return Ok((None, applied)) };
-        let (step, texts) = first.into_step(digest);
-        let (by, request) = (owner.clone(), applying.request(step));
-        let taken = self.store.run(move |transaction| {
-            let receipt = transaction.administer(by, request, None, Vec::new())?;
-            destroy(transaction, &receipt, texts)?;
-            Ok::<_, IncidentError>(receipt)
-        });
         // The texts that were destroyed before are gone, so none are given: the disk is rewritten without a search.
-        let receipt = applying.go_on(self, taken.wait()?, parts, &mut Vec::new())?;
-        Ok((Some(receipt), applied))
+        let receipt = Applying { id, digest, owner }.go_on(self, None, parts, &mut Vec::new())?;
+        Ok((receipt, applied))
     }
 
     /// The parts in which a plan is applied, without the first `done` entries.
@@ -505,25 +495,27 @@ impl Applying<'_> {
         });
         let Some((receipt, mut destroyed)) = began.wait()? else { return Ok(None) };
         let decision = receipt.id;
-        let receipt = self.go_on(incidents, receipt, parts, &mut destroyed)?;
+        let receipt = if receipt.answer == Answer::Done {
+            self.go_on(incidents, Some(receipt), parts, &mut destroyed)?
+        } else {
+            Some(receipt)
+        };
         let plan = Arc::try_unwrap(plan).unwrap_or_else(|shared| (*shared).clone());
         let applied = AppliedStep { decision, plan, destroyed, is_repeat: false };
-        Ok(Some((Some(receipt), applied)))
+        Ok(Some((receipt, applied)))
     }
 
     /// Applies the next parts, each in a turn of the writer of its own, until one is refused. Returns the receipt of
-    /// that one, or else `receipt`. Adds the texts that were destroyed to `destroyed`.
+    /// that one; without it `first`, the receipt of the part before, or of the first that is applied here. Adds the
+    /// texts that were destroyed to `destroyed`.
     fn go_on(
         &self,
         incidents: &Incidents<'_>,
-        receipt: Receipt,
-        parts: impl Iterator<Item = Part>,
+        mut first: Option<Receipt>,
+        parts: impl IntoIterator<Item = Part>,
         destroyed: &mut Vec<Destroyed>,
-    ) -> Result<Receipt, IncidentError> {
+    ) -> Result<Option<Receipt>, IncidentError> {
         for part in parts {
-            if receipt.answer != Answer::Done {
-                break;
-            }
             let (step, texts) = part.into_step(self.digest);
             let (by, request) = (self.owner.clone(), self.request(step));
             let applied = incidents.store.run(move |transaction| {
@@ -531,13 +523,14 @@ impl Applying<'_> {
                 let destroyed = destroy(transaction, &receipt, texts)?;
                 Ok::<_, IncidentError>((receipt, destroyed))
             });
-            let (next, texts) = applied.wait()?;
+            let (receipt, texts) = applied.wait()?;
             destroyed.extend(texts);
-            if next.answer != Answer::Done {
-                return Ok(next);
+            if receipt.answer != Answer::Done {
+                return Ok(Some(receipt));
             }
+            first = first.or(Some(receipt));
         }
-        Ok(receipt)
+        Ok(first)
     }
 
     fn request(&self, step: RecoveryStep) -> AdminRequest {
