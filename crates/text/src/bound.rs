@@ -49,7 +49,6 @@ const BOUNDS: &[&str] = &[
     "unter",
     "unterhalb",
     "oberhalb",
-    "limit",
     "obergrenze",
     "untergrenze",
     "grenze",
@@ -120,14 +119,7 @@ fn is_bound_before(before: &[Token<'_>]) -> bool {
 }
 
 fn is_bound_after(after: &[Token<'_>]) -> bool {
-    let mut is_over = false;
-    after
-        .iter()
-        .take(AFTER)
-        .take_while(|token| {
-            let was_over = is_over;
-            is_over = token.ends_with(&[';', '.']);
-            !was_over
-        })
-        .any(|token| BOUNDS_AFTER.contains(&token.word.as_str()))
+    let same = after.split_inclusive(|token| token.ends_with(&[';', '.'])).next();
+    let mut near = same.unwrap_or_default().iter().take(AFTER);
+    near.any(|token| BOUNDS_AFTER.contains(&token.word.as_str()))
 }
