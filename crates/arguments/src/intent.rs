@@ -74,7 +74,7 @@ pub struct IntendedFolder {
     pub under: String,
 }
 
-/// A value that is left to whoever writes what the model reads.
+/// The wildcard: the intent leaves the value open, so that an attacker may choose it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnyValue {

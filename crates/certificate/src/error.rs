@@ -159,7 +159,7 @@ pub enum CertificateError {
     EntryInclusion {
         /// The entry.
         entry: Seq,
-        /// Why.
+        /// What its proof does not show.
         #[source]
         cause: ProofError,
     },

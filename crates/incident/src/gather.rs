@@ -1,7 +1,7 @@
 //! Gathering: the facts for a plan, of one moment of a store.
 //!
-//! The moment is taken at once: its graph, its findings, how far incidents are. The texts are read afterwards, a
-//! bounded number at a time, so that nobody who writes waits for a plan over a million entries (G30).
+//! The moment is taken at once: its graph, its findings, the step of each incident. The texts are read afterwards, a
+//! bounded number at a time, so that writers do not wait for a plan over a million entries (G30).
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -183,8 +183,8 @@ impl Incidents<'_> {
         Ok(Some(planned?))
     }
 
-    /// Reads something of each entry, a bounded number at a time, so that whoever writes waits for no more than these.
-    /// `read` gives how many bytes it read beside what it found; `take` gets that outside of the store.
+    /// Reads each entry, a bounded number at a time; writers wait for one such batch at most. `read` returns what it
+    /// found and how many bytes it read; `take` gets what was found, outside of the store.
     pub(crate) fn read_in_turns<T>(
         &self,
         entries: impl Iterator<Item = Seq>,

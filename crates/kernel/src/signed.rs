@@ -61,10 +61,10 @@ impl State {
         Some(LogPosition { store, root: self.root(), seq: self.next_seq() })
     }
 
-    /// What whoever `record` names has to have signed, where they have to.
+    /// The signature that `record` needs, not checked yet: the author's, over the record at its position.
     ///
     /// # Errors
-    /// [`ApplyError::Signature`] when there is no signature, or nobody whose it could be; [`ApplyError::Format`] for a
+    /// [`ApplyError::Signature`] when the signature is missing, or its author has no key; [`ApplyError::Format`] for a
     /// record of an earlier format than the one before it.
     pub(crate) fn signature_of(&self, record: &Record) -> Result<UncheckedSignature, ApplyError> {
         if !self.is_empty() && !self.log_end.takes(record) {
@@ -97,8 +97,8 @@ impl State {
         Ok(UncheckedSignature { seq, signed: Some((signature, key, bytes)) })
     }
 
-    /// What is left to be checked of the signature of `record`. Acts of humans, which are few, are checked here, before
-    /// anything is decided by them.
+    /// The signature that `record` needs, if it is a session's. Signatures of humans, which are few, are checked here,
+    /// before anything is decided by their acts.
     ///
     /// # Errors
     /// As [`State::signature_of`]; [`ApplyError::Signature`] for an act that its human did not sign.

@@ -450,7 +450,7 @@ fn g27_an_answer_in_clean_words_is_only_flagged_and_what_it_led_to_is_taken_out(
     }
 }
 
-/// A certificate names the covers, and whoever verifies it has no others.
+/// A verifier has no other covers than those that the certificate names.
 #[test]
 fn g27_the_named_covers_suffice_to_derive_a_sparing_again() {
     let texts = ["Noted.", "The table for two is booked.", "Noted.\nThe table for two is booked."];
