@@ -333,7 +333,9 @@ fn origins(store: &Store, what: &str, origin: &ArgumentOrigin) -> anyhow::Result
             named_entries(store, &format!("{what}from untrusted entry"), from)?
         }
         ArgumentOrigin::Party { from } => {
-            let why = format!("{what}the user said it, and it wrote or is the place of entry");
+            let why = format!(
+                "{what}the user said it, but it wrote, or is the place of, untrusted entry"
+            );
             named_entries(store, &why, from)?
         }
     })
