@@ -312,6 +312,7 @@ fn with_the_store_every_claim_is_counted_again() {
       follows   none; it is the store's first
 
     Recounted in the store of 11 records: 22 of 22 claims hold, 0 fail, 0 cannot be told.
+      The record verifies: 11 records decided again, 0 tool calls judged again.
     ");
     let shown = run(&home, "keys show --json").json().remove(0);
     let key = shown["humans"][0]["public_key"].as_str().unwrap().to_owned();
@@ -347,6 +348,7 @@ fn a_claim_that_no_longer_holds_is_named_and_the_exit_code_is_1() {
       follows   none; it is the store's first
 
     Recounted in the store of 11 records: 20 of 22 claims hold, 1 fail, 1 cannot be told.
+      The record verifies: 11 records decided again, 0 tool calls judged again.
       ✗ the policy was DIGEST: no policy was signed, and this one never shipped
       ? 1 claim: the record does not name this certificate
     ");

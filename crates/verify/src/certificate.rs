@@ -27,6 +27,8 @@ use custody_policy::Policy;
 use custody_runtime::Store;
 use custody_runtime::store::{StoreError, Tampering, View, content_of};
 
+use crate::{VerifyError, VerifyReport, verify_ledger};
+
 /// What the store says of one claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimResult {
@@ -43,6 +45,8 @@ pub enum ClaimResult {
 pub struct ClaimReport<'a> {
     /// Every claim with what the store says of it.
     pub claims: Vec<(Claim<'a>, ClaimResult)>,
+    /// What verifying the store's own record gave: claims are recounted from it, so they are worth no more than it is.
+    pub ledger: Result<VerifyReport, VerifyError>,
     /// How many records the store has.
     pub records: u64,
     /// How many entries the seeds reached since the plan was made. None of them is in the certificate.
@@ -77,7 +81,8 @@ pub fn complete_from_store(store: &Store, verified: Verified) -> Result<Verified
     Ok(verified.clone().completed(recovery).unwrap_or(verified))
 }
 
-/// Compares every claim of a certificate with what the store holds now.
+/// Compares every claim of a certificate with what the store holds now, and verifies the store's record as
+/// [`verify_ledger`] does, every tool call included.
 ///
 /// Linear in the record, and in the certificate.
 ///
@@ -101,6 +106,7 @@ pub fn verify_claims<'a>(
     let incident = IncidentClosure::trace(&then, &findings(recovery)).ok();
     let reached_since = reached(grown.as_ref()).saturating_sub(reached(planned.as_ref()));
     let policy = signed_policy_at(store, verified.after().size)?;
+    let ledger = verify_ledger(store);
     store.look(|view| {
         let verifier = Verifier {
             view,
@@ -118,6 +124,7 @@ pub fn verify_claims<'a>(
         });
         Ok(ClaimReport {
             claims: claims.collect::<Result<_, IncidentError>>()?,
+            ledger,
             records: view.len(),
             reached_since: if is_same_log { reached_since } else { 0 },
         })

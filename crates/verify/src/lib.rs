@@ -3,7 +3,7 @@
 //! Opening a store compares its log with the signed head. [`verify_ledger`] goes further: it decides every request
 //! again, judges every tool call again by the recorded texts, takes the closure of every containment again, compares
 //! every observed text again with what came before it, and every content with its commitment and every index with the
-//! records. [`verify_claims`] does the same for a recovery certificate, claim by claim.
+//! records. [`verify_claims`] does the same, and then compares a recovery certificate with it, claim by claim.
 //!
 //! ```
 //! use custody_kernel::label::Channel;

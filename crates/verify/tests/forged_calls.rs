@@ -9,23 +9,29 @@
     reason = "a helper of a test may fail it, and each test file uses its part"
 )]
 
+#[path = "../../incident/tests/certified/mod.rs"]
+mod certified;
 #[path = "../../runtime/tests/common/mod.rs"]
 mod common;
 mod forger;
 
+use certified::{poison, recovery};
 use common::guarded::{Guarded, granted, word};
 use custody_arguments::{ArgumentOrigin, IntentRef};
+use custody_certificate::{Certificate, Expectations};
 use custody_incident::{Incidents, Indicator, Settings};
 use custody_kernel::label::Channel;
 use custody_kernel::record::{Answer, Record, Request};
 use custody_kernel::tool::call::{Call, Permission};
+use custody_keys::public_key;
 use custody_log::{Digest, Seq};
 use custody_policy::Policy;
 use custody_runtime::clock::Clock;
+use custody_runtime::scratch::Scratch;
 use custody_runtime::store::Tampering;
 use custody_runtime::tools::Output;
 use custody_runtime::{Store, StoreError};
-use custody_verify::{VerifyError, VerifyReport, verify_ledger};
+use custody_verify::{VerifyError, VerifyReport, verify_claims, verify_ledger};
 use forger::{copy_session, records_of};
 use serde_json::json;
 
@@ -91,6 +97,29 @@ fn g2_a_call_with_invented_user_origins_is_named() {
         record.answer = Answer::Done;
     });
     assert_eq!(named(forged), "argument origins");
+}
+
+/// The claims of a certificate are recounted from a record, which is verified first.
+#[test]
+fn g2_recounting_a_certificate_names_a_forged_call() {
+    let guarded = tainted();
+    assert_eq!(word(&guarded.proposes("send_mail", TO_EVE)), "ask");
+    let Scratch { store, owner, owner_key, .. } = &guarded.scratch;
+    poison(store, owner);
+    let recovered = recovery(store, owner, owner_key);
+    let file = custody_certificate::certify(&recovered, owner_key.signing_key()).unwrap();
+    let key = public_key::parse(&owner_key.public_key().to_string()).unwrap();
+    let verified = Certificate::verify(&file, &key, Expectations::default()).unwrap();
+    let ledger = verify_claims(store, &verified).unwrap().ledger.unwrap();
+    assert_eq!((ledger.calls_judged, ledger.calls_not_judged), (1, 0));
+    let last = copy_session(&guarded.scratch, guarded.session.id(), |record| {
+        let Some(call) = call_of(record) else { return };
+        call.leaves.iter_mut().for_each(|leaf| leaf.origin = ArgumentOrigin::User);
+        record.answer = Answer::Done;
+    });
+    let reopened = Store::open(&guarded.scratch.paths, Clock::System).unwrap();
+    let ledger = verify_claims(&reopened, &verified).unwrap().ledger;
+    assert_eq!(named((ledger, last)), "argument origins");
 }
 
 #[test]

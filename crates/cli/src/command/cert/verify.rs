@@ -10,7 +10,9 @@ use custody_certificate::{
 };
 use custody_log::{Digest, IncidentId};
 use custody_runtime::Store;
-use custody_verify::{ClaimReport, ClaimResult, complete_from_store, verify_claims};
+use custody_verify::{
+    ClaimReport, ClaimResult, VerifyError, VerifyReport, complete_from_store, verify_claims,
+};
 use serde_json::{Value, json};
 
 use super::checks::{Check, CheckResult};
@@ -34,8 +36,8 @@ const MAX_CLAIMS: usize = 20;
 
 /// Verify a certificate from the file and the owner's public key, and against the store if there is one.
 ///
-/// With --key or --key-file alone, nothing but the file is read. With --store, or without a key, every claim is also
-/// compared with what the store holds today; what it cannot tell is said. A key is never taken from the certificate
+/// With --key or --key-file alone, nothing but the file is read. With --store, or without a key, the store's record is
+/// verified as `custody ledger verify` does, and every claim compared with it; what it cannot tell is said. A key is never taken from the certificate
 /// itself. Exit code 1 when something does not hold.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -83,7 +85,7 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     } else {
         report.print();
     }
-    Ok(ExitStatus::failure_if(verdict.is_err() || report.broken() > 0))
+    Ok(ExitStatus::failure_if(verdict.is_err() || report.contradicts().is_some()))
 }
 
 /// A certificate as it is named to `--after`: by its digest, or as a file that is hashed.
@@ -112,6 +114,17 @@ impl Report<'_> {
         claims.filter(|(_, found)| matches!(found, ClaimResult::Fails(_))).count()
     }
 
+    /// What of the store speaks against the certificate, if anything does.
+    fn contradicts(&self) -> Option<String> {
+        let recount = self.recount.as_ref()?;
+        match (&recount.ledger, self.broken()) {
+            (Ok(_), 0) => None,
+            (Ok(_), 1) => Some("1 claim does not hold".to_owned()),
+            (Ok(_), broken) => Some(format!("{broken} claims do not hold")),
+            (Err(_), _) => Some("the store's record does not verify".to_owned()),
+        }
+    }
+
     fn result(&self, check: Check) -> CheckResult {
         let is_asked = check != Check::Expected || self.expected != Expectations::default();
         let is_given = check != Check::Entries || self.not_listed() == 0;
@@ -135,24 +148,19 @@ impl Report<'_> {
     }
 
     fn print(&self) {
-        match self.verdict {
-            Ok(verified) if self.broken() == 0 => line(format_args!(
+        match (self.verdict, self.contradicts()) {
+            (Ok(verified), None) => line(format_args!(
                 "{}: {}",
                 paint(GOOD, "verified"),
                 sentence(verified.certificate())
             )),
-            Ok(verified) => {
-                let broken = match self.broken() {
-                    1 => "1 claim does not hold".to_owned(),
-                    broken => format!("{broken} claims do not hold"),
-                };
+            (Ok(verified), Some(why)) => {
                 let said = sentence(verified.certificate());
-                line(format_args!(
-                    "{}: {broken}. What it says: {said}",
-                    paint(BAD, "not true today")
-                ));
+                line(format_args!("{}: {why}. What it says: {said}", paint(BAD, "not true today")));
             }
-            Err(refusal) => line(format_args!("{}: {}", paint(BAD, "refused"), self.why(refusal))),
+            (Err(refusal), _) => {
+                line(format_args!("{}: {}", paint(BAD, "refused"), self.why(refusal)))
+            }
         }
         for check in Check::ALL {
             let (style, word) = match self.result(check) {
@@ -305,6 +313,14 @@ fn print_claims(recount: &ClaimReport<'_>) {
         fails.len(),
         recount.claims.len() - holds - fails.len(),
     ));
+    match &recount.ledger {
+        Ok(ledger) => line(format_args!(
+            "  The record verifies: {} decided again, {} judged again.",
+            count(ledger.records, "record"),
+            count(ledger.calls_judged, "tool call"),
+        )),
+        Err(error) => line(format_args!("  {} the record: {error}", paint(BAD, "✗"))),
+    }
     for (claim, found) in fails.iter().take(MAX_CLAIMS) {
         let ClaimResult::Fails(why) = found else { continue };
         line(format_args!("  {} {}: {}", paint(BAD, "✗"), shown(&claim.to_string()), shown(why)));
@@ -326,6 +342,16 @@ fn print_claims(recount: &ClaimReport<'_>) {
         let what = format!("{entries} derive from what was recovered and are in no certificate");
         line(format_args!("  {} {what}", paint(WARN, "!")));
     }
+}
+
+fn ledger(found: &Result<VerifyReport, VerifyError>) -> Value {
+    let judged = found.as_ref().ok();
+    json!({
+        "verified": judged.is_some(),
+        "refused": found.as_ref().err().map(ToString::to_string),
+        "calls_judged": judged.map(|report| report.calls_judged),
+        "calls_not_judged": judged.map(|report| report.calls_not_judged),
+    })
 }
 
 fn claims(recount: &ClaimReport<'_>, store: Option<&Store>) -> Value {
@@ -352,6 +378,7 @@ fn claims(recount: &ClaimReport<'_>, store: Option<&Store>) -> Value {
     json!({
         "store": store.map(|store| store.path().display().to_string()),
         "records": recount.records,
+        "ledger": ledger(&recount.ledger),
         "holds": holds,
         "fails": fails,
         "cannot_tell": cannot_tell,
