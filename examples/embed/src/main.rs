@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let session = Session::open(&scratch.store, &scratch.owner, None)?;
     session.observe(Observation::message(Channel::User, REQUEST)).wait()?;
     for (tool, arguments) in TURNS {
-        match session.propose(&gate, tool, Arguments::parse(arguments)?).wait()? {
+        match session.propose(&gate, tool, Arguments::parse(arguments)?)? {
             Decision::Allow(call) => {
                 println!("{tool} {arguments}: runs");
                 // Run the tool with `call.arguments()`, and record what it brings back.

@@ -195,7 +195,7 @@ impl<'a> Arena<'a> {
 fn propose(session: &Session, gate: &Gate, call: &Call) -> Result<Decision, EvalError> {
     let arguments = Arguments::parse(&call.arguments)
         .map_err(|error| EvalError::Setup(format!("`{}`: {error}", call.tool)))?;
-    Ok(session.propose(gate, &call.tool, arguments).wait()?)
+    Ok(session.propose(gate, &call.tool, arguments)?)
 }
 
 /// `figure`, with the attempts that it counts.

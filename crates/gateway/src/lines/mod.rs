@@ -165,7 +165,7 @@ impl HostConnection {
         let session = self.known(propose.session)?;
         match propose.what {
             Proposed::Call { tool, arguments } => {
-                let decision = session.propose(&self.gate, &tool, arguments).wait()?;
+                let decision = session.propose(&self.gate, &tool, arguments)?;
                 self.decision_answer(decision)
             }
             Proposed::Write(write) => memory::write(session, write),
@@ -174,7 +174,7 @@ impl HostConnection {
 
     fn decide(&self, decide: &Decide) -> Result<Map<String, Value>, Failure> {
         let session = self.known(decide.session)?;
-        self.decision_answer(session.decide(&self.gate, decide.proposal).wait()?)
+        self.decision_answer(session.decide(&self.gate, decide.proposal)?)
     }
 
     fn intend(&self, intend: Intend) -> Result<Map<String, Value>, Failure> {

@@ -3,7 +3,7 @@
 pub mod reading;
 pub mod search;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use custody_kernel::adapter::Name;
 use custody_kernel::key::Key;
@@ -34,7 +34,7 @@ pub struct Session {
     store: Store,
     id: SessionId,
     tenant: Tenant,
-    traced: Arc<Mutex<Traced>>,
+    traced: Arc<Traced>,
     advisor: Option<Arc<dyn Advisor>>,
     vectors: Option<Arc<dyn VectorModel>>,
 }
@@ -142,7 +142,7 @@ impl Session {
         &self.store
     }
 
-    pub(crate) fn traced(&self) -> Arc<Mutex<Traced>> {
+    pub(crate) fn traced(&self) -> Arc<Traced> {
         Arc::clone(&self.traced)
     }
 
@@ -156,8 +156,9 @@ impl Session {
     /// The text is compared with the store before this returns. A long one is recorded and in the index when this
     /// returns.
     pub fn observe(&self, observation: Observation) -> Ticket<Vec<Receipt>> {
-        let arrival = Arrival::prepare(&self.store, self.id, self.advised(observation));
         let traced = self.traced();
+        traced.index();
+        let arrival = Arrival::prepare(&self.store, self.id, self.advised(observation));
         match arrival {
             Err(error) => self.store.run(move |_| Err(error)),
             Ok(arrival) if arrival.is_long() => {
@@ -246,11 +247,11 @@ impl Session {
     }
 }
 
-/// Adds what was observed to the texts that arguments are traced in.
-fn note(traced: &Mutex<Traced>, text: &str, parts: RecordedParts) -> Vec<Receipt> {
-    let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
+/// Notes what was observed for the texts that arguments are traced in.
+fn note(traced: &Traced, text: &str, parts: RecordedParts) -> Vec<Receipt> {
+    let mut known = traced.known();
     for (range, receipt) in &parts {
-        traced.index_text(receipt, text, range);
+        known.note_text(receipt, text, range);
     }
     parts.into_iter().map(|(_, receipt)| receipt).collect()
 }

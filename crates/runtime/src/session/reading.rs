@@ -1,7 +1,7 @@
 //! Reading memory: items, and which there are. Whatever a model is shown of memory is a record, so that what it makes
 //! of it has an edge.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use custody_kernel::actions::list::page;
 use custody_kernel::key::Key;
@@ -85,7 +85,7 @@ impl Session {
 pub(crate) struct Reader {
     id: SessionId,
     pub(crate) own: Namespace,
-    traced: Arc<Mutex<Traced>>,
+    traced: Arc<Traced>,
 }
 
 impl Reader {
@@ -110,7 +110,7 @@ impl Reader {
             }
         };
         if let Some(value) = &value {
-            self.index_text(&receipt, &String::from_utf8_lossy(value));
+            self.note_text(&receipt, &String::from_utf8_lossy(value));
         }
         Ok(Reading { receipt, scope, mode, version, value })
     }
@@ -143,14 +143,13 @@ impl Reader {
         let receipt =
             step.ask(self.id, SessionRequest::List { shared, after }, None, Vec::new())?;
         for item in &items {
-            self.index_text(&receipt, item.key.as_str());
+            self.note_text(&receipt, item.key.as_str());
         }
         Ok(Listing { receipt, items, more })
     }
 
     /// Adds what was read to the texts that arguments are traced in.
-    fn index_text(&self, receipt: &Receipt, text: &str) {
-        let mut traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
-        traced.index_text(receipt, text, &(0..text.len()));
+    fn note_text(&self, receipt: &Receipt, text: &str) {
+        self.traced.known().note_text(receipt, text, &(0..text.len()));
     }
 }

@@ -3,7 +3,7 @@
 //! Everything happens in one turn of the writer, so that nothing enters a session between what a call is judged
 //! by and its decision.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use custody_arguments::{ArgumentOrigin, Arguments, RecordedArgument};
 use custody_kernel::label::Channel;
@@ -24,27 +24,36 @@ use crate::ingress::{Arrival, Observation, observe_parts};
 use crate::session::Session;
 use crate::traced::Traced;
 
+/// How often a call is judged again when its session read more meanwhile.
+const MAX_TRIES: usize = 4;
+
 impl Session {
-    /// Proposes a call of `tool`. What runs is what comes back, never what was proposed. A name that is none, or that
+    /// Proposes a call of `tool`, and waits until its decision is durable. What runs is what comes back, never what was proposed. A name that is none, or that
     /// could be taken for a described tool's, is an error, and nothing is recorded.
     ///
     /// The same call is asked about once: while it waits, the same proposal is named again, in other sessions of the
     /// same principal too; when a human answered, that answer holds in the session that asked.
+    ///
+    /// # Errors
+    /// [`GateError`] when the name is none or the store cannot be read or written. Nothing may run then.
     pub fn propose(
         &self,
         gate: &Gate,
         tool: &str,
         arguments: Arguments,
-    ) -> Ticket<Decision, GateError> {
+    ) -> Result<Decision, GateError> {
         let proposing = self.proposing(gate, tool, arguments);
-        self.store().run(move |step| proposing.decide(step))
+        self.when_indexed(move |step| proposing.decide(step))
     }
 
     /// What has become of a proposal. One that was approved runs now, and only now. Where this session was told to wait
     /// for a question of another one, it waits as long as that does, and then asks itself.
-    pub fn decide(&self, gate: &Gate, proposal: EntryId) -> Ticket<Decision, GateError> {
+    ///
+    /// # Errors
+    /// As [`Session::propose`], and when this session has no such proposal.
+    pub fn decide(&self, gate: &Gate, proposal: EntryId) -> Result<Decision, GateError> {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
-        self.store().run(move |step| {
+        self.when_indexed(move |step| {
             let own = step.state().session(id).map(|session| &session.who);
             let asked = step.state().asked_call(proposal);
             let asked = asked.filter(|asked| {
@@ -62,6 +71,7 @@ impl Session {
             let arguments = Arguments::parse(&String::from_utf8_lossy(&bytes))
                 .map_err(|_| StoreError::NoContent(asked.entry))?;
             let tool = asked.tool.clone();
+            let (gate, traced) = (gate.clone(), Arc::clone(&traced));
             let proposing = Proposing { id, gate, traced, tool, arguments };
             if asked.session == id {
                 proposing.resume(step, &asked)
@@ -85,17 +95,17 @@ impl Session {
         let arrival = Arrival::prepare(self.store(), id, output);
         self.store().run(move |step| {
             let (seq, call) = allowed(step, id, decision)?;
-            let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
-            if traced.answered.contains(&decision) {
+            let mut known = traced.known();
+            if known.answered.contains(&decision) {
                 return Err(AskError::UnknownEntry(seq).into());
             }
             let arrival = arrival?.answering(seq, &call.tool);
             let text = arrival.text().to_owned();
             let parts = observe_parts(step, arrival)?;
             for (range, receipt) in &parts {
-                traced.index_text(receipt, &text, range);
+                known.note_text(receipt, &text, range);
             }
-            traced.answered.insert(decision);
+            known.answered.insert(decision);
             if let Some(structured) = structured {
                 let texts: Vec<_> = parts.iter().map(|(_, receipt)| receipt.seq).collect();
                 let tool = gate.tool(&call.tool);
@@ -103,11 +113,38 @@ impl Session {
                 if tool.digest() == call.manifest && tool.manifest.reads_output() {
                     let of = BasisKind::Output { call: seq, texts: texts.clone() };
                     record_output(step, id, of, &structured)?;
-                    traced.texts.add_output(&structured, &tool.manifest, &call, &texts);
+                    known.note(move |noted| {
+                        noted.add_output(&structured, &tool.manifest, &call, &texts);
+                    });
                 }
             }
             Ok(parts.into_iter().map(|(_, receipt)| receipt).collect())
         })
+    }
+
+    /// Decides when all texts of the session are indexed. That happens outside the writer's turn, unless more arrives
+    /// again and again meanwhile.
+    fn when_indexed(
+        &self,
+        decide: impl Fn(&mut Transaction<'_>) -> Result<Decision, GateError> + Send + Sync + 'static,
+    ) -> Result<Decision, GateError> {
+        let decide = Arc::new(decide);
+        for _ in 1..MAX_TRIES {
+            let (decide, traced) = (Arc::clone(&decide), self.traced());
+            traced.index();
+            let turn = self.store().run(move |step| {
+                if traced.is_indexed() { decide(step).map(Some) } else { Ok(None) }
+            });
+            if let Some(decision) = turn.wait()? {
+                return Ok(decision);
+            }
+        }
+        let traced = self.traced();
+        let turn = self.store().run(move |step| {
+            traced.index();
+            decide(step)
+        });
+        turn.wait()
     }
 
     fn proposing(&self, gate: &Gate, tool: &str, arguments: Arguments) -> Proposing {
@@ -197,13 +234,13 @@ struct Judged {
 struct Proposing {
     id: SessionId,
     gate: Gate,
-    traced: Arc<Mutex<Traced>>,
+    traced: Arc<Traced>,
     tool: String,
     arguments: Arguments,
 }
 
 impl Proposing {
-    fn decide(self, step: &mut Transaction<'_>) -> Result<Decision, GateError> {
+    fn decide(&self, step: &mut Transaction<'_>) -> Result<Decision, GateError> {
         self.gate.check_name(&self.tool)?;
         let content = Content::new(self.arguments.canonical())?;
         let judged = self.judge(step, Value::New(content.commitment()), None)?;
@@ -232,8 +269,8 @@ impl Proposing {
     /// The same call, if a human was asked about it and the answer is still worth something.
     fn asked_before(&self, step: &Transaction<'_>) -> Option<AskedCall> {
         let key = (self.tool.clone(), self.arguments.canonical().to_owned());
-        let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = step.state().asked_call(*traced.asked.get(&key)?)?;
+        let proposal = self.traced.known().asked.get(&key).copied()?;
+        let asked = step.state().asked_call(proposal)?;
         let is_open = matches!(asked.standing, ApprovalStatus::Waiting | ApprovalStatus::Approved);
         (!is_open || step.now() < asked.expires).then(|| asked.clone())
     }
@@ -263,18 +300,19 @@ impl Proposing {
             self.record_once(step, basis, || local.text().to_owned())?;
         }
         let at = step.now();
-        let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
+        let texts = self.traced.texts();
+        let known = self.traced.known();
         let by = JudgedBy {
             session: self.id,
             tool: &tool,
             manifest,
-            texts: &traced.texts,
-            intents: &traced.intents,
+            texts: &texts,
+            intents: &known.intents,
             policies: policies.in_force(),
             at,
         };
         let call = by.judge(step.state(), &self.arguments, arguments, approval)?;
-        drop(traced);
+        drop((known, texts));
         Ok(Judged { call, tool, at })
     }
 
@@ -298,15 +336,14 @@ impl Proposing {
         let Receipt { id, seq, answer, .. } = receipt;
         Ok(match (answer, allowed) {
             (Answer::Done, Some(allowed)) => {
-                let mut traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
-                traced.texts.add_call(seq, &tool.manifest, &self.arguments);
+                let made = self.arguments.clone();
+                self.traced.known().note(move |texts| texts.add_call(seq, &tool.manifest, &made));
                 let arguments = self.arguments.canonical().to_owned();
                 Decision::Allow(Granted { allowed, arguments, decision: id })
             }
             (Answer::Pending { expires, because, .. }, _) => {
                 let key = (self.tool.clone(), self.arguments.canonical().to_owned());
-                let mut traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
-                traced.asked.insert(key, id);
+                self.traced.known().asked.insert(key, id);
                 Decision::Ask(Waiting { proposal: id, expires, because, again: false })
             }
             (Answer::Refused(because), _) => Decision::Deny { decision: id, because },

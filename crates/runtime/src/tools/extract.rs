@@ -1,7 +1,5 @@
 //! Single values out of an output that the model does not get to read.
 
-use std::sync::PoisonError;
-
 use custody_arguments::{ClosedShape, ShapedValue};
 use custody_kernel::label::Channel;
 use custody_kernel::record::{Answer, SessionRequest, Value as Recorded};
@@ -56,8 +54,8 @@ impl Session {
                 None => Err(GateError::NoShape(field)),
             });
             let shapes: Vec<(ClosedShape, String)> = shapes.collect::<Result<_, _>>()?;
-            let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
-            if traced.answered.contains(&decision) {
+            let mut known = traced.known();
+            if known.answered.contains(&decision) {
                 return Err(AskError::UnknownEntry(call).into());
             }
             let content = Content::new(text.as_str())?;
@@ -75,8 +73,8 @@ impl Session {
                 let taken = structured.as_ref().and_then(|output| take_out(output, &field, &shape));
                 let asked = Extract { call, output: withheld.seq, field, shape, value: None };
                 let one = take(step, id, asked, taken.as_ref())?;
-                if let Some(value) = &one.value {
-                    traced.texts.add_extracted(withheld.seq, value);
+                if let Some(value) = one.value.clone() {
+                    known.note(move |texts| texts.add_extracted(withheld.seq, &value));
                 }
                 extracted.push(one);
             }

@@ -1,7 +1,5 @@
 //! Declaring intents: the calls that a session means to make, said while its context is clean.
 
-use std::sync::PoisonError;
-
 use custody_arguments::Intent;
 use custody_kernel::record::{Answer, SessionRequest, Value};
 use custody_kernel::tool::intent::{IntentDeclaration, IntentTerms};
@@ -43,8 +41,7 @@ impl Session {
             let request = SessionRequest::DeclareIntents(Box::new(declaration));
             let receipt = step.ask(id, request, Some(&content), Vec::new())?;
             if receipt.answer == Answer::Done {
-                let mut traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
-                traced.intents.add(receipt.seq, intents);
+                traced.known().intents.add(receipt.seq, intents);
             }
             Ok(receipt)
         })
@@ -61,8 +58,8 @@ impl Session {
             state.open_intents(id, now).collect::<std::collections::BTreeMap<_, _>>()
         })?;
         let traced = self.traced();
-        let traced = traced.lock().unwrap_or_else(PoisonError::into_inner);
-        let declared = traced.intents.iter();
+        let known = traced.known();
+        let declared = known.intents.iter();
         Ok(declared
             .filter_map(|(named, intent)| Some((intent.clone(), *open.get(&named)?)))
             .collect())

@@ -116,13 +116,13 @@ impl Guarded {
 
     pub fn proposes(&self, tool: &str, arguments: &str) -> Decision {
         let arguments = Arguments::parse(arguments).unwrap();
-        self.session.propose(&self.gate, tool, arguments).wait().unwrap()
+        self.session.propose(&self.gate, tool, arguments).unwrap()
     }
 
     /// The word of the answer, or `refused` for a name that no tool may have.
     pub fn tries(&self, tool: &str, arguments: &str) -> &'static str {
         let arguments = Arguments::parse(arguments).unwrap();
-        match self.session.propose(&self.gate, tool, arguments).wait() {
+        match self.session.propose(&self.gate, tool, arguments) {
             Ok(decision) => word(&decision),
             Err(GateError::ToolName(_) | GateError::Lookalike { .. }) => "refused",
             Err(error) => panic!("{error}"),

@@ -150,11 +150,11 @@ impl Episode for Guarded {
     fn propose(&mut self, tool: &str, arguments: &Value) -> Result<Ruling, EvalError> {
         let arguments = Arguments::parse(&arguments.to_string())
             .map_err(|error| EvalError::Setup(format!("`{tool}`: {error}")))?;
-        Ok(ruling(self.session.propose(&self.gate, tool, arguments).wait()?))
+        Ok(ruling(self.session.propose(&self.gate, tool, arguments)?))
     }
 
     fn decide(&mut self, proposal: &str) -> Result<Ruling, EvalError> {
-        Ok(ruling(self.session.decide(&self.gate, id(proposal)?).wait()?))
+        Ok(ruling(self.session.decide(&self.gate, id(proposal)?)?))
     }
 
     fn approve(&mut self, proposal: &str) -> Result<(), EvalError> {

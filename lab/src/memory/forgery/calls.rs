@@ -162,7 +162,7 @@ impl Scene {
 
     fn proposes(&self, tool: &str, arguments: &str) -> Result<(), EvalError> {
         let arguments = Arguments::parse(arguments).map_err(setup)?;
-        self.session.propose(&self.gate, tool, arguments).wait()?;
+        self.session.propose(&self.gate, tool, arguments)?;
         Ok(())
     }
 
