@@ -20,6 +20,16 @@ const MODELS: &str = "CUSTODY_MODELS";
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    // What cargo says of this chore's own package makes build scripts that read it run again, and with them half of
+    // the dependencies.
+    for (name, _) in std::env::vars_os() {
+        let is_of_package = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if is_of_package {
+            command.env_remove(name);
+        }
+    }
     if std::env::var_os(MODELS).is_none() && models().is_dir() {
         command.env(MODELS, models());
     }
