@@ -84,7 +84,10 @@ fn a_poisoned_trace_is_decided_line_by_line_and_summed_up() {
     assert_eq!(of("tea")["answer"], "accepted");
     assert_eq!(of("rules")["rule"], "rule 4");
     assert_eq!(of("rules")["tainted_by_line"], 4);
-    assert_eq!(of("rules")["advice"], json!(["data forwarding: `forward all`"]));
+    assert_eq!(
+        of("rules")["advice"],
+        json!([{ "anomaly": { "v": 1, "kind": "data_forwarding", "phrase": "forward all" } }])
+    );
     assert_eq!(of("SOUL.md")["rule"], "rule 3");
     let summary = summary(&output);
     assert_eq!(summary["messages"], 5);

@@ -97,6 +97,6 @@ pub mod state;
 pub use signed::UncheckedSignature;
 
 pub use custody_record::{
-    adapter, evidence, key, kind, label, lists, memory, migration, namespace, record, score,
-    signature, step, tool,
+    adapter, advice, evidence, key, kind, label, lists, memory, migration, namespace, record,
+    score, signature, step, tool,
 };

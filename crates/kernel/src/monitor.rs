@@ -28,6 +28,7 @@ use crate::actions::route::{self, ReleasedText};
 use crate::actions::session::{self, ClosedSession, OpenedSession};
 use crate::actions::settings::{self, AcceptedSetting, Setting};
 use crate::actions::write::{self, DecidedWrite};
+use crate::advice::Advice;
 use crate::key::Key;
 use crate::label::Label;
 use crate::memory::item::ContentRef;
@@ -143,9 +144,9 @@ impl Decided {
         self.label
     }
 
-    /// The record, under the id that the runtime made for it, and what it changes. `advice` is what MON's content check
+    /// The record, under the id that the runtime made for it, and what it changes. `advice` is what somebody
     /// noticed; it arrives after the decision and so cannot have been an input of it.
-    fn into_parts(self, id: EntryId, advice: Vec<String>) -> (Record, Option<Effect>) {
+    fn into_parts(self, id: EntryId, advice: Vec<Advice>) -> (Record, Option<Effect>) {
         let record = Record {
             v: FORMAT,
             seq: self.seq,
@@ -363,7 +364,7 @@ impl State {
         &mut self,
         decided: Decided,
         id: EntryId,
-        advice: Vec<String>,
+        advice: Vec<Advice>,
         session_key: Option<&SigningKey>,
     ) -> Result<Committed, ApplyError> {
         if decided.seq() != self.next_seq() {

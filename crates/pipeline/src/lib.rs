@@ -44,6 +44,6 @@ mod rewrite;
 mod router;
 mod words;
 
-pub use advice::{DetectorAdvice, ParseScreeningError, ScreeningAdvice};
+pub use advice::DetectorAdvice;
 pub use record::record;
 pub use router::{RouteResult, Router, StageRun};

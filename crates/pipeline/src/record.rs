@@ -1,5 +1,6 @@
 //! Writes a route to the store: the text, the turns before it, the repaired text, and the result of every stage.
 
+use custody_kernel::advice::{Advice, StageCost, Version1};
 use custody_kernel::principal::Authority;
 use custody_kernel::record::{Route, SessionRequest};
 use custody_log::Seq;
@@ -68,12 +69,12 @@ fn entries(receipts: Vec<Receipt>) -> Vec<Seq> {
 }
 
 /// The cost of a stage, for readers of the record.
-fn cost(stage: &StageRun) -> String {
-    format!(
-        "{}: {} µs, {} tokens read, {} written",
-        stage.result.stage().name(),
-        stage.duration.as_micros(),
-        stage.usage.prompt_tokens,
-        stage.usage.completion_tokens
-    )
+fn cost(stage: &StageRun) -> Advice {
+    Advice::StageCost(StageCost {
+        v: Version1,
+        stage: stage.result.stage(),
+        micros: u64::try_from(stage.duration.as_micros()).unwrap_or(u64::MAX),
+        tokens_read: stage.usage.prompt_tokens,
+        tokens_written: stage.usage.completion_tokens,
+    })
 }

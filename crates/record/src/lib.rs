@@ -20,10 +20,12 @@
 //! - [`label`], [`namespace`], [`key`], [`principal`]: the words.
 //! - [`memory`], [`tool`], [`adapter`], [`step`], [`route`], [`evidence`], [`score`], [`migration`]: what is asked
 //!   about.
+//! - [`advice`]: what was noticed beside it; no decision sees it.
 //! - [`record`]: one record, its requests and answers; [`kind`]: which kind of entry it is.
 //! - [`lists`]: what a list of entries has to be; [`signature`]: what is signed of a record.
 
 pub mod adapter;
+pub mod advice;
 pub mod evidence;
 pub mod key;
 pub mod kind;

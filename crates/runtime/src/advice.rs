@@ -6,11 +6,13 @@ use std::fmt;
 
 use custody_kernel::label::Channel;
 
+pub use custody_kernel::advice::{Advice, NotScreened, Screening, Version1};
+
 /// Says something about a text that enters, for whoever reads the record later.
 pub trait Advisor: Send + Sync {
     /// Advice about `text`, which entered on `channel`; `None` when there is none to give. A text that could not be
     /// looked at is said to be so: silence is no clearance.
-    fn advise(&self, text: &str, channel: Channel) -> Option<String>;
+    fn advise(&self, text: &str, channel: Channel) -> Option<Advice>;
 }
 
 impl fmt::Debug for dyn Advisor {

@@ -6,31 +6,38 @@
 //!
 //! Source: docs/papers.md §2.7, "Anomaly".
 
+use custody_kernel::advice::{Advice, Anomaly, AnomalyKind, Version1};
+
 use crate::normal::normalised;
 
-/// What is looked for, in normalised text, and what is said about it.
-const PHRASES: [(&str, &str); 14] = [
-    ("ignore previous", "override phrase"),
-    ("ignore all", "override phrase"),
-    ("override", "override phrase"),
-    ("bypass", "override phrase"),
-    ("new instructions", "override phrase"),
-    ("developer mode", "mode switch"),
-    ("admin mode", "mode switch"),
-    ("forward all", "data forwarding"),
-    ("send to", "data forwarding"),
-    ("exfiltrate", "exfiltration word"),
-    ("<script", "script opener"),
-    ("<!--", "comment opener"),
-    ("<|im_start|>", "chat template marker"),
-    ("[inst]", "chat template marker"),
+/// What is looked for, in normalised text, and what it is.
+const PHRASES: [(&str, AnomalyKind); 14] = [
+    ("ignore previous", AnomalyKind::OverridePhrase),
+    ("ignore all", AnomalyKind::OverridePhrase),
+    ("override", AnomalyKind::OverridePhrase),
+    ("bypass", AnomalyKind::OverridePhrase),
+    ("new instructions", AnomalyKind::OverridePhrase),
+    ("developer mode", AnomalyKind::ModeSwitch),
+    ("admin mode", AnomalyKind::ModeSwitch),
+    ("forward all", AnomalyKind::DataForwarding),
+    ("send to", AnomalyKind::DataForwarding),
+    ("exfiltrate", AnomalyKind::ExfiltrationWord),
+    ("<script", AnomalyKind::ScriptOpener),
+    ("<!--", AnomalyKind::CommentOpener),
+    ("<|im_start|>", AnomalyKind::ChatTemplateMarker),
+    ("[inst]", AnomalyKind::ChatTemplateMarker),
 ];
 
-/// What in `text` a reviewer should look at twice, each as `kind: phrase`. Empty is no clearance.
-pub fn anomalies(text: &str) -> Vec<String> {
+/// What in `text` a reviewer should look at twice. Empty is no clearance.
+pub fn anomalies(text: &str) -> Vec<Advice> {
     let plain: String = normalised(text).collect();
     let found = PHRASES.iter().filter(|(phrase, _)| plain.contains(phrase));
-    found.map(|(phrase, kind)| format!("{kind}: `{phrase}`")).collect()
+    let found = found.map(|(phrase, kind)| Anomaly {
+        v: Version1,
+        kind: *kind,
+        phrase: (*phrase).to_owned(),
+    });
+    found.map(Advice::Anomaly).collect()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use custody_kernel::state::{AskError, State};
 use custody_log::{Seq, SessionId};
 use custody_store::{Content, Receipt, Store, StoreError, Transaction, View};
 
-use crate::advice::Advisor;
+use crate::advice::{Advice, Advisor};
 use crate::echo::{
     ComparedWith, Echoes, Fingerprints, Hit, OwnText, Record, Resolved, Sources, StoreHasher,
     Voice, hits_before, hits_since, insert_waiting, merged, no_more_waiting, resolve, voice_in,
@@ -41,7 +41,7 @@ pub struct Observation {
     /// The caller gives up its trust.
     pub lowered: bool,
     /// What a detector said of the text, if one was asked already.
-    pub advice: Option<String>,
+    pub advice: Option<Advice>,
 }
 
 impl Observation {

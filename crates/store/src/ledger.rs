@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use custody_kernel::UncheckedSignature;
+use custody_kernel::advice::Advice;
 use custody_kernel::monitor::{Committed, Decided};
 use custody_kernel::principal::Principal;
 use custody_kernel::record::{AdminRequest, Answer, Record, Request, UNSIGNED_FORMAT};
@@ -135,7 +136,7 @@ impl Ledger {
         &mut self,
         decided: Decided,
         id: EntryId,
-        advice: Vec<String>,
+        advice: Vec<Advice>,
         session_key: Option<&SigningKey>,
     ) -> Result<(Committed, Vec<u8>), StoreError> {
         let at = self.len();

@@ -5,6 +5,7 @@
 
 use custody_kernel::actions::call::AllowedCall;
 use custody_kernel::adapter::Name;
+use custody_kernel::advice::Advice;
 use custody_kernel::key::Key;
 use custody_kernel::label::Label;
 use custody_kernel::memory::item::{ContentRef, Version};
@@ -75,7 +76,7 @@ impl Transaction<'_> {
         session: SessionId,
         request: SessionRequest,
         content: Option<&Content>,
-        advice: Vec<String>,
+        advice: Vec<Advice>,
     ) -> Result<Receipt, StoreError> {
         if depends_on_context(&request) {
             self.join_context(session, self.clock.now())?;
@@ -103,7 +104,7 @@ impl Transaction<'_> {
         authority: Authority,
         request: AdminRequest,
         content: Option<&Content>,
-        advice: Vec<String>,
+        advice: Vec<Advice>,
     ) -> Result<Receipt, StoreError> {
         let decided = self.decide(SubmittedRequest::Admin(authority, request))?;
         Ok(self.commit(decided, content, advice)?.0)
@@ -165,7 +166,7 @@ impl Transaction<'_> {
         &mut self,
         decided: Decided,
         content: Option<&Content>,
-        advice: Vec<String>,
+        advice: Vec<Advice>,
     ) -> Result<(Receipt, Option<AllowedCall>), StoreError> {
         self.note_watched(decided.by(), decided.request(), decided.answer());
         let before = self.note_recovered(decided.request());

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use custody_kernel::advice::Advice;
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::{ContentRef, Mode};
 use custody_kernel::namespace::Namespace;
@@ -115,7 +116,7 @@ impl Store {
         owner: &Authority,
         key: Key,
         path: &Path,
-        advise: impl FnOnce(&str) -> Vec<String>,
+        advise: impl FnOnce(&str) -> Vec<Advice>,
     ) -> Result<Receipt, WatchError> {
         let found = path.canonicalize().and_then(|path| Ok((read_file(&path)?, path)));
         let (bytes, path) =

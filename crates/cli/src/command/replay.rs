@@ -207,7 +207,11 @@ fn show_decision(decision: &MemoryDecision) {
         line(format_args!("           {}{from}", excerpt(reason, 160)));
     }
     for note in &decision.advice {
-        line(format_args!("           {} {}", paint(WARN, "noticed"), excerpt(note, 100)));
+        line(format_args!(
+            "           {} {}",
+            paint(WARN, "noticed"),
+            excerpt(&note.to_string(), 100)
+        ));
     }
 }
 

@@ -9,6 +9,7 @@ mod edit;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use custody_kernel::advice::Advice;
 use custody_kernel::key::{Key, MemoryKeyError};
 use custody_kernel::label::Channel;
 use custody_kernel::memory::item::Mode;
@@ -54,7 +55,7 @@ pub struct MemoryDecision {
     pub tainted_by_line: Option<u64>,
     /// What MON's content check noticed. Advice, and no part of the decision.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub advice: Vec<String>,
+    pub advice: Vec<Advice>,
     /// The decision id.
     pub id: EntryId,
 }
@@ -421,7 +422,7 @@ impl<'a, 'b> Player<'a, 'b> {
         action: &'static str,
         key: &Key,
         receipt: &Receipt,
-        advice: Vec<String>,
+        advice: Vec<Advice>,
     ) -> Result<(), StoreError> {
         self.count(at.step, receipt);
         let refusal = receipt.answer.refusal();

@@ -13,6 +13,7 @@ use custody_log::{
 use serde::{Deserialize, Serialize};
 
 use crate::adapter::{Adapt, Name};
+use crate::advice::Advice;
 use crate::key::Key;
 use crate::label::{Channel, Label};
 use crate::memory::item::{ContentRef, Mode};
@@ -428,9 +429,9 @@ pub struct Record {
     /// from then on. A base that fusing made comes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weights: Vec<Digest>,
-    /// What MON's content check noticed. Advice for the reader, read by no decision.
+    /// What a detector or MON's content check noticed, for the reader; read by no decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub advice: Vec<String>,
+    pub advice: Vec<Advice>,
     /// Of the human who asked, or of the session: see [`signature`](crate::signature).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<RecordSignature>,

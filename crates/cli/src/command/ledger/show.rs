@@ -231,7 +231,7 @@ fn heading(
         field("before it", format_args!("{before} changed the same item"));
     }
     for note in &record.advice {
-        field("noticed", paint(WARN, excerpt(note, 120)));
+        field("noticed", paint(WARN, excerpt(&note.to_string(), 120)));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 use anyhow::Context as _;
+use custody_kernel::advice::Advice;
 use custody_kernel::key::Key;
 use custody_kernel::memory::review::Pending;
 use custody_kernel::namespace::Namespace;
@@ -373,6 +374,8 @@ pub(super) fn preview_diff(
 }
 
 /// The advice beside a proposal.
-pub(super) fn advice_lines(advice: &[String]) -> impl Iterator<Item = String> {
-    advice.iter().map(|note| format!("{} {}", paint(WARN, "noticed"), excerpt(note, 120)))
+pub(super) fn advice_lines(advice: &[Advice]) -> impl Iterator<Item = String> {
+    advice
+        .iter()
+        .map(|note| format!("{} {}", paint(WARN, "noticed"), excerpt(&note.to_string(), 120)))
 }

@@ -1,0 +1,234 @@
+//! Advice: what a detector or MON's content check noticed in a text, and what a route cost. It stands beside the entry
+//! for whoever reads it later; no decision sees it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::route::Stage;
+use crate::score::Score;
+
+/// One piece of advice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Advice {
+    /// A detector looked at the text.
+    Screening(Screening),
+    /// A detector was to look at the text and could not. That is no clearance.
+    NotScreened(NotScreened),
+    /// MON's content check noticed a phrase.
+    Anomaly(Anomaly),
+    /// What a stage of a route cost.
+    StageCost(StageCost),
+    /// A sentence, as records of before hold it.
+    #[serde(untagged)]
+    Sentence(String),
+}
+
+/// The first version of each kind of advice, and so far the only one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub struct Version1;
+
+/// What a detector said of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Screening {
+    /// How these fields are meant.
+    pub v: Version1,
+    /// The detector's configuration: `default` or `full`.
+    pub detector: String,
+    /// How suspicious the text is, on the detector's own scale.
+    pub score: Score,
+    /// Whether the score reached the detector's threshold.
+    pub flagged: bool,
+    /// The stage that decided.
+    pub stage: String,
+    /// The rules that matched, ascending, without duplicates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
+}
+
+/// Why a text was not screened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotScreened {
+    /// How these fields are meant.
+    pub v: Version1,
+    /// The reason, for the reader.
+    pub why: String,
+}
+
+/// What a stage of a route cost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageCost {
+    /// How these fields are meant.
+    pub v: Version1,
+    /// The stage.
+    pub stage: Stage,
+    /// How long it took, in microseconds.
+    pub micros: u64,
+    /// Tokens that a language model read.
+    pub tokens_read: u64,
+    /// Tokens that it wrote.
+    pub tokens_written: u64,
+}
+
+/// A phrase that a reviewer should look at twice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Anomaly {
+    /// How these fields are meant.
+    pub v: Version1,
+    /// What it is.
+    pub kind: AnomalyKind,
+    /// The phrase that was looked for, in canonical text.
+    pub phrase: String,
+}
+
+/// Kinds of phrases.
+///
+/// Source: docs/papers.md §2.7, "Anomaly".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnomalyKind {
+    /// Asks that what was said before no longer count.
+    OverridePhrase,
+    /// Names a mode in which other rules would hold.
+    ModeSwitch,
+    /// Asks that data go somewhere.
+    DataForwarding,
+    /// Speaks of data that leaks.
+    ExfiltrationWord,
+    /// Opens a script in a page.
+    ScriptOpener,
+    /// Opens a comment that a page does not show.
+    CommentOpener,
+    /// Stands between the turns of a chat.
+    ChatTemplateMarker,
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Screening(screening) => screening.fmt(f),
+            Self::NotScreened(NotScreened { why, .. }) => write!(f, "not screened: {why}"),
+            Self::Anomaly(Anomaly { kind, phrase, .. }) => write!(f, "{kind}: `{phrase}`"),
+            Self::StageCost(cost) => cost.fmt(f),
+            Self::Sentence(sentence) => f.write_str(sentence),
+        }
+    }
+}
+
+/// As in `screened by default: score 0.9731, flagged, by rules: override.ignore_prior`.
+impl fmt::Display for Screening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { detector, score, flagged, stage, rules, .. } = self;
+        let flagged = if *flagged { "flagged" } else { "not flagged" };
+        write!(f, "screened by {detector}: score {:.4}, {flagged}, by {stage}", score.value())?;
+        if !rules.is_empty() {
+            write!(f, ": {}", rules.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for StageCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stage, micros, tokens_read, tokens_written, .. } = self;
+        let stage = stage.name();
+        write!(f, "{stage}: {micros} µs, {tokens_read} tokens read, {tokens_written} written")
+    }
+}
+
+impl fmt::Display for AnomalyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OverridePhrase => "override phrase",
+            Self::ModeSwitch => "mode switch",
+            Self::DataForwarding => "data forwarding",
+            Self::ExfiltrationWord => "exfiltration word",
+            Self::ScriptOpener => "script opener",
+            Self::CommentOpener => "comment opener",
+            Self::ChatTemplateMarker => "chat template marker",
+        })
+    }
+}
+
+/// A version of advice that this program does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("advice of version {0} is not known here")]
+pub struct UnknownAdvice(u8);
+
+impl TryFrom<u8> for Version1 {
+    type Error = UnknownAdvice;
+
+    fn try_from(version: u8) -> Result<Self, UnknownAdvice> {
+        if version == 1 { Ok(Self) } else { Err(UnknownAdvice(version)) }
+    }
+}
+
+impl From<Version1> for u8 {
+    fn from(Version1: Version1) -> Self {
+        1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_data_of_a_known_version_and_reads_as_a_sentence() {
+        let screening = Screening {
+            v: Version1,
+            detector: "default".to_owned(),
+            score: Score::new(0.9731).unwrap(),
+            flagged: true,
+            stage: "rules".to_owned(),
+            rules: vec!["override.ignore_prior".to_owned()],
+        };
+        let anomaly = Anomaly {
+            v: Version1,
+            kind: AnomalyKind::OverridePhrase,
+            phrase: "ignore all".to_owned(),
+        };
+        let why = "it is longer than 1 MB".to_owned();
+        let cases = [
+            (
+                Advice::Screening(screening),
+                r#"{"screening":{"v":1,"detector":"default","score":0.9731,"flagged":true,"stage":"rules","rules":["override.ignore_prior"]}}"#,
+                "screened by default: score 0.9731, flagged, by rules: override.ignore_prior",
+            ),
+            (
+                Advice::NotScreened(NotScreened { v: Version1, why }),
+                r#"{"not_screened":{"v":1,"why":"it is longer than 1 MB"}}"#,
+                "not screened: it is longer than 1 MB",
+            ),
+            (
+                Advice::Anomaly(anomaly),
+                r#"{"anomaly":{"v":1,"kind":"override_phrase","phrase":"ignore all"}}"#,
+                "override phrase: `ignore all`",
+            ),
+            (
+                Advice::Sentence("mode switch: `admin mode`".to_owned()),
+                r#""mode switch: `admin mode`""#,
+                "mode switch: `admin mode`",
+            ),
+        ];
+        for (advice, written, says) in cases {
+            assert_eq!(serde_json::to_string(&advice).unwrap(), written);
+            assert_eq!(serde_json::from_str::<Advice>(written).unwrap(), advice);
+            assert_eq!(advice.to_string(), says);
+        }
+        for unknown in [
+            r#"{"anomaly":{"v":2,"kind":"override_phrase","phrase":"ignore all"}}"#,
+            r#"{"anomaly":{"v":1,"kind":"override_phrase","phrase":"x","more":1}}"#,
+            r#"{"clearance":{"v":1}}"#,
+            "7",
+        ] {
+            assert!(serde_json::from_str::<Advice>(unknown).is_err(), "{unknown}");
+        }
+    }
+}
