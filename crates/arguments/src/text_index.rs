@@ -98,6 +98,18 @@ impl Purpose {
             && value.chars().all(|c| c.is_numeric() || ".,- ".contains(c))
     }
 
+    /// Whether something is done with what it names. What a person only asks about is not ordered by it; of places and
+    /// accounts, named parties say that.
+    const fn acts(self) -> bool {
+        matches!(self.sink, Some(Sink::Recipient | Sink::Path | Sink::Id | Sink::Other))
+            && matches!(self.effect, ToolEffect::Writes)
+    }
+
+    /// Whether it names something that can be sent.
+    const fn can_be_sent(self) -> bool {
+        matches!(self.sink, Some(Sink::Path | Sink::Id))
+    }
+
     /// Whether it counts only where a negation would have been recognised: where something goes, what is
     /// destroyed, what is executed.
     const fn needs_language(self) -> bool {
@@ -256,7 +268,17 @@ impl TextIndex {
         said.is_own(at)
             && !said.is_negated(at)
             && is_whole
+            && !(purpose.acts() && said.is_only_asked_about(at, purpose.can_be_sent()))
             && (!purpose.needs_language() || said.is_understood(at))
+    }
+
+    /// Whether the user asked for something to be sent to `value`, and ruled it out nowhere since.
+    pub(crate) fn is_destination(&self, value: &str) -> bool {
+        self.places(value, Case::Counts(Precision::Exact)).iter().any(|place| {
+            let said = self.user_texts.get(place.0).map(|text| &text.said);
+            said.is_some_and(|said| said.is_destination(&place.1))
+                && self.supports(place, Purpose::PLAIN)
+        })
     }
 
     /// Whether the user said `value` in any case. Enough for one that decides nothing.

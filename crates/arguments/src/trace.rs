@@ -201,12 +201,17 @@ impl Tracing<'_> {
         }
     }
 
-    /// A value that the user said, as one. Who only wrote, or was only read, is reached by no call that goes out.
+    /// A value that the user said, as one. Who only wrote, or was only read, is reached by no call that goes out,
+    /// unless the user asked for something to be sent there.
     fn unless_party(&self, value: &str, sink: Option<Sink>) -> ArgumentOrigin {
         let goes_out = self.tool.effect == ToolEffect::Writes || self.tool.text_leaves();
         let sink = sink.filter(|_| goes_out);
         let from = sink.map(|sink| self.texts.named_party(value, sink)).unwrap_or_default();
-        if from.is_empty() { ArgumentOrigin::User } else { ArgumentOrigin::Party { from } }
+        if from.is_empty() || self.texts.is_destination(value) {
+            ArgumentOrigin::User
+        } else {
+            ArgumentOrigin::Party { from }
+        }
     }
 
     /// Whether the user named this value of a fixed list by one of its words.

@@ -28,13 +28,16 @@
 //! [`Said`] reads what a person wrote: what they quoted, what they ruled out, and where a path or command ends.
 //!
 //! In reading order: `canonical` (the form), `fold` (one character), `view` (texts as they are copied), `phrase` (a
-//! search), `quoting` (a person's own words); `said`, which is made of `quotation`, `negation`, `bound`, `delimit`,
-//! `sentence` and `vocabulary`; `encoded` (base64 and the like). Work is linear in the text, and a character becomes at
-//! most [`MAX_EXPANSION`] (G29). Why there is one form for ingress, search and probes: decision 0020.
+//! search), `quoting` (a person's own words); `said`, which is made of `quotation`, `negation`, `asked`,
+//! `destination`, `bound`, `delimit`, `sentence` and `vocabulary`; `encoded` (base64 and the like). Work is linear in
+//! the text, and a character becomes at most [`MAX_EXPANSION`] (G29). Why there is one form for ingress, search and
+//! probes: decision 0020.
 
+mod asked;
 mod bound;
 mod canonical;
 mod delimit;
+mod destination;
 mod encoded;
 mod fold;
 mod negation;

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use crate::asked::Asked;
 use crate::bound;
 use crate::delimit;
+use crate::destination;
 use crate::negation::negated;
 use crate::quotation::quotations;
 use crate::quoting::own_words;
@@ -64,6 +66,29 @@ impl Said {
         self.is_understood(at)
             && overlapping(&self.sentences, at)
                 .all(|sentence| bound::is_asked_amount(&self.text, sentence.clone(), at))
+    }
+
+    /// Whether the bytes `at` stand in a sentence that only asks to be told something, nothing is sent there, and no
+    /// later sentence of this text asks for something to be done with what they name. To send it is something if it
+    /// `can_be_sent`.
+    pub fn is_only_asked_about(&self, at: &Range<usize>, can_be_sent: bool) -> bool {
+        let after = self.sentences.partition_point(|sentence| sentence.start < at.end);
+        let after = self.sentences.get(after..).unwrap_or_default();
+        let is_only = overlapping(&self.sentences, at).any(|within| {
+            Asked { text: &self.text, within, at, after, can_be_sent }.is_only_asked_about()
+        });
+        is_only && !self.is_destination(at)
+    }
+
+    /// Whether the name at `at` is where the text asks something to be sent, in English or German, and not only
+    /// somebody whom it speaks of.
+    pub fn is_destination(&self, at: &Range<usize>) -> bool {
+        let first = self.sentences.partition_point(|sentence| sentence.end <= at.start);
+        let (before, rest) = self.sentences.split_at(first);
+        let sentence = rest.first().filter(|sentence| at.end <= sentence.end);
+        sentence.is_some_and(|sentence| {
+            self.is_understood(at) && destination::is_destination(&self.text, sentence, at, before)
+        })
     }
 
     /// Whether the path at `at` is written to its end and from its beginning.

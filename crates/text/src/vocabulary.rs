@@ -74,7 +74,14 @@ const FOREIGN: &str = "ne pas jamais non sans sauf rien aucun aucune nunca jamá
     ingen aldri uten undtagen nie nigdy bez oprócz nikdy ne ei älä koskaan hiçbir asla değil soha nem niciodată nu fără \
     nikad nikada kurrë jangan tidak đừng không huwag hindi usiende";
 
+/// Before a word, these make it a noun: `the order`.
+const DETERMINERS: &str = "the a an my your his her its our their this that these those any each every no some last next new der \
+    die das den dem des ein eine einen einem einer mein meine meinen meiner dein deine sein seine ihr ihre \
+    unser unsere";
+
 static VERBS: LazyLock<HashSet<&str>> = LazyLock::new(|| words_of(&[ENGLISH_VERBS, GERMAN_VERBS]));
+static NOUN_AFTER: LazyLock<HashSet<&str>> = LazyLock::new(|| words_of(&[DETERMINERS]));
+static FUNCTION_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| words_of(&[ENGLISH, GERMAN]));
 static KNOWN: LazyLock<HashSet<&str>> =
     LazyLock::new(|| words_of(&[ENGLISH, ENGLISH_THINGS, ENGLISH_VERBS, GERMAN, GERMAN_VERBS]));
 static IN_OTHERS: LazyLock<HashSet<&str>> = LazyLock::new(|| words_of(&[FOREIGN]));
@@ -86,6 +93,17 @@ fn words_of(lists: &[&'static str]) -> HashSet<&'static str> {
 /// Whether `word` asks for something to be done, in English or German.
 pub(crate) fn is_verb(word: &str) -> bool {
     VERBS.contains(word)
+}
+
+/// Whether the word at `index` of a sentence is a noun by the word before it.
+pub(crate) fn is_noun(words: &[Token<'_>], index: usize) -> bool {
+    let before = index.checked_sub(1).and_then(|before| words.get(before));
+    before.is_some_and(|before| NOUN_AFTER.contains(before.word.as_str()))
+}
+
+/// Whether `word` is frequent in English or German whatever a text is about.
+pub(crate) fn is_function_word(word: &str) -> bool {
+    FUNCTION_WORDS.contains(word)
 }
 
 /// Whether `word` is a frequent word of English or German.

@@ -28,8 +28,9 @@ use crate::traced::Traced;
 const MAX_TRIES: usize = 4;
 
 impl Session {
-    /// Proposes a call of `tool`, and waits until its decision is durable. What runs is what comes back, never what was proposed. A name that is none, or that
-    /// could be taken for a described tool's, is an error, and nothing is recorded.
+    /// Proposes a call of `tool`, and waits until its decision is durable. What runs is what comes back, never what was
+    /// proposed. A name that is none, or that could be taken for a described tool's, is an error, and nothing is
+    /// recorded.
     ///
     /// The same call is asked about once: while it waits, the same proposal is named again, in other sessions of the
     /// same principal too; when a human answered, that answer holds in the session that asked.

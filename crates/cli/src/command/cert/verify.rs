@@ -37,8 +37,8 @@ const MAX_CLAIMS: usize = 20;
 /// Verify a certificate from the file and the owner's public key, and against the store if there is one.
 ///
 /// With --key or --key-file alone, nothing but the file is read. With --store, or without a key, the store's record is
-/// verified as `custody ledger verify` does, and every claim compared with it; what it cannot tell is said. A key is never taken from the certificate
-/// itself. Exit code 1 when something does not hold.
+/// verified as `custody ledger verify` does, and every claim compared with it; what it cannot tell is said. A key
+/// is never taken from the certificate itself. Exit code 1 when something does not hold.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The certificate; `-` is standard input
