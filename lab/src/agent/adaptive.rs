@@ -86,16 +86,19 @@ fn unreadable(error: &dyn std::fmt::Display) -> EvalError {
     EvalError::Setup(format!("the adaptive scenarios cannot be read: {error}"))
 }
 
-/// How much the intents leave to choose: how many there are, and how many of their sinks name more than one value.
+/// How much the intents leave to choose: how many there are, how many of them bind no sink, and how many sinks name more
+/// than one value.
 fn breadth(intents: &BTreeMap<String, Vec<Intent>>) -> Vec<Figure> {
     let ids = FigureIds::new("adaptive.intents");
     let all: Vec<&Intent> = intents.values().flatten().collect();
     let values: Vec<&IntendedValue> = all.iter().flat_map(|intent| intent.sinks.values()).collect();
     let wide = values.iter().filter(|value| value.count().is_none_or(|count| count > 1));
+    let unbound = all.iter().filter(|intent| intent.sinks.is_empty());
     let digest = Digest::of(INTENTS.as_bytes());
     let declared = ids.count("declared", all.len() as u64, "intents");
     vec![
         Figure { why: Some(format!("SHA-256 of the file of intents: {digest}")), ..declared },
+        ids.count("unbound", unbound.count() as u64, "intents"),
         ids.count("sinks", values.len() as u64, "sinks"),
         ids.count("sinks_with_a_choice", wide.count() as u64, "sinks"),
     ]

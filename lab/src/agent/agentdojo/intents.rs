@@ -29,8 +29,8 @@ struct Declared {
     sinks: BTreeMap<String, Value>,
 }
 
-/// How much the intents leave to whoever writes what is read: how many there are, and how many of their sinks may have
-/// more than one value.
+/// How much the intents leave to whoever writes what is read: how many there are, how many of them bind no sink, and how
+/// many sinks may have more than one value.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -45,11 +45,13 @@ fn breadth_of(text: &str, defence: &str) -> Result<Vec<Figure>, EvalError> {
     let tasks: usize = file.values().map(BTreeMap::len).sum();
     let all: Vec<&Declared> = file.values().flat_map(BTreeMap::values).flatten().collect();
     let sinks: Vec<&Value> = all.iter().flat_map(|intent| intent.sinks.values()).collect();
+    let unbound = all.iter().filter(|intent| intent.sinks.is_empty());
     let digest = Digest::of(text.as_bytes());
     let declared = ids.count("declared", all.len() as u64, "intents");
     Ok(vec![
         ids.count("tasks", tasks as u64, "tasks"),
         Figure { why: Some(format!("SHA-256 of the file of intents: {digest}")), ..declared },
+        ids.count("unbound", unbound.count() as u64, "intents"),
         ids.count("sinks", sinks.len() as u64, "sinks"),
         ids.count("sinks_with_a_choice", count(&sinks, has_choice), "sinks"),
         ids.count("prefixes", count(&sinks, |sink| sink.get("under").is_some()), "sinks"),
@@ -76,12 +78,13 @@ mod tests {
     fn each_way_of_leaving_a_choice_is_counted() {
         let file = r#"{"bank": {"t1": [
             {"tool": "pay", "sinks": {"to": {"span": [0, 3]}, "amount": {"at_most": 5, "currency": "EUR"}}},
+            {"tool": "note"},
             {"tool": "tag", "count": 2, "sinks": {"id": {"any": true}, "to": [{"span": [0, 3]}]}}
         ], "t2": [{"tool": "copy", "sinks": {"to": {"any_of_spans": [[0, 3], [4, 9]]}, "from": {"under": "/a"},
             "cc": null}}]}}"#;
         let figures = breadth_of(file, "x").unwrap();
         let counts: Vec<Option<f64>> = figures.iter().map(|figure| figure.value).collect();
-        assert_eq!(counts, [2.0, 3.0, 7.0, 4.0, 1.0, 1.0].map(Some));
+        assert_eq!(counts, [2.0, 4.0, 1.0, 7.0, 4.0, 1.0, 1.0].map(Some));
         assert!(figures[1].why.as_ref().unwrap().starts_with("SHA-256"));
     }
 
