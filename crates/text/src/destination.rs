@@ -1,4 +1,4 @@
-//! Whom a text names as the one that something goes to: `share it with ann@…`, told from `what ann@… wrote`. In English
+//! Whom or what a text names as where something goes: `share it with ann@…`, told from `what ann@… wrote`. In English
 //! and German.
 
 use std::ops::Range;
@@ -52,6 +52,21 @@ const TOWARDS: &[&str] = &["to", "cc", "bcc", "an"];
 const SHARING: &[&str] = &["share", "teile"];
 const WITH: &[&str] = &["with", "mit"];
 const FOR: &[&str] = &["for", "für"];
+const INTO: &[&str] = &["in", "into", "as", "als"];
+/// Verbs of which a text comes, besides those that are orders.
+const MAKING: &[&str] = &[
+    "summarise",
+    "summarize",
+    "translate",
+    "list",
+    "explain",
+    "extract",
+    "compare",
+    "fasse",
+    "fass",
+    "übersetze",
+    "vergleiche",
+];
 const ADDRESSES: &[&str] =
     &["address", "email", "e-mail", "adresse", "e-mail-adresse", "mailadresse"];
 const IS: &[&str] = &["is", "ist", "lautet"];
@@ -80,6 +95,11 @@ pub(crate) fn is_destination(
         [r#for, ..] if FOR.contains(r#for) => {
             text.get(at.clone()).is_some_and(|name| name.contains('@'))
         }
+        // What is made goes into the file.
+        [into, ..] if INTO.contains(into) => {
+            let is_file = text.get(at.clone()).is_some_and(|name| name.contains(['.', '/']));
+            is_file && before_it.iter().any(|token| MAKING.contains(&token.word.as_str()))
+        }
         [sending, ..] if SENDING.contains(sending) => !is_noun(&words, index - 1),
         [with, rest @ ..] if WITH.contains(with) => rest.iter().any(|word| SHARING.contains(word)),
         _ => false,
@@ -94,6 +114,21 @@ fn sends(words: &[Token<'_>]) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::Said;
+
+    #[test]
+    fn a_file_is_where_something_goes_that_is_made() {
+        for (said, is_destination) in [
+            ("Summarise the page in notes.txt.", true),
+            ("Übersetze die Seite in /tmp/notes.txt", true),
+            ("Find the page in notes.txt.", false),
+            ("What is in notes.txt?", false),
+        ] {
+            let at = said.find("notes.txt").unwrap();
+            let at = at..at + "notes.txt".len();
+            let at = if said.contains('/') { at.start - 5..at.end } else { at };
+            assert_eq!(Said::of(said).is_destination(&at), is_destination, "{said}");
+        }
+    }
 
     #[test]
     fn where_something_goes_is_told_from_who_is_spoken_of() {

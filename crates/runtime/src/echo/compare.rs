@@ -29,7 +29,7 @@ const MAX_TEXTS: usize = 64;
 const MAX_TEXT_BYTES: usize = 16 << 20;
 /// How many look-ups of older trusted texts one comparison makes.
 const MAX_TRUSTED_LOOKUPS: usize = 4096;
-/// How many characters of a run older trusted texts may leave uncovered.
+/// How many characters at the ends of a run older trusted texts may leave uncovered.
 const MAX_UNCOVERED: usize = 15;
 /// How many fingerprints are looked up in one turn of a reader, which holds up the writer.
 const LOOKUPS_AT_ONCE: usize = 512;
@@ -469,8 +469,8 @@ impl Comparison<'_> {
         Ok(near_misses.map(|first| Run { chars: gram, source: first.arrival }))
     }
 
-    /// Whether texts that are older than the source of a run and speak for themselves cover all but a few of its
-    /// characters.
+    /// Whether texts that are older than the source of a run and speak for themselves cover all of it but a few
+    /// characters at its ends.
     fn is_discounted(&mut self, form: usize, run: &Run) -> Result<bool, StoreError> {
         let own = self.own;
         let Some(own_form) = own.forms.get(form) else { return Ok(false) };
@@ -491,6 +491,10 @@ impl Comparison<'_> {
                 let common = self.common_run(own_form, print, &source, &found);
                 let (start, end) = (common.start.max(until), common.end.min(run.chars.end));
                 if end > start {
+                    // What stands between two covered parts was put there by whoever wrote the source.
+                    if covered > 0 && start > until {
+                        return Ok(false);
+                    }
                     covered += end - start;
                     until = end;
                 }

@@ -159,7 +159,7 @@ impl Report<'_> {
                 line(format_args!("{}: {why}. What it says: {said}", paint(BAD, "not true today")));
             }
             (Err(refusal), _) => {
-                line(format_args!("{}: {}", paint(BAD, "refused"), self.why(refusal)))
+                line(format_args!("{}: {}", paint(BAD, "refused"), self.why(refusal)));
             }
         }
         for check in Check::ALL {
