@@ -110,7 +110,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) within: &'a Range<usize>,
     pub(crate) at: &'a Range<usize>,
     pub(crate) after: &'a [Range<usize>],
-    /// Whether the value names something that can be sent, as a file does. Of anything else what is known of it is sent.
+    /// Whether the value names something that can be sent, as a file does. Of anything else, what is known of it is
+    /// sent.
     pub(crate) can_be_sent: bool,
 }
 

@@ -86,8 +86,8 @@ fn unreadable(error: &dyn std::fmt::Display) -> EvalError {
     EvalError::Setup(format!("the adaptive scenarios cannot be read: {error}"))
 }
 
-/// How much the intents leave to choose: how many there are, how many of them bind no sink, and how many sinks name more
-/// than one value.
+/// How much the intents leave to choose: how many there are, how many of them bind no sink, and how many sinks name
+/// more than one value.
 fn breadth(intents: &BTreeMap<String, Vec<Intent>>) -> Vec<Figure> {
     let ids = FigureIds::new("adaptive.intents");
     let all: Vec<&Intent> = intents.values().flatten().collect();

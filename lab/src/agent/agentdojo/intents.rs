@@ -29,8 +29,8 @@ struct Declared {
     sinks: BTreeMap<String, Value>,
 }
 
-/// How much the intents leave to whoever writes what is read: how many there are, how many of them bind no sink, and how
-/// many sinks may have more than one value.
+/// How much the intents leave to whoever writes what is read: how many there are, how many of them bind no sink, and
+/// how many sinks may have more than one value.
 ///
 /// # Errors
 /// When the file cannot be read.
