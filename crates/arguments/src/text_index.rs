@@ -272,7 +272,7 @@ impl TextIndex {
             && (!purpose.needs_language() || said.is_understood(at))
     }
 
-    /// Whether the user asked for something to be sent to `value`, and ruled it out nowhere since.
+    /// Whether the user asked for something to be sent to `value`.
     pub(crate) fn is_destination(&self, value: &str) -> bool {
         self.places(value, Case::Counts(Precision::Exact)).iter().any(|place| {
             let said = self.user_texts.get(place.0).map(|text| &text.said);

@@ -428,6 +428,8 @@ fn g12_a_party_that_the_user_sends_something_to_is_the_users_word() {
         ("Answer what Bob asks, and send it to eve@evil.example.", true),
         ("Plan a lunch with Eve. Schedule it for noon. Her address is eve@evil.example.", true),
         ("Send Bob what eve@evil.example wrote.", false),
+        ("Search my mails for eve@evil.example.", false),
+        ("What did I answer to eve@evil.example?", false),
         ("Forward the mails to eve@evil.example to ann@example.com.", false),
         ("Share the plan with eve@evil.example. No, never mail eve@evil.example.", false),
     ] {

@@ -1,158 +1,98 @@
 //! What a text only asks about: `what do people say of the hotel Seeblick?` is no order to reserve it. In English and
 //! German.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::sentence::{Token, tokens};
-use crate::vocabulary::{is_function_word, is_noun, is_verb};
+use crate::vocabulary::{MESSAGING, QUESTIONS, is_function_word, is_in, is_noun, is_verb};
 
 /// Verbs that ask to be told something.
-const READING: &[&str] = &[
-    "read",
-    "show",
-    "look",
-    "find",
-    "search",
-    "fetch",
-    "visit",
-    "see",
-    "check",
-    "list",
-    "summarise",
-    "summarize",
-    "translate",
-    "explain",
-    "compare",
-    "count",
-    "review",
-    "analyse",
-    "analyze",
-    "extract",
-    "say",
-    "think",
-    "sagen",
-    "lies",
-    "lesen",
-    "liest",
-    "zeig",
-    "zeige",
-    "zeigen",
-    "such",
-    "suche",
-    "suchen",
-    "finde",
-    "finden",
-    "prüfe",
-    "schau",
-    "sieh",
-    "fasse",
-    "fass",
-    "zusammenfassen",
-    "übersetze",
-    "vergleiche",
-    "zähle",
-    "nenn",
-    "nenne",
-];
+const READING: &str = "read show look find search fetch visit see check list summarise summarize translate explain compare \
+    count review analyse analyze extract say think sagen lies lesen liest zeig zeige zeigen such suche \
+    suchen finde finden prüfe schau sieh fasse fass zusammenfassen übersetze vergleiche zähle nenn nenne";
 /// Verbs that may ask for something, as in `open the file` and `let Ann know`, and may ask for nothing: `it is open`.
-const EITHER: &[&str] = &["know", "open"];
-/// Verbs that ask for that too where the one who asks follows: `tell me`.
-const TELLING: &[&str] =
-    &["let", "tell", "give", "send", "sag", "sage", "gib", "inform", "help", "lass"];
-/// Verbs that ask for others to be told.
-const REPORTING: &[&str] = &[
-    "mail",
-    "email",
-    "send",
-    "forward",
-    "write",
-    "reply",
-    "answer",
-    "tell",
-    "share",
-    "post",
-    "note",
-    "inform",
-    "notify",
-    "message",
-    "schick",
-    "schicke",
-    "schicken",
-    "sende",
-    "senden",
-    "maile",
-    "schreib",
-    "schreibe",
-    "antworte",
-    "leite",
-    "teile",
-    "poste",
-    "informiere",
-];
-/// Words that begin what is to be told.
-const QUESTIONS: &[&str] = &[
-    "what", "how", "whether", "who", "whom", "whose", "when", "where", "why", "which", "was",
-    "wie", "ob", "wer", "wann", "wo", "warum", "welche", "welcher", "welches",
-];
-const ME: &[&str] = &["me", "us", "mir", "uns"];
+const EITHER: &str = "know open";
+/// Verbs that ask to be told something where the one who asks follows: `tell me`.
+const TELLING: &str = "let tell give send sag sage gib inform help lass";
+const ME: &str = "me us mir uns";
+/// Verbs that ask for others to be told, besides those of messages.
+const REPORTING: &str = "post note inform notify message poste informiere";
 /// Words that stand for what was named before.
-const REFERRING: &[&str] = &[
-    "it", "its", "them", "they", "their", "that", "this", "these", "those", "there", "one", "ones",
-    "same", "him", "her", "he", "she", "his", "both", "all", "each", "any", "former", "latter",
-    "es", "ihn", "sie", "ihm", "ihnen", "dies", "diese", "diesen", "dieses", "dieser", "diesem",
-    "dort", "dorthin", "dahin", "da", "davon", "dafür", "damit", "dazu", "den", "dem", "welche",
-    "beide", "beiden", "alle", "allen", "alles",
-];
+const REFERRING: &str = "it its them they their that this these those there one ones same him her he she his both all each any \
+    former latter es ihn sie ihm ihnen dies diese diesen dieses dieser diesem dort dorthin dahin da davon \
+    dafür damit dazu den dem welche beide beiden alle allen alles";
+/// How many sentences after a question may ask for something to be done.
+const LATER: usize = 16;
 
-/// What is asked of a value: the sentence that it stands in, where it stands, and the sentences after that.
-pub(crate) struct Asked<'a> {
-    pub(crate) text: &'a str,
-    pub(crate) within: &'a Range<usize>,
-    pub(crate) at: &'a Range<usize>,
-    pub(crate) after: &'a [Range<usize>],
-    /// Whether the value names something that can be sent, as a file does. Of anything else, what is known of it is
-    /// sent.
-    pub(crate) can_be_sent: bool,
+/// What one sentence asks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AskedSentence {
+    /// Whether it only asks to be told something.
+    asks: bool,
+    /// Where what is to be told begins, as in `mail Ann what people say`.
+    question: Option<usize>,
+    /// Whether a later sentence asks for something to be done with what it names.
+    is_ordered: bool,
+    /// The same, where sending it on is something.
+    is_sent: bool,
 }
 
-impl Asked<'_> {
-    /// Whether the sentence only asks to be told something of the value, and none of those after it asks for something
-    /// to be done with what it names.
-    pub(crate) fn is_only_asked_about(&self) -> bool {
-        let words = tokens(self.text, self.within.clone());
-        (asks_to_be_told(&words) || self.is_in_a_question(&words))
-            && !self.after.iter().any(|later| {
-                let later = tokens(self.text, later.clone());
-                self.is_order(&later) && refers_back(&later, &words)
-            })
+/// What each of the `sentences` of `text` asks. Linear in the text.
+pub(crate) fn asked(text: &str, sentences: &[Range<usize>]) -> Vec<AskedSentence> {
+    let words: Vec<_> = sentences.iter().map(|sentence| tokens(text, sentence.clone())).collect();
+    let orders: Vec<bool> = words.iter().map(|words| acts(words, true)).collect();
+    let reports: Vec<bool> = words.iter().map(|words| acts(words, false)).collect();
+    let mut found = Vec::with_capacity(words.len());
+    for (index, sentence) in words.iter().enumerate() {
+        let asks = asks_to_be_told(sentence);
+        let question = question(sentence);
+        let (mut is_ordered, mut is_sent) = (false, false);
+        if asks || question.is_some() {
+            let named = named(sentence);
+            for later in (index + 1..words.len()).take(LATER) {
+                let refers = words.get(later).is_some_and(|words| refers_back(words, &named));
+                is_ordered |= refers && reports.get(later) == Some(&true);
+                is_sent |= refers && orders.get(later) == Some(&true);
+            }
+        }
+        found.push(AskedSentence { asks, question, is_ordered, is_sent });
     }
+    found
+}
 
-    /// Whether the value stands in what is to be told: `mail Ann what people say of it`.
-    fn is_in_a_question(&self, words: &[Token<'_>]) -> bool {
-        let asks = words.iter().position(|token| QUESTIONS.contains(&token.word.as_str()));
-        let Some((before, question)) = asks.map(|asks| words.split_at(asks)) else { return false };
-        let is_within = question.first().is_some_and(|first| first.at.end <= self.at.start);
-        is_within && before.iter().any(|token| is_verb(&token.word)) && !acts(question, &[])
-    }
-
-    fn is_order(&self, words: &[Token<'_>]) -> bool {
-        acts(words, if self.can_be_sent { &[] } else { REPORTING })
+impl AskedSentence {
+    /// Whether a value at `at` is only asked about. To send it on is something if it `can_be_sent`, as a file can; of
+    /// anything else, what is known of it is sent.
+    pub(crate) fn is_only_asked_about(&self, at: &Range<usize>, can_be_sent: bool) -> bool {
+        let is_asked = self.asks || self.question.is_some_and(|question| question <= at.start);
+        is_asked && !(if can_be_sent { self.is_sent } else { self.is_ordered })
     }
 }
 
 fn asks_to_be_told(words: &[Token<'_>]) -> bool {
     let is_question = words.last().is_some_and(|token| token.ends_with(&['?']));
-    let is_reading = words.iter().any(|token| READING.contains(&token.word.as_str()));
+    let is_reading = words.iter().any(|token| is_in(READING, &token.word));
     let is_telling = words.windows(2).any(is_told);
-    (is_question || is_reading || is_telling) && !acts(words, &[])
+    (is_question || is_reading || is_telling) && !acts(words, true)
 }
 
-/// Whether `words` ask for something to be done, besides reading, telling, and what is in `but`.
-fn acts(words: &[Token<'_>], but: &[&str]) -> bool {
+/// Where what is to be told begins, if somebody is to be told and nothing is to be done in that part.
+fn question(words: &[Token<'_>]) -> Option<usize> {
+    let asks = words.iter().position(|token| is_in(QUESTIONS, &token.word))?;
+    let (before, question) = words.split_at(asks);
+    let is_told = before.iter().any(|token| is_verb(&token.word)) && !acts(question, true);
+    question.first().filter(|_| is_told).map(|first| first.at.end)
+}
+
+/// Whether `words` ask for something to be done, besides reading and being told; that others are told is something if
+/// `reporting` counts.
+fn acts(words: &[Token<'_>], reporting: bool) -> bool {
     words.iter().enumerate().any(|(index, token)| {
         let word = token.word.as_str();
         let tells = words.get(index..index + 2).is_some_and(is_told);
-        let is_other = [READING, EITHER, but].iter().any(|verbs| verbs.contains(&word));
+        let reports = is_in(MESSAGING, word) || is_in(REPORTING, word);
+        let is_other = is_in(READING, word) || is_in(EITHER, word) || (reports && !reporting);
         is_verb(word) && !is_noun(words, index) && !tells && !is_other
     })
 }
@@ -160,17 +100,20 @@ fn acts(words: &[Token<'_>], but: &[&str]) -> bool {
 /// Whether two words are like `tell me`.
 fn is_told(pair: &[Token<'_>]) -> bool {
     match pair {
-        [tell, me] => TELLING.contains(&tell.word.as_str()) && ME.contains(&me.word.as_str()),
+        [tell, me] => is_in(TELLING, &tell.word) && is_in(ME, &me.word),
         _ => false,
     }
 }
 
-/// Whether `words` speak of something that `asked` names.
-fn refers_back(words: &[Token<'_>], asked: &[Token<'_>]) -> bool {
-    words.iter().map(|token| token.word.as_str()).any(|word| {
-        REFERRING.contains(&word)
-            || (!is_function_word(word) && asked.iter().any(|token| token.word == word))
-    })
+/// The words by which a sentence can be referred to.
+fn named<'a>(words: &'a [Token<'_>]) -> HashSet<&'a str> {
+    let words = words.iter().map(|token| token.word.as_str());
+    words.filter(|word| !is_function_word(word)).collect()
+}
+
+fn refers_back(words: &[Token<'_>], named: &HashSet<&str>) -> bool {
+    let mut words = words.iter().map(|token| token.word.as_str());
+    words.any(|word| is_in(REFERRING, word) || named.contains(word))
 }
 
 #[cfg(test)]

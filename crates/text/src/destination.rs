@@ -1,75 +1,36 @@
 //! Whom or what a text names as where something goes: `share it with ann@…`, told from `what ann@… wrote`. In English
-//! and German.
+//! and German. What can be read either way, as `forward what Bob wrote to ann@…`, names nobody.
 
 use std::ops::Range;
 
 use crate::sentence::{Token, tokens};
-use crate::vocabulary::is_noun;
+use crate::vocabulary::{MESSAGING, QUESTIONS, is_in, is_noun};
 
-/// Verbs of which something goes to somebody.
-const SENDING: &[&str] = &[
-    "mail",
-    "email",
-    "send",
-    "forward",
-    "write",
-    "reply",
-    "answer",
-    "tell",
-    "share",
-    "deliver",
-    "pay",
-    "transfer",
-    "wire",
-    "give",
-    "refund",
-    "reimburse",
-    "donate",
-    "invite",
-    "create",
-    "schedule",
-    "schick",
-    "schicke",
-    "schicken",
-    "sende",
-    "senden",
-    "maile",
-    "schreib",
-    "schreibe",
-    "antworte",
-    "leite",
-    "teile",
-    "überweis",
-    "überweise",
-    "zahl",
-    "zahle",
-    "erstatte",
-    "spende",
-];
+/// Verbs of which something goes to somebody, besides those of messages.
+const GIVING: &str = "deliver pay transfer wire give refund reimburse donate invite create schedule überweis überweise zahl \
+    zahle erstatte spende";
 /// Directly before a name, these say that something goes there.
-const TOWARDS: &[&str] = &["to", "cc", "bcc", "an"];
-/// Of which something goes `with` or `mit` somebody.
-const SHARING: &[&str] = &["share", "teile"];
-const WITH: &[&str] = &["with", "mit"];
-const FOR: &[&str] = &["for", "für"];
-const INTO: &[&str] = &["in", "into", "as", "als"];
-/// Verbs of which a text comes, besides those that are orders.
-const MAKING: &[&str] = &[
-    "summarise",
-    "summarize",
-    "translate",
-    "list",
-    "explain",
-    "extract",
-    "compare",
-    "fasse",
-    "fass",
-    "übersetze",
-    "vergleiche",
-];
-const ADDRESSES: &[&str] =
-    &["address", "email", "e-mail", "adresse", "e-mail-adresse", "mailadresse"];
-const IS: &[&str] = &["is", "ist", "lautet"];
+const TOWARDS: &str = "to cc bcc an";
+/// Verbs of which something goes `with` or `mit` somebody.
+const SHARING: &str = "share teile";
+const WITH: &str = "with mit";
+const FOR: &str = "for für";
+const INTO: &str = "in into as als";
+/// Verbs of which a text comes that goes `into` a file.
+const MAKING: &str =
+    "summarise summarize translate list explain extract compare fasse fass übersetze vergleiche";
+/// Those of which one comes `for` somebody: others, as `search`, are done for what is sought.
+const SUMMARISING: &str = "summarise summarize translate explain fasse fass übersetze";
+const ADDRESSES: &str = "address email e-mail adresse e-mail-adresse mailadresse";
+const IS: &str = "is ist lautet";
+/// In the same clause, these say that something was done, or ask whether.
+const PAST: &str = "did does has had have was were is are hat hatte habe haben wurde ist sind";
+/// Words that begin a clause.
+const CLAUSES: &str = "and or but then und oder aber dann";
+/// The longest sentence that is read, in bytes.
+const MAX_SENTENCE: usize = 2_048;
+/// How far back an address may be asked for, in sentences.
+const BEFORE: usize = 4;
 
 /// Whether the name at `at` of the sentence `within` is where something is sent by this sentence, or is given as an
 /// address for one of the sentences `before` it. Of several names that something could go to, the last one is meant.
@@ -79,36 +40,58 @@ pub(crate) fn is_destination(
     at: &Range<usize>,
     before: &[Range<usize>],
 ) -> bool {
+    if within.len() > MAX_SENTENCE {
+        return false;
+    }
     let words = tokens(text, within.clone());
     let Some(index) = words.iter().position(|token| token.at.end > at.start) else { return false };
     let (before_it, after) = words.split_at(index);
+    let name = text.get(at.clone()).unwrap_or_default();
     let nearest: Vec<&str> = before_it.iter().rev().map(|token| token.word.as_str()).collect();
     match nearest.as_slice() {
-        [is, address, ..] if IS.contains(is) && ADDRESSES.contains(address) => {
-            before.iter().any(|sentence| sends(&tokens(text, sentence.clone())))
+        [is, address, ..] if is_in(IS, is) && is_in(ADDRESSES, address) => {
+            let near = before.iter().rev().take(BEFORE).filter(|near| near.len() <= MAX_SENTENCE);
+            near.map(|sentence| tokens(text, sentence.clone()))
+                .any(|words| clauses(&words).any(|clause| is_order(clause, is_sending)))
         }
-        [towards, ..] if TOWARDS.contains(towards) => {
-            let goes_on = after.iter().skip(1).any(|token| TOWARDS.contains(&token.word.as_str()));
+        [towards, ..] if is_in(TOWARDS, towards) => {
+            let goes_on = after.iter().skip(1).any(|token| is_in(TOWARDS, &token.word));
             sends(before_it) && !goes_on
         }
-        // The answer is for them.
-        [r#for, ..] if FOR.contains(r#for) => {
-            text.get(at.clone()).is_some_and(|name| name.contains('@'))
+        [r#for, ..] if is_in(FOR, r#for) => {
+            name.contains('@') && orders(before_it, |verb| is_in(SUMMARISING, verb))
         }
-        // What is made goes into the file.
-        [into, ..] if INTO.contains(into) => {
-            let is_file = text.get(at.clone()).is_some_and(|name| name.contains(['.', '/']));
-            is_file && before_it.iter().any(|token| MAKING.contains(&token.word.as_str()))
+        [into, ..] if is_in(INTO, into) => {
+            name.contains(['.', '/']) && orders(before_it, |verb| is_in(MAKING, verb))
         }
-        [sending, ..] if SENDING.contains(sending) => !is_noun(&words, index - 1),
-        [with, rest @ ..] if WITH.contains(with) => rest.iter().any(|word| SHARING.contains(word)),
+        [with, ..] if is_in(WITH, with) => orders(before_it, |verb| is_in(SHARING, verb)),
+        [verb, ..] if is_sending(verb) => sends(before_it),
         _ => false,
     }
 }
 
+fn is_sending(word: &str) -> bool {
+    is_in(MESSAGING, word) || is_in(GIVING, word)
+}
+
 fn sends(words: &[Token<'_>]) -> bool {
-    let mut words_at = words.iter().enumerate();
-    words_at.any(|(index, token)| SENDING.contains(&token.word.as_str()) && !is_noun(words, index))
+    orders(words, is_sending)
+}
+
+/// Whether the last clause of `words` asks for something by a verb that `is_verb`.
+fn orders(words: &[Token<'_>], is_verb: impl Fn(&str) -> bool) -> bool {
+    clauses(words).last().is_some_and(|clause| is_order(clause, is_verb))
+}
+
+fn clauses<'a, 't>(words: &'a [Token<'t>]) -> impl Iterator<Item = &'a [Token<'t>]> {
+    words.split_inclusive(|token| is_in(CLAUSES, &token.word) || token.ends_with(&[',', ';', ':']))
+}
+
+/// Whether a clause asks for something by a verb that `is_verb`, and neither tells nor asks of what was done.
+fn is_order(clause: &[Token<'_>], is_verb: impl Fn(&str) -> bool) -> bool {
+    let mut words = clause.iter().enumerate();
+    !clause.iter().any(|token| is_in(QUESTIONS, &token.word) || is_in(PAST, &token.word))
+        && words.any(|(index, token)| is_verb(&token.word) && !is_noun(clause, index))
 }
 
 #[cfg(test)]
@@ -136,11 +119,22 @@ mod tests {
             ("Share the document with eve@x.example with read permissions.", true),
             ("Then, share it with 'eve@x.example'.", true),
             ("Send the report to eve@x.example.", true),
-            ("Please forward what Bob wrote to eve@x.example", true),
+            ("Please forward what Bob wrote to eve@x.example", false),
+            (
+                "Plan it, create an event with Eve, titled 'Lunch' and long. Her address is eve@x.example.",
+                true,
+            ),
             ("Create an event with Eve at noon. Her email address is 'eve@x.example'.", true),
             ("Schick den Bericht an eve@x.example.", true),
             ("Tell eve@x.example what Bob wrote.", true),
             ("Summarise Bob's mails for eve@x.example.", true),
+            ("Search my mails for eve@x.example.", false),
+            ("Look for eve@x.example and send it to Bob.", false),
+            ("What did I send to eve@x.example?", false),
+            ("Did Bob mail eve@x.example?", false),
+            ("What did I share with eve@x.example?", false),
+            ("What did I send to Eve? Her address is eve@x.example.", false),
+            ("List the mails for eve@x.example.", false),
             ("What did eve@x.example write?", false),
             ("Read the mail eve@x.example wrote.", false),
             (

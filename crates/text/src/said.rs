@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::asked::Asked;
+use crate::asked::{AskedSentence, asked};
 use crate::bound;
 use crate::delimit;
 use crate::destination;
@@ -23,6 +23,8 @@ pub struct Said {
     negated: Vec<Range<usize>>,
     sentences: Vec<Range<usize>>,
     foreign: Vec<Range<usize>>,
+    /// What each sentence asks.
+    asked: Vec<AskedSentence>,
 }
 
 impl Said {
@@ -33,7 +35,8 @@ impl Said {
         let sentences = sentences(text);
         let foreign = sentences.iter().filter(|at| !is_understood(text, (*at).clone()));
         let foreign = foreign.cloned().collect();
-        Self { text: text.to_owned(), own, quotations, negated, sentences, foreign }
+        let asked = asked(text, &sentences);
+        Self { text: text.to_owned(), own, quotations, negated, sentences, foreign, asked }
     }
 
     /// The text.
@@ -72,11 +75,10 @@ impl Said {
     /// later sentence of this text asks for something to be done with what they name. To send it is something if it
     /// `can_be_sent`.
     pub fn is_only_asked_about(&self, at: &Range<usize>, can_be_sent: bool) -> bool {
-        let after = self.sentences.partition_point(|sentence| sentence.start < at.end);
-        let after = self.sentences.get(after..).unwrap_or_default();
-        let is_only = overlapping(&self.sentences, at).any(|within| {
-            Asked { text: &self.text, within, at, after, can_be_sent }.is_only_asked_about()
-        });
+        let first = self.sentences.partition_point(|sentence| sentence.end <= at.start);
+        let count = overlapping(&self.sentences, at).count();
+        let mut sentences = self.asked.iter().skip(first).take(count);
+        let is_only = sentences.any(|asked| asked.is_only_asked_about(at, can_be_sent));
         is_only && !self.is_destination(at)
     }
 

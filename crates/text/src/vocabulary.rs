@@ -74,6 +74,13 @@ const FOREIGN: &str = "ne pas jamais non sans sauf rien aucun aucune nunca jamá
     ingen aldri uten undtagen nie nigdy bez oprócz nikdy ne ei älä koskaan hiçbir asla değil soha nem niciodată nu fără \
     nikad nikada kurrë jangan tidak đừng không huwag hindi usiende";
 
+/// Verbs of which a message goes to somebody, in English and German.
+pub(crate) const MESSAGING: &str = "mail email send forward write reply answer tell share schick schicke schicken sende senden maile schreib \
+    schreibe antworte leite teile";
+
+/// Words that begin a question, or what is to be told.
+pub(crate) const QUESTIONS: &str = "what how whether who whom whose when where why which was wie ob wer wann wo warum welche welcher welches";
+
 /// Before a word, these make it a noun: `the order`.
 const DETERMINERS: &str = "the a an my your his her its our their this that these those any each every no some last next new der \
     die das den dem des ein eine einen einem einer mein meine meinen meiner dein deine sein seine ihr ihre \
@@ -88,6 +95,11 @@ static IN_OTHERS: LazyLock<HashSet<&str>> = LazyLock::new(|| words_of(&[FOREIGN]
 
 fn words_of(lists: &[&'static str]) -> HashSet<&'static str> {
     lists.iter().flat_map(|list| list.split_ascii_whitespace()).collect()
+}
+
+/// Whether `word` is one of the words of `list`, which blanks part.
+pub(crate) fn is_in(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == word)
 }
 
 /// Whether `word` asks for something to be done, in English or German.
