@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use custody_models::train::{TrainOptions, TrainProgress, TrainingSample, fine_tune};
-use custody_models::{Classifier, Encoder, EncoderClassifier, Tokenizer};
+use custody_models::{Classifier, Encoder, EncoderClassifier, OverlayPrecision, Tokenizer};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -96,7 +96,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ControlFlow::Continue(())
     })?;
     if let Some(out) = paths.get("out") {
-        let overlay = best.map_or(last, |(_, classifier)| classifier).overlay(&base)?;
+        let best = best.map_or(last, |(_, classifier)| classifier);
+        let overlay = best.overlay(&base, OverlayPrecision::Half)?;
         std::fs::write(out, &overlay)?;
         println!("saved {} bytes", overlay.len());
     }

@@ -5,17 +5,21 @@ use std::sync::Arc;
 
 use half::f16;
 
+use crate::difference::{Difference, packed_len};
 use crate::encoder::parameters::{Field, embedding_fields, layer_fields};
 use crate::encoder::{Encoder, encode_all, fit_together, forward::Layer};
 use crate::error::{ModelError, WeightsError};
 use crate::tokenizer::Tokenizer;
-use crate::weights::{Storage, WeightFile, WeightTensor, write};
+use crate::weights::{TensorData, WeightFile, WeightTensor, write};
 
-const FORMAT: &str = "custody-classifier/1";
+const FORMAT: &str = "custody-classifier/2";
 const HEAD_WEIGHT: &str = "head.weight";
 const HEAD_BIAS: &str = "head.bias";
 /// The maximum number of heads.
 const MAX_HEADS: usize = 256;
+/// The endings of the two tensors that store the difference of one from its base.
+const CODES: &str = ".codes";
+const SCALES: &str = ".scales";
 /// The reserved header keys, which notes must not use.
 const RESERVED: [&str; 3] = ["format", "base", "max_tokens"];
 
@@ -29,6 +33,16 @@ pub trait Classifier: Send + Sync {
     /// # Errors
     /// [`ModelError`] if a text cannot be tokenised.
     fn logits(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, ModelError>;
+}
+
+/// How precisely an overlay stores the tensors that differ from the base model. The head is always stored exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OverlayPrecision {
+    /// Every changed tensor in two bytes per number: exactly as it was trained.
+    Half,
+    /// Matrices as differences from the base in three bits per number, with a scale for each row; vectors as for
+    /// [`Self::Half`]. The classifier that is loaded again is a slightly other one: measure that one.
+    ThreeBits,
 }
 
 /// A linear layer on mean-pooled token vectors.
@@ -66,7 +80,7 @@ pub struct EncoderClassifier {
 
 impl EncoderClassifier {
     /// A classifier from trained blocks: embeddings, layers. Weights that differ from the base are
-    /// rounded to the precision that [`Self::overlay`] stores, so that measurements hold for the stored classifier.
+    /// rounded to the precision of [`OverlayPrecision::Half`], so that measurements hold for the stored classifier.
     #[cfg_attr(
         not(feature = "train"),
         expect(dead_code, reason = "only training makes one from blocks")
@@ -105,19 +119,16 @@ impl EncoderClassifier {
         for index in 0..=base.layers.len() {
             let mut block = block_of(base, index).to_vec();
             let mut start = 0;
-            let mut changed = 0;
+            let mut read = 0;
             for field in fields_of(base, index) {
-                if file.shape(&field.name).is_ok() {
-                    let numbers = file.floats(&field.name, &field.shape)?;
-                    block[start..start + field.len()].copy_from_slice(&numbers);
-                    changed += 1;
-                }
-                start += field.len();
+                let range = start..start + field.len();
+                start = range.end;
+                read += read_field(&file, &field, &mut block[range])?;
             }
-            if changed > 0 {
+            if read > 0 {
                 set_block(&mut encoder, index, block);
             }
-            known += changed;
+            known += read;
         }
         if known != file.names().len() {
             return Err(unreadable(
@@ -129,15 +140,18 @@ impl EncoderClassifier {
         Ok(Self { encoder, tokenizer, head, max_tokens, notes })
     }
 
-    /// The classifier as a safetensors file: every tensor of the encoder that differs from `base` in two
-    /// bytes per number, and the head in four.
+    /// The classifier as a safetensors file: the head, and every tensor of the encoder that differs from `base`.
     ///
     /// Equal classifiers give equal bytes.
     ///
     /// # Errors
     /// [`ModelError::AnotherBase`] unless it was trained on `base`; [`ModelError::Classifier`] if a note
     /// has a reserved key; [`ModelError::Weights`] if a number does not fit in two bytes.
-    pub fn overlay(&self, base: &Encoder) -> Result<Vec<u8>, ModelError> {
+    pub fn overlay(
+        &self,
+        base: &Encoder,
+        precision: OverlayPrecision,
+    ) -> Result<Vec<u8>, ModelError> {
         same_base(&self.encoder.digest, base)?;
         if let Some(key) = RESERVED.iter().find(|key| self.notes.contains_key(**key)) {
             return Err(unreadable(format!(
@@ -151,14 +165,9 @@ impl EncoderClassifier {
             for field in fields_of(base, index) {
                 let range = start..start + field.len();
                 start = range.end;
-                if ours[range.clone()] != theirs[range.clone()] {
-                    let (name, shape) = (field.name, field.shape);
-                    tensors.push(WeightTensor {
-                        name,
-                        shape,
-                        numbers: (&ours[range]).into(),
-                        storage: Storage::Half,
-                    });
+                let (ours, theirs) = (&ours[range.clone()], &theirs[range]);
+                if ours != theirs {
+                    tensors.extend(stored_field(field, theirs, ours, precision));
                 }
             }
         }
@@ -167,13 +176,8 @@ impl EncoderClassifier {
             (HEAD_WEIGHT, vec![heads, width], &self.head.weight),
             (HEAD_BIAS, vec![heads], &self.head.bias),
         ] {
-            let numbers = numbers.as_slice().into();
-            tensors.push(WeightTensor {
-                name: name.to_owned(),
-                shape,
-                numbers,
-                storage: Storage::Full,
-            });
+            let data = TensorData::Full(numbers.as_slice().into());
+            tensors.push(WeightTensor { name: name.to_owned(), shape, data });
         }
         let mut metadata = self.notes.clone();
         let ours = [FORMAT.to_owned(), base.digest.clone(), self.max_tokens.to_string()];
@@ -249,6 +253,59 @@ fn read_head(file: &WeightFile<'_>, width: usize) -> Result<Head, ModelError> {
         weight: file.floats(HEAD_WEIGHT, &[heads, width])?,
         bias: file.floats(HEAD_BIAS, &[heads])?,
     })
+}
+
+/// Reads what the overlay has of `field` into `block`, which holds the base's numbers. Returns how many of the overlay's
+/// tensors that were.
+fn read_field(
+    file: &WeightFile<'_>,
+    field: &Field,
+    block: &mut [f32],
+) -> Result<usize, ModelError> {
+    if file.shape(&field.name).is_ok() {
+        block.copy_from_slice(&file.floats(&field.name, &field.shape)?);
+        return Ok(1);
+    }
+    let (codes, scales) = difference_names(field);
+    let [rows, width] = field.shape[..] else { return Ok(0) };
+    if file.shape(&codes).is_err() {
+        return Ok(0);
+    }
+    let codes = file.bytes(&codes, packed_len(field.len()))?.to_vec();
+    let scales = file.floats(&scales, &[rows])?;
+    Difference { codes, scales }.add_to(block, width);
+    if block.iter().any(|number| !number.is_finite()) {
+        return Err(WeightsError::NotFinite { name: field.name.clone() }.into());
+    }
+    Ok(2)
+}
+
+/// The tensors that store what `field` is in `tuned`.
+fn stored_field<'a>(
+    field: Field,
+    base: &[f32],
+    tuned: &'a [f32],
+    precision: OverlayPrecision,
+) -> Vec<WeightTensor<'a>> {
+    let (OverlayPrecision::ThreeBits, &[rows, width]) = (precision, &field.shape[..]) else {
+        let (name, shape) = (field.name, field.shape);
+        return vec![WeightTensor { name, shape, data: TensorData::Half(tuned.into()) }];
+    };
+    let Difference { codes, scales } = Difference::between(base, tuned, width);
+    let names = difference_names(&field);
+    vec![
+        WeightTensor {
+            name: names.0,
+            shape: vec![codes.len()],
+            data: TensorData::Bytes(codes.into()),
+        },
+        WeightTensor { name: names.1, shape: vec![rows], data: TensorData::Full(scales.into()) },
+    ]
+}
+
+/// The names of the codes and of the scales of a difference.
+fn difference_names(field: &Field) -> (String, String) {
+    (format!("{}{CODES}", field.name), format!("{}{SCALES}", field.name))
 }
 
 /// Block 0 is the embeddings; block `n` is layer `n - 1`.

@@ -5,13 +5,12 @@
 //! ```
 //! use std::collections::BTreeMap;
 //!
-//! use custody_models::weights::{Storage, WeightFile, WeightTensor, write};
+//! use custody_models::weights::{TensorData, WeightFile, WeightTensor, write};
 //!
 //! let tensor = WeightTensor {
 //!     name: "bias".to_owned(),
 //!     shape: vec![3],
-//!     numbers: vec![0.5, -1.0, 2.0].into(),
-//!     storage: Storage::Full,
+//!     data: TensorData::Full(vec![0.5, -1.0, 2.0].into()),
 //! };
 //! let bytes = write(&[tensor], &BTreeMap::new())?;
 //! let weights = WeightFile::read(&bytes)?;
@@ -55,11 +54,12 @@ pub mod train;
 pub mod verdict;
 pub mod weights;
 
+mod difference;
 mod gemm;
 mod vector;
 mod windows;
 
-pub use classifier::{Classifier, EncoderClassifier};
+pub use classifier::{Classifier, EncoderClassifier, OverlayPrecision};
 pub use deberta::DebertaClassifier;
 pub use decoder::Decoder;
 pub use encoder::{Embedder, Encoder, SentenceEmbedder};

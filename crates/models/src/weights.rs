@@ -75,6 +75,23 @@ impl<'a> WeightFile<'a> {
         Ok(numbers)
     }
 
+    /// The bytes of tensor `name`, a vector of `len` of them.
+    ///
+    /// # Errors
+    /// [`WeightsError::Missing`]; [`WeightsError::Shape`] for another shape; [`WeightsError::Format`] unless it is
+    /// stored as bytes.
+    pub fn bytes(&self, name: &str, len: usize) -> Result<&'a [u8], WeightsError> {
+        let view = self.view(name)?;
+        if view.shape() != [len] {
+            let (found, expected) = (view.shape().to_vec(), vec![len]);
+            return Err(WeightsError::Shape { name: name.to_owned(), found, expected });
+        }
+        if view.dtype() != Dtype::U8 {
+            return Err(wrong_format(name, &view));
+        }
+        Ok(view.data())
+    }
+
     fn view(&self, name: &str) -> Result<TensorView<'a>, WeightsError> {
         self.tensors.tensor(name).map_err(|_| WeightsError::Missing { name: name.to_owned() })
     }
@@ -91,18 +108,24 @@ fn decode(name: &str, view: &TensorView<'_>) -> Result<Vec<f32>, WeightsError> {
     } else if view.dtype() == Dtype::BF16 {
         Ok(halves.map(|bits| bf16::from_bits(bits).to_f32()).collect())
     } else {
-        let format = format!("{:?}", view.dtype()).to_lowercase();
-        Err(WeightsError::Format { name: name.to_owned(), format })
+        Err(wrong_format(name, view))
     }
 }
 
-/// How numbers are stored in a file that we write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Storage {
+fn wrong_format(name: &str, view: &TensorView<'_>) -> WeightsError {
+    let format = format!("{:?}", view.dtype()).to_lowercase();
+    WeightsError::Format { name: name.to_owned(), format }
+}
+
+/// What a tensor holds, and how it is stored.
+#[derive(Debug, Clone)]
+pub enum TensorData<'a> {
     /// Four bytes a number, exact.
-    Full,
+    Full(Cow<'a, [f32]>),
     /// Two bytes a number: 11 significant bits, magnitudes up to 65504.
-    Half,
+    Half(Cow<'a, [f32]>),
+    /// Bytes, as they are.
+    Bytes(Cow<'a, [u8]>),
 }
 
 /// One tensor to be written.
@@ -113,9 +136,16 @@ pub struct WeightTensor<'a> {
     /// Its shape, outermost dimension first.
     pub shape: Vec<usize>,
     /// Its numbers, row by row.
-    pub numbers: Cow<'a, [f32]>,
-    /// How to store them.
-    pub storage: Storage,
+    pub data: TensorData<'a>,
+}
+
+impl TensorData<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Full(numbers) | Self::Half(numbers) => numbers.len(),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -138,7 +168,7 @@ enum Header<'a> {
 ///
 /// # Errors
 /// [`WeightsError::Unwritable`] when numbers and shape disagree or a name is used twice;
-/// [`WeightsError::NotFinite`], also for a number that [`Storage::Half`] cannot hold.
+/// [`WeightsError::NotFinite`], also for a number that [`TensorData::Half`] cannot hold.
 pub fn write(
     tensors: &[WeightTensor<'_>],
     metadata: &BTreeMap<String, String>,
@@ -148,7 +178,7 @@ pub fn write(
     let mut header = BTreeMap::from([(METADATA, Header::Text(metadata))]);
     let mut data = Vec::new();
     for tensor in sorted {
-        if tensor.shape.iter().product::<usize>() != tensor.numbers.len() {
+        if tensor.shape.iter().product::<usize>() != tensor.data.len() {
             return Err(unwritable(tensor, "its shape and its numbers disagree"));
         }
         let start = data.len();
@@ -177,21 +207,26 @@ fn unwritable(tensor: &WeightTensor<'_>, detail: &str) -> WeightsError {
 }
 
 fn append(data: &mut Vec<u8>, tensor: &WeightTensor<'_>) -> Result<&'static str, WeightsError> {
-    match tensor.storage {
-        Storage::Full => {
-            if tensor.numbers.iter().any(|number| !number.is_finite()) {
-                return Err(WeightsError::NotFinite { name: tensor.name.clone() });
+    let not_finite = || WeightsError::NotFinite { name: tensor.name.clone() };
+    match &tensor.data {
+        TensorData::Full(numbers) => {
+            if numbers.iter().any(|number| !number.is_finite()) {
+                return Err(not_finite());
             }
-            data.extend(tensor.numbers.iter().flat_map(|number| number.to_le_bytes()));
+            data.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
             Ok("F32")
         }
-        Storage::Half => {
-            let halves = tensor.numbers.iter().map(|number| f16::from_f32(*number));
+        TensorData::Half(numbers) => {
+            let halves = numbers.iter().map(|number| f16::from_f32(*number));
             if halves.clone().any(|half| !half.is_finite()) {
-                return Err(WeightsError::NotFinite { name: tensor.name.clone() });
+                return Err(not_finite());
             }
             data.extend(halves.flat_map(f16::to_le_bytes));
             Ok("F16")
+        }
+        TensorData::Bytes(bytes) => {
+            data.extend_from_slice(bytes);
+            Ok("U8")
         }
     }
 }
@@ -200,43 +235,49 @@ fn append(data: &mut Vec<u8>, tensor: &WeightTensor<'_>) -> Result<&'static str,
 mod tests {
     use super::*;
 
-    const ORDER: [(&str, Storage); 2] = [("b", Storage::Half), ("a", Storage::Full)];
+    const NUMBERS: [f32; 6] = [0.5, -1.0, 2.0, 0.0, 65504.0, -0.25];
 
-    fn sample(order: [(&str, Storage); 2]) -> Vec<u8> {
+    /// A half "b", a full "a" and the bytes "c".
+    fn tensors() -> [WeightTensor<'static>; 3] {
+        [
+            ("b", vec![2, 3], TensorData::Half((&NUMBERS).into())),
+            ("a", vec![2, 3], TensorData::Full((&NUMBERS).into())),
+            ("c", vec![2], TensorData::Bytes(vec![7, 255].into())),
+        ]
+        .map(|(name, shape, data)| WeightTensor { name: name.to_owned(), shape, data })
+    }
+
+    fn sample() -> Vec<u8> {
         let metadata = BTreeMap::from([("made by".to_owned(), "a test".to_owned())]);
-        let tensors = order.map(|(name, storage)| WeightTensor {
-            name: name.to_owned(),
-            shape: vec![2, 3],
-            numbers: vec![0.5, -1.0, 2.0, 0.0, 65504.0, -0.25].into(),
-            storage,
-        });
-        write(&tensors, &metadata).unwrap()
+        write(&tensors(), &metadata).unwrap()
     }
 
     #[test]
     fn a_weight_file_round_trips() {
-        let bytes = sample(ORDER);
+        let bytes = sample();
         let weights = WeightFile::read(&bytes).unwrap();
-        assert_eq!(weights.names(), ["a", "b"]);
+        assert_eq!(weights.names(), ["a", "b", "c"]);
         assert_eq!(weights.metadata()["made by"], "a test");
         for name in ["a", "b"] {
             assert_eq!(weights.shape(name).unwrap(), [2, 3]);
-            assert_eq!(
-                weights.floats(name, &[2, 3]).unwrap(),
-                [0.5, -1.0, 2.0, 0.0, 65504.0, -0.25]
-            );
+            assert_eq!(weights.floats(name, &[2, 3]).unwrap(), NUMBERS);
+            assert!(matches!(weights.bytes(name, 6), Err(WeightsError::Shape { .. })));
         }
+        assert_eq!(weights.bytes("c", 2).unwrap(), [7, 255]);
+        assert!(matches!(weights.floats("c", &[2]), Err(WeightsError::Format { .. })));
     }
 
     #[test]
     fn equal_tensors_in_any_order_give_equal_bytes() {
-        let [first, second] = ORDER;
-        assert_eq!(sample([first, second]), sample([second, first]));
+        let mut reversed = tensors();
+        reversed.reverse();
+        let none = BTreeMap::new();
+        assert_eq!(write(&tensors(), &none).unwrap(), write(&reversed, &none).unwrap());
     }
 
     #[test]
     fn a_cut_off_file_is_refused() {
-        let bytes = sample(ORDER);
+        let bytes = sample();
         for length in 0..bytes.len() {
             let error = WeightFile::read(&bytes[..length]).unwrap_err();
             assert!(matches!(error, WeightsError::Damaged { .. }), "{length} bytes: {error}");
@@ -289,26 +330,23 @@ mod tests {
         assert_eq!(weights.floats("h", &[2]).unwrap(), [1.0, -2.0]);
     }
 
-    fn tensor(number: f32, shape: &[usize], storage: Storage) -> WeightTensor<'static> {
-        WeightTensor {
-            name: "a".to_owned(),
-            shape: shape.to_vec(),
-            numbers: vec![number].into(),
-            storage,
-        }
+    fn tensor(shape: &[usize], data: TensorData<'static>) -> WeightTensor<'static> {
+        WeightTensor { name: "a".to_owned(), shape: shape.to_vec(), data }
     }
 
     #[test]
     fn tensors_that_cannot_be_stored_are_rejected() {
         let none = BTreeMap::new();
-        for tensor in
-            [tensor(70000.0, &[1], Storage::Half), tensor(f32::INFINITY, &[1], Storage::Full)]
-        {
+        let (half, full): (fn(f32) -> _, fn(f32) -> _) = (
+            |number| TensorData::Half(vec![number].into()),
+            |number| TensorData::Full(vec![number].into()),
+        );
+        for tensor in [tensor(&[1], half(70000.0)), tensor(&[1], full(f32::INFINITY))] {
             assert!(matches!(write(&[tensor], &none), Err(WeightsError::NotFinite { .. })));
         }
-        let wrong_shape = tensor(0.0, &[2], Storage::Full);
+        let wrong_shape = tensor(&[2], full(0.0));
         assert!(matches!(write(&[wrong_shape], &none), Err(WeightsError::Unwritable { .. })));
-        let twice = [tensor(0.0, &[1], Storage::Full), tensor(0.0, &[1], Storage::Half)];
+        let twice = [tensor(&[1], full(0.0)), tensor(&[1], half(0.0))];
         assert!(matches!(write(&twice, &none), Err(WeightsError::Unwritable { .. })));
     }
 }

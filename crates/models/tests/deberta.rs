@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use custody_models::weights::{Storage, WeightTensor, write};
+use custody_models::weights::{TensorData, WeightTensor, write};
 use custody_models::{
     Classifier, DebertaClassifier, ModelError, Tokenizer, WeightFile, WeightsError,
 };
@@ -76,7 +76,7 @@ fn reweighed(change: impl Fn(&mut Vec<WeightTensor<'_>>)) -> Result<DebertaClass
         .map(|name| {
             let shape = weights.shape(name).unwrap();
             let numbers = weights.floats(name, &shape).unwrap().into();
-            WeightTensor { name: name.to_owned(), shape, numbers, storage: Storage::Full }
+            WeightTensor { name: name.to_owned(), shape, data: TensorData::Full(numbers) }
         })
         .collect();
     change(&mut tensors);
@@ -287,7 +287,8 @@ fn a_missing_or_misshapen_tensor_is_named() {
 fn weights_that_compute_no_number_give_an_error_and_no_score() {
     let classifier = reweighed(|tensors| {
         for tensor in tensors.iter_mut().filter(|tensor| tensor.name.contains("classifier")) {
-            tensor.numbers = vec![f32::MAX; tensor.numbers.len()].into();
+            let numbers = vec![f32::MAX; tensor.shape.iter().product()];
+            tensor.data = TensorData::Full(numbers.into());
         }
     })
     .unwrap();

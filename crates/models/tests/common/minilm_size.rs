@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use custody_models::weights::{Storage, WeightTensor, write};
+use custody_models::weights::{TensorData, WeightTensor, write};
 
 pub const CONFIG: &str = r#"{"model_type":"bert","hidden_act":"gelu","vocab_size":30522,"max_position_embeddings":512,
 "type_vocab_size":2,"hidden_size":384,"num_hidden_layers":6,"num_attention_heads":12,"intermediate_size":1536,
@@ -45,7 +45,7 @@ pub fn weights() -> Vec<u8> {
                 offset + 0.05 * (f32::from(u16::try_from(state >> 16).unwrap()) / 32768.0 - 1.0)
             })
             .collect();
-        tensors.push(WeightTensor { name, shape, numbers: numbers.into(), storage: Storage::Full });
+        tensors.push(WeightTensor { name, shape, data: TensorData::Full(numbers.into()) });
     }
     write(&tensors, &BTreeMap::new()).unwrap()
 }

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use custody_models::weights::{Storage, WeightTensor, write};
+use custody_models::weights::{TensorData, WeightTensor, write};
 
 /// The configuration of the tiny encoder.
 pub const CONFIG: &str = r#"{"model_type":"bert","hidden_act":"gelu","vocab_size":50,"max_position_embeddings":20,
@@ -57,7 +57,7 @@ pub fn tiny_weights() -> Vec<u8> {
                 offset + 0.25 * (f32::from(u16::try_from(state >> 16).unwrap()) / 32768.0 - 1.0)
             })
             .collect();
-        tensors.push(WeightTensor { name, shape, numbers: numbers.into(), storage: Storage::Full });
+        tensors.push(WeightTensor { name, shape, data: TensorData::Full(numbers.into()) });
     }
     write(&tensors, &BTreeMap::new()).unwrap()
 }

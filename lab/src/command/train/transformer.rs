@@ -12,7 +12,7 @@ use custody_detect::transformer::EncoderTransformer;
 use custody_lab::data::DataFolder;
 use custody_lab::recipe::{corpus, ngrams, transformer};
 use custody_models::train::{TrainOptions, TrainProgress};
-use custody_models::{Encoder, EncoderClassifier, Tokenizer};
+use custody_models::{Encoder, EncoderClassifier, OverlayPrecision, Tokenizer};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{said, save, thresholds_json};
@@ -76,7 +76,7 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         .with_context(|| format!("could not make `{}`", args.out.display()))?;
     let bar = bar();
     let classifier = match &args.weights {
-        Some(weights) => read(weights, &base, tokenizer)?,
+        Some(weights) => read(weights, &base, Arc::clone(&tokenizer))?,
         None => transformer::train(
             &corpus,
             &base,
@@ -89,8 +89,9 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         )?,
     };
     bar.finish_and_clear();
-    let overlay = classifier.overlay(&base)?;
-    let reader = EncoderTransformer::new(classifier)?;
+    let overlay = classifier.overlay(&base, OverlayPrecision::ThreeBits)?;
+    // The thresholds are those of the weights that are stored.
+    let reader = EncoderTransformer::new(EncoderClassifier::load(&base, tokenizer, &overlay)?)?;
     let blends = transformer::calibrate(&corpus, &ngrams::train(&corpus)?, &reader)?;
     let weights = args.out.join(detector::WEIGHTS);
     let thresholds = args.out.join(detector::THRESHOLDS);

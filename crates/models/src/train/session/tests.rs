@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::weights::{Storage, WeightTensor, write};
+use crate::weights::{TensorData, WeightTensor, write};
 
 const CONFIG: &str = r#"{"model_type":"bert","hidden_act":"gelu","vocab_size":23,"max_position_embeddings":80,
 "type_vocab_size":2,"hidden_size":16,"num_hidden_layers":2,"num_attention_heads":2,"intermediate_size":24,
@@ -22,8 +22,7 @@ fn tiny() -> Encoder {
         tensors.push(WeightTensor {
             name: field.name,
             shape: field.shape,
-            numbers: numbers.into(),
-            storage: Storage::Full,
+            data: TensorData::Full(numbers.into()),
         });
     }
     Encoder::from_bytes(CONFIG.as_bytes(), &write(&tensors, &BTreeMap::new()).unwrap()).unwrap()
