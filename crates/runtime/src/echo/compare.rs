@@ -29,7 +29,8 @@ const MAX_TEXTS: usize = 64;
 const MAX_TEXT_BYTES: usize = 16 << 20;
 /// How many look-ups of older trusted texts one comparison makes.
 const MAX_TRUSTED_LOOKUPS: usize = 4096;
-/// How many characters at the ends of a run older trusted texts may leave uncovered.
+/// How many characters at the ends of a run older trusted texts may leave uncovered: two texts that quote the same go on
+/// alike for a few characters by chance.
 const MAX_UNCOVERED: usize = 15;
 /// How many fingerprints are looked up in one turn of a reader, which holds up the writer.
 const LOOKUPS_AT_ONCE: usize = 512;
@@ -113,7 +114,7 @@ pub struct EchoCheck {
 /// A text that is compared, with every reading of it and its fingerprints.
 #[derive(Debug, Clone)]
 pub struct OwnText {
-    bytes: usize,
+    text: String,
     forms: Vec<OwnForm>,
     hasher: StoreHasher,
     salt: u64,
@@ -192,14 +193,14 @@ impl OwnText {
             let prints = hasher.prints(text.chars());
             Some(OwnForm { number, text, prints })
         });
-        Self { bytes: text.len(), forms: forms.collect(), hasher, salt }
+        Self { text: text.to_owned(), forms: forms.collect(), hasher, salt }
     }
 
     /// The fingerprints that the index keeps of it as a text of `voice`. `None` where those are of other readings:
     /// of a text that is too long to be compared, and of a user's, which is read without what it quotes.
     pub(super) fn fingerprints(&self, tenant: &Tenant, voice: Voice) -> Option<Vec<Fingerprint>> {
         let is_read_so = match voice {
-            Voice::Untrusted | Voice::System => self.bytes <= MAX_COMPARED_BYTES,
+            Voice::Untrusted | Voice::System => self.text.len() <= MAX_COMPARED_BYTES,
             Voice::User(_) => false,
         };
         let salt = self.hasher.salt(tenant, voice);
@@ -217,6 +218,27 @@ impl OwnText {
     fn print(&self, hit: &Hit) -> Option<(&OwnForm, &Print)> {
         let form = self.forms.get(hit.form)?;
         Some((form, form.prints.get(hit.print)?))
+    }
+
+    /// Whether the character at `at` belongs to a word, or is one by itself, that `run` holds to both of its ends. A
+    /// script without capitals may write no spaces, so each of its letters counts.
+    fn is_of_whole_word(&self, form: &OwnForm, at: usize, run: &Range<usize>) -> bool {
+        let chars = form.text.chars();
+        let is_caseless = |c: &char| c.is_alphabetic() && !c.is_lowercase() && !c.is_uppercase();
+        if chars.get(at).is_some_and(is_caseless) {
+            return true;
+        }
+        let is_joined = |at: usize| self.is_joined_to_next(form, at);
+        let start = (0..at).rev().take_while(|at| is_joined(*at)).last().unwrap_or(at);
+        let end = (at..chars.len()).find(|at| !is_joined(*at)).unwrap_or(at);
+        run.contains(&start) && run.contains(&end)
+    }
+
+    /// Whether nothing stands in the text between the character at `at` and the next one.
+    fn is_joined_to_next(&self, form: &OwnForm, at: usize) -> bool {
+        let next = at + 1;
+        let letter = self.text.get(form.text.byte_range(&(at..next)));
+        next < form.text.len() && letter.is_some_and(|letter| letter.chars().count() <= 1)
     }
 
     fn prints(&self) -> impl Iterator<Item = (usize, usize, &Print)> {
@@ -385,7 +407,7 @@ pub(crate) fn resolve(
     hits: &[Hit],
     sources: &mut Sources,
 ) -> Result<Resolved, StoreError> {
-    if own.bytes > MAX_COMPARED_BYTES {
+    if own.text.len() > MAX_COMPARED_BYTES {
         return Ok(Echoes::Whole(Vec::new()).into());
     }
     let mut comparison = Comparison { record, with, own, sources, is_over: false };
@@ -470,11 +492,11 @@ impl Comparison<'_> {
     }
 
     /// Whether texts that are older than the source of a run and speak for themselves cover all of it but a few
-    /// characters at its ends.
+    /// characters at its ends, no word among them.
     fn is_discounted(&mut self, form: usize, run: &Run) -> Result<bool, StoreError> {
         let own = self.own;
         let Some(own_form) = own.forms.get(form) else { return Ok(false) };
-        let mut covered = 0;
+        let mut covered_from = None;
         // Covered up to here, from the left: fingerprints come in order.
         let mut until = run.chars.start;
         let first = own_form.prints.partition_point(|print| print.at < run.chars.start);
@@ -492,15 +514,18 @@ impl Comparison<'_> {
                 let (start, end) = (common.start.max(until), common.end.min(run.chars.end));
                 if end > start {
                     // What stands between two covered parts was put there by whoever wrote the source.
-                    if covered > 0 && start > until {
+                    if covered_from.is_some() && start > until {
                         return Ok(false);
                     }
-                    covered += end - start;
+                    covered_from.get_or_insert(start);
                     until = end;
                 }
             }
         }
-        Ok(run.chars.len() - covered <= MAX_UNCOVERED)
+        let Some(covered_from) = covered_from else { return Ok(false) };
+        let mut ends = (run.chars.start..covered_from).chain(until..run.chars.end);
+        Ok(ends.clone().count() <= MAX_UNCOVERED
+            && !ends.any(|at| own.is_of_whole_word(own_form, at, &run.chars)))
     }
 
     /// The oldest texts of the operator and of the same principal that have a fingerprint.
