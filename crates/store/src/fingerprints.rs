@@ -16,7 +16,7 @@ use crate::transaction::Transaction;
 use crate::view::View;
 
 /// How many fingerprints are inserted in one turn of the writer for one text, at most.
-pub const FINGERPRINTS_PER_TURN: usize = 2048;
+pub const FINGERPRINTS_PER_TURN: usize = 1024;
 
 /// The bytes of a fingerprint that waits.
 const WAITING_BYTES: usize = 24;

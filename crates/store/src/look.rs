@@ -1,7 +1,6 @@
 //! Looking at a store: the state, records, contents and histories, each checked before it is returned.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::ContentRef;
@@ -142,11 +141,11 @@ impl Store {
         &self,
         look: impl FnOnce(&Connection, &Ledger) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
-        let mut reader = self.shared.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reader = self.shared.reader.lock();
         let (connection, head) = &mut *reader;
         self.shared.place.check()?;
         {
-            let held = self.shared.ledger.read().unwrap_or_else(PoisonError::into_inner);
+            let held = self.shared.ledger.read();
             if let Some(ledger) = held.ledger() {
                 let slots = head.slots()?;
                 let snapshot = open::snapshot(connection)?;
@@ -157,7 +156,7 @@ impl Store {
         }
         // Others wrote, or a commit failed. Looking happens under the same lock, so that however fast
         // others write, one round is enough.
-        let mut held = self.shared.ledger.write().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.shared.ledger.write();
         let slots = head.slots()?;
         let snapshot = open::snapshot(connection)?;
         look(&snapshot, open::bring_up(&snapshot, Some(&slots), &mut held)?)

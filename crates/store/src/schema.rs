@@ -4,6 +4,7 @@
 //! `long_texts`, `hashes` and `vectors` are indexes that can be made again from the two.
 
 use custody_log::Seq;
+use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
@@ -111,11 +112,13 @@ const MIGRATIONS: &[&str] = &[
 ",
 ];
 
+/// How many compiled statements a connection keeps: all that we have.
+const STATEMENTS: usize = 64;
+
 /// Opens our tables in a database that may not be ours: nothing of it is changed before that is known.
 pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     connection.busy_timeout(std::time::Duration::from_secs(30))?;
-    // Longer rows were never stored, and must not be read into memory.
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES)?;
+    bound(connection)?;
     version_of(connection)?;
     configure(connection)?;
     migrate(connection)?;
@@ -124,11 +127,8 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
 
 /// The same, where nothing can be changed: an older schema cannot be brought up to date.
 pub(super) fn prepare_to_read(connection: &Connection) -> Result<(), StoreError> {
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES)?;
+    bound(connection)?;
     connection.pragma_update(None, "query_only", "on")?;
-    connection.pragma_update(None, "trusted_schema", "off")?;
-    connection.pragma_update(None, "cell_size_check", "on")?;
-    connection.pragma_update(None, "cache_size", -16_000)?;
     match version_of(connection)? {
         0 => return Err(Tampering::Tables("there are none".into()).into()),
         found if found < MIGRATIONS.len() => {
@@ -154,10 +154,20 @@ fn configure(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "secure_delete", "on")?;
+    connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
+    Ok(())
+}
+
+/// What holds however the database is opened: what is believed of it, and what reading it may take.
+fn bound(connection: &Connection) -> Result<(), StoreError> {
+    // Longer rows were never stored, and must not be read into memory.
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES)?;
     connection.pragma_update(None, "trusted_schema", "off")?;
     connection.pragma_update(None, "cell_size_check", "on")?;
     connection.pragma_update(None, "cache_size", -16_000)?;
-    connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
+    // Otherwise SQLite compiles a statement again for each value that is bound to it, which took longer than the look-up.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(())
 }
 

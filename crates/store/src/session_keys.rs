@@ -4,11 +4,11 @@
 //! process has ended therefore cannot be continued, by anybody (G1).
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use custody_keys::fresh_key;
 use custody_log::{Digest, SessionId};
 use ed25519_dalek::SigningKey;
+use parking_lot::Mutex;
 
 #[derive(Default)]
 pub(crate) struct SessionKeys(Mutex<HashMap<SessionId, SigningKey>>);
@@ -19,21 +19,17 @@ impl SessionKeys {
         let key = fresh_key();
         let public = Digest(key.verifying_key().to_bytes());
         // An id that is drawn twice keeps the key of the session that is open.
-        self.lock().entry(session).or_insert(key);
+        self.0.lock().entry(session).or_insert(key);
         public
     }
 
     /// The key of a session that this process opened.
     pub(crate) fn get(&self, session: SessionId) -> Option<SigningKey> {
-        self.lock().get(&session).cloned()
+        self.0.lock().get(&session).cloned()
     }
 
     /// Forgets the key of a session that is closed.
     pub(crate) fn forget(&self, session: SessionId) {
-        self.lock().remove(&session);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, SigningKey>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(&session);
     }
 }

@@ -1,7 +1,7 @@
 //! A store that is open: created, opened, adopted, and asked.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 use custody_kernel::memory::rate::Limits;
@@ -11,6 +11,7 @@ use custody_kernel::record::{AdminRequest, Genesis};
 use custody_keys::{HumanKey, KeyFolder, fresh_key};
 use custody_log::{PrincipalId, StoreId};
 use ed25519_dalek::SigningKey;
+use parking_lot::{Mutex, RwLock};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::clock::{Clock, random};

@@ -5,7 +5,7 @@
 //! was acknowledged.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -14,6 +14,7 @@ use custody_kernel::namespace::Namespace;
 use custody_keys::KeyFolder;
 use custody_log::{Seq, StoreId, key_name};
 use ed25519_dalek::SigningKey;
+use parking_lot::{Mutex, RwLock};
 use rusqlite::Connection;
 
 use crate::clock::Clock;
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) keys: KeyFolder,
     pub(crate) place: Place,
+    /// With `parking_lot`'s locks whoever waits gets its turn in the end. The standard library's let a reader that looks
+    /// again and again hold the writer off for seconds.
     pub(crate) ledger: RwLock<Held>,
     pub(crate) reader: Mutex<(Connection, Head)>,
     pub(crate) session_keys: SessionKeys,
@@ -138,7 +141,7 @@ impl Writer {
     fn commit(&mut self, mut group: Vec<Box<dyn Job>>) {
         let shared = Arc::clone(&self.shared);
         // Held until the group is durable, so that nobody sees what may still be undone.
-        let mut held = shared.ledger.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut held = shared.ledger.write();
         let seen = held.seen();
         let outcome = self.try_commit(&mut held, &mut group).map_err(|error| {
             tracing::warn!(%error, "a group of requests failed");
