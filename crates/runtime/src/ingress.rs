@@ -150,8 +150,8 @@ impl Arrival {
             }
         };
         let record = Record::Store(store);
-        let Self { own, compared, sources, .. } = &mut arrival;
-        arrival.hits = hits_before(record, own, *compared, &mut sources.work)?;
+        let Self { own, with, compared, sources, .. } = &mut arrival;
+        arrival.hits = hits_before(record, with, own, *compared, &mut sources.work)?;
         let resolved =
             resolve(record, &arrival.with, &arrival.own, &arrival.hits, &mut arrival.sources)?;
         let expected = store.look(|view| arrival.expected_voice(view.state()))?;
@@ -180,7 +180,7 @@ impl Arrival {
         with: ComparedWith,
         compared: Seq,
     ) -> Self {
-        let own = OwnText::of(hasher, &with, &observation.text);
+        let own = OwnText::of(hasher, &observation.text);
         let (hits, sources, parts) = (Vec::new(), Sources::default(), Vec::new());
         Self { session, observation, hasher, with, own, compared, hits, sources, parts }
     }
@@ -257,7 +257,9 @@ impl Arrival {
         step: &mut Transaction<'_>,
         is_last_try: bool,
     ) -> Result<Option<RecordedParts>, StoreError> {
-        let Some(since) = hits_since(step.view(), &self.own, self.compared, is_last_try)? else {
+        let Some(since) =
+            hits_since(step.view(), &self.with, &self.own, self.compared, is_last_try)?
+        else {
             return Ok(None);
         };
         if !since.is_empty() {

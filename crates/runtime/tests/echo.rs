@@ -48,7 +48,7 @@ fn check(store: &Store, text: &str) -> EchoCheck {
         .look(|view| {
             let hasher = StoreHasher::new(view.fingerprint_key()?);
             let with = ComparedWith { tenant: tenant.clone(), principal: None };
-            let own = OwnText::of(hasher, &with, text);
+            let own = OwnText::of(hasher, text);
             echoes_before(view, &with, &own, view.state(), Seq(view.len()))
         })
         .map_err(|error: StoreError| error)

@@ -18,11 +18,11 @@ use custody_kernel::tool::extract::Extract;
 use custody_kernel::tool::intent::IntentDeclaration;
 use custody_log::{Digest, Seq, SessionId};
 use custody_policy::{DescribedTool, InForce, Policy};
-use custody_runtime::SessionTexts;
 use custody_runtime::store::{Tampering, View, content_of, is_kept};
 use custody_runtime::tools::{JudgedBy, take_out};
 
 use crate::VerifyError;
+use crate::indexing::IndexedTexts;
 
 /// What a record of an extraction claims.
 const VALUE: &str = "a value";
@@ -37,6 +37,7 @@ pub(crate) struct CheckedCalls {
 /// Follows the log, and judges every call again.
 pub(crate) struct CallVerifier<'a> {
     view: View<'a>,
+    texts: IndexedTexts,
     sessions: HashMap<SessionId, SessionCalls>,
     bases: HashMap<Digest, RecordedBasis>,
     /// The policies that were in force without a basis: the owner's and those that ship.
@@ -56,7 +57,6 @@ enum RecordedBasis {
 /// What is followed of an open session.
 #[derive(Default)]
 struct SessionCalls {
-    texts: SessionTexts,
     /// What was declared for it.
     intents: DeclaredIntents,
     /// Whether a text was destroyed that the model read.
@@ -84,7 +84,8 @@ impl<'a> CallVerifier<'a> {
     pub(crate) fn new(view: View<'a>) -> Self {
         let (sessions, bases, policies) = (HashMap::new(), HashMap::new(), HashMap::new());
         let shipped = Policy::shipped_versions().collect();
-        Self { view, sessions, bases, policies, shipped, checked: CheckedCalls::default() }
+        let (texts, checked) = (IndexedTexts::new(), CheckedCalls::default());
+        Self { view, texts, sessions, bases, policies, shipped, checked }
     }
 
     /// Looks at the next record. `before` is what the records before it fold to, `text` the content that arrived with
@@ -107,7 +108,7 @@ impl<'a> CallVerifier<'a> {
                 self.follow(before, *id, record, request, text)
             }
             (_, Request::Admin(AdminRequest::EndSession { session })) => {
-                self.sessions.remove(session);
+                self.forget(*session);
                 Ok(())
             }
             (Author::Session(_) | Author::Principal(_), _) => Ok(()),
@@ -116,6 +117,11 @@ impl<'a> CallVerifier<'a> {
 
     pub(crate) fn finish(self) -> CheckedCalls {
         self.checked
+    }
+
+    fn forget(&mut self, session: SessionId) {
+        self.sessions.remove(&session);
+        self.texts.forget(session);
     }
 
     fn count(&mut self, judged: Result<(), NotJudged>) -> Result<(), VerifyError> {
@@ -137,7 +143,7 @@ impl<'a> CallVerifier<'a> {
     ) -> Result<(), VerifyError> {
         match request {
             SessionRequest::CloseSession => {
-                self.sessions.remove(&id);
+                self.forget(id);
             }
             SessionRequest::RecordBasis(basis) => self.record(id, record.seq, basis, text)?,
             SessionRequest::DeclareIntents(declared) if record.answer == Answer::Done => {
@@ -180,18 +186,21 @@ impl<'a> CallVerifier<'a> {
     ) {
         let Some(open) = before.session(id) else { return };
         let own = Namespace::session(open.who.tenant.clone(), id);
-        let session = self.sessions.entry(id).or_default();
-        for item in page(before, &own, shared, after).0 {
-            session.texts.add_listed(record, item.key.as_str());
-        }
+        let items = page(before, &own, shared, after).0;
+        let keys: Vec<Key> = items.into_iter().map(|item| item.key.clone()).collect();
+        let listing = record.clone();
+        self.texts.change(id, move |texts| {
+            keys.iter().for_each(|key| texts.add_listed(&listing, key.as_str()));
+        });
     }
 
     /// What the model read with a record.
     fn read(&mut self, id: SessionId, record: &Record, text: Option<&str>) {
-        let session = self.sessions.entry(id).or_default();
-        match text {
-            Some(text) => session.texts.add_recorded(record, text),
-            None => session.has_purged |= content_of(record).is_some(),
+        if let Some(text) = text {
+            let (record, text) = (record.clone(), text.to_owned());
+            self.texts.change(id, move |texts| texts.add_recorded(&record, &text));
+        } else if content_of(record).is_some() {
+            self.sessions.entry(id).or_default().has_purged = true;
         }
     }
 
@@ -235,7 +244,10 @@ impl<'a> CallVerifier<'a> {
                 if let Some(RecordedBasis::Tool(tool)) = self.bases.get(&call.manifest) {
                     let output = serde_json::from_str(&text);
                     let output = output.map_err(|_| claims(seq, "an output"))?;
-                    session.texts.add_output(&output, &tool.manifest, call, texts);
+                    let (tool, call, texts) = (tool.clone(), call.clone(), texts.clone());
+                    self.texts.change(id, move |of| {
+                        of.add_output(&output, &tool.manifest, &call, &texts);
+                    });
                 }
             }
         }
@@ -295,16 +307,18 @@ impl<'a> CallVerifier<'a> {
         let session = self.sessions.entry(id).or_default();
         let local = local_policy(&self.bases, seq, call)?;
         let base = self.policies.get(&version).ok_or_else(|| claims(seq, "a policy"))?;
-        let by = JudgedBy {
-            session: id,
-            tool,
-            manifest: call.manifest,
-            texts: &session.texts,
-            intents: &session.intents,
-            policies: InForce { base, local },
-            at: record.at,
-        };
-        let again = by.judge(before, &arguments, call.arguments, call.approval);
+        let again = self.texts.look(id, |texts| {
+            let by = JudgedBy {
+                session: id,
+                tool,
+                manifest: call.manifest,
+                texts,
+                intents: &session.intents,
+                policies: InForce { base, local },
+                at: record.at,
+            };
+            by.judge(before, &arguments, call.arguments, call.approval)
+        });
         let again = Call::from(again.map_err(|_| claims(seq, "a session"))?);
         let differs = difference(&again, call);
         if let Some(what) = differs {
@@ -316,7 +330,8 @@ impl<'a> CallVerifier<'a> {
         let manifest = &tool.manifest;
         let has_fields = manifest.reads_output() || !manifest.closed_output.is_empty();
         if record.answer == Answer::Done {
-            session.texts.add_call(seq, manifest, &arguments);
+            let manifest = manifest.clone();
+            self.texts.change(id, move |texts| texts.add_call(seq, &manifest, &arguments));
             if has_fields {
                 session.calls.insert(seq, Box::new(again));
             }

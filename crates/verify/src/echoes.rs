@@ -49,7 +49,7 @@ struct ObservedText {
 struct ObservedPart {
     record: Record,
     /// Unless it was destroyed.
-    text: Option<String>,
+    own: Option<OwnText>,
 }
 
 impl<'a> EchoVerifier<'a> {
@@ -74,7 +74,8 @@ impl<'a> EchoVerifier<'a> {
         Ok(Self { view, hasher, since, waiting, unmade, observed, checked })
     }
 
-    /// Looks at the next record. `before` is what the records before it fold to.
+    /// Looks at the next record. `before` is what the records before it fold to, `text` the content that arrived with
+    /// it, and `own` its readings, if they were made already.
     ///
     /// # Errors
     /// [`Tampering::Echo`] for a record that does not say what it repeats; [`Tampering::Part`] for one that is a part
@@ -84,14 +85,19 @@ impl<'a> EchoVerifier<'a> {
         before: &State,
         record: &Record,
         text: Option<&[u8]>,
+        own: Option<OwnText>,
     ) -> Result<(), VerifyError> {
         let voice = voice_of(before, record);
-        let text = text.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        if let (Some((tenant, voice)), Some(text)) = (voice, &text) {
-            let expected = Fingerprints::of(&self.hasher, tenant, voice, text);
-            self.check_index(record.seq, voice, expected.rows())?;
-        }
         let with = observed_with(before, record).filter(|_| record.seq >= self.since);
+        let is_read = voice.is_some() || with.is_some();
+        let make = |text| OwnText::of(self.hasher, &String::from_utf8_lossy(text));
+        let own = own.or_else(|| text.filter(|_| is_read).map(make));
+        if let (Some((tenant, voice)), Some(own)) = (voice, &own) {
+            let expected = own.fingerprints(tenant, voice).unwrap_or_else(|| {
+                Fingerprints::of(&self.hasher, tenant, voice, own.text()).into_rows()
+            });
+            self.check_index(record.seq, voice, &expected)?;
+        }
         let is_next =
             self.observed.as_ref().is_some_and(|observed| observed.continues_with(record));
         if !is_next {
@@ -106,7 +112,7 @@ impl<'a> EchoVerifier<'a> {
         }
         let observed =
             self.observed.get_or_insert_with(|| ObservedText { with, parts: Vec::new() });
-        observed.parts.push(ObservedPart { record: record.clone(), text });
+        observed.parts.push(ObservedPart { record: record.clone(), own });
         if observed.is_complete() { self.end_text(before) } else { Ok(()) }
     }
 
@@ -121,7 +127,7 @@ impl<'a> EchoVerifier<'a> {
         let Some(observed) = self.observed.take() else { return Ok(()) };
         let ObservedText { with, parts } = &observed;
         let (Some(first), count) = (parts.first(), parts.len() as u64) else { return Ok(()) };
-        let Some(texts) = parts.iter().map(|part| part.text.as_deref()).collect::<Option<Vec<_>>>()
+        let Some(texts) = parts.iter().map(|part| part.own.as_ref()).collect::<Option<Vec<_>>>()
         else {
             self.checked.not_derived += count;
             return Ok(());
@@ -148,14 +154,19 @@ impl<'a> EchoVerifier<'a> {
         state: &State,
         with: &ComparedWith,
         parts: &[ObservedPart],
-        texts: &[&str],
+        texts: &[&OwnText],
     ) -> Result<bool, VerifyError> {
         let first = parts.first().map_or(Seq(0), |part| part.record.seq);
-        let own = OwnText::of(self.hasher, with, &texts.concat());
-        let found = echoes_before(self.view, with, &own, state, first)?;
+        let found = if let [whole] = texts {
+            echoes_before(self.view, with, whole, state, first)?
+        } else {
+            let whole: String = texts.iter().map(|part| part.text()).collect();
+            let whole = OwnText::of(self.hasher, &whole);
+            echoes_before(self.view, with, &whole, state, first)?
+        };
         let mut from = 0;
         let mut all = parts.iter().zip(texts).map(|(part, text)| {
-            let range = from..from + text.len();
+            let range = from..from + text.text().len();
             from = range.end;
             (range, &part.record)
         });
@@ -245,7 +256,8 @@ fn observed_with(before: &State, record: &Record) -> Option<ComparedWith> {
 impl ObservedText {
     /// The end of the parts so far, in bytes; `None` if the text of one was destroyed.
     fn length(&self) -> Option<u64> {
-        let mut lengths = self.parts.iter().map(|part| part.text.as_ref().map(String::len));
+        let mut lengths =
+            self.parts.iter().map(|part| part.own.as_ref().map(|own| own.text().len()));
         lengths.try_fold(0, |sum, length| Some(sum + length? as u64))
     }
 

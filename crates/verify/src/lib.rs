@@ -22,11 +22,13 @@
 //! # }
 //! ```
 
+mod ahead;
 mod calls;
 mod certificate;
 mod echoes;
 mod error;
 mod index_sample;
+mod indexing;
 mod ledger;
 mod rebuild;
 

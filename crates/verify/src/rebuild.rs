@@ -89,7 +89,7 @@ fn wrong_fingerprints(
             (Some((tenant, voice)), Some(text)) => {
                 let text = String::from_utf8_lossy(&text);
                 let may_be_absent = voice != Voice::Untrusted;
-                let made = Fingerprints::of(&hasher, tenant, voice, &text).rows().to_vec();
+                let made = Fingerprints::of(&hasher, tenant, voice, &text).into_rows();
                 if found.is_empty() && may_be_absent { Vec::new() } else { made }
             }
             (_, _) => Vec::new(),

@@ -117,7 +117,6 @@ pub struct OwnText {
     text: String,
     forms: Vec<OwnForm>,
     hasher: StoreHasher,
-    salt: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -184,8 +183,7 @@ impl Record<'_> {
 
 impl OwnText {
     /// Every reading of `text`, if it is not too long to be compared.
-    pub fn of(hasher: StoreHasher, with: &ComparedWith, text: &str) -> Self {
-        let salt = hasher.salt(&with.tenant, Voice::Untrusted);
+    pub fn of(hasher: StoreHasher, text: &str) -> Self {
         let is_compared = text.len() <= MAX_COMPARED_BYTES;
         let readings = (0_u32..).zip(Rendering::ALL).filter(|_| is_compared);
         let forms = readings.filter_map(|(number, rendering)| {
@@ -193,12 +191,17 @@ impl OwnText {
             let prints = hasher.prints(text.chars());
             Some(OwnForm { number, text, prints })
         });
-        Self { text: text.to_owned(), forms: forms.collect(), hasher, salt }
+        Self { text: text.to_owned(), forms: forms.collect(), hasher }
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// The fingerprints that the index keeps of it as a text of `voice`. `None` where those are of other readings:
     /// of a text that is too long to be compared, and of a user's, which is read without what it quotes.
-    pub(super) fn fingerprints(&self, tenant: &Tenant, voice: Voice) -> Option<Vec<Fingerprint>> {
+    pub fn fingerprints(&self, tenant: &Tenant, voice: Voice) -> Option<Vec<Fingerprint>> {
         let is_read_so = match voice {
             Voice::Untrusted | Voice::System => self.text.len() <= MAX_COMPARED_BYTES,
             Voice::User(_) => false,
@@ -263,7 +266,7 @@ pub fn echoes_before(
 ) -> Result<EchoCheck, StoreError> {
     let record = Record::Past(view, state);
     let mut sources = Sources::default();
-    let hits = hits_before(record, own, before, &mut sources.work)?;
+    let hits = hits_before(record, with, own, before, &mut sources.work)?;
     let Resolved { echoes, discounted } = resolve(record, with, own, &hits, &mut sources)?;
     Ok(EchoCheck { echoes, discounted, work: sources.work })
 }
@@ -271,16 +274,18 @@ pub fn echoes_before(
 /// Looks up every fingerprint of `own` among the untrusted texts before `before`.
 pub(crate) fn hits_before(
     record: Record<'_>,
+    with: &ComparedWith,
     own: &OwnText,
     before: Seq,
     work: &mut Work,
 ) -> Result<Vec<Hit>, StoreError> {
+    let salt = own.hasher.salt(&with.tenant, Voice::Untrusted);
     let prints: Vec<(usize, usize, &Print)> = own.prints().collect();
     let mut hits = Vec::new();
     for some in prints.chunks(LOOKUPS_AT_ONCE) {
         record.look(|view| {
             for (form, print, own_print) in some {
-                let key = own_print.key(own.salt);
+                let key = own_print.key(salt);
                 let all = Seq(0)..Seq(u64::MAX >> 1);
                 let mut occurrences = view.occurrences(key, &all, MAX_OCCURRENCES)?;
                 if let Some(last) = occurrences.last().filter(|last| last.arrival.0 >= view.len()) {
@@ -303,6 +308,7 @@ pub(crate) fn hits_before(
 /// when so much arrived in between that the text should be compared with a newer moment outside of it.
 pub(crate) fn hits_since(
     view: View<'_>,
+    with: &ComparedWith,
     own: &OwnText,
     from: Seq,
     is_last_try: bool,
@@ -327,9 +333,10 @@ pub(crate) fn hits_since(
     for occurrence in found {
         by_print.entry(occurrence.fingerprint.print).or_default().push(occurrence);
     }
+    let salt = own.hasher.salt(&with.tenant, Voice::Untrusted);
     let mut hits = Vec::new();
     for (form, print, own_print) in own.prints() {
-        let key = own_print.key(own.salt);
+        let key = own_print.key(salt);
         let mut occurrences = by_print.get(&key).cloned().unwrap_or_default();
         if is_looked_up {
             let all = from..Seq(u64::MAX >> 1);

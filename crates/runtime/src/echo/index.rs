@@ -56,8 +56,8 @@ impl Fingerprints {
     }
 
     /// The fingerprints.
-    pub fn rows(&self) -> &[Fingerprint] {
-        &self.rows
+    pub fn into_rows(self) -> Vec<Fingerprint> {
+        self.rows
     }
 
     /// Whether they are more than one turn of the writer inserts.
