@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::arguments::Arguments;
-use crate::manifest::{Sink, ToolEffect, ToolManifest};
+use crate::manifest::{Sink, ToolManifest};
 use crate::spelling;
 use crate::trace::{ArgumentOrigin, RecordedArgument};
 use crate::visible::is_blank;
@@ -159,19 +159,7 @@ impl Intent {
                 *is_covered |= is_made_by_server(leaves, name);
             }
         }
-        // Whoever writes what the model reads chooses all of a call of which nothing is bound: then a value has to be
-        // the user's, as without an intent.
-        let binds = intended.iter().any(|(name, _)| self.binds(name, given.get(*name)));
-        let is_users = || leaves.iter().any(|leaf| leaf.origin == ArgumentOrigin::User);
-        intended.iter().all(|(_, is_covered)| *is_covered)
-            && texts_are_users(tool, leaves)
-            && (binds || tool.effect == ToolEffect::Reads || is_users())
-    }
-
-    /// Whether what is given for a sink could have been no other value.
-    fn binds(&self, name: &str, given: Option<&Value>) -> bool {
-        let is_bound = self.sinks.get(name).is_some_and(|intended| !intended.is_wildcard());
-        is_bound && given.is_some_and(|value| !is_absent(value))
+        intended.iter().all(|(_, is_covered)| *is_covered) && texts_are_users(tool, leaves)
     }
 
     fn covers_sink(&self, tool: &ToolManifest, name: &str, value: &Value) -> bool {
@@ -217,17 +205,24 @@ impl IntendedValue {
 
     /// Whether `value` is intended. A list is if each of its elements is.
     fn covers(&self, value: &Value) -> bool {
-        match (self, value) {
-            (Self::Exactly(Value::Null), _) => is_absent(value),
-            (Self::Exactly(intended), _) => value == intended,
-            (Self::Any(_), _) => !is_absent(value),
-            (_, Value::Array(items)) => {
-                let mut items = items.iter().peekable();
-                items.peek().is_some() && items.all(|item| !item.is_array() && self.covers(item))
-            }
-            (Self::OneOf(values), _) => values.contains(value),
-            (Self::Amount(amount), _) => amount.covers(value),
-            (Self::Under(folder), _) => folder.covers(value),
+        match self {
+            Self::Exactly(intended) if intended.is_null() => is_absent(value),
+            Self::Exactly(intended) => value == intended,
+            Self::Any(_) => !is_absent(value),
+            Self::OneOf(_) | Self::Amount(_) | Self::Under(_) => match value.as_array() {
+                Some(items) => !items.is_empty() && items.iter().all(|item| self.covers_one(item)),
+                None => self.covers_one(value),
+            },
+        }
+    }
+
+    fn covers_one(&self, value: &Value) -> bool {
+        match self {
+            Self::Exactly(intended) => value == intended,
+            Self::OneOf(values) => values.contains(value),
+            Self::Amount(amount) => amount.covers(value),
+            Self::Under(folder) => folder.covers(value),
+            Self::Any(_) => true,
         }
     }
 }

@@ -183,26 +183,6 @@ fn g12_any_value_is_intended_only_where_the_declaration_says_so_in_an_id_or_anot
 }
 
 #[test]
-fn g12_an_intent_that_binds_no_value_covers_a_writing_call_of_the_users_words_alone() {
-    let mut tool = manifest();
-    tool.arguments.retain(|name, _| ["cc", "colour", "body"].contains(&name.as_str()));
-    let call = json!({ "body": "Lunch with Ann" });
-    let nothing = intent(&json!({}));
-    assert!(covers_call_of(&tool, &nothing, &call, "Note: lunch with Ann."));
-    for said in ["", "Note something.", "Note: dinner with Bob."] {
-        assert!(!covers_call_of(&tool, &nothing, &call, said), "{said}");
-    }
-    let any = intent(&json!({ "colour": { "any": true } }));
-    let call = json!({ "body": "Lunch with Ann", "colour": "red" });
-    assert!(!covers_call_of(&tool, &any, &call, ""));
-    assert!(covers_call_of(&tool, &any, &call, "Note: lunch with Ann."));
-    let bound = intent(&json!({ "colour": "red" }));
-    assert!(covers_call_of(&tool, &bound, &call, ""));
-    tool.effect = ToolEffect::Reads;
-    assert!(covers_call_of(&tool, &nothing, &json!({ "body": "Lunch with Ann" }), ""));
-}
-
-#[test]
 fn g12_there_is_no_wildcard_where_something_goes_to_somebody() {
     let bad = [
         json!({ "to": { "under": "/" } }),
