@@ -255,8 +255,8 @@ fn read_head(file: &WeightFile<'_>, width: usize) -> Result<Head, ModelError> {
     })
 }
 
-/// Reads what the overlay has of `field` into `block`, which holds the base's numbers. Returns how many of the overlay's
-/// tensors that were.
+/// Reads what the overlay has of `field` into `block`, which holds the base's numbers. Returns how many of the
+/// overlay's tensors that were.
 fn read_field(
     file: &WeightFile<'_>,
     field: &Field,

@@ -1,7 +1,7 @@
 //! Matrices as differences from those of a base model, in three bits a number and a scale a row.
 //!
-//! Fine-tuning moves each weight by little, so that three bits of the difference lose less than eight bits of the weight
-//! would. Source: Liu et al. 2024, "BitDelta: Your Fine-Tune May Only Be Worth One Bit",
+//! Fine-tuning moves each weight by little, so that three bits of the difference lose less than eight bits of the
+//! weight would. Source: Liu et al. 2024, "BitDelta: Your Fine-Tune May Only Be Worth One Bit",
 //! [arXiv:2402.10193](https://arxiv.org/abs/2402.10193).
 
 /// Numbers that are packed together, in [`PACKED`] bytes.
@@ -74,11 +74,13 @@ fn code(number: f32, scale: f32) -> u8 {
 fn best_scale(row: &[f32]) -> f32 {
     let largest = row.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
     let scales = SHARES.map(|share| share * largest / MIDDLE);
-    let error = |scale: f32| -> f32 {
-        row.iter().map(|number| (number - value(code(*number, scale), scale)).powi(2)).sum()
-    };
-    let best = scales.into_iter().min_by(|a, b| error(*a).total_cmp(&error(*b)));
+    let best = scales.into_iter().min_by(|a, b| error(row, *a).total_cmp(&error(row, *b)));
     best.unwrap_or(0.0)
+}
+
+/// The squared error of a row that is stored with `scale`.
+fn error(row: &[f32], scale: f32) -> f32 {
+    row.iter().map(|number| (number - value(code(*number, scale), scale)).powi(2)).sum()
 }
 
 fn pack(codes: &[u8]) -> [u8; PACKED] {
@@ -91,7 +93,7 @@ fn pack(codes: &[u8]) -> [u8; PACKED] {
 fn unpack(bytes: &[u8; PACKED]) -> [u8; GROUP] {
     let [first, second, third] = *bytes;
     let bits = u32::from_le_bytes([first, second, third, 0]);
-    std::array::from_fn(|at| (bits >> (3 * at)) as u8 & 0b111)
+    std::array::from_fn(|at| (bits >> (3 * at)).to_le_bytes()[0] & 0b111)
 }
 
 #[cfg(test)]

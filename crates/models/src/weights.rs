@@ -206,12 +206,15 @@ fn unwritable(tensor: &WeightTensor<'_>, detail: &str) -> WeightsError {
     WeightsError::Unwritable { name: tensor.name.clone(), detail: detail.to_owned() }
 }
 
+fn not_finite(tensor: &WeightTensor<'_>) -> WeightsError {
+    WeightsError::NotFinite { name: tensor.name.clone() }
+}
+
 fn append(data: &mut Vec<u8>, tensor: &WeightTensor<'_>) -> Result<&'static str, WeightsError> {
-    let not_finite = || WeightsError::NotFinite { name: tensor.name.clone() };
     match &tensor.data {
         TensorData::Full(numbers) => {
             if numbers.iter().any(|number| !number.is_finite()) {
-                return Err(not_finite());
+                return Err(not_finite(tensor));
             }
             data.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
             Ok("F32")
@@ -219,7 +222,7 @@ fn append(data: &mut Vec<u8>, tensor: &WeightTensor<'_>) -> Result<&'static str,
         TensorData::Half(numbers) => {
             let halves = numbers.iter().map(|number| f16::from_f32(*number));
             if halves.clone().any(|half| !half.is_finite()) {
-                return Err(not_finite());
+                return Err(not_finite(tensor));
             }
             data.extend(halves.flat_map(f16::to_le_bytes));
             Ok("F16")
@@ -337,10 +340,8 @@ mod tests {
     #[test]
     fn tensors_that_cannot_be_stored_are_rejected() {
         let none = BTreeMap::new();
-        let (half, full): (fn(f32) -> _, fn(f32) -> _) = (
-            |number| TensorData::Half(vec![number].into()),
-            |number| TensorData::Full(vec![number].into()),
-        );
+        let half = |number: f32| TensorData::Half(vec![number].into());
+        let full = |number: f32| TensorData::Full(vec![number].into());
         for tensor in [tensor(&[1], half(70000.0)), tensor(&[1], full(f32::INFINITY))] {
             assert!(matches!(write(&[tensor], &none), Err(WeightsError::NotFinite { .. })));
         }

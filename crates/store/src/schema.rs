@@ -166,7 +166,8 @@ fn bound(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "trusted_schema", "off")?;
     connection.pragma_update(None, "cell_size_check", "on")?;
     connection.pragma_update(None, "cache_size", -16_000)?;
-    // Otherwise SQLite compiles a statement again for each value that is bound to it, which took longer than the look-up.
+    // Otherwise SQLite compiles a statement again for each value that is bound to it, which took longer than the
+    // look-up.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(())

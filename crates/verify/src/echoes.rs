@@ -90,8 +90,8 @@ impl<'a> EchoVerifier<'a> {
         let voice = voice_of(before, record);
         let with = observed_with(before, record).filter(|_| record.seq >= self.since);
         let is_read = voice.is_some() || with.is_some();
-        let make = |text| OwnText::of(self.hasher, &String::from_utf8_lossy(text));
-        let own = own.or_else(|| text.filter(|_| is_read).map(make));
+        let text = text.filter(|_| is_read && own.is_none()).map(String::from_utf8_lossy);
+        let own = own.or_else(|| Some(OwnText::of(self.hasher, &text?)));
         if let (Some((tenant, voice)), Some(own)) = (voice, &own) {
             let expected = own.fingerprints(tenant, voice).unwrap_or_else(|| {
                 Fingerprints::of(&self.hasher, tenant, voice, own.text()).into_rows()

@@ -16,8 +16,8 @@ type Change = Box<dyn FnOnce(&mut SessionTexts) + Send>;
 
 enum Work {
     Change(SessionId, Change),
-    Lend(SessionId, Sender<SessionTexts>),
-    GiveBack(SessionId, SessionTexts),
+    Lend(SessionId, Sender<Box<SessionTexts>>),
+    GiveBack(SessionId, Box<SessionTexts>),
     Forget(SessionId),
 }
 
@@ -84,7 +84,7 @@ impl Drop for IndexedTexts {
 }
 
 fn index(waiting: &Receiver<Work>) {
-    let mut sessions: HashMap<SessionId, SessionTexts> = HashMap::new();
+    let mut sessions: HashMap<SessionId, Box<SessionTexts>> = HashMap::new();
     for work in waiting {
         match work {
             Work::Change(session, change) => change(sessions.entry(session).or_default()),

@@ -29,8 +29,8 @@ const MAX_TEXTS: usize = 64;
 const MAX_TEXT_BYTES: usize = 16 << 20;
 /// How many look-ups of older trusted texts one comparison makes.
 const MAX_TRUSTED_LOOKUPS: usize = 4096;
-/// How many characters at the ends of a run older trusted texts may leave uncovered: two texts that quote the same go on
-/// alike for a few characters by chance.
+/// How many characters at the ends of a run older trusted texts may leave uncovered: two texts that quote the same go
+/// on alike for a few characters by chance.
 const MAX_UNCOVERED: usize = 15;
 /// How many fingerprints are looked up in one turn of a reader, which holds up the writer.
 const LOOKUPS_AT_ONCE: usize = 512;
@@ -227,13 +227,12 @@ impl OwnText {
     /// script without capitals may write no spaces, so each of its letters counts.
     fn is_of_whole_word(&self, form: &OwnForm, at: usize, run: &Range<usize>) -> bool {
         let chars = form.text.chars();
-        let is_caseless = |c: &char| c.is_alphabetic() && !c.is_lowercase() && !c.is_uppercase();
-        if chars.get(at).is_some_and(is_caseless) {
+        if chars.get(at).is_some_and(|c| is_caseless(*c)) {
             return true;
         }
-        let is_joined = |at: usize| self.is_joined_to_next(form, at);
-        let start = (0..at).rev().take_while(|at| is_joined(*at)).last().unwrap_or(at);
-        let end = (at..chars.len()).find(|at| !is_joined(*at)).unwrap_or(at);
+        let before = (0..at).rev().take_while(|at| self.is_joined_to_next(form, *at));
+        let start = before.last().unwrap_or(at);
+        let end = (at..chars.len()).find(|at| !self.is_joined_to_next(form, *at)).unwrap_or(at);
         run.contains(&start) && run.contains(&end)
     }
 
@@ -636,6 +635,10 @@ fn read(
         return Ok(None);
     }
     arrived_text(view, &record)
+}
+
+fn is_caseless(c: char) -> bool {
+    c.is_alphabetic() && !c.is_lowercase() && !c.is_uppercase()
 }
 
 /// The characters of `chars` around `here` that stand in `others` around `there` too.
