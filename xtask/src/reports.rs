@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             );
         }
     }
-    let built = workspace::cargo().args(["build", "--release"]).args(PACKAGES).status();
+    let built = workspace::cargo().args(["build", "--release"]).args(PACKAGES).args(FEATURES).status();
     if !built.context("could not start cargo")?.success() {
         return Ok(ExitCode::FAILURE);
     }
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         for run in *runs {
             println!("==> custody-lab {}", run.join(" "));
             let mut command = workspace::cargo();
-            command.args(["run", "--release", "--package", "custody-lab", "--"]);
+            command.args(["run", "--release", "--package", "custody-lab"]).args(FEATURES).arg("--");
             command.args(*run).args(["--out", FOLDER]);
             if !command.status().context("could not start cargo")?.success() {
                 println!("==> {suite}: FAILED");
@@ -82,6 +82,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 
 /// Agmi's edits are tried on the `custody` that stands beside the laboratory.
 const PACKAGES: [&str; 4] = ["--package", "custody-cli", "--package", "custody-lab"];
+
+/// D3 is a published classifier in an ONNX file.
+const FEATURES: [&str; 2] = ["--features", "custody-lab/rten"];
 
 #[cfg(test)]
 mod tests {

@@ -164,7 +164,7 @@ impl OnnxClassifier {
     /// [`ModelError::Tokenizer`] if the vocabulary cannot encode a text; [`ModelError::Classifier`] if the
     /// model fails or puts out something else than one finite row of logits.
     pub fn scores(&self, texts: &[&str]) -> Result<Vec<AttackScore>, ModelError> {
-        let how = WindowOptions {
+        let options = WindowOptions {
             max_tokens: self.max_tokens,
             overlap: self.max_tokens / 8,
             limit: MOST_WINDOWS,
