@@ -58,7 +58,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             );
         }
     }
-    let built = workspace::cargo().args(["build", "--release"]).args(PACKAGES).args(FEATURES).status();
+    let built =
+        workspace::cargo().args(["build", "--release"]).args(PACKAGES).args(FEATURES).status();
     if !built.context("could not start cargo")?.success() {
         return Ok(ExitCode::FAILURE);
     }
