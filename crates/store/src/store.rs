@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
 
-use crossbeam_channel::Sender;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, Principal, Role};
@@ -277,7 +277,7 @@ impl Store {
             store: parts.store,
             adopting: parts.adopting,
         };
-        let (jobs, waiting) = crossbeam_channel::unbounded();
+        let (jobs, waiting) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("custody-writer".into())
             .spawn(move || writer.serve(&waiting))

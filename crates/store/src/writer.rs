@@ -6,9 +6,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use custody_kernel::key::Key;
 use custody_kernel::namespace::Namespace;
 use custody_keys::KeyFolder;
@@ -78,12 +78,12 @@ impl<T, E: From<StoreError>> Ticket<T, E> {
 pub(crate) struct Work<T, E, F> {
     work: Option<F>,
     result: Option<Result<T, E>>,
-    sender: Sender<Result<T, E>>,
+    sender: SyncSender<Result<T, E>>,
 }
 
 impl<T, E, F> Work<T, E, F> {
     pub(crate) fn new(work: F) -> (Self, Ticket<T, E>) {
-        let (sender, receiver) = crossbeam_channel::bounded(1);
+        let (sender, receiver) = sync_channel(1);
         (Self { work: Some(work), result: None, sender }, Ticket { receiver })
     }
 }
