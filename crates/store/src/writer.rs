@@ -41,8 +41,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) keys: KeyFolder,
     pub(crate) place: Place,
-    /// With `parking_lot`'s locks whoever waits gets its turn in the end. The standard library's let a reader that
-    /// looks again and again hold the writer off for seconds.
+    /// `parking_lot`'s locks are fair. With the standard library's, a reader that locks again and again kept the writer
+    /// waiting for seconds.
     pub(crate) ledger: RwLock<Held>,
     pub(crate) reader: Mutex<(Connection, Head)>,
     pub(crate) session_keys: SessionKeys,

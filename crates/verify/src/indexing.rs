@@ -89,7 +89,7 @@ fn index(waiting: &Receiver<Work>) {
         match work {
             Work::Change(session, change) => change(sessions.entry(session).or_default()),
             Work::Lend(session, to) => {
-                // Whoever asked is waiting, unless it panicked.
+                // The receiver is gone only if its thread panicked.
                 drop(to.send(sessions.remove(&session).unwrap_or_default()));
             }
             Work::GiveBack(session, texts) => drop(sessions.insert(session, texts)),
