@@ -18,7 +18,7 @@ const STEPS: &[Step] = &[
         name: "clippy",
         action: Action::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     },
-    // The feature that the reports need and no test has.
+    // The reports need this feature, and no other step compiles it.
     Step {
         name: "clippy of classifiers in ONNX files",
         action: Action::Cargo(&[

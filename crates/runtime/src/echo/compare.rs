@@ -223,24 +223,26 @@ impl OwnText {
         Some((form, form.prints.get(hit.print)?))
     }
 
-    /// Whether the character at `at` belongs to a word, or is one by itself, that `run` holds to both of its ends. A
-    /// script without capitals may write no spaces, so each of its letters counts.
+    /// Whether the character at `at`, near an end of `run`, belongs to a word that this end does not cut off, or is one
+    /// by itself. A script without capitals may write no spaces, so each of its letters counts.
     fn is_of_whole_word(&self, form: &OwnForm, at: usize, run: &Range<usize>) -> bool {
-        let chars = form.text.chars();
-        if chars.get(at).is_some_and(|c| is_caseless(*c)) {
+        if form.text.chars().get(at).is_some_and(|c| is_caseless(*c)) {
             return true;
         }
-        let before = (0..at).rev().take_while(|at| self.is_joined_to_next(form, *at));
-        let start = before.last().unwrap_or(at);
-        let end = (at..chars.len()).find(|at| !self.is_joined_to_next(form, *at)).unwrap_or(at);
-        run.contains(&start) && run.contains(&end)
+        // Nobody can make these scans long: they end where the run may be uncovered no more.
+        let before = run.start.checked_sub(1).filter(|_| at - run.start < MAX_UNCOVERED);
+        let is_cut_before =
+            before.is_some_and(|from| (from..at).all(|at| self.is_joined_to_next(form, at)));
+        let is_cut_after = run.end - at <= MAX_UNCOVERED
+            && (at..run.end).all(|at| self.is_joined_to_next(form, at));
+        !is_cut_before && !is_cut_after
     }
 
     /// Whether nothing stands in the text between the character at `at` and the next one.
     fn is_joined_to_next(&self, form: &OwnForm, at: usize) -> bool {
         let next = at + 1;
         let letter = self.text.get(form.text.byte_range(&(at..next)));
-        next < form.text.len() && letter.is_some_and(|letter| letter.chars().count() <= 1)
+        next < form.text.len() && letter.is_some_and(|letter| letter.chars().nth(1).is_none())
     }
 
     fn prints(&self) -> impl Iterator<Item = (usize, usize, &Print)> {
