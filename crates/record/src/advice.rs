@@ -20,6 +20,10 @@ pub enum Advice {
     Anomaly(Anomaly),
     /// What a stage of a route cost.
     StageCost(StageCost),
+    /// How much of a model's answer was decided before it went on.
+    Exchange(ExchangeCoverage),
+    /// What would have become of a call, on a connection that only observes.
+    DryRun(DryRun),
     /// A sentence, as records of before hold it.
     #[serde(untagged)]
     Sentence(String),
@@ -75,6 +79,60 @@ pub struct StageCost {
     pub tokens_written: u64,
 }
 
+/// How much of a model's answer a gateway decided before it went on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExchangeCoverage {
+    /// How these fields are meant.
+    pub v: Version1,
+    /// How client and vendor speak, such as `anthropic-messages`.
+    pub wire: String,
+    /// Whether it came as a stream.
+    pub streamed: bool,
+    /// How much was decided.
+    pub coverage: Coverage,
+    /// What was not, ascending, without duplicates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<String>,
+}
+
+/// How much of an answer was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Coverage {
+    /// Every tool call in it.
+    Checked,
+    /// What came before it was cut off, or all but what is named.
+    Partly,
+    /// Nothing: it went on as it came.
+    NotChecked,
+}
+
+/// What would have become of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DryRun {
+    /// How these fields are meant.
+    pub v: Version1,
+    /// The decision.
+    pub would: WouldDecide,
+    /// The reason, for the reader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// A decision that was not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WouldDecide {
+    /// It would have run.
+    Allow,
+    /// A human would have been asked.
+    Ask,
+    /// It would not have run.
+    Deny,
+}
+
 /// A phrase that a reviewer should look at twice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -116,6 +174,8 @@ impl fmt::Display for Advice {
             Self::NotScreened(NotScreened { why, .. }) => write!(f, "not screened: {why}"),
             Self::Anomaly(Anomaly { kind, phrase, .. }) => write!(f, "{kind}: `{phrase}`"),
             Self::StageCost(cost) => cost.fmt(f),
+            Self::Exchange(exchange) => exchange.fmt(f),
+            Self::DryRun(dry_run) => dry_run.fmt(f),
             Self::Sentence(sentence) => f.write_str(sentence),
         }
     }
@@ -131,6 +191,42 @@ impl fmt::Display for Screening {
             write!(f, ": {}", rules.join(", "))?;
         }
         Ok(())
+    }
+}
+
+/// As in `partly checked (anthropic-messages, streamed): a tool that the vendor ran`.
+impl fmt::Display for ExchangeCoverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { wire, streamed, coverage, undecided, .. } = self;
+        let streamed = if *streamed { ", streamed" } else { "" };
+        write!(f, "{coverage} ({wire}{streamed})")?;
+        if !undecided.is_empty() {
+            write!(f, ": {}", undecided.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Checked => "checked",
+            Self::Partly => "partly checked",
+            Self::NotChecked => "not checked",
+        })
+    }
+}
+
+impl fmt::Display for DryRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { would, why, .. } = self;
+        let would = match would {
+            WouldDecide::Allow => "allowed",
+            WouldDecide::Ask => "put to a human",
+            WouldDecide::Deny => "denied",
+        };
+        write!(f, "only observed, would have been {would}")?;
+        why.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
     }
 }
 
@@ -210,6 +306,22 @@ mod tests {
                 Advice::Anomaly(anomaly),
                 r#"{"anomaly":{"v":1,"kind":"override_phrase","phrase":"ignore all"}}"#,
                 "override phrase: `ignore all`",
+            ),
+            (
+                Advice::Exchange(ExchangeCoverage {
+                    v: Version1,
+                    wire: "openai-chat".to_owned(),
+                    streamed: true,
+                    coverage: Coverage::Partly,
+                    undecided: vec!["it was cut off".to_owned()],
+                }),
+                r#"{"exchange":{"v":1,"wire":"openai-chat","streamed":true,"coverage":"partly","undecided":["it was cut off"]}}"#,
+                "partly checked (openai-chat, streamed): it was cut off",
+            ),
+            (
+                Advice::DryRun(DryRun { v: Version1, would: WouldDecide::Ask, why: None }),
+                r#"{"dry_run":{"v":1,"would":"ask"}}"#,
+                "only observed, would have been put to a human",
             ),
             (
                 Advice::Sentence("mode switch: `admin mode`".to_owned()),

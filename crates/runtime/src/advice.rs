@@ -6,7 +6,9 @@ use std::fmt;
 
 use custody_kernel::label::Channel;
 
-pub use custody_kernel::advice::{Advice, NotScreened, Screening, Version1};
+pub use custody_kernel::advice::{
+    Advice, Coverage, DryRun, ExchangeCoverage, NotScreened, Screening, Version1, WouldDecide,
+};
 
 /// Says something about a text that enters, for whoever reads the record later.
 pub trait Advisor: Send + Sync {

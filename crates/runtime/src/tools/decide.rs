@@ -18,7 +18,7 @@ use custody_policy::DescribedTool;
 use custody_store::{Content, Receipt, StoreError, Ticket, Transaction};
 
 use super::judge::JudgedBy;
-use super::{Decision, Gate, GateError, Granted, Output, Waiting};
+use super::{Decision, Gate, GateError, Granted, Output, Preview, Waiting};
 use crate::alike;
 use crate::ingress::{Arrival, Observation, observe_parts};
 use crate::session::Session;
@@ -45,6 +45,20 @@ impl Session {
     ) -> Result<Decision, GateError> {
         let proposing = self.proposing(gate, tool, arguments);
         self.when_indexed(move |step| proposing.decide(step))
+    }
+
+    /// What would become of a call of `tool`. It is not proposed by this: nobody is asked, and nothing may run by it.
+    ///
+    /// # Errors
+    /// As [`Session::propose`].
+    pub fn preview(
+        &self,
+        gate: &Gate,
+        tool: &str,
+        arguments: Arguments,
+    ) -> Result<Preview, GateError> {
+        let proposing = self.proposing(gate, tool, arguments);
+        self.when_indexed(move |step| proposing.preview(step))
     }
 
     /// What has become of a proposal. One that was approved runs now, and only now. Where this session was told to wait
@@ -125,10 +139,10 @@ impl Session {
 
     /// Decides when all texts of the session are indexed. That happens outside the writer's turn, unless more arrives
     /// again and again meanwhile.
-    fn when_indexed(
+    fn when_indexed<T: Send + 'static>(
         &self,
-        decide: impl Fn(&mut Transaction<'_>) -> Result<Decision, GateError> + Send + Sync + 'static,
-    ) -> Result<Decision, GateError> {
+        decide: impl Fn(&mut Transaction<'_>) -> Result<T, GateError> + Send + Sync + 'static,
+    ) -> Result<T, GateError> {
         let decide = Arc::new(decide);
         for _ in 1..MAX_TRIES {
             let (decide, traced) = (Arc::clone(&decide), self.traced());
@@ -265,6 +279,22 @@ impl Proposing {
             }
         }
         self.commit(step, judged, Some(&content))
+    }
+
+    fn preview(&self, step: &mut Transaction<'_>) -> Result<Preview, GateError> {
+        self.gate.check_name(&self.tool)?;
+        let content = Content::new(self.arguments.canonical())?;
+        let Judged { call, .. } = self.judge(step, Value::New(content.commitment()), None)?;
+        let request = SubmittedRequest::Call(self.id, Box::new(call));
+        Ok(match step.would_answer(request)? {
+            Answer::Done => Preview::Allow,
+            Answer::Pending { because, .. } => Preview::Ask(because),
+            Answer::Refused(because) => Preview::Deny(because),
+            // No answer to a call.
+            Answer::Value { .. } | Answer::NotFound => {
+                Preview::Deny(Refusal::PolicyDenies { by: Vec::new() })
+            }
+        })
     }
 
     /// The same call, if a human was asked about it and the answer is still worth something.

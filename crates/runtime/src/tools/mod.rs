@@ -55,6 +55,17 @@ pub enum Decision {
     },
 }
 
+/// What would be decided of a call that is not proposed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Preview {
+    /// It would run.
+    Allow,
+    /// A human would be asked, for this reason.
+    Ask(Option<Refusal>),
+    /// It would not run, for this reason.
+    Deny(Refusal),
+}
+
 /// A call that waits for a human.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
