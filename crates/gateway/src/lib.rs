@@ -4,12 +4,17 @@
 //! - [`memory_tools`]: which tool calls read or change an agent's memory.
 //!
 //! - [`replay`]: a trace played against a store, as if the agent in it had been guarded.
+//! - [`wire`]: the dialects of model vendors, whole and streamed.
+//! - [`proxy`]: an agent's requests to its model, recorded, and the calls in the answers decided.
 //! - [`lines`]: sessions over JSON Lines, for host programs that run agents.
 //!
-//! The first two only parse: they open no file, ask no clock and decide nothing.
+//! `trace`, `memory_tools` and `wire` only parse: they open no file, ask no clock and decide nothing.
 
 mod excerpt;
+mod json;
 pub mod lines;
 pub mod memory_tools;
+pub mod proxy;
 pub mod replay;
 pub mod trace;
+pub mod wire;

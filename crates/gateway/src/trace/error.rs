@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::{fmt, io};
 
-use super::json::JsonProblem;
 use super::python_literal::PythonProblem;
+use crate::json::JsonProblem;
 
 /// A line that cannot be read as part of a trace.
 ///

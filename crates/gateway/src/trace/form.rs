@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use super::error::TraceProblem;
 use super::field::{Path, kind_of, take_name};
 use super::injecagent::read_case;
-use super::json::Budget;
 use super::message::Message;
 use super::openai::read_message;
+use crate::json::Budget;
 
 /// What one line says.
 pub(super) enum Form {

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use super::error::TraceProblem;
 use super::field::{Path, require_text};
-use super::json::Budget;
 use super::message::{Message, MessageRole, ToolCall};
 use super::python_literal::parse_dict;
+use crate::json::Budget;
 
 /// The case's only call.
 const CALL_ID: &str = "call_1";

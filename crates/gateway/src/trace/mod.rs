@@ -17,8 +17,6 @@ mod message;
 
 mod line;
 
-mod json;
-
 mod form;
 
 mod openai;
@@ -33,8 +31,8 @@ mod links;
 
 mod error;
 
+pub use crate::json::JsonProblem;
 pub use error::{TraceError, TraceProblem};
-pub use json::JsonProblem;
 pub use message::{CallRef, Conversation, Message, MessageRole, Step, ToolCall};
 pub use python_literal::PythonProblem;
 pub use reader::{Trace, TraceLimits, read_trace};

@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 use super::error::TraceProblem;
 use super::field::{Path, require_text, take_text};
-use super::json::{self, Budget, Numbers};
 use super::message::{Message, MessageRole, ToolCall};
 use crate::excerpt::excerpt;
+use crate::json::{self, Budget, Numbers};
 
 /// Reads one message. Fields it does not know are passed over.
 ///

@@ -10,8 +10,8 @@ use std::str::CharIndices;
 
 use serde_json::{Map, Number, Value};
 
-use super::json::{Budget, JsonProblem, MAX_DEPTH, is_exact};
 use crate::excerpt::excerpt;
+use crate::json::{Budget, JsonProblem, MAX_DEPTH, is_exact};
 
 /// Why a text is not a Python dict that arguments can be read from.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

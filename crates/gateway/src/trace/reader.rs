@@ -4,10 +4,10 @@ use std::io::BufRead;
 
 use super::error::{TraceError, TraceProblem};
 use super::form::{Form, Spoken, read_form};
-use super::json::{self, Budget, Numbers};
 use super::line::{Line, Lines};
 use super::links::Links;
 use super::message::{Conversation, Step};
+use crate::json::{self, Budget, Numbers};
 
 /// What a trace may cost to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 use crate::excerpt::excerpt;
 
 /// Levels of arrays and objects. Below `serde_json`'s own 128, so that the message is ours.
-pub(super) const MAX_DEPTH: usize = 100;
+pub(crate) const MAX_DEPTH: usize = 100;
 
 /// Why a text is not JSON as a trace may hold it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +57,7 @@ pub enum JsonProblem {
 
 /// Which numbers a text may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Numbers {
+pub(crate) enum Numbers {
     /// Any that a double can come near.
     Any,
     /// None beyond ±(2^53 - 1). Doubles that large are all integers, whose neighbours
@@ -67,18 +67,18 @@ pub(super) enum Numbers {
 
 /// How many values a line may still hold.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     limit: usize,
     left: usize,
 }
 
 impl Budget {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, left: limit }
     }
 
     /// Accounts for one value.
-    pub(super) fn spend(&mut self) -> Result<(), JsonProblem> {
+    pub(crate) fn spend(&mut self) -> Result<(), JsonProblem> {
         match self.left.checked_sub(1) {
             Some(left) => {
                 self.left = left;
@@ -93,7 +93,7 @@ impl Budget {
 ///
 /// # Errors
 /// The text is not I-JSON, or exceeds a limit.
-pub(super) fn parse(
+pub(crate) fn parse(
     text: &str,
     numbers: Numbers,
     budget: &mut Budget,
@@ -108,7 +108,7 @@ pub(super) fn parse(
 
 /// Whether a number is within ±(2^53 - 1). The next double, 2^53, is also what the
 /// integer after it is rounded to.
-pub(super) fn is_exact(number: &Number) -> bool {
+pub(crate) fn is_exact(number: &Number) -> bool {
     number.as_f64().is_some_and(|value| value.abs() < 9_007_199_254_740_992.0)
 }
 

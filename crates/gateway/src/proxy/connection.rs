@@ -1,0 +1,102 @@
+//! A connection: a credential, what is believed of it, and its conversations.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use custody_kernel::principal::Authority;
+use custody_runtime::advice::Advisor;
+use custody_runtime::tools::Gate;
+use custody_runtime::{Session, Store, StoreError};
+
+use super::conversation::Conversation;
+use super::conversations::{Conversations, Found};
+use super::settings::ConnectionSettings;
+use crate::wire::Block;
+
+/// A host's connection. Its conversations run for whoever its credential proves.
+pub struct Connection {
+    name: String,
+    store: Store,
+    authority: Authority,
+    gate: Gate,
+    advisor: Option<Arc<dyn Advisor>>,
+    settings: RwLock<Arc<ConnectionSettings>>,
+    conversations: Conversations,
+}
+
+impl Connection {
+    /// The connection called `name`, whose sessions run for whoever `authority` proves.
+    pub fn new(
+        name: impl Into<String>,
+        store: Store,
+        authority: Authority,
+        gate: Gate,
+        settings: ConnectionSettings,
+    ) -> Self {
+        let settings = RwLock::new(Arc::new(settings));
+        let (name, advisor, conversations) = (name.into(), None, Conversations::default());
+        Self { name, store, authority, gate, advisor, settings, conversations }
+    }
+
+    /// The same, in whose sessions `advisor` looks at what enters.
+    #[must_use]
+    pub fn with_advisor(self, advisor: Arc<dyn Advisor>) -> Self {
+        Self { advisor: Some(advisor), ..self }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is believed of it now.
+    pub fn settings(&self) -> Arc<ConnectionSettings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Believes something else of it from here on.
+    pub fn set(&self, settings: ConnectionSettings) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    /// Closes its sessions. Their items stay.
+    pub fn close(&self) {
+        self.conversations.close_all();
+    }
+
+    pub(super) const fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    pub(super) const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The conversation that the host calls `name`.
+    pub(super) fn named(&self, name: &str) -> Result<Arc<Conversation>, StoreError> {
+        self.conversations.named(name, || self.open(Some(name)))
+    }
+
+    /// The conversation that goes on with `blocks`.
+    pub(super) fn continued(&self, blocks: &[Block]) -> Result<Found, StoreError> {
+        self.conversations.continued(blocks, || self.open(None))
+    }
+
+    pub(super) fn put(&self, conversation: Arc<Conversation>, blocks: &[Block], new: &[Block]) {
+        self.conversations.put(conversation, blocks, new);
+    }
+
+    fn open(&self, name: Option<&str>) -> Result<Conversation, StoreError> {
+        let alias = name.map_or_else(|| self.name.clone(), |name| format!("{}/{name}", self.name));
+        let mut session = Session::open(&self.store, &self.authority, Some(alias))?;
+        if let Some(advisor) = &self.advisor {
+            session = session.with_advisor(Arc::clone(advisor));
+        }
+        Ok(Conversation::new(session))
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("name", &self.name).finish_non_exhaustive()
+    }
+}

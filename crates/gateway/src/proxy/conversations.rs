@@ -1,0 +1,146 @@
+//! Which conversation a request belongs to.
+//!
+//! A host that names its conversations is taken at that name, under its own credential. Without a name, a
+//! request that begins with all of a conversation, and with nothing else, goes on with it; every other one
+//! begins a new one, whatever it has in common with others. So no two conversations are ever joined.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use custody_log::Digest;
+use custody_runtime::StoreError;
+use lru::LruCache;
+
+use super::conversation::Conversation;
+use crate::wire::Block;
+
+/// The most conversations of one connection that are held open.
+const MAX_CONVERSATIONS: usize = 1_024;
+/// The most answers of one connection that are recognised in a conversation that was begun anew.
+const MAX_ANSWERS: usize = 65_536;
+
+/// The conversations of one connection.
+#[derive(Debug)]
+pub(super) struct Conversations(Mutex<Open>);
+
+#[derive(Debug)]
+struct Open {
+    named: LruCache<String, Arc<Conversation>>,
+    /// By the digest of everything in them, in order.
+    unnamed: LruCache<Digest, Arc<Conversation>>,
+    /// Everything up to the end of each answer that was returned.
+    answered: LruCache<Digest, ()>,
+}
+
+/// The conversation of a request.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) conversation: Arc<Conversation>,
+    /// How many blocks of the request are recorded in it.
+    pub(super) recorded: usize,
+    /// The blocks that this gateway returned in answer to just what stands before them.
+    pub(super) ours: Vec<bool>,
+}
+
+impl Default for Conversations {
+    fn default() -> Self {
+        let conversations = NonZeroUsize::new(MAX_CONVERSATIONS).unwrap_or(NonZeroUsize::MIN);
+        let answers = NonZeroUsize::new(MAX_ANSWERS).unwrap_or(NonZeroUsize::MIN);
+        Self(Mutex::new(Open {
+            named: LruCache::new(conversations),
+            unnamed: LruCache::new(conversations),
+            answered: LruCache::new(answers),
+        }))
+    }
+}
+
+impl Conversations {
+    /// The conversation that the host calls `name`, opened by `open` if there is none.
+    pub(super) fn named(
+        &self,
+        name: &str,
+        open: impl FnOnce() -> Result<Conversation, StoreError>,
+    ) -> Result<Arc<Conversation>, StoreError> {
+        let mut conversations = self.lock();
+        if let Some(conversation) = conversations.named.get(name) {
+            return Ok(Arc::clone(conversation));
+        }
+        let opened = Arc::new(open()?);
+        let closed = conversations.named.push(name.to_owned(), Arc::clone(&opened));
+        drop(conversations);
+        close(closed.map(|(_, conversation)| conversation));
+        Ok(opened)
+    }
+
+    /// The conversation that goes on with `blocks`, opened by `open` if there is none. Nobody else finds it
+    /// until it is [put back](Self::put).
+    pub(super) fn continued(
+        &self,
+        blocks: &[Block],
+        open: impl FnOnce() -> Result<Conversation, StoreError>,
+    ) -> Result<Found, StoreError> {
+        let chain = chain(blocks.iter());
+        let mut conversations = self.lock();
+        let ours = chain.iter().map(|digest| conversations.answered.contains(digest)).collect();
+        let found = chain.iter().enumerate().rev().find_map(|(at, digest)| {
+            conversations.unnamed.pop(digest).map(|conversation| (at + 1, conversation))
+        });
+        drop(conversations);
+        let (recorded, conversation) = match found {
+            Some(found) => found,
+            None => (0, Arc::new(open()?)),
+        };
+        Ok(Found { conversation, recorded, ours })
+    }
+
+    /// Puts a conversation back that now holds `blocks` and what was `returned` in answer to them.
+    pub(super) fn put(
+        &self,
+        conversation: Arc<Conversation>,
+        blocks: &[Block],
+        returned: &[Block],
+    ) {
+        let chain = chain(blocks.iter().chain(returned));
+        let Some(end) = chain.last() else { return };
+        let mut conversations = self.lock();
+        for digest in chain.iter().skip(blocks.len()) {
+            conversations.answered.put(*digest, ());
+        }
+        let closed = conversations.unnamed.push(*end, conversation);
+        drop(conversations);
+        close(closed.map(|(_, conversation)| conversation));
+    }
+
+    /// Closes all of them.
+    pub(super) fn close_all(&self) {
+        let mut conversations = self.lock();
+        while let Some((_, conversation)) = conversations.named.pop_lru() {
+            close(Some(conversation));
+        }
+        while let Some((_, conversation)) = conversations.unnamed.pop_lru() {
+            close(Some(conversation));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes the session of a conversation that nobody finds any more. Whoever still holds it is refused from then on.
+fn close(conversation: Option<Arc<Conversation>>) {
+    if let Some(conversation) = conversation {
+        // One that is closed already stays so.
+        drop(conversation.session.clone().close());
+    }
+}
+
+/// For each block, the digest of everything up to its end.
+fn chain<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Digest> {
+    let start = Digest::of(b"custody conversation 1");
+    let chained = blocks.scan(start, |before, block| {
+        *before = Digest::of(&[before.0, block.digest.0].concat());
+        Some(*before)
+    });
+    chained.collect()
+}

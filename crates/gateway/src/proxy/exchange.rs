@@ -1,0 +1,286 @@
+//! One request to a model and its answer: what enters is recorded before the request goes on, and no tool call of the
+//! answer goes on before it is decided.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use custody_runtime::StoreError;
+use custody_runtime::advice::{Advice, Coverage, ExchangeCoverage, Version1};
+use custody_runtime::ingress::Observation;
+use custody_runtime::tools::GateError;
+
+use super::connection::Connection;
+use super::conversation::Conversation;
+use super::judge::{Judgement, judge};
+use super::settings::{ConnectionSettings, GuardMode};
+use crate::wire::{
+    Block, CallRule, CallRuling, Dialect, Filtered, ModelRequest, StreamFilter, WireCall, WireError,
+};
+
+/// Why a request or an answer does not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// It is not understood.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// It asks for what nobody can decide here, and the connection is strict.
+    #[error("this connection is strict, and nobody can decide here: {0}")]
+    Undecidable(String),
+    /// The record cannot be read or written.
+    #[error("the record cannot be kept: {0}")]
+    Record(#[from] GateError),
+}
+
+impl From<StoreError> for ProxyError {
+    fn from(error: StoreError) -> Self {
+        Self::Record(error.into())
+    }
+}
+
+/// How an exchange ended, for logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// How much of the answer was decided.
+    pub coverage: Coverage,
+    /// What was not.
+    pub undecided: Vec<&'static str>,
+    /// Calls that went on.
+    pub passed: usize,
+    /// Calls that did not.
+    pub removed: usize,
+}
+
+/// A request that is recorded and may go on.
+#[derive(Debug)]
+pub struct ModelExchange {
+    connection: Arc<Connection>,
+    settings: Arc<ConnectionSettings>,
+    conversation: Arc<Conversation>,
+    dialect: Dialect,
+    is_named: bool,
+    is_streamed: bool,
+    /// The blocks of the request, of a conversation without a name.
+    blocks: Vec<Block>,
+    undecided: BTreeSet<&'static str>,
+    /// What the model said last, which is recorded with what comes next.
+    said: Option<String>,
+    passed: usize,
+    removed: usize,
+    /// Why nothing more may be decided.
+    failure: Option<GateError>,
+}
+
+impl ModelExchange {
+    /// Records what a request brings into its conversation, which the host calls `name` if it names them. The request
+    /// may go on when this returns.
+    ///
+    /// # Errors
+    /// [`ProxyError`] when it may not.
+    pub fn begin(
+        connection: &Arc<Connection>,
+        dialect: Dialect,
+        name: Option<&str>,
+        body: &[u8],
+    ) -> Result<Self, ProxyError> {
+        let ModelRequest { blocks, is_streamed, undecidable } = dialect.parse(body)?;
+        let settings = connection.settings();
+        if settings.is_strict && !undecidable.is_empty() {
+            return Err(ProxyError::Undecidable(undecidable.join(", ")));
+        }
+        let gate = connection.gate();
+        let (conversation, blocks) = match name {
+            Some(name) => {
+                let conversation = connection.named(name)?;
+                conversation.record(&settings, gate, &blocks, |_| false)?;
+                (conversation, Vec::new())
+            }
+            None => {
+                let found = connection.continued(&blocks)?;
+                let new = blocks.get(found.recorded..).unwrap_or_default();
+                let ours = found.ours.get(found.recorded..).unwrap_or_default();
+                found
+                    .conversation
+                    .record(&settings, gate, new, |at| ours.get(at).copied().unwrap_or(false))?;
+                (found.conversation, blocks)
+            }
+        };
+        let undecided = undecidable.into_iter().collect();
+        let (said, passed, removed, failure) = (None, 0, 0, None);
+        let (connection, is_named) = (Arc::clone(connection), name.is_some());
+        Ok(Self {
+            connection,
+            settings,
+            conversation,
+            dialect,
+            is_named,
+            is_streamed,
+            blocks,
+            undecided,
+            said,
+            passed,
+            removed,
+            failure,
+        })
+    }
+
+    /// Whether the answer is asked for as a stream.
+    pub fn is_streamed(&self) -> bool {
+        self.is_streamed
+    }
+
+    /// Passes an answer on that came as a whole.
+    ///
+    /// # Errors
+    /// [`ProxyError`] when none of it may go on.
+    pub fn answer(mut self, body: Vec<u8>) -> Result<(Vec<u8>, Outcome), ProxyError> {
+        let answer = self.dialect.filter(body, &mut self)?;
+        if let Some(failure) = self.failure.take() {
+            return Err(failure.into());
+        }
+        let outcome = self.finish(&answer.returned, false)?;
+        Ok((answer.body, outcome))
+    }
+
+    /// Passes an answer on as it comes.
+    pub fn stream(self) -> Streaming {
+        let filter = StreamFilter::new(self.dialect);
+        Streaming { exchange: self, filter }
+    }
+
+    /// There was no answer, only an error of the vendor's. The same request may be sent again.
+    pub fn abandon(self) {
+        if !self.is_named {
+            self.connection.put(self.conversation, &self.blocks, &[]);
+        }
+    }
+
+    fn finish(&mut self, returned: &[Block], is_cut: bool) -> Result<Outcome, ProxyError> {
+        if is_cut {
+            self.undecided.insert("what would have come after it was cut off");
+        }
+        if self.settings.mode == GuardMode::Observe {
+            self.undecided.insert("the connection observes");
+        }
+        let coverage = match (self.settings.mode, self.undecided.is_empty()) {
+            (GuardMode::Observe, _) => Coverage::NotChecked,
+            (GuardMode::Guard, true) => Coverage::Checked,
+            (GuardMode::Guard, false) => Coverage::Partly,
+        };
+        let undecided: Vec<&'static str> = self.undecided.iter().copied().collect();
+        let advice = ExchangeCoverage {
+            v: Version1,
+            wire: self.dialect.as_str().to_owned(),
+            streamed: self.is_streamed,
+            coverage,
+            undecided: undecided.iter().map(|what| (*what).to_owned()).collect(),
+        };
+        let last = Observation::completion(self.said.take().unwrap_or_default());
+        let last = Observation { advice: Some(Advice::Exchange(advice)), ..last };
+        self.conversation.session.observe(last).wait()?;
+        self.conversation.note_returned(returned);
+        if !self.is_named {
+            let conversation = Arc::clone(&self.conversation);
+            self.connection.put(conversation, &self.blocks, returned);
+        }
+        let (passed, removed) = (self.passed, self.removed);
+        Ok(Outcome { coverage, undecided, passed, removed })
+    }
+
+    fn record_said(&mut self) {
+        let Some(said) = self.said.take() else { return };
+        let recorded = self.conversation.session.observe(Observation::completion(said)).wait();
+        if let Err(error) = recorded {
+            self.failure = Some(error.into());
+        }
+    }
+
+    fn judge(&mut self, call: &WireCall) -> Judgement {
+        if self.failure.is_none() {
+            let gate = self.connection.gate();
+            match judge(&self.conversation, &self.settings, gate, call) {
+                Ok(judgement) => return judgement,
+                Err(error) => self.failure = Some(error),
+            }
+        }
+        let because = "the record cannot be kept".to_owned();
+        Judgement::Denied { decision: None, because }
+    }
+}
+
+impl CallRule for ModelExchange {
+    fn note_text(&mut self, text: &str) {
+        self.record_said();
+        self.said = Some(text.to_owned());
+    }
+
+    fn rule(&mut self, call: &WireCall) -> CallRuling {
+        self.record_said();
+        let text = match self.judge(call) {
+            Judgement::Allowed => None,
+            Judgement::Asked { .. } if self.settings.host_asks => None,
+            Judgement::Asked { proposal, .. } => Some(format!(
+                "[Custody] This call of `{}` waits for approval and was not made. Whoever may approve it runs: custody \
+                 session approve {proposal}",
+                shown(&call.name)
+            )),
+            Judgement::Denied { decision, .. } => {
+                let id = decision.map_or(String::new(), |id| format!(" [{id}]"));
+                let tool = shown(&call.name);
+                Some(format!("[Custody] This call of `{tool}` was not made. Go on without it.{id}"))
+            }
+        };
+        match text {
+            None => {
+                self.passed += 1;
+                CallRuling::Pass
+            }
+            Some(text) => {
+                self.removed += 1;
+                CallRuling::Replace(text)
+            }
+        }
+    }
+
+    fn undecided(&mut self, what: &'static str) {
+        self.undecided.insert(what);
+    }
+}
+
+/// A tool's name as it is shown.
+fn shown(name: &str) -> String {
+    custody_arguments::ShownName::of(name).to_string()
+}
+
+/// An answer that is passed on as it comes.
+#[derive(Debug)]
+pub struct Streaming {
+    exchange: ModelExchange,
+    filter: StreamFilter,
+}
+
+impl Streaming {
+    /// Takes bytes as they come.
+    pub fn push(&mut self, bytes: &[u8]) -> Filtered {
+        self.filter.push(bytes, &mut self.exchange)
+    }
+
+    /// There are no more bytes: the vendor ended the answer, or `is_cut` somewhere. Returns what may still go on.
+    ///
+    /// # Errors
+    /// [`ProxyError`] when the end could not be recorded. What went on before was.
+    pub fn end(mut self, is_cut: bool) -> Result<(Filtered, Outcome), ProxyError> {
+        let filtered = self.filter.end(&mut self.exchange);
+        let returned = self.filter.returned();
+        let is_cut = is_cut || filtered.cut.is_some();
+        if let Some(failure) = self.exchange.failure.take() {
+            return Err(failure.into());
+        }
+        let outcome = self.exchange.finish(&returned, is_cut)?;
+        Ok((filtered, outcome))
+    }
+
+    /// How its client and vendor speak.
+    pub fn dialect(&self) -> Dialect {
+        self.exchange.dialect
+    }
+}

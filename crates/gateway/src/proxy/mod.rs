@@ -1,0 +1,22 @@
+//! A proxy between an agent and its model, without any network.
+//!
+//! A [`ModelExchange`] is one request and its answer. What a request brings is labelled and recorded once,
+//! before it goes on; the tool calls of the answer are decided before they do. A [`Connection`] is a credential
+//! with what is believed of it ([`ConnectionSettings`]); its conversations are sessions of the store.
+//!
+//! `ingress`: what a block is worth (part of the trusted base). `conversations`: which conversation a request belongs
+//! to. `conversation`: what of it is recorded. `judge`: one call. `exchange`: the whole. `hook`: what a host's hooks
+//! report and ask.
+
+mod connection;
+mod conversation;
+mod conversations;
+mod exchange;
+pub mod hook;
+pub mod ingress;
+mod judge;
+mod settings;
+
+pub use connection::Connection;
+pub use exchange::{ModelExchange, Outcome, ProxyError, Streaming};
+pub use settings::{ConnectionSettings, GuardMode, UserText};

@@ -1,0 +1,174 @@
+//! The dialects of model vendors, without any network: requests into blocks, answers through a rule for tool calls.
+//!
+//! [`Dialect::parse`] reads a request. [`Dialect::filter`] and [`StreamFilter`] pass an answer on, whole or as
+//! a stream, with every byte as it came, but for tool calls that the [`CallRule`] does not let through: a text
+//! stands in the place of such a call, and what says how the answer ended is corrected.
+//!
+//! `block`: what is read. `openai_chat`, `anthropic`: the two dialects. `sse`: events in a stream. `stream`:
+//! what both streams share. `splice`: changing JSON without writing all of it anew.
+
+mod anthropic;
+mod block;
+mod openai_chat;
+mod splice;
+mod sse;
+mod stream;
+
+use serde_json::Value;
+
+use crate::json::{self, Budget, JsonProblem, Numbers};
+
+pub use block::{Block, BlockContent, WireCall, WireRole};
+pub use stream::{Filtered, MAX_HELD_BYTES, StreamFilter};
+
+/// The most JSON values in one request or answer.
+const MAX_VALUES: usize = 4_000_000;
+
+/// How a client and a vendor speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// OpenAI's `/v1/chat/completions`.
+    OpenAiChat,
+    /// Anthropic's `/v1/messages`.
+    AnthropicMessages,
+}
+
+/// A request, as far as it is read here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelRequest {
+    /// Every block, in order.
+    pub blocks: Vec<Block>,
+    /// Whether the answer is asked for as a stream.
+    pub is_streamed: bool,
+    /// What it asks for that nobody can decide here, for the reader.
+    pub undecidable: Vec<&'static str>,
+}
+
+/// An answer that came as a whole, after the rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WireAnswer {
+    /// What goes on.
+    pub body: Vec<u8>,
+    /// What it is made of, as its client will send it back.
+    pub returned: Vec<Block>,
+}
+
+/// Why a body is not understood. Nothing of it goes on then.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// It is no UTF-8.
+    #[error("the body is not UTF-8")]
+    Encoding,
+    /// It is no JSON that every reader reads alike.
+    #[error("the body is not understood: {0}")]
+    Json(#[from] JsonProblem),
+    /// It is no request or answer of the dialect.
+    #[error("the body has no `{0}` of the expected form")]
+    Shape(&'static str),
+    /// It is longer than what is held back for a decision.
+    #[error("a tool call is longer than {MAX_HELD_BYTES} bytes, so it cannot be decided")]
+    TooLong,
+}
+
+/// What becomes of a tool call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallRuling {
+    /// It goes on as it came.
+    Pass,
+    /// This text stands in its place.
+    Replace(String),
+}
+
+/// Decides tool calls as they come.
+pub trait CallRule {
+    /// The model said this. Comes before the calls that follow it.
+    fn note_text(&mut self, text: &str);
+
+    /// What becomes of `call`.
+    fn rule(&mut self, call: &WireCall) -> CallRuling;
+
+    /// The answer holds something that nobody can decide here, and goes on.
+    fn undecided(&mut self, what: &'static str);
+}
+
+impl Dialect {
+    /// The name in records and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "openai-chat",
+            Self::AnthropicMessages => "anthropic-messages",
+        }
+    }
+
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// [`WireError`] when it is no request of the dialect that every reader reads alike.
+    pub fn parse(self, body: &[u8]) -> Result<ModelRequest, WireError> {
+        let body = parsed(body)?;
+        match self {
+            Self::OpenAiChat => openai_chat::request(&body),
+            Self::AnthropicMessages => anthropic::request(&body),
+        }
+    }
+
+    /// Passes an answer on that came as a whole.
+    ///
+    /// # Errors
+    /// [`WireError`] when it is no answer of the dialect. None of it may go on then.
+    pub fn filter(self, body: Vec<u8>, rule: &mut impl CallRule) -> Result<WireAnswer, WireError> {
+        let value = parsed(&body)?;
+        let text = std::str::from_utf8(&body).map_err(|_| WireError::Encoding)?;
+        let (changed, returned) = match self {
+            Self::OpenAiChat => openai_chat::answer(text, &value, rule)?,
+            Self::AnthropicMessages => anthropic::answer(text, &value, rule)?,
+        };
+        let body = changed.map_or(body, String::into_bytes);
+        Ok(WireAnswer { body, returned })
+    }
+
+    /// An error in the vendor's own form.
+    pub fn error(self, kind: &str, message: &str) -> Value {
+        match self {
+            Self::OpenAiChat => serde_json::json!({
+                "error": { "message": message, "type": kind, "param": null, "code": kind }
+            }),
+            Self::AnthropicMessages => serde_json::json!({
+                "type": "error", "error": { "type": kind, "message": message }
+            }),
+        }
+    }
+
+    /// An error as an event, for an answer that has begun already.
+    pub fn error_event(self, kind: &str, message: &str) -> Vec<u8> {
+        let name = match self {
+            Self::OpenAiChat => None,
+            Self::AnthropicMessages => Some("error"),
+        };
+        sse::written(name, &self.error(kind, message))
+    }
+}
+
+fn parsed(body: &[u8]) -> Result<Value, WireError> {
+    let text = std::str::from_utf8(body).map_err(|_| WireError::Encoding)?;
+    Ok(json::parse(text, Numbers::Any, &mut Budget::new(MAX_VALUES))?)
+}
+
+/// The text of a member, if it has one.
+fn text_of<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(Value::as_str)
+}
+
+/// The text of a member that has to be there.
+fn required<'a>(value: &'a Value, name: &'static str) -> Result<&'a str, WireError> {
+    text_of(value, name).ok_or(WireError::Shape(name))
+}
+
+/// Whether a member is there and says something.
+fn says(value: &Value, name: &str) -> bool {
+    match value.get(name) {
+        None | Some(Value::Null | Value::Bool(false)) => false,
+        Some(Value::Array(array)) => !array.is_empty(),
+        Some(Value::Bool(true) | Value::Number(_) | Value::String(_) | Value::Object(_)) => true,
+    }
+}
