@@ -52,6 +52,8 @@ pub struct GlobalContext {
     models: PathBuf,
     /// Custody's own folder in the platform's data folder.
     own_data: PathBuf,
+    /// Custody's own folder in the platform's configuration folder.
+    own_config: PathBuf,
 }
 
 impl GlobalContext {
@@ -61,7 +63,8 @@ impl GlobalContext {
     /// When there is no home folder, or the configuration cannot be read.
     pub fn new(global: GlobalOptions) -> anyhow::Result<Self> {
         let folders = choose_base_strategy().context("could not find the home folder; set HOME")?;
-        let own = folders.config_dir().join("custody").join("custody.toml");
+        let own_config = folders.config_dir().join("custody");
+        let own = own_config.join("custody.toml");
         let config = Config::load(global.config.as_deref(), &own)?;
         let names_store = global.store.is_some();
         let own_data = folders.data_dir().join("custody");
@@ -82,7 +85,16 @@ impl GlobalContext {
             .unwrap_or_else(|| own_data.join("models"));
         let paths = Paths { store, keys };
         let read_only = global.read_only;
-        Ok(Self { json: global.json, config, paths, names_store, read_only, models, own_data })
+        Ok(Self {
+            json: global.json,
+            config,
+            paths,
+            names_store,
+            read_only,
+            models,
+            own_data,
+            own_config,
+        })
     }
 
     /// The paths of the store and of its key folder.
@@ -103,6 +115,11 @@ impl GlobalContext {
     /// The folder of the benchmark data: the one named, else configured, else the user's own.
     pub fn data_folder(&self, named: Option<PathBuf>) -> PathBuf {
         named.or_else(|| self.config.data.dir.clone()).unwrap_or_else(|| self.own_data.join("data"))
+    }
+
+    /// The settings of the gateway, which the owner signs.
+    pub(crate) fn gateway_settings(&self) -> PathBuf {
+        self.own_config.join("gateway.toml")
     }
 
     /// The folder of the keys.

@@ -29,6 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("incident", BELOW_INCIDENT),
     ("verify", BELOW_VERIFY),
     ("gateway", &["log", "arguments", "kernel", "store", "runtime"]),
+    ("service", &["log", "kernel", "policy", "runtime", "gateway"]),
     ("cli", PRODUCT),
     ("lab", PRODUCT_AND_CLI),
     ("embed", &["arguments", "kernel", "policy", "runtime"]),
@@ -81,6 +82,7 @@ const PRODUCT: &[&str] = &[
     "verify",
     "witness",
     "gateway",
+    "service",
 ];
 
 const PRODUCT_AND_CLI: &[&str] = &[
@@ -101,6 +103,7 @@ const PRODUCT_AND_CLI: &[&str] = &[
     "verify",
     "witness",
     "gateway",
+    "service",
     "cli",
 ];
 

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::{
-    adapter, cert, completions, demo, doctor, incident, keys, laboratory, ledger, memory, models,
-    policy, principal, replay, route, screen, session, witness,
+    adapter, cert, completions, demo, doctor, gateway, incident, keys, laboratory, ledger, memory,
+    models, policy, principal, replay, route, screen, session, witness,
 };
 use crate::context::{GlobalContext, GlobalOptions};
 use crate::output::{self, ExitStatus};
@@ -33,6 +33,10 @@ pub(super) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
+    Init(gateway::init::Args),
+    Connect(Box<gateway::connect::Args>),
+    Serve(gateway::serve::Args),
+    Enforce(gateway::enforce::Args),
     Replay(replay::Args),
     Screen(screen::Args),
     Route(route::Args),
@@ -83,6 +87,10 @@ fn perform(cli: Cli, arguments: &[OsString]) -> anyhow::Result<ExitStatus> {
     let context = GlobalContext::new(cli.global)?;
     match cli.command {
         Command::Demo(args) => demo::run(&context, &args),
+        Command::Init(args) => gateway::init::run(&context, &args),
+        Command::Connect(args) => gateway::connect::run(&context, &args),
+        Command::Serve(args) => gateway::serve::run(&context, &args),
+        Command::Enforce(args) => gateway::enforce::run(&context, &args),
         Command::Replay(args) => replay::run(&context, &args),
         Command::Screen(args) => screen::run(&context, &args),
         Command::Route(args) => route::run(&context, &args),

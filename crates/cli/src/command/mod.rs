@@ -7,6 +7,7 @@ mod completions;
 mod demo;
 pub mod detector;
 mod doctor;
+mod gateway;
 mod incident;
 mod keys;
 mod laboratory;

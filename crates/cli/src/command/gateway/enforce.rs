@@ -1,0 +1,55 @@
+//! `custody enforce`: from observing to guarding, and back.
+
+use anyhow::Context as _;
+use custody_gateway::proxy::GuardMode;
+use custody_service::settings::GatewaySettings;
+use serde_json::json;
+
+use super::sign::sign;
+use crate::context::GlobalContext;
+use crate::output::{BOLD, ExitStatus, json_line, line, paint};
+
+/// Guard a connection: from now on calls that are not allowed do not go on.
+///
+/// A new connection observes: it records what it would have done, and changes nothing. The owner signs this.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The connection; without it, show all of them
+    name: Option<String>,
+    /// Only observe again
+    #[arg(long, requires = "name")]
+    off: bool,
+}
+
+pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
+    let store = context.open()?;
+    let mut settings = GatewaySettings::signed(&store)?.unwrap_or_default();
+    let Some(name) = &args.name else { return list(context, &settings) };
+    let entry = settings.connection.get_mut(name);
+    let entry =
+        entry.with_context(|| format!("there is no connection `{name}`; see `custody enforce`"))?;
+    let mode = if args.off { GuardMode::Observe } else { GuardMode::Guard };
+    entry.mode = mode;
+    let owner = context.human(&store, None)?;
+    sign(&store, &owner, &context.gateway_settings(), &settings)?;
+    if context.json {
+        json_line(&json!({ "connection": name, "mode": mode }))?;
+    } else {
+        line(format_args!("{} is {}.", paint(BOLD, name), mode.as_str()));
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn list(context: &GlobalContext, settings: &GatewaySettings) -> anyhow::Result<ExitStatus> {
+    for (name, entry) in &settings.connection {
+        if context.json {
+            json_line(&json!({ "connection": name, "mode": entry.mode }))?;
+        } else {
+            line(format_args!("{}  {}", paint(BOLD, name), entry.mode.as_str()));
+        }
+    }
+    if settings.connection.is_empty() && !context.json {
+        line("There are no connections; make one with `custody connect`.");
+    }
+    Ok(ExitStatus::Success)
+}

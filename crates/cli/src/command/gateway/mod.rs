@@ -1,0 +1,8 @@
+//! The commands of the gateway: `init`, `serve`, `connect` and `enforce`.
+
+mod claude_code;
+pub(super) mod connect;
+pub(super) mod enforce;
+pub(super) mod init;
+pub(super) mod serve;
+mod sign;

@@ -1,0 +1,331 @@
+//! One request, from its client to its vendor and back.
+
+use std::io::{self, Read as _};
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::Response;
+use custody_gateway::proxy::{ModelExchange, Outcome, ProxyError, Streaming};
+use custody_gateway::wire::{Dialect, Filtered};
+use futures_util::StreamExt as _;
+use tokio::sync::mpsc;
+
+use crate::connections::Guarded;
+use crate::log;
+use crate::shared::{MAX_BODY_BYTES, Shared, json_response};
+use crate::upstream::{forwarded, vendor};
+
+/// The longest answer that is read as a whole.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// How many pieces of a stream wait for a slow client.
+const WAITING_PIECES: usize = 16;
+
+/// The headers in which hosts name their conversations.
+const CONVERSATION_HEADERS: [&str; 2] = ["x-custody-session", "x-claude-code-session-id"];
+
+/// A request as it came in.
+pub(crate) struct Incoming {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// Why a request has no answer of its vendor's.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
+    #[error("bodies in the encoding `{0}` are not read; send them as they are, or in gzip")]
+    Encoding(String),
+    #[error("the body is damaged, or is longer than {MAX_BODY_BYTES} bytes when decoded")]
+    Decoding,
+    #[error("the vendor cannot be reached")]
+    Upstream(#[source] reqwest::Error),
+    #[error("the vendor's answer broke off, or is longer than {MAX_ANSWER_BYTES} bytes")]
+    Answer,
+    #[error("the vendor's answer is not understood, so nothing of it goes on: {0}")]
+    NotUnderstood(#[source] ProxyError),
+    #[error("the vendor encoded its answer although it was asked not to")]
+    Encoded,
+    #[error("the service failed")]
+    Thread,
+}
+
+impl Failed {
+    fn status(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Proxy(ProxyError::Wire(_)) | Self::Decoding => {
+                (StatusCode::BAD_REQUEST, "invalid_request_error")
+            }
+            Self::Proxy(ProxyError::Undecidable(_)) => (StatusCode::FORBIDDEN, "permission_error"),
+            Self::Encoding(_) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error"),
+            Self::Upstream(_) | Self::Answer | Self::NotUnderstood(_) | Self::Encoded => {
+                (StatusCode::BAD_GATEWAY, "api_error")
+            }
+            Self::Proxy(ProxyError::Record(_)) | Self::Thread => {
+                (StatusCode::SERVICE_UNAVAILABLE, "api_error")
+            }
+        }
+    }
+}
+
+/// An error in the vendor's own form.
+pub(crate) fn error(dialect: Dialect, status: StatusCode, kind: &str, message: &str) -> Response {
+    json_response(status, &dialect.error(kind, &format!("Custody: {message}")))
+}
+
+/// Passes a request on that makes no model say anything, and its answer.
+pub(crate) async fn pass(
+    shared: &Shared,
+    guarded: Guarded,
+    dialect: Dialect,
+    incoming: Incoming,
+) -> Response {
+    let passed = async {
+        let body = decoded(&incoming.headers, &incoming.body)?;
+        send(shared, &guarded, dialect, &incoming, body).await
+    };
+    match passed.await {
+        Ok(answer) => as_it_comes(answer),
+        Err(failed) => refuse(&guarded, dialect, &failed),
+    }
+}
+
+/// Records a request, passes it on, and passes on of its answer what may.
+pub(crate) async fn run(
+    shared: &Shared,
+    guarded: Guarded,
+    dialect: Dialect,
+    incoming: Incoming,
+) -> Response {
+    match exchanged(shared, &guarded, dialect, incoming).await {
+        Ok(response) => response,
+        Err(failed) => refuse(&guarded, dialect, &failed),
+    }
+}
+
+fn refuse(guarded: &Guarded, dialect: Dialect, failed: &Failed) -> Response {
+    let (status, kind) = failed.status();
+    let line = log::Line {
+        connection: guarded.connection.name(),
+        dialect,
+        status: status.as_u16(),
+        outcome: None,
+        error: Some(failed.to_string()),
+    };
+    line.write();
+    error(dialect, status, kind, &failed.to_string())
+}
+
+async fn exchanged(
+    shared: &Shared,
+    guarded: &Guarded,
+    dialect: Dialect,
+    incoming: Incoming,
+) -> Result<Response, Failed> {
+    let body = decoded(&incoming.headers, &incoming.body)?;
+    let name = CONVERSATION_HEADERS
+        .iter()
+        .find_map(|name| incoming.headers.get(*name))
+        .and_then(|name| name.to_str().ok())
+        .map(str::to_owned);
+    let connection = Arc::clone(&guarded.connection);
+    let (exchange, body) = on_thread(move || {
+        ModelExchange::begin(&connection, dialect, name.as_deref(), &body)
+            .map(|begun| (begun, body))
+    })
+    .await??;
+    let answer = match send(shared, guarded, dialect, &incoming, body).await {
+        Ok(answer) => answer,
+        Err(failed) => {
+            exchange.abandon();
+            return Err(failed);
+        }
+    };
+    let status = answer.status();
+    if !status.is_success() {
+        exchange.abandon();
+        log_line(guarded, dialect, status, None);
+        return Ok(as_it_comes(answer));
+    }
+    if answer.headers().contains_key(header::CONTENT_ENCODING) {
+        return Err(Failed::Encoded);
+    }
+    let kind = answer.headers().get(header::CONTENT_TYPE);
+    let is_stream = kind
+        .and_then(|kind| kind.to_str().ok())
+        .is_some_and(|kind| kind.starts_with("text/event-stream"));
+    if is_stream {
+        return Ok(streamed(guarded, dialect, exchange, answer));
+    }
+    let (status, headers) = (answer.status(), forwarded(answer.headers()));
+    let body = whole(answer).await?;
+    let answered = on_thread(move || exchange.answer(body)).await?;
+    let (body, outcome) = answered.map_err(|error| match error {
+        ProxyError::Wire(_) => Failed::NotUnderstood(error),
+        ProxyError::Undecidable(_) | ProxyError::Record(_) => error.into(),
+    })?;
+    log_line(guarded, dialect, status, Some(&outcome));
+    Ok(response(status, headers, Body::from(body)))
+}
+
+fn log_line(guarded: &Guarded, dialect: Dialect, status: StatusCode, outcome: Option<&Outcome>) {
+    let (connection, status) = (guarded.connection.name(), status.as_u16());
+    log::Line { connection, dialect, status, outcome, error: None }.write();
+}
+
+async fn send(
+    shared: &Shared,
+    guarded: &Guarded,
+    dialect: Dialect,
+    incoming: &Incoming,
+    body: Vec<u8>,
+) -> Result<reqwest::Response, Failed> {
+    let base = guarded.upstream.as_deref().unwrap_or(vendor(dialect));
+    let base = base.trim_end_matches('/');
+    let path = incoming.uri.path();
+    let start = path.find("/v1/").unwrap_or(path.len());
+    let path = path.get(start..).unwrap_or_default();
+    let query = incoming.uri.query().map_or(String::new(), |query| format!("?{query}"));
+    let url = format!("{base}{path}{query}");
+    let Incoming { method, headers, .. } = incoming;
+    let sent = shared.upstream.send(&url, method.clone(), headers, body).await;
+    // The error names the address, which may hold a key of the vendor's.
+    sent.map_err(|error| Failed::Upstream(error.without_url()))
+}
+
+/// The body of a request without its encoding.
+fn decoded(headers: &HeaderMap, body: &Bytes) -> Result<Vec<u8>, Failed> {
+    let encoding = headers.get(header::CONTENT_ENCODING).map(|it| it.to_str().unwrap_or("?"));
+    match encoding {
+        None | Some("identity") => Ok(body.to_vec()),
+        Some("gzip") => {
+            let limit = u64::try_from(MAX_BODY_BYTES).unwrap_or(u64::MAX);
+            let mut decoded = Vec::new();
+            let mut reader = flate2::read::MultiGzDecoder::new(body.as_ref()).take(limit + 1);
+            reader.read_to_end(&mut decoded).map_err(|_| Failed::Decoding)?;
+            if decoded.len() > MAX_BODY_BYTES { Err(Failed::Decoding) } else { Ok(decoded) }
+        }
+        Some(other) => Err(Failed::Encoding(other.chars().take(32).collect())),
+    }
+}
+
+async fn whole(answer: reqwest::Response) -> Result<Vec<u8>, Failed> {
+    let mut pieces = answer.bytes_stream();
+    let mut body = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        body.extend_from_slice(&piece.map_err(|_| Failed::Answer)?);
+        if body.len() > MAX_ANSWER_BYTES {
+            return Err(Failed::Answer);
+        }
+    }
+    Ok(body)
+}
+
+/// Passes an answer on that nothing is decided of.
+fn as_it_comes(answer: reqwest::Response) -> Response {
+    let (status, mut headers) = (answer.status(), forwarded(answer.headers()));
+    if let Some(length) = answer.headers().get(header::CONTENT_LENGTH) {
+        headers.insert(header::CONTENT_LENGTH, length.clone());
+    }
+    response(status, headers, Body::from_stream(answer.bytes_stream()))
+}
+
+fn response(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// A piece of an answer on its way to the client; an error breaks its connection off.
+type Piece = io::Result<Bytes>;
+
+/// Passes a streamed answer on, piece by piece.
+fn streamed(
+    guarded: &Guarded,
+    dialect: Dialect,
+    exchange: ModelExchange,
+    answer: reqwest::Response,
+) -> Response {
+    let (status, headers) = (answer.status(), forwarded(answer.headers()));
+    let (pieces, received) = mpsc::channel::<Piece>(WAITING_PIECES);
+    let connection = Arc::clone(&guarded.connection);
+    tokio::spawn(async move {
+        let ended = pump(exchange.stream(), answer, &pieces).await;
+        let (outcome, error) = match ended {
+            Ok(outcome) => (Some(outcome), None),
+            Err(failed) => (None, Some(failed.to_string())),
+        };
+        let (connection, status) = (connection.name(), status.as_u16());
+        log::Line { connection, dialect, status, outcome: outcome.as_ref(), error }.write();
+    });
+    let body = futures_util::stream::unfold(received, |mut received| async {
+        received.recv().await.map(|piece| (piece, received))
+    });
+    response(status, headers, Body::from_stream(body))
+}
+
+/// Moves pieces from the vendor to the client until there are no more, or one of them is gone.
+async fn pump(
+    mut streaming: Streaming,
+    answer: reqwest::Response,
+    pieces: &mpsc::Sender<Piece>,
+) -> Result<Outcome, Failed> {
+    let dialect = streaming.dialect();
+    let mut from = answer.bytes_stream();
+    let (mut is_cut, mut is_broken) = (false, false);
+    while let Some(piece) = from.next().await {
+        let Ok(piece) = piece else {
+            (is_cut, is_broken) = (true, true);
+            break;
+        };
+        let (back, filtered) = on_thread(move || {
+            let filtered = streaming.push(&piece);
+            (streaming, filtered)
+        })
+        .await?;
+        streaming = back;
+        let is_over = filtered.cut.is_some();
+        let is_received = send_on(dialect, filtered, pieces).await;
+        if is_over || !is_received {
+            is_cut = true;
+            break;
+        }
+    }
+    drop(from);
+    let ended = on_thread(move || streaming.end(is_cut)).await?;
+    match ended {
+        Ok((filtered, outcome)) => {
+            send_on(dialect, filtered, pieces).await;
+            if is_broken {
+                // As it broke off here, so that no client takes it for whole.
+                drop(pieces.send(Err(io::ErrorKind::ConnectionAborted.into())).await);
+            }
+            Ok(outcome)
+        }
+        Err(error) => {
+            let event = dialect.error_event("api_error", "Custody: the record cannot be kept");
+            drop(pieces.send(Ok(Bytes::from(event))).await);
+            Err(error.into())
+        }
+    }
+}
+
+/// Sends on what may go, and why nothing more does. Whether anybody receives it.
+async fn send_on(dialect: Dialect, filtered: Filtered, pieces: &mpsc::Sender<Piece>) -> bool {
+    let Filtered { mut bytes, cut } = filtered;
+    if let Some(cut) = cut {
+        bytes.extend(dialect.error_event("api_error", &format!("Custody: {cut}")));
+    }
+    bytes.is_empty() || pieces.send(Ok(Bytes::from(bytes))).await.is_ok()
+}
+
+/// Runs what may wait for the store on a thread of its own.
+async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failed> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| Failed::Thread)
+}

@@ -1,0 +1,30 @@
+//! The HTTP service: a proxy between agents and their models, and the other end of a coding agent's hooks.
+//!
+//! `server`: addresses and what answers them. `connections`: credentials. [`settings`]: what each connection
+//! may do, and the owner's signature on it. `upstream`: the way to a vendor. `exchange`: one request, from its
+//! client to its vendor and back. `log`: one line for each.
+//!
+//! ```
+//! use custody_service::settings::GatewaySettings;
+//!
+//! // What the owner signed, and what somebody wrote into the file since: the connection stays guarded.
+//! let signed = GatewaySettings::parse("[connection.claude-code]\nmode = 'guard'")?;
+//! let file = GatewaySettings::parse("[connection.claude-code]\nmode = 'observe'")?;
+//! let (in_force, waiting) = file.in_force(&signed);
+//! assert_eq!(in_force, signed);
+//! assert_eq!(waiting, ["`claude-code` would allow more"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What is recorded and decided is `custody_gateway::proxy`; the store is asked on threads of its own, so that
+//! nothing that waits for a disk holds up a socket.
+
+mod connections;
+mod exchange;
+mod log;
+mod server;
+pub mod settings;
+mod shared;
+mod upstream;
+
+pub use server::{Server, ServerError};

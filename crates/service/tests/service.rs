@@ -1,0 +1,337 @@
+//! The service over real sockets, in front of a scripted vendor.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::collections::BTreeMap;
+use std::io::{BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use custody_gateway::proxy::{GuardMode, UserText};
+use custody_kernel::memory::rate::Limits;
+use custody_kernel::namespace::Tenant;
+use custody_kernel::principal::Role;
+use custody_runtime::clock::Clock;
+use custody_runtime::principals::NewPrincipal;
+use custody_runtime::scratch::Scratch;
+use custody_runtime::watch::adopt_file;
+use custody_service::settings::{ConnectionEntry, GatewaySettings, SETTINGS_KEY};
+use custody_service::{Server, ServerError};
+
+const ANSWER: &str = r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"Hm."},"finish_reason":"stop"}]}"#;
+const CHAT: &str = "/openai/v1/chat/completions";
+const HELLO: &str = r#"{"messages":[{"role":"user","content":"Hello."}]}"#;
+
+/// A vendor that answers every request with the same bytes, and keeps what it was asked.
+struct Vendor {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Vendor {
+    fn new(answer: &'static [u8]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let keeps = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let request = read_message(&mut BufReader::new(&stream));
+                keeps.lock().unwrap().push(request);
+                // The client may be gone already.
+                let _ = stream.write_all(answer);
+            }
+        });
+        Self { address, asked }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+/// One HTTP message with a length.
+fn read_message(reader: &mut impl std::io::BufRead) -> String {
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) == 0 || line == "\r\n" {
+            break;
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        head += &line;
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap_or_default();
+    format!("{head}\r\n{}", String::from_utf8_lossy(&body))
+}
+
+fn answer(status: &str, kind: &str, body: &str) -> &'static [u8] {
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nx-request-id: r1\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    (head + body).into_bytes().leak()
+}
+
+/// A running service with one connection, `ada`.
+struct Running {
+    scratch: Scratch,
+    folder: tempfile::TempDir,
+    address: SocketAddr,
+    token: String,
+    end: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Running {
+    fn new(entry: ConnectionEntry, role: Role) -> Self {
+        let scratch = Scratch::new(Limits::default(), Clock::System).unwrap();
+        let new = NewPrincipal {
+            name: "ada",
+            role,
+            tenant: Tenant::main(),
+            public_key: None,
+            with_token: true,
+        };
+        let (_, token) = scratch.store.add_principal(&scratch.owner, new).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let connection = BTreeMap::from([("ada".to_owned(), entry)]);
+        let file = folder.path().join("gateway.toml");
+        std::fs::write(&file, toml::to_string(&GatewaySettings { connection }).unwrap()).unwrap();
+        let key = SETTINGS_KEY.parse().unwrap();
+        adopt_file(&scratch.store, &scratch.owner, key, &file).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let (end, ended) = tokio::sync::oneshot::channel();
+        let store = scratch.store.clone();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let address = "127.0.0.1:0".parse().unwrap();
+                let server = Server::bind(address, store, file, None).await.unwrap();
+                sender.send(server.address().unwrap()).unwrap();
+                server.run(async { drop(ended.await) }).await.unwrap();
+            });
+        });
+        let address = receiver.recv().unwrap();
+        let token = token.unwrap().to_string();
+        Self { scratch, folder, address, token, end: Some(end), thread: Some(thread) }
+    }
+
+    fn of(vendor: &Vendor, mode: GuardMode) -> Self {
+        let upstream = Some(format!("http://{}", vendor.address));
+        let entry =
+            ConnectionEntry { mode, user_text: UserText::Trusted, upstream, ..Default::default() };
+        Self::new(entry, Role::User)
+    }
+
+    fn send(&self, head: &str, body: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let length = body.len();
+        write!(stream, "{head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n").unwrap();
+        // A service that refuses early does not read the rest.
+        let _ = stream.write_all(body);
+        let mut answer = Vec::new();
+        let _ = BufReader::new(stream).read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    fn post(&self, path: &str, headers: &str, body: &[u8]) -> String {
+        let host = format!("Host: {}", self.address);
+        self.send(&format!("POST {path} HTTP/1.1\r\n{host}\r\n{headers}"), body)
+    }
+
+    fn chat(&self, body: &str) -> String {
+        let key = format!("x-custody-key: {}\r\nAuthorization: Bearer vendor-canary", self.token);
+        self.post(CHAT, &key, body.as_bytes())
+    }
+
+    fn records(&self) -> u64 {
+        self.scratch.store.state(|state| state.len()).unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end.take().unwrap().send(()).unwrap();
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+#[test]
+fn a_request_goes_to_its_vendor_byte_for_byte_and_without_the_credential() {
+    let vendor = Vendor::new(answer("200 OK", "application/json", ANSWER));
+    let running = Running::of(&vendor, GuardMode::Guard);
+    let got = running.chat(HELLO);
+    assert!(
+        got.starts_with("HTTP/1.1 200")
+            && got.ends_with(ANSWER)
+            && got.contains("x-request-id: r1"),
+        "{got}"
+    );
+    let asked = vendor.asked().concat();
+    assert!(
+        asked.starts_with("POST /v1/chat/completions HTTP/1.1") && asked.ends_with(HELLO),
+        "{asked}"
+    );
+    assert!(asked.contains("vendor-canary") && !asked.contains(&running.token), "{asked}");
+}
+
+#[test]
+fn only_the_key_of_a_connection_opens_anything() {
+    let vendor = Vendor::new(answer("200 OK", "application/json", ANSWER));
+    let running = Running::of(&vendor, GuardMode::Guard);
+    let token = &running.token;
+    let before = running.records();
+    for (path, headers, status) in [
+        (CHAT, String::from("x-other: 1"), "401"),
+        (CHAT, "x-custody-key: custody_guess".into(), "401"),
+        (CHAT, format!("x-custody-key: {token}\r\nx-custody-key: {token}"), "401"),
+        (CHAT, format!("x-custody-key: {token}\r\nOrigin: https://page.example"), "403"),
+        // A user's key may not stand where others read it.
+        (&format!("/c/{token}{CHAT}"), "x-other: 1".into(), "401"),
+        ("/openai/v1/files", format!("x-custody-key: {token}"), "404"),
+        ("/hook/claude-code", "x-other: 1".into(), "401"),
+    ] {
+        let got = running.post(path, &headers, HELLO.as_bytes());
+        assert!(got.starts_with(&format!("HTTP/1.1 {status}")), "{path} {headers}: {got}");
+        assert!(!got.contains(token.as_str()), "{got}");
+    }
+    let rebound = running.send(
+        &format!("POST {CHAT} HTTP/1.1\r\nHost: evil.example:7411\r\nx-custody-key: {token}"),
+        HELLO.as_bytes(),
+    );
+    assert!(rebound.starts_with("HTTP/1.1 403"), "{rebound}");
+    let websocket = running.send(
+        &format!(
+            "GET /openai/v1/responses HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket",
+            running.address
+        ),
+        b"",
+    );
+    assert!(websocket.starts_with("HTTP/1.1 426"), "{websocket}");
+    assert_eq!(
+        (vendor.asked().len(), running.records()),
+        (0, before),
+        "nothing went on or was recorded"
+    );
+}
+
+#[test]
+fn an_agents_key_may_stand_in_the_address() {
+    let vendor = Vendor::new(answer("200 OK", "application/json", ANSWER));
+    let upstream = Some(format!("http://{}", vendor.address));
+    let running = Running::new(ConnectionEntry { upstream, ..Default::default() }, Role::Agent);
+    let got = running.post(&format!("/c/{}{CHAT}", running.token), "x-other: 1", HELLO.as_bytes());
+    assert!(got.starts_with("HTTP/1.1 200"), "{got}");
+    assert!(!vendor.asked().concat().contains(&running.token));
+}
+
+#[test]
+fn what_is_not_understood_does_not_go_on() {
+    let vendor = Vendor::new(answer("200 OK", "application/json", ANSWER));
+    let running = Running::of(&vendor, GuardMode::Guard);
+    let key = format!("x-custody-key: {}", running.token);
+    let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    for _ in 0..40 {
+        bomb.write_all(&[b' '; 1 << 20]).unwrap();
+    }
+    let bomb = bomb.finish().unwrap();
+    for (headers, body, status) in [
+        ("", b"{".as_slice(), "400"),
+        ("", br#"{"messages":[],"messages":[]}"#, "400"),
+        ("", b"\xff", "400"),
+        ("\r\nContent-Encoding: br", b"x", "415"),
+        ("\r\nContent-Encoding: gzip", &bomb, "400"),
+        ("\r\nContent-Encoding: gzip", b"no gzip", "400"),
+    ] {
+        let got = running.post(CHAT, &format!("{key}{headers}"), body);
+        assert!(got.starts_with(&format!("HTTP/1.1 {status}")), "{headers}: {got}");
+        assert!(got.contains("\"error\""), "in the vendor's form: {got}");
+    }
+    assert_eq!(vendor.asked().len(), 0);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(HELLO.as_bytes()).unwrap();
+    let got =
+        running.post(CHAT, &format!("{key}\r\nContent-Encoding: gzip"), &gzip.finish().unwrap());
+    assert!(got.starts_with("HTTP/1.1 200") && vendor.asked().concat().ends_with(HELLO), "{got}");
+}
+
+#[test]
+fn what_a_vendor_does_wrong_is_not_passed_on_as_an_answer() {
+    let event = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hm.\"},\"finish_reason\":null}]}\n\n";
+    let half = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{event}\r\n",
+        event.len()
+    );
+    let cases: [(&'static [u8], &str); 5] = [
+        (answer("200 OK", "application/json", "{\"choices\":[{\"message\":"), "HTTP/1.1 502"),
+        (answer("200 OK", "application/json", "{}"), "HTTP/1.1 502"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{",
+            "HTTP/1.1 502",
+        ),
+        (b"nonsense", "HTTP/1.1 502"),
+        (answer("429 Too Many Requests", "application/json", "{\"error\":1}"), "HTTP/1.1 429"),
+    ];
+    for (vendors, status) in cases {
+        let vendor = Vendor::new(vendors);
+        let got = Running::of(&vendor, GuardMode::Guard).chat(HELLO);
+        assert!(got.starts_with(status), "{got}");
+        assert!(got.contains("error"), "{got}");
+    }
+    // A stream that breaks off breaks off here too: without its last chunk no client takes it for whole.
+    let vendor = Vendor::new(half.into_bytes().leak());
+    let got = Running::of(&vendor, GuardMode::Guard).chat(HELLO);
+    assert!(got.contains("Hm.") && !got.ends_with("0\r\n\r\n"), "{got}");
+    // Nobody listens.
+    let upstream = Some("http://127.0.0.1:9".to_owned());
+    let running = Running::new(ConnectionEntry { upstream, ..Default::default() }, Role::User);
+    assert!(running.chat(HELLO).starts_with("HTTP/1.1 502"));
+}
+
+#[test]
+fn settings_that_loosen_wait_and_settings_that_tighten_hold() {
+    let vendor = Vendor::new(answer("200 OK", "application/json", ANSWER));
+    let running = Running::of(&vendor, GuardMode::Guard);
+    let file = running.folder.path().join("gateway.toml");
+    assert!(running.chat(HELLO).starts_with("HTTP/1.1 200"));
+    let signed = std::fs::read_to_string(&file).unwrap();
+    let n = r#"{"messages":[],"n":2}"#;
+    for (text, body, status) in [
+        (signed.replace("strict = false", "strict = true"), n, "403"),
+        (signed.replace(&vendor.address.to_string(), "127.0.0.1:9"), HELLO, "200"),
+        ("[connection".to_owned(), n, "200"),
+        (String::new(), HELLO, "403"),
+    ] {
+        // Written at another second than before, as far as the file system can tell.
+        std::fs::write(&file, &text).unwrap();
+        let later = std::time::UNIX_EPOCH
+            + std::time::Duration::from_secs(1_800_000_000 + text.len() as u64);
+        std::fs::File::options().append(true).open(&file).unwrap().set_modified(later).unwrap();
+        let got = running.chat(body);
+        assert!(got.starts_with(&format!("HTTP/1.1 {status}")), "{text}: {got}");
+    }
+}
+
+#[test]
+fn a_revoked_key_opens_nothing() {
+    let vendor = Vendor::new(answer("200 OK", "application/json", ANSWER));
+    let running = Running::of(&vendor, GuardMode::Guard);
+    assert!(running.chat(HELLO).starts_with("HTTP/1.1 200"));
+    let Scratch { store, owner, .. } = &running.scratch;
+    store.revoke_principal(owner, "ada").unwrap();
+    assert!(running.chat(HELLO).starts_with("HTTP/1.1 401"));
+}
+
+#[test]
+fn the_service_is_not_reached_from_other_machines() {
+    let scratch = Scratch::new(Limits::default(), Clock::System).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let address = "0.0.0.0:0".parse().unwrap();
+    let bound = runtime.block_on(Server::bind(address, scratch.store.clone(), "none".into(), None));
+    assert!(matches!(bound, Err(ServerError::NotLoopback(_))));
+}
