@@ -100,6 +100,7 @@ const STEPS: &[Step] = &[
                       CUSTODY_PYTHON",
         },
     },
+    Step { name: "real hosts and clients", action: Action::Hosts },
     Step { name: "test", action: Action::Test },
 ];
 
@@ -127,6 +128,8 @@ enum Action {
         /// Why they are skipped.
         without: &'static str,
     },
+    /// Coding agents and client libraries, as their vendors publish them. One that cannot be installed is skipped.
+    Hosts,
     /// `cargo doc`, where a broken link is an error.
     Doc,
     /// `cargo xtask tidy`.
@@ -183,6 +186,13 @@ fn perform(action: &Action) -> Result<Outcome> {
             command.args(["-m", "unittest", "discover"]).args(*tests);
             command.current_dir(workspace::root().join(folder)).env("PYTHONDONTWRITEBYTECODE", "1");
             command.env("CUSTODY", workspace::built_program("custody")?);
+            command.status().context("could not start Python")?.success()
+        }
+        Action::Hosts => {
+            let mut command = Command::new("python3");
+            command.arg("integrations/hosts/check.py").current_dir(workspace::root());
+            command.arg("--custody").arg(workspace::built_program("custody")?);
+            command.args(["--work", "target/hosts"]).env("PYTHONDONTWRITEBYTECODE", "1");
             command.status().context("could not start Python")?.success()
         }
         Action::Doc => {
