@@ -80,7 +80,7 @@ impl Block {
             // Clients drop blanks around what a model said.
             BlockContent::Text(text) => digest_of(role, "text", &[text.trim()]),
             BlockContent::Call(WireCall { id, name, arguments }) => {
-                digest_of(role, "call", &[id, name, &canonical(arguments)])
+                digest_of(role, "call", &[id, name, &canonical_text(arguments)])
             }
             BlockContent::Result { call, text } => digest_of(role, "result", &[call, text]),
             BlockContent::Opaque { kind, digest } => {
@@ -108,7 +108,7 @@ pub(super) fn opaque(value: &Value) -> BlockContent {
     if let Some(object) = value.as_object_mut() {
         object.remove("cache_control");
     }
-    BlockContent::Opaque { kind, digest: Digest::of(value.to_string().as_bytes()) }
+    BlockContent::Opaque { kind, digest: Digest::of(canonical(&value).as_bytes()) }
 }
 
 /// The words in which a block that is not read appears beside text: nobody knows what a model reads in it.
@@ -127,9 +127,14 @@ fn digest_of(role: WireRole, kind: &str, parts: &[&str]) -> Digest {
     Digest::of(&written)
 }
 
-fn canonical(arguments: &str) -> String {
+/// One form of a value, whatever the order of its members (RFC 8785).
+fn canonical(value: &Value) -> String {
+    serde_json_canonicalizer::to_string(value).unwrap_or_else(|_| value.to_string())
+}
+
+fn canonical_text(arguments: &str) -> String {
     match serde_json::from_str::<Value>(arguments) {
-        Ok(value) => value.to_string(),
+        Ok(value) => canonical(&value),
         Err(_) => arguments.to_owned(),
     }
 }

@@ -27,6 +27,31 @@ const EVENTS: [&str; 6] = [
 /// How long a hook may take, in seconds, before the host blocks what it asked about.
 const TIMEOUT_S: u64 = 30;
 
+/// The first version whose hooks block when they cannot be asked. Older ones ignore that without a word.
+const BLOCKS_SINCE: [u64; 3] = [2, 1, 295];
+
+/// Fails if the Claude Code on `PATH` lets calls run when its hooks cannot be asked. Whether there is one.
+pub(super) fn check_version() -> anyhow::Result<bool> {
+    let Ok(output) = std::process::Command::new("claude").arg("--version").output() else {
+        return Ok(false);
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let Some(version) = version(&text) else { return Ok(false) };
+    let [major, minor, patch] = version;
+    ensure!(
+        version >= BLOCKS_SINCE,
+        "Claude Code {major}.{minor}.{patch} runs calls when its hooks cannot be asked; update it to 2.1.295 or newer, or \
+         use --surface proxy"
+    );
+    Ok(true)
+}
+
+/// The version in `2.1.331 (Claude Code)`.
+fn version(text: &str) -> Option<[u64; 3]> {
+    let mut numbers = text.split_whitespace().next()?.split('.').map(|number| number.parse().ok());
+    Some([numbers.next()??, numbers.next()??, numbers.next()??])
+}
+
 /// The settings of the user that `HOME` is of.
 pub(super) fn settings_file() -> anyhow::Result<PathBuf> {
     let home = etcetera::home_dir().context("could not find the home folder; set HOME")?;
@@ -80,12 +105,18 @@ fn object<'a>(
     value.as_object_mut().with_context(|| format!("`{name}` has no names and values"))
 }
 
-/// Writes the changed settings, and keeps what was there at `kept`.
-pub(super) fn write(file: &Path, kept: &Path, text: &str) -> anyhow::Result<()> {
+/// Fails if settings were changed already and are kept at `kept`.
+pub(super) fn ensure_unchanged(kept: &Path) -> anyhow::Result<()> {
     ensure!(
         !kept.exists(),
         "Claude Code is connected already; run `custody connect claude-code --undo` first"
     );
+    Ok(())
+}
+
+/// Writes the changed settings, and keeps what was there at `kept`.
+pub(super) fn write(file: &Path, kept: &Path, text: &str) -> anyhow::Result<()> {
+    ensure_unchanged(kept)?;
     let before = std::fs::read(file).ok();
     let kept_now = json!({
         "before": before.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()), "after": text
@@ -132,6 +163,13 @@ fn private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_compared_number_by_number() {
+        assert_eq!(version("2.1.331 (Claude Code)\n"), Some([2, 1, 331]));
+        assert!(version("2.1.1000") > Some(BLOCKS_SINCE) && version("2.1.99") < Some(BLOCKS_SINCE));
+        assert_eq!([version(""), version("2.1"), version("two.1.3")], [None; 3]);
+    }
 
     #[test]
     fn what_was_there_stays_and_comes_back() {

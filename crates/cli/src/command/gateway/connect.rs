@@ -124,6 +124,9 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     if !args.apply || args.host != Host::ClaudeCode {
         token_file::check_standard_output()?;
     }
+    if args.host == Host::ClaudeCode {
+        check_claude_code(context, args, &name)?;
+    }
     let owner = context.human(&store, None)?;
     settings.connection.insert(name.clone(), entry);
     sign(&store, &owner, &context.gateway_settings(), &settings)?;
@@ -172,16 +175,35 @@ fn key(store: &Store, owner: &Authority, name: &str) -> anyhow::Result<Zeroizing
     token.context("the connection has no key")
 }
 
+/// Fails before anything is changed if the settings of Claude Code cannot be.
+fn check_claude_code(context: &GlobalContext, args: &Args, name: &str) -> anyhow::Result<()> {
+    if args.surface.has_hook() && !claude_code::check_version()? {
+        note(format_args!(
+            "There is no `claude` here to ask for its version; its hooks hold since 2.1.295."
+        ));
+    }
+    if args.apply {
+        claude_code::ensure_unchanged(&kept(context, name))?;
+    }
+    changed_settings(args, "key").map(drop)
+}
+
+/// The settings file of Claude Code, and what it would hold.
+fn changed_settings(args: &Args, key: &str) -> anyhow::Result<(PathBuf, String)> {
+    let file = claude_code::settings_file()?;
+    let before = std::fs::read_to_string(&file).ok();
+    let text = claude_code::changed(before.as_deref(), args.listen, key, args.surface)
+        .with_context(|| format!("`{}` cannot be changed", file.display()))?;
+    Ok((file, text))
+}
+
 fn connect_claude_code(
     context: &GlobalContext,
     args: &Args,
     name: &str,
     key: &str,
 ) -> anyhow::Result<()> {
-    let file = claude_code::settings_file()?;
-    let before = std::fs::read_to_string(&file).ok();
-    let text = claude_code::changed(before.as_deref(), args.listen, key, args.surface)
-        .with_context(|| format!("`{}` cannot be changed", file.display()))?;
+    let (file, text) = changed_settings(args, key)?;
     if args.apply {
         claude_code::write(&file, &kept(context, name), &text)?;
         anstream::eprintln!(

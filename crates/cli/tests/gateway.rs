@@ -1,0 +1,85 @@
+//! The commands of the gateway: what they change, and that they take it back.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+
+use common::{Home, OWNER_PASSPHRASE};
+
+const CONNECT: [&str; 5] = ["connect", "claude-code", "--surface", "proxy", "--no-wait"];
+
+/// Every file below the home that is not the store's or the keys'.
+fn settings(home: &Home) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![home.path()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                folders.push(path);
+            } else if name == "settings.json" || name == "gateway.toml" {
+                found.push((name, fs::read_to_string(path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_connection_observes_then_guards_and_is_taken_back_byte_for_byte() {
+    let home = Home::founded();
+    let claude = home.path().join(".claude");
+    fs::create_dir_all(&claude).unwrap();
+    let before = "{\"model\": \"opus\" }";
+    fs::write(claude.join("settings.json"), before).unwrap();
+    let typing = |args: &[&str]| home.typing(args, &[OWNER_PASSPHRASE]);
+
+    typing(&[&CONNECT[..], &["--apply"]].concat()).expect(0);
+    let changed = fs::read_to_string(claude.join("settings.json")).unwrap();
+    assert!(changed.contains("x-custody-key: custody_") && changed.contains("opus"), "{changed}");
+    let shown = home.alone(&["enforce", "--json"]).expect(0).json();
+    assert_eq!(
+        (&shown[0]["connection"], &shown[0]["mode"]),
+        (&"claude-code".into(), &"observe".into())
+    );
+
+    typing(&["enforce", "claude-code"]).expect(0);
+    let shown = home.alone(&["enforce", "--json"]).expect(0).json();
+    assert_eq!(shown[0]["mode"], "guard");
+    // Whoever writes the file does not switch it off.
+    let file = settings(&home).into_iter().find(|(name, _)| name == "gateway.toml").unwrap().1;
+    assert!(file.contains("mode = \"guard\""), "{file}");
+    assert!(home.alone(&["enforce", "claude-code", "--off"]).expect(2).stderr.contains("refused"));
+    assert_eq!(home.alone(&["enforce", "--json"]).json()[0]["mode"], "guard");
+
+    typing(&["connect", "claude-code", "--undo"]).expect(0);
+    assert_eq!(fs::read_to_string(claude.join("settings.json")).unwrap(), before);
+    assert!(home.alone(&["enforce", "--json"]).expect(0).json().is_empty());
+    home.alone(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn what_cannot_be_connected_changes_nothing() {
+    let home = Home::founded();
+    let claude = home.path().join(".claude");
+    fs::create_dir_all(&claude).unwrap();
+    fs::write(claude.join("settings.json"), "{ broken").unwrap();
+    let before = settings(&home);
+    for (args, why) in [
+        ([&CONNECT[..], &["--apply"]].concat(), "cannot be changed"),
+        (vec!["connect", "openai", "--upstream", "ftp://example.org"], "is not a URL"),
+        (vec!["connect", "claude-code", "--user-text", "trusted"], "its hooks say what was typed"),
+        (vec!["connect", "openai", "--undo"], "there is no connection"),
+        (vec!["enforce", "nobody"], "there is no connection"),
+        (vec!["serve", "--listen", "0.0.0.0:0"], "is reached from other machines"),
+    ] {
+        let ran = home.typing(&args, &[]);
+        assert!(ran.stderr.contains(why), "{args:?}: {ran:?}");
+    }
+    assert_eq!(settings(&home), before);
+}
