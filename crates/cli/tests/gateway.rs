@@ -51,7 +51,7 @@ fn a_connection_observes_then_guards_and_is_taken_back_byte_for_byte() {
     typing(&["enforce", "claude-code"]).expect(0);
     let shown = home.alone(&["enforce", "--json"]).expect(0).json();
     assert_eq!(shown[0]["mode"], "guard");
-    // Whoever writes the file does not switch it off.
+    // Without the owner nothing switches it off.
     let file = settings(&home).into_iter().find(|(name, _)| name == "gateway.toml").unwrap().1;
     assert!(file.contains("mode = \"guard\""), "{file}");
     assert!(home.alone(&["enforce", "claude-code", "--off"]).expect(2).stderr.contains("refused"));

@@ -4,8 +4,10 @@ use std::io::{self, Read as _};
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use custody_gateway::proxy::{ModelExchange, Outcome, ProxyError, Streaming};
 use custody_gateway::wire::{Dialect, Filtered};
 use futures_util::StreamExt as _;
@@ -14,7 +16,7 @@ use tokio::sync::mpsc;
 use crate::connections::Guarded;
 use crate::log;
 use crate::shared::{MAX_BODY_BYTES, Shared, json_response};
-use crate::upstream::{forwarded, vendor};
+use crate::upstream::{KEY_HEADER, forwarded, vendor};
 
 /// The longest answer that is read as a whole.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
@@ -30,6 +32,29 @@ pub(crate) struct Incoming {
     pub(crate) uri: Uri,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Incoming {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
+        let (parts, body) = request.into_parts();
+        let Parts { method, uri, headers, .. } = parts.clone();
+        let body = Bytes::from_request(Request::from_parts(parts, body), state).await;
+        let body = body.map_err(IntoResponse::into_response)?;
+        Ok(Self { method, uri, headers, body })
+    }
+}
+
+impl Incoming {
+    /// The key of a connection, if the request shows exactly one.
+    pub(crate) fn key(&self) -> Option<String> {
+        let mut keys = self.headers.get_all(KEY_HEADER).iter();
+        match (keys.next(), keys.next()) {
+            (Some(key), None) => key.to_str().ok().map(str::to_owned),
+            _ => None,
+        }
+    }
 }
 
 /// Why a request has no answer of its vendor's.

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::http::{StatusCode, header};
 use axum::response::Response;
 use axum::routing::{get, post};
 use custody_gateway::proxy::hook;
@@ -23,7 +22,7 @@ use crate::connections::{Connections, Guarded, RefusedCredential};
 use crate::exchange::{self, Incoming};
 use crate::log;
 use crate::shared::{MAX_BODY_BYTES, Shared, json_response};
-use crate::upstream::{KEY_HEADER, Upstream};
+use crate::upstream::Upstream;
 
 /// How long what runs may go on when the service is asked to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -121,14 +120,14 @@ impl Server {
 fn router(shared: Arc<Shared>) -> Router {
     let vendors = Router::new()
         .route("/openai/v1/chat/completions", post(openai))
-        .route("/openai/v1/models", get(models_of_openai))
+        .route("/openai/v1/models", get(pass_openai))
         .route("/anthropic/v1/messages", post(anthropic))
-        .route("/anthropic/v1/messages/count_tokens", post(count_tokens))
-        .route("/anthropic/v1/models", get(models_of_anthropic));
+        .route("/anthropic/v1/messages/count_tokens", post(pass_anthropic))
+        .route("/anthropic/v1/models", get(pass_anthropic));
     Router::new()
         .merge(vendors)
         .route("/c/{token}/openai/v1/chat/completions", post(openai_at))
-        .route("/c/{token}/openai/v1/models", get(models_of_openai_at))
+        .route("/c/{token}/openai/v1/models", get(pass_openai_at))
         .route("/hook/claude-code", post(claude_code))
         .route("/healthz", get(healthy))
         .route("/readyz", get(ready))
@@ -140,93 +139,57 @@ fn router(shared: Arc<Shared>) -> Router {
 
 type Here = State<Arc<Shared>>;
 
-async fn openai(here: Here, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    let token = key_of(&headers);
-    chat(here, Dialect::OpenAiChat, token, false, Incoming { method, uri, headers, body }).await
+async fn openai(here: Here, incoming: Incoming) -> Response {
+    chat(here, Dialect::OpenAiChat, Shown::header(&incoming), incoming).await
 }
 
-async fn openai_at(
-    here: Here,
-    Path(token): Path<String>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    let incoming = Incoming { method, uri, headers, body };
-    chat(here, Dialect::OpenAiChat, Some(token), true, incoming).await
+async fn openai_at(here: Here, Path(key): Path<String>, incoming: Incoming) -> Response {
+    chat(here, Dialect::OpenAiChat, Shown::address(key), incoming).await
 }
 
-async fn anthropic(
-    here: Here,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    let token = key_of(&headers);
-    let incoming = Incoming { method, uri, headers, body };
-    chat(here, Dialect::AnthropicMessages, token, false, incoming).await
+async fn anthropic(here: Here, incoming: Incoming) -> Response {
+    chat(here, Dialect::AnthropicMessages, Shown::header(&incoming), incoming).await
 }
 
-async fn count_tokens(
-    here: Here,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    let token = key_of(&headers);
-    let incoming = Incoming { method, uri, headers, body };
-    pass(here, Dialect::AnthropicMessages, token, false, incoming).await
+async fn pass_openai(here: Here, incoming: Incoming) -> Response {
+    pass(here, Dialect::OpenAiChat, Shown::header(&incoming), incoming).await
 }
 
-async fn models_of_openai(here: Here, method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    let token = key_of(&headers);
-    let incoming = Incoming { method, uri, headers, body: Bytes::new() };
-    pass(here, Dialect::OpenAiChat, token, false, incoming).await
+async fn pass_openai_at(here: Here, Path(key): Path<String>, incoming: Incoming) -> Response {
+    pass(here, Dialect::OpenAiChat, Shown::address(key), incoming).await
 }
 
-async fn models_of_openai_at(
-    here: Here,
-    Path(token): Path<String>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
-    let incoming = Incoming { method, uri, headers, body: Bytes::new() };
-    pass(here, Dialect::OpenAiChat, Some(token), true, incoming).await
+async fn pass_anthropic(here: Here, incoming: Incoming) -> Response {
+    pass(here, Dialect::AnthropicMessages, Shown::header(&incoming), incoming).await
 }
 
-async fn models_of_anthropic(here: Here, method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    let token = key_of(&headers);
-    let incoming = Incoming { method, uri, headers, body: Bytes::new() };
-    pass(here, Dialect::AnthropicMessages, token, false, incoming).await
+/// The key that a request shows, if any, and where.
+struct Shown {
+    key: Option<String>,
+    is_in_address: bool,
+}
+
+impl Shown {
+    fn header(incoming: &Incoming) -> Self {
+        Self { key: incoming.key(), is_in_address: false }
+    }
+
+    fn address(key: String) -> Self {
+        Self { key: Some(key), is_in_address: true }
+    }
 }
 
 /// A request that is recorded and whose answer is decided.
-async fn chat(
-    State(shared): Here,
-    dialect: Dialect,
-    token: Option<String>,
-    is_in_address: bool,
-    incoming: Incoming,
-) -> Response {
-    match guarded(&shared, token, is_in_address).await {
+async fn chat(State(shared): Here, dialect: Dialect, shown: Shown, incoming: Incoming) -> Response {
+    match guarded(&shared, shown).await {
         Ok(guarded) => exchange::run(&shared, guarded, dialect, incoming).await,
         Err(error) => refused(dialect, &error),
     }
 }
 
 /// A request that makes no model say anything.
-async fn pass(
-    State(shared): Here,
-    dialect: Dialect,
-    token: Option<String>,
-    is_in_address: bool,
-    incoming: Incoming,
-) -> Response {
-    match guarded(&shared, token, is_in_address).await {
+async fn pass(State(shared): Here, dialect: Dialect, shown: Shown, incoming: Incoming) -> Response {
+    match guarded(&shared, shown).await {
         Ok(guarded) => exchange::pass(&shared, guarded, dialect, incoming).await,
         Err(error) => refused(dialect, &error),
     }
@@ -246,33 +209,23 @@ fn refused(dialect: Dialect, error: &RefusedCredential) -> Response {
 }
 
 /// Looks a credential up on a thread that may wait for the store.
-async fn guarded(
-    shared: &Arc<Shared>,
-    token: Option<String>,
-    is_in_address: bool,
-) -> Result<Guarded, RefusedCredential> {
-    let token = token.ok_or(RefusedCredential::Missing)?;
+async fn guarded(shared: &Arc<Shared>, shown: Shown) -> Result<Guarded, RefusedCredential> {
+    let Shown { key, is_in_address } = shown;
+    let token = key.ok_or(RefusedCredential::Missing)?;
     let shared = Arc::clone(shared);
     let found =
         tokio::task::spawn_blocking(move || shared.connections.of_token(&token, is_in_address));
     found.await.unwrap_or(Err(RefusedCredential::Unknown))
 }
 
-fn key_of(headers: &HeaderMap) -> Option<String> {
-    let mut keys = headers.get_all(KEY_HEADER).iter();
-    match (keys.next(), keys.next()) {
-        (Some(key), None) => key.to_str().ok().map(str::to_owned),
-        _ => None,
-    }
-}
-
-async fn claude_code(State(shared): Here, headers: HeaderMap, body: Bytes) -> Response {
-    let guarded = match guarded(&shared, key_of(&headers), false).await {
+async fn claude_code(State(shared): Here, incoming: Incoming) -> Response {
+    let guarded = match guarded(&shared, Shown::header(&incoming)).await {
         Ok(guarded) => guarded,
         Err(error) => return refused(Dialect::AnthropicMessages, &error),
     };
     let connection = Arc::clone(&guarded.connection);
-    let answered = tokio::task::spawn_blocking(move || hook::answer(&connection, &body)).await;
+    let answered =
+        tokio::task::spawn_blocking(move || hook::answer(&connection, &incoming.body)).await;
     match answered {
         Ok(Ok(answer)) => json_response(StatusCode::OK, &answer.body()),
         Ok(Err(error)) => {

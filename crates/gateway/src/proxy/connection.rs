@@ -8,11 +8,11 @@ use custody_runtime::tools::Gate;
 use custody_runtime::{Session, Store, StoreError};
 
 use super::conversation::Conversation;
-use super::conversations::{Conversations, Found};
+use super::conversations::{Continued, Conversations};
 use super::settings::ConnectionSettings;
 use crate::wire::Block;
 
-/// A host's connection. Its conversations run for whoever its credential proves.
+/// A host's connection. Its conversations run for the principal that its credential proves.
 pub struct Connection {
     name: String,
     store: Store,
@@ -24,7 +24,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The connection called `name`, whose sessions run for whoever `authority` proves.
+    /// The connection called `name`, whose sessions run for the principal that `authority` proves.
     pub fn new(
         name: impl Into<String>,
         store: Store,
@@ -77,7 +77,7 @@ impl Connection {
     }
 
     /// The conversation that goes on with `blocks`.
-    pub(super) fn continued(&self, blocks: &[Block]) -> Result<Found, StoreError> {
+    pub(super) fn continued(&self, blocks: &[Block]) -> Result<Continued, StoreError> {
         self.conversations.continued(blocks, || self.open(None))
     }
 

@@ -34,7 +34,7 @@ struct Open {
 
 /// The conversation of a request.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct Continued {
     pub(super) conversation: Arc<Conversation>,
     /// How many blocks of the request are recorded in it.
     pub(super) recorded: usize,
@@ -78,7 +78,7 @@ impl Conversations {
         &self,
         blocks: &[Block],
         open: impl FnOnce() -> Result<Conversation, StoreError>,
-    ) -> Result<Found, StoreError> {
+    ) -> Result<Continued, StoreError> {
         let chain = chain(blocks.iter());
         let mut conversations = self.lock();
         let ours = chain.iter().map(|digest| conversations.answered.contains(digest)).collect();
@@ -90,7 +90,7 @@ impl Conversations {
             Some(found) => found,
             None => (0, Arc::new(open()?)),
         };
-        Ok(Found { conversation, recorded, ours })
+        Ok(Continued { conversation, recorded, ours })
     }
 
     /// Puts a conversation back that now holds `blocks` and what was `returned` in answer to them.
@@ -127,7 +127,7 @@ impl Conversations {
     }
 }
 
-/// Closes the session of a conversation that nobody finds any more. Whoever still holds it is refused from then on.
+/// Closes the session of a conversation that was dropped. Requests that still use it are refused from then on.
 fn close(conversation: Option<Arc<Conversation>>) {
     if let Some(conversation) = conversation {
         // One that is closed already stays so.

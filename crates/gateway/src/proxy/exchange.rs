@@ -219,7 +219,7 @@ impl CallRule for ModelExchange {
             Judgement::Allowed => None,
             Judgement::Asked { .. } if self.settings.host_asks => None,
             Judgement::Asked { proposal, .. } => Some(format!(
-                "[Custody] This call of `{}` waits for approval and was not made. Whoever may approve it runs: custody \
+                "[Custody] This call of `{}` waits for approval and was not made. To approve it, run: custody \
                  session approve {proposal}",
                 shown(&call.name)
             )),

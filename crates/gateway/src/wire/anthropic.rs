@@ -75,7 +75,7 @@ fn read_part(role: WireRole, part: &Value) -> Result<Option<Block>, WireError> {
         ("tool_use", WireRole::Assistant) => Block::new(role, BlockContent::Call(call(part)?)),
         ("tool_result", _) => {
             let call = required(part, "tool_use_id")?.to_owned();
-            let text = result_text(part.get("content"))?;
+            let text = block::result_text(part.get("content"))?;
             Block::new(WireRole::Tool, BlockContent::Result { call, text })
         }
         _ => Block::opaque(role, part),
@@ -86,23 +86,6 @@ fn call(part: &Value) -> Result<WireCall, WireError> {
     let (id, name) = (required(part, "id")?.to_owned(), required(part, "name")?.to_owned());
     let arguments = part.get("input").map_or_else(|| "{}".to_owned(), Value::to_string);
     Ok(WireCall { id, name, arguments })
-}
-
-fn result_text(content: Option<&Value>) -> Result<String, WireError> {
-    match content {
-        None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(Value::Array(parts)) => {
-            let texts = parts.iter().map(|part| match text_of(part, "type") {
-                Some("text") => text_of(part, "text").unwrap_or_default().to_owned(),
-                _ => block::description(part),
-            });
-            Ok(texts.collect::<Vec<_>>().join("\n"))
-        }
-        Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => {
-            Err(WireError::Shape("content"))
-        }
-    }
 }
 
 /// What an answer's block is to a rule.

@@ -5,6 +5,8 @@ use custody_log::Digest;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::{WireError, text_of};
+
 /// Who says a block, as the wire has it. A claim of the client: see `proxy/ingress.rs` for what it is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -111,13 +113,27 @@ pub(super) fn opaque(value: &Value) -> BlockContent {
     BlockContent::Opaque { kind, digest: Digest::of(canonical(&value).as_bytes()) }
 }
 
-/// The words in which a block that is not read appears beside text: nobody knows what a model reads in it.
-pub(super) fn description(value: &Value) -> String {
-    match opaque(value) {
-        BlockContent::Opaque { kind, digest } => format!("[{kind} {digest}]"),
-        BlockContent::Text(_) | BlockContent::Call(_) | BlockContent::Result { .. } => {
-            String::new()
+/// The text of a result. What is no text of it is described: nobody knows what a model reads in it.
+pub(super) fn result_text(content: Option<&Value>) -> Result<String, WireError> {
+    match content {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Array(parts)) => Ok(parts.iter().map(part_text).collect::<Vec<_>>().join("\n")),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => {
+            Err(WireError::Shape("content"))
         }
+    }
+}
+
+fn part_text(part: &Value) -> String {
+    match (text_of(part, "type"), text_of(part, "text")) {
+        (Some("text"), Some(text)) => text.to_owned(),
+        _ => match opaque(part) {
+            BlockContent::Opaque { kind, digest } => format!("[{kind} {digest}]"),
+            BlockContent::Text(_) | BlockContent::Call(_) | BlockContent::Result { .. } => {
+                String::new()
+            }
+        },
     }
 }
 

@@ -46,7 +46,7 @@ fn read_message(message: &Value, blocks: &mut Vec<Block>) -> Result<(), WireErro
         "assistant" => WireRole::Assistant,
         "tool" => {
             let call = required(message, "tool_call_id")?;
-            let (call, text) = (call.to_owned(), plain_text(message.get("content"))?);
+            let (call, text) = (call.to_owned(), block::result_text(message.get("content"))?);
             blocks.push(Block::new(WireRole::Tool, BlockContent::Result { call, text }));
             return Ok(());
         }
@@ -77,23 +77,6 @@ fn read_message(message: &Value, blocks: &mut Vec<Block>) -> Result<(), WireErro
         blocks.push(Block::opaque(role, &message["function_call"]));
     }
     Ok(())
-}
-
-fn plain_text(content: Option<&Value>) -> Result<String, WireError> {
-    match content {
-        None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(Value::Array(parts)) => {
-            let texts = parts.iter().map(|part| match text_of(part, "text") {
-                Some(text) => text.to_owned(),
-                None => block::description(part),
-            });
-            Ok(texts.collect::<Vec<_>>().join("\n"))
-        }
-        Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => {
-            Err(WireError::Shape("content"))
-        }
-    }
 }
 
 /// The tool calls of a message or a piece of one.
