@@ -67,7 +67,7 @@ fn read_content(role: WireRole, content: &Value, blocks: &mut Vec<Block>) -> Res
     Ok(())
 }
 
-/// One part of a message. A thought of the model's is none: the vendor signs it, and takes none that it did not sign.
+/// One part of a message. The model's thinking is left out: the vendor signs it, and refuses what it did not sign.
 fn read_part(role: WireRole, part: &Value) -> Result<Option<Block>, WireError> {
     Ok(Some(match (required(part, "type")?, role) {
         ("text", _) => Block::text(role, required(part, "text")?),
@@ -112,7 +112,7 @@ fn part_of(block: &Value) -> Result<Part, WireError> {
 pub(super) fn answer(
     text: &str,
     body: &Value,
-    rule: &mut impl CallRule,
+    rule: &mut dyn CallRule,
 ) -> Result<(Option<String>, Returned), WireError> {
     let blocks = body.get("content").and_then(Value::as_array);
     let blocks = blocks.ok_or(WireError::Shape("content"))?;
@@ -189,7 +189,7 @@ impl EventFilter for Stream {
         &mut self,
         event: Event,
         out: &mut Vec<u8>,
-        rule: &mut impl CallRule,
+        rule: &mut dyn CallRule,
     ) -> Result<(), WireError> {
         let Some(data) = &event.data else {
             std::str::from_utf8(&event.raw).map_err(|_| WireError::Encoding)?;
@@ -212,11 +212,9 @@ impl EventFilter for Stream {
         Ok(())
     }
 
-    fn end(&mut self, _: &mut Vec<u8>, rule: &mut impl CallRule) -> Result<(), WireError> {
-        // A call that is not complete is none, and does not go on.
+    fn end(&mut self, rule: &mut dyn CallRule) {
         self.held = None;
         self.say(rule);
-        Ok(())
     }
 
     fn held(&self) -> usize {
@@ -237,7 +235,7 @@ impl Stream {
         }
     }
 
-    fn say(&mut self, rule: &mut impl CallRule) {
+    fn say(&mut self, rule: &mut dyn CallRule) {
         if !self.text.is_empty() {
             let text = std::mem::take(&mut self.text);
             rule.note_text(&text);
@@ -245,7 +243,7 @@ impl Stream {
         }
     }
 
-    fn start(&mut self, value: &Value, rule: &mut impl CallRule) -> Result<(), WireError> {
+    fn start(&mut self, value: &Value, rule: &mut dyn CallRule) -> Result<(), WireError> {
         if self.held.is_some() {
             return Err(WireError::Shape("content_block_stop"));
         }
@@ -271,8 +269,7 @@ impl Stream {
         let delta = value.get("delta").ok_or(WireError::Shape("delta"))?;
         match (&mut self.held, required(delta, "type")?) {
             (Some(held), "input_json_delta") if value.get("index") == Some(&held.index) => {
-                let piece = text_of(delta, "partial_json");
-                held.pieces.push_str(piece.ok_or(WireError::Shape("partial_json"))?);
+                held.pieces.push_str(required(delta, "partial_json")?);
             }
             (Some(_), _) => return Err(WireError::Shape("partial_json")),
             (None, "text_delta") => {
@@ -288,7 +285,7 @@ impl Stream {
         value: &Value,
         raw: &[u8],
         out: &mut Vec<u8>,
-        rule: &mut impl CallRule,
+        rule: &mut dyn CallRule,
     ) -> Result<(), WireError> {
         let Some(HeldCall { index, mut call, pieces, raw: held }) = self.held.take() else {
             self.say(rule);

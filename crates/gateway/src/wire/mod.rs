@@ -116,7 +116,7 @@ impl Dialect {
     ///
     /// # Errors
     /// [`WireError`] when it is no answer of the dialect. None of it may go on then.
-    pub fn filter(self, body: Vec<u8>, rule: &mut impl CallRule) -> Result<WireAnswer, WireError> {
+    pub fn filter(self, body: Vec<u8>, rule: &mut dyn CallRule) -> Result<WireAnswer, WireError> {
         let value = parsed(&body)?;
         let text = std::str::from_utf8(&body).map_err(|_| WireError::Encoding)?;
         let (changed, returned) = match self {

@@ -146,7 +146,7 @@ impl GatheredCall {
 pub(super) fn answer(
     text: &str,
     body: &Value,
-    rule: &mut impl CallRule,
+    rule: &mut dyn CallRule,
 ) -> Result<(Option<String>, Returned), WireError> {
     let choices = body.get("choices").and_then(Value::as_array);
     let choices = choices.ok_or(WireError::Shape("choices"))?;
@@ -246,7 +246,7 @@ impl EventFilter for Stream {
         &mut self,
         event: Event,
         out: &mut Vec<u8>,
-        rule: &mut impl CallRule,
+        rule: &mut dyn CallRule,
     ) -> Result<(), WireError> {
         let Event { raw, data } = event;
         let Some(data) = data else {
@@ -265,13 +265,11 @@ impl EventFilter for Stream {
         if is_finished { self.decide(out, rule) } else { Ok(()) }
     }
 
-    fn end(&mut self, _: &mut Vec<u8>, rule: &mut impl CallRule) -> Result<(), WireError> {
-        // Calls of an answer that has no end are not complete, and do not go on.
+    fn end(&mut self, rule: &mut dyn CallRule) {
         if !self.is_decided && !self.text.is_empty() {
             rule.note_text(&self.text);
             self.returned = returned(std::mem::take(&mut self.text), Vec::new());
         }
-        Ok(())
     }
 
     fn held(&self) -> usize {
@@ -295,7 +293,7 @@ impl Stream {
     }
 
     /// Reads a piece. Whether it is the last one of the answer.
-    fn read(&mut self, value: &Value, rule: &mut impl CallRule) -> Result<bool, WireError> {
+    fn read(&mut self, value: &Value, rule: &mut dyn CallRule) -> Result<bool, WireError> {
         let choices = match value.get("choices") {
             // Errors in a stream have no choices.
             None | Some(Value::Null) => return Ok(false),
@@ -317,7 +315,7 @@ impl Stream {
         Ok(is_finished)
     }
 
-    fn read_delta(&mut self, delta: &Value, rule: &mut impl CallRule) -> Result<(), WireError> {
+    fn read_delta(&mut self, delta: &Value, rule: &mut dyn CallRule) -> Result<(), WireError> {
         if says(delta, "function_call") {
             rule.undecided("a call in the form of `function_call`");
         }
@@ -333,7 +331,7 @@ impl Stream {
         Ok(())
     }
 
-    fn decide(&mut self, out: &mut Vec<u8>, rule: &mut impl CallRule) -> Result<(), WireError> {
+    fn decide(&mut self, out: &mut Vec<u8>, rule: &mut dyn CallRule) -> Result<(), WireError> {
         if std::mem::replace(&mut self.is_decided, true) {
             return Ok(());
         }

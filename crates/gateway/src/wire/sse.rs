@@ -15,6 +15,8 @@ pub(super) struct Event {
 #[derive(Debug, Default)]
 pub(super) struct Events {
     waiting: Vec<u8>,
+    /// Where the first event begins that was not taken.
+    start: usize,
     /// How far into `waiting` the lines are read.
     read: usize,
     line: Line,
@@ -31,17 +33,22 @@ struct Line {
 impl Events {
     /// Adds bytes as they came, cut anywhere.
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.waiting.drain(..self.start);
+        self.read -= self.start;
+        self.start = 0;
         self.waiting.extend_from_slice(bytes);
     }
 
     /// How many bytes wait for the end of their event.
     pub(super) fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() - self.start
     }
 
     /// What came after the last whole event.
     pub(super) fn rest(&mut self) -> Vec<u8> {
-        std::mem::take(self).waiting
+        let Self { mut waiting, start, .. } = std::mem::take(self);
+        waiting.drain(..start);
+        waiting
     }
 
     /// Where the first event ends. Every byte is looked at once, however often more is pushed.
@@ -70,9 +77,8 @@ impl Iterator for Events {
 
     fn next(&mut self) -> Option<Event> {
         let end = self.end()?;
-        let rest = self.waiting.split_off(end);
-        let raw = std::mem::replace(&mut self.waiting, rest);
-        (self.read, self.line) = (0, Line::default());
+        let raw = self.waiting.get(self.start..end).unwrap_or_default().to_vec();
+        (self.start, self.read, self.line) = (end, end, Line::default());
         let data = data_of(&raw);
         Some(Event { raw, data })
     }

@@ -11,17 +11,17 @@ pub const MAX_HELD_BYTES: usize = 8 << 20;
 pub(super) type Returned = Vec<Block>;
 
 /// Filters the events of one answer.
-pub(super) trait EventFilter {
+pub(super) trait EventFilter: std::fmt::Debug + Send {
     /// Takes an event, and passes on to `out` what may go.
     fn event(
         &mut self,
         event: Event,
         out: &mut Vec<u8>,
-        rule: &mut impl CallRule,
+        rule: &mut dyn CallRule,
     ) -> Result<(), WireError>;
 
-    /// There are no more events.
-    fn end(&mut self, out: &mut Vec<u8>, rule: &mut impl CallRule) -> Result<(), WireError>;
+    /// There are no more events. A call that is not complete does not go on.
+    fn end(&mut self, rule: &mut dyn CallRule);
 
     /// How many bytes are held back.
     fn held(&self) -> usize;
@@ -34,14 +34,8 @@ pub(super) trait EventFilter {
 #[derive(Debug)]
 pub struct StreamFilter {
     events: Events,
-    inner: Inner,
+    inner: Box<dyn EventFilter>,
     is_over: bool,
-}
-
-#[derive(Debug)]
-enum Inner {
-    OpenAiChat(Box<openai_chat::Stream>),
-    AnthropicMessages(Box<anthropic::Stream>),
 }
 
 /// What may go on.
@@ -56,28 +50,28 @@ pub struct Filtered {
 impl StreamFilter {
     /// A filter for an answer of `dialect`.
     pub fn new(dialect: Dialect) -> Self {
-        let inner = match dialect {
-            Dialect::OpenAiChat => Inner::OpenAiChat(Box::default()),
-            Dialect::AnthropicMessages => Inner::AnthropicMessages(Box::default()),
+        let inner: Box<dyn EventFilter> = match dialect {
+            Dialect::OpenAiChat => Box::<openai_chat::Stream>::default(),
+            Dialect::AnthropicMessages => Box::<anthropic::Stream>::default(),
         };
         Self { events: Events::default(), inner, is_over: false }
     }
 
     /// Takes bytes as they come, cut anywhere.
-    pub fn push(&mut self, bytes: &[u8], rule: &mut impl CallRule) -> Filtered {
-        self.run(rule, |filter, out, rule| {
+    pub fn push(&mut self, bytes: &[u8], rule: &mut dyn CallRule) -> Filtered {
+        self.run(|filter, out| {
             filter.events.push(bytes);
             while let Some(event) = filter.events.next() {
-                filter.event(event, out, rule)?;
+                filter.inner.event(event, out, rule)?;
             }
-            let held = filter.events.waiting() + filter.held();
+            let held = filter.events.waiting() + filter.inner.held();
             if held > MAX_HELD_BYTES { Err(WireError::TooLong) } else { Ok(()) }
         })
     }
 
     /// There are no more bytes.
-    pub fn end(&mut self, rule: &mut impl CallRule) -> Filtered {
-        let filtered = self.run(rule, |filter, out, rule| {
+    pub fn end(&mut self, rule: &mut dyn CallRule) -> Filtered {
+        let filtered = self.run(|filter, out| {
             let mut rest = filter.events.rest();
             if !rest.is_empty() {
                 // Some readers take an event without its end.
@@ -86,13 +80,11 @@ impl StreamFilter {
                 filter.events.push(&rest);
                 if let Some(mut event) = filter.events.next() {
                     event.raw.truncate(length);
-                    filter.event(event, out, rule)?;
+                    filter.inner.event(event, out, rule)?;
                 }
             }
-            match &mut filter.inner {
-                Inner::OpenAiChat(stream) => stream.end(out, rule),
-                Inner::AnthropicMessages(stream) => stream.end(out, rule),
-            }
+            filter.inner.end(rule);
+            Ok(())
         });
         self.is_over = true;
         filtered
@@ -100,42 +92,19 @@ impl StreamFilter {
 
     /// What the answer was made of, as its client will send it back.
     pub fn returned(&mut self) -> Vec<Block> {
-        match &mut self.inner {
-            Inner::OpenAiChat(stream) => stream.returned(),
-            Inner::AnthropicMessages(stream) => stream.returned(),
-        }
+        self.inner.returned()
     }
 
-    fn run<R: CallRule>(
+    fn run(
         &mut self,
-        rule: &mut R,
-        step: impl FnOnce(&mut Self, &mut Vec<u8>, &mut R) -> Result<(), WireError>,
+        step: impl FnOnce(&mut Self, &mut Vec<u8>) -> Result<(), WireError>,
     ) -> Filtered {
         let mut bytes = Vec::new();
         if self.is_over {
             return Filtered { bytes, cut: None };
         }
-        let cut = step(self, &mut bytes, rule).err();
+        let cut = step(self, &mut bytes).err();
         self.is_over = cut.is_some();
         Filtered { bytes, cut }
-    }
-
-    fn event(
-        &mut self,
-        event: Event,
-        out: &mut Vec<u8>,
-        rule: &mut impl CallRule,
-    ) -> Result<(), WireError> {
-        match &mut self.inner {
-            Inner::OpenAiChat(stream) => stream.event(event, out, rule),
-            Inner::AnthropicMessages(stream) => stream.event(event, out, rule),
-        }
-    }
-
-    fn held(&self) -> usize {
-        match &self.inner {
-            Inner::OpenAiChat(stream) => stream.held(),
-            Inner::AnthropicMessages(stream) => stream.held(),
-        }
     }
 }
