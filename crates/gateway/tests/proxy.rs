@@ -311,6 +311,72 @@ fn a_connection_that_observes_changes_nothing_and_says_what_it_would_have_done()
 }
 
 #[test]
+fn an_observing_connection_changes_nothing_of_a_server_that_gives_every_call_the_same_id() {
+    let dialect = Dialect::OpenAiChat;
+    let proxied = Proxied::new(trusted(GuardMode::Observe));
+    let mut messages = vec![user("Read both pages.")];
+    for page in ["one", "two"] {
+        let call = calls(dialect, "call_0", "read", &json!({ "page": page }));
+        let (answer, _) = proxied.exchange(dialect, None, &json!(messages), &call);
+        assert_eq!(answer, call);
+        messages.push(message(dialect, &answer));
+        messages.push(result(dialect, "call_0", page));
+    }
+}
+
+#[test]
+fn a_call_that_stands_twice_in_an_answer_under_one_id_goes_on_once() {
+    let dialect = Dialect::AnthropicMessages;
+    let proxied = Proxied::new(trusted(GuardMode::Guard));
+    let call =
+        json!({"type": "tool_use", "id": "1", "name": "send", "input": {"to": "ann@example.com"}});
+    let twice = json!({"role": "assistant", "content": [call, call], "stop_reason": "tool_use"});
+    let messages = json!([user("Mail ann@example.com.")]);
+    let (_, outcome) = proxied.exchange(dialect, None, &messages, &twice);
+    assert_eq!((outcome.passed, outcome.removed), (1, 1));
+}
+
+#[test]
+fn what_was_only_observed_is_decided_when_the_connection_guards() {
+    let dialect = Dialect::AnthropicMessages;
+    let proxied = Proxied::new(hooked(GuardMode::Observe));
+    let messages = json!([user("Nobody reported this.")]);
+    let call = calls(dialect, "1", "send", &json!({"to": "eve@evil.example"}));
+    let (answer, _) = proxied.exchange(dialect, Some("s"), &messages, &call);
+    assert_eq!(answer, call);
+    proxied.connection.set(hooked(GuardMode::Guard));
+    let asked = proxied.hook(&json!({
+        "session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "send", "tool_use_id": "1",
+        "tool_input": {"to": "eve@evil.example"}
+    }));
+    assert!(matches!(asked, HookAnswer::Ask(_)), "{asked:?}");
+}
+
+#[test]
+fn a_request_without_an_answer_goes_on_when_it_is_sent_again_and_half_an_answer_is_nobodys() {
+    let dialect = Dialect::OpenAiChat;
+    let proxied = Proxied::new(trusted(GuardMode::Guard));
+    let body = json!({"messages": [user("Hello.")]}).to_string();
+    for _ in 0..3 {
+        let begun = ModelExchange::begin(&proxied.connection, dialect, None, body.as_bytes());
+        drop(begun.unwrap());
+    }
+    assert_eq!(proxied.sessions(), 1);
+    let begun = ModelExchange::begin(&proxied.connection, dialect, None, body.as_bytes());
+    let mut stream = begun.unwrap().stream();
+    let call = json!({"index": 0, "id": "1", "function": {"name": "read", "arguments": "{}"}});
+    let choice =
+        json!({"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"});
+    stream.push(format!("data: {}\n\n", json!({"choices": [choice]})).as_bytes());
+    drop(stream);
+    let begun = ModelExchange::begin(&proxied.connection, dialect, None, body.as_bytes());
+    assert_eq!(proxied.sessions(), 2, "another one for whoever asks the same");
+    drop(begun.unwrap());
+    proxied.connection.close();
+    assert_eq!(proxied.sessions(), 0, "all are closed in the end");
+}
+
+#[test]
 fn strict_refuses_what_nobody_can_decide_and_others_say_so() {
     let body = json!({"messages": [], "n": 2}).to_string();
     let strict = Proxied::new(ConnectionSettings { is_strict: true, ..trusted(GuardMode::Guard) });

@@ -162,16 +162,9 @@ async fn exchanged(
             .map(|begun| (begun, body))
     })
     .await??;
-    let answer = match send(shared, guarded, dialect, &incoming, body).await {
-        Ok(answer) => answer,
-        Err(failed) => {
-            exchange.abandon();
-            return Err(failed);
-        }
-    };
+    let answer = send(shared, guarded, dialect, &incoming, body).await?;
     let status = answer.status();
     if !status.is_success() {
-        exchange.abandon();
         log_line(guarded, dialect, status, None);
         return Ok(as_it_comes(answer));
     }

@@ -85,6 +85,11 @@ impl Connection {
         self.conversations.put(conversation, blocks, new);
     }
 
+    /// Keeps a conversation until it is closed, and lets no request go on with it.
+    pub(super) fn set_aside(&self, conversation: Arc<Conversation>) {
+        self.conversations.set_aside(conversation);
+    }
+
     fn open(&self, name: Option<&str>) -> Result<Conversation, StoreError> {
         let alias = name.map_or_else(|| self.name.clone(), |name| format!("{}/{name}", self.name));
         let mut session = Session::open(&self.store, &self.authority, Some(alias))?;

@@ -46,8 +46,33 @@ pub(super) struct DecidedCall {
     /// The canonical arguments.
     pub(super) arguments: Option<Arguments>,
     pub(super) decided: Decided,
+    /// Who asked about it first.
+    pub(super) asked_by: Surface,
+    /// Whether the other surface asked about it too.
+    pub(super) is_joined: bool,
     /// Whether its result is recorded.
     pub(super) is_answered: bool,
+}
+
+impl DecidedCall {
+    pub(super) fn new(
+        asked_by: Surface,
+        tool: String,
+        arguments: Option<Arguments>,
+        decided: Decided,
+    ) -> Self {
+        let (is_joined, is_answered) = (false, false);
+        Self { tool, arguments, decided, asked_by, is_joined, is_answered }
+    }
+}
+
+/// Where a call comes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Surface {
+    /// In an answer of the model.
+    Proxy,
+    /// In a hook of the host, just before it runs.
+    Hook,
 }
 
 /// How a call was decided.
@@ -63,7 +88,7 @@ pub(super) enum Decided {
 
 /// What is being recorded of a request.
 #[derive(Debug, Default)]
-pub(super) struct Recording {
+struct Recording {
     blocks: Vec<Digest>,
     observed: Vec<Ticket<Vec<Receipt>>>,
     results: Vec<Ticket<Vec<Receipt>, GateError>>,

@@ -55,7 +55,7 @@ impl Default for Conversations {
 }
 
 impl Conversations {
-    /// The conversation that the host calls `name`, opened by `open` if there is none.
+    /// The conversation with the host's name `name`. `open` makes it if there is none.
     pub(super) fn named(
         &self,
         name: &str,
@@ -72,8 +72,8 @@ impl Conversations {
         Ok(opened)
     }
 
-    /// The conversation that goes on with `blocks`, opened by `open` if there is none. Nobody else finds it
-    /// until it is [put back](Self::put).
+    /// The conversation that `blocks` continue. `open` makes it if there is none. No other request gets it until it is
+    /// [put back](Self::put).
     pub(super) fn continued(
         &self,
         blocks: &[Block],
@@ -102,12 +102,19 @@ impl Conversations {
     ) {
         let chain = chain(blocks.iter().chain(returned));
         let Some(end) = chain.last() else { return };
-        let mut conversations = self.lock();
         for digest in chain.iter().skip(blocks.len()) {
-            conversations.answered.put(*digest, ());
+            self.lock().answered.put(*digest, ());
         }
-        let closed = conversations.unnamed.push(*end, conversation);
-        drop(conversations);
+        self.keep(*end, conversation);
+    }
+
+    /// Keeps a conversation under a digest that no request has.
+    pub(super) fn set_aside(&self, conversation: Arc<Conversation>) {
+        self.keep(Digest::of(conversation.session.id().as_bytes()), conversation);
+    }
+
+    fn keep(&self, digest: Digest, conversation: Arc<Conversation>) {
+        let closed = self.lock().unnamed.push(digest, conversation);
         close(closed.map(|(_, conversation)| conversation));
     }
 

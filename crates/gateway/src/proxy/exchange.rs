@@ -10,7 +10,7 @@ use custody_runtime::ingress::Observation;
 use custody_runtime::tools::GateError;
 
 use super::connection::Connection;
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Surface};
 use super::judge::{Judgement, judge};
 use super::settings::{ConnectionSettings, GuardMode};
 use crate::wire::{
@@ -66,8 +66,20 @@ pub struct ModelExchange {
     said: Option<String>,
     passed: usize,
     removed: usize,
+    progress: Progress,
     /// Why nothing more may be decided.
     failure: Option<GateError>,
+}
+
+/// How far an exchange is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Nothing of an answer is recorded.
+    Asked,
+    /// Part of an answer is.
+    Answering,
+    /// All that there was of it is.
+    Answered,
 }
 
 impl ModelExchange {
@@ -98,14 +110,16 @@ impl ModelExchange {
                 let found = connection.continued(&blocks)?;
                 let new = blocks.get(found.recorded..).unwrap_or_default();
                 let ours = found.ours.get(found.recorded..).unwrap_or_default();
-                found
-                    .conversation
-                    .record(&settings, gate, new, |at| ours.get(at).copied().unwrap_or(false))?;
-                (found.conversation, blocks)
+                let conversation = found.conversation;
+                conversation
+                    .record(&settings, gate, new, |at| ours.get(at).copied().unwrap_or(false))
+                    .inspect_err(|_| connection.set_aside(Arc::clone(&conversation)))?;
+                (conversation, blocks)
             }
         };
         let undecided = undecidable.into_iter().collect();
         let (said, passed, removed, failure) = (None, 0, 0, None);
+        let progress = Progress::Asked;
         let (connection, is_named) = (Arc::clone(connection), name.is_some());
         Ok(Self {
             connection,
@@ -119,13 +133,9 @@ impl ModelExchange {
             said,
             passed,
             removed,
+            progress,
             failure,
         })
-    }
-
-    /// Whether the answer is asked for as a stream.
-    pub fn is_streamed(&self) -> bool {
-        self.is_streamed
     }
 
     /// Passes an answer on that came as a whole.
@@ -145,13 +155,6 @@ impl ModelExchange {
     pub fn stream(self) -> Streaming {
         let filter = StreamFilter::new(self.dialect);
         Streaming { exchange: self, filter }
-    }
-
-    /// There was no answer, only an error of the vendor's. The same request may be sent again.
-    pub fn abandon(self) {
-        if !self.is_named {
-            self.connection.put(self.conversation, &self.blocks, &[]);
-        }
     }
 
     fn finish(&mut self, returned: &[Block], is_cut: bool) -> Result<Outcome, ProxyError> {
@@ -176,7 +179,9 @@ impl ModelExchange {
         };
         let last = Observation::completion(self.said.take().unwrap_or_default());
         let last = Observation { advice: Some(Advice::Exchange(advice)), ..last };
+        self.progress = Progress::Answering;
         self.conversation.session.observe(last).wait()?;
+        self.progress = Progress::Answered;
         self.conversation.note_returned(returned);
         if !self.is_named {
             let conversation = Arc::clone(&self.conversation);
@@ -188,6 +193,7 @@ impl ModelExchange {
 
     fn record_said(&mut self) {
         let Some(said) = self.said.take() else { return };
+        self.progress = Progress::Answering;
         let recorded = self.conversation.session.observe(Observation::completion(said)).wait();
         if let Err(error) = recorded {
             self.failure = Some(error.into());
@@ -195,15 +201,32 @@ impl ModelExchange {
     }
 
     fn judge(&mut self, call: &WireCall) -> Judgement {
+        self.progress = Progress::Answering;
         if self.failure.is_none() {
             let gate = self.connection.gate();
-            match judge(&self.conversation, &self.settings, gate, call) {
+            match judge(&self.conversation, &self.settings, gate, Surface::Proxy, call) {
                 Ok(judgement) => return judgement,
                 Err(error) => self.failure = Some(error),
             }
         }
         let because = "the record cannot be kept".to_owned();
         Judgement::Denied { decision: None, because }
+    }
+}
+
+impl Drop for ModelExchange {
+    /// Without an answer the same request may be sent again, and goes on here. What part of an answer was recorded in
+    /// is more than its client has, so no request goes on there.
+    fn drop(&mut self) {
+        if self.is_named {
+            return;
+        }
+        let conversation = Arc::clone(&self.conversation);
+        match self.progress {
+            Progress::Asked => self.connection.put(conversation, &self.blocks, &[]),
+            Progress::Answering => self.connection.set_aside(conversation),
+            Progress::Answered => {}
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::connection::Connection;
-use super::conversation::{Conversation, Decided, tool_output};
+use super::conversation::{Conversation, Decided, Surface, tool_output};
 use super::ingress::{Ingress, of_reported_prompt};
 use super::judge::{Judgement, judge, tool_name};
 use super::settings::{ConnectionSettings, GuardMode};
@@ -30,7 +30,7 @@ const MAX_INSTRUCTIONS: u64 = 1 << 20;
 
 /// An event of a hook. What is not named here is not read.
 #[derive(Debug, Deserialize)]
-pub struct HookEvent {
+struct HookEvent {
     session_id: String,
     hook_event_name: String,
     prompt: Option<String>,
@@ -190,7 +190,7 @@ impl Hook<'_> {
         let id = event.tool_use_id.unwrap_or_default();
         let call = WireCall { id, name, arguments: input.to_string() };
         let gate = self.connection.gate();
-        Ok(match judge(self.conversation, self.settings, gate, &call)? {
+        Ok(match judge(self.conversation, self.settings, gate, Surface::Hook, &call)? {
             Judgement::Allowed => HookAnswer::Nothing,
             Judgement::Asked { proposal, because } => {
                 let because = because.map_or(String::new(), |because| format!(": {because}"));

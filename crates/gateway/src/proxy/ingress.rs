@@ -12,16 +12,16 @@ use crate::wire::WireRole;
 
 /// Where a text entered, and whether the trust of that channel is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ingress {
+pub(super) struct Ingress {
     /// Where it entered.
-    pub channel: Channel,
+    pub(super) channel: Channel,
     /// Whether it is untrusted whatever the channel.
-    pub is_lowered: bool,
+    pub(super) is_lowered: bool,
 }
 
 /// What a text of `role` is worth on a connection. What its host reported as typed by the user was recorded as such
 /// before, and does not come here.
-pub fn of_text(settings: &ConnectionSettings, role: WireRole, text: &str) -> Ingress {
+pub(super) fn of_text(settings: &ConnectionSettings, role: WireRole, text: &str) -> Ingress {
     match role {
         WireRole::System => {
             let is_pinned = settings.system_texts.contains(&Digest::of(text.as_bytes()));
@@ -39,7 +39,7 @@ pub fn of_text(settings: &ConnectionSettings, role: WireRole, text: &str) -> Ing
 }
 
 /// What a block is worth that nobody reads here.
-pub fn of_opaque(role: WireRole) -> Ingress {
+pub(super) fn of_opaque(role: WireRole) -> Ingress {
     let channel = match role {
         WireRole::System | WireRole::User => Channel::File,
         WireRole::Assistant | WireRole::Unknown => Channel::PeerAgent,
@@ -49,7 +49,7 @@ pub fn of_opaque(role: WireRole) -> Ingress {
 }
 
 /// What a prompt is worth that a hook reported as typed. While a call is open a model may be what submits it.
-pub fn of_reported_prompt(
+pub(super) fn of_reported_prompt(
     settings: &ConnectionSettings,
     is_typed: bool,
     has_open_call: bool,

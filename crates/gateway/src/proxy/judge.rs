@@ -7,7 +7,7 @@ use custody_runtime::advice::{Advice, DryRun, Version1, WouldDecide};
 use custody_runtime::ingress::Observation;
 use custody_runtime::tools::{Decision, Gate, GateError, Preview};
 
-use super::conversation::{Conversation, Decided, DecidedCall};
+use super::conversation::{Conversation, Decided, DecidedCall, Surface};
 use super::settings::{ConnectionSettings, GuardMode};
 use crate::wire::WireCall;
 
@@ -27,12 +27,13 @@ pub(super) enum Judgement {
     Denied {
         /// The decision, if there is one.
         decision: Option<EntryId>,
-        /// Why.
+        /// The reason.
         because: String,
     },
 }
 
-/// Decides a call, or says what would have been decided. A call that goes on is noted in the conversation.
+/// Decides a call that comes by `surface`, or says what would have been decided. A call that goes on is noted in the
+/// conversation.
 ///
 /// # Errors
 /// When the store cannot be read or written. The call may not go on then.
@@ -40,18 +41,21 @@ pub(super) fn judge(
     conversation: &Conversation,
     settings: &ConnectionSettings,
     gate: &Gate,
+    surface: Surface,
     call: &WireCall,
 ) -> Result<Judgement, GateError> {
     let tool = tool_name(&call.name);
-    let Ok(arguments) = Arguments::parse(&call.arguments) else {
-        return unreadable(conversation, settings, &tool, call);
-    };
-    if let Some(judged) = judged_before(conversation, gate, &tool, &arguments, call)? {
-        return Ok(judged);
-    }
-    match settings.mode {
-        GuardMode::Observe => observe(conversation, gate, tool, arguments, call),
-        GuardMode::Guard => decide(conversation, settings, gate, tool, arguments, call),
+    let judging = Judging { conversation, settings, gate, surface, call, tool };
+    let Ok(arguments) = Arguments::parse(&call.arguments) else { return judging.unreadable() };
+    match (settings.mode, judging.before(&arguments)) {
+        (GuardMode::Observe, Before::Joined(_)) => Ok(Judgement::Allowed),
+        (GuardMode::Observe, Before::Unknown | Before::Other) => judging.observe(arguments),
+        (GuardMode::Guard, Before::Other) => {
+            let because = "another call has the same id".to_owned();
+            Ok(Judgement::Denied { decision: None, because })
+        }
+        (GuardMode::Guard, Before::Joined(before)) => judging.join(before, arguments),
+        (GuardMode::Guard, Before::Unknown) => judging.decide(arguments),
     }
 }
 
@@ -61,125 +65,134 @@ pub(super) fn tool_name(wire: &str) -> String {
     parts.map_or_else(|| wire.to_owned(), |(server, tool)| format!("{server}/{tool}"))
 }
 
-/// The same call, if it was judged before: by the proxy, when a hook asks, or the other way round.
-fn judged_before(
-    conversation: &Conversation,
-    gate: &Gate,
-    tool: &str,
-    arguments: &Arguments,
-    call: &WireCall,
-) -> Result<Option<Judgement>, GateError> {
-    let before = conversation.known().calls.get(&call.id).cloned();
-    let Some(before) = before.filter(|_| !call.id.is_empty()) else { return Ok(None) };
-    let is_same = before.tool == tool
-        && before.arguments.as_ref().is_some_and(|it| it.canonical() == arguments.canonical());
-    if !is_same || before.is_answered {
-        let because = "another call has the same id".to_owned();
-        return Ok(Some(Judgement::Denied { decision: None, because }));
-    }
-    Ok(Some(match before.decided {
-        Decided::Allowed(_) | Decided::Observed => Judgement::Allowed,
-        Decided::Asked(proposal) => {
-            settle(conversation, call, conversation.session.decide(gate, proposal)?, before)
-        }
-    }))
+/// What is known of the id of a call.
+enum Before {
+    /// Nothing.
+    Unknown,
+    /// The same call came by the other surface, and is joined with it. Once: a call that stands twice in an answer is two
+    /// calls, whatever ids they have.
+    Joined(DecidedCall),
+    /// It is another call's.
+    Other,
 }
 
-fn decide(
-    conversation: &Conversation,
-    settings: &ConnectionSettings,
-    gate: &Gate,
+/// A call on its way to a decision.
+struct Judging<'a> {
+    conversation: &'a Conversation,
+    settings: &'a ConnectionSettings,
+    gate: &'a Gate,
+    surface: Surface,
+    call: &'a WireCall,
     tool: String,
-    arguments: Arguments,
-    call: &WireCall,
-) -> Result<Judgement, GateError> {
-    let decision = match conversation.session.propose(gate, &tool, arguments.clone()) {
-        Err(error @ (GateError::ToolName(_) | GateError::Lookalike { .. })) => {
-            let because = error.to_string();
-            return Ok(Judgement::Denied { decision: None, because });
+}
+
+impl Judging<'_> {
+    fn before(&self, arguments: &Arguments) -> Before {
+        let mut known = self.conversation.known();
+        let before = known.calls.get_mut(&self.call.id).filter(|_| !self.call.id.is_empty());
+        let Some(before) = before else { return Before::Unknown };
+        let is_same = before.tool == self.tool
+            && before.arguments.as_ref().is_some_and(|it| it.canonical() == arguments.canonical());
+        let is_open = !before.is_answered && !before.is_joined;
+        if !is_same || !is_open || before.asked_by == self.surface {
+            return Before::Other;
         }
-        decision => decision?,
-    };
-    let arguments = Some(arguments);
-    let undecided = DecidedCall { tool, arguments, decided: Decided::Observed, is_answered: false };
-    let judged = settle(conversation, call, decision, undecided);
-    if let (Judgement::Asked { .. }, false) = (&judged, settings.host_asks) {
-        // It does not go on, so nothing is known of it under this id.
-        conversation.known().calls.remove(&call.id);
+        before.is_joined = true;
+        Before::Joined(before.clone())
     }
-    Ok(judged)
-}
 
-/// Notes a call that may go on.
-fn settle(
-    conversation: &Conversation,
-    call: &WireCall,
-    decision: Decision,
-    noted: DecidedCall,
-) -> Judgement {
-    let (decided, judgement) = match decision {
-        Decision::Allow(granted) => (Decided::Allowed(granted.decision()), Judgement::Allowed),
-        Decision::Ask(waiting) => {
-            let (proposal, because) = (waiting.proposal, waiting.because);
-            (Decided::Asked(proposal), Judgement::Asked { proposal, because })
-        }
-        Decision::Deny { decision, because } => {
-            let (decision, because) = (Some(decision), because.to_string());
-            return Judgement::Denied { decision, because };
-        }
-    };
-    conversation.known().calls.insert(call.id.clone(), DecidedCall { decided, ..noted });
-    judgement
-}
-
-fn observe(
-    conversation: &Conversation,
-    gate: &Gate,
-    tool: String,
-    arguments: Arguments,
-    call: &WireCall,
-) -> Result<Judgement, GateError> {
-    let (would, why) = match conversation.session.preview(gate, &tool, arguments.clone()) {
-        Ok(Preview::Allow) => (WouldDecide::Allow, None),
-        Ok(Preview::Ask(because)) => (WouldDecide::Ask, because.map(|because| because.to_string())),
-        Ok(Preview::Deny(because)) => (WouldDecide::Deny, Some(because.to_string())),
-        Err(error @ (GateError::ToolName(_) | GateError::Lookalike { .. })) => {
-            (WouldDecide::Deny, Some(error.to_string()))
-        }
-        Err(error) => return Err(error),
-    };
-    note_observed(conversation, tool, Some(arguments), call, would, why)
-}
-
-/// A call whose arguments no two readers read alike.
-fn unreadable(
-    conversation: &Conversation,
-    settings: &ConnectionSettings,
-    tool: &str,
-    call: &WireCall,
-) -> Result<Judgement, GateError> {
-    let because = "its arguments are not one JSON object that every reader reads alike".to_owned();
-    match settings.mode {
-        GuardMode::Guard => Ok(Judgement::Denied { decision: None, because }),
-        GuardMode::Observe => {
-            let tool = tool.to_owned();
-            note_observed(conversation, tool, None, call, WouldDecide::Deny, Some(because))
+    fn join(&self, before: DecidedCall, arguments: Arguments) -> Result<Judgement, GateError> {
+        match before.decided {
+            Decided::Allowed(_) => Ok(Judgement::Allowed),
+            Decided::Asked(proposal) => {
+                let decision = self.conversation.session.decide(self.gate, proposal)?;
+                Ok(self.settle(decision, before))
+            }
+            // The connection guards since.
+            Decided::Observed => self.decide(arguments),
         }
     }
-}
 
-fn note_observed(
-    conversation: &Conversation,
-    tool: String,
-    arguments: Option<Arguments>,
-    call: &WireCall,
-    would: WouldDecide,
-    why: Option<String>,
-) -> Result<Judgement, GateError> {
-    let advice = Some(Advice::DryRun(DryRun { v: Version1, would, why }));
-    let made = Observation::tool_call(tool.clone(), call.arguments.clone());
-    conversation.session.observe(Observation { advice, ..made }).wait()?;
-    let noted = DecidedCall { tool, arguments, decided: Decided::Observed, is_answered: false };
-    conversation.known().calls.insert(call.id.clone(), noted);
-    Ok(Judgement::Allowed)
+    fn decide(&self, arguments: Arguments) -> Result<Judgement, GateError> {
+        let session = &self.conversation.session;
+        let decision = match session.propose(self.gate, &self.tool, arguments.clone()) {
+            Err(error @ (GateError::ToolName(_) | GateError::Lookalike { .. })) => {
+                let because = error.to_string();
+                return Ok(Judgement::Denied { decision: None, because });
+            }
+            decision => decision?,
+        };
+        let judged = self.settle(decision, self.noted(Some(arguments)));
+        if let (Judgement::Asked { .. }, false) = (&judged, self.settings.host_asks) {
+            // It does not go on, so nothing is known of it under this id.
+            self.conversation.known().calls.remove(&self.call.id);
+        }
+        Ok(judged)
+    }
+
+    /// Notes a call that may go on.
+    fn settle(&self, decision: Decision, noted: DecidedCall) -> Judgement {
+        let (decided, judgement) = match decision {
+            Decision::Allow(granted) => (Decided::Allowed(granted.decision()), Judgement::Allowed),
+            Decision::Ask(waiting) => {
+                let (proposal, because) = (waiting.proposal, waiting.because);
+                (Decided::Asked(proposal), Judgement::Asked { proposal, because })
+            }
+            Decision::Deny { decision, because } => {
+                let (decision, because) = (Some(decision), because.to_string());
+                return Judgement::Denied { decision, because };
+            }
+        };
+        self.note(DecidedCall { decided, ..noted });
+        judgement
+    }
+
+    fn observe(&self, arguments: Arguments) -> Result<Judgement, GateError> {
+        let previewed = self.conversation.session.preview(self.gate, &self.tool, arguments.clone());
+        let (would, why) = match previewed {
+            Ok(Preview::Allow) => (WouldDecide::Allow, None),
+            Ok(Preview::Ask(because)) => {
+                (WouldDecide::Ask, because.map(|because| because.to_string()))
+            }
+            Ok(Preview::Deny(because)) => (WouldDecide::Deny, Some(because.to_string())),
+            Err(error @ (GateError::ToolName(_) | GateError::Lookalike { .. })) => {
+                (WouldDecide::Deny, Some(error.to_string()))
+            }
+            Err(error) => return Err(error),
+        };
+        self.let_pass(Some(arguments), would, why)
+    }
+
+    /// A call whose arguments no two readers read alike.
+    fn unreadable(&self) -> Result<Judgement, GateError> {
+        let because = "its arguments are not one JSON object that every reader reads alike";
+        match self.settings.mode {
+            GuardMode::Guard => {
+                Ok(Judgement::Denied { decision: None, because: because.to_owned() })
+            }
+            GuardMode::Observe => self.let_pass(None, WouldDecide::Deny, Some(because.to_owned())),
+        }
+    }
+
+    /// Records a call that goes on because the connection observes, with what would have become of it.
+    fn let_pass(
+        &self,
+        arguments: Option<Arguments>,
+        would: WouldDecide,
+        why: Option<String>,
+    ) -> Result<Judgement, GateError> {
+        let advice = Some(Advice::DryRun(DryRun { v: Version1, would, why }));
+        let made = Observation::tool_call(self.tool.clone(), self.call.arguments.clone());
+        self.conversation.session.observe(Observation { advice, ..made }).wait()?;
+        self.note(self.noted(arguments));
+        Ok(Judgement::Allowed)
+    }
+
+    fn noted(&self, arguments: Option<Arguments>) -> DecidedCall {
+        DecidedCall::new(self.surface, self.tool.clone(), arguments, Decided::Observed)
+    }
+
+    fn note(&self, call: DecidedCall) {
+        self.conversation.known().calls.insert(self.call.id.clone(), call);
+    }
 }

@@ -13,7 +13,7 @@ mod conversation;
 mod conversations;
 mod exchange;
 pub mod hook;
-pub mod ingress;
+mod ingress;
 mod judge;
 mod settings;
 
