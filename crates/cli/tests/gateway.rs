@@ -57,6 +57,13 @@ fn a_connection_observes_then_guards_and_is_taken_back_byte_for_byte() {
     assert!(home.alone(&["enforce", "claude-code", "--off"]).expect(2).stderr.contains("refused"));
     assert_eq!(home.alone(&["enforce", "--json"]).json()[0]["mode"], "guard");
 
+    let gateway = home.path().join("config/custody/gateway.toml");
+    let signed = fs::read_to_string(&gateway).unwrap();
+    fs::write(&gateway, signed.replace("guard", "observe")).unwrap();
+    let doctor = home.alone(&["doctor"]);
+    assert!(doctor.stdout.contains("gateway.toml"), "an edit is named: {doctor:?}");
+    fs::write(&gateway, signed).unwrap();
+
     typing(&["connect", "claude-code", "--undo"]).expect(0);
     assert_eq!(fs::read_to_string(claude.join("settings.json")).unwrap(), before);
     assert!(home.alone(&["enforce", "--json"]).expect(0).json().is_empty());
@@ -70,6 +77,7 @@ fn what_cannot_be_connected_changes_nothing() {
     fs::create_dir_all(&claude).unwrap();
     fs::write(claude.join("settings.json"), "{ broken").unwrap();
     let before = settings(&home);
+    let principals = home.alone(&["principal", "list", "--json"]).stdout;
     for (args, why) in [
         ([&CONNECT[..], &["--apply"]].concat(), "cannot be changed"),
         (vec!["connect", "openai", "--upstream", "ftp://example.org"], "is not a URL"),
@@ -82,4 +90,5 @@ fn what_cannot_be_connected_changes_nothing() {
         assert!(ran.stderr.contains(why), "{args:?}: {ran:?}");
     }
     assert_eq!(settings(&home), before);
+    assert_eq!(home.alone(&["principal", "list", "--json"]).stdout, principals);
 }

@@ -287,6 +287,31 @@ fn what_is_not_understood_ends_the_answer() {
 }
 
 #[test]
+fn a_call_that_is_longer_than_what_is_held_ends_the_answer() {
+    let piece = "x".repeat(1 << 20);
+    let (openai, anthropic) = (
+        format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"name\":\"f\",\"arguments\":\"{piece}\"}}}}]}}}}]}}\n\n"
+        ),
+        format!(
+            "data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"input_json_delta\",\"partial_json\":\"{piece}\"}}}}\n\n"
+        ),
+    );
+    let start = "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}}\n\n";
+    for (dialect, start, piece) in
+        [(Dialect::OpenAiChat, "", openai), (Dialect::AnthropicMessages, start, anthropic)]
+    {
+        let mut filter = StreamFilter::new(dialect);
+        let mut rule = removing(&[]);
+        filter.push(start.as_bytes(), &mut rule);
+        let cuts: Vec<bool> =
+            (0..9).map(|_| filter.push(piece.as_bytes(), &mut rule).cut.is_some()).collect();
+        assert_eq!(cuts, [false, false, false, false, false, false, false, true, false]);
+        assert!(filter.end(&mut rule).bytes.is_empty() && rule.seen.is_empty());
+    }
+}
+
+#[test]
 fn what_nobody_can_decide_is_named() {
     let cases = [
         (Dialect::OpenAiChat, json!({"messages": [], "n": 2}), "several answers to one request"),

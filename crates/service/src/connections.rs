@@ -7,13 +7,13 @@ use std::time::SystemTime;
 
 use custody_gateway::proxy::Connection;
 use custody_kernel::principal::Role;
-use custody_log::PrincipalId;
+use custody_log::{PrincipalId, Seq};
 use custody_policy::Manifests;
 use custody_runtime::advice::Advisor;
 use custody_runtime::tools::Gate;
 use custody_runtime::{PrincipalError, Store, StoreError};
 
-use crate::settings::{ConnectionEntry, GatewaySettings};
+use crate::settings::{ConnectionEntry, GatewaySettings, signed_version};
 
 /// The manifests of the tools of the hosts that `custody connect` knows.
 const HOST_TOOLS: &str = include_str!("hosts.toml");
@@ -52,7 +52,10 @@ pub(crate) struct Connections {
 #[derive(Default)]
 struct Open {
     connections: HashMap<PrincipalId, (ConnectionEntry, Arc<Connection>)>,
+    /// The settings on disk, as of the time when they were changed.
     read: Option<(SystemTime, GatewaySettings)>,
+    /// The settings that the owner signed, by the entry that holds them.
+    signed: Option<(Seq, GatewaySettings)>,
 }
 
 /// A connection and where its requests go.
@@ -85,8 +88,8 @@ impl Connections {
             .store
             .state(|state| state.principal_by_id(id).map(|principal| principal.name.clone()))?;
         let name = name.ok_or(RefusedCredential::Unknown)?;
-        let signed = GatewaySettings::signed(&self.store)?.unwrap_or_default();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let signed = self.signed(&mut open)?;
         let (in_force, _) =
             self.on_disk(&mut open).unwrap_or_else(|| signed.clone()).in_force(&signed);
         let entry = in_force.connection.get(&name);
@@ -109,8 +112,26 @@ impl Connections {
             connection = connection.with_advisor(Arc::clone(advisor));
         }
         let connection = Arc::new(connection);
-        open.connections.insert(id, (entry.clone(), Arc::clone(&connection)));
+        let before = open.connections.insert(id, (entry.clone(), Arc::clone(&connection)));
+        if let Some((_, before)) = before {
+            before.close();
+        }
         Ok(Guarded { connection, upstream })
+    }
+
+    /// The settings that the owner signed, read again when there are others.
+    fn signed(&self, open: &mut Open) -> Result<GatewaySettings, StoreError> {
+        let Some(version) = signed_version(&self.store)? else {
+            return Ok(GatewaySettings::default());
+        };
+        if let Some((entry, settings)) = &open.signed
+            && *entry == version.entry
+        {
+            return Ok(settings.clone());
+        }
+        let settings = GatewaySettings::of_version(&self.store, version)?.unwrap_or_default();
+        open.signed = Some((version.entry, settings.clone()));
+        Ok(settings)
     }
 
     /// The settings on disk, read again when the file changed. One that is not understood leaves those of before.

@@ -109,7 +109,8 @@ pub(crate) async fn pass(
     incoming: Incoming,
 ) -> Response {
     let passed = async {
-        let body = decoded(&incoming.headers, &incoming.body)?;
+        let (headers, body) = (incoming.headers.clone(), incoming.body.clone());
+        let body = on_thread(move || decoded(&headers, &body)).await??;
         send(shared, &guarded, dialect, &incoming, body).await
     };
     match passed.await {
@@ -150,18 +151,19 @@ async fn exchanged(
     dialect: Dialect,
     incoming: Incoming,
 ) -> Result<Response, Failed> {
-    let body = decoded(&incoming.headers, &incoming.body)?;
     let name = CONVERSATION_HEADERS
         .iter()
         .find_map(|name| incoming.headers.get(*name))
         .and_then(|name| name.to_str().ok())
         .map(str::to_owned);
     let connection = Arc::clone(&guarded.connection);
-    let (exchange, body) = on_thread(move || {
-        ModelExchange::begin(&connection, dialect, name.as_deref(), &body)
-            .map(|begun| (begun, body))
-    })
-    .await??;
+    let (headers, body) = (incoming.headers.clone(), incoming.body.clone());
+    let begun = on_thread(move || {
+        let body = decoded(&headers, &body)?;
+        let exchange = ModelExchange::begin(&connection, dialect, name.as_deref(), &body)?;
+        Ok::<_, Failed>((exchange, body))
+    });
+    let (exchange, body) = begun.await??;
     let answer = send(shared, guarded, dialect, &incoming, body).await?;
     let status = answer.status();
     if !status.is_success() {

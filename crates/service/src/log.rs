@@ -40,6 +40,6 @@ impl Line<'_> {
 }
 
 fn write(line: &Value) {
-    // Whoever closed standard error wants no log.
+    // Without standard error there is nowhere to write.
     drop(writeln!(std::io::stderr().lock(), "{line}"));
 }

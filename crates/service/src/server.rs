@@ -38,7 +38,7 @@ pub enum ServerError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         #[source]
         cause: std::io::Error,
     },

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use custody_gateway::proxy::{ConnectionSettings, GuardMode, UserText};
 use custody_kernel::key::Key;
+use custody_kernel::memory::item::Version;
 use custody_kernel::namespace::{Namespace, Tenant};
 use custody_kernel::record::{AdminRequest, Request};
 use custody_log::Digest;
@@ -47,13 +48,13 @@ pub struct ConnectionEntry {
     pub upstream: Option<String>,
 }
 
-/// Why the text of the settings is none.
+/// The text is not settings.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct SettingsError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The problem there.
     pub reason: String,
 }
 
@@ -76,11 +77,14 @@ impl GatewaySettings {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub fn signed(store: &Store) -> Result<Option<Self>, StoreError> {
-        let Ok(key) = SETTINGS_KEY.parse::<Key>() else { return Ok(None) };
-        let namespace = Namespace::shared(Tenant::main());
-        let current =
-            store.state(|state| state.item(&namespace, &key).and_then(|item| item.current))?;
-        let Some(version) = current else { return Ok(None) };
+        match signed_version(store)? {
+            Some(version) => Self::of_version(store, version),
+            None => Ok(None),
+        }
+    }
+
+    /// The settings in `version` of their item, if the owner adopted it.
+    pub(crate) fn of_version(store: &Store, version: Version) -> Result<Option<Self>, StoreError> {
         // An item of that name that somebody wrote is not the owner's word.
         let record = store.record(version.entry)?;
         let is_adopted = matches!(record.request, Request::Admin(AdminRequest::AdoptFile { .. }));
@@ -109,6 +113,13 @@ impl GatewaySettings {
         }
         (Self { connection }, waiting)
     }
+}
+
+/// The version of the item that holds the settings.
+pub(crate) fn signed_version(store: &Store) -> Result<Option<Version>, StoreError> {
+    let Ok(key) = SETTINGS_KEY.parse::<Key>() else { return Ok(None) };
+    let namespace = Namespace::shared(Tenant::main());
+    store.state(|state| state.item(&namespace, &key).and_then(|item| item.current))
 }
 
 impl ConnectionEntry {

@@ -69,8 +69,8 @@ pub(super) fn tool_name(wire: &str) -> String {
 enum Before {
     /// Nothing.
     Unknown,
-    /// The same call came by the other surface, and is joined with it. Once: a call that stands twice in an answer is two
-    /// calls, whatever ids they have.
+    /// The same call came by the other surface, and is joined with it. Once: a call that stands twice in an answer
+    /// is two calls, whatever ids they have.
     Joined(DecidedCall),
     /// It is another call's.
     Other,

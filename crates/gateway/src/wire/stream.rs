@@ -61,7 +61,7 @@ impl StreamFilter {
     pub fn push(&mut self, bytes: &[u8], rule: &mut dyn CallRule) -> Filtered {
         self.run(|filter, out| {
             filter.events.push(bytes);
-            while let Some(event) = filter.events.next() {
+            for event in filter.events.by_ref() {
                 filter.inner.event(event, out, rule)?;
             }
             let held = filter.events.waiting() + filter.inner.held();

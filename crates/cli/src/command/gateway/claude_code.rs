@@ -10,6 +10,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
 
 use super::connect::Surface;
+use super::whole_file;
 
 /// The version that this was tested with.
 pub(super) const TESTED_WITH: &str = "2.1.331";
@@ -121,9 +122,9 @@ pub(super) fn write(file: &Path, kept: &Path, text: &str) -> anyhow::Result<()> 
     let kept_now = json!({
         "before": before.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()), "after": text
     });
-    private(kept, kept_now.to_string().as_bytes())?;
+    whole_file::write(kept, kept_now.to_string().as_bytes())?;
     // The key of the connection is in it.
-    private(file, text.as_bytes())
+    whole_file::write(file, text.as_bytes())
 }
 
 /// Puts the settings back as they were. Fails if somebody changed them since.
@@ -138,26 +139,12 @@ pub(super) fn undo(file: &Path, kept: &Path) -> anyhow::Result<()> {
         kept.display()
     );
     match state["before"].as_str() {
-        Some(before) => private(file, before.as_bytes())?,
+        Some(before) => whole_file::write(file, before.as_bytes())?,
         None => {
             std::fs::remove_file(file).with_context(|| format!("could not remove `{shown}`"))?;
         }
     }
     std::fs::remove_file(kept).with_context(|| format!("could not remove `{}`", kept.display()))
-}
-
-/// Writes a file that its user alone can read, all of it or nothing.
-fn private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let shown = path.display();
-    let folder = path.parent().with_context(|| format!("`{shown}` has no folder"))?;
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("could not make the folder of `{shown}`"))?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)
-        .with_context(|| format!("could not write `{shown}`"))?;
-    std::io::Write::write_all(&mut file, bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path).with_context(|| format!("could not write `{shown}`"))?;
-    Ok(())
 }
 
 #[cfg(test)]

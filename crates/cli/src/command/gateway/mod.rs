@@ -6,3 +6,4 @@ pub(super) mod enforce;
 pub(super) mod init;
 pub(super) mod serve;
 mod sign;
+mod whole_file;

@@ -13,6 +13,8 @@ use custody_runtime::store::Receipt;
 use custody_runtime::watch::adopt_file;
 use custody_service::settings::{GatewaySettings, SETTINGS_KEY};
 
+use super::whole_file;
+
 /// What stands above the settings in their file.
 const HEAD: &str = "# The connections of `custody serve`. What allows more than before holds only after `custody connect` or\n\
                     # `custody enforce`, which the owner signs; what allows less holds at once.\n\n";
@@ -25,31 +27,15 @@ pub(super) fn sign(
     settings: &GatewaySettings,
 ) -> anyhow::Result<()> {
     let before = std::fs::read(path).ok();
-    write(path, settings)?;
+    whole_file::write(path, format!("{HEAD}{}", toml::to_string(settings)?).as_bytes())?;
     let adopted = adopt(store, owner, path);
     if adopted.is_err() {
         match before {
-            Some(before) => std::fs::write(path, before).context("could not restore the file")?,
+            Some(before) => whole_file::write(path, &before)?,
             None => std::fs::remove_file(path).context("could not remove the file")?,
         }
     }
     adopted
-}
-
-fn write(path: &Path, settings: &GatewaySettings) -> anyhow::Result<()> {
-    let folder = path.parent().context("the settings have no folder")?;
-    let shown = path.display();
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("could not make the folder of `{shown}`"))?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)
-        .with_context(|| format!("could not write `{shown}`"))?;
-    std::io::Write::write_all(
-        &mut file,
-        format!("{HEAD}{}", toml::to_string(settings)?).as_bytes(),
-    )?;
-    file.as_file().sync_all()?;
-    file.persist(path).with_context(|| format!("could not write `{shown}`"))?;
-    Ok(())
 }
 
 fn adopt(store: &Store, owner: &Authority, path: &Path) -> anyhow::Result<()> {
