@@ -145,7 +145,8 @@ impl Conversation {
         known.is_proxied = true;
         let mut recording = Recording::default();
         for (at, block) in blocks.iter().enumerate() {
-            if !known.recorded.insert(block.digest) {
+            let is_new = known.recorded.insert(block.digest);
+            if !is_new && !known.is_awaited(block) {
                 continue;
             }
             recording.blocks.push(block.digest);
@@ -197,6 +198,13 @@ impl Known {
     /// Notes a block as recorded, as one that came on another way.
     pub(super) fn note(&mut self, block: &Block) {
         self.recorded.insert(block.digest);
+    }
+
+    /// Whether a block is the result of a call that has none yet. One that stands there already, word for word, was
+    /// another call's of that id.
+    fn is_awaited(&self, block: &Block) -> bool {
+        let BlockContent::Result { call, .. } = &block.content else { return false };
+        self.calls.get(call).is_some_and(|call| !call.is_answered)
     }
 
     /// Whether a call that went on has no result.

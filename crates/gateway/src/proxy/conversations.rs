@@ -25,12 +25,16 @@ pub(super) struct Conversations(Mutex<Open>);
 
 #[derive(Debug)]
 struct Open {
-    named: LruCache<String, Arc<Conversation>>,
+    named: LruCache<String, Arc<Named>>,
     /// By the digest of everything in them, in order.
     unnamed: LruCache<Digest, Arc<Conversation>>,
     /// Everything up to the end of each answer that was returned.
     answered: LruCache<Digest, ()>,
 }
+
+/// The place of a conversation with a name. Opening one waits for the disk, and only those who want it wait with it.
+#[derive(Debug, Default)]
+struct Named(Mutex<Option<Arc<Conversation>>>);
 
 /// The conversation of a request.
 #[derive(Debug)]
@@ -62,14 +66,19 @@ impl Conversations {
         open: impl FnOnce() -> Result<Conversation, StoreError>,
     ) -> Result<Arc<Conversation>, StoreError> {
         let mut conversations = self.lock();
-        if let Some(conversation) = conversations.named.get(name) {
-            return Ok(Arc::clone(conversation));
-        }
-        let opened = Arc::new(open()?);
-        let closed = conversations.named.push(name.to_owned(), Arc::clone(&opened));
+        let found = conversations.named.get(name).map(Arc::clone);
+        let (place, closed) = match found {
+            Some(place) => (place, None),
+            None => {
+                let place = Arc::new(Named::default());
+                (Arc::clone(&place), conversations.named.push(name.to_owned(), place))
+            }
+        };
         drop(conversations);
-        close(closed.map(|(_, conversation)| conversation));
-        Ok(opened)
+        if let Some((_, closed)) = closed {
+            close(closed.take());
+        }
+        place.get_or_open(open)
     }
 
     /// The conversation that `blocks` continue. `open` makes it if there is none. No other request gets it until it is
@@ -121,8 +130,8 @@ impl Conversations {
     /// Closes all of them.
     pub(super) fn close_all(&self) {
         let mut conversations = self.lock();
-        while let Some((_, conversation)) = conversations.named.pop_lru() {
-            close(Some(conversation));
+        while let Some((_, place)) = conversations.named.pop_lru() {
+            close(place.take());
         }
         while let Some((_, conversation)) = conversations.unnamed.pop_lru() {
             close(Some(conversation));
@@ -131,6 +140,25 @@ impl Conversations {
 
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Named {
+    fn get_or_open(
+        &self,
+        open: impl FnOnce() -> Result<Conversation, StoreError>,
+    ) -> Result<Arc<Conversation>, StoreError> {
+        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(conversation) = &*place {
+            return Ok(Arc::clone(conversation));
+        }
+        let opened = Arc::new(open()?);
+        *place = Some(Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    fn take(&self) -> Option<Arc<Conversation>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -67,7 +67,8 @@ pub(super) fn tool_name(wire: &str) -> String {
 
 /// What is known of the id of a call.
 enum Before {
-    /// Nothing.
+    /// Nothing, or that an earlier call of that id has its result: some servers number the calls of each answer
+    /// from 0.
     Unknown,
     /// The same call came by the other surface, and is joined with it. Once: a call that stands twice in an answer
     /// is two calls, whatever ids they have.
@@ -90,11 +91,12 @@ impl Judging<'_> {
     fn before(&self, arguments: &Arguments) -> Before {
         let mut known = self.conversation.known();
         let before = known.calls.get_mut(&self.call.id).filter(|_| !self.call.id.is_empty());
-        let Some(before) = before else { return Before::Unknown };
+        let Some(before) = before.filter(|before| !before.is_answered) else {
+            return Before::Unknown;
+        };
         let is_same = before.tool == self.tool
             && before.arguments.as_ref().is_some_and(|it| it.canonical() == arguments.canonical());
-        let is_open = !before.is_answered && !before.is_joined;
-        if !is_same || !is_open || before.asked_by == self.surface {
+        if !is_same || before.is_joined || before.asked_by == self.surface {
             return Before::Other;
         }
         before.is_joined = true;
