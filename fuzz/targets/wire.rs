@@ -2,7 +2,9 @@
 //! however a stream is cut, the same goes on.
 #![no_main]
 
-use custody_gateway::wire::{CallRule, CallRuling, Dialect, StreamFilter, WireCall};
+use custody_gateway::wire::{
+    CallRule, CallRuling, Dialect, StreamFilter, Undecidable, WireCall, WireError,
+};
 use libfuzzer_sys::fuzz_target;
 
 struct RemovesAll;
@@ -14,7 +16,9 @@ impl CallRule for RemovesAll {
         CallRuling::Replace("removed".to_owned())
     }
 
-    fn undecided(&mut self, _: &'static str) {}
+    fn undecided(&mut self, _: Undecidable) -> Result<(), WireError> {
+        Ok(())
+    }
 }
 
 fn streamed(dialect: Dialect, pieces: &[&[u8]]) -> Vec<u8> {

@@ -10,6 +10,7 @@
 //!
 //! `trace`, `memory_tools` and `wire` only parse: they open no file, ask no clock and decide nothing.
 
+mod approval_code;
 mod excerpt;
 mod json;
 pub mod lines;
@@ -18,3 +19,5 @@ pub mod proxy;
 pub mod replay;
 pub mod trace;
 pub mod wire;
+
+pub use approval_code::ApprovalCode;

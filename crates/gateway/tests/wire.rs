@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+use std::collections::BTreeSet;
+
 use custody_gateway::wire::{
-    Block, BlockContent, CallRule, CallRuling, Dialect, StreamFilter, WireCall, WireRole,
+    Block, BlockContent, CallRule, CallRuling, Dialect, StreamFilter, Undecidable, WireCall,
+    WireError, WireRole,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -30,8 +33,9 @@ impl CallRule for Removing {
         }
     }
 
-    fn undecided(&mut self, what: &'static str) {
+    fn undecided(&mut self, what: Undecidable) -> Result<(), WireError> {
         self.seen.push(format!("undecided {what}"));
+        Ok(())
     }
 }
 
@@ -314,31 +318,31 @@ fn a_call_that_is_longer_than_what_is_held_ends_the_answer() {
 #[test]
 fn what_nobody_can_decide_is_named() {
     let cases = [
-        (Dialect::OpenAiChat, json!({"messages": [], "n": 2}), "several answers to one request"),
+        (Dialect::OpenAiChat, json!({"messages": [], "n": 2}), Undecidable::SeveralAnswers),
         (
             Dialect::OpenAiChat,
             json!({"messages": [], "functions": [{}]}),
-            "calls in the form of `function_call`",
+            Undecidable::FunctionCall,
         ),
         (
             Dialect::OpenAiChat,
             json!({"messages": [], "web_search_options": {}}),
-            "tools that the vendor runs",
+            Undecidable::VendorTool,
         ),
         (
             Dialect::AnthropicMessages,
             json!({"messages": [], "tools": [{"type": "web_search_20250305", "name": "w"}]}),
-            "tools that the vendor runs",
+            Undecidable::VendorTool,
         ),
         (
             Dialect::AnthropicMessages,
             json!({"messages": [], "mcp_servers": [{}]}),
-            "MCP servers that the vendor calls",
+            Undecidable::VendorMcp,
         ),
     ];
     for (dialect, body, what) in cases {
         let read = dialect.parse(body.to_string().as_bytes()).unwrap();
-        assert_eq!(read.undecidable, [what]);
+        assert_eq!(read.undecidable, BTreeSet::from([what]));
     }
     let function = json!({"type": "function", "function": {"name": "f"}});
     let own = json!([{"name": "f", "input_schema": {}}, {"type": "bash_20250124", "name": "bash"}]);
@@ -353,7 +357,7 @@ fn what_nobody_can_decide_is_named() {
     let mut rule = removing(&[]);
     let event = format!("data: {function}\n\n");
     through(Dialect::OpenAiChat, &[event.as_bytes()], &mut rule);
-    assert_eq!(rule.seen, ["undecided a call in the form of `function_call`"]);
+    assert_eq!(rule.seen, ["undecided calls in the form of `function_call`"]);
 }
 
 #[test]

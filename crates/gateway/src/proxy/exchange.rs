@@ -13,8 +13,10 @@ use super::connection::Connection;
 use super::conversation::{Conversation, Surface};
 use super::judge::{Judgement, judge};
 use super::settings::{ConnectionSettings, GuardMode};
+use crate::approval_code::ApprovalCode;
 use crate::wire::{
-    Block, CallRule, CallRuling, Dialect, Filtered, ModelRequest, StreamFilter, WireCall, WireError,
+    Block, CallRule, CallRuling, Dialect, Filtered, ModelRequest, StreamFilter, Undecidable,
+    WireCall, WireError,
 };
 
 /// Why a request or an answer does not go on.
@@ -61,6 +63,8 @@ pub struct ModelExchange {
     is_streamed: bool,
     /// The blocks of the request, of a conversation without a name.
     blocks: Vec<Block>,
+    /// What the request asks for that nobody can decide here.
+    undecidable: BTreeSet<Undecidable>,
     undecided: BTreeSet<&'static str>,
     /// What the model said last, which is recorded with what comes next.
     said: Option<String>,
@@ -97,7 +101,8 @@ impl ModelExchange {
         let ModelRequest { blocks, is_streamed, undecidable } = dialect.parse(body)?;
         let settings = connection.settings();
         if settings.is_strict && !undecidable.is_empty() {
-            return Err(ProxyError::Undecidable(undecidable.join(", ")));
+            let named: Vec<&str> = undecidable.iter().map(|what| what.as_str()).collect();
+            return Err(ProxyError::Undecidable(named.join(", ")));
         }
         let gate = connection.gate();
         let (conversation, blocks) = match name {
@@ -117,7 +122,7 @@ impl ModelExchange {
                 (conversation, blocks)
             }
         };
-        let undecided = undecidable.into_iter().collect();
+        let undecided = undecidable.iter().map(|what| what.as_str()).collect();
         let (said, passed, removed, failure) = (None, 0, 0, None);
         let progress = Progress::Asked;
         let (connection, is_named) = (Arc::clone(connection), name.is_some());
@@ -129,6 +134,7 @@ impl ModelExchange {
             is_named,
             is_streamed,
             blocks,
+            undecidable,
             undecided,
             said,
             passed,
@@ -242,9 +248,10 @@ impl CallRule for ModelExchange {
             Judgement::Allowed => None,
             Judgement::Asked { .. } if self.settings.host_asks => None,
             Judgement::Asked { proposal, .. } => Some(format!(
-                "[Custody] This call of `{}` waits for approval and was not made. To approve it, run: custody \
-                 session approve {proposal}",
-                shown(&call.name)
+                "[Custody] This call of `{}` waits for approval and was not made. Its code is {}. To approve it, run: \
+                 custody session approve {proposal}",
+                shown(&call.name),
+                ApprovalCode::of(proposal)
             )),
             Judgement::Denied { decision, .. } => {
                 let id = decision.map_or(String::new(), |id| format!(" [{id}]"));
@@ -264,8 +271,15 @@ impl CallRule for ModelExchange {
         }
     }
 
-    fn undecided(&mut self, what: &'static str) {
-        self.undecided.insert(what);
+    fn undecided(&mut self, what: Undecidable) -> Result<(), WireError> {
+        self.undecided.insert(what.as_str());
+        // A vendor opens no way past a decision by itself.
+        let is_unasked = what.is_asked_for() && !self.undecidable.contains(&what);
+        let is_refused = is_unasked || self.settings.is_strict;
+        if is_refused && self.settings.mode == GuardMode::Guard {
+            return Err(WireError::Unasked(what));
+        }
+        Ok(())
     }
 }
 

@@ -3,13 +3,17 @@
 //! Source: Anthropic API reference, "Messages" and "Streaming messages"
 //! (<https://docs.anthropic.com/en/api/messages>).
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::block::{self, Block, BlockContent, WireCall, WireRole};
 use super::splice::{self, Splices};
 use super::sse::{self, Event};
 use super::stream::{EventFilter, Returned};
-use super::{CallRule, CallRuling, ModelRequest, WireError, parsed, required, says, text_of};
+use super::{
+    CallRule, CallRuling, ModelRequest, Undecidable, WireError, parsed, required, says, text_of,
+};
 
 /// Tools with a type of their own that the client runs, so that their calls come by here.
 const CLIENT_TOOLS: [&str; 6] =
@@ -36,18 +40,18 @@ pub(super) fn request(body: &Value) -> Result<ModelRequest, WireError> {
     Ok(ModelRequest { blocks, is_streamed, undecidable: undecidable(body) })
 }
 
-fn undecidable(body: &Value) -> Vec<&'static str> {
+fn undecidable(body: &Value) -> BTreeSet<Undecidable> {
     let tools = body.get("tools").and_then(Value::as_array).into_iter().flatten();
     let mut kinds = tools.filter_map(|tool| text_of(tool, "type"));
-    let mut found = Vec::new();
+    let mut found = BTreeSet::new();
     if kinds.any(|kind| !CLIENT_TOOLS.iter().any(|known| kind.starts_with(known))) {
-        found.push("tools that the vendor runs");
+        found.insert(Undecidable::VendorTool);
     }
     if says(body, "mcp_servers") {
-        found.push("MCP servers that the vendor calls");
+        found.insert(Undecidable::VendorMcp);
     }
     if says(body, "container") {
-        found.push("a container of the vendor's");
+        found.insert(Undecidable::VendorTool);
     }
     found
 }
@@ -94,7 +98,7 @@ enum Part {
     Call,
     Thought,
     /// What the vendor ran, or nobody knows.
-    Undecided(&'static str),
+    Undecided(Undecidable),
 }
 
 fn part_of(block: &Value) -> Result<Part, WireError> {
@@ -102,9 +106,10 @@ fn part_of(block: &Value) -> Result<Part, WireError> {
         "text" => Part::Text,
         "tool_use" => Part::Call,
         "thinking" | "redacted_thinking" => Part::Thought,
-        "server_tool_use" | "mcp_tool_use" => Part::Undecided("a tool that the vendor ran"),
-        kind if kind.ends_with("_tool_result") => Part::Undecided("a tool that the vendor ran"),
-        _ => Part::Undecided("a block of an unknown kind"),
+        "mcp_tool_use" | "mcp_tool_result" => Part::Undecided(Undecidable::VendorMcp),
+        "server_tool_use" => Part::Undecided(Undecidable::VendorTool),
+        kind if kind.ends_with("_tool_result") => Part::Undecided(Undecidable::VendorTool),
+        _ => Part::Undecided(Undecidable::UnknownBlock),
     })
 }
 
@@ -121,7 +126,7 @@ pub(super) fn answer(
         match part_of(block)? {
             Part::Thought => {}
             Part::Undecided(what) => {
-                rule.undecided(what);
+                rule.undecided(what)?;
                 returned.push(Block::opaque(WireRole::Assistant, block));
             }
             Part::Text => {
@@ -253,7 +258,7 @@ impl Stream {
             Part::Text => self.text.push_str(text_of(block, "text").unwrap_or_default()),
             Part::Thought => {}
             Part::Undecided(what) => {
-                rule.undecided(what);
+                rule.undecided(what)?;
                 self.returned.push(Block::opaque(WireRole::Assistant, block));
             }
             Part::Call => {

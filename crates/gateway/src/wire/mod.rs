@@ -5,7 +5,8 @@
 //! stands in the place of such a call, and what says how the answer ended is corrected.
 //!
 //! `block`: what is read. `openai_chat`, `anthropic`: the two dialects. `sse`: events in a stream. `stream`:
-//! what both streams share. `splice`: changing JSON without writing all of it anew.
+//! what both streams share. `splice`: changing JSON without writing all of it anew. `undecidable`: what is not
+//! decided here.
 
 mod anthropic;
 mod block;
@@ -13,6 +14,9 @@ mod openai_chat;
 mod splice;
 mod sse;
 mod stream;
+mod undecidable;
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -20,6 +24,7 @@ use crate::json::{self, Budget, JsonProblem, Numbers};
 
 pub use block::{Block, BlockContent, WireCall, WireRole};
 pub use stream::{Filtered, MAX_HELD_BYTES, StreamFilter};
+pub use undecidable::Undecidable;
 
 /// The most JSON values in one request or answer.
 const MAX_VALUES: usize = 4_000_000;
@@ -40,8 +45,8 @@ pub struct ModelRequest {
     pub blocks: Vec<Block>,
     /// Whether the answer is asked for as a stream.
     pub is_streamed: bool,
-    /// What it asks for that nobody can decide here, for the reader.
-    pub undecidable: Vec<&'static str>,
+    /// What it asks for that nobody can decide here.
+    pub undecidable: BTreeSet<Undecidable>,
 }
 
 /// An answer that came as a whole, after the rule.
@@ -65,6 +70,9 @@ pub enum WireError {
     /// It is no request or answer of the dialect.
     #[error("the body has no `{0}` of the expected form")]
     Shape(&'static str),
+    /// It holds what nobody can decide here and nobody asked for.
+    #[error("the answer holds {0}, which nobody can decide here, and which may not go on")]
+    Unasked(Undecidable),
     /// It is longer than what is held back for a decision.
     #[error("a tool call is longer than {MAX_HELD_BYTES} bytes, so it cannot be decided")]
     TooLong,
@@ -87,8 +95,11 @@ pub trait CallRule {
     /// What becomes of `call`.
     fn rule(&mut self, call: &WireCall) -> CallRuling;
 
-    /// The answer holds something that nobody can decide here, and goes on.
-    fn undecided(&mut self, what: &'static str);
+    /// The answer holds something that nobody can decide here.
+    ///
+    /// # Errors
+    /// [`WireError::Unasked`] when it may not go on.
+    fn undecided(&mut self, what: Undecidable) -> Result<(), WireError>;
 }
 
 impl Dialect {

@@ -2,7 +2,7 @@
 //!
 //! Source: OpenAI API reference, "Chat Completions" (<https://platform.openai.com/docs/api-reference/chat>).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,9 @@ use super::block::{self, Block, BlockContent, WireCall, WireRole};
 use super::splice::{self, Splices};
 use super::sse::{self, Event};
 use super::stream::{EventFilter, Returned};
-use super::{CallRule, CallRuling, ModelRequest, WireError, parsed, required, says, text_of};
+use super::{
+    CallRule, CallRuling, ModelRequest, Undecidable, WireError, parsed, required, says, text_of,
+};
 
 /// Ends a stream.
 const DONE: &str = "[DONE]";
@@ -25,16 +27,16 @@ pub(super) fn request(body: &Value) -> Result<ModelRequest, WireError> {
     Ok(ModelRequest { blocks, is_streamed, undecidable: undecidable(body) })
 }
 
-fn undecidable(body: &Value) -> Vec<&'static str> {
-    let mut found = Vec::new();
+fn undecidable(body: &Value) -> BTreeSet<Undecidable> {
+    let mut found = BTreeSet::new();
     if body.get("n").is_some_and(|n| n.as_u64() != Some(1) && !n.is_null()) {
-        found.push("several answers to one request");
+        found.insert(Undecidable::SeveralAnswers);
     }
     if says(body, "functions") || says(body, "function_call") {
-        found.push("calls in the form of `function_call`");
+        found.insert(Undecidable::FunctionCall);
     }
     if says(body, "web_search_options") {
-        found.push("tools that the vendor runs");
+        found.insert(Undecidable::VendorTool);
     }
     found
 }
@@ -142,6 +144,11 @@ impl GatheredCall {
     }
 }
 
+/// Which of several answers a choice belongs to.
+fn index_of(choice: &Value) -> u64 {
+    choice.get("index").map_or(0, |index| index.as_u64().unwrap_or(u64::MAX))
+}
+
 /// An answer after `rule`; `None` if nothing of it changes.
 pub(super) fn answer(
     text: &str,
@@ -150,14 +157,14 @@ pub(super) fn answer(
 ) -> Result<(Option<String>, Returned), WireError> {
     let choices = body.get("choices").and_then(Value::as_array);
     let choices = choices.ok_or(WireError::Shape("choices"))?;
-    if choices.len() > 1 {
-        rule.undecided("several answers to one request");
+    let Some(choice) = choices.first() else { return Ok((None, Returned::new())) };
+    if choices.len() > 1 || index_of(choice) != 0 {
+        rule.undecided(Undecidable::SeveralAnswers)?;
         return Ok((None, Returned::new()));
     }
-    let Some(choice) = choices.first() else { return Ok((None, Returned::new())) };
     let message = choice.get("message").ok_or(WireError::Shape("message"))?;
     if says(message, "function_call") {
-        rule.undecided("a call in the form of `function_call`");
+        rule.undecided(Undecidable::FunctionCall)?;
     }
     let said = text_of(message, "content").or_else(|| text_of(message, "refusal"));
     let said = said.unwrap_or_default();
@@ -301,8 +308,8 @@ impl Stream {
         };
         let mut is_finished = false;
         for choice in choices {
-            if choice.get("index").and_then(Value::as_u64).unwrap_or(0) != 0 {
-                rule.undecided("several answers to one request");
+            if index_of(choice) != 0 {
+                rule.undecided(Undecidable::SeveralAnswers)?;
                 continue;
             }
             // A few servers put whole messages into streams.
@@ -317,7 +324,7 @@ impl Stream {
 
     fn read_delta(&mut self, delta: &Value, rule: &mut dyn CallRule) -> Result<(), WireError> {
         if says(delta, "function_call") {
-            rule.undecided("a call in the form of `function_call`");
+            rule.undecided(Undecidable::FunctionCall)?;
         }
         let said = text_of(delta, "content").or_else(|| text_of(delta, "refusal"));
         self.text.push_str(said.unwrap_or_default());

@@ -3,6 +3,7 @@
 //! A call is shown whole, with what is not the user's first: what a human approves is what they saw.
 
 use custody_arguments::{ArgumentOrigin, RecordedArgument, TextSink};
+use custody_gateway::ApprovalCode;
 use custody_kernel::record::{Record, Request, SessionRequest};
 use custody_kernel::tool::asked::{ApprovalStatus, AskedCall};
 use custody_kernel::tool::call::Call;
@@ -137,6 +138,7 @@ fn as_json(store: &Store, asked: &AskedCall) -> anyhow::Result<Value> {
     let leaves = call_of(&record).map(|call| &call.leaves);
     Ok(json!({
         "proposal": asked.proposal,
+        "code": ApprovalCode::of(asked.proposal).to_string(),
         "session": asked.session,
         "tenant": asked.tenant.as_str(),
         "tool": asked.tool,
@@ -163,7 +165,11 @@ fn described(store: &Store, asked: &AskedCall) -> anyhow::Result<Vec<String>> {
     let call = call_of(&record);
     let effect = call.map_or("calls", |call| call.effect.as_str());
     let mut lines = vec![
-        paint(HEAD, asked.proposal),
+        format!(
+            "{}  code {}",
+            paint(HEAD, asked.proposal),
+            paint(BOLD, ApprovalCode::of(asked.proposal))
+        ),
         format!("{} {effect}, for {}", paint(BOLD, line_of(&asked.tool)), asked.tenant),
     ];
     lines.extend(record.answer.refusal().map(|because| paint(WARN, because)));

@@ -1,0 +1,42 @@
+//! What nobody can decide between an agent and its model.
+
+use std::fmt;
+
+/// Something in a request or an answer that nobody can decide here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Undecidable {
+    /// Several answers, of which the client takes any.
+    SeveralAnswers,
+    /// Calls as they were before there were several in an answer.
+    FunctionCall,
+    /// Tools that the vendor runs, as they have run by the time the answer comes.
+    VendorTool,
+    /// MCP servers that the vendor calls, likewise.
+    VendorMcp,
+    /// A part of an answer of a kind that is not known here.
+    UnknownBlock,
+}
+
+impl Undecidable {
+    /// What it is, for records and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SeveralAnswers => "several answers to one request",
+            Self::FunctionCall => "calls in the form of `function_call`",
+            Self::VendorTool => "tools that the vendor runs",
+            Self::VendorMcp => "MCP servers that the vendor calls",
+            Self::UnknownBlock => "a block of an unknown kind",
+        }
+    }
+
+    /// Whether it goes on only to clients that asked for it. New kinds of blocks come without being asked for.
+    pub(crate) fn is_asked_for(self) -> bool {
+        self != Self::UnknownBlock
+    }
+}
+
+impl fmt::Display for Undecidable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
