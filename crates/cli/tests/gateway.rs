@@ -92,3 +92,61 @@ fn what_cannot_be_connected_changes_nothing() {
     assert_eq!(settings(&home), before);
     assert_eq!(home.alone(&["principal", "list", "--json"]).stdout, principals);
 }
+
+#[test]
+fn what_init_made_is_taken_back_until_it_is_used() {
+    let home = Home::new();
+    let typed = ["a long enough phrase for once", "a long enough phrase for once"];
+    home.typing(&["init"], &typed).expect(0);
+    assert!(home.database().exists());
+    let kept = home.alone(&["init", "--undo"]);
+    assert!(kept.code == 2 && kept.stderr.contains("needs a terminal"), "{kept:?}");
+    home.typing(&["init", "--undo"], &["n"]).expect(2);
+    assert!(home.database().exists());
+    let keys = home.keys();
+    home.typing(&["init", "--undo"], &["y"]).expect(0);
+    assert!(!home.database().exists() && !keys.exists());
+
+    home.typing(&["init"], &typed).expect(0);
+    home.typing(&["connect", "openai", "--no-wait"], &[typed[0]]).expect(0);
+    let used = home.typing(&["init", "--undo"], &["y"]);
+    assert!(used.code == 2 && used.stderr.contains("something was recorded since"), "{used:?}");
+    assert!(home.database().exists());
+}
+
+#[test]
+fn the_commands_for_a_user_of_its_own_are_printed_and_nothing_is_changed() {
+    let home = Home::new();
+    let shown = home.alone(&["init", "--service-user", "custody"]).expect(0).stdout;
+    assert!(shown.contains("useradd --system") && shown.contains("\nUser=custody\n"), "{shown}");
+    for name in ["", "a b", "$(id)", "Root", "x;y"] {
+        home.alone(&["init", "--service-user", name]).refused("is not a name of a user");
+    }
+    assert!(!home.database().exists());
+}
+
+#[test]
+fn what_waits_for_the_owner_is_said() {
+    let home = Home::founded();
+    home.typing(&["connect", "openai", "--no-wait"], &[OWNER_PASSPHRASE]).expect(0);
+    home.typing(&["enforce", "openai"], &[OWNER_PASSPHRASE]).expect(0);
+    let gateway = home.path().join("config/custody/gateway.toml");
+    let signed = fs::read_to_string(&gateway).unwrap();
+    fs::write(&gateway, signed.replace("\"guard\"", "\"observe\"") + "[connection.new]\n").unwrap();
+    let shown = home.alone(&["enforce", "--json"]).expect(0);
+    assert_eq!(shown.json()[0]["mode"], "guard");
+    for what in ["`openai` would allow more, which waits", "`new` is new, which waits"] {
+        assert!(shown.stderr.contains(what), "{shown:?}");
+    }
+    fs::write(&gateway, "[broken").unwrap();
+    let broken = home.alone(&["enforce"]);
+    assert!(broken.code == 2 && broken.stderr.contains("line 1"), "{broken:?}");
+
+    // What the owner adopted without looking is not taken for no settings at all.
+    let path = gateway.to_str().unwrap();
+    let typing = |args: &[&str]| home.typing(args, &[OWNER_PASSPHRASE, "y"]);
+    typing(&["memory", "mode", "gateway.toml", "open", "--apply"]).expect(0);
+    typing(&["memory", "adopt", path, "--apply"]).expect(0);
+    let refused = typing(&["connect", "anthropic", "--no-wait"]);
+    assert!(refused.stderr.contains("is not understood, line 1"), "{refused:?}");
+}

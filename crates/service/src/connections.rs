@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use custody_gateway::proxy::Connection;
-use custody_kernel::principal::Role;
-use custody_log::{PrincipalId, Seq};
+use custody_kernel::principal::{Authority, Role};
+use custody_log::PrincipalId;
 use custody_policy::Manifests;
 use custody_runtime::advice::Advisor;
 use custody_runtime::tools::Gate;
 use custody_runtime::{PrincipalError, Store, StoreError};
 
-use crate::settings::{ConnectionEntry, GatewaySettings, signed_version};
+use crate::in_force::SettingsInForce;
+use crate::settings::{ConnectionEntry, SignedSettingsError};
 
 /// The manifests of the tools of the hosts that `custody connect` knows.
 const HOST_TOOLS: &str = include_str!("hosts.toml");
@@ -39,34 +39,41 @@ pub(crate) enum RefusedCredential {
     /// The store cannot be read.
     #[error("the record cannot be read")]
     Store(#[from] StoreError),
+    /// What the owner signed cannot be read.
+    #[error(transparent)]
+    Settings(#[from] SignedSettingsError),
 }
 
 /// All connections of a service.
 pub(crate) struct Connections {
     store: Store,
-    file: PathBuf,
     advisor: Option<Arc<dyn Advisor>>,
     open: Mutex<Open>,
 }
 
-#[derive(Default)]
 struct Open {
     connections: HashMap<PrincipalId, (ConnectionEntry, Arc<Connection>)>,
-    /// The settings on disk, as of the time when they were changed.
-    read: Option<(SystemTime, GatewaySettings)>,
-    /// The settings that the owner signed, by the entry that holds them.
-    signed: Option<(Seq, GatewaySettings)>,
+    settings: SettingsInForce,
 }
 
 /// A connection and where its requests go.
 pub(crate) struct Guarded {
     pub(crate) connection: Arc<Connection>,
-    pub(crate) upstream: Option<String>,
+    pub(crate) route: Route,
+}
+
+/// Where the requests of a connection go.
+pub(crate) struct Route {
+    /// The upstream, if not the vendor.
+    pub(crate) base: Option<String>,
+    /// Whether it may be at an address that no vendor has.
+    pub(crate) allows_link_local: bool,
 }
 
 impl Connections {
     pub(crate) fn new(store: Store, file: PathBuf, advisor: Option<Arc<dyn Advisor>>) -> Self {
-        Self { store, file, advisor, open: Mutex::default() }
+        let open = Open { connections: HashMap::new(), settings: SettingsInForce::new(file) };
+        Self { store, advisor, open: Mutex::new(open) }
     }
 
     /// The connection whose credential `token` is.
@@ -89,72 +96,42 @@ impl Connections {
             .state(|state| state.principal_by_id(id).map(|principal| principal.name.clone()))?;
         let name = name.ok_or(RefusedCredential::Unknown)?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let signed = self.signed(&mut open)?;
-        let (in_force, _) =
-            self.on_disk(&mut open).unwrap_or_else(|| signed.clone()).in_force(&signed);
-        let entry = in_force.connection.get(&name);
+        let Open { connections, settings } = &mut *open;
+        let entry = settings.now(&self.store)?.connection.get(&name);
         let entry = entry.ok_or_else(|| RefusedCredential::Unsigned(name.clone()))?;
-        let upstream = entry.upstream.clone();
-        if let Some((known, connection)) = open.connections.get_mut(&id)
+        let ConnectionEntry { upstream: base, allow_link_local, .. } = entry;
+        let route = Route { base: base.clone(), allows_link_local: *allow_link_local };
+        if let Some((known, connection)) = connections.get_mut(&id)
             && known.tools == entry.tools
         {
             if known != entry {
                 connection.set(entry.settings());
                 *known = entry.clone();
             }
-            return Ok(Guarded { connection: Arc::clone(connection), upstream });
+            return Ok(Guarded { connection: Arc::clone(connection), route });
         }
-        let tools = tools(entry).ok_or_else(|| RefusedCredential::Tools(name.clone()))?;
-        let gate = Gate::new(tools, None);
-        let mut connection =
-            Connection::new(&name, self.store.clone(), authority, gate, entry.settings());
-        if let Some(advisor) = &self.advisor {
-            connection = connection.with_advisor(Arc::clone(advisor));
-        }
-        let connection = Arc::new(connection);
-        let before = open.connections.insert(id, (entry.clone(), Arc::clone(&connection)));
+        let connection = Arc::new(self.connection(&name, authority, entry)?);
+        let before = connections.insert(id, (entry.clone(), Arc::clone(&connection)));
+        drop(open);
         if let Some((_, before)) = before {
             before.close();
         }
-        Ok(Guarded { connection, upstream })
+        Ok(Guarded { connection, route })
     }
 
-    /// The settings that the owner signed, read again when there are others.
-    fn signed(&self, open: &mut Open) -> Result<GatewaySettings, StoreError> {
-        let Some(version) = signed_version(&self.store)? else {
-            return Ok(GatewaySettings::default());
-        };
-        if let Some((entry, settings)) = &open.signed
-            && *entry == version.entry
-        {
-            return Ok(settings.clone());
-        }
-        let settings = GatewaySettings::of_version(&self.store, version)?.unwrap_or_default();
-        open.signed = Some((version.entry, settings.clone()));
-        Ok(settings)
-    }
-
-    /// The settings on disk, read again when the file changed. One that is not understood leaves those of before.
-    fn on_disk(&self, open: &mut Open) -> Option<GatewaySettings> {
-        let modified = std::fs::metadata(&self.file).and_then(|data| data.modified()).ok();
-        if let Some(modified) = modified
-            && open.read.as_ref().is_none_or(|(at, _)| *at != modified)
-            && let Ok(text) = std::fs::read_to_string(&self.file)
-        {
-            match (GatewaySettings::parse(&text), &mut open.read) {
-                (Ok(settings), read) => *read = Some((modified, settings)),
-                (Err(error), read) => {
-                    crate::log::note(&format!(
-                        "`{}` {error}; what was in force stays",
-                        self.file.display()
-                    ));
-                    if let Some((at, _)) = read {
-                        *at = modified;
-                    }
-                }
-            }
-        }
-        open.read.as_ref().map(|(_, settings)| settings.clone())
+    fn connection(
+        &self,
+        name: &str,
+        authority: Authority,
+        entry: &ConnectionEntry,
+    ) -> Result<Connection, RefusedCredential> {
+        let tools = tools(entry).ok_or_else(|| RefusedCredential::Tools(name.to_owned()))?;
+        let (store, gate) = (self.store.clone(), Gate::new(tools, None));
+        let connection = Connection::new(name, store, authority, gate, entry.settings());
+        Ok(match &self.advisor {
+            Some(advisor) => connection.with_advisor(Arc::clone(advisor)),
+            None => connection,
+        })
     }
 
     /// Closes every session.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
@@ -13,11 +14,14 @@ use custody_gateway::wire::{Dialect, Filtered};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 
-use crate::connections::Guarded;
+use crate::address::{UpstreamError, checked_upstream};
+use crate::connections::{Guarded, Route};
 use crate::log;
 use crate::shared::{MAX_BODY_BYTES, Shared, json_response};
 use crate::upstream::{KEY_HEADER, forwarded, vendor};
 
+/// How long a client may take to send the body of a request.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest answer that is read as a whole.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// How many pieces of a stream wait for a slow client.
@@ -40,7 +44,9 @@ impl<S: Send + Sync> FromRequest<S> for Incoming {
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
         let (parts, body) = request.into_parts();
         let Parts { method, uri, headers, .. } = parts.clone();
-        let body = Bytes::from_request(Request::from_parts(parts, body), state).await;
+        let body = Bytes::from_request(Request::from_parts(parts, body), state);
+        let body = tokio::time::timeout(BODY_TIMEOUT, body).await;
+        let body = body.map_err(|_| StatusCode::REQUEST_TIMEOUT.into_response())?;
         let body = body.map_err(IntoResponse::into_response)?;
         Ok(Self { method, uri, headers, body })
     }
@@ -66,6 +72,8 @@ enum Failed {
     Encoding(String),
     #[error("the body is damaged, or is longer than {MAX_BODY_BYTES} bytes when decoded")]
     Decoding,
+    #[error("the settings of the connection are wrong: {0}")]
+    Address(#[from] UpstreamError),
     #[error("the vendor cannot be reached")]
     Upstream(#[source] reqwest::Error),
     #[error("the vendor's answer broke off, or is longer than {MAX_ANSWER_BYTES} bytes")]
@@ -79,6 +87,13 @@ enum Failed {
 }
 
 impl Failed {
+    /// Notes in the health of the service that the record could not be kept, if that is what failed.
+    fn note(&self, shared: &Shared) {
+        if matches!(self, Self::Proxy(ProxyError::Record(_))) {
+            shared.health.note(false);
+        }
+    }
+
     fn status(&self) -> (StatusCode, &'static str) {
         match self {
             Self::Proxy(ProxyError::Wire(_)) | Self::Decoding => {
@@ -86,9 +101,11 @@ impl Failed {
             }
             Self::Proxy(ProxyError::Undecidable(_)) => (StatusCode::FORBIDDEN, "permission_error"),
             Self::Encoding(_) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error"),
-            Self::Upstream(_) | Self::Answer | Self::NotUnderstood(_) | Self::Encoded => {
-                (StatusCode::BAD_GATEWAY, "api_error")
-            }
+            Self::Address(_)
+            | Self::Upstream(_)
+            | Self::Answer
+            | Self::NotUnderstood(_)
+            | Self::Encoded => (StatusCode::BAD_GATEWAY, "api_error"),
             Self::Proxy(ProxyError::Record(_)) | Self::Thread => {
                 (StatusCode::SERVICE_UNAVAILABLE, "api_error")
             }
@@ -115,24 +132,25 @@ pub(crate) async fn pass(
     };
     match passed.await {
         Ok(answer) => as_it_comes(answer),
-        Err(failed) => refuse(&guarded, dialect, &failed),
+        Err(failed) => refuse(shared, &guarded, dialect, &failed),
     }
 }
 
 /// Records a request, passes it on, and passes on of its answer what may.
 pub(crate) async fn run(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     guarded: Guarded,
     dialect: Dialect,
     incoming: Incoming,
 ) -> Response {
     match exchanged(shared, &guarded, dialect, incoming).await {
         Ok(response) => response,
-        Err(failed) => refuse(&guarded, dialect, &failed),
+        Err(failed) => refuse(shared, &guarded, dialect, &failed),
     }
 }
 
-fn refuse(guarded: &Guarded, dialect: Dialect, failed: &Failed) -> Response {
+fn refuse(shared: &Shared, guarded: &Guarded, dialect: Dialect, failed: &Failed) -> Response {
+    failed.note(shared);
     let (status, kind) = failed.status();
     let line = log::Line {
         connection: guarded.connection.name(),
@@ -146,7 +164,7 @@ fn refuse(guarded: &Guarded, dialect: Dialect, failed: &Failed) -> Response {
 }
 
 async fn exchanged(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     guarded: &Guarded,
     dialect: Dialect,
     incoming: Incoming,
@@ -164,6 +182,7 @@ async fn exchanged(
         Ok::<_, Failed>((exchange, body))
     });
     let (exchange, body) = begun.await??;
+    shared.health.note(true);
     let answer = send(shared, guarded, dialect, &incoming, body).await?;
     let status = answer.status();
     if !status.is_success() {
@@ -178,7 +197,7 @@ async fn exchanged(
         .and_then(|kind| kind.to_str().ok())
         .is_some_and(|kind| kind.starts_with("text/event-stream"));
     if is_stream {
-        return Ok(streamed(guarded, dialect, exchange, answer));
+        return Ok(streamed(shared, guarded, dialect, exchange, answer));
     }
     let (status, headers) = (answer.status(), forwarded(answer.headers()));
     let body = whole(answer).await?;
@@ -203,15 +222,15 @@ async fn send(
     incoming: &Incoming,
     body: Vec<u8>,
 ) -> Result<reqwest::Response, Failed> {
-    let base = guarded.upstream.as_deref().unwrap_or(vendor(dialect));
-    let base = base.trim_end_matches('/');
+    let Route { base, allows_link_local } = &guarded.route;
+    let base = base.as_deref().unwrap_or(vendor(dialect)).trim_end_matches('/');
     let path = incoming.uri.path();
     let start = path.find("/v1/").unwrap_or(path.len());
     let path = path.get(start..).unwrap_or_default();
-    let query = incoming.uri.query().map_or(String::new(), |query| format!("?{query}"));
-    let url = format!("{base}{path}{query}");
+    let mut url = checked_upstream(&format!("{base}{path}"), *allows_link_local)?;
+    url.set_query(incoming.uri.query());
     let Incoming { method, headers, .. } = incoming;
-    let sent = shared.upstream.send(&url, method.clone(), headers, body).await;
+    let sent = shared.upstream.send(url, *allows_link_local, method.clone(), headers, body).await;
     // The error names the address, which may hold a key of the vendor's.
     sent.map_err(|error| Failed::Upstream(error.without_url()))
 }
@@ -265,6 +284,7 @@ type Piece = io::Result<Bytes>;
 
 /// Passes a streamed answer on, piece by piece.
 fn streamed(
+    shared: &Arc<Shared>,
     guarded: &Guarded,
     dialect: Dialect,
     exchange: ModelExchange,
@@ -272,12 +292,15 @@ fn streamed(
 ) -> Response {
     let (status, headers) = (answer.status(), forwarded(answer.headers()));
     let (pieces, received) = mpsc::channel::<Piece>(WAITING_PIECES);
-    let connection = Arc::clone(&guarded.connection);
+    let (connection, shared) = (Arc::clone(&guarded.connection), Arc::clone(shared));
     tokio::spawn(async move {
         let ended = pump(exchange.stream(), answer, &pieces).await;
         let (outcome, error) = match ended {
             Ok(outcome) => (Some(outcome), None),
-            Err(failed) => (None, Some(failed.to_string())),
+            Err(failed) => {
+                failed.note(&shared);
+                (None, Some(failed.to_string()))
+            }
         };
         let (connection, status) = (connection.name(), status.as_u16());
         log::Line { connection, dialect, status, outcome: outcome.as_ref(), error }.write();

@@ -1,8 +1,10 @@
 //! The HTTP service: a proxy between agents and their models, and the other end of a coding agent's hooks.
 //!
-//! `server`: addresses and what answers them. `connections`: credentials. [`settings`]: what each connection
-//! may do, and the owner's signature on it. `upstream`: the way to a vendor. `exchange`: one request, from its
-//! client to its vendor and back. `log`: one line for each.
+//! `server`: addresses and what answers them. `listener`: the sockets of clients, and `tls` what encrypts them.
+//! `connections`: credentials. [`settings`]: what each connection may do, and the owner's signature on
+//! it; `in_force`: which of that holds now.
+//! `upstream`: the way to a vendor, and `address` where it may not lead. `exchange`: one request, from its client
+//! to its vendor and back. `log`: one line for each.
 //!
 //! ```
 //! use custody_service::settings::GatewaySettings;
@@ -19,12 +21,19 @@
 //! What is recorded and decided is `custody_gateway::proxy`; the store is asked on threads of its own, so that
 //! nothing that waits for a disk holds up a socket.
 
+mod address;
 mod connections;
 mod exchange;
+mod in_force;
+mod listener;
 mod log;
 mod server;
 pub mod settings;
 mod shared;
+mod tls;
 mod upstream;
 
-pub use server::{Server, ServerError};
+pub use address::{UpstreamError, checked_upstream};
+pub use server::{Server, ServerError, ServerOptions};
+pub use tls::{TlsError, TlsFiles};
+pub use upstream::{UpstreamOptions, UpstreamOptionsError};

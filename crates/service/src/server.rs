@@ -1,39 +1,61 @@
 //! Addresses, and what answers them.
 
 use std::future::Future;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 use axum::routing::{get, post};
-use custody_gateway::proxy::hook;
+use custody_gateway::proxy::hook::{self, HookError};
 use custody_gateway::wire::Dialect;
 use custody_runtime::Store;
 use custody_runtime::advice::Advisor;
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 use crate::connections::{Connections, Guarded, RefusedCredential};
 use crate::exchange::{self, Incoming};
-use crate::log;
-use crate::shared::{MAX_BODY_BYTES, Shared, json_response};
-use crate::upstream::Upstream;
+use crate::shared::{Health, MAX_BODY_BYTES, Shared, json_response};
+use crate::tls::{TlsError, TlsFiles};
+use crate::upstream::{Upstream, UpstreamOptions, UpstreamOptionsError};
+use crate::{listener, log};
 
-/// How long what runs may go on when the service is asked to end.
-const GRACE: Duration = Duration::from_secs(10);
+/// Where the service listens, and how it reaches vendors.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The address.
+    pub address: SocketAddr,
+    /// The certificate, without which only this machine may reach it.
+    pub tls: Option<TlsFiles>,
+    /// The names under which other machines reach it.
+    pub host_names: Vec<String>,
+    /// The way to vendors.
+    pub upstream: UpstreamOptions,
+}
 
 /// Why the service does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// Anybody could reach it, and nothing would be encrypted.
-    #[error("`{0}` is reached from other machines, and there is no TLS yet; listen on 127.0.0.1")]
+    #[error(
+        "`{0}` is reached from other machines, so it needs a certificate; see --tls-cert, or listen on 127.0.0.1"
+    )]
     NotLoopback(SocketAddr),
-    /// The address is taken, or cannot be had.
+    /// Its certificate is none.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Another program has the address.
+    #[error(
+        "another program listens on `{0}`, perhaps another `custody serve`; give another one with --listen"
+    )]
+    Taken(SocketAddr),
+    /// The address cannot be had.
     #[error("cannot listen on `{address}`: {cause}")]
     Listen {
         /// The address.
@@ -43,38 +65,53 @@ pub enum ServerError {
         cause: std::io::Error,
     },
     /// The way to vendors cannot be prepared.
-    #[error("cannot prepare to reach vendors: {0}")]
-    Upstream(#[from] reqwest::Error),
-    /// It ended by itself.
-    #[error("the service ended: {0}")]
-    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Upstream(#[from] UpstreamOptionsError),
 }
 
 /// A service that listens.
 pub struct Server {
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
     shared: Arc<Shared>,
 }
 
 impl Server {
-    /// Listens on `address` for the connections that `settings` and the owner's signed settings name.
+    /// Listens for the connections that the file `settings` and the owner's signed settings name.
     ///
     /// # Errors
     /// [`ServerError`] when it cannot.
     pub async fn bind(
-        address: SocketAddr,
+        options: ServerOptions,
         store: Store,
         settings: PathBuf,
         advisor: Option<Arc<dyn Advisor>>,
     ) -> Result<Self, ServerError> {
-        if !address.ip().is_loopback() {
+        let ServerOptions { address, tls, host_names, upstream } = options;
+        // Fails when a provider is installed already, which is as good.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        if tls.is_none() && !address.ip().is_loopback() {
             return Err(ServerError::NotLoopback(address));
         }
-        let listener = TcpListener::bind(address).await;
-        let listener = listener.map_err(|cause| ServerError::Listen { address, cause })?;
+        let tls = tls.map(|files| files.acceptor()).transpose()?;
+        let upstream = Upstream::new(&upstream)?;
+        let listener = TcpListener::bind(address).await.map_err(|cause| {
+            let is_taken = cause.kind() == ErrorKind::AddrInUse;
+            if is_taken {
+                ServerError::Taken(address)
+            } else {
+                ServerError::Listen { address, cause }
+            }
+        })?;
         let connections = Connections::new(store.clone(), settings, advisor);
-        let shared = Arc::new(Shared { connections, upstream: Upstream::new()?, store });
-        Ok(Self { listener, shared })
+        let shared = Arc::new(Shared {
+            connections,
+            upstream,
+            store,
+            host_names,
+            health: Health::default(),
+        });
+        Ok(Self { listener, tls, shared })
     }
 
     /// The address it listens on.
@@ -86,34 +123,11 @@ impl Server {
     }
 
     /// Answers until `end`, and then what has begun. Closes the sessions last.
-    ///
-    /// # Errors
-    /// [`ServerError::Io`] when the socket fails.
-    pub async fn run(
-        self,
-        end: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), ServerError> {
+    pub async fn run(self, end: impl Future<Output = ()>) {
         let shared = Arc::clone(&self.shared);
-        let (ending, ended) = tokio::sync::oneshot::channel();
-        let serving =
-            axum::serve(self.listener, router(self.shared)).with_graceful_shutdown(async {
-                end.await;
-                // Nobody waits for it when the service has ended already.
-                let _ = ending.send(());
-            });
-        let out_of_time = async {
-            // An error says that the service ended without being asked to.
-            if ended.await.is_ok() {
-                tokio::time::sleep(GRACE).await;
-            }
-        };
-        let served = tokio::select! {
-            served = async { serving.await } => served,
-            () = out_of_time => Ok(()),
-        };
+        listener::serve(self.listener, self.tls, router(self.shared), end).await;
         // Sessions are closed on a thread that may wait for the disk.
         drop(tokio::task::spawn_blocking(move || shared.connections.close()).await);
-        Ok(served?)
     }
 }
 
@@ -132,7 +146,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/healthz", get(healthy))
         .route("/readyz", get(ready))
         .fallback(unknown)
-        .layer(axum::middleware::from_fn(only_from_here))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&shared), only_from_here))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(shared)
 }
@@ -197,9 +211,9 @@ async fn pass(State(shared): Here, dialect: Dialect, shown: Shown, incoming: Inc
 
 fn refused(dialect: Dialect, error: &RefusedCredential) -> Response {
     let (status, kind) = match error {
-        RefusedCredential::Store(_) | RefusedCredential::Tools(_) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "api_error")
-        }
+        RefusedCredential::Store(_)
+        | RefusedCredential::Tools(_)
+        | RefusedCredential::Settings(_) => (StatusCode::SERVICE_UNAVAILABLE, "api_error"),
         RefusedCredential::Unsigned(_) => (StatusCode::FORBIDDEN, "permission_error"),
         RefusedCredential::Missing | RefusedCredential::Unknown | RefusedCredential::InAddress => {
             (StatusCode::UNAUTHORIZED, "authentication_error")
@@ -226,6 +240,7 @@ async fn claude_code(State(shared): Here, incoming: Incoming) -> Response {
     let connection = Arc::clone(&guarded.connection);
     let answered =
         tokio::task::spawn_blocking(move || hook::answer(&connection, &incoming.body)).await;
+    shared.health.note(!matches!(answered, Ok(Err(HookError::Record(_)))));
     match answered {
         Ok(Ok(answer)) => json_response(StatusCode::OK, &answer.body()),
         Ok(Err(error)) => {
@@ -245,13 +260,15 @@ async fn healthy() -> Response {
 async fn ready(State(shared): Here) -> Response {
     let store = shared.store.clone();
     let looked = tokio::task::spawn_blocking(move || store.state(|state| state.store().is_some()));
-    match looked.await {
-        Ok(Ok(true)) => json_response(StatusCode::OK, &json!({ "status": "ready" })),
-        _ => {
-            let body = json!({ "status": "degraded", "why": "the record cannot be read" });
-            json_response(StatusCode::SERVICE_UNAVAILABLE, &body)
+    let why = match looked.await {
+        Ok(Ok(true)) if !shared.health.is_degraded() => {
+            return json_response(StatusCode::OK, &json!({ "status": "ready" }));
         }
-    }
+        Ok(Ok(true)) => "the record could not be written, so nothing goes on",
+        _ => "the record cannot be read",
+    };
+    let body = json!({ "status": "degraded", "why": why });
+    json_response(StatusCode::SERVICE_UNAVAILABLE, &body)
 }
 
 async fn unknown(request: Request) -> Response {
@@ -267,12 +284,16 @@ async fn unknown(request: Request) -> Response {
 }
 
 /// Refuses what a page in a browser sends, and what was sent to another name that leads here.
-async fn only_from_here(request: Request, next: axum::middleware::Next) -> Response {
+async fn only_from_here(
+    State(shared): Here,
+    request: Request,
+    next: axum::middleware::Next,
+) -> Response {
     let headers = request.headers();
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    let is_local = ["127.0.0.1", "localhost", "[::1]"].contains(&name);
-    if !is_local || headers.contains_key(header::ORIGIN) {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let is_ours = hosts.next().is_none() && shared.is_called(host);
+    if !is_ours || headers.contains_key(header::ORIGIN) {
         let body = json!({ "error": { "message": "requests of web pages are not taken" } });
         return json_response(StatusCode::FORBIDDEN, &body);
     }

@@ -46,6 +46,9 @@ pub struct ConnectionEntry {
     /// Where requests go, if not to the vendor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
+    /// Whether they may go to a link-local address, which no vendor has.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub allow_link_local: bool,
 }
 
 /// The text is not settings.
@@ -56,6 +59,19 @@ pub struct SettingsError {
     pub line: usize,
     /// The problem there.
     pub reason: String,
+}
+
+/// The settings that the owner signed are not known.
+#[derive(Debug, thiserror::Error)]
+pub enum SignedSettingsError {
+    /// The store cannot be read.
+    #[error("the record cannot be read: {0}")]
+    Store(#[from] StoreError),
+    /// The owner adopted a file that is no settings.
+    #[error(
+        "the `{SETTINGS_KEY}` that the owner adopted is not understood, {0}; correct it and adopt it again"
+    )]
+    Settings(#[from] SettingsError),
 }
 
 impl GatewaySettings {
@@ -75,8 +91,8 @@ impl GatewaySettings {
     /// The settings that the owner signed last; none before that.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub fn signed(store: &Store) -> Result<Option<Self>, StoreError> {
+    /// [`SignedSettingsError`] when the store cannot be read, or what the owner signed is no settings.
+    pub fn signed(store: &Store) -> Result<Option<Self>, SignedSettingsError> {
         match signed_version(store)? {
             Some(version) => Self::of_version(store, version),
             None => Ok(None),
@@ -84,7 +100,10 @@ impl GatewaySettings {
     }
 
     /// The settings in `version` of their item, if the owner adopted it.
-    pub(crate) fn of_version(store: &Store, version: Version) -> Result<Option<Self>, StoreError> {
+    pub(crate) fn of_version(
+        store: &Store,
+        version: Version,
+    ) -> Result<Option<Self>, SignedSettingsError> {
         // An item of that name that somebody wrote is not the owner's word.
         let record = store.record(version.entry)?;
         let is_adopted = matches!(record.request, Request::Admin(AdminRequest::AdoptFile { .. }));
@@ -92,7 +111,7 @@ impl GatewaySettings {
             return Ok(None);
         }
         let text = store.content(version.content)?;
-        Ok(Self::parse(&String::from_utf8_lossy(&text)).ok())
+        Ok(Some(Self::parse(&String::from_utf8_lossy(&text))?))
     }
 
     /// What is in force: of each connection that the owner signed and the file still has, the tighter of both.
@@ -138,7 +157,16 @@ impl ConnectionEntry {
     fn tightened_by(&self, wanted: &Self) -> Self {
         let ConnectionSettings { mode, user_text, is_strict, host_asks, system_texts } =
             wanted.settings().tightened(&self.settings());
-        Self { mode, user_text, strict: is_strict, host_asks, system_texts, ..self.clone() }
+        Self {
+            mode,
+            user_text,
+            strict: is_strict,
+            host_asks,
+            system_texts,
+            tools: self.tools.clone(),
+            upstream: self.upstream.clone(),
+            allow_link_local: self.allow_link_local && wanted.allow_link_local,
+        }
     }
 }
 

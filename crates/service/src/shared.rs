@@ -1,5 +1,7 @@
 //! What every request uses.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -16,6 +18,36 @@ pub(crate) struct Shared {
     pub(crate) connections: Connections,
     pub(crate) upstream: Upstream,
     pub(crate) store: Store,
+    /// The names under which other machines reach the service.
+    pub(crate) host_names: Vec<String>,
+    pub(crate) health: Health,
+}
+
+/// Whether the record could be kept when it was last written.
+#[derive(Debug, Default)]
+pub(crate) struct Health(AtomicBool);
+
+impl Health {
+    /// Notes how a write ended. Nothing else goes on while writes fail, since each request begins with one.
+    pub(crate) fn note(&self, is_kept: bool) {
+        self.0.store(!is_kept, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_degraded(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    /// Whether `host`, as in the header of that name, is a name of the service. A page of another name that leads
+    /// here has its own name there.
+    pub(crate) fn is_called(&self, host: &str) -> bool {
+        let has_port =
+            host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+        let name = has_port.map_or(host, |(name, _)| name);
+        let is_local = ["127.0.0.1", "localhost", "[::1]"].contains(&name);
+        is_local || self.host_names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
 }
 
 /// An answer of the service's own.

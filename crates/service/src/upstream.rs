@@ -1,11 +1,15 @@
-//! The way to a vendor. Redirects are not followed, nothing is sent twice, and an address that only this
-//! machine or its host serves is refused unless the owner signed it.
+//! The way to a vendor. Redirects are not followed and nothing is sent twice.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, Method, header};
 use custody_gateway::wire::Dialect;
 use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Proxy, Url};
+
+use crate::address::VendorAddresses;
 
 /// How long a connection to a vendor may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -31,26 +35,60 @@ const NOT_FORWARDED: [HeaderName; 10] = [
 /// The header with the credential, which no vendor gets to see.
 pub(crate) const KEY_HEADER: &str = "x-custody-key";
 
+/// How vendors are reached.
+#[derive(Debug, Clone, Default)]
+pub struct UpstreamOptions {
+    /// A PEM file with roots that are trusted besides the system's.
+    pub ca: Option<PathBuf>,
+    /// The proxy that requests go through. Without one, that of `HTTPS_PROXY` and its like.
+    pub proxy: Option<String>,
+}
+
+/// Why vendors cannot be reached the way that the options say.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamOptionsError {
+    /// The file with roots cannot be read.
+    #[error("`{}` cannot be read: {cause}", path.display())]
+    Ca {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        cause: std::io::Error,
+    },
+    /// The file holds no certificate.
+    #[error("`{}` holds no certificate in PEM", .0.display())]
+    NoCertificate(PathBuf),
+    /// The proxy is no URL.
+    #[error("the outgoing proxy `{0}` is not a URL; write http://HOST:PORT")]
+    Proxy(String),
+    /// The roots of the system cannot be read, or one of the given ones is none.
+    #[error("the way to vendors cannot be prepared: {0}")]
+    Client(#[from] reqwest::Error),
+}
+
 /// Sends requests to vendors.
 #[derive(Debug, Clone)]
-pub(crate) struct Upstream(reqwest::Client);
+pub(crate) struct Upstream {
+    /// Looks names up, and refuses addresses that no vendor has.
+    vendors: Client,
+    /// Goes wherever the owner said.
+    anywhere: Client,
+}
 
 impl Upstream {
-    pub(crate) fn new() -> Result<Self, reqwest::Error> {
-        // Fails when a provider is installed already, which is as good.
-        drop(rustls::crypto::ring::default_provider().install_default());
-        let client = reqwest::Client::builder()
-            .redirect(Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(READ_TIMEOUT)
-            .build()?;
-        Ok(Self(client))
+    pub(crate) fn new(options: &UpstreamOptions) -> Result<Self, UpstreamOptionsError> {
+        let roots = options.ca.as_deref().map(roots).transpose()?.unwrap_or_default();
+        let proxy = options.proxy.as_deref().map(proxy).transpose()?;
+        let vendors = client(&roots, proxy.as_ref()).dns_resolver(Arc::new(VendorAddresses));
+        let anywhere = client(&roots, proxy.as_ref());
+        Ok(Self { vendors: vendors.build()?, anywhere: anywhere.build()? })
     }
 
     /// Sends a request on and returns as soon as its answer begins.
     pub(crate) async fn send(
         &self,
-        url: &str,
+        url: Url,
+        allows_link_local: bool,
         method: Method,
         headers: &HeaderMap,
         body: Vec<u8>,
@@ -58,8 +96,38 @@ impl Upstream {
         let mut forwarded = forwarded(headers);
         // It was decoded where it came in.
         forwarded.remove(header::CONTENT_ENCODING);
-        let request = self.0.request(method, url).headers(forwarded);
-        request.body(body).send().await
+        let client = if allows_link_local { &self.anywhere } else { &self.vendors };
+        client.request(method, url).headers(forwarded).body(body).send().await
+    }
+}
+
+fn client(roots: &[Certificate], proxy: Option<&Proxy>) -> ClientBuilder {
+    let builder = Client::builder()
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .read_timeout(READ_TIMEOUT)
+        .tls_certs_merge(roots.to_vec());
+    match proxy {
+        Some(proxy) => builder.proxy(proxy.clone()),
+        None => builder,
+    }
+}
+
+/// The proxy for everything but this machine.
+fn proxy(url: &str) -> Result<Proxy, UpstreamOptionsError> {
+    let proxy = Proxy::all(url).map_err(|_| UpstreamOptionsError::Proxy(url.to_owned()))?;
+    Ok(proxy.no_proxy(NoProxy::from_string("localhost,127.0.0.0/8,::1")))
+}
+
+/// The certificates in a file.
+fn roots(path: &Path) -> Result<Vec<Certificate>, UpstreamOptionsError> {
+    let pem = std::fs::read(path)
+        .map_err(|cause| UpstreamOptionsError::Ca { path: path.to_owned(), cause })?;
+    let roots = Certificate::from_pem_bundle(&pem).unwrap_or_default();
+    if roots.is_empty() {
+        Err(UpstreamOptionsError::NoCertificate(path.to_owned()))
+    } else {
+        Ok(roots)
     }
 }
 

@@ -1,165 +1,19 @@
 //! The service over real sockets, in front of a scripted vendor.
 
-#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeMap;
-use std::io::{BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+mod common;
 
-use custody_gateway::proxy::{GuardMode, UserText};
+use std::io::Write as _;
+
+use common::{ANSWER, CHAT, HELLO, Running, Vendor, answer, options};
+use custody_gateway::proxy::GuardMode;
 use custody_kernel::memory::rate::Limits;
-use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::Role;
 use custody_runtime::clock::Clock;
-use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
-use custody_runtime::watch::adopt_file;
-use custody_service::settings::{ConnectionEntry, GatewaySettings, SETTINGS_KEY};
-use custody_service::{Server, ServerError};
-
-const ANSWER: &str = r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"Hm."},"finish_reason":"stop"}]}"#;
-const CHAT: &str = "/openai/v1/chat/completions";
-const HELLO: &str = r#"{"messages":[{"role":"user","content":"Hello."}]}"#;
-
-/// A vendor that answers every request with the same bytes, and keeps what it was asked.
-struct Vendor {
-    address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
-impl Vendor {
-    fn new(answer: &'static [u8]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let keeps = Arc::clone(&asked);
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let Ok(mut stream) = stream else { return };
-                let request = read_message(&mut BufReader::new(&stream));
-                keeps.lock().unwrap().push(request);
-                // The client may be gone already.
-                let _ = stream.write_all(answer);
-            }
-        });
-        Self { address, asked }
-    }
-
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
-    }
-}
-
-/// One HTTP message with a length.
-fn read_message(reader: &mut impl std::io::BufRead) -> String {
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).unwrap_or(0) == 0 || line == "\r\n" {
-            break;
-        }
-        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        head += &line;
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap_or_default();
-    format!("{head}\r\n{}", String::from_utf8_lossy(&body))
-}
-
-fn answer(status: &str, kind: &str, body: &str) -> &'static [u8] {
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nx-request-id: r1\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    (head + body).into_bytes().leak()
-}
-
-/// A running service with one connection, `ada`.
-struct Running {
-    scratch: Scratch,
-    folder: tempfile::TempDir,
-    address: SocketAddr,
-    token: String,
-    end: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Running {
-    fn new(entry: ConnectionEntry, role: Role) -> Self {
-        let scratch = Scratch::new(Limits::default(), Clock::System).unwrap();
-        let new = NewPrincipal {
-            name: "ada",
-            role,
-            tenant: Tenant::main(),
-            public_key: None,
-            with_token: true,
-        };
-        let (_, token) = scratch.store.add_principal(&scratch.owner, new).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let connection = BTreeMap::from([("ada".to_owned(), entry)]);
-        let file = folder.path().join("gateway.toml");
-        std::fs::write(&file, toml::to_string(&GatewaySettings { connection }).unwrap()).unwrap();
-        let key = SETTINGS_KEY.parse().unwrap();
-        adopt_file(&scratch.store, &scratch.owner, key, &file).unwrap();
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let (end, ended) = tokio::sync::oneshot::channel();
-        let store = scratch.store.clone();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let address = "127.0.0.1:0".parse().unwrap();
-                let server = Server::bind(address, store, file, None).await.unwrap();
-                sender.send(server.address().unwrap()).unwrap();
-                server.run(async { drop(ended.await) }).await.unwrap();
-            });
-        });
-        let address = receiver.recv().unwrap();
-        let token = token.unwrap().to_string();
-        Self { scratch, folder, address, token, end: Some(end), thread: Some(thread) }
-    }
-
-    fn of(vendor: &Vendor, mode: GuardMode) -> Self {
-        let upstream = Some(format!("http://{}", vendor.address));
-        let entry =
-            ConnectionEntry { mode, user_text: UserText::Trusted, upstream, ..Default::default() };
-        Self::new(entry, Role::User)
-    }
-
-    fn send(&self, head: &str, body: &[u8]) -> String {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        let length = body.len();
-        write!(stream, "{head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n").unwrap();
-        // A service that refuses early does not read the rest.
-        let _ = stream.write_all(body);
-        let mut answer = Vec::new();
-        let _ = BufReader::new(stream).read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer).into_owned()
-    }
-
-    fn post(&self, path: &str, headers: &str, body: &[u8]) -> String {
-        let host = format!("Host: {}", self.address);
-        self.send(&format!("POST {path} HTTP/1.1\r\n{host}\r\n{headers}"), body)
-    }
-
-    fn chat(&self, body: &str) -> String {
-        let key = format!("x-custody-key: {}\r\nAuthorization: Bearer vendor-canary", self.token);
-        self.post(CHAT, &key, body.as_bytes())
-    }
-
-    fn records(&self) -> u64 {
-        self.scratch.store.state(|state| state.len()).unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.end.take().unwrap().send(()).unwrap();
-        self.thread.take().unwrap().join().unwrap();
-    }
-}
+use custody_service::settings::ConnectionEntry;
+use custody_service::{Server, ServerError, ServerOptions};
 
 #[test]
 fn a_request_goes_to_its_vendor_byte_for_byte_and_without_the_credential() {
@@ -331,7 +185,7 @@ fn a_revoked_key_opens_nothing() {
 fn the_service_is_not_reached_from_other_machines() {
     let scratch = Scratch::new(Limits::default(), Clock::System).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let address = "0.0.0.0:0".parse().unwrap();
-    let bound = runtime.block_on(Server::bind(address, scratch.store.clone(), "none".into(), None));
+    let open = ServerOptions { address: "0.0.0.0:0".parse().unwrap(), ..options() };
+    let bound = runtime.block_on(Server::bind(open, scratch.store.clone(), "none".into(), None));
     assert!(matches!(bound, Err(ServerError::NotLoopback(_))));
 }

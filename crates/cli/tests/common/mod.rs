@@ -11,6 +11,7 @@
     reason = "a test fails by panicking"
 )]
 
+pub mod gateway;
 pub mod host;
 pub mod naive_server;
 pub mod schema;

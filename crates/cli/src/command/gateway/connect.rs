@@ -11,6 +11,7 @@ use custody_kernel::principal::{Authority, Role};
 use custody_runtime::Store;
 use custody_runtime::principals::NewPrincipal;
 use custody_runtime::store::checked_name;
+use custody_service::checked_upstream;
 use custody_service::settings::{ConnectionEntry, GatewaySettings};
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -54,6 +55,9 @@ pub(crate) struct Args {
     /// Where requests go, if not to the vendor
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
+    /// Let requests go to a link-local address or a metadata service, which no vendor has
+    #[arg(long, requires = "upstream")]
+    allow_link_local: bool,
     /// A file of tool manifests; see `custody policy init`
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
@@ -154,14 +158,14 @@ fn entry(args: &Args) -> anyhow::Result<ConnectionEntry> {
         std::fs::read_to_string(file).with_context(|| crate::file_error::unreadable(file))
     });
     if let Some(upstream) = &args.upstream {
-        let is_url = upstream.starts_with("https://") || upstream.starts_with("http://");
-        ensure!(is_url, "`{upstream}` is not a URL; write https://…");
+        checked_upstream(upstream, args.allow_link_local)?;
     }
     Ok(ConnectionEntry {
         user_text,
         host_asks: is_agent && args.surface.has_hook(),
         tools: tools.transpose()?,
         upstream: args.upstream.clone(),
+        allow_link_local: args.allow_link_local,
         ..ConnectionEntry::default()
     })
 }

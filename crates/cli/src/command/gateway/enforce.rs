@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::sign::sign;
 use crate::context::GlobalContext;
-use crate::output::{BOLD, ExitStatus, json_line, line, paint};
+use crate::output::{BOLD, ExitStatus, json_line, line, note, paint};
 
 /// Guard a connection: from now on calls that are not allowed do not go on.
 ///
@@ -40,16 +40,28 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     Ok(ExitStatus::Success)
 }
 
-fn list(context: &GlobalContext, settings: &GatewaySettings) -> anyhow::Result<ExitStatus> {
-    for (name, entry) in &settings.connection {
+fn list(context: &GlobalContext, signed: &GatewaySettings) -> anyhow::Result<ExitStatus> {
+    let file = context.gateway_settings();
+    let (in_force, waiting) = match std::fs::read_to_string(&file) {
+        Ok(text) => {
+            let on_disk = GatewaySettings::parse(&text);
+            on_disk.with_context(|| format!("`{}`", file.display()))?.in_force(signed)
+        }
+        // Without the file, what the owner signed holds.
+        Err(_) => (signed.clone(), Vec::new()),
+    };
+    for (name, entry) in &in_force.connection {
         if context.json {
             json_line(&json!({ "connection": name, "mode": entry.mode }))?;
         } else {
             line(format_args!("{}  {}", paint(BOLD, name), entry.mode.as_str()));
         }
     }
-    if settings.connection.is_empty() && !context.json {
+    if in_force.connection.is_empty() && !context.json {
         line("There are no connections; make one with `custody connect`.");
+    }
+    for what in waiting {
+        note(format_args!("{}: {what}, which waits for the owner.", file.display()));
     }
     Ok(ExitStatus::Success)
 }

@@ -1,13 +1,14 @@
 //! `custody serve`: the service that agents and their hooks talk to.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use custody_pipeline::DetectorAdvice;
 use custody_runtime::advice::Advisor;
-use custody_service::Server;
 use custody_service::settings::GatewaySettings;
+use custody_service::{Server, ServerOptions, TlsFiles, UpstreamOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::context::GlobalContext;
@@ -18,13 +19,37 @@ pub(super) const ADDRESS: &str = "127.0.0.1:7411";
 
 /// Run the service that agents and their hooks talk to.
 ///
-/// Listens on this machine only. Prints one line of JSON on standard error for each exchange with a model,
-/// without its contents. Ends on Ctrl-C or SIGTERM, after what has begun.
+/// Listens on this machine only, unless it has a certificate. Prints one line of JSON on standard error for each
+/// exchange with a model, without its contents. Ends on Ctrl-C or SIGTERM, after what has begun.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = ADDRESS)]
     listen: SocketAddr,
+    /// The certificate to show, and those that lead to its root, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// A name under which other machines reach the service; may be given several times
+    #[arg(long, value_name = "HOST")]
+    host_name: Vec<String>,
+    /// Trust the roots in this PEM file, besides the system's, when vendors are reached
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// The proxy through which vendors are reached [default: that of HTTPS_PROXY]
+    #[arg(long, value_name = "URL")]
+    proxy: Option<String>,
+}
+
+impl Args {
+    fn options(&self) -> ServerOptions {
+        let tls = self.tls_cert.clone().zip(self.tls_key.clone());
+        let tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
+        let upstream = UpstreamOptions { ca: self.ca.clone(), proxy: self.proxy.clone() };
+        ServerOptions { address: self.listen, tls, host_names: self.host_name.clone(), upstream }
+    }
 }
 
 pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
@@ -41,8 +66,9 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("could not start the threads of the service")?;
     runtime.block_on(async {
-        let server = Server::bind(args.listen, store, settings, Some(advisor)).await?;
-        note(format_args!("Listening on http://{}.", server.address()?));
+        let server = Server::bind(args.options(), store, settings, Some(advisor)).await?;
+        let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
+        note(format_args!("Listening on {scheme}://{}.", server.address()?));
         let mut terminated = signal(SignalKind::terminate())?;
         let end = async move {
             // Without the signal there is nothing to wait for but the other.
@@ -51,7 +77,7 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
                 _ = terminated.recv() => {}
             }
         };
-        server.run(end).await?;
+        server.run(end).await;
         anyhow::Ok(())
     })?;
     Ok(ExitStatus::Success)

@@ -1,0 +1,91 @@
+//! The settings that hold now: the tighter of what the owner signed and what the file says, read again whenever
+//! either changes.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use custody_log::Seq;
+use custody_runtime::Store;
+
+use crate::log;
+use crate::settings::{GatewaySettings, SignedSettingsError, signed_version};
+
+/// The settings that hold now.
+#[derive(Debug)]
+pub(crate) struct SettingsInForce {
+    file: PathBuf,
+    /// When the file was changed and how long it was then, so that it is read once.
+    seen: Option<(SystemTime, u64)>,
+    /// What the file said when it was last understood.
+    on_disk: Option<GatewaySettings>,
+    /// The entry that holds the settings that the owner signed.
+    signed: Option<(Seq, GatewaySettings)>,
+    in_force: GatewaySettings,
+}
+
+impl SettingsInForce {
+    pub(crate) fn new(file: PathBuf) -> Self {
+        let in_force = GatewaySettings::default();
+        Self { file, seen: None, on_disk: None, signed: None, in_force }
+    }
+
+    /// The settings that hold now.
+    pub(crate) fn now(&mut self, store: &Store) -> Result<&GatewaySettings, SignedSettingsError> {
+        // Both are read, so that neither change waits for the other.
+        let (is_signed_anew, is_edited) = (self.read_signed(store)?, self.read_file());
+        if is_signed_anew || is_edited {
+            self.decide();
+        }
+        Ok(&self.in_force)
+    }
+
+    fn decide(&mut self) {
+        let nothing = GatewaySettings::default();
+        let signed = self.signed.as_ref().map_or(&nothing, |(_, settings)| settings);
+        let (in_force, waiting) = self.on_disk.as_ref().unwrap_or(signed).in_force(signed);
+        for what in waiting {
+            log::note(&format!("`{}`: {what}, which waits for the owner", self.file.display()));
+        }
+        self.in_force = in_force;
+    }
+
+    /// Reads what the owner signed, if that is something else than before.
+    fn read_signed(&mut self, store: &Store) -> Result<bool, SignedSettingsError> {
+        let version = signed_version(store)?;
+        let entry = version.map(|version| version.entry);
+        if entry == self.signed.as_ref().map(|(entry, _)| *entry) {
+            return Ok(false);
+        }
+        self.signed = match version {
+            None => None,
+            Some(version) => {
+                let settings = GatewaySettings::of_version(store, version)?.unwrap_or_default();
+                Some((version.entry, settings))
+            }
+        };
+        Ok(true)
+    }
+
+    /// Reads the file if it changed. One that is not understood leaves what held before.
+    fn read_file(&mut self) -> bool {
+        let data = std::fs::metadata(&self.file).ok();
+        let seen = data.and_then(|data| Some((data.modified().ok()?, data.len())));
+        if seen == self.seen {
+            return false;
+        }
+        self.seen = seen;
+        // A file that is not there says nothing, and what the owner signed holds.
+        let Ok(text) = std::fs::read_to_string(&self.file) else { return false };
+        match GatewaySettings::parse(&text) {
+            Ok(settings) => {
+                self.on_disk = Some(settings);
+                true
+            }
+            Err(error) => {
+                let file = self.file.display();
+                log::note(&format!("`{file}` {error}; what was in force stays"));
+                false
+            }
+        }
+    }
+}
