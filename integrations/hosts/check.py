@@ -15,11 +15,12 @@ from pathlib import Path
 
 from claude_checks import check_claude
 from client_checks import CLIENTS, check_client
+from mcp_checks import MCP_CLIENTS, check_mcp
 from programs import Programs
 from report import Report
 
 HOST = "claude"
-NAMES = (HOST, *CLIENTS)
+NAMES = (HOST, *CLIENTS, *MCP_CLIENTS)
 
 
 def main() -> int:
@@ -31,6 +32,8 @@ def main() -> int:
     for name in options.only:
         if name == HOST:
             check_claude(report, programs, work, custody)
+        elif name in MCP_CLIENTS:
+            check_mcp(report, MCP_CLIENTS[name], programs, work, custody)
         else:
             check_client(report, CLIENTS[name], programs, work, custody)
     report.print_figures()

@@ -47,6 +47,7 @@ class Connection:
 
     base_url: str
     key: str
+    name: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -75,10 +76,13 @@ class Custody:
         self._run("connect", "claude-code", "--apply", "--no-wait", "--upstream", upstream, "--surface", surface)
         self.address = address_in(self.claude_settings())
 
-    def connect_vendor(self, vendor: str, upstream: str) -> Connection:
-        printed = json.loads(self._run("connect", vendor, "--no-wait", "--upstream", upstream, "--json"))
+    def connect_vendor(self, vendor: str, upstream: str, *options: str) -> Connection:
+        printed = json.loads(self._run("connect", vendor, "--no-wait", "--upstream", upstream, "--json", *options))
         self.address = urlsplit(printed["base_url"]).netloc
-        return Connection(printed["base_url"], printed["key"])
+        return Connection(printed["base_url"], printed["key"], vendor)
+
+    def pin_server(self, name: str, command: list[str]) -> None:
+        self._run("mcp", "--server", name, "--pin", "--apply", "--", *command)
 
     def enforce(self, connection: str) -> None:
         self._run("enforce", connection)

@@ -6,6 +6,7 @@
 //! - [`replay`]: a trace played against a store, as if the agent in it had been guarded.
 //! - [`wire`]: the dialects of model vendors, whole and streamed.
 //! - [`proxy`]: an agent's requests to its model, recorded, and the calls in the answers decided.
+//! - [`mcp`]: MCP servers and their hosts, and the guarded memory as such a server.
 //! - [`lines`]: sessions over JSON Lines, for host programs that run agents.
 //!
 //! `trace`, `memory_tools` and `wire` only parse: they open no file, ask no clock and decide nothing.
@@ -14,6 +15,7 @@ mod approval_code;
 mod excerpt;
 mod json;
 pub mod lines;
+pub mod mcp;
 pub mod memory_tools;
 pub mod proxy;
 pub mod replay;

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::http::StatusCode;
+use custody_gateway::mcp::ServerPins;
 use custody_gateway::proxy::Connection;
 use custody_kernel::principal::{Authority, Role};
 use custody_log::PrincipalId;
@@ -42,6 +44,21 @@ pub(crate) enum RefusedCredential {
     /// What the owner signed cannot be read.
     #[error(transparent)]
     Settings(#[from] SignedSettingsError),
+}
+
+impl RefusedCredential {
+    /// The status of HTTP that says so, and what vendors call such an error.
+    pub(crate) fn status(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Store(_) | Self::Tools(_) | Self::Settings(_) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "api_error")
+            }
+            Self::Unsigned(_) => (StatusCode::FORBIDDEN, "permission_error"),
+            Self::Missing | Self::Unknown | Self::InAddress => {
+                (StatusCode::UNAUTHORIZED, "authentication_error")
+            }
+        }
+    }
 }
 
 /// All connections of a service.
@@ -117,6 +134,12 @@ impl Connections {
             before.close();
         }
         Ok(Guarded { connection, route })
+    }
+
+    /// What the owner pinned of the MCP server `server`.
+    pub(crate) fn pins(&self, server: &str) -> Result<Option<ServerPins>, SignedSettingsError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(open.settings.now(&self.store)?.server.get(server).cloned())
     }
 
     fn connection(

@@ -21,10 +21,11 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::connections::{Connections, Guarded, RefusedCredential};
 use crate::exchange::{self, Incoming};
+use crate::mcp::McpGuards;
 use crate::shared::{Health, MAX_BODY_BYTES, Shared, json_response};
 use crate::tls::{TlsError, TlsFiles};
 use crate::upstream::{Upstream, UpstreamOptions, UpstreamOptionsError};
-use crate::{listener, log};
+use crate::{listener, log, mcp};
 
 /// Where the service listens, and how it reaches vendors.
 #[derive(Debug, Clone)]
@@ -110,6 +111,7 @@ impl Server {
             store,
             host_names,
             health: Health::default(),
+            mcp: McpGuards::default(),
         });
         Ok(Self { listener, tls, shared })
     }
@@ -143,6 +145,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/c/{token}/openai/v1/chat/completions", post(openai_at))
         .route("/c/{token}/openai/v1/models", get(pass_openai_at))
         .route("/hook/claude-code", post(claude_code))
+        .route("/mcp/{server}/{process}/{from}", post(mcp::message))
         .route("/healthz", get(healthy))
         .route("/readyz", get(ready))
         .fallback(unknown)
@@ -151,7 +154,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-type Here = State<Arc<Shared>>;
+pub(crate) type Here = State<Arc<Shared>>;
 
 async fn openai(here: Here, incoming: Incoming) -> Response {
     chat(here, Dialect::OpenAiChat, Shown::header(&incoming), incoming).await
@@ -178,13 +181,13 @@ async fn pass_anthropic(here: Here, incoming: Incoming) -> Response {
 }
 
 /// The key that a request shows, if any, and where.
-struct Shown {
+pub(crate) struct Shown {
     key: Option<String>,
     is_in_address: bool,
 }
 
 impl Shown {
-    fn header(incoming: &Incoming) -> Self {
+    pub(crate) fn header(incoming: &Incoming) -> Self {
         Self { key: incoming.key(), is_in_address: false }
     }
 
@@ -210,20 +213,15 @@ async fn pass(State(shared): Here, dialect: Dialect, shown: Shown, incoming: Inc
 }
 
 fn refused(dialect: Dialect, error: &RefusedCredential) -> Response {
-    let (status, kind) = match error {
-        RefusedCredential::Store(_)
-        | RefusedCredential::Tools(_)
-        | RefusedCredential::Settings(_) => (StatusCode::SERVICE_UNAVAILABLE, "api_error"),
-        RefusedCredential::Unsigned(_) => (StatusCode::FORBIDDEN, "permission_error"),
-        RefusedCredential::Missing | RefusedCredential::Unknown | RefusedCredential::InAddress => {
-            (StatusCode::UNAUTHORIZED, "authentication_error")
-        }
-    };
+    let (status, kind) = error.status();
     exchange::error(dialect, status, kind, &error.to_string())
 }
 
 /// Looks a credential up on a thread that may wait for the store.
-async fn guarded(shared: &Arc<Shared>, shown: Shown) -> Result<Guarded, RefusedCredential> {
+pub(crate) async fn guarded(
+    shared: &Arc<Shared>,
+    shown: Shown,
+) -> Result<Guarded, RefusedCredential> {
     let Shown { key, is_in_address } = shown;
     let token = key.ok_or(RefusedCredential::Missing)?;
     let shared = Arc::clone(shared);

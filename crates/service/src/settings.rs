@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use custody_gateway::mcp::ServerPins;
 use custody_gateway::proxy::{ConnectionSettings, GuardMode, UserText};
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::Version;
@@ -23,6 +24,9 @@ pub const SETTINGS_KEY: &str = "gateway.toml";
 pub struct GatewaySettings {
     /// The connections, by name. Each is a principal of the store of that name.
     pub connection: BTreeMap<String, ConnectionEntry>,
+    /// What the owner pinned of MCP servers, by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub server: BTreeMap<String, ServerPins>,
 }
 
 /// One connection.
@@ -130,7 +134,18 @@ impl GatewaySettings {
                 }
             }
         }
-        (Self { connection }, waiting)
+        for (name, pins) in &self.server {
+            if signed.server.get(name) != Some(pins) {
+                waiting.push(format!("what is pinned of the server `{name}` is something else"));
+            }
+        }
+        // Without its pins a server would be believed more, so those that are missing in the file stay.
+        let server = signed.server.iter().map(|(name, signed)| {
+            let pins =
+                self.server.get(name).map_or_else(|| signed.clone(), |it| it.tightened(signed));
+            (name.clone(), pins)
+        });
+        (Self { connection, server: server.collect() }, waiting)
     }
 }
 

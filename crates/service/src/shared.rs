@@ -8,6 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use custody_runtime::Store;
 
 use crate::connections::Connections;
+use crate::mcp::McpGuards;
 use crate::upstream::Upstream;
 
 /// The longest body that is read, decoded.
@@ -21,6 +22,7 @@ pub(crate) struct Shared {
     /// The names under which other machines reach the service.
     pub(crate) host_names: Vec<String>,
     pub(crate) health: Health,
+    pub(crate) mcp: McpGuards,
 }
 
 /// Whether the record could be kept when it was last written.

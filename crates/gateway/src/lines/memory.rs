@@ -14,12 +14,12 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use super::answer::{Failure, decided_change, refused, taint};
+use super::answer::{Failure, decided_change, failed, refused, taint};
 use super::object;
 use super::request::{RequestError, WriteLine, read};
 
 /// How many items a search finds, unless the host says otherwise.
-const FOUND_BY_DEFAULT: usize = 8;
+pub(crate) const FOUND_BY_DEFAULT: usize = 8;
 
 /// What a host asks of memory, and in which session.
 pub(super) struct MemoryRequest {
@@ -27,7 +27,8 @@ pub(super) struct MemoryRequest {
     what: MemoryOperation,
 }
 
-enum MemoryOperation {
+/// An operation on memory.
+pub(crate) enum MemoryOperation {
     Read { key: Key, shared: bool },
     List { shared: bool, after: Option<Key> },
     Search { query: String, limit: usize },
@@ -140,12 +141,23 @@ fn parse<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, RequestError> {
     read(line).map_err(RequestError::Json)
 }
 
+impl MemoryOperation {
+    /// Asks for the operation in `session`. Whatever goes wrong is an answer too.
+    pub(crate) fn answer(self, session: &Session) -> Map<String, Value> {
+        operate(session, self).unwrap_or_else(|failure| failed(&failure))
+    }
+}
+
 /// Asks for `request` in `session`.
 pub(super) fn perform(
     session: &Session,
     request: MemoryRequest,
 ) -> Result<Map<String, Value>, Failure> {
-    match request.what {
+    operate(session, request.what)
+}
+
+fn operate(session: &Session, operation: MemoryOperation) -> Result<Map<String, Value>, Failure> {
+    match operation {
         MemoryOperation::Read { key, shared } => {
             let reading = match shared {
                 true => session.read(Scope::Shared, key).wait()?,

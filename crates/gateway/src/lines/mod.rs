@@ -26,6 +26,9 @@ use custody_runtime::{Store, StoreError};
 use request::{Close, Decide, Intend, Observe, Open, Propose, Proposed, Request, ResultOf, Tools};
 use serde_json::{Map, Value, json};
 
+pub(crate) use memory::{FOUND_BY_DEFAULT, MemoryOperation};
+pub(crate) use request::WriteLine;
+
 /// The longest line that is read, in bytes.
 pub const MAX_LINE_BYTES: usize = 16 << 20;
 

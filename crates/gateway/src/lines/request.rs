@@ -118,13 +118,13 @@ struct CallLine<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WriteLine {
+pub(crate) struct WriteLine {
     #[serde(default)]
-    pub(super) shared: bool,
-    pub(super) key: Key,
-    pub(super) text: String,
+    pub(crate) shared: bool,
+    pub(crate) key: Key,
+    pub(crate) text: String,
     #[serde(default)]
-    pub(super) queue: bool,
+    pub(crate) queue: bool,
 }
 
 pub(super) struct Propose {

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use custody_arguments::Arguments;
 use custody_kernel::principal::Authority;
 use custody_runtime::advice::Advisor;
 use custody_runtime::tools::Gate;
 use custody_runtime::{Session, Store, StoreError};
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Surface};
 use super::conversations::{Continued, Conversations};
 use super::settings::ConnectionSettings;
 use crate::wire::Block;
@@ -21,6 +22,14 @@ pub struct Connection {
     advisor: Option<Arc<dyn Advisor>>,
     settings: RwLock<Arc<ConnectionSettings>>,
     conversations: Conversations,
+}
+
+/// A call that two surfaces see.
+#[derive(Debug)]
+pub(crate) struct JoinedCall {
+    pub(crate) conversation: Arc<Conversation>,
+    /// Its id there.
+    pub(crate) id: String,
 }
 
 impl Connection {
@@ -63,7 +72,7 @@ impl Connection {
         self.conversations.close_all();
     }
 
-    pub(super) const fn gate(&self) -> &Gate {
+    pub(crate) const fn gate(&self) -> &Gate {
         &self.gate
     }
 
@@ -72,8 +81,23 @@ impl Connection {
     }
 
     /// The conversation that the host calls `name`.
-    pub(super) fn named(&self, name: &str) -> Result<Arc<Conversation>, StoreError> {
+    pub(crate) fn named(&self, name: &str) -> Result<Arc<Conversation>, StoreError> {
         self.conversations.named(name, || self.open(Some(name)))
+    }
+
+    /// Joins a call with the same one that another surface decided, in whichever conversation. Each is joined once.
+    pub(crate) fn join(
+        &self,
+        surface: Surface,
+        tool: &str,
+        arguments: &Arguments,
+        id: Option<&str>,
+    ) -> Option<JoinedCall> {
+        let open = self.conversations.all();
+        open.into_iter().find_map(|conversation| {
+            let id = conversation.join(surface, tool, arguments, id)?;
+            Some(JoinedCall { conversation, id })
+        })
     }
 
     /// The conversation that goes on with `blocks`.

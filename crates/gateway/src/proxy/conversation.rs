@@ -12,7 +12,7 @@ use custody_log::{Digest, EntryId};
 use custody_runtime::Session;
 use custody_runtime::ingress::Observation;
 use custody_runtime::store::{Receipt, Ticket};
-use custody_runtime::tools::{Gate, GateError};
+use custody_runtime::tools::{Gate, GateError, Output};
 
 use super::ingress::{Ingress, of_opaque, of_text};
 use super::settings::ConnectionSettings;
@@ -20,8 +20,8 @@ use crate::wire::{Block, BlockContent, WireCall, WireRole};
 
 /// A conversation of a host.
 #[derive(Debug)]
-pub(super) struct Conversation {
-    pub(super) session: Session,
+pub(crate) struct Conversation {
+    pub(crate) session: Session,
     known: Mutex<Known>,
 }
 
@@ -46,10 +46,8 @@ pub(super) struct DecidedCall {
     /// The canonical arguments.
     pub(super) arguments: Option<Arguments>,
     pub(super) decided: Decided,
-    /// Who asked about it first.
-    pub(super) asked_by: Surface,
-    /// Whether the other surface asked about it too.
-    pub(super) is_joined: bool,
+    /// The surfaces that asked about it. Each asks once.
+    pub(super) asked_by: BTreeSet<Surface>,
     /// Whether its result is recorded.
     pub(super) is_answered: bool,
 }
@@ -61,18 +59,20 @@ impl DecidedCall {
         arguments: Option<Arguments>,
         decided: Decided,
     ) -> Self {
-        let (is_joined, is_answered) = (false, false);
-        Self { tool, arguments, decided, asked_by, is_joined, is_answered }
+        let (asked_by, is_answered) = (BTreeSet::from([asked_by]), false);
+        Self { tool, arguments, decided, asked_by, is_answered }
     }
 }
 
 /// Where a call comes by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Surface {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Surface {
     /// In an answer of the model.
     Proxy,
     /// In a hook of the host, just before it runs.
     Hook,
+    /// On its way to an MCP server.
+    Mcp,
 }
 
 /// How a call was decided.
@@ -188,9 +188,73 @@ impl Conversation {
         recording.observed.push(self.session.observe(observation));
     }
 
+    /// Records the output of the call with the id `id`, of one that was allowed as its result.
+    pub(crate) fn record_output(
+        &self,
+        gate: &Gate,
+        id: &str,
+        output: Output,
+    ) -> Result<(), GateError> {
+        let call = self.known().calls.get(id).filter(|call| !call.is_answered).cloned();
+        match call.as_ref().map(|call| &call.decided) {
+            Some(Decided::Allowed(decision)) => {
+                self.session.result(gate, *decision, output).wait()?;
+            }
+            Some(Decided::Asked(_) | Decided::Observed) | None => {
+                let tool = call.map_or(String::new(), |call| call.tool);
+                self.session.observe(tool_output(&output.text, tool)).wait()?;
+            }
+        }
+        if let Some(call) = self.known().calls.get_mut(id) {
+            call.is_answered = true;
+        }
+        Ok(())
+    }
+
+    /// Joins an open call with the same call on `surface`, and returns its id.
+    pub(super) fn join(
+        &self,
+        surface: Surface,
+        tool: &str,
+        arguments: &Arguments,
+        id: Option<&str>,
+    ) -> Option<String> {
+        let mut known = self.known();
+        let mut calls = known.calls.iter_mut();
+        let found = calls.find_map(|(known, call)| {
+            let is_it = id.is_none_or(|id| id == known) && call.is_of(tool, arguments);
+            (is_it && call.join(surface)).then(|| known.clone())
+        });
+        found
+    }
+
+    /// Notes that the output `text` of the call `id` is recorded already.
+    pub(crate) fn note_output(&self, id: &str, text: &str) {
+        let mut known = self.known();
+        let result = BlockContent::Result { call: id.to_owned(), text: text.to_owned() };
+        known.note(&Block::new(WireRole::Tool, result));
+        if let Some(call) = known.calls.get_mut(id) {
+            call.is_answered = true;
+        }
+    }
+
     /// Notes blocks that this gateway returned, and recorded while they came.
     pub(super) fn note_returned(&self, blocks: &[Block]) {
         self.known().recorded.extend(blocks.iter().map(|block| block.digest));
+    }
+}
+
+impl DecidedCall {
+    /// Notes that `surface` asks about the call too. Whether it is the first time: a call that one surface asks
+    /// about twice is two calls, whatever ids they have.
+    pub(super) fn join(&mut self, surface: Surface) -> bool {
+        !self.is_answered && self.asked_by.insert(surface)
+    }
+
+    /// Whether it is a call of `tool` with these arguments.
+    pub(super) fn is_of(&self, tool: &str, arguments: &Arguments) -> bool {
+        let has = self.arguments.as_ref().is_some_and(|it| it.canonical() == arguments.canonical());
+        self.tool == tool && has
     }
 }
 

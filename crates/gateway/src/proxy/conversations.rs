@@ -127,6 +127,17 @@ impl Conversations {
         close(closed.map(|(_, conversation)| conversation));
     }
 
+    /// All that are open, those with names first.
+    pub(super) fn all(&self) -> Vec<Arc<Conversation>> {
+        let conversations = self.lock();
+        let named: Vec<Arc<Named>> =
+            conversations.named.iter().map(|(_, place)| Arc::clone(place)).collect();
+        let unnamed: Vec<Arc<Conversation>> =
+            conversations.unnamed.iter().map(|(_, open)| Arc::clone(open)).collect();
+        drop(conversations);
+        named.iter().filter_map(|place| place.get()).chain(unnamed).collect()
+    }
+
     /// Closes all of them.
     pub(super) fn close_all(&self) {
         let mut conversations = self.lock();
@@ -155,6 +166,11 @@ impl Named {
         let opened = Arc::new(open()?);
         *place = Some(Arc::clone(&opened));
         Ok(opened)
+    }
+
+    /// The conversation, unless it is just being opened.
+    fn get(&self) -> Option<Arc<Conversation>> {
+        self.0.try_lock().ok()?.clone()
     }
 
     fn take(&self) -> Option<Arc<Conversation>> {

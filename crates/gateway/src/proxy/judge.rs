@@ -13,7 +13,7 @@ use crate::wire::WireCall;
 
 /// What was decided of a call, with what to say of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Judgement {
+pub(crate) enum Judgement {
     /// It goes on.
     Allowed,
     /// It waits for a human.
@@ -37,7 +37,7 @@ pub(super) enum Judgement {
 ///
 /// # Errors
 /// When the store cannot be read or written. The call may not go on then.
-pub(super) fn judge(
+pub(crate) fn judge(
     conversation: &Conversation,
     settings: &ConnectionSettings,
     gate: &Gate,
@@ -70,8 +70,7 @@ enum Before {
     /// Nothing, or that an earlier call of that id has its result: some servers number the calls of each answer
     /// from 0.
     Unknown,
-    /// The same call came by the other surface, and is joined with it. Once: a call that stands twice in an answer
-    /// is two calls, whatever ids they have.
+    /// The same call came by another surface, and is joined with it.
     Joined(DecidedCall),
     /// It is another call's.
     Other,
@@ -94,12 +93,9 @@ impl Judging<'_> {
         let Some(before) = before.filter(|before| !before.is_answered) else {
             return Before::Unknown;
         };
-        let is_same = before.tool == self.tool
-            && before.arguments.as_ref().is_some_and(|it| it.canonical() == arguments.canonical());
-        if !is_same || before.is_joined || before.asked_by == self.surface {
+        if !before.is_of(&self.tool, arguments) || !before.join(self.surface) {
             return Before::Other;
         }
-        before.is_joined = true;
         Before::Joined(before.clone())
     }
 

@@ -18,5 +18,7 @@ mod judge;
 mod settings;
 
 pub use connection::Connection;
+pub(crate) use conversation::{Conversation, Surface};
 pub use exchange::{ModelExchange, Outcome, ProxyError, Streaming};
+pub(crate) use judge::{Judgement, judge};
 pub use settings::{ConnectionSettings, GuardMode, UserText};

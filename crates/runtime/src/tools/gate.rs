@@ -138,7 +138,31 @@ impl Gate {
     /// none: that could have been written for another server's tool (G16).
     pub fn announce(&self, server: Option<&str>, tools: &[serde_json::Value]) -> Vec<Announced> {
         let mut setup = self.setup.write().unwrap_or_else(PoisonError::into_inner);
-        tools.iter().map(|tool| setup.announce(server, tool)).collect()
+        tools.iter().map(|tool| setup.announce(server, tool, None)).collect()
+    }
+
+    /// The same of a server of which the owner may have pinned all that it says of its tools, by the digests of that.
+    /// A tool that is not pinned there, or otherwise, counts as changed.
+    pub fn announce_pinned(
+        &self,
+        server: &str,
+        tools: &[serde_json::Value],
+        pins: Option<&BTreeMap<String, Digest>>,
+        digest: fn(&serde_json::Value) -> Digest,
+    ) -> Vec<Announced> {
+        let mut setup = self.setup.write().unwrap_or_else(PoisonError::into_inner);
+        let announced = tools.iter().map(|tool| {
+            let name = tool.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
+            let is_pinned = pins.map(|pins| pins.get(name) == Some(&digest(tool)));
+            setup.announce(Some(server), tool, is_pinned)
+        });
+        announced.collect()
+    }
+
+    /// What the manifests say of a tool, or of all tools of a server, is no longer believed.
+    pub fn distrust(&self, tool_or_server: &str) {
+        let mut setup = self.setup.write().unwrap_or_else(PoisonError::into_inner);
+        setup.changed.insert(tool_or_server.to_owned());
     }
 
     /// Whether a tool of that name may be asked for at all.
@@ -228,10 +252,22 @@ impl Setup {
         if self.unpinned.contains(name) {
             return DescribedTool::unknown(described);
         }
-        DescribedTool::of(described, self.changed.contains(name))
+        DescribedTool::of(described, self.is_changed(name))
     }
 
-    fn announce(&mut self, server: Option<&str>, announced: &serde_json::Value) -> Announced {
+    fn is_changed(&self, name: &str) -> bool {
+        let server = name.split_once('/').map(|(server, _)| server);
+        self.changed.contains(name) || server.is_some_and(|server| self.changed.contains(server))
+    }
+
+    /// Notes what a server says of a tool. `is_pinned` is whether the owner pinned just that, of a server whose tools are
+    /// pinned.
+    fn announce(
+        &mut self,
+        server: Option<&str>,
+        announced: &serde_json::Value,
+        is_pinned: Option<bool>,
+    ) -> Announced {
         let name = announced.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
         let name = server.map_or_else(|| name.to_owned(), |server| format!("{server}/{name}"));
         if ToolName::parse(&name).is_err() {
@@ -243,16 +279,16 @@ impl Setup {
         let first = *self.pins.entry(name.clone()).or_insert(found);
         let manifest = self.manifests.get(&name);
         let pinned = manifest.and_then(|manifest| manifest.description_sha256);
-        if manifest.is_some() && pinned.is_none() {
+        if manifest.is_some() && pinned.is_none() && is_pinned.is_none() {
             self.unpinned.insert(name.clone());
         }
         // For good: a server that says the first one again has still said the other.
-        if found != pinned.unwrap_or(first) {
+        if found != pinned.unwrap_or(first) || is_pinned == Some(false) {
             self.changed.insert(name.clone());
         }
-        let changed = self.changed.contains(&name);
+        let changed = self.is_changed(&name);
         let DescribedTool { name, manifest, known, .. } = self.tool(&name);
-        let pinned = pinned == Some(found);
+        let pinned = pinned == Some(found) || is_pinned == Some(true) && !changed;
         Announced { name, effect: manifest.effect, known, changed, pinned }
     }
 }

@@ -135,7 +135,11 @@ impl Running {
         }
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("gateway.toml");
-        std::fs::write(&file, toml::to_string(&GatewaySettings { connection }).unwrap()).unwrap();
+        std::fs::write(
+            &file,
+            toml::to_string(&GatewaySettings { connection, ..Default::default() }).unwrap(),
+        )
+        .unwrap();
         let key = SETTINGS_KEY.parse().unwrap();
         adopt_file(&scratch.store, &scratch.owner, key, &file).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();

@@ -1,0 +1,185 @@
+//! The running MCP servers of hosts: each message comes here before it goes on.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use custody_gateway::mcp::{McpGuard, MemoryServer, Passage, ServerName};
+use custody_gateway::proxy::Connection;
+use lru::LruCache;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::connections::{Guarded, RefusedCredential};
+use crate::exchange::Incoming;
+use crate::log;
+use crate::server::{Here, Shown, guarded};
+use crate::shared::{Shared, json_response};
+
+/// The most running servers that are guarded at once.
+const MAX_SERVERS: usize = 1_024;
+/// The longest name that a process gives itself.
+const MAX_PROCESS: usize = 64;
+/// The header with the digest of a server's command.
+const COMMAND_HEADER: &str = "x-custody-command";
+
+/// The guards of the servers that run.
+pub(crate) struct McpGuards(Mutex<LruCache<Running, Kept>>);
+
+/// A running server: of which connection, under which name, in which process.
+#[derive(PartialEq, Eq, Hash)]
+struct Running {
+    connection: String,
+    server: String,
+    process: String,
+}
+
+/// A guard, with the connection that it is of.
+struct Kept {
+    connection: Arc<Connection>,
+    guard: Arc<Mutex<McpGuard>>,
+}
+
+impl Default for McpGuards {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(NonZeroUsize::new(MAX_SERVERS).unwrap_or(NonZeroUsize::MIN))))
+    }
+}
+
+impl McpGuards {
+    /// The guard of a running server. `make` makes it if there is none, or its connection was made anew since.
+    fn of(
+        &self,
+        running: Running,
+        connection: &Arc<Connection>,
+        make: impl FnOnce() -> McpGuard,
+    ) -> Arc<Mutex<McpGuard>> {
+        let mut guards = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = guards.get(&running)
+            && Arc::ptr_eq(&kept.connection, connection)
+        {
+            return Arc::clone(&kept.guard);
+        }
+        let guard = Arc::new(Mutex::new(make()));
+        let kept = Kept { connection: Arc::clone(connection), guard: Arc::clone(&guard) };
+        guards.put(running, kept);
+        guard
+    }
+}
+
+/// Where a message stands.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Place {
+    server: String,
+    process: String,
+    /// `client`, `server`, or `memory` for the host's messages to the memory.
+    from: String,
+}
+
+/// Why a message is not taken.
+#[derive(Debug, thiserror::Error)]
+enum Unanswered {
+    #[error(transparent)]
+    Credential(#[from] RefusedCredential),
+    #[error("the address names no server, no process, or nobody that a message is from")]
+    Place,
+    #[error("the message is not UTF-8")]
+    Encoding,
+    #[error("the service failed")]
+    Thread,
+}
+
+/// Takes a message and says what becomes of it.
+pub(crate) async fn message(
+    State(shared): Here,
+    Path(place): Path<Place>,
+    incoming: Incoming,
+) -> Response {
+    match passed(&shared, place, incoming).await {
+        Ok(passage) => {
+            let body = json!({
+                "goes_on": passage.goes_on, "instead": passage.instead, "reply": passage.reply
+            });
+            if let Some(note) = passage.note {
+                log::note(&note);
+            }
+            json_response(StatusCode::OK, &body)
+        }
+        Err(error) => {
+            let status = match &error {
+                Unanswered::Credential(error) => error.status().0,
+                Unanswered::Place | Unanswered::Encoding => StatusCode::BAD_REQUEST,
+                Unanswered::Thread => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            json_response(status, &json!({ "error": { "message": error.to_string() } }))
+        }
+    }
+}
+
+async fn passed(
+    shared: &Arc<Shared>,
+    place: Place,
+    incoming: Incoming,
+) -> Result<Passage, Unanswered> {
+    let guarded = guarded(shared, Shown::header(&incoming)).await?;
+    let server: ServerName = place.server.parse().map_err(|_| Unanswered::Place)?;
+    let is_process = (1..=MAX_PROCESS).contains(&place.process.len())
+        && place.process.bytes().all(|c| c.is_ascii_alphanumeric());
+    if !is_process {
+        return Err(Unanswered::Place);
+    }
+    let Incoming { headers, body, .. } = incoming;
+    let text = String::from_utf8(body.into()).map_err(|_| Unanswered::Encoding)?;
+    let shared = Arc::clone(shared);
+    let answered = tokio::task::spawn_blocking(move || {
+        shared.passage(&guarded, &server, &place, &headers, &text)
+    });
+    answered.await.map_err(|_| Unanswered::Thread)?
+}
+
+impl Shared {
+    fn passage(
+        &self,
+        guarded: &Guarded,
+        server: &ServerName,
+        place: &Place,
+        headers: &HeaderMap,
+        text: &str,
+    ) -> Result<Passage, Unanswered> {
+        let Guarded { connection, .. } = guarded;
+        if place.from == "memory" {
+            let memory = MemoryServer::new(Arc::clone(connection), server.clone(), &place.process);
+            return Ok(memory.from_client(text));
+        }
+        let guard = self.guard(connection, server, place, headers)?;
+        let mut guard = guard.lock().unwrap_or_else(PoisonError::into_inner);
+        match place.from.as_str() {
+            "client" => Ok(guard.from_client(text)),
+            "server" => Ok(guard.from_server(text)),
+            _ => Err(Unanswered::Place),
+        }
+    }
+
+    fn guard(
+        &self,
+        connection: &Arc<Connection>,
+        server: &ServerName,
+        place: &Place,
+        headers: &HeaderMap,
+    ) -> Result<Arc<Mutex<McpGuard>>, RefusedCredential> {
+        let pins = self.connections.pins(&place.server)?;
+        let command = headers.get(COMMAND_HEADER).and_then(|command| command.to_str().ok());
+        let command = command.and_then(|command| serde_json::from_value(json!(command)).ok());
+        let running = Running {
+            connection: connection.name().to_owned(),
+            server: place.server.clone(),
+            process: place.process.clone(),
+        };
+        let (made, server) = (Arc::clone(connection), server.clone());
+        Ok(self
+            .mcp
+            .of(running, connection, || McpGuard::new(made, server, &place.process, pins, command)))
+    }
+}
