@@ -11,6 +11,7 @@ use custody_kernel::principal::{Authority, Role};
 use custody_log::PrincipalId;
 use custody_policy::Manifests;
 use custody_runtime::advice::Advisor;
+use custody_runtime::session::search::VectorModel;
 use custody_runtime::tools::Gate;
 use custody_runtime::{PrincipalError, Store, StoreError};
 
@@ -61,10 +62,19 @@ impl RefusedCredential {
     }
 }
 
+/// What is installed besides, for the sessions of all connections.
+#[derive(Clone, Default)]
+pub struct SessionModels {
+    /// Looks at what enters.
+    pub advisor: Option<Arc<dyn Advisor>>,
+    /// Searches memory by meaning.
+    pub vectors: Option<Arc<dyn VectorModel>>,
+}
+
 /// All connections of a service.
 pub(crate) struct Connections {
     store: Store,
-    advisor: Option<Arc<dyn Advisor>>,
+    models: SessionModels,
     open: Mutex<Open>,
 }
 
@@ -88,9 +98,9 @@ pub(crate) struct Route {
 }
 
 impl Connections {
-    pub(crate) fn new(store: Store, file: PathBuf, advisor: Option<Arc<dyn Advisor>>) -> Self {
+    pub(crate) fn new(store: Store, file: PathBuf, models: SessionModels) -> Self {
         let open = Open { connections: HashMap::new(), settings: SettingsInForce::new(file) };
-        Self { store, advisor, open: Mutex::new(open) }
+        Self { store, models, open: Mutex::new(open) }
     }
 
     /// The connection whose credential `token` is.
@@ -150,11 +160,15 @@ impl Connections {
     ) -> Result<Connection, RefusedCredential> {
         let tools = tools(entry).ok_or_else(|| RefusedCredential::Tools(name.to_owned()))?;
         let (store, gate) = (self.store.clone(), Gate::new(tools, None));
-        let connection = Connection::new(name, store, authority, gate, entry.settings());
-        Ok(match &self.advisor {
-            Some(advisor) => connection.with_advisor(Arc::clone(advisor)),
-            None => connection,
-        })
+        let mut connection = Connection::new(name, store, authority, gate, entry.settings());
+        let SessionModels { advisor, vectors } = self.models.clone();
+        if let Some(advisor) = advisor {
+            connection = connection.with_advisor(advisor);
+        }
+        if let Some(vectors) = vectors {
+            connection = connection.with_vectors(vectors);
+        }
+        Ok(connection)
     }
 
     /// Closes every session.

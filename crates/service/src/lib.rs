@@ -35,6 +35,7 @@ mod tls;
 mod upstream;
 
 pub use address::{UpstreamError, checked_upstream};
+pub use connections::SessionModels;
 pub use server::{Server, ServerError, ServerOptions};
 pub use tls::{TlsError, TlsFiles};
 pub use upstream::{UpstreamOptions, UpstreamOptionsError};

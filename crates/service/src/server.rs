@@ -14,12 +14,11 @@ use axum::routing::{get, post};
 use custody_gateway::proxy::hook::{self, HookError};
 use custody_gateway::wire::Dialect;
 use custody_runtime::Store;
-use custody_runtime::advice::Advisor;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::connections::{Connections, Guarded, RefusedCredential};
+use crate::connections::{Connections, Guarded, RefusedCredential, SessionModels};
 use crate::exchange::{self, Incoming};
 use crate::mcp::McpGuards;
 use crate::shared::{Health, MAX_BODY_BYTES, Shared, json_response};
@@ -86,7 +85,7 @@ impl Server {
         options: ServerOptions,
         store: Store,
         settings: PathBuf,
-        advisor: Option<Arc<dyn Advisor>>,
+        models: SessionModels,
     ) -> Result<Self, ServerError> {
         let ServerOptions { address, tls, host_names, upstream } = options;
         // Fails when a provider is installed already, which is as good.
@@ -104,7 +103,7 @@ impl Server {
                 ServerError::Listen { address, cause }
             }
         })?;
-        let connections = Connections::new(store.clone(), settings, advisor);
+        let connections = Connections::new(store.clone(), settings, models);
         let shared = Arc::new(Shared {
             connections,
             upstream,

@@ -13,7 +13,9 @@ use common::{ANSWER, CHAT, HELLO, Running, Vendor, answer, options, read_message
 use custody_gateway::proxy::GuardMode;
 use custody_kernel::principal::Role;
 use custody_service::settings::ConnectionEntry;
-use custody_service::{Server, ServerError, ServerOptions, TlsFiles, UpstreamOptions};
+use custody_service::{
+    Server, ServerError, ServerOptions, SessionModels, TlsFiles, UpstreamOptions,
+};
 use reqwest::{Certificate, Client};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -102,12 +104,14 @@ fn a_certificate_that_is_none_is_named() {
     for files in [missing, swapped] {
         let open = ServerOptions { tls: Some(files), ..options() };
         let store = running.scratch.store.clone();
-        let bound = runtime.block_on(Server::bind(open, store, "none".into(), None));
+        let bound =
+            runtime.block_on(Server::bind(open, store, "none".into(), SessionModels::default()));
         assert!(matches!(bound, Err(ServerError::Tls(_))));
     }
     let taken = ServerOptions { address: running.address, ..options() };
     let store = running.scratch.store.clone();
-    let bound = runtime.block_on(Server::bind(taken, store, "none".into(), None));
+    let bound =
+        runtime.block_on(Server::bind(taken, store, "none".into(), SessionModels::default()));
     assert!(matches!(bound, Err(ServerError::Taken(_))));
 }
 

@@ -13,7 +13,7 @@ use custody_kernel::principal::Role;
 use custody_runtime::clock::Clock;
 use custody_runtime::scratch::Scratch;
 use custody_service::settings::ConnectionEntry;
-use custody_service::{Server, ServerError, ServerOptions};
+use custody_service::{Server, ServerError, ServerOptions, SessionModels};
 
 #[test]
 fn a_request_goes_to_its_vendor_byte_for_byte_and_without_the_credential() {
@@ -186,6 +186,11 @@ fn the_service_is_not_reached_from_other_machines() {
     let scratch = Scratch::new(Limits::default(), Clock::System).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let open = ServerOptions { address: "0.0.0.0:0".parse().unwrap(), ..options() };
-    let bound = runtime.block_on(Server::bind(open, scratch.store.clone(), "none".into(), None));
+    let bound = runtime.block_on(Server::bind(
+        open,
+        scratch.store.clone(),
+        "none".into(),
+        SessionModels::default(),
+    ));
     assert!(matches!(bound, Err(ServerError::NotLoopback(_))));
 }

@@ -12,7 +12,12 @@ const { StdioClientTransport } = await load('client/stdio.js');
 const told = JSON.parse(readFileSync(0, 'utf8'));
 const [command, ...args] = told.command;
 const client = new Client({ name: 'driver', version: '1' });
-await client.connect(new StdioClientTransport({ command, args, env: told.env }));
+try {
+  await client.connect(new StdioClientTransport({ command, args, env: told.env }));
+} catch (error) {
+  console.error(String(error.message));
+  process.exit(1);
+}
 
 const steps = {
   tools: () => client.listTools(),

@@ -1,14 +1,13 @@
 //! The guarded memory as an MCP server: remember, recall, list, forget.
 //!
 //! What a call remembers or reads belongs to the conversation that made it. That is the one in which a hook or the
-//! proxy decided the same call; without one, nobody knows what the model had read, and what it wants to remember is
-//! untrusted.
+//! proxy decided the same call; without one, nobody knows what the model had read, and what it wants to remember waits
+//! for a human, unless the owner signed that this client's text is the user's.
 
 use std::sync::Arc;
 
 use custody_arguments::Arguments;
 use custody_kernel::key::Key;
-use custody_kernel::label::Channel;
 use custody_runtime::StoreError;
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::search::FOUND_AT_ONCE;
@@ -18,7 +17,7 @@ use serde_json::{Map, Value, json};
 use super::guard::ServerName;
 use super::message::{self, Message, Passage, call_id, tool_result};
 use crate::lines::{FOUND_BY_DEFAULT, MemoryOperation, WriteLine};
-use crate::proxy::{Connection, Conversation, Surface};
+use crate::proxy::{Connection, Conversation, Surface, of_unseen_call};
 
 /// The revisions that are spoken, the newest first.
 const REVISIONS: [&str; 3] = ["2026-07-28", "2025-11-25", "2025-06-18"];
@@ -135,8 +134,9 @@ impl MemoryServer {
             return Ok((joined.conversation, Some(joined.id)));
         }
         let conversation = self.connection.named(&self.conversation)?;
-        let said = Observation::message(Channel::PeerAgent, arguments).from(tool);
-        conversation.session.observe(Observation { lowered: true, ..said }).wait()?;
+        let ingress = of_unseen_call(&self.connection.settings());
+        let said = Observation::message(ingress.channel, arguments).from(tool);
+        conversation.session.observe(Observation { lowered: ingress.is_lowered, ..said }).wait()?;
         Ok((conversation, None))
     }
 }
@@ -154,7 +154,7 @@ fn operation(name: &str, given: Given) -> Result<MemoryOperation, String> {
     let Given { key, text, query, limit, after, shared } = given;
     Ok(match (name, key, text, query) {
         ("remember", Some(key), Some(text), None) => {
-            MemoryOperation::Write(WriteLine { shared, key, text, queue: shared })
+            MemoryOperation::Write(WriteLine { shared, key, text, queue: true })
         }
         ("recall", Some(key), None, None) => MemoryOperation::Read { key, shared },
         ("recall", None, None, Some(query)) => {

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use custody_arguments::Arguments;
 use custody_kernel::principal::Authority;
 use custody_runtime::advice::Advisor;
+use custody_runtime::session::search::VectorModel;
 use custody_runtime::tools::Gate;
 use custody_runtime::{Session, Store, StoreError};
 
@@ -20,6 +21,7 @@ pub struct Connection {
     authority: Authority,
     gate: Gate,
     advisor: Option<Arc<dyn Advisor>>,
+    vectors: Option<Arc<dyn VectorModel>>,
     settings: RwLock<Arc<ConnectionSettings>>,
     conversations: Conversations,
 }
@@ -42,14 +44,21 @@ impl Connection {
         settings: ConnectionSettings,
     ) -> Self {
         let settings = RwLock::new(Arc::new(settings));
-        let (name, advisor, conversations) = (name.into(), None, Conversations::default());
-        Self { name, store, authority, gate, advisor, settings, conversations }
+        let (advisor, vectors, conversations) = (None, None, Conversations::default());
+        let name = name.into();
+        Self { name, store, authority, gate, advisor, vectors, settings, conversations }
     }
 
     /// The same, in whose sessions `advisor` looks at what enters.
     #[must_use]
     pub fn with_advisor(self, advisor: Arc<dyn Advisor>) -> Self {
         Self { advisor: Some(advisor), ..self }
+    }
+
+    /// The same, in whose sessions memory is searched by meaning, with the vectors of `model`.
+    #[must_use]
+    pub fn with_vectors(self, model: Arc<dyn VectorModel>) -> Self {
+        Self { vectors: Some(model), ..self }
     }
 
     /// Its name.
@@ -119,6 +128,9 @@ impl Connection {
         let mut session = Session::open(&self.store, &self.authority, Some(alias))?;
         if let Some(advisor) = &self.advisor {
             session = session.with_advisor(Arc::clone(advisor));
+        }
+        if let Some(vectors) = &self.vectors {
+            session = session.with_vectors(Arc::clone(vectors));
         }
         Ok(Conversation::new(session))
     }

@@ -12,11 +12,11 @@ use crate::wire::WireRole;
 
 /// Where a text entered, and whether the trust of that channel is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ingress {
+pub(crate) struct Ingress {
     /// Where it entered.
-    pub(super) channel: Channel,
+    pub(crate) channel: Channel,
     /// Whether it is untrusted whatever the channel.
-    pub(super) is_lowered: bool,
+    pub(crate) is_lowered: bool,
 }
 
 /// What a text of `role` is worth on a connection. What its host reported as typed by the user was recorded as such
@@ -36,6 +36,15 @@ pub(super) fn of_text(settings: &ConnectionSettings, role: WireRole, text: &str)
         }
         WireRole::Tool => Ingress { channel: Channel::Tool, is_lowered: true },
     }
+}
+
+/// What the arguments of a call are worth that reached a server of ours and that no hook and no proxy saw: nobody knows
+/// what the model that made it had read.
+pub(crate) fn of_unseen_call(settings: &ConnectionSettings) -> Ingress {
+    if settings.user_text == UserText::Trusted {
+        return Ingress { channel: Channel::User, is_lowered: false };
+    }
+    Ingress { channel: Channel::PeerAgent, is_lowered: true }
 }
 
 /// What a block is worth that nobody reads here.
@@ -105,5 +114,8 @@ mod tests {
             assert_eq!(ingress.is_lowered, !believed);
         }
         assert!(of_text(&trusted, WireRole::System, "be kind!").is_lowered, "another text");
+        for (settings, is_lowered) in [(&never, true), (&hook, true), (&trusted, false)] {
+            assert_eq!(of_unseen_call(settings).is_lowered, is_lowered);
+        }
     }
 }

@@ -20,5 +20,6 @@ mod settings;
 pub use connection::Connection;
 pub(crate) use conversation::{Conversation, Surface};
 pub use exchange::{ModelExchange, Outcome, ProxyError, Streaming};
+pub(crate) use ingress::of_unseen_call;
 pub(crate) use judge::{Judgement, judge};
 pub use settings::{ConnectionSettings, GuardMode, UserText};

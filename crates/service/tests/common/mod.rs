@@ -20,7 +20,7 @@ use custody_runtime::principals::NewPrincipal;
 use custody_runtime::scratch::Scratch;
 use custody_runtime::watch::adopt_file;
 use custody_service::settings::{ConnectionEntry, GatewaySettings, SETTINGS_KEY};
-use custody_service::{Server, ServerOptions, UpstreamOptions};
+use custody_service::{Server, ServerOptions, SessionModels, UpstreamOptions};
 
 pub(crate) const ANSWER: &str = r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"Hm."},"finish_reason":"stop"}]}"#;
 pub(crate) const CHAT: &str = "/openai/v1/chat/completions";
@@ -148,7 +148,8 @@ impl Running {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let server = Server::bind(options, store, file, None).await.unwrap();
+                let server =
+                    Server::bind(options, store, file, SessionModels::default()).await.unwrap();
                 sender.send(server.address().unwrap()).unwrap();
                 server.run(async { drop(ended.await) }).await;
             });

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use custody_pipeline::DetectorAdvice;
 use custody_runtime::advice::Advisor;
+use custody_runtime::session::search::VectorModel;
 use custody_service::settings::GatewaySettings;
-use custody_service::{Server, ServerOptions, TlsFiles, UpstreamOptions};
+use custody_service::{Server, ServerOptions, SessionModels, TlsFiles, UpstreamOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::command::session::InstalledModel;
 use crate::context::GlobalContext;
 use crate::output::{ExitStatus, note};
 
@@ -63,10 +65,13 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         note(format_args!("{name}: {}", entry.mode.as_str()));
     }
     let advisor: Arc<dyn Advisor> = Arc::new(DetectorAdvice);
+    let vectors =
+        InstalledModel::find(context).map(|model| Arc::new(model) as Arc<dyn VectorModel>);
+    let models = SessionModels { advisor: Some(advisor), vectors };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("could not start the threads of the service")?;
     runtime.block_on(async {
-        let server = Server::bind(args.options(), store, settings, Some(advisor)).await?;
+        let server = Server::bind(args.options(), store, settings, models).await?;
         let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
         note(format_args!("Listening on {scheme}://{}.", server.address()?));
         let mut terminated = signal(SignalKind::terminate())?;

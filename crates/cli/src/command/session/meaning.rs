@@ -12,7 +12,7 @@ use crate::command::detector::{self, BASE_MODEL};
 use crate::context::GlobalContext;
 
 /// The installed embedding model.
-pub(super) struct InstalledModel {
+pub(in crate::command) struct InstalledModel {
     models: ModelStore,
     opened: Mutex<Option<(SentenceEmbedder, Digest)>>,
 }
@@ -20,7 +20,7 @@ pub(super) struct InstalledModel {
 impl InstalledModel {
     /// The embedding model, if it is installed. It is not opened yet; one that is damaged fails the first search, and
     /// is not replaced by a search of another kind.
-    pub(super) fn find(context: &GlobalContext) -> Option<Self> {
+    pub(in crate::command) fn find(context: &GlobalContext) -> Option<Self> {
         let models = context.models();
         let is_absent = matches!(models.find(BASE_MODEL), Err(ModelStoreError::Absent { .. }));
         (!is_absent).then(|| Self { models, opened: Mutex::new(None) })

@@ -5,6 +5,8 @@ mod open_sessions;
 pub(super) mod review;
 pub(super) mod serve;
 
+pub(in crate::command) use meaning::InstalledModel;
+
 use crate::context::GlobalContext;
 use crate::output::ExitStatus;
 
