@@ -17,10 +17,12 @@ from claude_checks import check_claude
 from client_checks import CLIENTS, check_client
 from mcp_checks import MCP_CLIENTS, check_mcp
 from programs import Programs
+from recovery_checks import check_end_to_end
 from report import Report
 
 HOST = "claude"
-NAMES = (HOST, *CLIENTS, *MCP_CLIENTS)
+END_TO_END = "end_to_end"
+NAMES = (HOST, *CLIENTS, *MCP_CLIENTS, END_TO_END)
 
 
 def main() -> int:
@@ -32,6 +34,8 @@ def main() -> int:
     for name in options.only:
         if name == HOST:
             check_claude(report, programs, work, custody)
+        elif name == END_TO_END:
+            check_end_to_end(report, programs, work, custody)
         elif name in MCP_CLIENTS:
             check_mcp(report, MCP_CLIENTS[name], programs, work, custody)
         else:

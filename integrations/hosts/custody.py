@@ -69,23 +69,24 @@ class Custody:
         self._passphrase = secrets.token_urlsafe(30)
 
     def init(self) -> None:
-        self._run("init")
+        self.run("init")
 
-    def connect_claude_code(self, upstream: str, surface: str) -> None:
+    def connect_claude_code(self, upstream: str, surface: str, *options: str) -> None:
         """Edits the settings in this home folder."""
-        self._run("connect", "claude-code", "--apply", "--no-wait", "--upstream", upstream, "--surface", surface)
+        ways = ["--upstream", upstream, "--surface", surface, *options]
+        self.run("connect", "claude-code", "--apply", "--no-wait", *ways)
         self.address = address_in(self.claude_settings())
 
     def connect_vendor(self, vendor: str, upstream: str, *options: str) -> Connection:
-        printed = json.loads(self._run("connect", vendor, "--no-wait", "--upstream", upstream, "--json", *options))
+        printed = json.loads(self.run("connect", vendor, "--no-wait", "--upstream", upstream, "--json", *options))
         self.address = urlsplit(printed["base_url"]).netloc
         return Connection(printed["base_url"], printed["key"], vendor)
 
     def pin_server(self, name: str, command: list[str]) -> None:
-        self._run("mcp", "--server", name, "--pin", "--apply", "--", *command)
+        self.run("mcp", "--server", name, "--pin", "--apply", "--", *command)
 
     def enforce(self, connection: str) -> None:
-        self._run("enforce", connection)
+        self.run("enforce", connection)
 
     def claude_settings(self) -> dict:
         return json.loads((self.home / ".claude" / "settings.json").read_text())
@@ -119,7 +120,8 @@ class Custody:
         finally:
             server.stop()
 
-    def _run(self, *arguments: str) -> str:
+    def run(self, *arguments: str) -> str:
+        """Runs a command, answers its prompts, and returns its output."""
         answers = {
             NEW_PASSPHRASE: self._passphrase,
             SAME_AGAIN: self._passphrase,

@@ -212,7 +212,7 @@ class Bench:
     def _guard_reads(self, behind: list[str], revision: str) -> str:
         self._forget_calls()
         listed, found = self._drive(behind, self.client.modes[revision], [{"do": "tools"}, FIND])
-        require(len(listed["tools"]) == 2, listed)
+        require(len(listed["tools"]) == 3, listed)
         require("Mail of today" in json.dumps(found) and not found.get("isError"), found)
         return "the mail is found"
 

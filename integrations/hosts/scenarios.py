@@ -8,12 +8,14 @@ An instruction is written with backquotes, wherever it stands:
     run `COMMAND`                  a Bash call
     read `FILE`                    a Read call
     write `TEXT` to `FILE`         a Write call
+    call `TOOL` with `JSON`        a call of any tool
 
 Several instructions in one text are parallel calls of one turn.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -25,7 +27,8 @@ REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 INSTRUCTION = re.compile(
     r"\brun `(?P<command>[^`]+)`"
     r"|\bread `(?P<read>[^`]+)`"
-    r"|\bwrite `(?P<text>[^`]+)` to `(?P<file>[^`]+)`",
+    r"|\bwrite `(?P<text>[^`]+)` to `(?P<file>[^`]+)`"
+    r"|\bcall `(?P<tool>[^`]+)` with `(?P<arguments>[^`]+)`",
     re.IGNORECASE,
 )
 WORK_FOLDER = re.compile(r"working directory: (\S+)", re.IGNORECASE)
@@ -104,6 +107,8 @@ def to_call(match: re.Match, folder: str) -> ToolCall:
         return ToolCall("Bash", {"command": match["command"], "description": "Do as instructed"})
     if match["read"]:
         return ToolCall("Read", {"file_path": folder + match["read"]})
+    if match["tool"]:
+        return ToolCall(match["tool"], json.loads(match["arguments"]))
     return ToolCall("Write", {"file_path": folder + match["file"], "content": match["text"] + "\n"})
 
 
