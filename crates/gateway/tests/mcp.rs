@@ -1,6 +1,7 @@
 //! MCP servers behind a guard, and the guarded memory, over a real store.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+#![allow(clippy::needless_pass_by_value, reason = "messages are written where they are sent")]
 
 use std::sync::Arc;
 
@@ -79,12 +80,12 @@ impl Guarded {
 
     fn asks(&mut self, id: u64, method: &str, params: Value) -> Passage {
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.guard.from_client(&request.to_string())
+        self.guard.pass_from_client(&request.to_string())
     }
 
     fn answered(&mut self, id: u64, result: Value) -> Passage {
         let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
-        self.guard.from_server(&answer.to_string())
+        self.guard.pass_from_server(&answer.to_string())
     }
 
     fn answers(&mut self, method: &str, params: Value, result: Value) {
@@ -151,14 +152,14 @@ fn what_is_not_known_goes_on_and_what_is_no_message_does_not() {
         r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
         r#"{"jsonrpc":"2.0","id":"e1","result":{"action":"accept"}}"#,
     ] {
-        assert!(guarded.guard.from_client(note).goes_on, "{note}");
+        assert!(guarded.guard.pass_from_client(note).goes_on, "{note}");
     }
     let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}"#;
-    assert!(guarded.guard.from_server(progress).goes_on);
-    let broken = guarded.guard.from_client("[]");
+    assert!(guarded.guard.pass_from_server(progress).goes_on);
+    let broken = guarded.guard.pass_from_client("[]");
     assert!(!broken.goes_on && broken.reply.unwrap().contains("-32700"));
     for message in ["log line", "{}", r#"{"jsonrpc":"2.0","id":99,"result":{}}"#] {
-        let passage = guarded.guard.from_server(message);
+        let passage = guarded.guard.pass_from_server(message);
         assert!(!passage.goes_on && passage.reply.is_none() && passage.note.is_some(), "{message}");
     }
     assert!(guarded.asks(2, "tools/list", json!({})).goes_on);
@@ -275,10 +276,10 @@ fn what_prompts_resources_questions_and_errors_say_is_recorded_as_the_servers() 
     );
     let question = json!({"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage",
         "params": {"messages": [{"content": {"text": "question words"}}]}});
-    assert!(guarded.guard.from_server(&question.to_string()).goes_on);
+    assert!(guarded.guard.pass_from_server(&question.to_string()).goes_on);
     guarded.call(1, "find", json!({"query": "tea"})).unwrap();
     let error = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "error words"}});
-    assert!(guarded.guard.from_server(&error.to_string()).goes_on);
+    assert!(guarded.guard.pass_from_server(&error.to_string()).goes_on);
     for words in ["prompt words", "resource words", "task words", "question words", "error words"] {
         assert_eq!(guarded.tainted(words), 1, "{words}");
     }
@@ -314,7 +315,7 @@ fn a_connection_that_observes_changes_nothing() {
 
 fn asked(server: &MemoryServer, method: &str, params: Value) -> Value {
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let reply = server.from_client(&request.to_string()).reply.unwrap();
+    let reply = server.answer(&request.to_string()).reply.unwrap();
     serde_json::from_str(&reply).unwrap()
 }
 

@@ -2,13 +2,10 @@
 
 use std::io::{self, Read as _};
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, Request};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
 use custody_gateway::proxy::{ModelExchange, Outcome, ProxyError, Streaming};
 use custody_gateway::wire::{Dialect, Filtered};
 use futures_util::StreamExt as _;
@@ -16,12 +13,11 @@ use tokio::sync::mpsc;
 
 use crate::address::{UpstreamError, checked_upstream};
 use crate::connections::{Guarded, Route};
+use crate::incoming::Incoming;
 use crate::log;
 use crate::shared::{MAX_BODY_BYTES, Shared, json_response};
-use crate::upstream::{KEY_HEADER, forwarded, vendor};
+use crate::upstream::{forwarded, vendor};
 
-/// How long a client may take to send the body of a request.
-const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest answer that is read as a whole.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// How many pieces of a stream wait for a slow client.
@@ -29,39 +25,6 @@ const WAITING_PIECES: usize = 16;
 
 /// The headers in which hosts name their conversations.
 const CONVERSATION_HEADERS: [&str; 2] = ["x-custody-session", "x-claude-code-session-id"];
-
-/// A request as it came in.
-pub(crate) struct Incoming {
-    pub(crate) method: Method,
-    pub(crate) uri: Uri,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
-}
-
-impl<S: Send + Sync> FromRequest<S> for Incoming {
-    type Rejection = Response;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
-        let (parts, body) = request.into_parts();
-        let Parts { method, uri, headers, .. } = parts.clone();
-        let body = Bytes::from_request(Request::from_parts(parts, body), state);
-        let body = tokio::time::timeout(BODY_TIMEOUT, body).await;
-        let body = body.map_err(|_| StatusCode::REQUEST_TIMEOUT.into_response())?;
-        let body = body.map_err(IntoResponse::into_response)?;
-        Ok(Self { method, uri, headers, body })
-    }
-}
-
-impl Incoming {
-    /// The key of a connection, if the request shows exactly one.
-    pub(crate) fn key(&self) -> Option<String> {
-        let mut keys = self.headers.get_all(KEY_HEADER).iter();
-        match (keys.next(), keys.next()) {
-            (Some(key), None) => key.to_str().ok().map(str::to_owned),
-            _ => None,
-        }
-    }
-}
 
 /// Why a request has no answer of its vendor's.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@
 //! `connections`: credentials. [`settings`]: what each connection may do, and the owner's signature on
 //! it; `in_force`: which of that holds now.
 //! `upstream`: the way to a vendor, and `address` where it may not lead. `exchange`: one request, from its client
-//! to its vendor and back. `mcp`: the messages of MCP servers. `log`: one line for each.
+//! to its vendor and back. `mcp`: the messages of MCP servers, which `guards` keeps. `log`: one line for each.
 //!
 //! ```
 //! use custody_service::settings::GatewaySettings;
@@ -23,8 +23,11 @@
 
 mod address;
 mod connections;
+mod credential;
 mod exchange;
+mod guards;
 mod in_force;
+mod incoming;
 mod listener;
 mod log;
 mod mcp;

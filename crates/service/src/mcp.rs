@@ -1,6 +1,5 @@
 //! The running MCP servers of hosts: each message comes here before it goes on.
 
-use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Path, State};
@@ -8,66 +7,20 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use custody_gateway::mcp::{McpGuard, MemoryServer, Passage, ServerName};
 use custody_gateway::proxy::Connection;
-use lru::LruCache;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::connections::{Guarded, RefusedCredential};
-use crate::exchange::Incoming;
+use crate::credential::{Here, Shown, guarded};
+use crate::guards::Running;
+use crate::incoming::Incoming;
 use crate::log;
-use crate::server::{Here, Shown, guarded};
 use crate::shared::{Shared, json_response};
 
-/// The most running servers that are guarded at once.
-const MAX_SERVERS: usize = 1_024;
 /// The longest name that a process gives itself.
 const MAX_PROCESS: usize = 64;
 /// The header with the digest of a server's command.
 const COMMAND_HEADER: &str = "x-custody-command";
-
-/// The guards of the servers that run.
-pub(crate) struct McpGuards(Mutex<LruCache<Running, Kept>>);
-
-/// A running server: of which connection, under which name, in which process.
-#[derive(PartialEq, Eq, Hash)]
-struct Running {
-    connection: String,
-    server: String,
-    process: String,
-}
-
-/// A guard, with the connection that it is of.
-struct Kept {
-    connection: Arc<Connection>,
-    guard: Arc<Mutex<McpGuard>>,
-}
-
-impl Default for McpGuards {
-    fn default() -> Self {
-        Self(Mutex::new(LruCache::new(NonZeroUsize::new(MAX_SERVERS).unwrap_or(NonZeroUsize::MIN))))
-    }
-}
-
-impl McpGuards {
-    /// The guard of a running server. `make` makes it if there is none, or its connection was made anew since.
-    fn of(
-        &self,
-        running: Running,
-        connection: &Arc<Connection>,
-        make: impl FnOnce() -> McpGuard,
-    ) -> Arc<Mutex<McpGuard>> {
-        let mut guards = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = guards.get(&running)
-            && Arc::ptr_eq(&kept.connection, connection)
-        {
-            return Arc::clone(&kept.guard);
-        }
-        let guard = Arc::new(Mutex::new(make()));
-        let kept = Kept { connection: Arc::clone(connection), guard: Arc::clone(&guard) };
-        guards.put(running, kept);
-        guard
-    }
-}
 
 /// Where a message stands.
 #[derive(Debug, Clone, Deserialize)]
@@ -151,13 +104,13 @@ impl Shared {
         let Guarded { connection, .. } = guarded;
         if place.from == "memory" {
             let memory = MemoryServer::new(Arc::clone(connection), server.clone(), &place.process);
-            return Ok(memory.from_client(text));
+            return Ok(memory.answer(text));
         }
         let guard = self.guard(connection, server, place, headers)?;
         let mut guard = guard.lock().unwrap_or_else(PoisonError::into_inner);
         match place.from.as_str() {
-            "client" => Ok(guard.from_client(text)),
-            "server" => Ok(guard.from_server(text)),
+            "client" => Ok(guard.pass_from_client(text)),
+            "server" => Ok(guard.pass_from_server(text)),
             _ => Err(Unanswered::Place),
         }
     }

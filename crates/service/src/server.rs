@@ -18,9 +18,11 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::connections::{Connections, Guarded, RefusedCredential, SessionModels};
-use crate::exchange::{self, Incoming};
-use crate::mcp::McpGuards;
+use crate::connections::{Connections, RefusedCredential, SessionModels};
+use crate::credential::{Here, Shown, guarded};
+use crate::exchange;
+use crate::guards::McpGuards;
+use crate::incoming::Incoming;
 use crate::shared::{Health, MAX_BODY_BYTES, Shared, json_response};
 use crate::tls::{TlsError, TlsFiles};
 use crate::upstream::{Upstream, UpstreamOptions, UpstreamOptionsError};
@@ -153,8 +155,6 @@ fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-pub(crate) type Here = State<Arc<Shared>>;
-
 async fn openai(here: Here, incoming: Incoming) -> Response {
     chat(here, Dialect::OpenAiChat, Shown::header(&incoming), incoming).await
 }
@@ -179,22 +179,6 @@ async fn pass_anthropic(here: Here, incoming: Incoming) -> Response {
     pass(here, Dialect::AnthropicMessages, Shown::header(&incoming), incoming).await
 }
 
-/// The key that a request shows, if any, and where.
-pub(crate) struct Shown {
-    key: Option<String>,
-    is_in_address: bool,
-}
-
-impl Shown {
-    pub(crate) fn header(incoming: &Incoming) -> Self {
-        Self { key: incoming.key(), is_in_address: false }
-    }
-
-    fn address(key: String) -> Self {
-        Self { key: Some(key), is_in_address: true }
-    }
-}
-
 /// A request that is recorded and whose answer is decided.
 async fn chat(State(shared): Here, dialect: Dialect, shown: Shown, incoming: Incoming) -> Response {
     match guarded(&shared, shown).await {
@@ -214,19 +198,6 @@ async fn pass(State(shared): Here, dialect: Dialect, shown: Shown, incoming: Inc
 fn refused(dialect: Dialect, error: &RefusedCredential) -> Response {
     let (status, kind) = error.status();
     exchange::error(dialect, status, kind, &error.to_string())
-}
-
-/// Looks a credential up on a thread that may wait for the store.
-pub(crate) async fn guarded(
-    shared: &Arc<Shared>,
-    shown: Shown,
-) -> Result<Guarded, RefusedCredential> {
-    let Shown { key, is_in_address } = shown;
-    let token = key.ok_or(RefusedCredential::Missing)?;
-    let shared = Arc::clone(shared);
-    let found =
-        tokio::task::spawn_blocking(move || shared.connections.of_token(&token, is_in_address));
-    found.await.unwrap_or(Err(RefusedCredential::Unknown))
 }
 
 async fn claude_code(State(shared): Here, incoming: Incoming) -> Response {

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use custody_runtime::Store;
 
 use crate::connections::Connections;
-use crate::mcp::McpGuards;
+use crate::guards::McpGuards;
 use crate::upstream::Upstream;
 
 /// The longest body that is read, decoded.

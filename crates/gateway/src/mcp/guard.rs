@@ -116,7 +116,7 @@ impl McpGuard {
     }
 
     /// What becomes of a message of the host's.
-    pub fn from_client(&mut self, line: &str) -> Passage {
+    pub fn pass_from_client(&mut self, line: &str) -> Passage {
         let (id, method, params) = match Message::parse(line) {
             Ok(Message::Request { id, method, params }) => (id, method, params),
             Ok(Message::Notification { method, params }) => {
@@ -131,19 +131,22 @@ impl McpGuard {
             Ok(Message::Response { .. }) => return Passage::on(),
             Err(error) => {
                 let code = message::PARSE_ERROR;
-                return Passage::answered(message::error(&Value::Null, code, &error.to_string()));
+                return Passage::answered(&message::error(&Value::Null, code, &error.to_string()));
             }
         };
         let key = id.to_string();
         if self.waiting.contains_key(&key) || self.waiting.len() >= MAX_WAITING {
             let text = "another request has the id, or too many wait for the server";
-            return Passage::answered(message::error(&id, message::INVALID_REQUEST, text));
+            return Passage::answered(&message::error(&id, message::INVALID_REQUEST, text));
         }
         let waiting = match method.as_str() {
             "tools/call" => match self.call(&id, &params) {
                 Ok(Ok(waiting)) => waiting,
                 Ok(Err(text)) => {
-                    return Passage::answered(message::result(&id, tool_result(&text, None, true)));
+                    return Passage::answered(&message::result(
+                        &id,
+                        &tool_result(&text, None, true),
+                    ));
                 }
                 Err(error) => return unrecorded(&id, &error),
             },
@@ -165,7 +168,7 @@ impl McpGuard {
     }
 
     /// What becomes of a message of the server's.
-    pub fn from_server(&mut self, line: &str) -> Passage {
+    pub fn pass_from_server(&mut self, line: &str) -> Passage {
         match Message::parse(line) {
             Ok(Message::Notification { .. }) => Passage::on(),
             Ok(Message::Request { id, params, .. }) => match self.observe(&all_texts(&params)) {

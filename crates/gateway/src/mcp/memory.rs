@@ -55,7 +55,7 @@ impl MemoryServer {
     }
 
     /// Answers a message of the host's.
-    pub fn from_client(&self, line: &str) -> Passage {
+    pub fn answer(&self, line: &str) -> Passage {
         let (id, method, params) = match Message::parse(line) {
             Ok(Message::Request { id, method, params }) => (id, method, params),
             Ok(Message::Notification { .. } | Message::Response { .. }) => {
@@ -63,7 +63,7 @@ impl MemoryServer {
             }
             Err(error) => {
                 let code = message::PARSE_ERROR;
-                return Passage::answered(message::error(&Value::Null, code, &error.to_string()));
+                return Passage::answered(&message::error(&Value::Null, code, &error.to_string()));
             }
         };
         if let Some(wanted) = params.pointer("/_meta").and_then(|meta| meta.get(REVISION))
@@ -71,7 +71,7 @@ impl MemoryServer {
         {
             let mut error = message::error(&id, UNSUPPORTED_REVISION, "the revision is not spoken");
             error["error"]["data"] = json!({ "supported": REVISIONS, "requested": wanted });
-            return Passage::answered(error);
+            return Passage::answered(&error);
         }
         let result = match method.as_str() {
             "initialize" => initialized(&params),
@@ -88,10 +88,10 @@ impl MemoryServer {
             },
             _ => {
                 let text = "the memory has tools and nothing else";
-                return Passage::answered(message::error(&id, message::METHOD_NOT_FOUND, text));
+                return Passage::answered(&message::error(&id, message::METHOD_NOT_FOUND, text));
             }
         };
-        Passage::answered(message::result(&id, result))
+        Passage::answered(&message::result(&id, &result))
     }
 
     fn call(&self, params: &Value) -> Result<Value, StoreError> {

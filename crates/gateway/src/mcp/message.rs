@@ -35,7 +35,7 @@ impl Passage {
         Self { goes_on: true, ..Self::default() }
     }
 
-    pub(super) fn answered(reply: Value) -> Self {
+    pub(super) fn answered(reply: &Value) -> Self {
         Self { reply: Some(reply.to_string()), ..Self::default() }
     }
 
@@ -103,7 +103,7 @@ pub(super) fn call_id(params: &Value) -> Option<&str> {
 }
 
 /// A response with a result.
-pub(super) fn result(id: &Value, result: Value) -> Value {
+pub(super) fn result(id: &Value, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 

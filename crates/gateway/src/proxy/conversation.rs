@@ -221,11 +221,10 @@ impl Conversation {
     ) -> Option<String> {
         let mut known = self.known();
         let mut calls = known.calls.iter_mut();
-        let found = calls.find_map(|(known, call)| {
+        calls.find_map(|(known, call)| {
             let is_it = id.is_none_or(|id| id == known) && call.is_of(tool, arguments);
             (is_it && call.join(surface)).then(|| known.clone())
-        });
-        found
+        })
     }
 
     /// Notes that the output `text` of the call `id` is recorded already.

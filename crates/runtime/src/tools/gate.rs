@@ -260,8 +260,8 @@ impl Setup {
         self.changed.contains(name) || server.is_some_and(|server| self.changed.contains(server))
     }
 
-    /// Notes what a server says of a tool. `is_pinned` is whether the owner pinned just that, of a server whose tools are
-    /// pinned.
+    /// Notes what a server says of a tool. `is_pinned` is whether the owner pinned just that, of a server whose
+    /// tools are pinned.
     fn announce(
         &mut self,
         server: Option<&str>,

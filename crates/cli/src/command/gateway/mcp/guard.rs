@@ -81,7 +81,7 @@ fn guard(service: Service, command: &[OsString]) -> anyhow::Result<ExitStatus> {
         others.to_server.end();
     });
     while let Some(message) = lines::next(&mut output)? {
-        ends.from_server(&message)?;
+        ends.pass_from_server(&message)?;
     }
     let status = process.end()?;
     Ok(if status.success() { ExitStatus::Success } else { ExitStatus::Failure })
@@ -90,17 +90,17 @@ fn guard(service: Service, command: &[OsString]) -> anyhow::Result<ExitStatus> {
 fn read_client(ends: &Ends) -> anyhow::Result<()> {
     let mut input = io::stdin().lock();
     while let Some(message) = lines::next(&mut input)? {
-        ends.from_client(&message)?;
+        ends.pass_from_client(&message)?;
     }
     Ok(())
 }
 
 impl Ends {
-    fn from_client(&self, message: &str) -> io::Result<()> {
+    fn pass_from_client(&self, message: &str) -> io::Result<()> {
         pass(&self.service, Sender::Client, message, &self.to_server, &self.to_client)
     }
 
-    fn from_server(&self, message: &str) -> io::Result<()> {
+    fn pass_from_server(&self, message: &str) -> io::Result<()> {
         pass(&self.service, Sender::Server, message, &self.to_client, &self.to_server)
     }
 }

@@ -4,15 +4,14 @@ use std::ffi::OsString;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use custody_log::Digest;
 use serde_json::json;
 
-/// How long a server may take to end once its input has.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How often is looked whether it has.
+/// How often is looked whether a server has ended whose input has, and for how long.
+const LOOKS: usize = 250;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A server that runs. It ends with the value.
@@ -40,8 +39,7 @@ impl ServerProcess {
 
     /// Waits for a server whose input has ended, and ends it if it does not.
     pub(super) fn end(mut self) -> io::Result<ExitStatus> {
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
+        for _ in 0..LOOKS {
             if let Some(status) = self.0.try_wait()? {
                 return Ok(status);
             }

@@ -1,0 +1,41 @@
+//! The credential that a request shows, and the connection that it opens.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+
+use crate::connections::{Guarded, RefusedCredential};
+use crate::incoming::Incoming;
+use crate::shared::Shared;
+
+/// What answers a request gets.
+pub(crate) type Here = State<Arc<Shared>>;
+
+/// The key that a request shows, if any, and where.
+pub(crate) struct Shown {
+    key: Option<String>,
+    is_in_address: bool,
+}
+
+impl Shown {
+    pub(crate) fn header(incoming: &Incoming) -> Self {
+        Self { key: incoming.key(), is_in_address: false }
+    }
+
+    pub(crate) fn address(key: String) -> Self {
+        Self { key: Some(key), is_in_address: true }
+    }
+}
+
+/// Looks a credential up on a thread that may wait for the store.
+pub(crate) async fn guarded(
+    shared: &Arc<Shared>,
+    shown: Shown,
+) -> Result<Guarded, RefusedCredential> {
+    let Shown { key, is_in_address } = shown;
+    let token = key.ok_or(RefusedCredential::Missing)?;
+    let shared = Arc::clone(shared);
+    let found =
+        tokio::task::spawn_blocking(move || shared.connections.of_token(&token, is_in_address));
+    found.await.unwrap_or(Err(RefusedCredential::Unknown))
+}
