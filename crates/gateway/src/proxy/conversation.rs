@@ -36,6 +36,10 @@ pub(super) struct Known {
     pub(super) instructions: BTreeSet<(Namespace, Key)>,
     /// Whether its requests come by a proxy, which sees results in the form in which the model reads them.
     pub(super) is_proxied: bool,
+    /// Whether a hook was asked something in it.
+    pub(super) has_begun: bool,
+    /// How many calls came without an id.
+    unnamed_calls: u64,
 }
 
 /// A call that was decided.
@@ -63,6 +67,12 @@ impl DecidedCall {
     ) -> Self {
         let (is_joined, is_answered) = (false, false);
         Self { tool, arguments, decided, asked_by, is_joined, is_answered }
+    }
+
+    /// Whether it is a call of `tool` with these arguments.
+    pub(super) fn is_of(&self, tool: &str, arguments: Option<&Arguments>) -> bool {
+        let ours = self.arguments.as_ref().map(Arguments::canonical);
+        self.tool == tool && ours.is_some() && ours == arguments.map(Arguments::canonical)
     }
 }
 
@@ -197,6 +207,27 @@ impl Known {
     /// Notes a block as recorded, as one that came on another way.
     pub(super) fn note(&mut self, block: &Block) {
         self.recorded.insert(block.digest);
+    }
+
+    /// The id under which a call goes that its host's hook gives none: that of the same call by the proxy which no hook
+    /// asked about, else one that no call has.
+    pub(super) fn unnamed_call(&mut self, tool: &str, arguments: Option<&Arguments>) -> String {
+        let proxied = self.calls.iter().find(|(_, call)| {
+            let is_open = !call.is_answered && !call.is_joined;
+            call.asked_by == Surface::Proxy && is_open && call.is_of(tool, arguments)
+        });
+        if let Some((id, _)) = proxied {
+            return id.clone();
+        }
+        self.unnamed_calls += 1;
+        format!("hook {}", self.unnamed_calls)
+    }
+
+    /// The id of a call of a tool that went on and has no result.
+    pub(super) fn open_call(&self, tool: &str, arguments: Option<&Arguments>) -> Option<String> {
+        let open = self.calls.iter().filter(|(_, call)| !call.is_answered);
+        let mut same = open.filter(|(_, call)| call.is_of(tool, arguments));
+        same.next().map(|(id, _)| id.clone())
     }
 
     /// Whether a call that went on has no result.

@@ -91,8 +91,7 @@ impl Judging<'_> {
         let mut known = self.conversation.known();
         let before = known.calls.get_mut(&self.call.id).filter(|_| !self.call.id.is_empty());
         let Some(before) = before else { return Before::Unknown };
-        let is_same = before.tool == self.tool
-            && before.arguments.as_ref().is_some_and(|it| it.canonical() == arguments.canonical());
+        let is_same = before.is_of(&self.tool, Some(arguments));
         let is_open = !before.is_answered && !before.is_joined;
         if !is_same || !is_open || before.asked_by == self.surface {
             return Before::Other;

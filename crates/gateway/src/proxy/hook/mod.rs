@@ -1,13 +1,25 @@
-//! What Claude Code's hooks report and ask, in the conversation that its proxied requests go into too.
+//! What a host's hooks report and ask, in the conversation that its proxied requests go into too.
 //!
 //! The host decides nothing by what is said here but what its hooks are asked: whether a prompt and a tool call
 //! may go on. A call that the proxy decided already is not decided a second time.
 //!
-//! Source: docs/reference/gateway.md, "Claude Code's hooks".
+//! `event`: what is reported, whichever host it is of. `host`: which hosts there are, and what each takes for an answer.
+//! One file for each host reads its reports and writes its answers.
+//!
+//! Source: docs/reference/gateway.md, "Hooks".
+
+mod claude_code;
+mod codex;
+mod copilot;
+mod cursor;
+mod event;
+mod gemini;
+mod host;
 
 use std::io::Read as _;
 use std::sync::Arc;
 
+use custody_arguments::Arguments;
 use custody_kernel::key::Key;
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::Namespace;
@@ -15,9 +27,12 @@ use custody_runtime::ingress::Observation;
 use custody_runtime::store::watch::FileState;
 use custody_runtime::tools::{GateError, Output};
 use custody_runtime::{Store, StoreError};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+pub use self::host::{HookHost, HookOutput};
+
+use self::event::{EventKind, HookCall, HookEvent, HookResult};
+use self::host::Moment;
 use super::connection::Connection;
 use super::conversation::{Conversation, Decided, Surface, tool_output};
 use super::ingress::{Ingress, of_reported_prompt};
@@ -28,22 +43,11 @@ use crate::wire::{Block, WireCall, WireRole};
 /// The most bytes of an instruction file that are read.
 const MAX_INSTRUCTIONS: u64 = 1 << 20;
 
-/// An event of a hook. What is not named here is not read.
-#[derive(Debug, Deserialize)]
-struct HookEvent {
-    session_id: String,
-    hook_event_name: String,
-    prompt: Option<String>,
-    /// Who submitted a prompt; some versions do not say.
-    source: Option<String>,
-    tool_name: Option<String>,
-    tool_input: Option<Value>,
-    tool_use_id: Option<String>,
-    tool_response: Option<Value>,
-    error: Option<String>,
-    file_path: Option<String>,
-    last_assistant_message: Option<String>,
-}
+/// The header with the name of an event, for hosts whose reports do not hold it.
+pub const EVENT_HEADER: &str = "x-custody-event";
+
+/// What stands for all that was said in a conversation whose beginning was not seen.
+const UNSEEN: &str = "[what was said before Custody was asked]";
 
 /// What a hook answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,43 +90,60 @@ impl From<StoreError> for HookError {
     }
 }
 
-impl HookAnswer {
-    /// The body of the answer. Only a denial, a question and a block say anything: a host takes `allow` for more than
-    /// that nothing stands against it.
-    pub fn body(&self) -> Value {
-        match self {
-            Self::Nothing => json!({}),
-            Self::Deny(reason) => pre_tool_use("deny", reason),
-            Self::Ask(reason) => pre_tool_use("ask", reason),
-            Self::BlockPrompt(reason) => json!({ "decision": "block", "reason": reason }),
+/// Answers an event of a hook of `host` on a connection. `event` is its name, where the report does not hold it.
+///
+/// # Errors
+/// [`HookError`] when it cannot be understood or recorded.
+pub fn answer(
+    connection: &Arc<Connection>,
+    host: HookHost,
+    event: Option<&str>,
+    body: &[u8],
+) -> Result<HookAnswer, HookError> {
+    decide(connection, host, host.parse(event, body)?)
+}
+
+/// Answers an event as [`answer`] does, in the body of a response: that of a hook by HTTP, or what the program does
+/// that the host runs for its hook ([`HookOutput`]).
+///
+/// # Errors
+/// [`HookError`] when it cannot be understood or recorded.
+pub fn respond(
+    connection: &Arc<Connection>,
+    host: HookHost,
+    event: Option<&str>,
+    body: &[u8],
+) -> Result<Value, HookError> {
+    let event = host.parse(event, body)?;
+    let moment = Moment::of(&event.kind);
+    let answer = decide(connection, host, event)?;
+    match host {
+        HookHost::ClaudeCode => Ok(claude_code::body(&answer)),
+        HookHost::Codex | HookHost::Gemini | HookHost::Copilot | HookHost::Cursor => {
+            Ok(serde_json::to_value(host.output(moment, &answer))?)
         }
     }
 }
 
-fn pre_tool_use(decision: &str, reason: &str) -> Value {
-    json!({ "hookSpecificOutput": {
-        "hookEventName": "PreToolUse",
-        "permissionDecision": decision,
-        "permissionDecisionReason": reason,
-    } })
-}
-
-/// Answers an event of a hook on a connection.
-///
-/// # Errors
-/// [`HookError`] when it cannot be understood or recorded.
-pub fn answer(connection: &Arc<Connection>, body: &[u8]) -> Result<HookAnswer, HookError> {
-    let event: HookEvent = serde_json::from_slice(body)?;
-    let conversation = connection.named(&event.session_id)?;
+fn decide(
+    connection: &Connection,
+    host: HookHost,
+    event: HookEvent,
+) -> Result<HookAnswer, HookError> {
+    let HookEvent { session, subagent, folder, kind } = event;
+    let conversation = connection.named(&session)?;
     let settings = connection.settings();
-    let hook = Hook { connection, conversation: &conversation, settings: &settings };
-    match event.hook_event_name.as_str() {
-        "UserPromptSubmit" => hook.prompt(event),
-        "InstructionsLoaded" => hook.instructions(event),
-        "PreToolUse" => hook.before_call(event),
-        "PostToolUse" | "PostToolUseFailure" => hook.after_call(event),
-        "Stop" | "SubagentStop" => hook.stop(event),
-        _ => Ok(HookAnswer::Nothing),
+    let hook = Hook { connection, conversation: &conversation, settings: &settings, host };
+    hook.note_beginning(&kind)?;
+    match kind {
+        EventKind::Prompt { text, is_typed } => {
+            hook.prompt(text, is_typed && subagent.is_none(), folder.as_deref())
+        }
+        EventKind::Instructions { path } => hook.instructions(path),
+        EventKind::BeforeCall { call, input } => hook.before_call(call, &input),
+        EventKind::AfterCall { call, input, result } => hook.after_call(call, input, result),
+        EventKind::Stop { said } => hook.stop(said, subagent.is_some()),
+        EventKind::Start { .. } | EventKind::Other => Ok(HookAnswer::Nothing),
     }
 }
 
@@ -131,31 +152,47 @@ struct Hook<'a> {
     connection: &'a Connection,
     conversation: &'a Conversation,
     settings: &'a ConnectionSettings,
+    host: HookHost,
 }
 
 impl Hook<'_> {
-    fn prompt(&self, event: HookEvent) -> Result<HookAnswer, HookError> {
-        let edited = self.edited_instructions()?;
+    /// Records that something untrusted may have been said in a conversation that goes on from a time when nobody
+    /// looked.
+    fn note_beginning(&self, kind: &EventKind) -> Result<(), HookError> {
+        let is_first = !std::mem::replace(&mut self.conversation.known().has_begun, true);
+        let is_new = matches!(kind, EventKind::Start { is_new: true });
+        if is_first && !is_new && self.host.reports_start() {
+            let observation = Observation::message(Channel::File, UNSEEN);
+            self.conversation.session.observe(observation).wait()?;
+        }
+        Ok(())
+    }
+
+    fn prompt(
+        &self,
+        text: String,
+        is_typed: bool,
+        folder: Option<&str>,
+    ) -> Result<HookAnswer, HookError> {
+        let edited = self.edited_instructions(folder)?;
         if let (Some((key, path)), GuardMode::Guard) = (edited, self.settings.mode) {
             return Ok(HookAnswer::BlockPrompt(format!(
                 "{path} is not what its owner adopted. Put it back with `custody memory rollback {key} --apply`, or \
                  adopt what it holds now."
             )));
         }
-        let is_typed = event.source.as_deref().is_none_or(|source| source == "user");
-        let prompt = field(event.prompt, &event.hook_event_name, "prompt")?;
         let has_open_call = self.conversation.known().has_open_call();
         let Ingress { channel, is_lowered } =
             of_reported_prompt(self.settings, is_typed, has_open_call);
         let observation =
-            Observation { lowered: is_lowered, ..Observation::message(channel, &prompt) };
+            Observation { lowered: is_lowered, ..Observation::message(channel, &text) };
         self.conversation.session.observe(observation).wait()?;
-        self.conversation.known().note(&Block::text(WireRole::User, prompt));
+        self.conversation.known().note(&Block::text(WireRole::User, text));
         Ok(HookAnswer::Nothing)
     }
 
     /// An instruction file that this conversation loaded and that is not what its owner adopted.
-    fn edited_instructions(&self) -> Result<Option<(Key, String)>, HookError> {
+    fn edited_instructions(&self, _: Option<&str>) -> Result<Option<(Key, String)>, HookError> {
         let loaded = self.conversation.known().instructions.clone();
         for (namespace, key) in loaded {
             let report = self.connection.store().check_file_of(&namespace, &key)?;
@@ -167,8 +204,7 @@ impl Hook<'_> {
     }
 
     /// Records the text of an instruction file: what its owner adopted is the operator's, everything else a file.
-    fn instructions(&self, event: HookEvent) -> Result<HookAnswer, HookError> {
-        let path = field(event.file_path, &event.hook_event_name, "file_path")?;
+    fn instructions(&self, path: String) -> Result<HookAnswer, HookError> {
         let mut adopted = None;
         if let Some((namespace, key)) = watched_at(self.connection.store(), &path)? {
             let report = self.connection.store().check_file_of(&namespace, &key)?;
@@ -184,18 +220,15 @@ impl Hook<'_> {
         Ok(HookAnswer::Nothing)
     }
 
-    fn before_call(&self, event: HookEvent) -> Result<HookAnswer, HookError> {
-        let name = field(event.tool_name, &event.hook_event_name, "tool_name")?;
-        let input = field(event.tool_input, &event.hook_event_name, "tool_input")?;
-        let id = event.tool_use_id.unwrap_or_default();
-        let call = WireCall { id, name, arguments: input.to_string() };
+    fn before_call(&self, call: HookCall, input: &Value) -> Result<HookAnswer, HookError> {
+        let HookCall { id, tool } = call;
+        let arguments = input.to_string();
+        let id = id.unwrap_or_else(|| self.id_before(&tool, &arguments));
+        let call = WireCall { id, name: tool, arguments };
         let gate = self.connection.gate();
         Ok(match judge(self.conversation, self.settings, gate, Surface::Hook, &call)? {
             Judgement::Allowed => HookAnswer::Nothing,
-            Judgement::Asked { proposal, because } => {
-                let because = because.map_or(String::new(), |because| format!(": {because}"));
-                HookAnswer::Ask(format!("Custody asks about this call{because} [{proposal}]"))
-            }
+            Judgement::Asked { proposal, because } => self.ask(&proposal.to_string(), because),
             Judgement::Denied { decision, because } => {
                 let id = decision.map_or(String::new(), |id| format!(" [{id}]"));
                 HookAnswer::Deny(format!("Custody: {because}{id}"))
@@ -203,24 +236,52 @@ impl Hook<'_> {
         })
     }
 
+    /// Asks the host's user, or says how the call is approved where a host cannot ask.
+    fn ask(&self, proposal: &str, because: Option<impl std::fmt::Display>) -> HookAnswer {
+        let because = because.map_or(String::new(), |because| format!(": {because}"));
+        if self.host.can_ask() && self.settings.host_asks {
+            HookAnswer::Ask(format!("Custody asks about this call{because} [{proposal}]"))
+        } else {
+            HookAnswer::Deny(format!(
+                "Custody: this call waits for approval{because}. To approve it, run: custody session approve \
+                 {proposal}. Then the same call goes on once."
+            ))
+        }
+    }
+
+    /// A name for a call to which the host gives none: that of the same call in an answer of the model, if it came by
+    /// the proxy, else a new one.
+    fn id_before(&self, tool: &str, arguments: &str) -> String {
+        let same = Arguments::parse(arguments).ok();
+        self.conversation.known().unnamed_call(&tool_name(tool), same.as_ref())
+    }
+
     /// What a call brought back. Where requests come by the proxy too, they bring it in the form that the model
     /// reads.
-    fn after_call(&self, event: HookEvent) -> Result<HookAnswer, HookError> {
-        let name = field(event.tool_name, &event.hook_event_name, "tool_name")?;
+    fn after_call(
+        &self,
+        call: HookCall,
+        input: Option<Value>,
+        result: HookResult,
+    ) -> Result<HookAnswer, HookError> {
+        let HookCall { id, tool } = call;
+        let tool = tool_name(&tool);
+        let id = match (id, input) {
+            (Some(id), _) => Some(id),
+            (None, input) => {
+                let input = input.and_then(|input| Arguments::parse(&input.to_string()).ok());
+                self.conversation.known().open_call(&tool, input.as_ref())
+            }
+        };
         let (decided, is_proxied) = {
             let known = self.conversation.known();
-            let decided = event.tool_use_id.as_ref().and_then(|id| known.calls.get(id)).cloned();
+            let decided = id.as_ref().and_then(|id| known.calls.get(id)).cloned();
             (decided, known.is_proxied)
         };
         if is_proxied {
             return Ok(HookAnswer::Nothing);
         }
-        let structured = event.tool_response;
-        let text = match &structured {
-            Some(Value::String(text)) => text.clone(),
-            Some(value) => value.to_string(),
-            None => event.error.unwrap_or_default(),
-        };
+        let HookResult { text, structured } = result;
         let session = &self.conversation.session;
         match decided.filter(|call| !call.is_answered).map(|call| call.decided) {
             Some(Decided::Allowed(decision)) => {
@@ -228,36 +289,31 @@ impl Hook<'_> {
                 session.result(self.connection.gate(), decision, output).wait()?;
             }
             Some(Decided::Asked(_) | Decided::Observed) | None => {
-                session.observe(tool_output(&text, tool_name(&name))).wait()?;
+                session.observe(tool_output(&text, tool)).wait()?;
             }
         }
         let mut known = self.conversation.known();
-        let id = event.tool_use_id.unwrap_or_default();
-        if let Some(call) = known.calls.get_mut(&id) {
+        if let Some(call) = id.and_then(|id| known.calls.get_mut(&id)) {
             call.is_answered = true;
         }
         Ok(HookAnswer::Nothing)
     }
 
-    /// The turn is over: no call of it is open any more.
-    fn stop(&self, event: HookEvent) -> Result<HookAnswer, HookError> {
+    /// The turn is over: no call of it is open any more. The turn of a subagent ends within a call.
+    fn stop(&self, said: Option<String>, is_of_subagent: bool) -> Result<HookAnswer, HookError> {
         let is_proxied = {
             let mut known = self.conversation.known();
             let is_proxied = known.is_proxied;
-            if !is_proxied {
+            if !is_proxied && !is_of_subagent {
                 known.calls.values_mut().for_each(|call| call.is_answered = true);
             }
             is_proxied
         };
-        if let (Some(said), false) = (event.last_assistant_message, is_proxied) {
+        if let (Some(said), false) = (said, is_proxied) {
             self.conversation.session.observe(Observation::completion(said)).wait()?;
         }
         Ok(HookAnswer::Nothing)
     }
-}
-
-fn field<T>(value: Option<T>, event: &str, field: &'static str) -> Result<T, HookError> {
-    value.ok_or_else(|| HookError::Missing { event: event.to_owned(), field })
 }
 
 /// The watched item whose file stands at `path`.
