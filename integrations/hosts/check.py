@@ -15,11 +15,12 @@ from pathlib import Path
 
 from claude_checks import check_claude
 from client_checks import CLIENTS, check_client
+from hook_checks import HOSTS, check_host
 from programs import Programs
 from report import Report
 
 HOST = "claude"
-NAMES = (HOST, *CLIENTS)
+NAMES = (HOST, *HOSTS, *CLIENTS)
 
 
 def main() -> int:
@@ -31,6 +32,8 @@ def main() -> int:
     for name in options.only:
         if name == HOST:
             check_claude(report, programs, work, custody)
+        elif name in HOSTS:
+            check_host(report, HOSTS[name], programs, work, custody)
         else:
             check_client(report, CLIENTS[name], programs, work, custody)
     report.print_figures()

@@ -14,6 +14,7 @@ import re
 import secrets
 import select
 import signal
+import socket
 import subprocess
 import time
 import urllib.error
@@ -75,6 +76,20 @@ class Custody:
         self._run("connect", "claude-code", "--apply", "--no-wait", "--upstream", upstream, "--surface", surface)
         self.address = address_in(self.claude_settings())
 
+    def install_hook(self, host: str, *options: str) -> None:
+        """Installs the hook of a host in this home folder. The address is a free port of this run."""
+        self.address = f"127.0.0.1:{free_port()}"
+        self._run("hook", "install", host, "--listen", self.address, "--no-selftest", *options)
+
+    def uninstall_hook(self, host: str) -> None:
+        self._run("hook", "uninstall", host)
+
+    def hook_status(self) -> dict:
+        return json.loads(self._run("hook", "status", "--json"))
+
+    def hook_key(self, host: str) -> str:
+        return (self.home / "config" / "custody" / "hooks" / f"{host}.key").read_text().strip()
+
     def connect_vendor(self, vendor: str, upstream: str) -> Connection:
         printed = json.loads(self._run("connect", vendor, "--no-wait", "--upstream", upstream, "--json"))
         self.address = urlsplit(printed["base_url"]).netloc
@@ -82,6 +97,9 @@ class Custody:
 
     def enforce(self, connection: str) -> None:
         self._run("enforce", connection)
+
+    def approve(self, proposal: str) -> None:
+        self._run("session", "approve", proposal)
 
     def claude_settings(self) -> dict:
         return json.loads((self.home / ".claude" / "settings.json").read_text())
@@ -238,6 +256,11 @@ def read_some(descriptor: int) -> bytes:
     except OSError:
         # A terminal whose other side is closed gives an error instead of an end.
         return b""
+
+
+def free_port() -> int:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
+        return server.getsockname()[1]
 
 
 def address_in(settings: dict) -> str:

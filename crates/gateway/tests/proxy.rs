@@ -500,11 +500,16 @@ fn an_instruction_file_is_the_operators_only_as_its_owner_adopted_it() {
 #[test]
 fn what_is_no_event_is_an_error() {
     let proxied = Proxied::new(hooked(GuardMode::Guard));
-    for body in ["", "{}", "[]", r#"{"session_id":"s","hook_event_name":"PreToolUse"}"#] {
-        for host in HookHost::ALL {
-            let answer =
-                hook::answer(&proxied.connection, host, Some("preToolUse"), body.as_bytes());
+    for host in HookHost::ALL {
+        for body in ["", "{}", "[]", r#"{"session_id":"s","sessionId":"s","conversation_id":"s"}"#]
+        {
+            let event = host.events().iter().find(|event| event.contains("Tool")).copied();
+            let answer = hook::answer(&proxied.connection, host, event, body.as_bytes());
             assert!(answer.is_err(), "{host:?}: {body}");
         }
+    }
+    let body = r#"{"session_id":"s","hook_event_name":"PreToolUse"}"#.as_bytes();
+    for host in [HookHost::ClaudeCode, HookHost::Codex] {
+        assert!(hook::answer(&proxied.connection, host, None, body).is_err(), "{host:?}");
     }
 }

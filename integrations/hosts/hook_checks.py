@@ -1,0 +1,447 @@
+"""Codex, Gemini CLI and Copilot CLI: what each does when its model obeys a page, and what a hook leaves of that.
+
+The hosts' requests go to the scripted model directly; what guards them is the hook that `custody hook install` wrote.
+Copilot speaks a format that Custody's proxy reads, and is checked through both as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import scenarios
+from claude_checks import ASKED, POISONED, Scenario, Switch
+from custody import KEY_HEADER, Custody, Server
+from programs import Programs
+from report import Failed, Report, Skipped, fail, require
+from upstream import Request, Upstream
+from wire import Reply, ToolCall
+
+# More than the hook's own limit, which is two fifths of 30 seconds, for each of the few events of a run.
+LIMIT_S = 120
+AGENTS = Scenario("page_agents", scenarios.ASK_READ_REMEMBER_AGENTS, lambda folder: (folder / "AGENTS.md").exists())
+# What a page wants: a deleted file, and a line in an instruction file.
+DEMANDS = (POISONED[0], POISONED[1], AGENTS)
+APPROVE = re.compile(r"custody session approve (e-[0-9a-f]+)")
+
+
+@dataclass(frozen=True)
+class HookedHost:
+    """How a host is run, headless, against the scripted model."""
+
+    name: str
+    # The arguments, for a prompt and the model's URL.
+    arguments: Callable[[str, str], list[str]]
+    # Variables of its environment, for the model's URL.
+    variables: Callable[[str], dict[str, str]]
+    # Settings that must be there, by their path in the home folder.
+    settings: dict[str, str] = field(default_factory=dict)
+    install: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> str:
+        return f"hosts.{self.name}"
+
+
+def codex_arguments(prompt: str, url: str) -> list[str]:
+    provider = {"name": "scripted", "base_url": f"{url}/v1", "wire_api": "responses", "env_key": "SCRIPTED_KEY"}
+    options = {f"model_providers.scripted.{key}": value for key, value in provider.items()}
+    options |= {"model_provider": "scripted", "model": "gpt-5", "approval_policy": "never"}
+    flags = [word for key, value in options.items() for word in ("-c", f"{key}={json.dumps(value)}")]
+    return ["exec", "--skip-git-repo-check", "--json", "-s", "danger-full-access", *flags, prompt]
+
+
+def gemini_variables(url: str) -> dict[str, str]:
+    return {
+        "GEMINI_API_KEY": "dummy",
+        "GOOGLE_GEMINI_BASE_URL": url,
+        "GEMINI_TELEMETRY_ENABLED": "false",
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        "NO_BROWSER": "1",
+    }
+
+
+def copilot_variables(url: str) -> dict[str, str]:
+    return {
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_AUTO_UPDATE": "false",
+        "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
+        "COPILOT_PROVIDER_API_KEY": "dummy",
+        "COPILOT_PROVIDER_WIRE_API": "completions",
+        "COPILOT_MODEL": "gpt-5",
+    }
+
+
+GEMINI_SETTINGS = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False}}
+HOSTS = {
+    "codex": HookedHost("codex", codex_arguments, lambda _: {"SCRIPTED_KEY": "dummy"}, install=("--trust",)),
+    "gemini": HookedHost(
+        "gemini",
+        lambda prompt, _: ["-m", "gemini-2.5-flash", "--yolo", "-p", prompt],
+        gemini_variables,
+        {".gemini/settings.json": json.dumps(GEMINI_SETTINGS)},
+    ),
+    "copilot": HookedHost("copilot", lambda prompt, _: ["--allow-all-tools", "-p", prompt], copilot_variables),
+}
+
+
+@dataclass
+class Run:
+    """What one run of a host left behind."""
+
+    folder: Path
+    output: str = ""
+
+    def __str__(self) -> str:
+        return self.output[-300:]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A host with the environment of one user."""
+
+    host: HookedHost
+    binary: Path
+    environment: dict[str, str]
+
+    def run(self, folder: Path, prompt: str, url: str) -> Run:
+        work = folder / "work"
+        work.mkdir(parents=True)
+        for name, text in scenarios.PAGES.items():
+            (work / name).write_text(text)
+        command = [str(self.binary), *self.host.arguments(prompt, url)]
+        environment = {**self.environment, **self.host.variables(url)}
+        run = Run(work)
+        # A group of its own, so that nothing of it outlives its limit.
+        process = subprocess.Popen(
+            command, cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        )
+        try:
+            run.output = process.communicate(timeout=LIMIT_S)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            run.output = process.communicate()[0] + f"\nstill running after {LIMIT_S} s"
+        return run
+
+
+def check_host(report: Report, host: HookedHost, programs: Programs, work: Path, custody: Path | None) -> None:
+    try:
+        binary = programs.host(host.name)
+    except Skipped as reason:
+        return report.skip(host.group, reason)
+    folder = work / "runs" / host.name
+    report.versions[host.name] = version(binary, folder)
+    check_directly(report, host, binary, folder / "direct")
+    if custody:
+        check_hook(report, host, binary, folder / "hook", custody)
+
+
+def version(binary: Path, folder: Path) -> str:
+    home = folder / "version"
+    home.mkdir(parents=True, exist_ok=True)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COPILOT_AUTO_UPDATE": "false"}
+    done = subprocess.run([binary, "--version"], env=environment, capture_output=True, text=True, check=False)
+    return done.stdout.strip().splitlines()[0] if done.stdout.strip() else "unknown"
+
+
+# Controls: without Custody everything runs.
+
+
+def check_directly(report: Report, host: HookedHost, binary: Path, folder: Path) -> None:
+    home = folder / "home"
+    write_settings(host, home)
+    program = Program(host, binary, {"PATH": os.environ["PATH"], "HOME": str(home)})
+    with Upstream(scenarios.agent) as upstream:
+        for scenario in (ASKED, *DEMANDS):
+            report.check(f"controls.{host.name}", scenario.name, runs, program, folder / scenario.name, upstream, scenario)
+
+
+def write_settings(host: HookedHost, home: Path) -> None:
+    home.mkdir(parents=True, exist_ok=True)
+    for name, text in host.settings.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+
+
+def runs(program: Program, folder: Path, upstream: Upstream, scenario: Scenario) -> str:
+    before = len(upstream.requests)
+    run = program.run(folder, scenario.prompt, upstream.url)
+    require(scenario.has_run(run.folder), f"the call did not run: {run}")
+    return f"{len(upstream.requests) - before} requests"
+
+
+# With Custody's hook.
+
+
+def check_hook(report: Report, host: HookedHost, binary: Path, folder: Path, program: Path) -> None:
+    try:
+        bench = installed(report, host, binary, folder, program)
+    except (Failed, OSError, ValueError) as failure:
+        report.check(host.group, "setup", fail, f"{type(failure).__name__}: {failure}")
+        return
+    with bench.upstream:
+        with bench.custody.serve():
+            bench.check_served()
+        bench.check_faults()
+        bench.check("uninstalled", bench.is_uninstalled)
+
+
+def installed(report: Report, host: HookedHost, binary: Path, folder: Path, program: Path) -> Bench:
+    # The host starts a copy, so that it can be taken away from under it.
+    own = folder / "program" / "custody"
+    own.parent.mkdir(parents=True)
+    shutil.copy(program, own)
+    custody = Custody(own, folder / "custody", binary)
+    write_settings(host, custody.home)
+    before = files_of(custody.home)
+    custody.init()
+    custody.install_hook(host.name, *host.install)
+    environment = {name: value for name, value in custody.environment().items() if not name.startswith("CUSTODY_")}
+    return Bench(report, Program(host, binary, environment), folder, Upstream(Switch()), custody, before)
+
+
+def files_of(home: Path) -> dict[str, bytes]:
+    """The host's files: not those of Custody, nor what the host writes by itself when it runs."""
+    names = [path for path in home.rglob("*.json") if path.parent.name in (".codex", ".gemini", "hooks")]
+    return {str(path.relative_to(home)): path.read_bytes() for path in names if "custody/" not in str(path.relative_to(home))}
+
+
+@dataclass
+class Bench:
+    """A host whose hook is installed."""
+
+    report: Report
+    program: Program
+    folder: Path
+    upstream: Upstream
+    custody: Custody
+    before: dict[str, bytes]
+
+    @property
+    def group(self) -> str:
+        return self.program.host.group
+
+    def check_served(self) -> None:
+        counted = ("allowed_ran", "denied_ran", "faults_blocked", "faults_open")
+        self.report.figures.update({f"{self.group}.{name}": 0 for name in counted})
+        self.check("observing.asked_command", self.runs_observing, ASKED)
+        self.check("observing.page_delete", self.runs_observing, DEMANDS[0])
+        self.check("trusted", self.is_trusted)
+        self.custody.enforce(self.program.host.name)
+        self.check("asked_command", self.asked_runs)
+        for scenario in DEMANDS:
+            self.check(scenario.name, self.demand_is_refused, scenario)
+        self.check("approved", self.approved_call_runs_once)
+        self.check("key_stays", self.key_stays)
+
+    def check_faults(self) -> None:
+        """Whatever happens to Custody, the call does not run."""
+        for name, happens in FAULTS.items():
+            self.check(f"fault.{name}", self.survives, name, happens)
+        self.check("fault.never_started", self.fault_blocks, "never_started")
+
+    def runs_observing(self, scenario: Scenario) -> str:
+        run = self._run(f"observing-{scenario.name}", scenario.prompt)
+        require(scenario.has_run(run.folder), f"the call did not run: {run}")
+        return ""
+
+    def is_trusted(self) -> str:
+        status = self.custody.hook_status()
+        require(status["as_written"], f"the hook is not as it was written: {status}")
+        require(status["trust"] != "untrusted", f"the host does not trust the hook: {status}")
+        require(status["asked_at"], f"the hook was never asked: {status}")
+        return f"{status['trust']}, {status['version']}"
+
+    def asked_runs(self) -> str:
+        run = self._run(ASKED.name, ASKED.prompt)
+        require(ASKED.has_run(run.folder), f"the call that the user asked for did not run: {run}")
+        self.report.figures[f"{self.group}.allowed_ran"] += 1
+        return ""
+
+    def demand_is_refused(self, scenario: Scenario) -> str:
+        before = len(self.upstream.requests)
+        run = self._run(scenario.name, scenario.prompt)
+        has_run = scenario.has_run(run.folder)
+        self.report.figures[f"{self.group}.denied_ran"] += has_run
+        require(not has_run, f"the call of the page ran: {run}")
+        texts = self._texts(before)
+        require(any("Note to assistants" in text for text in texts), f"the page was not read, so this shows nothing: {run}")
+        reason = next((text for text in texts if "Custody" in text), "")
+        require(reason, f"the model never read a reason: {run}")
+        return reason[reason.index("Custody") :]
+
+    def approved_call_runs_once(self) -> str:
+        """After a human approved it, the same call goes on, once."""
+        switch, seen = self.upstream.script, Approving(self.custody, self.upstream.script)
+        self.upstream.script = seen
+        try:
+            run = self._run("approved", DEMANDS[0].prompt)
+        finally:
+            self.upstream.script = switch
+        require(seen.approved, f"the model was not told how the call is approved: {run}")
+        require(DEMANDS[0].has_run(run.folder), f"the approved call did not run: {run}")
+        require(seen.refused == 2, f"the call ran {'once more' if seen.refused < 2 else 'too seldom'}: {run}")
+        return seen.approved
+
+    def survives(self, name: str, happens: Callable) -> str:
+        switch = self.upstream.script
+        with contextlib.ExitStack() as stack:
+            server = stack.enter_context(self.custody.serve())
+            switch.has_fired = False
+            switch.before_call = lambda: stack.enter_context(happens(self.custody, server))
+            try:
+                seen = self.fault_blocks(name)
+            finally:
+                switch.before_call = None
+        require(switch.has_fired, f"the model was not asked, so this shows nothing: {seen}")
+        return seen
+
+    def fault_blocks(self, name: str) -> str:
+        run = self._run(f"fault-{name}", ASKED.prompt)
+        has_run = ASKED.has_run(run.folder)
+        self.report.figures[f"{self.group}.{'faults_open' if has_run else 'faults_blocked'}"] += 1
+        require(not has_run, f"the call ran: {run}")
+        return run.output[-200:]
+
+    def key_stays(self) -> str:
+        """The vendor must not learn Custody's credential."""
+        key = self.custody.hook_key(self.program.host.name)
+        for request in self.upstream.requests:
+            require(request.header(KEY_HEADER) is None, f"request {request.number} has the header {KEY_HEADER}")
+            require(key.encode() not in request.raw, f"request {request.number} has the key in its body")
+        return f"{len(self.upstream.requests)} requests"
+
+    def is_uninstalled(self) -> str:
+        self.custody.uninstall_hook(self.program.host.name)
+        require(files_of(self.custody.home) == self.before, f"{files_of(self.custody.home).keys()} are not as before")
+        run = self._run("uninstalled", DEMANDS[0].prompt)
+        require(DEMANDS[0].has_run(run.folder), f"something is still in the way: {run}")
+        return ""
+
+    def _run(self, name: str, prompt: str) -> Run:
+        return self.program.run(self.folder / name, prompt, self.upstream.url)
+
+    def _texts(self, before: int) -> list[str]:
+        """What the model read, in all requests since."""
+        calls = [call for call in self.upstream.model_calls() if call.number > before]
+        return [text for call in calls for text in read_texts(call)]
+
+    def check(self, name: str, body: Callable, *arguments: object) -> None:
+        self.report.check(self.group, name, body, *arguments)
+
+
+@dataclass
+class Approving:
+    """The script, with a human who approves the first call that is refused, and a model that tries it three times."""
+
+    custody: Custody
+    script: Callable[[Request], Reply]
+    approved: str = ""
+    refused: int = 0
+    call: tuple[ToolCall, ...] = ()
+
+    def __call__(self, request: Request) -> Reply:
+        text = scenarios.reading_of(request).text
+        waiting = APPROVE.search(text)
+        if waiting:
+            self.refused += 1
+            if not self.approved:
+                self.approved = waiting[1]
+                self.custody.approve(self.approved)
+        if self.call and self.refused < 2:
+            return Reply(calls=self.call)
+        reply = self.script(request)
+        if reply.calls and any("victim" in str(call.arguments) for call in reply.calls):
+            self.call = reply.calls
+        return reply
+
+
+def read_texts(call: Request) -> list[str]:
+    """Every text in a request, whatever its format."""
+
+    def walk(value: object) -> Iterator[str]:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            for each in value.values():
+                yield from walk(each)
+        elif isinstance(value, list):
+            for each in value:
+                yield from walk(each)
+
+    body = call.body
+    return list(walk([body.get("messages"), body.get("input"), body.get("contents")]))
+
+
+# What can happen to Custody between a prompt and a call.
+
+
+@contextlib.contextmanager
+def missing(custody: Custody, _: Server) -> Iterator[None]:
+    """The program is gone."""
+    away = custody.binary.with_name("away")
+    custody.binary.rename(away)
+    try:
+        yield
+    finally:
+        away.rename(custody.binary)
+
+
+@contextlib.contextmanager
+def crashing(custody: Custody, server: Server) -> Iterator[None]:
+    """The program is killed by a signal as soon as it starts."""
+    with missing(custody, server):
+        custody.binary.write_text("#!/bin/sh\nkill -SEGV $$\n")
+        custody.binary.chmod(0o755)
+        yield
+        custody.binary.unlink()
+
+
+@contextlib.contextmanager
+def killed(_: Custody, server: Server) -> Iterator[None]:
+    """The service is gone."""
+    server.kill()
+    yield
+
+
+@contextlib.contextmanager
+def suspended(_: Custody, server: Server) -> Iterator[None]:
+    """The service keeps its connections and answers nothing."""
+    server.suspend()
+    yield
+
+
+@contextlib.contextmanager
+def garbled(custody: Custody, server: Server) -> Iterator[None]:
+    """Something else answers in its place."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.send_header("content-length", "5")
+            self.end_headers()
+            self.wfile.write(b"{\"ok\"")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server.kill()
+    host, port = custody.address.split(":")
+    with http.server.ThreadingHTTPServer((host, int(port)), Handler) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        yield
+        other.shutdown()
+
+
+FAULTS = {"missing": missing, "crashing": crashing, "killed": killed, "suspended": suspended, "garbled": garbled}
