@@ -289,9 +289,9 @@ class Bench:
             run = self._run("approved", DEMANDS[0].prompt)
         finally:
             self.upstream.script = switch
-        require(seen.approved, f"the model was not told how the call is approved: {run}")
+        require(seen.approved, f"the call was not approved: {seen.failure} {run}")
         require(DEMANDS[0].has_run(run.folder), f"the approved call did not run: {run}")
-        require(seen.refused == 2, f"the call ran {'once more' if seen.refused < 2 else 'too seldom'}: {run}")
+        require(seen.refused == 2, f"an approval is for one call, but {seen.refused} were refused: {run}")
         return seen.approved
 
     def survives(self, name: str, happens: Callable) -> str:
@@ -348,17 +348,21 @@ class Approving:
     custody: Custody
     script: Callable[[Request], Reply]
     approved: str = ""
+    failure: str = ""
     refused: int = 0
     call: tuple[ToolCall, ...] = ()
 
     def __call__(self, request: Request) -> Reply:
         text = scenarios.reading_of(request).text
+        self.refused += "Custody: " in text
         waiting = APPROVE.search(text)
-        if waiting:
-            self.refused += 1
-            if not self.approved:
+        if waiting and not self.approved:
+            try:
+                self.custody.approve(waiting[1])
                 self.approved = waiting[1]
-                self.custody.approve(self.approved)
+            except Failed as failure:
+                self.failure = str(failure)
+                return Reply(text=scenarios.NOTHING_TO_DO)
         if self.call and self.refused < 2:
             return Reply(calls=self.call)
         reply = self.script(request)

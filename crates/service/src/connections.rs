@@ -1,11 +1,13 @@
 //! The connections that are open, by the credential that a request shows.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use custody_arguments::{Sink, ToolEffect, ToolManifest};
 use custody_gateway::proxy::Connection;
+use custody_gateway::proxy::instruction_files::INSTRUCTIONS;
 use custody_kernel::principal::Role;
 use custody_log::{PrincipalId, Seq};
 use custody_policy::Manifests;
@@ -166,9 +168,39 @@ impl Connections {
     }
 }
 
-/// The manifests of a connection's own tools, or of the known hosts'.
+/// The manifests of a connection's own tools, or of the known hosts', and of the same tools where they write
+/// instruction files.
 fn tools(entry: &ConnectionEntry) -> Option<Manifests> {
-    Manifests::parse(entry.tools.as_deref().unwrap_or(HOST_TOOLS)).ok()
+    let tools = Manifests::parse(entry.tools.as_deref().unwrap_or(HOST_TOOLS)).ok()?;
+    let instructions = instruction_tools(&tools)?;
+    tools.joined(instructions).ok()
+}
+
+/// The tools that write files, as those of [`INSTRUCTIONS`]: each text that goes into the file is a sink.
+fn instruction_tools(tools: &Manifests) -> Option<Manifests> {
+    let writers = tools
+        .tools()
+        .iter()
+        .filter(|(_, tool)| tool.effect == ToolEffect::Writes && !tool.text_leaves());
+    let writers = writers.map(|(name, tool)| {
+        let mut tool = tool.clone();
+        for parameter in tool.arguments.values_mut().filter(|parameter| parameter.sink.is_none()) {
+            (parameter.sink, parameter.optional) = (Some(Sink::Other), true);
+        }
+        // It is not the server's word any more.
+        tool.description_sha256 = None;
+        (name.replace('/', "."), tool)
+    });
+    let described: BTreeMap<String, ToolManifest> = writers.collect();
+    let file = InstructionTools { server: INSTRUCTIONS, tools: described };
+    Manifests::parse(&toml::to_string(&file).ok()?).ok()
+}
+
+/// A file of manifests.
+#[derive(serde::Serialize)]
+struct InstructionTools {
+    server: &'static str,
+    tools: BTreeMap<String, ToolManifest>,
 }
 
 #[cfg(test)]
@@ -177,6 +209,11 @@ mod tests {
 
     #[test]
     fn the_tools_of_the_known_hosts_can_be_read() {
-        assert!(tools(&ConnectionEntry::default()).is_some());
+        let tools = tools(&ConnectionEntry::default()).unwrap();
+        let write = tools.get("instructions/Write").unwrap();
+        assert_eq!(write.arguments["file_path"].sink, Some(Sink::Path));
+        assert_eq!(write.arguments["content"].sink, Some(Sink::Other));
+        assert!(tools.get("instructions/apply_patch").is_some());
+        assert!(tools.get("instructions/Bash").is_none(), "a human is asked about a shell");
     }
 }

@@ -9,12 +9,14 @@ use custody_kernel::label::Channel;
 use custody_kernel::namespace::Namespace;
 use custody_kernel::record::ObservationKind;
 use custody_log::{Digest, EntryId};
-use custody_runtime::Session;
 use custody_runtime::ingress::Observation;
 use custody_runtime::store::{Receipt, Ticket};
 use custody_runtime::tools::{Gate, GateError};
+use custody_runtime::{Session, StoreError};
 
 use super::ingress::{Ingress, of_opaque, of_text};
+use super::instruction_files::judged_name;
+use super::judge::tool_name;
 use super::settings::ConnectionSettings;
 use crate::wire::{Block, BlockContent, WireCall, WireRole};
 
@@ -119,6 +121,16 @@ impl Recording {
 impl Conversation {
     pub(super) fn new(session: Session) -> Self {
         Self { session, known: Mutex::default() }
+    }
+
+    /// The name under which a call of the tool `wire` is judged: one of its own, if it writes an instruction file or
+    /// another that the owner adopted.
+    pub(super) fn judged_tool(&self, wire: &str, arguments: &str) -> Result<String, StoreError> {
+        self.session.store().state(|state| {
+            judged_name(tool_name(wire), arguments, |path| {
+                state.watched().any(|watched| is_at(&watched.path, path))
+            })
+        })
     }
 
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
@@ -234,6 +246,14 @@ impl Known {
     pub(super) fn has_open_call(&self) -> bool {
         self.calls.values().any(|call| !call.is_answered)
     }
+}
+
+/// Whether a path, which may be relative, leads to the file at `absolute`. Taken broadly: nobody here knows the
+/// folder that it is relative to.
+fn is_at(absolute: &str, path: &str) -> bool {
+    let path = path.trim_start_matches("./");
+    let rest = absolute.strip_suffix(path);
+    !path.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
 /// What a tool said that was not asked under a decision.

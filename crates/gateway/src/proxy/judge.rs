@@ -44,7 +44,7 @@ pub(super) fn judge(
     surface: Surface,
     call: &WireCall,
 ) -> Result<Judgement, GateError> {
-    let tool = tool_name(&call.name);
+    let tool = conversation.judged_tool(&call.name, &call.arguments)?;
     let judging = Judging { conversation, settings, gate, surface, call, tool };
     let Ok(arguments) = Arguments::parse(&call.arguments) else { return judging.unreadable() };
     match (settings.mode, judging.before(&arguments)) {

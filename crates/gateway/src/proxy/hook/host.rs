@@ -3,11 +3,14 @@
 //! There is no answer that all of them understand. What each takes for a denial was measured with the programs
 //! themselves: docs/reference/gateway.md, "Hooks".
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::event::{EventKind, HookEvent};
 use super::{HookAnswer, HookError, claude_code, codex, copilot, cursor, gemini};
+use crate::proxy::instruction_files::is_instruction_file;
 
 /// A coding agent with hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,6 +143,20 @@ impl HookHost {
             Self::Codex | Self::Gemini | Self::Copilot => true,
             Self::ClaudeCode | Self::Cursor => false,
         }
+    }
+
+    /// Whether it takes the file at `path` for instructions when it works in `folder`: one of its user's, or one in that
+    /// folder or above.
+    pub(super) fn loads(self, path: &str, folder: Option<&str>) -> bool {
+        let (path, folder) = (Path::new(path), folder.map(Path::new));
+        let is_markdown =
+            path.extension().is_some_and(|extension| extension == "md" || extension == "mdc");
+        let named = path.to_str().is_some_and(is_instruction_file);
+        let is_users = path.components().any(|part| part.as_os_str() == self.folder());
+        let parent = path.parent();
+        let is_above =
+            folder.zip(parent).is_some_and(|(folder, parent)| folder.starts_with(parent));
+        named && (is_above || (is_users && is_markdown))
     }
 
     /// Reads an event. `name` is the event's where the report does not hold it.

@@ -191,11 +191,23 @@ impl Hook<'_> {
         Ok(HookAnswer::Nothing)
     }
 
-    /// An instruction file that this conversation loaded and that is not what its owner adopted.
-    fn edited_instructions(&self, _: Option<&str>) -> Result<Option<(Key, String)>, HookError> {
-        let loaded = self.conversation.known().instructions.clone();
+    /// An instruction file that is not what its owner adopted: one that this conversation loaded, or, of a host that
+    /// does not report those, one that it loads for its working folder.
+    fn edited_instructions(
+        &self,
+        folder: Option<&str>,
+    ) -> Result<Option<(Key, String)>, HookError> {
+        let store = self.connection.store();
+        let mut loaded = self.conversation.known().instructions.clone();
+        if self.host != HookHost::ClaudeCode {
+            loaded.extend(store.state(|state| {
+                let watched = state.watched();
+                let loaded = watched.filter(|file| self.host.loads(&file.path, folder));
+                loaded.map(|file| (file.namespace.clone(), file.key.clone())).collect::<Vec<_>>()
+            })?);
+        }
         for (namespace, key) in loaded {
-            let report = self.connection.store().check_file_of(&namespace, &key)?;
+            let report = store.check_file_of(&namespace, &key)?;
             if report.state != FileState::Matches {
                 return Ok(Some((key, report.watched.path)));
             }
@@ -223,7 +235,10 @@ impl Hook<'_> {
     fn before_call(&self, call: HookCall, input: &Value) -> Result<HookAnswer, HookError> {
         let HookCall { id, tool } = call;
         let arguments = input.to_string();
-        let id = id.unwrap_or_else(|| self.id_before(&tool, &arguments));
+        let id = match id {
+            Some(id) => id,
+            None => self.id_before(&tool, &arguments)?,
+        };
         let call = WireCall { id, name: tool, arguments };
         let gate = self.connection.gate();
         Ok(match judge(self.conversation, self.settings, gate, Surface::Hook, &call)? {
@@ -251,9 +266,10 @@ impl Hook<'_> {
 
     /// A name for a call to which the host gives none: that of the same call in an answer of the model, if it came by
     /// the proxy, else a new one.
-    fn id_before(&self, tool: &str, arguments: &str) -> String {
+    fn id_before(&self, tool: &str, arguments: &str) -> Result<String, HookError> {
+        let tool = self.conversation.judged_tool(tool, arguments)?;
         let same = Arguments::parse(arguments).ok();
-        self.conversation.known().unnamed_call(&tool_name(tool), same.as_ref())
+        Ok(self.conversation.known().unnamed_call(&tool, same.as_ref()))
     }
 
     /// What a call brought back. Where requests come by the proxy too, they bring it in the form that the model
@@ -269,8 +285,10 @@ impl Hook<'_> {
         let id = match (id, input) {
             (Some(id), _) => Some(id),
             (None, input) => {
-                let input = input.and_then(|input| Arguments::parse(&input.to_string()).ok());
-                self.conversation.known().open_call(&tool, input.as_ref())
+                let input = input.unwrap_or_default().to_string();
+                let judged = self.conversation.judged_tool(&tool, &input)?;
+                let input = Arguments::parse(&input).ok();
+                self.conversation.known().open_call(&judged, input.as_ref())
             }
         };
         let (decided, is_proxied) = {
