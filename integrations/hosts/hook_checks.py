@@ -44,9 +44,13 @@ class HookedHost:
     arguments: Callable[[str, str], list[str]]
     # Variables of its environment, for the model's URL.
     variables: Callable[[str], dict[str, str]]
+    # The file with the hook, in the home folder.
+    file: str
     # Settings that must be there, by their path in the home folder.
     settings: dict[str, str] = field(default_factory=dict)
     install: tuple[str, ...] = ()
+    # Whether the host asks its user itself, whom a headless run does not have.
+    asks: bool = False
 
     @property
     def group(self) -> str:
@@ -84,14 +88,23 @@ def copilot_variables(url: str) -> dict[str, str]:
 
 GEMINI_SETTINGS = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False}}
 HOSTS = {
-    "codex": HookedHost("codex", codex_arguments, lambda _: {"SCRIPTED_KEY": "dummy"}, install=("--trust",)),
+    "codex": HookedHost(
+        "codex", codex_arguments, lambda _: {"SCRIPTED_KEY": "dummy"}, ".codex/hooks.json", install=("--trust",)
+    ),
     "gemini": HookedHost(
         "gemini",
         lambda prompt, _: ["-m", "gemini-2.5-flash", "--yolo", "-p", prompt],
         gemini_variables,
+        ".gemini/settings.json",
         {".gemini/settings.json": json.dumps(GEMINI_SETTINGS)},
     ),
-    "copilot": HookedHost("copilot", lambda prompt, _: ["--allow-all-tools", "-p", prompt], copilot_variables),
+    "copilot": HookedHost(
+        "copilot",
+        lambda prompt, _: ["--allow-all-tools", "-p", prompt],
+        copilot_variables,
+        ".copilot/hooks/custody.json",
+        asks=True,
+    ),
 }
 
 
@@ -204,17 +217,15 @@ def installed(report: Report, host: HookedHost, binary: Path, folder: Path, prog
     shutil.copy(program, own)
     custody = Custody(own, folder / "custody", binary)
     write_settings(host, custody.home)
-    before = files_of(custody.home)
+    before = read_if_there(custody.home / host.file)
     custody.init()
     custody.install_hook(host.name, *host.install)
     environment = {name: value for name, value in custody.environment().items() if not name.startswith("CUSTODY_")}
     return Bench(report, Program(host, binary, environment), folder, Upstream(Switch()), custody, before)
 
 
-def files_of(home: Path) -> dict[str, bytes]:
-    """The host's files: not those of Custody, nor what the host writes by itself when it runs."""
-    names = [path for path in home.rglob("*.json") if path.parent.name in (".codex", ".gemini", "hooks")]
-    return {str(path.relative_to(home)): path.read_bytes() for path in names if "custody/" not in str(path.relative_to(home))}
+def read_if_there(file: Path) -> bytes | None:
+    return file.read_bytes() if file.exists() else None
 
 
 @dataclass
@@ -226,7 +237,7 @@ class Bench:
     folder: Path
     upstream: Upstream
     custody: Custody
-    before: dict[str, bytes]
+    before: bytes | None
 
     @property
     def group(self) -> str:
@@ -240,9 +251,11 @@ class Bench:
         self.check("trusted", self.is_trusted)
         self.custody.enforce(self.program.host.name)
         self.check("asked_command", self.asked_runs)
+        if not self.program.host.asks:
+            # First: a question that waits already is not put again in another conversation.
+            self.check("approved", self.approved_call_runs_once)
         for scenario in DEMANDS:
             self.check(scenario.name, self.demand_is_refused, scenario)
-        self.check("approved", self.approved_call_runs_once)
         self.check("key_stays", self.key_stays)
 
     def check_faults(self) -> None:
@@ -312,7 +325,7 @@ class Bench:
         has_run = ASKED.has_run(run.folder)
         self.report.figures[f"{self.group}.{'faults_open' if has_run else 'faults_blocked'}"] += 1
         require(not has_run, f"the call ran: {run}")
-        return run.output[-200:]
+        return run.output[-120:]
 
     def key_stays(self) -> str:
         """The vendor must not learn Custody's credential."""
@@ -324,7 +337,8 @@ class Bench:
 
     def is_uninstalled(self) -> str:
         self.custody.uninstall_hook(self.program.host.name)
-        require(files_of(self.custody.home) == self.before, f"{files_of(self.custody.home).keys()} are not as before")
+        now = read_if_there(self.custody.home / self.program.host.file)
+        require(now == self.before, f"`{self.program.host.file}` is not as before: {now}")
         run = self._run("uninstalled", DEMANDS[0].prompt)
         require(DEMANDS[0].has_run(run.folder), f"something is still in the way: {run}")
         return ""

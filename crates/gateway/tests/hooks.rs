@@ -51,7 +51,7 @@ impl Hooked {
 
     fn approve(&self, output: &HookOutput) {
         let said = format!("{}{}", output.stdout, output.stderr);
-        let proposal = said.split("session approve ").nth(1).unwrap().split('.').next().unwrap();
+        let proposal = said.split("session approve ").nth(1).unwrap().split(',').next().unwrap();
         let Scratch { store, owner, .. } = &self.scratch;
         let proposal: custody_log::EntryId = proposal.parse().unwrap();
         let shown = store.state(|state| state.asked_call(proposal).map(|asked| asked.arguments));

@@ -46,6 +46,11 @@ const MAX_INSTRUCTIONS: u64 = 1 << 20;
 /// The header with the name of an event, for hosts whose reports do not hold it.
 pub const EVENT_HEADER: &str = "x-custody-event";
 
+/// What a call holds that is made to try a hook. Such a call never runs.
+pub const SELFTEST: &str = "custody-hook-selftest";
+/// The reason for which it does not.
+pub const SELFTEST_REASON: &str = "Custody: the hook works, and this call was made to try it";
+
 /// What stands for all that was said in a conversation whose beginning was not seen.
 const UNSEEN: &str = "[what was said before Custody was asked]";
 
@@ -235,6 +240,9 @@ impl Hook<'_> {
     fn before_call(&self, call: HookCall, input: &Value) -> Result<HookAnswer, HookError> {
         let HookCall { id, tool } = call;
         let arguments = input.to_string();
+        if arguments.contains(SELFTEST) {
+            return Ok(HookAnswer::Deny(SELFTEST_REASON.to_owned()));
+        }
         let id = match id {
             Some(id) => id,
             None => self.id_before(&tool, &arguments)?,
@@ -259,7 +267,7 @@ impl Hook<'_> {
         } else {
             HookAnswer::Deny(format!(
                 "Custody: this call waits for approval{because}. To approve it, run: custody session approve \
-                 {proposal}. Then the same call goes on once."
+                 {proposal}, after which the same call goes on once"
             ))
         }
     }

@@ -14,6 +14,7 @@ use super::super::changed_files::ChangedFiles;
 use super::super::connect::Surface;
 use super::super::connection::{AgentConnection, kept, take_back};
 use super::super::serve::ADDRESS;
+use super::selftest;
 use super::trust::{self, HookTrust};
 use crate::context::GlobalContext;
 use crate::output::{BOLD, ExitStatus, json_line, line, note, paint};
@@ -100,6 +101,9 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
              with --trust.",
         ),
         HookTrust::Unknown(why) => note(why),
+    }
+    if !args.no_selftest {
+        selftest::attempt(host)?.print(host);
     }
     Ok(ExitStatus::Success)
 }

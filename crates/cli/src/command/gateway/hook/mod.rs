@@ -2,6 +2,8 @@
 
 mod install;
 pub(crate) mod run;
+mod scripted_model;
+mod selftest;
 mod status;
 mod trust;
 
@@ -12,6 +14,7 @@ use crate::output::ExitStatus;
 pub(crate) enum Command {
     Install(install::Args),
     Uninstall(install::UninstallArgs),
+    Selftest(selftest::Args),
     Status(status::Args),
     #[command(hide = true)]
     Run(run::Args),
@@ -21,6 +24,7 @@ pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<E
     match command {
         Command::Install(args) => install::run(context, &args),
         Command::Uninstall(args) => install::uninstall(context, &args),
+        Command::Selftest(args) => selftest::run(context, &args),
         Command::Status(args) => status::run(context, &args),
         Command::Run(args) => Ok(run::run(args)),
     }
