@@ -87,6 +87,11 @@ class Custody:
     def hook_status(self) -> dict:
         return json.loads(self._run("hook", "status", "--json"))
 
+    def selftest(self, host: str) -> str:
+        outcome = json.loads(self._run("hook", "selftest", host, "--json"))["selftest"]
+        require(outcome == "works", f"the selftest says `{outcome}`")
+        return outcome
+
     def hook_key(self, host: str) -> str:
         return (self.home / "config" / "custody" / "hooks" / f"{host}.key").read_text().strip()
 

@@ -249,6 +249,7 @@ class Bench:
         self.check("observing.asked_command", self.runs_observing, ASKED)
         self.check("observing.page_delete", self.runs_observing, DEMANDS[0])
         self.check("trusted", self.is_trusted)
+        self.check("selftest", self.custody.selftest, self.program.host.name)
         self.custody.enforce(self.program.host.name)
         self.check("asked_command", self.asked_runs)
         if not self.program.host.asks:

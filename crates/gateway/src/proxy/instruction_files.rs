@@ -1,9 +1,9 @@
-//! Which calls write the files that tell an agent what to do: instructions, memory and settings. Part of the trusted base.
+//! Which calls write the files that tell an agent what to do: instructions, memory and settings.
 //!
-//! Such a call is judged under a name of its own, [`INSTRUCTIONS`] before the tool's, whose manifest holds each text for a
-//! sink. So what untrusted text says does not get into such a file because the user named the file. What a shell would
-//! do to one cannot be read with certainty, so every command that mentions one and does not plainly only read is such
-//! a call, and no manifest describes it: a human is asked.
+//! Such a call is judged under a name of its own, [`INSTRUCTIONS`] before the tool's, whose manifest holds each text
+//! for a sink. So what untrusted text says does not get into such a file because the user named the file. What a
+//! shell would do to one cannot be read with certainty, so every command that mentions one and does not plainly only
+//! read is such a call, and no manifest describes it: a human is asked.
 
 use serde_json::Value;
 
@@ -71,14 +71,16 @@ pub(super) fn judged_name(
 ) -> String {
     let last = tool.rsplit('/').next().unwrap_or_default().to_lowercase();
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-    let is_instruction = |path: &str| is_instruction_file(path) || is_watched(path);
     let writes = if WRITERS.contains(&last.as_str()) {
-        let paths = arguments.as_object().into_iter().flatten();
-        let mut paths = paths.filter(|(name, _)| PATHS.contains(&name.to_lowercase().as_str()));
-        paths.any(|(_, path)| path.as_str().is_some_and(is_instruction))
-            || patched(&arguments).iter().any(|path| is_instruction(path))
+        let named = arguments.as_object().into_iter().flatten();
+        let named = named.filter(|(name, _)| PATHS.contains(&name.to_lowercase().as_str()));
+        let named = named.filter_map(|(_, path)| path.as_str()).map(str::to_owned);
+        let mut paths = named.chain(patched(&arguments));
+        paths.any(|path| is_instruction_file(&path) || is_watched(&path))
     } else if SHELLS.contains(&last.as_str()) {
-        commands(&arguments).iter().any(|command| may_write(command, &is_instruction))
+        commands(&arguments)
+            .iter()
+            .any(|command| may_write(command, |path| is_instruction_file(path) || is_watched(path)))
     } else {
         false
     };
@@ -91,12 +93,12 @@ pub fn is_instruction_file(path: &str) -> bool {
     let mut parts = path.split('/').rev().filter(|part| !part.is_empty() && *part != ".");
     let name = parts.next().unwrap_or_default();
     let folders: Vec<&str> = parts.collect();
-    let is_within = |folder: &str| folders.contains(&folder);
     NAMES.contains(&name)
         || FOLDERS.contains(&name)
-        || FOLDERS.iter().any(|folder| is_within(folder))
-        || (name.ends_with(".md") && is_within("memory"))
-        || (is_within(".github") && (name.ends_with(".instructions.md") || is_within("hooks")))
+        || FOLDERS.iter().any(|folder| folders.contains(folder))
+        || (name.ends_with(".md") && folders.contains(&"memory"))
+        || (folders.contains(&".github")
+            && (name.ends_with(".instructions.md") || folders.contains(&"hooks")))
 }
 
 /// The files that a patch in any of the arguments changes.
@@ -134,8 +136,8 @@ fn texts(value: &Value) -> Vec<&str> {
 fn may_write(command: &str, is_instruction: impl Fn(&str) -> bool) -> bool {
     // Quotes and escapes within a name do not hide it.
     let plain: String = command.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
-    let breaks = |c: char| c.is_whitespace() || "<>|&;()`=,:{}$".contains(c);
-    let is_mentioned = plain.split(breaks).any(|word| !word.is_empty() && is_instruction(word));
+    let mut words = plain.split(|c: char| c.is_whitespace() || "<>|&;()`=,:{}$".contains(c));
+    let is_mentioned = words.any(|word| !word.is_empty() && is_instruction(word));
     is_mentioned && !only_reads(&plain)
 }
 
@@ -176,10 +178,10 @@ mod tests {
             ".cursorrules",
             ".cursor/rules/a.mdc",
             ".claude/settings.json",
-            "/home/a/.codex/config.toml",
+            "/w/a/.codex/config.toml",
             ".gemini/settings.json",
             "~/.copilot/hooks/x.json",
-            "/home/a/.claude/projects/x/memory/MEMORY.md",
+            "/w/a/.claude/projects/x/memory/MEMORY.md",
             "notes/memory/day.md",
             ".mcp.json",
             ".claude",

@@ -78,10 +78,10 @@ impl AgentHost {
     pub(super) fn version(self) -> Option<String> {
         let output = std::process::Command::new(self.program()).arg("--version").output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        // The version is the first word with dots, whatever stands around it.
+        // The version is the first word that begins with a digit, whatever stands around it.
         let mut words = text.split_whitespace();
-        let is_version = |word: &&str| word.starts_with(|first: char| first.is_ascii_digit());
-        words.find(is_version).map(|word| word.trim_end_matches('.').to_owned())
+        let version = words.find(|word| word.starts_with(|first: char| first.is_ascii_digit()))?;
+        Some(version.trim_end_matches('.').to_owned())
     }
 
     /// The folder of its user's settings.

@@ -229,6 +229,10 @@ fn set_mode(_: &Path, _: Option<u32>) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
+    fn planned(paths: [&Path; 2]) -> Vec<ChangedFile> {
+        paths.map(|path| ChangedFile::plan(path, |_| Ok("{}\n".into())).unwrap()).to_vec()
+    }
+
     #[test]
     fn what_was_there_comes_back_and_what_was_not_there_goes() {
         let folder = tempfile::tempdir().unwrap();
@@ -236,13 +240,11 @@ mod tests {
         let kept = folder.path().join("kept/it.json");
         fs::write(&old, "{ \"a\":1 }").unwrap();
         set_mode(&old, Some(0o640)).unwrap();
-        let plan = || {
-            [&old, &new]
-                .map(|path| ChangedFile::plan(path, |_| Ok("{}\n".into())).unwrap())
-                .to_vec()
-        };
-        ChangedFiles::apply(&kept, "codex", plan(), true).unwrap();
-        assert!(ChangedFiles::apply(&kept, "codex", plan(), true).is_err(), "not twice");
+        ChangedFiles::apply(&kept, "codex", planned([&old, &new]), true).unwrap();
+        assert!(
+            ChangedFiles::apply(&kept, "codex", planned([&old, &new]), true).is_err(),
+            "not twice"
+        );
         let changed = ChangedFiles::load(&kept).unwrap().unwrap();
         assert!(changed.are_ours() && changed.made_connection && changed.host == "codex");
 

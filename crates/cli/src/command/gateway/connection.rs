@@ -170,7 +170,7 @@ pub(super) fn take_back(
             removed.with_context(|| format!("could not remove `{}`", key_file.display()))?;
         }
         // Others' keys may be in it.
-        key_file.parent().map(|folder| drop(std::fs::remove_dir(folder)));
+        drop(key_file.parent().map(std::fs::remove_dir));
     }
     Ok(())
 }

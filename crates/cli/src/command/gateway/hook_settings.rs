@@ -31,12 +31,12 @@ pub(super) fn with_hooks(
         let handlers = hooks.entry(*event).or_insert_with(|| json!([]));
         let handlers = handlers.as_array_mut();
         let handlers = handlers.with_context(|| format!("`hooks.{event}` is no list"))?;
-        handlers.push(handler(hook, hook_command(hook, event, route)?));
+        handlers.push(handler(hook, &hook_command(hook, event, route)?));
     }
     Ok(format!("{:#}\n", Value::Object(settings)))
 }
 
-fn handler(host: HookHost, command: String) -> Value {
+fn handler(host: HookHost, command: &str) -> Value {
     match host {
         HookHost::ClaudeCode | HookHost::Codex => json!({ "hooks": [
             { "type": "command", "command": command, "timeout": TIMEOUT_S }

@@ -1,8 +1,8 @@
 //! The commands of the gateway: `init`, `serve`, `connect`, `hook` and `enforce`.
 //!
-//! `connection`: what a coding agent is connected by. `agent_host`, `claude_code`, `hook_settings`, `hook_command`: where
-//! each keeps its settings, and what stands in them. `changed_files`: how they were before. `watched`, `sign`: what the
-//! owner adopts.
+//! `connection`: what a coding agent is connected by. `agent_host`, `claude_code`, `hook_settings`, `hook_command`:
+//! where each keeps its settings, and what stands in them. `changed_files`: how they were before. `watched`, `sign`:
+//! what the owner adopts.
 
 mod agent_host;
 mod changed_files;

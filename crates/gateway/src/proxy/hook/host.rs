@@ -145,8 +145,8 @@ impl HookHost {
         }
     }
 
-    /// Whether it takes the file at `path` for instructions when it works in `folder`: one of its user's, or one in that
-    /// folder or above.
+    /// Whether it takes the file at `path` for instructions when it works in `folder`: one of its user's, or one in
+    /// that folder or above.
     pub(super) fn loads(self, path: &str, folder: Option<&str>) -> bool {
         let (path, folder) = (Path::new(path), folder.map(Path::new));
         let is_markdown =
@@ -181,8 +181,8 @@ impl HookHost {
         }
     }
 
-    /// What a hook that is a program does when no answer can be had for the event `event`: nothing goes on. At the end
-    /// of a turn there is nothing to keep from happening, and a denial would begin another turn.
+    /// What a hook that is a program does when no answer can be had for the event `event`: nothing goes on. At the
+    /// end of a turn there is nothing to keep from happening, and a denial would begin another turn.
     pub fn failed(self, event: &str, reason: &str) -> HookOutput {
         let moment = match self {
             Self::ClaudeCode => claude_code::moment(event),

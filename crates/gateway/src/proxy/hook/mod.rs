@@ -3,8 +3,8 @@
 //! The host decides nothing by what is said here but what its hooks are asked: whether a prompt and a tool call
 //! may go on. A call that the proxy decided already is not decided a second time.
 //!
-//! `event`: what is reported, whichever host it is of. `host`: which hosts there are, and what each takes for an answer.
-//! One file for each host reads its reports and writes its answers.
+//! `event`: what is reported, whichever host it is of. `host`: which hosts there are, and what each takes for an
+//! answer. One file for each host reads its reports and writes its answers.
 //!
 //! Source: docs/reference/gateway.md, "Hooks".
 

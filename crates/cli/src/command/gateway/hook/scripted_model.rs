@@ -235,9 +235,12 @@ fn chat(call: Call) -> Vec<Value> {
 mod tests {
     use super::*;
 
+    fn chat(history: &Value) -> Value {
+        json!({ "tools": [{ "function": { "name": "bash" } }], "messages": history })
+    }
+
     #[test]
     fn it_asks_for_one_call_of_the_shell_that_is_there_and_then_for_nothing() {
-        let chat = |history: Value| json!({ "tools": [{ "function": { "name": "bash" } }], "messages": history });
         let cases = [
             ("/v1/messages", json!({ "tools": [{ "name": "Bash" }], "messages": [] }), true),
             (
@@ -257,8 +260,8 @@ mod tests {
                 json!({ "tools": [{ "functionDeclarations": [{ "name": "run_shell_command" }] }] }),
                 true,
             ),
-            ("/v1/chat/completions", chat(json!([])), true),
-            ("/v1/chat/completions", chat(json!([{ "role": "tool" }])), false),
+            ("/v1/chat/completions", chat(&json!([])), true),
+            ("/v1/chat/completions", chat(&json!([{ "role": "tool" }])), false),
         ];
         for (path, body, calls) in cases {
             let (_, answer) = answer(path, &body, "touch it");

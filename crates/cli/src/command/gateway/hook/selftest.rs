@@ -1,9 +1,10 @@
-//! `custody hook selftest`: the installed host, run once against a model that asks for a call which no hook may let run.
+//! `custody hook selftest`: the installed host, run once against a model whose call no hook lets run.
 
 use std::fs::File;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use custody_gateway::proxy::hook::{SELFTEST, SELFTEST_REASON};
@@ -14,10 +15,12 @@ use super::scripted_model::ScriptedModel;
 use crate::context::GlobalContext;
 use crate::output::{BAD, ExitStatus, GOOD, WARN, excerpt, json_line, line, paint};
 
-/// How long a host may take.
-const LIMIT: Duration = Duration::from_secs(120);
+/// How long the service may take to take a connection.
+const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 /// How often is looked whether it ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often at most: two minutes.
+const LOOKS: u32 = 2_400;
 /// How much of what a host printed is shown.
 const SHOWN_CHARS: usize = 300;
 
@@ -121,34 +124,40 @@ pub(super) fn attempt(host: AgentHost) -> anyhow::Result<SelftestOutcome> {
     command.current_dir(&work).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
     wait(command, host)?;
     let printed = std::fs::read(&printed).unwrap_or_default();
-    let printed = String::from_utf8_lossy(&printed);
+    let printed = String::from_utf8_lossy(&printed).into_owned();
     let read = model.requests();
     Ok(if marker.exists() {
         SelftestOutcome::Ran
     } else if read.iter().any(|request| request.contains(SELFTEST_REASON)) {
         SelftestOutcome::Works
-    } else if printed.contains("Custody is not answering")
-        || read.iter().any(|request| request.contains("Custody is not answering"))
-    {
+    } else if !is_served(host) {
         SelftestOutcome::Unanswered
     } else {
         SelftestOutcome::NotAsked(excerpt(&printed, SHOWN_CHARS))
     })
 }
 
+/// Whether something listens at the address that stands in the host's hooks.
+fn is_served(host: AgentHost) -> bool {
+    let settings = host.settings_file(None).and_then(|file| Ok(std::fs::read_to_string(file)?));
+    let Ok(settings) = settings else { return false };
+    let mut parts = settings.split(|c: char| c.is_whitespace() || "/\"'".contains(c));
+    let address = parts.find_map(|part| part.parse::<SocketAddr>().ok());
+    address.is_some_and(|address| TcpStream::connect_timeout(&address, CONNECT_LIMIT).is_ok())
+}
+
 /// Waits until the host ended, or took too long.
 fn wait(mut command: Command, host: AgentHost) -> anyhow::Result<()> {
     let mut child =
         command.spawn().with_context(|| format!("could not run `{}`", host.program()))?;
-    let begun = Instant::now();
-    while child.try_wait()?.is_none() {
-        if begun.elapsed() > LIMIT {
-            child.kill()?;
-            child.wait()?;
-            break;
+    for _ in 0..LOOKS {
+        if child.try_wait()?.is_some() {
+            return Ok(());
         }
         std::thread::sleep(LOOK_EVERY);
     }
+    child.kill()?;
+    child.wait()?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! `custody hook status`: which hooks are installed, and whether they are asked.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use custody_log::Timestamp;
 use custody_runtime::Store;
@@ -47,7 +47,7 @@ pub(super) fn run(context: &GlobalContext, _: &Args) -> anyhow::Result<ExitStatu
         let host = AgentHost::ALL.into_iter().find(|host| host.name() == changed.host);
         let Some(host) = host else { continue };
         let file = changed.files.first().map(|file| file.path.clone());
-        let trust = file.as_deref().map(|file| trust::of(host, file, None));
+        let trust = file.as_deref().map(|file| trust::of(host, file, project_of(host, file)));
         found.push(HookStatus {
             host: host.name(),
             connection: name.clone(),
@@ -68,6 +68,13 @@ pub(super) fn run(context: &GlobalContext, _: &Args) -> anyhow::Result<ExitStatu
         line("No hooks are installed; install them with `custody hook install`.");
     }
     Ok(ExitStatus::failure_if(has_problem))
+}
+
+/// The project whose settings `file` is, if it is not the user's.
+fn project_of(host: AgentHost, file: &Path) -> Option<&Path> {
+    let folder = host.folder().and_then(|folder| Ok(folder.canonicalize()?));
+    let is_users = folder.is_ok_and(|folder| file.starts_with(folder));
+    if is_users { None } else { file.ancestors().nth(2) }
 }
 
 fn print(hook: &HookStatus) {

@@ -78,12 +78,15 @@ fn codex(file: &Path, project: Option<&Path>) -> anyhow::Result<HookTrust> {
         count += 1;
         let is_trusted = matches!(hook["trustStatus"].as_str(), Some("trusted" | "managed"));
         if !is_trusted || hook["enabled"] == false {
-            let text = |name: &str| hook[name].as_str().unwrap_or_default().to_owned();
-            untrusted.push((text("key"), text("currentHash")));
+            untrusted.push((text(hook, "key"), text(hook, "currentHash")));
         }
     }
     ensure!(count > 0, "Codex lists none of them");
     Ok(if untrusted.is_empty() { HookTrust::Trusted } else { HookTrust::Untrusted(untrusted) })
+}
+
+fn text(hook: &Value, field: &str) -> String {
+    hook[field].as_str().unwrap_or_default().to_owned()
 }
 
 /// What Codex answers to `hooks/list`.
