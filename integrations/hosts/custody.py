@@ -81,6 +81,13 @@ class Custody:
         self.address = f"127.0.0.1:{free_port()}"
         self._run("hook", "install", host, "--listen", self.address, "--no-selftest", *options)
 
+    def connect_and_enforce(self, host: str, upstream: str) -> Connection:
+        """Installs the hook of a host whose requests are to come by Custody as well."""
+        self.address = f"127.0.0.1:{free_port()}"
+        self._run("connect", host, "--apply", "--no-wait", "--upstream", upstream, "--listen", self.address)
+        self.enforce(host)
+        return Connection(f"http://{self.address}/openai", self.hook_key(host))
+
     def uninstall_hook(self, host: str) -> None:
         self._run("hook", "uninstall", host)
 

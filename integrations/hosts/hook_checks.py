@@ -21,7 +21,7 @@ from pathlib import Path
 
 import scenarios
 from claude_checks import ASKED, POISONED, Scenario, Switch
-from custody import KEY_HEADER, Custody, Server
+from custody import KEY_HEADER, Connection, Custody, Server
 from programs import Programs
 from report import Failed, Report, Skipped, fail, require
 from upstream import Request, Upstream
@@ -51,6 +51,8 @@ class HookedHost:
     install: tuple[str, ...] = ()
     # Whether the host asks its user itself, whom a headless run does not have.
     asks: bool = False
+    # Variables with which its requests come by Custody, where that reads their format.
+    proxied: Callable[[Connection], dict[str, str]] | None = None
 
     @property
     def group(self) -> str:
@@ -104,6 +106,7 @@ HOSTS = {
         copilot_variables,
         ".copilot/hooks/custody.json",
         asks=True,
+        proxied=lambda connection: {"COPILOT_PROVIDER_HEADERS": f"{KEY_HEADER}: {connection.key}"},
     ),
 }
 
@@ -158,6 +161,8 @@ def check_host(report: Report, host: HookedHost, programs: Programs, work: Path,
     check_directly(report, host, binary, folder / "direct")
     if custody:
         check_hook(report, host, binary, folder / "hook", custody)
+        if host.proxied:
+            check_both(report, host, binary, folder / "both", custody)
 
 
 def version(binary: Path, folder: Path) -> str:
@@ -210,6 +215,29 @@ def check_hook(report: Report, host: HookedHost, binary: Path, folder: Path, pro
         bench.check("uninstalled", bench.is_uninstalled)
 
 
+def check_both(report: Report, host: HookedHost, binary: Path, folder: Path, program: Path) -> None:
+    """With the host's requests going by Custody's proxy, too."""
+    with Upstream(scenarios.agent) as upstream:
+        try:
+            custody = Custody(program, folder / "custody", binary)
+            custody.init()
+            connection = custody.connect_and_enforce(host.name, upstream.url)
+        except (Failed, OSError, ValueError) as failure:
+            report.check(host.group, "both.setup", fail, f"{type(failure).__name__}: {failure}")
+            return
+        environment = {**own_environment(custody), **host.proxied(connection)}
+        bench = Bench(report, Program(host, binary, environment), folder, upstream, custody, None, connection.base_url)
+        with custody.serve():
+            bench.check("both.asked_command", bench.asked_runs)
+            for scenario in DEMANDS:
+                bench.check(f"both.{scenario.name}", bench.demand_is_refused, scenario)
+            bench.check("both.key_stays", bench.key_stays)
+
+
+def own_environment(custody: Custody) -> dict[str, str]:
+    return {name: value for name, value in custody.environment().items() if not name.startswith("CUSTODY_")}
+
+
 def installed(report: Report, host: HookedHost, binary: Path, folder: Path, program: Path) -> Bench:
     # The host starts a copy, so that it can be taken away from under it.
     own = folder / "program" / "custody"
@@ -220,8 +248,7 @@ def installed(report: Report, host: HookedHost, binary: Path, folder: Path, prog
     before = read_if_there(custody.home / host.file)
     custody.init()
     custody.install_hook(host.name, *host.install)
-    environment = {name: value for name, value in custody.environment().items() if not name.startswith("CUSTODY_")}
-    return Bench(report, Program(host, binary, environment), folder, Upstream(Switch()), custody, before)
+    return Bench(report, Program(host, binary, own_environment(custody)), folder, Upstream(Switch()), custody, before)
 
 
 def read_if_there(file: Path) -> bytes | None:
@@ -238,6 +265,8 @@ class Bench:
     upstream: Upstream
     custody: Custody
     before: bytes | None
+    # Where the host's requests go, if not to the model.
+    url: str = ""
 
     @property
     def group(self) -> str:
@@ -345,7 +374,7 @@ class Bench:
         return ""
 
     def _run(self, name: str, prompt: str) -> Run:
-        return self.program.run(self.folder / name, prompt, self.upstream.url)
+        return self.program.run(self.folder / name, prompt, self.url or self.upstream.url)
 
     def _texts(self, before: int) -> list[str]:
         """What the model read, in all requests since."""
