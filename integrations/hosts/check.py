@@ -15,7 +15,8 @@ from pathlib import Path
 
 from claude_checks import check_claude
 from client_checks import CLIENTS, check_client
-from hook_checks import HOSTS, check_host
+from hook_checks import check_host
+from hosts import HOSTS
 from programs import Programs
 from report import Report
 

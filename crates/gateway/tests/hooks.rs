@@ -157,10 +157,10 @@ fn a_call_that_nothing_stands_against_is_left_to_the_host() {
         let prompt = hooked.output(prompted(host, "Mail ann@example.com."));
         let call = hooked.output(before(host, "1", "send", &json!({"to": "ann@example.com"})));
         // Cursor alone takes silence for a denial.
-        let (prompted, allowed) = match host {
-            HookHost::Cursor => ("{\"continue\":true}\n", "{\"permission\":\"allow\"}\n"),
-            _ => ("", ""),
-        };
+        let (mut prompted, mut allowed) = ("", "");
+        if host == HookHost::Cursor {
+            (prompted, allowed) = ("{\"continue\":true}\n", "{\"permission\":\"allow\"}\n");
+        }
         assert_eq!(prompt, HookOutput { stdout: prompted.into(), ..HookOutput::default() });
         assert_eq!(
             call,
@@ -301,7 +301,7 @@ fn without_an_answer_nothing_goes_on_but_the_end_of_a_turn() {
             let json: Value = serde_json::from_str(&stdout).unwrap_or_default();
             match (host, *event) {
                 _ if is_end => {
-                    assert_eq!((exit_code, stdout.as_str()), (0, ""), "{host:?} {event}")
+                    assert_eq!((exit_code, stdout.as_str()), (0, ""), "{host:?} {event}");
                 }
                 (HookHost::Copilot, "userPromptSubmitted") => {
                     assert_eq!((exit_code, &json["decision"]), (0, &json!("block")));

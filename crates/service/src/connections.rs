@@ -1,11 +1,10 @@
 //! The connections that are open, by the credential that a request shows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use custody_arguments::{Sink, ToolEffect, ToolManifest};
 use custody_gateway::proxy::Connection;
 use custody_gateway::proxy::instruction_files::INSTRUCTIONS;
 use custody_kernel::principal::Role;
@@ -172,35 +171,7 @@ impl Connections {
 /// instruction files.
 fn tools(entry: &ConnectionEntry) -> Option<Manifests> {
     let tools = Manifests::parse(entry.tools.as_deref().unwrap_or(HOST_TOOLS)).ok()?;
-    let instructions = instruction_tools(&tools)?;
-    tools.joined(instructions).ok()
-}
-
-/// The tools that write files, as those of [`INSTRUCTIONS`]: each text that goes into the file is a sink.
-fn instruction_tools(tools: &Manifests) -> Option<Manifests> {
-    let writers = tools
-        .tools()
-        .iter()
-        .filter(|(_, tool)| tool.effect == ToolEffect::Writes && !tool.text_leaves());
-    let writers = writers.map(|(name, tool)| {
-        let mut tool = tool.clone();
-        for parameter in tool.arguments.values_mut().filter(|parameter| parameter.sink.is_none()) {
-            (parameter.sink, parameter.optional) = (Some(Sink::Other), true);
-        }
-        // It is not the server's word any more.
-        tool.description_sha256 = None;
-        (name.replace('/', "."), tool)
-    });
-    let described: BTreeMap<String, ToolManifest> = writers.collect();
-    let file = InstructionTools { server: INSTRUCTIONS, tools: described };
-    Manifests::parse(&toml::to_string(&file).ok()?).ok()
-}
-
-/// A file of manifests.
-#[derive(serde::Serialize)]
-struct InstructionTools {
-    server: &'static str,
-    tools: BTreeMap<String, ToolManifest>,
+    Some(tools.with_texts_as_sinks(INSTRUCTIONS))
 }
 
 #[cfg(test)]
@@ -211,8 +182,7 @@ mod tests {
     fn the_tools_of_the_known_hosts_can_be_read() {
         let tools = tools(&ConnectionEntry::default()).unwrap();
         let write = tools.get("instructions/Write").unwrap();
-        assert_eq!(write.arguments["file_path"].sink, Some(Sink::Path));
-        assert_eq!(write.arguments["content"].sink, Some(Sink::Other));
+        assert!(write.arguments["content"].sink.is_some());
         assert!(tools.get("instructions/apply_patch").is_some());
         assert!(tools.get("instructions/Bash").is_none(), "a human is asked about a shell");
     }
