@@ -38,6 +38,9 @@ pub(super) struct ChangedFile {
     mode: Option<u32>,
     /// What was written.
     pub(super) after: String,
+    /// What was added at the end, where that is all. The host goes on writing the rest of such a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    added: Option<String>,
 }
 
 impl ChangedFile {
@@ -63,11 +66,41 @@ impl ChangedFile {
         let after = change(before.as_deref());
         let after = after.with_context(|| format!("`{shown}` cannot be changed"))?;
         let mode = before.as_ref().and_then(|_| mode(&path));
-        Ok(Self { path, before, mode, after })
+        Ok(Self { path, before, mode, after, added: None })
+    }
+
+    /// The file at `path` as it is now, with `text` at its end.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub(super) fn append(
+        path: &Path,
+        text: &str,
+        check: impl FnOnce(&str) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
+        let planned = Self::plan(path, |before| {
+            let before = before.unwrap_or_default();
+            let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
+            let after = format!("{before}{gap}{text}");
+            check(&after)?;
+            Ok(after)
+        })?;
+        Ok(Self { added: Some(text.to_owned()), ..planned })
+    }
+
+    /// What the file holds now without what was added to it, if others changed the rest.
+    fn without_added(&self) -> Option<String> {
+        let (added, now) = (self.added.as_ref()?, fs::read_to_string(&self.path).ok()?);
+        let is_once = now != self.after && now.matches(added.as_str()).count() == 1;
+        is_once.then(|| now.replace(added.as_str(), ""))
     }
 
     fn put_back(&self) -> anyhow::Result<()> {
         let shown = self.path.display();
+        if let Some(rest) = self.without_added() {
+            whole_file::write(&self.path, rest.as_bytes())?;
+            return Ok(set_mode(&self.path, self.mode)?);
+        }
         match &self.before {
             Some(before) => {
                 whole_file::write(&self.path, before.as_bytes())?;
@@ -84,7 +117,7 @@ impl ChangedFile {
     /// Whether it is as it was written, or was never written.
     fn is_ours(&self) -> bool {
         let now = fs::read_to_string(&self.path).ok();
-        now.as_deref() == Some(&self.after) || now == self.before
+        now.as_deref() == Some(&self.after) || now == self.before || self.without_added().is_some()
     }
 
     /// The lines that somebody changed since.
@@ -151,9 +184,10 @@ impl ChangedFiles {
 
     /// Whether all files are as they were written.
     pub(super) fn are_ours(&self) -> bool {
-        self.files
-            .iter()
-            .all(|file| fs::read_to_string(&file.path).is_ok_and(|now| now == file.after))
+        self.files.iter().all(|file| {
+            let is_written = fs::read_to_string(&file.path).is_ok_and(|now| now == file.after);
+            is_written || file.without_added().is_some()
+        })
     }
 
     /// Fails if somebody changed a file since, and says which lines.
@@ -258,6 +292,21 @@ mod tests {
         assert_eq!(mode(&old), Some(0o640));
         assert!(!folder.path().join("a").exists() && !kept.exists());
         assert!(ChangedFiles::load(&kept).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_was_only_added_to_goes_whatever_the_host_wrote_besides() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, kept) = (folder.path().join("config.toml"), folder.path().join("kept"));
+        fs::write(&file, "a = 1").unwrap();
+        let planned = ChangedFile::append(&file, "\n[ours]\nb = 2\n", |_| Ok(())).unwrap();
+        ChangedFiles::apply(&kept, "codex", vec![planned], false).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "a = 1\n\n[ours]\nb = 2\n");
+        fs::write(&file, "a = 3\n\n[ours]\nb = 2\n\n[theirs]\n").unwrap();
+        let changed = ChangedFiles::load(&kept).unwrap().unwrap();
+        assert!(changed.are_ours());
+        changed.undo(&kept).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "a = 3\n\n[theirs]\n");
     }
 
     #[test]

@@ -124,16 +124,12 @@ fn listed_hooks(folder: &Path) -> anyhow::Result<Value> {
 /// The change of Codex's settings that trusts hooks: lines at the end, so that the rest stays byte for byte.
 pub(super) fn codex_trust(hooks: &[(String, String)]) -> anyhow::Result<ChangedFile> {
     let file = AgentHost::Codex.folder()?.join("config.toml");
-    ChangedFile::plan(&file, |before| {
-        let mut text = before.unwrap_or_default().to_owned();
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        for (key, hash) in hooks {
-            let (key, hash) = (toml::Value::from(key.as_str()), toml::Value::from(hash.as_str()));
-            text += &format!("\n[hooks.state.{key}]\ntrusted_hash = {hash}\n");
-        }
-        toml::from_str::<toml::Table>(&text).context("it holds another trust of these hooks")?;
-        Ok(text)
+    let trusted = hooks.iter().map(|(key, hash)| {
+        let (key, hash) = (toml::Value::from(key.as_str()), toml::Value::from(hash.as_str()));
+        format!("\n[hooks.state.{key}]\ntrusted_hash = {hash}\n")
+    });
+    ChangedFile::append(&file, &trusted.collect::<String>(), |text| {
+        toml::from_str::<toml::Table>(text).context("it holds another trust of these hooks")?;
+        Ok(())
     })
 }
