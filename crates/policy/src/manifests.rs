@@ -106,8 +106,8 @@ impl Manifests {
         }
     }
 
-    /// The same tools, and once more those that write and whose text stays on the machine, as tools of `server`: what goes
-    /// into a file is a sink there.
+    /// The same tools, and once more those that write and whose text stays on the machine, as tools of `server`: what
+    /// goes into a file is a sink there.
     #[must_use]
     pub fn with_texts_as_sinks(mut self, server: &str) -> Self {
         let writers = self
