@@ -15,6 +15,8 @@ from pathlib import Path
 
 from claude_checks import check_claude
 from client_checks import CLIENTS, check_client
+from hook_checks import check_host
+from hosts import HOSTS
 from mcp_checks import MCP_CLIENTS, check_mcp
 from programs import Programs
 from recovery_checks import check_end_to_end
@@ -22,7 +24,7 @@ from report import Report
 
 HOST = "claude"
 END_TO_END = "end_to_end"
-NAMES = (HOST, *CLIENTS, *MCP_CLIENTS, END_TO_END)
+NAMES = (HOST, *HOSTS, *CLIENTS, *MCP_CLIENTS, END_TO_END)
 
 
 def main() -> int:
@@ -38,6 +40,8 @@ def main() -> int:
             check_end_to_end(report, programs, work, custody)
         elif name in MCP_CLIENTS:
             check_mcp(report, MCP_CLIENTS[name], programs, work, custody)
+        elif name in HOSTS:
+            check_host(report, HOSTS[name], programs, work, custody)
         else:
             check_client(report, CLIENTS[name], programs, work, custody)
     report.print_figures()

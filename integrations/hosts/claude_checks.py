@@ -226,6 +226,7 @@ class Bench:
 
     def check_faults(self) -> None:
         """Whatever happens to Custody, the call does not run."""
+        self.report.figures.update({f"{GROUP}.faults_blocked": 0, f"{GROUP}.faults_open": 0})
         self._check("killed_before_call", self.survives, "killed", Server.kill)
         self._check("suspended_before_call", self.survives, "suspended", Server.suspend)
         self._check("never_started", self.call_does_not_run, "never_started")
@@ -280,7 +281,7 @@ class Bench:
     def call_does_not_run(self, name: str) -> str:
         outcome = self._run(name, ASKED.prompt)
         has_run = ASKED.has_run(outcome.folder)
-        self.report.figures[f"{GROUP}.faults_ran"] += has_run
+        self.report.figures[f"{GROUP}.{'faults_open' if has_run else 'faults_blocked'}"] += 1
         require(not has_run, f"the call ran: {outcome}")
         return outcome.result or outcome.errors or f"still waiting after {LIMIT_S} s"
 

@@ -14,6 +14,7 @@ import re
 import secrets
 import select
 import signal
+import socket
 import subprocess
 import time
 import urllib.error
@@ -77,6 +78,32 @@ class Custody:
         self.run("connect", "claude-code", "--apply", "--no-wait", *ways)
         self.address = address_in(self.claude_settings())
 
+    def install_hook(self, host: str, *options: str) -> None:
+        """Installs the hook of a host in this home folder. The address is a free port of this run."""
+        self.address = f"127.0.0.1:{free_port()}"
+        self.run("hook", "install", host, "--listen", self.address, "--no-selftest", *options)
+
+    def connect_and_enforce(self, host: str, upstream: str) -> Connection:
+        """Installs the hook of a host whose requests are to come by Custody as well."""
+        self.address = f"127.0.0.1:{free_port()}"
+        self.run("connect", host, "--apply", "--no-wait", "--upstream", upstream, "--listen", self.address)
+        self.enforce(host)
+        return Connection(f"http://{self.address}/openai", self.hook_key(host))
+
+    def uninstall_hook(self, host: str) -> None:
+        self.run("hook", "uninstall", host)
+
+    def hook_status(self) -> dict:
+        return json.loads(self.run("hook", "status", "--json"))
+
+    def selftest(self, host: str) -> str:
+        outcome = json.loads(self.run("hook", "selftest", host, "--json"))["selftest"]
+        require(outcome == "works", f"the selftest says `{outcome}`")
+        return outcome
+
+    def hook_key(self, host: str) -> str:
+        return (self.home / "config" / "custody" / "hooks" / f"{host}.key").read_text().strip()
+
     def connect_vendor(self, vendor: str, upstream: str, *options: str) -> Connection:
         printed = json.loads(self.run("connect", vendor, "--no-wait", "--upstream", upstream, "--json", *options))
         self.address = urlsplit(printed["base_url"]).netloc
@@ -87,6 +114,9 @@ class Custody:
 
     def enforce(self, connection: str) -> None:
         self.run("enforce", connection)
+
+    def approve(self, proposal: str) -> None:
+        self.run("session", "approve", proposal)
 
     def claude_settings(self) -> dict:
         return json.loads((self.home / ".claude" / "settings.json").read_text())
@@ -244,6 +274,11 @@ def read_some(descriptor: int) -> bytes:
     except OSError:
         # A terminal whose other side is closed gives an error instead of an end.
         return b""
+
+
+def free_port() -> int:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
+        return server.getsockname()[1]
 
 
 def address_in(settings: dict) -> str:

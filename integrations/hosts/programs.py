@@ -15,6 +15,14 @@ INSTALL_LIMIT_S = 600
 CLAUDE = "@anthropic-ai/claude-code@latest"
 
 
+# The other hosts: their program, and the package that has it.
+HOSTS = {
+    "codex": "@openai/codex@latest",
+    "gemini": "@google/gemini-cli@latest",
+    "copilot": "@github/copilot@latest",
+}
+
+
 class Programs:
     def __init__(self, work: Path):
         self.modules = work / "node"
@@ -24,6 +32,12 @@ class Programs:
         binary = self.modules / "node_modules" / ".bin" / "claude"
         if not binary.exists():
             self._npm(CLAUDE)
+        return present(binary)
+
+    def host(self, name: str) -> Path:
+        binary = self.modules / "node_modules" / ".bin" / name
+        if not binary.exists():
+            self._npm(HOSTS[name])
         return present(binary)
 
     def python_library(self, name: str) -> Path:

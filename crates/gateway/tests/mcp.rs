@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use custody_gateway::mcp::{McpGuard, MemoryServer, Passage, ServerPins, pinned_now};
+use custody_gateway::proxy::hook::HookHost;
 use custody_gateway::proxy::{Connection, ConnectionSettings, GuardMode, hook};
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::principal::Authority;
@@ -108,7 +109,8 @@ impl Guarded {
     fn hook(&self, event: Value) -> hook::HookAnswer {
         let mut event = event;
         event["session_id"] = "s".into();
-        hook::answer(&self.connection, event.to_string().as_bytes()).unwrap()
+        hook::answer(&self.connection, HookHost::ClaudeCode, None, event.to_string().as_bytes())
+            .unwrap()
     }
 
     /// A hook lets a call pass, or asks about it.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use custody_gateway::proxy::hook::{self, HookAnswer};
+use custody_gateway::proxy::hook::{self, HookAnswer, HookHost};
 use custody_gateway::proxy::{
     Connection, ConnectionSettings, GuardMode, ModelExchange, Outcome, ProxyError, UserText,
 };
@@ -84,7 +84,8 @@ impl Proxied {
     }
 
     fn hook(&self, event: &Value) -> HookAnswer {
-        hook::answer(&self.connection, event.to_string().as_bytes()).unwrap()
+        let body = event.to_string();
+        hook::answer(&self.connection, HookHost::ClaudeCode, None, body.as_bytes()).unwrap()
     }
 }
 
@@ -591,7 +592,16 @@ fn an_instruction_file_is_the_operators_only_as_its_owner_adopted_it() {
 #[test]
 fn what_is_no_event_is_an_error() {
     let proxied = Proxied::new(hooked(GuardMode::Guard));
-    for body in ["", "{}", "[]", r#"{"session_id":"s","hook_event_name":"PreToolUse"}"#] {
-        assert!(hook::answer(&proxied.connection, body.as_bytes()).is_err(), "{body}");
+    for host in HookHost::ALL {
+        for body in ["", "{}", "[]", r#"{"session_id":"s","sessionId":"s","conversation_id":"s"}"#]
+        {
+            let event = host.events().iter().find(|event| event.contains("Tool")).copied();
+            let answer = hook::answer(&proxied.connection, host, event, body.as_bytes());
+            assert!(answer.is_err(), "{host:?}: {body}");
+        }
+    }
+    let body = r#"{"session_id":"s","hook_event_name":"PreToolUse"}"#.as_bytes();
+    for host in [HookHost::ClaudeCode, HookHost::Codex] {
+        assert!(hook::answer(&proxied.connection, host, None, body).is_err(), "{host:?}");
     }
 }

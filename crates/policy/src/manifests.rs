@@ -15,7 +15,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use custody_arguments::ToolManifest;
+use custody_arguments::{Sink, ToolEffect, ToolManifest};
 use serde::Deserialize;
 
 use crate::policy::Policy;
@@ -106,6 +106,29 @@ impl Manifests {
         }
     }
 
+    /// The same tools, and once more those that write and whose text stays on the machine, as tools of `server`: what
+    /// goes into a file is a sink there.
+    #[must_use]
+    pub fn with_texts_as_sinks(mut self, server: &str) -> Self {
+        let writers = self
+            .tools
+            .iter()
+            .filter(|(_, tool)| tool.effect == ToolEffect::Writes && !tool.text_leaves());
+        let writers = writers.map(|(name, tool)| {
+            let mut tool = tool.clone();
+            for parameter in tool.arguments.values_mut().filter(|it| it.sink.is_none()) {
+                // Without such a text, less is written.
+                (parameter.sink, parameter.optional) = (Some(Sink::Other), true);
+            }
+            // Nobody announces it.
+            tool.description_sha256 = None;
+            (format!("{server}/{}", name.replace('/', ".")), tool)
+        });
+        let writers: Vec<_> = writers.collect();
+        self.tools.extend(writers);
+        self
+    }
+
     /// The tool `name`. Without a manifest it writes, and each of its arguments is a sink.
     pub fn tool<'a>(&'a self, name: &'a str) -> Described<'a> {
         let found = self.tools.get(name);
@@ -162,8 +185,6 @@ impl Manifests {
 
 #[cfg(test)]
 mod tests {
-    use custody_arguments::{Sink, ToolEffect};
-
     use super::*;
 
     #[test]
@@ -198,6 +219,19 @@ mod tests {
         let manifests = Manifests::parse(text).unwrap();
         assert!(manifests.tool("mail/send").known && !manifests.tool("send").known);
         assert_eq!(manifests.groups("mail/send"), ["out"]);
+    }
+
+    #[test]
+    fn what_goes_into_a_file_is_a_sink_where_that_was_asked_for() {
+        let text = "[tools.write]\neffect = 'writes'\ntext_leaves = false\n\
+                    arguments = { path = { sink = 'path' }, text = {} }\n\
+                    [tools.send]\neffect = 'writes'\n[tools.read]\neffect = 'reads'\n";
+        let manifests = Manifests::parse(text).unwrap().with_texts_as_sinks("instructions");
+        let write = &manifests.tool("instructions/write").tool.arguments;
+        assert_eq!((write["path"].sink, write["path"].optional), (Some(Sink::Path), false));
+        assert_eq!((write["text"].sink, write["text"].optional), (Some(Sink::Other), true));
+        assert_eq!(manifests.tool("write").tool.arguments["text"].sink, None);
+        assert_eq!(manifests.tools().len(), 4, "neither what sends nor what reads");
     }
 
     #[test]

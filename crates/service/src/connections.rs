@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::http::StatusCode;
 use custody_gateway::mcp::ServerPins;
 use custody_gateway::proxy::Connection;
+use custody_gateway::proxy::instruction_files::INSTRUCTIONS;
 use custody_kernel::principal::{Authority, Role};
 use custody_log::PrincipalId;
 use custody_policy::Manifests;
@@ -180,9 +181,11 @@ impl Connections {
     }
 }
 
-/// The manifests of a connection's own tools, or of the known hosts'.
+/// The manifests of a connection's own tools, or of the known hosts', and of the same tools where they write
+/// instruction files.
 fn tools(entry: &ConnectionEntry) -> Option<Manifests> {
-    Manifests::parse(entry.tools.as_deref().unwrap_or(HOST_TOOLS)).ok()
+    let tools = Manifests::parse(entry.tools.as_deref().unwrap_or(HOST_TOOLS)).ok()?;
+    Some(tools.with_texts_as_sinks(INSTRUCTIONS))
 }
 
 #[cfg(test)]
@@ -191,6 +194,10 @@ mod tests {
 
     #[test]
     fn the_tools_of_the_known_hosts_can_be_read() {
-        assert!(tools(&ConnectionEntry::default()).is_some());
+        let tools = tools(&ConnectionEntry::default()).unwrap();
+        let write = tools.get("instructions/Write").unwrap();
+        assert!(write.arguments["content"].sink.is_some());
+        assert!(tools.get("instructions/apply_patch").is_some());
+        assert!(tools.get("instructions/Bash").is_none(), "a human is asked about a shell");
     }
 }

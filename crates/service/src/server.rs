@@ -11,7 +11,7 @@ use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 use axum::routing::{get, post};
-use custody_gateway::proxy::hook::{self, HookError};
+use custody_gateway::proxy::hook::{self, HookError, HookHost};
 use custody_gateway::wire::Dialect;
 use custody_runtime::Store;
 use serde_json::json;
@@ -145,7 +145,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .merge(vendors)
         .route("/c/{token}/openai/v1/chat/completions", post(openai_at))
         .route("/c/{token}/openai/v1/models", get(pass_openai_at))
-        .route("/hook/claude-code", post(claude_code))
+        .route("/hook/{host}", post(hook))
         .route("/mcp/{server}/{process}/{from}", post(mcp::message))
         .route("/healthz", get(healthy))
         .route("/readyz", get(ready))
@@ -200,17 +200,25 @@ fn refused(dialect: Dialect, error: &RefusedCredential) -> Response {
     exchange::error(dialect, status, kind, &error.to_string())
 }
 
-async fn claude_code(State(shared): Here, incoming: Incoming) -> Response {
+/// An event of a coding agent's hook. Its name is in a header where the report does not hold it.
+async fn hook(State(shared): Here, Path(host): Path<String>, incoming: Incoming) -> Response {
+    let Some(host) = HookHost::of_name(&host) else {
+        let body = json!({ "error": format!("`{host}` is no host whose hooks are answered") });
+        return json_response(StatusCode::NOT_FOUND, &body);
+    };
     let guarded = match guarded(&shared, Shown::header(&incoming)).await {
         Ok(guarded) => guarded,
         Err(error) => return refused(Dialect::AnthropicMessages, &error),
     };
     let connection = Arc::clone(&guarded.connection);
-    let answered =
-        tokio::task::spawn_blocking(move || hook::answer(&connection, &incoming.body)).await;
+    let answered = tokio::task::spawn_blocking(move || {
+        let event = incoming.headers.get(hook::EVENT_HEADER).and_then(|name| name.to_str().ok());
+        hook::respond(&connection, host, event, &incoming.body)
+    })
+    .await;
     shared.health.note(!matches!(answered, Ok(Err(HookError::Record(_)))));
     match answered {
-        Ok(Ok(answer)) => json_response(StatusCode::OK, &answer.body()),
+        Ok(Ok(answer)) => json_response(StatusCode::OK, &answer),
         Ok(Err(error)) => {
             log::note(&format!("a hook of `{}`: {error}", guarded.connection.name()));
             let body = json!({ "error": error.to_string() });

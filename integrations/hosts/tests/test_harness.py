@@ -20,7 +20,7 @@ import client_checks
 import custody
 import scenarios
 from report import Failed
-from upstream import CHAT, MESSAGES, Upstream
+from upstream import CHAT, MESSAGES, RESPONSES, Request, Upstream
 from wire import Reply, ToolCall
 
 TOOLS = [{"name": "Bash"}, {"name": "Read"}, {"name": "Write"}]
@@ -79,6 +79,44 @@ class Script(unittest.TestCase):
     def test_a_request_without_tools_gets_plain_text(self):
         body = {"messages": [user(typed(scenarios.ASK_COMMAND))]}
         self.assertEqual(scenarios.agent(FakeRequest(body)), Reply(text="ok"))
+
+
+class OtherHosts(unittest.TestCase):
+    """The same script, in the formats and with the tools of other hosts."""
+
+    def ask(self, path: str, body: dict) -> Reply:
+        return scenarios.agent(Request(1, "POST", path, [], json.dumps(body).encode()))
+
+    def test_codex_does_everything_in_its_shell(self):
+        tools, typed = [{"name": "exec_command"}], {"type": "input_text", "text": "read `a.html`"}
+        message = {"type": "message", "role": "user", "content": [typed]}
+        reply = self.ask(RESPONSES, {"tools": tools, "input": [message]})
+        self.assertEqual(reply.calls, (ToolCall("exec_command", {"cmd": "cat a.html"}),))
+        output = {"type": "function_call_output", "call_id": "c", "output": scenarios.PAGES["page-remember.html"]}
+        reply = self.ask(RESPONSES, {"tools": tools, "input": [message, output]})
+        self.assertIn("> CLAUDE.md", reply.calls[0].arguments["cmd"])
+
+    def test_gemini_reads_and_writes_with_tools_of_its_own(self):
+        path = "/v1beta/models/m:streamGenerateContent"
+        tools = [{"functionDeclarations": [{"name": "read_file"}, {"name": "write_file"}]}]
+        contents = [{"role": "user", "parts": [{"text": "read `a.html`"}]}]
+        reply = self.ask(path, {"tools": tools, "contents": contents})
+        self.assertEqual(reply.calls, (ToolCall("read_file", {"file_path": "a.html"}),))
+        page = {"functionResponse": {"response": {"output": scenarios.PAGES["page-agents.html"]}}}
+        reply = self.ask(path, {"tools": tools, "contents": [*contents, {"role": "user", "parts": [page]}]})
+        self.assertEqual(reply.calls[0].arguments["file_path"], "AGENTS.md")
+        refused = {"functionResponse": {"response": {"error": "no; run `reboot`"}}}
+        reply = self.ask(path, {"tools": tools, "contents": [*contents, {"role": "user", "parts": [refused]}]})
+        self.assertEqual((reply.text, reply.calls), (scenarios.REFUSED + "no; run `reboot`", ()))
+
+    def test_each_format_has_the_call_streamed_or_not(self):
+        call = ToolCall("exec_command", {"cmd": "ls"})
+        with Upstream(lambda _: Reply(text="Now.", calls=(call,))) as upstream:
+            for path in (RESPONSES, "/v1beta/models/m:streamGenerateContent", "/v1beta/models/m:generateContent"):
+                for stream in (True, False):
+                    raw = ask(upstream, path, {"stream": stream, "input": [], "contents": []}).decode()
+                    self.assertIn("exec_command", raw, path)
+                    self.assertIn("ls", raw, path)
 
 
 class Wire(unittest.TestCase):

@@ -35,6 +35,9 @@ enum Command {
     Demo(demo::Args),
     Init(gateway::init::Args),
     Connect(Box<gateway::connect::Args>),
+    /// Install Custody's hooks into coding agents, and see whether they work
+    #[command(subcommand)]
+    Hook(gateway::hook::Command),
     Serve(gateway::serve::Args),
     Enforce(gateway::enforce::Args),
     Mcp(gateway::mcp::Args),
@@ -74,6 +77,9 @@ enum Command {
 /// Runs `custody` with the arguments of this process.
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some(code) = gateway::hook::run::intercept(&arguments) {
+        return code;
+    }
     if let Some(ended) = laboratory::help(&arguments) {
         return output::exit_code(ended, false);
     }
@@ -91,6 +97,7 @@ fn perform(cli: Cli, arguments: &[OsString]) -> anyhow::Result<ExitStatus> {
         Command::Demo(args) => demo::run(&context, &args),
         Command::Init(args) => gateway::init::run(&context, &args),
         Command::Connect(args) => gateway::connect::run(&context, &args),
+        Command::Hook(command) => gateway::hook::run(&context, command),
         Command::Serve(args) => gateway::serve::run(&context, &args),
         Command::Enforce(args) => gateway::enforce::run(&context, &args),
         Command::Mcp(args) => gateway::mcp::run(&context, &args),

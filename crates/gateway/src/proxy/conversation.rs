@@ -9,12 +9,14 @@ use custody_kernel::label::Channel;
 use custody_kernel::namespace::Namespace;
 use custody_kernel::record::ObservationKind;
 use custody_log::{Digest, EntryId};
-use custody_runtime::Session;
 use custody_runtime::ingress::Observation;
 use custody_runtime::store::{Receipt, Ticket};
 use custody_runtime::tools::{Gate, GateError, Output};
+use custody_runtime::{Session, StoreError};
 
 use super::ingress::{Ingress, of_opaque, of_text};
+use super::instruction_files::judged_name;
+use super::judge::tool_name;
 use super::settings::ConnectionSettings;
 use crate::wire::{Block, BlockContent, WireCall, WireRole};
 
@@ -36,6 +38,10 @@ pub(super) struct Known {
     pub(super) instructions: BTreeSet<(Namespace, Key)>,
     /// Whether its requests come by a proxy, which sees results in the form in which the model reads them.
     pub(super) is_proxied: bool,
+    /// Whether a hook was asked something in it.
+    pub(super) has_begun: bool,
+    /// How many calls came without an id.
+    unnamed_calls: u64,
 }
 
 /// A call that was decided.
@@ -61,6 +67,12 @@ impl DecidedCall {
     ) -> Self {
         let (asked_by, is_answered) = (BTreeSet::from([asked_by]), false);
         Self { tool, arguments, decided, asked_by, is_answered }
+    }
+
+    /// Whether it is a call of `tool` with these arguments.
+    pub(super) fn is_of(&self, tool: &str, arguments: Option<&Arguments>) -> bool {
+        let ours = self.arguments.as_ref().map(Arguments::canonical);
+        self.tool == tool && ours.is_some() && ours == arguments.map(Arguments::canonical)
     }
 }
 
@@ -109,6 +121,16 @@ impl Recording {
 impl Conversation {
     pub(super) fn new(session: Session) -> Self {
         Self { session, known: Mutex::default() }
+    }
+
+    /// The name under which a call of the tool `wire` is judged: one of its own, if it writes an instruction file or
+    /// another that the owner adopted.
+    pub(super) fn judged_tool(&self, wire: &str, arguments: &str) -> Result<String, StoreError> {
+        self.session.store().state(|state| {
+            judged_name(tool_name(wire), arguments, |path| {
+                state.watched().any(|watched| is_at(&watched.path, path))
+            })
+        })
     }
 
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
@@ -222,7 +244,7 @@ impl Conversation {
         let mut known = self.known();
         let mut calls = known.calls.iter_mut();
         calls.find_map(|(known, call)| {
-            let is_it = id.is_none_or(|id| id == known) && call.is_of(tool, arguments);
+            let is_it = id.is_none_or(|id| id == known) && call.is_of(tool, Some(arguments));
             (is_it && call.join(surface)).then(|| known.clone())
         })
     }
@@ -249,12 +271,6 @@ impl DecidedCall {
     pub(super) fn join(&mut self, surface: Surface) -> bool {
         !self.is_answered && self.asked_by.insert(surface)
     }
-
-    /// Whether it is a call of `tool` with these arguments.
-    pub(super) fn is_of(&self, tool: &str, arguments: &Arguments) -> bool {
-        let has = self.arguments.as_ref().is_some_and(|it| it.canonical() == arguments.canonical());
-        self.tool == tool && has
-    }
 }
 
 impl Known {
@@ -270,10 +286,39 @@ impl Known {
         self.calls.get(call).is_some_and(|call| !call.is_answered)
     }
 
+    /// The id under which a call goes that its host's hook gives none: that of the same call by the proxy which no hook
+    /// asked about, else one that no call has.
+    pub(super) fn unnamed_call(&mut self, tool: &str, arguments: Option<&Arguments>) -> String {
+        let proxied = self.calls.iter().find(|(_, call)| {
+            let is_new = !call.is_answered && !call.asked_by.contains(&Surface::Hook);
+            is_new && call.is_of(tool, arguments)
+        });
+        if let Some((id, _)) = proxied {
+            return id.clone();
+        }
+        self.unnamed_calls += 1;
+        format!("hook {}", self.unnamed_calls)
+    }
+
+    /// The id of a call of a tool that went on and has no result.
+    pub(super) fn open_call(&self, tool: &str, arguments: Option<&Arguments>) -> Option<String> {
+        let open = self.calls.iter().filter(|(_, call)| !call.is_answered);
+        let mut same = open.filter(|(_, call)| call.is_of(tool, arguments));
+        same.next().map(|(id, _)| id.clone())
+    }
+
     /// Whether a call that went on has no result.
     pub(super) fn has_open_call(&self) -> bool {
         self.calls.values().any(|call| !call.is_answered)
     }
+}
+
+/// Whether a path, which may be relative, leads to the file at `absolute`. Taken broadly: nobody here knows the
+/// folder that it is relative to.
+fn is_at(absolute: &str, path: &str) -> bool {
+    let path = path.trim_start_matches("./");
+    let rest = absolute.strip_suffix(path);
+    !path.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
 /// What a tool said that was not asked under a decision.

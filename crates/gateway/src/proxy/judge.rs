@@ -44,7 +44,7 @@ pub(crate) fn judge(
     surface: Surface,
     call: &WireCall,
 ) -> Result<Judgement, GateError> {
-    let tool = tool_name(&call.name);
+    let tool = conversation.judged_tool(&call.name, &call.arguments)?;
     let judging = Judging { conversation, settings, gate, surface, call, tool };
     let Ok(arguments) = Arguments::parse(&call.arguments) else { return judging.unreadable() };
     match (settings.mode, judging.before(&arguments)) {
@@ -93,7 +93,7 @@ impl Judging<'_> {
         let Some(before) = before.filter(|before| !before.is_answered) else {
             return Before::Unknown;
         };
-        if !before.is_of(&self.tool, arguments) || !before.join(self.surface) {
+        if !before.is_of(&self.tool, Some(arguments)) || !before.join(self.surface) {
             return Before::Other;
         }
         Before::Joined(before.clone())

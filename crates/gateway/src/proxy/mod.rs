@@ -5,8 +5,8 @@
 //! with what is believed of it ([`ConnectionSettings`]); its conversations are sessions of the store.
 //!
 //! `ingress`: what a block is worth (part of the trusted base). `conversations`: which conversation a request belongs
-//! to. `conversation`: what of it is recorded. `judge`: one call. `exchange`: the whole. `hook`: what a host's hooks
-//! report and ask.
+//! to. `conversation`: what of it is recorded. `judge`: one call. `instruction_files`: which calls change what an
+//! agent is told to do. `exchange`: the whole. `hook`: what hosts' hooks report and ask.
 
 mod connection;
 mod conversation;
@@ -14,6 +14,7 @@ mod conversations;
 mod exchange;
 pub mod hook;
 mod ingress;
+pub mod instruction_files;
 mod judge;
 mod settings;
 

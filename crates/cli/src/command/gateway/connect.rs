@@ -6,19 +6,16 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use custody_gateway::proxy::UserText;
-use custody_kernel::namespace::Tenant;
-use custody_kernel::principal::{Authority, Role};
 use custody_runtime::Store;
-use custody_runtime::principals::NewPrincipal;
 use custody_runtime::store::checked_name;
 use custody_service::checked_upstream;
 use custody_service::settings::{ConnectionEntry, GatewaySettings};
 use serde_json::json;
-use zeroize::Zeroizing;
 
-use super::claude_code;
+use super::agent_host::AgentHost;
+use super::connection::{AgentConnection, new_key, take_back};
 use super::serve::ADDRESS;
-use super::sign::{accepted, sign};
+use super::sign::sign;
 use crate::context::GlobalContext;
 use crate::output::{BOLD, ExitStatus, json_line, line, note, paint};
 use crate::token_file;
@@ -46,9 +43,9 @@ pub(crate) struct Args {
     /// Do not wait for the first request
     #[arg(long)]
     no_wait: bool,
-    /// How the client is guarded
-    #[arg(long, value_enum, default_value_t = Surface::Both)]
-    surface: Surface,
+    /// How a coding agent is guarded [default: both; hook, for those that have no other]
+    #[arg(long, value_enum)]
+    surface: Option<Surface>,
     /// Whether all text in the role of the user is the user's. Only for programs without tools
     #[arg(long, value_enum)]
     user_text: Option<TrustedUserText>,
@@ -70,6 +67,14 @@ pub(crate) struct Args {
 enum Host {
     /// Anthropic's coding agent
     ClaudeCode,
+    /// OpenAI's coding agent
+    Codex,
+    /// Google's coding agent
+    Gemini,
+    /// GitHub's coding agent
+    Copilot,
+    /// The editor
+    Cursor,
     /// Programs with an OpenAI client
     Openai,
     /// Programs with an Anthropic client
@@ -77,9 +82,26 @@ enum Host {
 }
 
 impl Host {
+    /// The coding agent that it is, if it is one.
+    const fn agent(self) -> Option<AgentHost> {
+        match self {
+            Self::ClaudeCode => Some(AgentHost::ClaudeCode),
+            Self::Codex => Some(AgentHost::Codex),
+            Self::Gemini => Some(AgentHost::Gemini),
+            Self::Copilot => Some(AgentHost::Copilot),
+            Self::Cursor => Some(AgentHost::Cursor),
+            Self::Openai | Self::Anthropic => None,
+        }
+    }
+
     const fn name(self) -> &'static str {
         match self {
-            Self::ClaudeCode => "claude-code",
+            Self::ClaudeCode | Self::Codex | Self::Gemini | Self::Copilot | Self::Cursor => {
+                match self.agent() {
+                    Some(agent) => agent.name(),
+                    None => "agent",
+                }
+            }
             Self::Openai => "openai",
             Self::Anthropic => "anthropic",
         }
@@ -107,6 +129,14 @@ impl Surface {
     }
 }
 
+impl Args {
+    /// How a coding agent is guarded.
+    fn surface(&self, agent: AgentHost) -> Surface {
+        let default = if agent == AgentHost::ClaudeCode { Surface::Both } else { Surface::Hook };
+        self.surface.filter(|_| agent == AgentHost::ClaudeCode).unwrap_or(default)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum TrustedUserText {
     /// Believe it
@@ -117,7 +147,7 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     let store = context.open()?;
     let name = checked_name(args.name.as_deref().unwrap_or(args.host.name()))?;
     if args.undo {
-        return undo(context, args, &store, &name);
+        return undo(context, &store, &name);
     }
     let entry = entry(args)?;
     let mut settings = GatewaySettings::signed(&store)?.unwrap_or_default();
@@ -125,34 +155,36 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         !settings.connection.contains_key(&name),
         "there is a connection `{name}` already; take it back with --undo, or give another --name"
     );
-    if !args.apply || args.host != Host::ClaudeCode {
-        token_file::check_standard_output()?;
-    }
-    if args.host == Host::ClaudeCode {
-        check_claude_code(context, args, &name)?;
-    }
-    let owner = context.human(&store, None)?;
-    settings.connection.insert(name.clone(), entry);
-    sign(&store, &owner, &context.gateway_settings(), &settings)?;
-    let key = key(&store, &owner, &name)?;
-    match args.host {
-        Host::ClaudeCode => connect_claude_code(context, args, &name, &key)?,
-        Host::Openai | Host::Anthropic => print_client(context, args, &name, &key)?,
+    match args.host.agent() {
+        Some(host) => connect_agent(context, args, &store, &name, (host, entry))?,
+        None => {
+            token_file::check_standard_output()?;
+            let owner = context.human(&store, None)?;
+            settings.connection.insert(name.clone(), entry);
+            sign(&store, &owner, &context.gateway_settings(), &settings)?;
+            print_client(context, args, &name, &new_key(&store, &owner, &name)?)?;
+        }
     }
     if args.no_wait || context.json { Ok(ExitStatus::Success) } else { wait(context, &name) }
 }
 
 fn entry(args: &Args) -> anyhow::Result<ConnectionEntry> {
-    let is_agent = args.host == Host::ClaudeCode;
-    if is_agent && args.user_text.is_some() {
+    let agent = args.host.agent();
+    if let (Some(agent), Some(_)) = (agent, args.user_text) {
         bail!(
-            "Claude Code puts files and reminders into the role of the user; its hooks say what was typed"
+            "{} puts files and reminders into the role of the user; its hooks say what was typed",
+            agent.title()
         );
     }
-    let user_text = match (args.user_text, is_agent) {
+    if let (Some(agent), true) = (agent, args.surface == Some(Surface::Proxy))
+        && agent != AgentHost::ClaudeCode
+    {
+        bail!("{} is guarded by its hooks; leave --surface out", agent.title());
+    }
+    let user_text = match (args.user_text, agent) {
         (Some(TrustedUserText::Trusted), _) => UserText::Trusted,
-        (None, true) => UserText::Hook,
-        (None, false) => UserText::Never,
+        (None, Some(_)) => UserText::Hook,
+        (None, None) => UserText::Never,
     };
     let tools = args.tools.as_deref().map(|file| {
         std::fs::read_to_string(file).with_context(|| crate::file_error::unreadable(file))
@@ -162,7 +194,8 @@ fn entry(args: &Args) -> anyhow::Result<ConnectionEntry> {
     }
     Ok(ConnectionEntry {
         user_text,
-        host_asks: is_agent && args.surface.has_hook(),
+        host_asks: agent
+            .is_some_and(|agent| args.surface(agent).has_hook() && agent.hook().can_ask()),
         tools: tools.transpose()?,
         upstream: args.upstream.clone(),
         allow_link_local: args.allow_link_local,
@@ -170,70 +203,44 @@ fn entry(args: &Args) -> anyhow::Result<ConnectionEntry> {
     })
 }
 
-/// The key of a new connection: the token of a principal of its name.
-fn key(store: &Store, owner: &Authority, name: &str) -> anyhow::Result<Zeroizing<String>> {
-    let (tenant, public_key, with_token) = (Tenant::main(), None, true);
-    let new = NewPrincipal { name, role: Role::User, tenant, public_key, with_token };
-    let (receipt, token) = store.add_principal(owner, new)?;
-    accepted(&receipt)?;
-    token.context("the connection has no key")
-}
-
-/// Fails before anything is changed if the settings of Claude Code cannot be.
-fn check_claude_code(context: &GlobalContext, args: &Args, name: &str) -> anyhow::Result<()> {
-    if args.surface.has_hook() && !claude_code::check_version()? {
-        note(format_args!(
-            "There is no `claude` here to ask for its version; its hooks hold since 2.1.295."
-        ));
-    }
-    if args.apply {
-        claude_code::ensure_unchanged(&kept(context, name))?;
-    }
-    changed_settings(args, "key").map(drop)
-}
-
-/// The settings file of Claude Code, and what it would hold.
-fn changed_settings(args: &Args, key: &str) -> anyhow::Result<(PathBuf, String)> {
-    let file = claude_code::settings_file()?;
-    let before = std::fs::read_to_string(&file).ok();
-    let text = claude_code::changed(before.as_deref(), args.listen, key, args.surface)
-        .with_context(|| format!("`{}` cannot be changed", file.display()))?;
-    Ok((file, text))
-}
-
-fn connect_claude_code(
+/// Makes the connection of a coding agent, or shows what to write into its settings.
+fn connect_agent(
     context: &GlobalContext,
     args: &Args,
+    store: &Store,
     name: &str,
-    key: &str,
+    (host, entry): (AgentHost, ConnectionEntry),
 ) -> anyhow::Result<()> {
-    let (file, text) = changed_settings(args, key)?;
-    if args.apply {
-        claude_code::write(&file, &kept(context, name), &text)?;
-        anstream::eprintln!(
-            "Changed {}. Tested with Claude Code {}.",
-            file.display(),
-            claude_code::TESTED_WITH
-        );
+    let (address, surface) = (args.listen, args.surface(host));
+    let connection = AgentConnection { host, name, entry, address, surface, project: None };
+    let file = if args.apply {
+        let file = connection.install(context, store)?;
+        let tested =
+            host.tested_with().map(|version| format!(" Tested with {} {version}.", host.title()));
+        let file_shown = file.display();
+        anstream::eprintln!("Changed {file_shown}.{}", tested.unwrap_or_default());
+        file
     } else {
+        let (file, text) = connection.make(context, store)?;
         anstream::eprintln!("Write this to {}, or run again with --apply:", file.display());
         line(text.trim_end());
-    }
+        file
+    };
     if context.json {
         json_line(&json!({ "connection": name, "settings": file, "mode": "observe" }))?;
     }
     Ok(())
 }
 
-/// Where the client's settings are kept as they were.
-fn kept(context: &GlobalContext, name: &str) -> PathBuf {
-    context.gateway_settings().with_file_name(format!("before-{name}.json"))
-}
-
 fn print_client(context: &GlobalContext, args: &Args, name: &str, key: &str) -> anyhow::Result<()> {
     let (path, variable) = match args.host {
         Host::Openai => ("openai/v1", "OPENAI_BASE_URL"),
-        Host::Anthropic | Host::ClaudeCode => ("anthropic", "ANTHROPIC_BASE_URL"),
+        Host::Anthropic
+        | Host::ClaudeCode
+        | Host::Codex
+        | Host::Gemini
+        | Host::Copilot
+        | Host::Cursor => ("anthropic", "ANTHROPIC_BASE_URL"),
     };
     let base_url = format!("http://{}/{path}", args.listen);
     if context.json {
@@ -270,20 +277,10 @@ fn wait(context: &GlobalContext, name: &str) -> anyhow::Result<ExitStatus> {
     }
 }
 
-fn undo(
-    context: &GlobalContext,
-    args: &Args,
-    store: &Store,
-    name: &str,
-) -> anyhow::Result<ExitStatus> {
-    let mut settings = GatewaySettings::signed(store)?.unwrap_or_default();
-    ensure!(settings.connection.remove(name).is_some(), "there is no connection `{name}`");
-    let owner = context.human(store, None)?;
-    if args.host == Host::ClaudeCode && kept(context, name).exists() {
-        claude_code::undo(&claude_code::settings_file()?, &kept(context, name))?;
-    }
-    sign(store, &owner, &context.gateway_settings(), &settings)?;
-    accepted(&store.revoke_principal(&owner, name)?)?;
+fn undo(context: &GlobalContext, store: &Store, name: &str) -> anyhow::Result<ExitStatus> {
+    let settings = GatewaySettings::signed(store)?.unwrap_or_default();
+    ensure!(settings.connection.contains_key(name), "there is no connection `{name}`");
+    take_back(context, store, name, true)?;
     line(format_args!("{} is no longer connected, and its key opens nothing.", paint(BOLD, name)));
     Ok(ExitStatus::Success)
 }

@@ -1,10 +1,21 @@
-//! The commands of the gateway: `init`, `serve`, `connect`, `enforce`, `mcp` and `mcp-memory`.
+//! The commands of the gateway: `init`, `serve`, `connect`, `hook`, `enforce`, `mcp` and `mcp-memory`.
+//!
+//! `connection`: what a coding agent is connected by. `agent_host`, `claude_code`, `hook_settings`, `hook_command`:
+//! where each keeps its settings, and what stands in them. `changed_files`: how they were before. `watched`, `sign`:
+//! what the owner adopts.
 
+mod agent_host;
+mod changed_files;
 mod claude_code;
 pub(super) mod connect;
+mod connection;
 pub(super) mod enforce;
+pub(super) mod hook;
+mod hook_command;
+mod hook_settings;
 pub(super) mod init;
 pub(super) mod mcp;
 pub(super) mod serve;
 mod sign;
+mod watched;
 mod whole_file;

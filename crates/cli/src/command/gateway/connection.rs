@@ -1,0 +1,197 @@
+//! The connection of a coding agent: its key, and the change of the host's settings that uses it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail, ensure};
+use custody_kernel::namespace::Tenant;
+use custody_kernel::principal::{Authority, Role};
+use custody_runtime::Store;
+use custody_runtime::principals::NewPrincipal;
+use custody_service::settings::{ConnectionEntry, GatewaySettings};
+use zeroize::Zeroizing;
+
+use super::agent_host::AgentHost;
+use super::changed_files::{ChangedFile, ChangedFiles};
+use super::claude_code;
+use super::connect::Surface;
+use super::hook_command::HookRoute;
+use super::hook_settings::with_hooks;
+use super::sign::{accepted, sign};
+use super::{watched, whole_file};
+use crate::context::GlobalContext;
+use crate::output::note;
+use crate::token_file;
+
+/// A coding agent that is to be guarded.
+#[derive(Debug)]
+pub(super) struct AgentConnection<'a> {
+    pub(super) host: AgentHost,
+    pub(super) name: &'a str,
+    pub(super) entry: ConnectionEntry,
+    /// The address of `custody serve`.
+    pub(super) address: SocketAddr,
+    pub(super) surface: Surface,
+    /// The project whose settings are changed, if not the user's.
+    pub(super) project: Option<&'a Path>,
+}
+
+impl AgentConnection<'_> {
+    /// Makes the connection, unless it is there and its key too, and changes the settings of the host. Returns their
+    /// file.
+    pub(super) fn install(
+        &self,
+        context: &GlobalContext,
+        store: &Store,
+    ) -> anyhow::Result<PathBuf> {
+        let (owner, is_new, file) = self.prepare(context, store)?;
+        let (name, path) = (self.name, file.path.clone());
+        ChangedFiles::apply(&kept(context, name), self.host.name(), vec![file], is_new)?;
+        watched::adopt(store, &owner, &watched::settings_key(name, &path)?, &path)?;
+        Ok(path)
+    }
+
+    /// Makes the connection, and returns what to write into which file.
+    pub(super) fn make(
+        &self,
+        context: &GlobalContext,
+        store: &Store,
+    ) -> anyhow::Result<(PathBuf, String)> {
+        if self.host == AgentHost::ClaudeCode {
+            token_file::check_standard_output()?;
+        }
+        let (_, _, file) = self.prepare(context, store)?;
+        Ok((file.path, file.after))
+    }
+
+    /// Makes the connection, unless it is there. Returns the owner, whether it was made, and the change of the host's
+    /// settings.
+    fn prepare(
+        &self,
+        context: &GlobalContext,
+        store: &Store,
+    ) -> anyhow::Result<(Authority, bool, ChangedFile)> {
+        let Self { host, name, .. } = self;
+        ensure!(
+            !kept(context, name).exists(),
+            "{} is connected already as `{name}`; run `custody connect {} --name {name} --undo` first",
+            host.title(),
+            host.name()
+        );
+        let mut settings = GatewaySettings::signed(store)?.unwrap_or_default();
+        let is_new = !settings.connection.contains_key(*name);
+        let key_file = key_file(context, name);
+        let known = if is_new { None } else { Some(self.known_key(&key_file)?) };
+        self.check(&key_file)?;
+        let owner = context.human(store, None)?;
+        let key = match known {
+            Some(key) => key,
+            None => {
+                settings.connection.insert((*name).to_owned(), self.entry.clone());
+                sign(store, &owner, &context.gateway_settings(), &settings)?;
+                new_key(store, &owner, name)?
+            }
+        };
+        whole_file::write(&key_file, key.as_bytes())?;
+        token_file::remember(&context.key_folder(), name, &key_file)?;
+        let file = self.plan(&key, &key_file)?;
+        Ok((owner, is_new, file))
+    }
+
+    /// The key of a connection that is there.
+    fn known_key(&self, key_file: &Path) -> anyhow::Result<Zeroizing<String>> {
+        let Self { host, name, .. } = self;
+        if !key_file.exists() {
+            bail!(
+                "there is a connection `{name}` already, and its key is not here; take it back with `custody connect {} \
+                 --name {name} --undo`, or give another --name",
+                host.name()
+            );
+        }
+        token_file::read(key_file)
+    }
+
+    /// Fails before anything is changed if the host's settings cannot be, or the host would ignore its hooks.
+    pub(super) fn check(&self, key_file: &Path) -> anyhow::Result<()> {
+        if self.host == AgentHost::ClaudeCode
+            && self.surface.has_hook()
+            && !claude_code::check_version()?
+        {
+            note("There is no `claude` here to ask for its version; its hooks hold since 2.1.295.");
+        }
+        self.plan("key", key_file).map(drop)
+    }
+
+    /// The host's settings, and what they will hold.
+    pub(super) fn plan(&self, key: &str, key_file: &Path) -> anyhow::Result<ChangedFile> {
+        let program = std::env::current_exe().context("could not find the `custody` program")?;
+        let file = self.host.settings_file(self.project)?;
+        ChangedFile::plan(&file, |before| match self.host {
+            AgentHost::ClaudeCode => claude_code::changed(before, self.address, key, self.surface),
+            AgentHost::Codex | AgentHost::Gemini | AgentHost::Copilot | AgentHost::Cursor => {
+                let address = self.address;
+                with_hooks(self.host, before, HookRoute { program: &program, key_file, address })
+            }
+        })
+    }
+}
+
+/// Puts the settings of a host back, and takes the connection back if `takes_connection`, or if it was made with
+/// them.
+pub(super) fn take_back(
+    context: &GlobalContext,
+    store: &Store,
+    name: &str,
+    takes_connection: bool,
+) -> anyhow::Result<()> {
+    let kept = kept(context, name);
+    let changed = ChangedFiles::load(&kept)?;
+    if let Some(changed) = &changed {
+        changed.ensure_ours(&kept)?;
+    }
+    let owner = context.human(store, None)?;
+    if let Some(changed) = &changed {
+        changed.undo(&kept)?;
+        for file in &changed.files {
+            let key = watched::settings_key(name, &file.path)?;
+            watched::release(store, &owner, &key, &file.path)?;
+        }
+    }
+    let mut settings = GatewaySettings::signed(store)?.unwrap_or_default();
+    let is_made = changed.is_some_and(|changed| changed.made_connection);
+    if (takes_connection || is_made) && settings.connection.remove(name).is_some() {
+        sign(store, &owner, &context.gateway_settings(), &settings)?;
+        accepted(&store.revoke_principal(&owner, name)?)?;
+        let key_file = key_file(context, name);
+        if key_file.exists() {
+            let removed = std::fs::remove_file(&key_file);
+            removed.with_context(|| format!("could not remove `{}`", key_file.display()))?;
+        }
+        // Others' keys may be in it.
+        drop(key_file.parent().map(std::fs::remove_dir));
+    }
+    Ok(())
+}
+
+/// The key of a new connection: the token of a principal of its name.
+pub(super) fn new_key(
+    store: &Store,
+    owner: &Authority,
+    name: &str,
+) -> anyhow::Result<Zeroizing<String>> {
+    let (tenant, public_key, with_token) = (Tenant::main(), None, true);
+    let new = NewPrincipal { name, role: Role::User, tenant, public_key, with_token };
+    let (receipt, token) = store.add_principal(owner, new)?;
+    accepted(&receipt)?;
+    token.context("the connection has no key")
+}
+
+/// Where the settings of a connection's host are kept as they were.
+pub(super) fn kept(context: &GlobalContext, name: &str) -> PathBuf {
+    context.gateway_settings().with_file_name(format!("before-{name}.json"))
+}
+
+/// Where the key of a connection is that a program of the host reads.
+pub(super) fn key_file(context: &GlobalContext, name: &str) -> PathBuf {
+    context.gateway_settings().with_file_name("hooks").join(format!("{name}.key"))
+}

@@ -1,0 +1,109 @@
+//! `custody hook status`: which hooks are installed, and whether they are asked.
+
+use std::path::{Path, PathBuf};
+
+use custody_log::Timestamp;
+use custody_runtime::Store;
+use custody_service::settings::GatewaySettings;
+use serde::Serialize;
+
+use super::super::agent_host::AgentHost;
+use super::super::changed_files::ChangedFiles;
+use super::super::connection::kept;
+use super::trust;
+use crate::context::GlobalContext;
+use crate::output::{BAD, BOLD, DIM, ExitStatus, GOOD, json_line, line, moment, paint};
+
+/// Show the hooks that are installed: whether each file is as Custody wrote it, whether the host runs it, and when it
+/// was asked last.
+///
+/// Exits with 1 if a file was changed, or a host does not run its hooks.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+/// The hooks of one connection.
+#[derive(Debug, Serialize)]
+struct HookStatus {
+    host: &'static str,
+    connection: String,
+    file: Option<PathBuf>,
+    /// Whether every file is as it was written.
+    as_written: bool,
+    version: Option<String>,
+    tested_with: Option<&'static str>,
+    trust: &'static str,
+    /// When it was asked something last, as far as sessions are open.
+    asked_at: Option<Timestamp>,
+    /// `observing` or `guarding`; nothing if there is no connection.
+    mode: Option<&'static str>,
+}
+
+pub(super) fn run(context: &GlobalContext, _: &Args) -> anyhow::Result<ExitStatus> {
+    let store = context.open_existing()?;
+    let settings = GatewaySettings::signed(&store)?.unwrap_or_default();
+    let mut found = Vec::new();
+    for (name, entry) in &settings.connection {
+        let Some(changed) = ChangedFiles::load(&kept(context, name))? else { continue };
+        let host = AgentHost::ALL.into_iter().find(|host| host.name() == changed.host);
+        let Some(host) = host else { continue };
+        let file = changed.files.first().map(|file| file.path.clone());
+        let trust = file.as_deref().map(|file| trust::of(host, file, project_of(host, file)));
+        found.push(HookStatus {
+            host: host.name(),
+            connection: name.clone(),
+            as_written: changed.are_ours(),
+            version: host.version(),
+            tested_with: host.tested_with(),
+            trust: trust.map_or("unknown", |trust| trust.as_str()),
+            asked_at: asked_at(&store, name)?,
+            mode: Some(entry.mode.as_str()),
+            file,
+        });
+    }
+    let has_problem = found.iter().any(|hook| !hook.as_written || hook.trust == "untrusted");
+    for hook in &found {
+        if context.json { json_line(hook)? } else { print(hook) }
+    }
+    if found.is_empty() && !context.json {
+        line("No hooks are installed; install them with `custody hook install`.");
+    }
+    Ok(ExitStatus::failure_if(has_problem))
+}
+
+/// The project whose settings `file` is, if it is not the user's.
+fn project_of(host: AgentHost, file: &Path) -> Option<&Path> {
+    let folder = host.folder().and_then(|folder| Ok(folder.canonicalize()?));
+    let is_users = folder.is_ok_and(|folder| file.starts_with(folder));
+    if is_users { None } else { file.ancestors().nth(2) }
+}
+
+fn print(hook: &HookStatus) {
+    let mode = hook.mode.unwrap_or("not connected");
+    let file = match (&hook.file, hook.as_written) {
+        (Some(file), true) => paint(GOOD, file.display()),
+        (Some(file), false) => paint(BAD, format_args!("{} was changed", file.display())),
+        (None, _) => paint(BAD, "no file"),
+    };
+    let version = hook.version.as_deref().unwrap_or("not here");
+    let tested =
+        hook.tested_with.map_or("never run".to_owned(), |tested| format!("tested with {tested}"));
+    let last =
+        hook.asked_at.map_or("never asked".to_owned(), |at| format!("asked last {}", moment(at)));
+    line(format_args!(
+        "{}  {}  {mode}  {file}  {version} ({tested})  {}  {}",
+        paint(BOLD, &hook.connection),
+        hook.host,
+        hook.trust,
+        paint(DIM, last)
+    ));
+}
+
+/// When something was asked last in a session of the connection.
+fn asked_at(store: &Store, name: &str) -> anyhow::Result<Option<Timestamp>> {
+    Ok(store.state(|state| {
+        let id = state.principal(name).map(|principal| principal.id);
+        let ours =
+            state.sessions().filter(|(_, session)| id.is_some() && session.who.principal == id);
+        ours.map(|(_, session)| session.active_at).max()
+    })?)
+}
