@@ -74,18 +74,18 @@ class Custody:
 
     def connect_claude_code(self, upstream: str, surface: str, *options: str) -> None:
         """Edits the settings in this home folder."""
-        ways = ["--upstream", upstream, "--surface", surface, *options]
+        ways = ["--upstream", upstream, "--surface", surface, "--listen", free_address(), *options]
         self.run("connect", "claude-code", "--apply", "--no-wait", *ways)
         self.address = address_in(self.claude_settings())
 
     def install_hook(self, host: str, *options: str) -> None:
         """Installs the hook of a host in this home folder. The address is a free port of this run."""
-        self.address = f"127.0.0.1:{free_port()}"
+        self.address = free_address()
         self.run("hook", "install", host, "--listen", self.address, "--no-selftest", *options)
 
     def connect_and_enforce(self, host: str, upstream: str) -> Connection:
         """Installs the hook of a host whose requests are to come by Custody as well."""
-        self.address = f"127.0.0.1:{free_port()}"
+        self.address = free_address()
         self.run("connect", host, "--apply", "--no-wait", "--upstream", upstream, "--listen", self.address)
         self.enforce(host)
         return Connection(f"http://{self.address}/openai", self.hook_key(host))
@@ -105,7 +105,8 @@ class Custody:
         return (self.home / "config" / "custody" / "hooks" / f"{host}.key").read_text().strip()
 
     def connect_vendor(self, vendor: str, upstream: str, *options: str) -> Connection:
-        printed = json.loads(self.run("connect", vendor, "--no-wait", "--upstream", upstream, "--json", *options))
+        ways = ["--upstream", upstream, "--listen", free_address(), *options]
+        printed = json.loads(self.run("connect", vendor, "--no-wait", "--json", *ways))
         self.address = urlsplit(printed["base_url"]).netloc
         return Connection(printed["base_url"], printed["key"], vendor)
 
@@ -276,9 +277,10 @@ def read_some(descriptor: int) -> bytes:
         return b""
 
 
-def free_port() -> int:
+def free_address() -> str:
+    """An address of this machine that nothing listens on, so that runs at once do not meet."""
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
-        return server.getsockname()[1]
+        return f"127.0.0.1:{server.getsockname()[1]}"
 
 
 def address_in(settings: dict) -> str:

@@ -7,6 +7,7 @@ Copilot speaks a format that Custody's proxy reads, and is checked through both 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
