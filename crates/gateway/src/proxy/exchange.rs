@@ -63,6 +63,8 @@ pub struct ModelExchange {
     is_streamed: bool,
     /// The blocks of the request, of a conversation without a name.
     blocks: Vec<Block>,
+    /// How many calls of the conversation have no id on the wire.
+    calls_without_id: usize,
     /// What the request asks for that nobody can decide here.
     undecidable: BTreeSet<Undecidable>,
     undecided: BTreeSet<&'static str>,
@@ -104,6 +106,7 @@ impl ModelExchange {
             let named: Vec<&str> = undecidable.iter().map(|what| what.as_str()).collect();
             return Err(ProxyError::Undecidable(named.join(", ")));
         }
+        let calls_without_id = blocks.iter().filter(|block| block.is_call_without_id()).count();
         let gate = connection.gate();
         let (conversation, blocks) = match name {
             Some(name) => {
@@ -134,6 +137,7 @@ impl ModelExchange {
             is_named,
             is_streamed,
             blocks,
+            calls_without_id,
             undecidable,
             undecided,
             said,
@@ -158,7 +162,8 @@ impl ModelExchange {
     }
 
     /// Passes an answer on as it comes.
-    pub fn stream(self) -> Streaming {
+    pub fn stream(mut self) -> Streaming {
+        self.is_streamed = true;
         let filter = StreamFilter::new(self.dialect);
         Streaming { exchange: self, filter }
     }
@@ -280,6 +285,10 @@ impl CallRule for ModelExchange {
             return Err(WireError::Unasked(what));
         }
         Ok(())
+    }
+
+    fn calls_without_id(&self) -> usize {
+        self.calls_without_id
     }
 }
 
