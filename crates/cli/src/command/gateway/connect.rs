@@ -74,6 +74,8 @@ enum Host {
     Openai,
     /// Programs with an Anthropic client
     Anthropic,
+    /// Programs with a Google client
+    Google,
 }
 
 impl Host {
@@ -82,6 +84,7 @@ impl Host {
             Self::ClaudeCode => "claude-code",
             Self::Openai => "openai",
             Self::Anthropic => "anthropic",
+            Self::Google => "google",
         }
     }
 }
@@ -137,7 +140,7 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     let key = key(&store, &owner, &name)?;
     match args.host {
         Host::ClaudeCode => connect_claude_code(context, args, &name, &key)?,
-        Host::Openai | Host::Anthropic => print_client(context, args, &name, &key)?,
+        Host::Openai | Host::Anthropic | Host::Google => print_client(context, args, &name, &key)?,
     }
     if args.no_wait || context.json { Ok(ExitStatus::Success) } else { wait(context, &name) }
 }
@@ -233,6 +236,7 @@ fn kept(context: &GlobalContext, name: &str) -> PathBuf {
 fn print_client(context: &GlobalContext, args: &Args, name: &str, key: &str) -> anyhow::Result<()> {
     let (path, variable) = match args.host {
         Host::Openai => ("openai/v1", "OPENAI_BASE_URL"),
+        Host::Google => ("gemini", "GOOGLE_GEMINI_BASE_URL"),
         Host::Anthropic | Host::ClaudeCode => ("anthropic", "ANTHROPIC_BASE_URL"),
     };
     let base_url = format!("http://{}/{path}", args.listen);
