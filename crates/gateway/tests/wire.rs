@@ -16,10 +16,11 @@ use serde_json::{Value, json};
 
 const DIALECTS: [Dialect; 4] = Dialect::ALL;
 
-/// Removes the calls whose tool is named here.
+/// Removes the calls whose tool is named here, or all.
 #[derive(Default)]
 struct Removing {
     tools: Vec<&'static str>,
+    is_all: bool,
     seen: Vec<String>,
 }
 
@@ -30,7 +31,7 @@ impl CallRule for Removing {
 
     fn rule(&mut self, call: &WireCall) -> CallRuling {
         self.seen.push(format!("call {} {}", call.name, call.arguments));
-        match self.tools.iter().any(|tool| *tool == call.name) {
+        match self.is_all || self.tools.iter().any(|tool| *tool == call.name) {
             true => CallRuling::Replace(format!("no {}", call.name)),
             false => CallRuling::Pass,
         }
@@ -43,7 +44,7 @@ impl CallRule for Removing {
 }
 
 fn removing(tools: &[&'static str]) -> Removing {
-    Removing { tools: tools.to_vec(), seen: Vec::new() }
+    Removing { tools: tools.to_vec(), ..Removing::default() }
 }
 
 fn through(dialect: Dialect, chunks: &[&[u8]], rule: &mut Removing) -> (Vec<u8>, Vec<Block>, bool) {
@@ -173,7 +174,7 @@ fn what_an_answer_returned_is_recognised_in_the_next_request() {
 }
 
 #[test]
-fn a_stream_that_is_cut_off_anywhere_lets_no_half_of_a_call_go_on() {
+fn a_call_that_is_cut_off_does_not_go_on() {
     for dialect in DIALECTS {
         let stream = stream(dialect);
         for tools in [vec![], vec!["send"], vec!["read", "send"]] {
@@ -463,6 +464,21 @@ fn requests_are_read_into_blocks_and_nothing_else() {
     }
 }
 
+/// Whether a client finds a call in an event.
+fn holds_call(dialect: Dialect, event: &Value) -> bool {
+    let (path, kind, call) = match dialect {
+        Dialect::OpenAiChat => ("/choices/0", "/delta/tool_calls/0", None),
+        Dialect::OpenAiResponses => ("/item", "/type", Some("function_call")),
+        Dialect::AnthropicMessages => ("/content_block", "/type", Some("tool_use")),
+        Dialect::Gemini => ("/candidates/0", "/content/parts/0/functionCall", None),
+    };
+    let Some(found) = event.pointer(path) else { return false };
+    let is_first = found.get("index").is_none_or(|index| *index == 0);
+    let is_event = dialect != Dialect::AnthropicMessages || event["type"] == "content_block_start";
+    let found = found.pointer(kind).filter(|_| is_first && is_event);
+    found.is_some_and(|found| call.is_none_or(|call| found == call))
+}
+
 proptest! {
     #[test]
     fn cutting_a_stream_anywhere_changes_nothing(cuts in prop::collection::vec(0usize..4096, 0..8)) {
@@ -479,6 +495,30 @@ proptest! {
                     from = cut;
                 }
                 prop_assert_eq!(&whole, &through(dialect, &chunks, &mut removing(&tools)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_stream_is_read_alike_however_it_is_cut_and_lets_no_removed_call_go_on(
+        damage in prop::collection::vec((0usize..4096, 0usize..8, ".{0,6}"), 1..4),
+        cut in 0usize..4096,
+    ) {
+        for dialect in DIALECTS {
+            let mut stream = stream(dialect);
+            for (at, length, new) in &damage {
+                let at = at % stream.len();
+                let end = (at + length).min(stream.len());
+                stream.splice(at..end, new.bytes());
+            }
+            let all = || Removing { is_all: true, ..removing(&[]) };
+            let whole = through(dialect, &[&stream], &mut all());
+            let (before, after) = stream.split_at(cut % stream.len());
+            prop_assert_eq!(&whole, &through(dialect, &[before, after], &mut all()));
+            let out = String::from_utf8_lossy(&whole.0);
+            let data = out.split(['\n', '\r']).filter_map(|line| line.strip_prefix("data:"));
+            for value in data.filter_map(|data| serde_json::from_str::<Value>(data).ok()) {
+                prop_assert!(!holds_call(dialect, &value), "{}", value);
             }
         }
     }

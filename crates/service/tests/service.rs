@@ -57,6 +57,7 @@ fn only_the_key_of_a_connection_opens_anything() {
         ("/gemini/v1beta/models/m:streamGenerateContent", format!("x-custody-key: {token}"), "400"),
         ("/gemini/v1beta/models/m:batchGenerateContent", format!("x-custody-key: {token}"), "404"),
         ("/gemini/v1beta/models/m%3AgenerateContent", format!("x-custody-key: {token}"), "404"),
+        ("/gemini/v1alpha/models/m:generateContent", format!("x-custody-key: {token}"), "404"),
         ("/gemini/v1beta/tunedModels/m:generateContent", format!("x-custody-key: {token}"), "404"),
         ("/hook/claude-code", "x-other: 1".into(), "401"),
     ] {
@@ -98,6 +99,7 @@ fn every_dialect_has_its_addresses_and_is_recorded_where_a_model_answers() {
         ("/openai/v1/responses", input, responses, true),
         ("/openai/v1/embeddings", input, r#"{"data":[]}"#, false),
         ("/gemini/v1beta/models/m:generateContent?key=k", contents, gemini, true),
+        ("/gemini/v1/models/m:generateContent", contents, gemini, true),
         ("/gemini/v1beta/models/m:countTokens", contents, r#"{"totalTokens":1}"#, false),
         ("/gemini/v1beta/models/m:embedContent", contents, r#"{"embedding":{}}"#, false),
     ] {
