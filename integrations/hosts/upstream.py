@@ -1,4 +1,5 @@
-"""A scripted model server: Anthropic's Messages and OpenAI's Chat Completions on one loopback port.
+"""A scripted model server on one loopback port: Anthropic's Messages, OpenAI's Chat Completions and Responses, and
+Google's generateContent.
 
 A script is a function from a request to a reply. The server writes the reply in the vendor's format, as one
 answer or as a stream, and records every request byte for byte.
@@ -23,13 +24,19 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import wire_anthropic
+import wire_gemini
 import wire_openai
+import wire_responses
 from wire import Frame, Reply
 
 COUNT_TOKENS = "/v1/messages/count_tokens"
 MESSAGES = "/v1/messages"
 CHAT = "/v1/chat/completions"
+RESPONSES = "/v1/responses"
+GENERATE = (":generateContent", ":streamGenerateContent")
 MODELS = "/v1/models"
+GEMINI_COUNT = ":countTokens"
+EMBEDDINGS = "/v1/embeddings"
 
 
 @dataclass
@@ -58,7 +65,16 @@ class Request:
 
     @property
     def is_model_call(self) -> bool:
-        return self.method == "POST" and self.path in (MESSAGES, CHAT)
+        return self.method == "POST" and (self.path in (MESSAGES, CHAT, RESPONSES) or self.is_generate)
+
+    @property
+    def is_generate(self) -> bool:
+        """Whether it is in Google's format."""
+        return self.path.endswith(GENERATE)
+
+    @property
+    def wants_stream(self) -> bool:
+        return self.path.endswith(GENERATE[1]) if self.is_generate else bool(self.body.get("stream"))
 
     def header(self, name: str) -> str | None:
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
@@ -133,14 +149,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
         request = self._record()
         if request.path != MODELS:
             return self._send_json(404, wire_openai.error(404, "no such path"))
-        # Both vendors use this path; only Anthropic's clients send a version.
+        # All vendors use this path; only Anthropic's clients send a version, and only Google's such a key.
         wire = wire_anthropic if request.header("anthropic-version") else wire_openai
+        wire = wire_gemini if request.header("x-goog-api-key") else wire
         return self._send_json(200, wire.models())
 
     def do_POST(self) -> None:
         request = self._record()
         if request.path == COUNT_TOKENS:
             self._send_json(200, {"input_tokens": len(request.raw) // 4})
+        elif request.path.endswith(GEMINI_COUNT):
+            self._send_json(200, {"totalTokens": len(request.raw) // 4})
+        elif request.path == EMBEDDINGS:
+            self._send_json(200, wire_openai.embedding(request.body))
         elif request.is_model_call:
             self._answer(request, self.server.upstream.script(request))
         else:
@@ -153,14 +174,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.server.upstream.record(self.command, self.path, list(self.headers.items()), raw)
 
     def _answer(self, request: Request, reply: Reply) -> None:
-        wire = wire_anthropic if request.path == MESSAGES else wire_openai
+        wire, whole = wire_of(request)
         if reply.status != 200:
             time.sleep(reply.pause_s)
             return self._send_json(reply.status, wire.error(reply.status, reply.text), retry_headers(reply))
-        if request.body.get("stream"):
+        if request.wants_stream:
             return self._stream(request, reply, wire.frames(reply, request.body))
         time.sleep(reply.pause_s)
-        whole = wire_anthropic.message if wire is wire_anthropic else wire_openai.completion
         return self._send_json(200, whole(reply, request.body))
 
     def _stream(self, request: Request, reply: Reply, frames: list[Frame]) -> None:
@@ -212,6 +232,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         # Anthropic's name and OpenAI's name; both libraries hand the id to their callers.
         self.send_header("request-id", "req_scripted")
         self.send_header("x-request-id", "req_scripted")
+
+
+def wire_of(request: Request) -> tuple:
+    """The format of a request, and what writes an answer in one piece."""
+    if request.is_generate:
+        return wire_gemini, wire_gemini.content
+    return {
+        MESSAGES: (wire_anthropic, wire_anthropic.message),
+        CHAT: (wire_openai, wire_openai.completion),
+        RESPONSES: (wire_responses, wire_responses.response),
+    }[request.path]
 
 
 def retry_headers(reply: Reply) -> dict[str, str]:
