@@ -19,8 +19,6 @@ impl ModelMethod {
     /// What a request to `…/models/MODEL:METHOD` wants.
     pub(crate) fn of(method: &Method, uri: &Uri) -> Self {
         let name = uri.path().rsplit_once("/models/").map_or("", |(_, name)| name);
-        // Written in another way, an address may be another one to the vendor.
-        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:".contains(letter);
         let is_named = name.starts_with(|letter: char| letter.is_ascii_alphanumeric());
         if !is_named || !name.chars().all(is_plain) {
             return Self::Unknown;
@@ -38,6 +36,12 @@ impl ModelMethod {
             _ => Self::Unknown,
         }
     }
+}
+
+/// Whether a letter is one of an address that is written one way only: written in another, it may be another one to
+/// the vendor.
+fn is_plain(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "-_.:".contains(letter)
 }
 
 /// Whether a stream is asked for as server-sent events, and as nothing else.

@@ -5,8 +5,8 @@
 //! stands in the place of such a call, and what says how the answer ended is corrected.
 //!
 //! `block`: what is read. `openai_chat`, `openai_responses`, `anthropic`, `gemini`: the dialects. `sse`: events in
-//! a stream. `stream`: what all streams share. `splice`: changing JSON without writing all of it anew. `undecidable`: what is not
-//! decided here.
+//! a stream. `stream`: what all streams share. `splice`: changing JSON without writing all of it anew.
+//! `undecidable`: what is not decided here.
 
 mod anthropic;
 mod block;

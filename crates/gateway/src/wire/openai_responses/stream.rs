@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use custody_log::Digest;
 use serde_json::{Value, json};
 
 use super::answer::{Decisions, message, message_id, note_undecided, part};
@@ -251,13 +252,17 @@ impl StreamedCall {
             self.pieces.clone()
         };
         let of_pieces = WireCall { arguments, ..complete.clone() };
-        let digest = |call| Block::new(WireRole::Assistant, BlockContent::Call(call)).digest;
-        if digest(of_pieces) == digest(complete.clone()) {
+        if digest_of(of_pieces) == digest_of(complete.clone()) {
             Ok(())
         } else {
             Err(WireError::Shape("arguments"))
         }
     }
+}
+
+/// What a call is known by, however its arguments are written.
+fn digest_of(call: WireCall) -> Digest {
+    Block::new(WireRole::Assistant, BlockContent::Call(call)).digest
 }
 
 fn index_of(value: &Value) -> Result<u64, WireError> {
