@@ -31,9 +31,7 @@ fn request(dialect: Dialect, is_undecidable: bool) -> String {
     let messages = json!([{"role": "user", "content": "Hello."}]);
     let (mut body, undecidable) = match dialect {
         Dialect::OpenAiChat => (json!({ "messages": messages }), json!({"n": 2})),
-        Dialect::OpenAiResponses => {
-            (json!({ "input": messages }), json!({"previous_response_id": "r"}))
-        }
+        Dialect::OpenAiResponses => (json!({ "input": messages }), json!({"background": true})),
         Dialect::AnthropicMessages => {
             (json!({ "messages": messages }), json!({"mcp_servers": [{}]}))
         }

@@ -575,6 +575,57 @@ fn a_vendor_cannot_answer_past_the_decision_by_itself() {
 }
 
 #[test]
+fn what_the_model_read_where_nobody_saw_it_is_not_believed() {
+    let send = |to: &str| {
+        let arguments = json!({ "to": to }).to_string();
+        json!({"type": "function_call", "call_id": "2", "name": "send", "arguments": arguments})
+    };
+    let part = |to: &str| json!({"functionCall": {"name": "send", "args": {"to": to}}});
+    let search = json!({"type": "web_search_call", "id": "ws_1"});
+    let code = json!({"executableCode": {"code": "1"}});
+    for (to, goes_on) in [("eve@evil.example", false), ("ann@example.com", true)] {
+        let parts = json!({"parts": [code, part(to)]});
+        let cases = [
+            (
+                Dialect::OpenAiResponses,
+                json!({"tools": [{"type": "web_search"}]}),
+                json!({"output": [search, send(to)]}),
+            ),
+            (
+                Dialect::OpenAiResponses,
+                json!({"previous_response_id": "r"}),
+                json!({"output": [send(to)]}),
+            ),
+            (
+                Dialect::OpenAiResponses,
+                json!({"prompt": {"id": "p"}}),
+                json!({"output": [send(to)]}),
+            ),
+            (
+                Dialect::Gemini,
+                json!({"tools": [{"codeExecution": {}}]}),
+                json!({"candidates": [{ "content": parts }]}),
+            ),
+            (Dialect::Gemini, json!({"cachedContent": "c"}), candidate(&part(to))),
+        ];
+        for (dialect, asking, answer) in cases {
+            let proxied = Proxied::new(trusted(GuardMode::Guard));
+            let mut body = request(dialect, &json!([user("Mail ann@example.com.")]));
+            for (name, value) in asking.as_object().unwrap() {
+                body[name] = value.clone();
+            }
+            let body = body.to_string();
+            let exchange =
+                ModelExchange::begin(&proxied.connection, dialect, None, body.as_bytes()).unwrap();
+            let (_, outcome) = exchange.answer(answer.to_string().into_bytes()).unwrap();
+            let expected = (usize::from(goes_on), usize::from(!goes_on));
+            assert_eq!((outcome.passed, outcome.removed), expected, "{asking} {to}");
+            assert_eq!(outcome.coverage, Coverage::Partly);
+        }
+    }
+}
+
+#[test]
 fn a_prompt_is_the_users_only_where_a_hook_reported_it() {
     let dialect = Dialect::AnthropicMessages;
     let reported = json!({"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "Mail ann@example.com."});

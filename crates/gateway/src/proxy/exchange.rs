@@ -10,7 +10,7 @@ use custody_runtime::ingress::Observation;
 use custody_runtime::tools::GateError;
 
 use super::connection::Connection;
-use super::conversation::{Conversation, Surface};
+use super::conversation::{Conversation, Surface, tool_output};
 use super::judge::{Judgement, judge};
 use super::settings::{ConnectionSettings, GuardMode};
 use crate::approval_code::ApprovalCode;
@@ -68,6 +68,8 @@ pub struct ModelExchange {
     /// What the request asks for that nobody can decide here.
     undecidable: BTreeSet<Undecidable>,
     undecided: BTreeSet<&'static str>,
+    /// What of the answer is recorded as read by the model.
+    entered: BTreeSet<Undecidable>,
     /// What the model said last, which is recorded with what comes next.
     said: Option<String>,
     passed: usize,
@@ -140,6 +142,7 @@ impl ModelExchange {
             calls_without_id,
             undecidable,
             undecided,
+            entered: BTreeSet::new(),
             said,
             passed,
             removed,
@@ -203,10 +206,14 @@ impl ModelExchange {
     }
 
     fn record_said(&mut self) {
-        let Some(said) = self.said.take() else { return };
+        if let Some(said) = self.said.take() {
+            self.record(Observation::completion(said));
+        }
+    }
+
+    fn record(&mut self, observation: Observation) {
         self.progress = Progress::Answering;
-        let recorded = self.conversation.session.observe(Observation::completion(said)).wait();
-        if let Err(error) = recorded {
+        if let Err(error) = self.conversation.session.observe(observation).wait() {
             self.failure = Some(error.into());
         }
     }
@@ -283,6 +290,10 @@ impl CallRule for ModelExchange {
         let is_refused = is_unasked || self.settings.is_strict;
         if is_refused && self.settings.mode == GuardMode::Guard {
             return Err(WireError::Unasked(what));
+        }
+        if what.brings_text() && self.entered.insert(what) {
+            self.record_said();
+            self.record(tool_output(&format!("[{what}]"), String::new()));
         }
         Ok(())
     }

@@ -41,6 +41,20 @@ impl Undecidable {
         }
     }
 
+    /// Whether the model may have read in it what nobody saw here, and made calls of that in the same answer.
+    pub(crate) fn brings_text(self) -> bool {
+        match self {
+            Self::VendorTool | Self::VendorMcp | Self::UnknownBlock => true,
+            // The blocks of the request stand for what is stored.
+            Self::StoredConversation
+            | Self::StoredPrompt
+            | Self::SeveralAnswers
+            | Self::FunctionCall
+            | Self::Background
+            | Self::HostTool => false,
+        }
+    }
+
     /// Whether it goes on only to clients that asked for it. New kinds of blocks come without being asked for.
     pub(crate) fn is_asked_for(self) -> bool {
         self != Self::UnknownBlock

@@ -22,6 +22,11 @@ pub(super) use answer::{Stream, answer};
 
 pub(super) fn request(body: &Value) -> Result<ModelRequest, WireError> {
     let mut reader = Reader::default();
+    if let Some(stored) = written_in_two_ways(body, "cachedContent")? {
+        // Nobody sees here what the model reads of it.
+        let stored = json!({ "type": "cachedContent", "value": stored });
+        reader.blocks.push(Block::opaque(WireRole::Unknown, &stored));
+    }
     match written_in_two_ways(body, "systemInstruction")? {
         None => {}
         Some(Value::String(text)) => reader.blocks.push(Block::text(WireRole::System, text)),

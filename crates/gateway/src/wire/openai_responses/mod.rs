@@ -10,7 +10,7 @@ mod stream;
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::block::Block;
 use super::{ModelRequest, Undecidable, WireError, WireRole, says, sse, text_of};
@@ -29,11 +29,18 @@ const CLIENT_TOOLS: [&str; 7] = [
     "computer_use_preview",
 ];
 
-/// What refers to a conversation, or part of one, that the vendor stores.
+/// What refers to a conversation that the vendor stores.
 const STORED: [&str; 2] = ["previous_response_id", "conversation"];
+/// What refers to a prompt that it stores.
+const STORED_PROMPT: &str = "prompt";
 
 pub(super) fn request(body: &Value) -> Result<ModelRequest, WireError> {
     let mut blocks = Vec::new();
+    for name in STORED.iter().chain([&STORED_PROMPT]).filter(|name| says(body, name)) {
+        // Nobody sees here what the model reads of it.
+        let stored = json!({ "type": name, "value": body.get(*name) });
+        blocks.push(Block::opaque(WireRole::Unknown, &stored));
+    }
     for (name, role) in [("instructions", WireRole::System), ("input", WireRole::User)] {
         match body.get(name) {
             None | Some(Value::Null) => {}
@@ -49,7 +56,7 @@ pub(super) fn request(body: &Value) -> Result<ModelRequest, WireError> {
         }
     }
     // A request may go on with what the vendor stores, and bring nothing of its own.
-    if !says(body, "prompt") && !STORED.iter().any(|name| says(body, name)) {
+    if !says(body, STORED_PROMPT) && !STORED.iter().any(|name| says(body, name)) {
         body.get("input").ok_or(WireError::Shape("input"))?;
     }
     let is_streamed = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
@@ -61,7 +68,7 @@ fn undecidable(body: &Value) -> BTreeSet<Undecidable> {
     if STORED.iter().any(|name| says(body, name)) {
         found.insert(Undecidable::StoredConversation);
     }
-    if says(body, "prompt") {
+    if says(body, STORED_PROMPT) {
         found.insert(Undecidable::StoredPrompt);
     }
     if says(body, "background") {
