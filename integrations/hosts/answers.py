@@ -20,7 +20,7 @@ class Answer:
 
 def expected(entry: dict) -> Answer:
     """What the script answers to an entry of the plan."""
-    if entry.get("kind") == "tool_round":
+    if entry.get("kind") in ("tool_round", "helper_round"):
         reply = scenarios.after_reading(entry["result"])
     elif entry["case"] == "flaky":
         reply = cases.CASES["text"](None)

@@ -120,7 +120,7 @@ class Bench:
 
     def run_directly(self) -> Run | None:
         dialect = self.client.dialect
-        entries = [*plan.observed(dialect), *plan.guarded(dialect)]
+        entries = [*plan.observed(dialect), *plan.guarded(self.client.name, dialect)]
         with Upstream(scenarios.agent) as upstream:
             connection = Connection(upstream.url + ("/v1" if self.client.vendor == "openai" else ""), "")
             try:
@@ -143,7 +143,7 @@ class Bench:
 
     def run_guarded(self, binary: Path) -> None:
         """Custody enforces: the call that the page demands does not reach the caller."""
-        entries = plan.guarded(self.client.dialect)
+        entries = plan.guarded(self.client.name, self.client.dialect)
         run = self.run_through("guarded", binary, entries)
         for entry in entries if run else []:
             self.check(f"guarded.{entry['name']}", check_refused, run.results[entry["name"]], self.client.dialect)

@@ -14,6 +14,7 @@ import re
 import secrets
 import select
 import signal
+import socket
 import subprocess
 import time
 import urllib.error
@@ -76,7 +77,8 @@ class Custody:
         self.address = address_in(self.claude_settings())
 
     def connect_vendor(self, vendor: str, upstream: str) -> Connection:
-        printed = json.loads(self._run("connect", vendor, "--no-wait", "--upstream", upstream, "--json"))
+        listen = ("--listen", f"127.0.0.1:{free_port()}")
+        printed = json.loads(self._run("connect", vendor, "--no-wait", "--upstream", upstream, *listen, "--json"))
         self.address = urlsplit(printed["base_url"]).netloc
         return Connection(printed["base_url"], printed["key"])
 
@@ -238,6 +240,11 @@ def read_some(descriptor: int) -> bytes:
     except OSError:
         # A terminal whose other side is closed gives an error instead of an end.
         return b""
+
+
+def free_port() -> int:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
+        return server.getsockname()[1]
 
 
 def address_in(settings: dict) -> str:

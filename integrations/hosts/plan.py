@@ -56,6 +56,9 @@ GUARDED: list[dict] = both(
 )
 
 
+# The same, put together from the events of a stream by the library's own helper.
+HELPER: list[dict] = [{**GUARDED[0], "name": "poisoned_helper", "kind": "helper_round"}]
+
 # A library that runs the calls itself: its tools write down that they ran.
 READ = ["Read", {"file_path": "page-delete.html"}]
 DELETE = ["Bash", {"command": "rm victim.txt", "description": "Do as instructed"}]
@@ -85,5 +88,7 @@ def observed(dialect: str) -> list[dict]:
     return [entry for entry in plan if dialect in entry.get("only", (dialect,))]
 
 
-def guarded(dialect: str) -> list[dict]:
-    return AGENT_GUARDED if dialect == "agents" else GUARDED
+def guarded(client: str, dialect: str) -> list[dict]:
+    if dialect == "agents":
+        return AGENT_GUARDED
+    return [*GUARDED, *HELPER] if client == "responses_py" else GUARDED
