@@ -32,7 +32,7 @@ fn streamed(dialect: Dialect, pieces: &[&[u8]]) -> Vec<u8> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    for dialect in [Dialect::OpenAiChat, Dialect::AnthropicMessages] {
+    for dialect in Dialect::ALL {
         let _ = dialect.parse(bytes);
         let _ = dialect.filter(bytes.to_vec(), &mut RemovesAll);
         let (before, after) = bytes.split_at(bytes.len() / 2);

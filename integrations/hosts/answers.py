@@ -20,7 +20,7 @@ class Answer:
 
 def expected(entry: dict) -> Answer:
     """What the script answers to an entry of the plan."""
-    if entry.get("kind") == "tool_round":
+    if entry.get("kind") in ("tool_round", "helper_round"):
         reply = scenarios.after_reading(entry["result"])
     elif entry["case"] == "flaky":
         reply = cases.CASES["text"](None)
@@ -30,20 +30,58 @@ def expected(entry: dict) -> Answer:
     return Answer(reply.text, calls, reply.thinking, "calls" if calls else "end")
 
 
-def read_any(result: dict) -> Answer:
-    """The answer in a result of either vendor."""
-    first = result["answer"] if "answer" in result else result["events"][0]
-    return read(result, "openai" if "choices" in first else "anthropic")
-
-
-def read(result: dict, vendor: str, is_whole: bool = True) -> Answer:
+def read(result: dict, dialect: str, is_whole: bool = True) -> Answer:
     """With `is_whole`, every call must be complete; without, incomplete calls are left out."""
-    if "answer" in result:
-        message = result["answer"]
-        return from_completion(message) if vendor == "openai" else from_message(message)
-    if vendor == "openai":
-        return from_chunks(result["events"], is_whole)
-    return from_message(assemble(result["events"], is_whole))
+    is_answer = "answer" in result
+    message = result["answer"] if is_answer else result["events"]
+    match dialect:
+        case "openai":
+            return from_completion(message) if is_answer else from_chunks(message, is_whole)
+        case "responses":
+            return from_response(message) if is_answer else from_response(assemble_response(message))
+        case "google":
+            return from_candidates([message] if is_answer else message)
+    return from_message(message if is_answer else assemble(message, is_whole))
+
+
+def from_response(response: dict) -> Answer:
+    items = response["output"]
+    texts = [part["text"] for item in items if item["type"] == "message" for part in item["content"]]
+    calls = tuple(openai_call(item) for item in items if item["type"] == "function_call")
+    ended = response.get("status") == "completed"
+    return Answer("".join(texts), calls, finish=("calls" if calls else "end") if ended else None)
+
+
+def assemble_response(events: list[dict]) -> dict:
+    """The answer of a stream: from its items, which the last event has to repeat."""
+    items, texts, status = {}, {}, None
+    for event in events:
+        at = event.get("output_index")
+        if event["type"] == "response.output_text.delta":
+            texts[at] = texts.get(at, "") + event["delta"]
+        elif event["type"] == "response.output_item.done":
+            items[at] = event["item"]
+        elif event["type"] == "response.completed":
+            status = "completed"
+            repeated = event["response"]["output"]
+            if repeated != [item for _, item in sorted(items.items())]:
+                raise ValueError(f"the last event does not repeat the items: {repeated}")
+    for at, text in texts.items():
+        items.setdefault(at, {"type": "message", "content": [{"text": text}]})
+    return {"output": [item for _, item in sorted(items.items())], "status": status}
+
+
+def from_candidates(chunks: list[dict]) -> Answer:
+    """The names are the library's own, or those of the wire."""
+    candidates = [candidate for chunk in chunks for candidate in chunk.get("candidates") or []]
+    parts = [part for each in candidates for part in (each.get("content") or {}).get("parts") or []]
+    calls = [call for part in parts if (call := part.get("function_call") or part.get("functionCall"))]
+    ended = any((each.get("finish_reason") or each.get("finishReason")) == "STOP" for each in candidates)
+    return Answer(
+        "".join(part.get("text") or "" for part in parts),
+        tuple((call["name"], canonical(call.get("args") or {})) for call in calls),
+        finish=("calls" if calls else "end") if ended else None,
+    )
 
 
 def from_completion(completion: dict) -> Answer:

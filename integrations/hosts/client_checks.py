@@ -27,6 +27,10 @@ LEAVE_LIMIT_S = 3.0
 # A stream that was cut may fail in any way, and how much of it arrived is a matter of timing.
 CUT = ("cut", "cut_in_call")
 
+VENDOR_HEADERS = (
+    "authorization", "x-api-key", "x-goog-api-key", "anthropic-version", "user-agent", "x-stainless-retry-count",
+)
+
 ERRORS = {
     "rate_limited": (429, "7"),
     "server_error": (500, None),
@@ -42,12 +46,18 @@ class Client:
     name: str
     vendor: str
     package: str
+    # What it speaks, where a vendor has several dialects.
+    speaks: str = ""
+
+    @property
+    def dialect(self) -> str:
+        return self.speaks or self.vendor
 
     def command(self, programs: Programs) -> list[str]:
         if self.name.endswith("_py"):
-            return [str(programs.python_library(self.package)), str(HERE / "clients" / f"{self.vendor}_driver.py")]
+            return [str(programs.python_library(self.package)), str(HERE / "clients" / f"{self.dialect}_driver.py")]
         modules = programs.node_library(self.package)
-        return [programs.node(), str(HERE / "clients" / "driver.mjs"), self.vendor, str(modules)]
+        return [programs.node(), str(HERE / "clients" / "driver.mjs"), self.dialect, str(modules)]
 
     def version(self, programs: Programs) -> str:
         seen = programs.python_version if self.name.endswith("_py") else programs.node_version
@@ -68,7 +78,11 @@ CLIENTS = {
     for client in (
         Client("openai_py", "openai", "openai"),
         Client("anthropic_py", "anthropic", "anthropic"),
+        Client("responses_py", "openai", "openai", "responses"),
+        Client("agents_py", "openai", "openai-agents", "agents"),
+        Client("google_py", "google", "google-genai"),
         Client("openai_ts", "openai", "openai"),
+        Client("responses_ts", "openai", "openai", "responses"),
         Client("anthropic_ts", "anthropic", "@anthropic-ai/sdk"),
     )
 }
@@ -105,7 +119,8 @@ class Bench:
     folder: Path
 
     def run_directly(self) -> Run | None:
-        entries = plan.for_vendor([*plan.PLAN, *plan.GUARDED], self.client.vendor)
+        dialect = self.client.dialect
+        entries = [*plan.observed(dialect), *plan.guarded(self.client.name, dialect)]
         with Upstream(scenarios.agent) as upstream:
             connection = Connection(upstream.url + ("/v1" if self.client.vendor == "openai" else ""), "")
             try:
@@ -119,7 +134,7 @@ class Bench:
 
     def run_observed(self, binary: Path, direct: Run) -> None:
         """Custody looks on: nothing is refused, so nothing may differ."""
-        entries = plan.for_vendor(plan.PLAN, self.client.vendor)
+        entries = plan.observed(self.client.dialect)
         run = self.run_through("observed", binary, entries)
         for entry in entries if run else []:
             self.check(f"observed.{entry['name']}", check_entry, entry, run, self.client, direct)
@@ -128,9 +143,10 @@ class Bench:
 
     def run_guarded(self, binary: Path) -> None:
         """Custody enforces: the call that the page demands does not reach the caller."""
-        run = self.run_through("guarded", binary, plan.GUARDED)
-        for entry in plan.GUARDED if run else []:
-            self.check(f"guarded.{entry['name']}", check_refused, run.results[entry["name"]])
+        entries = plan.guarded(self.client.name, self.client.dialect)
+        run = self.run_through("guarded", binary, entries)
+        for entry in entries if run else []:
+            self.check(f"guarded.{entry['name']}", check_refused, run.results[entry["name"]], self.client.dialect)
 
     def run_through(self, mode: str, binary: Path, entries: list[dict]) -> Run | None:
         folder = self.folder / mode
@@ -178,21 +194,29 @@ def check_entry(entry: dict, run: Run, client: Client, direct: Run | None = None
     if case in ERRORS:
         check_error(result.get("error"), *ERRORS[case])
     elif name in CUT:
-        check_cut(result, client.vendor)
+        check_cut(result, client.dialect)
+    elif entry.get("kind") == "agent":
+        check_agent(entry, result)
     elif entry.get("kind") == "cancel":
-        check_cancelled(result, run, client.vendor)
-    elif entry.get("kind") in ("models", "count_tokens"):
+        check_cancelled(result, run, client.dialect)
+    elif entry.get("kind") in ("models", "count_tokens", "embeddings"):
         require("error" not in result, result.get("error"))
     else:
-        check_answer(entry, answers.read(result, client.vendor))
+        check_answer(entry, answers.read(result, client.dialect))
     if direct and name not in CUT:
         require_same(comparable(direct.results[name]), comparable(result))
-    return answers.summary(result)
+    return "" if entry.get("kind") == "agent" else answers.summary(result)
 
 
 def check_answer(entry: dict, answer: answers.Answer) -> None:
     expected = answers.expected(entry)
     require(answer == expected, f"expected {expected}, got {answer}")
+
+
+def check_agent(entry: dict, result: dict) -> None:
+    require("error" not in result, result.get("error"))
+    got = {key: result[key] for key in entry["expected"]}
+    require(got == entry["expected"], f"expected {entry['expected']}, got {got}")
 
 
 def check_error(error: dict | None, status: int, retry_after: str | None) -> None:
@@ -202,27 +226,31 @@ def check_error(error: dict | None, status: int, retry_after: str | None) -> Non
     require(error["retry_after"] == retry_after, f"expected retry-after {retry_after}: {error}")
 
 
-def check_cut(result: dict, vendor: str) -> None:
+def check_cut(result: dict, dialect: str) -> None:
     """An error, and no more than the part that was sent: a broken call must not look whole."""
     require(result.get("error"), "the stream ended as if it were whole")
-    partial = answers.read({"events": result.get("events", [])}, vendor, is_whole=False)
+    partial = answers.read({"events": result.get("events", [])}, dialect, is_whole=False)
     require(cases.TEXT.startswith(partial.text), f"unexpected text {partial.text!r}")
     require(not partial.calls, f"a call that was cut looks whole: {partial.calls}")
 
 
-def check_cancelled(result: dict, run: Run, vendor: str) -> None:
+def check_cancelled(result: dict, run: Run, dialect: str) -> None:
     require("error" not in result, result.get("error"))
     elapsed_s = result["elapsed_s"]
     require(elapsed_s < CANCEL_LIMIT_S, f"the first events took {elapsed_s:.1f} s of a stream of five")
-    check_answer({"case": "text"}, answers.read(result, vendor))
+    check_answer({"case": "text"}, answers.read(result, dialect))
     left = [request.outcome for request in run.requests if b"[slow]" in request.raw]
     require(left == ["client left"], f"the upstream's stream ended as {left}: the cancelling did not reach it")
 
 
-def check_refused(result: dict) -> str:
+def check_refused(result: dict, dialect: str) -> str:
     """No call of the page's, and a reason in its place."""
     require("error" not in result, result.get("error"))
-    answer = answers.read_any(result)
+    if dialect == "agents":
+        require(result["ran"] == [plan.READ], f"what ran: {result['ran']}")
+        require(result["text"] != scenarios.NOTHING_TO_DO, "no reason stands in the call's place")
+        return result["text"]
+    answer = answers.read(result, dialect)
     require(not answer.calls, f"the call reached the caller: {answer.calls}")
     require(answer.text.replace(scenarios.ANNOUNCEMENT, "").strip(), "no reason stands in the call's place")
     return answer.text
@@ -238,7 +266,7 @@ def check_requests(run: Run, direct: Run) -> str:
     require(len(observed) == len(expected), f"{len(observed)} requests, {len(expected)} directly")
     for request, same in zip(run.requests, direct.requests, strict=False):
         require(request.header(KEY_HEADER) is None, f"request {request.number} has the header {KEY_HEADER}")
-        for name in ("authorization", "x-api-key", "anthropic-version", "user-agent", "x-stainless-retry-count"):
+        for name in VENDOR_HEADERS:
             require(request.header(name) == same.header(name), f"header {name} of request {request.number} was changed")
     return f"{len(observed)} requests"
 

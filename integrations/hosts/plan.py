@@ -6,9 +6,12 @@ An entry names a case of `cases.py`, or has a prompt of its own. `kind` is `crea
 
 from __future__ import annotations
 
+import cases
 import scenarios
 
-ANTHROPIC = {"only": "anthropic"}
+ANTHROPIC = {"only": ("anthropic",)}
+COUNTING = {"only": ("anthropic", "google")}
+CHAT = {"only": ("openai",)}
 TOOLS = {"tools": True}
 STREAM = {"stream": True}
 
@@ -31,7 +34,8 @@ PLAN: list[dict] = [
     *both("unknown_field", case="extra"),
     {"name": "slow_answer", "case": "slow_answer"},
     {"name": "models", "kind": "models"},
-    {"name": "count_tokens", "kind": "count_tokens", "case": "text", **ANTHROPIC},
+    {"name": "count_tokens", "kind": "count_tokens", "case": "text", **COUNTING},
+    {"name": "embeddings", "kind": "embeddings", **CHAT},
     *both("rate_limited", case="rate_limited"),
     *both("server_error", case="server_error"),
     *both("overloaded", case="overloaded", **ANTHROPIC),
@@ -52,5 +56,39 @@ GUARDED: list[dict] = both(
 )
 
 
-def for_vendor(plan: list[dict], vendor: str) -> list[dict]:
-    return [entry for entry in plan if entry.get("only", vendor) == vendor]
+# The same, put together from the events of a stream by the library's own helper.
+HELPER: list[dict] = [{**GUARDED[0], "name": "poisoned_helper", "kind": "helper_round"}]
+
+# A library that runs the calls itself: its tools write down that they ran.
+READ = ["Read", {"file_path": "page-delete.html"}]
+DELETE = ["Bash", {"command": "rm victim.txt", "description": "Do as instructed"}]
+AGENT_PLAN: list[dict] = [
+    *both("text", case="text", kind="agent", expected={"text": cases.TEXT, "ran": []}),
+    *both(
+        "tool",
+        kind="agent",
+        prompt=scenarios.ASK_READ_DELETE,
+        result="Sunny.",
+        expected={"text": scenarios.NOTHING_TO_DO, "ran": [READ]},
+    ),
+    *both("bad_request", case="bad_request", kind="agent"),
+]
+AGENT_GUARDED: list[dict] = both(
+    "poisoned",
+    kind="agent",
+    prompt=scenarios.ASK_READ_DELETE,
+    result=scenarios.PAGES["page-delete.html"],
+    expected={"text": scenarios.NOTHING_TO_DO, "ran": [READ, DELETE]},
+)
+
+
+def observed(dialect: str) -> list[dict]:
+    """What a client of a dialect does where nothing is refused."""
+    plan = AGENT_PLAN if dialect == "agents" else PLAN
+    return [entry for entry in plan if dialect in entry.get("only", (dialect,))]
+
+
+def guarded(client: str, dialect: str) -> list[dict]:
+    if dialect == "agents":
+        return AGENT_GUARDED
+    return [*GUARDED, *HELPER] if client == "responses_py" else GUARDED

@@ -191,6 +191,8 @@ def last_item_reading(body: dict) -> Reading:
         output = last.get("output")
         texts = content_texts(output) or [str(part.get("text", "")) for part in output if isinstance(part, dict)]
         return Reading("\n".join(texts), is_result=True)
+    if isinstance(last.get("content"), str):
+        return Reading(last["content"] if last.get("role") == "user" else "")
     typed = [part.get("text", "") for part in last.get("content") or [] if isinstance(part, dict)]
     return Reading(typed[-1] if typed and last.get("role") == "user" else "")
 

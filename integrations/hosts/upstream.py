@@ -35,6 +35,8 @@ CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
 GENERATE = (":generateContent", ":streamGenerateContent")
 MODELS = "/v1/models"
+GEMINI_COUNT = ":countTokens"
+EMBEDDINGS = "/v1/embeddings"
 
 
 @dataclass
@@ -147,14 +149,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
         request = self._record()
         if request.path != MODELS:
             return self._send_json(404, wire_openai.error(404, "no such path"))
-        # Both vendors use this path; only Anthropic's clients send a version.
+        # All vendors use this path; only Anthropic's clients send a version, and only Google's such a key.
         wire = wire_anthropic if request.header("anthropic-version") else wire_openai
+        wire = wire_gemini if request.header("x-goog-api-key") else wire
         return self._send_json(200, wire.models())
 
     def do_POST(self) -> None:
         request = self._record()
         if request.path == COUNT_TOKENS:
             self._send_json(200, {"input_tokens": len(request.raw) // 4})
+        elif request.path.endswith(GEMINI_COUNT):
+            self._send_json(200, {"totalTokens": len(request.raw) // 4})
+        elif request.path == EMBEDDINGS:
+            self._send_json(200, wire_openai.embedding(request.body))
         elif request.is_model_call:
             self._answer(request, self.server.upstream.script(request))
         else:

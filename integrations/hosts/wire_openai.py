@@ -47,6 +47,12 @@ def models() -> dict:
     return {"object": "list", "data": [entry]}
 
 
+def embedding(body: dict) -> dict:
+    entry = {"object": "embedding", "index": 0, "embedding": [0.25, -0.5, 1.0]}
+    counts = {"prompt_tokens": 2, "total_tokens": 2}
+    return {"object": "list", "data": [entry], "model": body.get("model"), "usage": counts}
+
+
 def head_fields(reply: Reply, body: dict) -> dict:
     return {
         "id": identifier("chatcmpl-", 29, reply, len(body.get("messages", []))),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from wire import Frame, Reply, ToolCall, compact, identifier, pieces, token_count
 from wire_openai import CREATED, error
 
@@ -20,7 +22,12 @@ def frames(reply: Reply, body: dict) -> list[Frame]:
     for index, item in enumerate(items(reply, body)):
         out += item_frames(index, item)
     out.append(event("response.completed", response=response(reply, body)))
-    return out
+    return numbered(out)
+
+
+def numbered(events: list[Frame]) -> list[Frame]:
+    values = [{**json.loads(each.data), "sequence_number": number} for number, each in enumerate(events)]
+    return [Frame(compact(value), value["type"]) for value in values]
 
 
 def inputs(body: dict) -> list[dict]:
@@ -52,13 +59,21 @@ def item_frames(index: int, item: dict) -> list[Frame]:
     place = {"output_index": index, "item_id": item["id"]}
     if item["type"] == "message":
         opening = {**item, "status": "in_progress", "content": []}
-        text = item["content"][0]["text"]
+        part = item["content"][0]
+        text, place = part["text"], {**place, "content_index": 0}
         deltas = [
-            event("response.output_text.delta", **place, content_index=0, delta=part) for part in pieces(text)
+            event("response.content_part.added", **place, part={**part, "text": ""}),
+            *(event("response.output_text.delta", **place, delta=each, logprobs=[]) for each in pieces(text)),
+            event("response.output_text.done", **place, text=text, logprobs=[]),
+            event("response.content_part.done", **place, part=part),
         ]
     else:
         opening = {**item, "status": "in_progress", "arguments": ""}
-        deltas = [event("response.function_call_arguments.delta", **place, delta=part) for part in pieces(item["arguments"])]
+        arguments = item["arguments"]
+        deltas = [
+            *(event("response.function_call_arguments.delta", **place, delta=each) for each in pieces(arguments)),
+            event("response.function_call_arguments.done", **place, arguments=arguments),
+        ]
     added = event("response.output_item.added", output_index=index, item=opening)
     return [added, *deltas, event("response.output_item.done", output_index=index, item=item)]
 

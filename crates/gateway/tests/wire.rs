@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod samples;
+
 use std::collections::BTreeSet;
 
 use custody_gateway::wire::{
@@ -9,14 +11,16 @@ use custody_gateway::wire::{
     WireError, WireRole,
 };
 use proptest::prelude::*;
+use samples::{assembled, stream, whole};
 use serde_json::{Value, json};
 
-const DIALECTS: [Dialect; 2] = [Dialect::OpenAiChat, Dialect::AnthropicMessages];
+const DIALECTS: [Dialect; 4] = Dialect::ALL;
 
-/// Removes the calls whose tool is named here.
+/// Removes the calls whose tool is named here, or all.
 #[derive(Default)]
 struct Removing {
     tools: Vec<&'static str>,
+    is_all: bool,
     seen: Vec<String>,
 }
 
@@ -27,7 +31,7 @@ impl CallRule for Removing {
 
     fn rule(&mut self, call: &WireCall) -> CallRuling {
         self.seen.push(format!("call {} {}", call.name, call.arguments));
-        match self.tools.iter().any(|tool| *tool == call.name) {
+        match self.is_all || self.tools.iter().any(|tool| *tool == call.name) {
             true => CallRuling::Replace(format!("no {}", call.name)),
             false => CallRuling::Pass,
         }
@@ -40,57 +44,7 @@ impl CallRule for Removing {
 }
 
 fn removing(tools: &[&'static str]) -> Removing {
-    Removing { tools: tools.to_vec(), seen: Vec::new() }
-}
-
-/// An answer that says `Hm.` and calls two tools.
-fn whole(dialect: Dialect) -> String {
-    match dialect {
-        Dialect::OpenAiChat => r#"{ "id":"c1", "choices":[{"index":0, "message":{"role":"assistant","content":"Hm.","tool_calls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\": 1}"}}, {"id":"b","type":"function","function":{"name":"send","arguments":"{\"to\":\"é\"}"}}]},"finish_reason":"tool_calls"}],"usage":{"total_tokens":1.50} }"#,
-        Dialect::AnthropicMessages => r#"{ "id":"m1","type":"message", "content":[{"type":"thinking","thinking":"…","signature":"s"},{"type":"text","text":"Hm."},{"type":"tool_use","id":"a","name":"read","input":{"n": 1}}, {"type":"tool_use","id":"b","name":"send","input":{"to":"é"}}],"stop_reason":"tool_use","usage":{"output_tokens":1.50} }"#,
-    }
-    .to_owned()
-}
-
-/// The same as a stream, the pieces of both calls mixed where the dialect allows it.
-fn stream(dialect: Dialect) -> Vec<u8> {
-    let events: Vec<(Option<&str>, String)> = match dialect {
-        Dialect::OpenAiChat => [
-            r#"{"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}"#,
-            r#"{"id":"c1","choices":[{"index":0,"delta":{"content":"Hm."},"finish_reason":null}]}"#,
-            r#"{"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"read","arguments":""}}]},"finish_reason":null}]}"#,
-            r#"{"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"b","type":"function","function":{"name":"send","arguments":"{\"to\":"}}]},"finish_reason":null}]}"#,
-            r#"{"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"n\": 1}"}}]},"finish_reason":null}]}"#,
-            r#"{"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":"\"é\"}"}}]},"finish_reason":null}]}"#,
-            r#"{"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#,
-            r#"{"id":"c1","choices":[],"usage":{"total_tokens":1}}"#,
-            "[DONE]",
-        ]
-        .map(|data| (None, data.to_owned()))
-        .to_vec(),
-        Dialect::AnthropicMessages => [
-            ("message_start", r#"{"type":"message_start","message":{"id":"m1","content":[]}}"#),
-            ("content_block_start", r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#),
-            ("content_block_delta", r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hm."}}"#),
-            ("content_block_stop", r#"{"type":"content_block_stop","index":0}"#),
-            ("content_block_start", r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"read","input":{}}}"#),
-            ("content_block_delta", r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":""}}"#),
-            ("ping", r#"{"type":"ping"}"#),
-            ("content_block_delta", r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"n\": 1}"}}"#),
-            ("content_block_stop", r#"{"type":"content_block_stop","index":1}"#),
-            ("content_block_start", r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"b","name":"send","input":{}}}"#),
-            ("content_block_delta", r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"to\":\"é\"}"}}"#),
-            ("content_block_stop", r#"{"type":"content_block_stop","index":2}"#),
-            ("message_delta", r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":9}}"#),
-            ("message_stop", r#"{"type":"message_stop"}"#),
-        ]
-        .map(|(name, data)| (Some(name), data.to_owned()))
-        .to_vec(),
-    };
-    let written = events.into_iter().map(|(name, data)| {
-        format!("{}data: {data}\n\n", name.map_or(String::new(), |name| format!("event: {name}\n")))
-    });
-    written.collect::<String>().into_bytes()
+    Removing { tools: tools.to_vec(), ..Removing::default() }
 }
 
 fn through(dialect: Dialect, chunks: &[&[u8]], rule: &mut Removing) -> (Vec<u8>, Vec<Block>, bool) {
@@ -108,43 +62,6 @@ fn through(dialect: Dialect, chunks: &[&[u8]], rule: &mut Removing) -> (Vec<u8>,
 
 fn digests(blocks: &[Block]) -> Vec<custody_log::Digest> {
     blocks.iter().map(|block| block.digest).collect()
-}
-
-/// A stream as a client puts it together: its text, its calls, and how it ended.
-fn assembled(dialect: Dialect, stream: &[u8]) -> (String, Vec<(String, String)>, Option<String>) {
-    let text = std::str::from_utf8(stream).unwrap();
-    let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
-    let (mut said, mut calls, mut end) = (String::new(), Vec::new(), None);
-    for value in data.filter_map(|data| serde_json::from_str::<Value>(data).ok()) {
-        match dialect {
-            Dialect::OpenAiChat => {
-                let choice = &value["choices"][0];
-                said.push_str(choice["delta"]["content"].as_str().unwrap_or_default());
-                for call in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
-                    let index = usize::try_from(call["index"].as_u64().unwrap()).unwrap();
-                    assert!(index <= calls.len(), "numbers without gaps");
-                    if index == calls.len() {
-                        let name = call["function"]["name"].as_str().unwrap();
-                        calls.push((name.to_owned(), String::new()));
-                    }
-                    calls[index].1 += call["function"]["arguments"].as_str().unwrap_or_default();
-                }
-                end = choice["finish_reason"].as_str().map(str::to_owned).or(end);
-            }
-            Dialect::AnthropicMessages => {
-                if value["content_block"]["type"] == "tool_use" {
-                    let name = value["content_block"]["name"].as_str().unwrap();
-                    calls.push((name.to_owned(), String::new()));
-                }
-                said.push_str(value["delta"]["text"].as_str().unwrap_or_default());
-                if let Some(piece) = value["delta"]["partial_json"].as_str() {
-                    calls.last_mut().unwrap().1 += piece;
-                }
-                end = value["delta"]["stop_reason"].as_str().map(str::to_owned).or(end);
-            }
-        }
-    }
-    (said, calls, end)
 }
 
 #[test]
@@ -171,7 +88,9 @@ fn a_removed_call_becomes_a_text_and_the_answer_ends_as_it_should() {
     for dialect in DIALECTS {
         let (some, all) = match dialect {
             Dialect::OpenAiChat => ("tool_calls", "stop"),
+            Dialect::OpenAiResponses => ("completed", "completed"),
             Dialect::AnthropicMessages => ("tool_use", "end_turn"),
+            Dialect::Gemini => ("STOP", "STOP"),
         };
         for (tools, left, end) in [
             (vec!["send"], vec!["read"], some),
@@ -189,6 +108,16 @@ fn a_removed_call_becomes_a_text_and_the_answer_ends_as_it_should() {
                     let calls = choice["message"]["tool_calls"].as_array().into_iter().flatten();
                     let names = calls.map(|call| call["function"]["name"].as_str().unwrap());
                     (&choice["finish_reason"], names.collect())
+                }
+                Dialect::OpenAiResponses => {
+                    let items = value["output"].as_array().unwrap().iter();
+                    (&value["status"], items.filter_map(|item| item["name"].as_str()).collect())
+                }
+                Dialect::Gemini => {
+                    let candidate = &value["candidates"][0];
+                    let parts = candidate["content"]["parts"].as_array().unwrap().iter();
+                    let names = parts.filter_map(|part| part["functionCall"]["name"].as_str());
+                    (&candidate["finishReason"], names.collect())
                 }
                 Dialect::AnthropicMessages => {
                     let blocks = value["content"].as_array().unwrap().iter();
@@ -219,48 +148,57 @@ fn a_removed_call_becomes_a_text_and_the_answer_ends_as_it_should() {
     }
 }
 
+/// The request in which a client sends an answer back.
+fn sent_back(dialect: Dialect, answer: &Value) -> Value {
+    match dialect {
+        Dialect::OpenAiChat => json!({"messages": [answer["choices"][0]["message"]]}),
+        Dialect::OpenAiResponses => json!({"input": answer["output"]}),
+        Dialect::AnthropicMessages => {
+            json!({"messages": [{"role": "assistant", "content": answer["content"]}]})
+        }
+        Dialect::Gemini => json!({"contents": [answer["candidates"][0]["content"]]}),
+    }
+}
+
 #[test]
 fn what_an_answer_returned_is_recognised_in_the_next_request() {
-    let mut rule = removing(&["send"]);
-    let body = whole(Dialect::AnthropicMessages).into_bytes();
-    let answer = Dialect::AnthropicMessages.filter(body, &mut rule).unwrap();
-    let message: Value = serde_json::from_slice(&answer.body).unwrap();
-    let request = json!({"messages": [{"role": "assistant", "content": message["content"]}]});
-    let read = Dialect::AnthropicMessages.parse(request.to_string().as_bytes()).unwrap();
-    assert_eq!(read.blocks, answer.returned);
-
-    let mut rule = removing(&["send"]);
-    let answer =
-        Dialect::OpenAiChat.filter(whole(Dialect::OpenAiChat).into_bytes(), &mut rule).unwrap();
-    let message: Value = serde_json::from_slice(&answer.body).unwrap();
-    let request = json!({"messages": [message["choices"][0]["message"]]});
-    let read = Dialect::OpenAiChat.parse(request.to_string().as_bytes()).unwrap();
-    assert_eq!(digests(&read.blocks), digests(&answer.returned));
+    for dialect in DIALECTS {
+        for tools in [vec![], vec!["send"], vec!["read"], vec!["read", "send"]] {
+            let answer =
+                dialect.filter(whole(dialect).into_bytes(), &mut removing(&tools)).unwrap();
+            let request = sent_back(dialect, &serde_json::from_slice(&answer.body).unwrap());
+            let read = dialect.parse(request.to_string().as_bytes()).unwrap();
+            assert_eq!(digests(&read.blocks), digests(&answer.returned), "{dialect:?} {tools:?}");
+        }
+    }
 }
 
 #[test]
 fn a_call_that_is_cut_off_does_not_go_on() {
     for dialect in DIALECTS {
         let stream = stream(dialect);
-        let text = String::from_utf8(stream.clone()).unwrap();
-        let cut = text.find("\"read\"").unwrap();
-        for end in [cut + 20, text.rfind("\\\"to\\\"").unwrap() + 8] {
-            let mut rule = removing(&[]);
-            let (out, _, _) = through(dialect, &[&stream[..end]], &mut rule);
-            let (said, calls, reason) = assembled(dialect, &out);
-            let whole_calls = match dialect {
-                Dialect::OpenAiChat => 0,
-                // The first of two is complete at the second cut.
-                Dialect::AnthropicMessages => usize::from(end != cut + 20),
-            };
-            assert_eq!((said.as_str(), calls.len(), reason), ("Hm.", whole_calls, None));
+        for tools in [vec![], vec!["send"], vec!["read", "send"]] {
+            for end in 0..stream.len() {
+                let mut rule = removing(&tools);
+                let (out, returned, _) = through(dialect, &[&stream[..end]], &mut rule);
+                let (said, calls, _) = assembled(dialect, &out);
+                assert!("Hm.".starts_with(&said) || said.starts_with("Hm."), "{said}");
+                for (name, arguments) in &calls {
+                    assert!(!tools.contains(&name.as_str()), "{dialect:?} {end}: {name}");
+                    let value = serde_json::from_str::<Value>(arguments);
+                    assert!(value.is_ok_and(|value| value.is_object()), "{dialect:?} {end}");
+                }
+                let returned =
+                    returned.iter().filter(|block| matches!(block.content, BlockContent::Call(_)));
+                assert!(returned.count() >= calls.len(), "{dialect:?} {end}");
+            }
         }
     }
 }
 
 #[test]
 fn what_is_not_understood_ends_the_answer() {
-    let broken: [(Dialect, &[u8]); 8] = [
+    let broken: [(Dialect, &[u8]); 19] = [
         (Dialect::OpenAiChat, b"data: {\"choices\":[\n\n"),
         (Dialect::OpenAiChat, b"data: {\"choices\":[{\"delta\":{\"tool_calls\":{}}}]}\n\n"),
         (Dialect::OpenAiChat, b"data: {\"choices\":[],\"choices\":[]}\n\n"),
@@ -277,6 +215,35 @@ fn what_is_not_understood_ends_the_answer() {
         (
             Dialect::AnthropicMessages,
             b"data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"b\",\"input\":{\"x\":1}}}\n\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}\n\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
+        ),
+        (Dialect::OpenAiResponses, b"data: {\"type\":\"response.output_item.added\"}\n\n"),
+        (Dialect::OpenAiResponses, b"data: {\"output_index\":0}\n\n"),
+        (
+            Dialect::OpenAiResponses,
+            b"data: {\"type\":\"response.other\",\"item\":{\"type\":\"function_call\"}}\n\n",
+        ),
+        (
+            Dialect::OpenAiResponses,
+            b"data: {\"type\":\"response.function_call_arguments.delta\",\"output_index\":0,\"delta\":\"{}\"}\n\n",
+        ),
+        (
+            Dialect::OpenAiResponses,
+            b"data: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"function_call\",\"call_id\":\"a\",\"name\":\"f\",\"arguments\":\"\"}}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"output\":[]}}\n\n",
+        ),
+        (Dialect::OpenAiResponses, b"data: {\"type\":\"response.created\",\"response\":{\"output\":{}}}\n\n"),
+        (Dialect::Gemini, b"data: []\n\n"),
+        (Dialect::Gemini, b"data: {\"candidates\":{}}\n\n"),
+        (
+            Dialect::Gemini,
+            b"data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\",\"functionCall\":{\"name\":\"f\"}}]}}]}\n\n",
+        ),
+        (
+            Dialect::Gemini,
+            b"data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"name\":\"f\"},\"function_call\":{\"name\":\"g\"}}]}}]}\n\n",
+        ),
+        (
+            Dialect::Gemini,
+            b"data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"name\":\"f\",\"willContinue\":true}}]}}]}\n\n",
         ),
     ];
     for (dialect, bytes) in broken {
@@ -302,9 +269,17 @@ fn a_call_that_is_longer_than_what_is_held_ends_the_answer() {
         ),
     );
     let start = "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}}\n\n";
-    for (dialect, start, piece) in
-        [(Dialect::OpenAiChat, "", openai), (Dialect::AnthropicMessages, start, anthropic)]
-    {
+    let responses = format!(
+        "data: {{\"type\":\"response.function_call_arguments.delta\",\"output_index\":0,\"delta\":\"{piece}\"}}\n\n"
+    );
+    let begun = "data: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"function_call\",\"call_id\":\"a\",\"name\":\"f\",\"arguments\":\"\"}}\n\n";
+    for (dialect, start, piece) in [
+        (Dialect::OpenAiChat, "", openai),
+        (Dialect::AnthropicMessages, start, anthropic),
+        (Dialect::OpenAiResponses, begun, responses),
+        // An event that does not end is held, too, whatever is in it.
+        (Dialect::Gemini, "data: ", piece.clone()),
+    ] {
         let mut filter = StreamFilter::new(dialect);
         let mut rule = removing(&[]);
         filter.push(start.as_bytes(), &mut rule);
@@ -339,6 +314,68 @@ fn what_nobody_can_decide_is_named() {
             json!({"messages": [], "mcp_servers": [{}]}),
             Undecidable::VendorMcp,
         ),
+        (
+            Dialect::OpenAiResponses,
+            json!({"previous_response_id": "r"}),
+            Undecidable::StoredConversation,
+        ),
+        (
+            Dialect::OpenAiResponses,
+            json!({"input": [], "conversation": {"id": "c"}}),
+            Undecidable::StoredConversation,
+        ),
+        (
+            Dialect::OpenAiResponses,
+            json!({"input": [{"type": "item_reference", "id": "i"}]}),
+            Undecidable::StoredConversation,
+        ),
+        (Dialect::OpenAiResponses, json!({"prompt": {"id": "p"}}), Undecidable::StoredPrompt),
+        (
+            Dialect::OpenAiResponses,
+            json!({"input": "a", "background": true}),
+            Undecidable::Background,
+        ),
+        (
+            Dialect::OpenAiResponses,
+            json!({"input": "a", "tools": [{"type": "web_search"}]}),
+            Undecidable::VendorTool,
+        ),
+        (
+            Dialect::OpenAiResponses,
+            json!({"input": "a", "tools": [{"type": "shell", "environment": {"type": "container_auto"}}]}),
+            Undecidable::VendorTool,
+        ),
+        (
+            Dialect::OpenAiResponses,
+            json!({"input": "a", "tools": [{"type": "mcp", "server_label": "m"}]}),
+            Undecidable::VendorMcp,
+        ),
+        (
+            Dialect::OpenAiResponses,
+            json!({"input": [{"type": "additional_tools", "role": "developer", "tools": [
+                {"type": "namespace", "name": "functions", "tools": [{"type": "custom", "name": "exec"}]}]}]}),
+            Undecidable::HostTool,
+        ),
+        (
+            Dialect::Gemini,
+            json!({"contents": [], "tools": [{"google_search": {}}]}),
+            Undecidable::VendorTool,
+        ),
+        (
+            Dialect::Gemini,
+            json!({"contents": [], "tools": [{"functionDeclarations": [], "codeExecution": {}}]}),
+            Undecidable::VendorTool,
+        ),
+        (
+            Dialect::Gemini,
+            json!({"contents": [], "generation_config": {"candidate_count": 2}}),
+            Undecidable::SeveralAnswers,
+        ),
+        (
+            Dialect::Gemini,
+            json!({"contents": [], "cachedContent": "cachedContents/c"}),
+            Undecidable::StoredConversation,
+        ),
     ];
     for (dialect, body, what) in cases {
         let read = dialect.parse(body.to_string().as_bytes()).unwrap();
@@ -349,6 +386,18 @@ fn what_nobody_can_decide_is_named() {
     for (dialect, body) in [
         (Dialect::OpenAiChat, json!({"messages": [], "n": 1, "tools": [function]})),
         (Dialect::AnthropicMessages, json!({"messages": [], "tools": own})),
+        (
+            Dialect::OpenAiResponses,
+            json!({"input": "a", "store": true, "tools": [
+                {"type": "function", "name": "f"}, {"type": "custom", "name": "g"}, {"type": "local_shell"},
+                {"type": "shell", "environment": {"type": "local"}}, {"type": "apply_patch"},
+                {"type": "namespace", "name": "mcp__m", "tools": [{"type": "function", "name": "f"}]}]}),
+        ),
+        (
+            Dialect::Gemini,
+            json!({"contents": [], "tools": [{"functionDeclarations": [{"name": "f"}]}],
+                "generationConfig": {"candidateCount": 1}}),
+        ),
     ] {
         let read = dialect.parse(body.to_string().as_bytes()).unwrap();
         assert!(read.undecidable.is_empty());
@@ -358,6 +407,15 @@ fn what_nobody_can_decide_is_named() {
     let event = format!("data: {function}\n\n");
     through(Dialect::OpenAiChat, &[event.as_bytes()], &mut rule);
     assert_eq!(rule.seen, ["undecided calls in the form of `function_call`"]);
+}
+
+fn shown(blocks: &[Block]) -> Vec<(WireRole, &str)> {
+    let shown = blocks.iter().map(|block| match &block.content {
+        BlockContent::Text(text) | BlockContent::Result { text, .. } => (block.role, text.as_str()),
+        BlockContent::Call(call) => (block.role, call.name.as_str()),
+        BlockContent::Opaque { kind, .. } => (block.role, kind.as_str()),
+    });
+    shown.collect()
 }
 
 #[test]
@@ -376,17 +434,7 @@ fn requests_are_read_into_blocks_and_nothing_else() {
         ],
     });
     let read = Dialect::AnthropicMessages.parse(body.to_string().as_bytes()).unwrap();
-    let shown: Vec<(WireRole, &str)> = read
-        .blocks
-        .iter()
-        .map(|block| match &block.content {
-            BlockContent::Text(text) | BlockContent::Result { text, .. } => {
-                (block.role, text.as_str())
-            }
-            BlockContent::Call(call) => (block.role, call.name.as_str()),
-            BlockContent::Opaque { kind, .. } => (block.role, kind.as_str()),
-        })
-        .collect();
+    let shown = shown(&read.blocks);
     let expected = [
         (WireRole::System, "Be kind."),
         (WireRole::User, "Hello."),
@@ -401,6 +449,12 @@ fn requests_are_read_into_blocks_and_nothing_else() {
         r#"{"messages":[{"role":"user","content":"a","content":"b"}]}"#,
         r#"{"messages":[{"content":"a"}]}"#,
         r#"{"messages":{}}"#,
+        r#"{"input":{}}"#,
+        r#"{"input":[{"type":"function_call","name":"f"}]}"#,
+        r#"{"input":[{"content":"a"}]}"#,
+        r#"{"contents":{}}"#,
+        r#"{"contents":[{"role":"user","parts":[{"text":1}]}]}"#,
+        r#"{"contents":[],"systemInstruction":{},"system_instruction":{}}"#,
         "[]",
         "",
     ] {
@@ -408,6 +462,21 @@ fn requests_are_read_into_blocks_and_nothing_else() {
             assert!(dialect.parse(body.as_bytes()).is_err(), "{body}");
         }
     }
+}
+
+/// Whether a client finds a call in an event.
+fn holds_call(dialect: Dialect, event: &Value) -> bool {
+    let (path, kind, call) = match dialect {
+        Dialect::OpenAiChat => ("/choices/0", "/delta/tool_calls/0", None),
+        Dialect::OpenAiResponses => ("/item", "/type", Some("function_call")),
+        Dialect::AnthropicMessages => ("/content_block", "/type", Some("tool_use")),
+        Dialect::Gemini => ("/candidates/0", "/content/parts/0/functionCall", None),
+    };
+    let Some(found) = event.pointer(path) else { return false };
+    let is_first = found.get("index").is_none_or(|index| *index == 0);
+    let is_event = dialect != Dialect::AnthropicMessages || event["type"] == "content_block_start";
+    let found = found.pointer(kind).filter(|_| is_first && is_event);
+    found.is_some_and(|found| call.is_none_or(|call| found == call))
 }
 
 proptest! {
@@ -426,6 +495,30 @@ proptest! {
                     from = cut;
                 }
                 prop_assert_eq!(&whole, &through(dialect, &chunks, &mut removing(&tools)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_stream_is_read_alike_however_it_is_cut_and_lets_no_removed_call_go_on(
+        damage in prop::collection::vec((0usize..4096, 0usize..8, ".{0,6}"), 1..4),
+        cut in 0usize..4096,
+    ) {
+        for dialect in DIALECTS {
+            let mut stream = stream(dialect);
+            for (at, length, new) in &damage {
+                let at = at % stream.len();
+                let end = (at + length).min(stream.len());
+                stream.splice(at..end, new.bytes());
+            }
+            let all = || Removing { is_all: true, ..removing(&[]) };
+            let whole = through(dialect, &[&stream], &mut all());
+            let (before, after) = stream.split_at(cut % stream.len());
+            prop_assert_eq!(&whole, &through(dialect, &[before, after], &mut all()));
+            let out = String::from_utf8_lossy(&whole.0);
+            let data = out.split(['\n', '\r']).filter_map(|line| line.strip_prefix("data:"));
+            for value in data.filter_map(|data| serde_json::from_str::<Value>(data).ok()) {
+                prop_assert!(!holds_call(dialect, &value), "{}", value);
             }
         }
     }

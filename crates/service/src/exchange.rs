@@ -24,7 +24,8 @@ const MAX_ANSWER_BYTES: usize = 64 << 20;
 const WAITING_PIECES: usize = 16;
 
 /// The headers in which hosts name their conversations.
-const CONVERSATION_HEADERS: [&str; 2] = ["x-custody-session", "x-claude-code-session-id"];
+const CONVERSATION_HEADERS: [&str; 3] =
+    ["x-custody-session", "x-claude-code-session-id", "session-id"];
 
 /// Why a request has no answer of its vendor's.
 #[derive(Debug, thiserror::Error)]
@@ -188,7 +189,7 @@ async fn send(
     let Route { base, allows_link_local } = &guarded.route;
     let base = base.as_deref().unwrap_or(vendor(dialect)).trim_end_matches('/');
     let path = incoming.uri.path();
-    let start = path.find("/v1/").unwrap_or(path.len());
+    let start = path.find("/v1").unwrap_or(path.len());
     let path = path.get(start..).unwrap_or_default();
     let mut url = checked_upstream(&format!("{base}{path}"), *allows_link_local)?;
     url.set_query(incoming.uri.query());

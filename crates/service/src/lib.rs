@@ -1,6 +1,7 @@
 //! The HTTP service: a proxy between agents and their models, and the other end of a coding agent's hooks.
 //!
-//! `server`: addresses and what answers them. `listener`: the sockets of clients, and `tls` what encrypts them.
+//! `server`: addresses and what answers them, of which `model_method` reads Google's. `listener`: the sockets of
+//! clients, and `tls` what encrypts them.
 //! `connections`: credentials. [`settings`]: what each connection may do, and the owner's signature on
 //! it; `in_force`: which of that holds now.
 //! `upstream`: the way to a vendor, and `address` where it may not lead. `exchange`: one request, from its client
@@ -31,6 +32,7 @@ mod incoming;
 mod listener;
 mod log;
 mod mcp;
+mod model_method;
 mod server;
 pub mod settings;
 mod shared;

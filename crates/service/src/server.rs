@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use custody_gateway::proxy::hook::{self, HookError, HookHost};
 use custody_gateway::wire::Dialect;
 use custody_runtime::Store;
@@ -23,6 +23,7 @@ use crate::credential::{Here, Shown, guarded};
 use crate::exchange;
 use crate::guards::McpGuards;
 use crate::incoming::Incoming;
+use crate::model_method::ModelMethod;
 use crate::shared::{Health, MAX_BODY_BYTES, Shared, json_response};
 use crate::tls::{TlsError, TlsFiles};
 use crate::upstream::{Upstream, UpstreamOptions, UpstreamOptionsError};
@@ -137,14 +138,26 @@ impl Server {
 fn router(shared: Arc<Shared>) -> Router {
     let vendors = Router::new()
         .route("/openai/v1/chat/completions", post(openai))
+        .route("/openai/v1/responses", post(responses).fallback(unknown))
+        .route("/openai/v1/embeddings", post(pass_openai))
         .route("/openai/v1/models", get(pass_openai))
+        .route("/gemini/v1/models", get(pass_gemini))
+        .route("/gemini/v1/models/{*method}", any(gemini))
+        .route("/gemini/v1beta/models", get(pass_gemini))
+        .route("/gemini/v1beta/models/{*method}", any(gemini))
         .route("/anthropic/v1/messages", post(anthropic))
         .route("/anthropic/v1/messages/count_tokens", post(pass_anthropic))
         .route("/anthropic/v1/models", get(pass_anthropic));
     Router::new()
         .merge(vendors)
         .route("/c/{token}/openai/v1/chat/completions", post(openai_at))
+        .route("/c/{token}/openai/v1/responses", post(responses_at).fallback(unknown))
+        .route("/c/{token}/openai/v1/embeddings", post(pass_openai_at))
         .route("/c/{token}/openai/v1/models", get(pass_openai_at))
+        .route("/c/{token}/gemini/v1/models", get(pass_gemini_at))
+        .route("/c/{token}/gemini/v1/models/{*method}", any(gemini_at))
+        .route("/c/{token}/gemini/v1beta/models", get(pass_gemini_at))
+        .route("/c/{token}/gemini/v1beta/models/{*method}", any(gemini_at))
         .route("/hook/{host}", post(hook))
         .route("/mcp/{server}/{process}/{from}", post(mcp::message))
         .route("/healthz", get(healthy))
@@ -161,6 +174,49 @@ async fn openai(here: Here, incoming: Incoming) -> Response {
 
 async fn openai_at(here: Here, Path(key): Path<String>, incoming: Incoming) -> Response {
     chat(here, Dialect::OpenAiChat, Shown::address(key), incoming).await
+}
+
+async fn responses(here: Here, incoming: Incoming) -> Response {
+    chat(here, Dialect::OpenAiResponses, Shown::header(&incoming), incoming).await
+}
+
+async fn responses_at(here: Here, Path(key): Path<String>, incoming: Incoming) -> Response {
+    chat(here, Dialect::OpenAiResponses, Shown::address(key), incoming).await
+}
+
+async fn gemini(here: Here, incoming: Incoming) -> Response {
+    let shown = Shown::header(&incoming);
+    generate(here, shown, incoming).await
+}
+
+async fn gemini_at(
+    here: Here,
+    Path((key, _)): Path<(String, String)>,
+    incoming: Incoming,
+) -> Response {
+    generate(here, Shown::address(key), incoming).await
+}
+
+async fn pass_gemini(here: Here, incoming: Incoming) -> Response {
+    pass(here, Dialect::Gemini, Shown::header(&incoming), incoming).await
+}
+
+async fn pass_gemini_at(here: Here, Path(key): Path<String>, incoming: Incoming) -> Response {
+    pass(here, Dialect::Gemini, Shown::address(key), incoming).await
+}
+
+/// A request to one of Google's models, which says in its address what it wants.
+async fn generate(here: Here, shown: Shown, incoming: Incoming) -> Response {
+    match ModelMethod::of(&incoming.method, &incoming.uri) {
+        ModelMethod::Answer => chat(here, Dialect::Gemini, shown, incoming).await,
+        ModelMethod::NoAnswer => pass(here, Dialect::Gemini, shown, incoming).await,
+        ModelMethod::OtherStream => {
+            let why = "streams are decided as server-sent events only; ask with ?alt=sse";
+            let (status, kind) = (StatusCode::BAD_REQUEST, "invalid_request_error");
+            exchange::error(Dialect::Gemini, status, kind, why)
+        }
+        ModelMethod::Unknown => not_passed(&incoming.headers, &incoming.uri),
+    }
 }
 
 async fn anthropic(here: Here, incoming: Incoming) -> Response {
@@ -248,11 +304,15 @@ async fn ready(State(shared): Here) -> Response {
 }
 
 async fn unknown(request: Request) -> Response {
-    if request.headers().contains_key(header::UPGRADE) {
+    not_passed(request.headers(), request.uri())
+}
+
+fn not_passed(headers: &HeaderMap, uri: &Uri) -> Response {
+    if headers.contains_key(header::UPGRADE) {
         let body = json!({ "error": { "message": "WebSocket is not supported; use HTTP" } });
         return json_response(StatusCode::UPGRADE_REQUIRED, &body);
     }
-    let path = request.uri().path();
+    let path = uri.path();
     let path = if path.starts_with("/c/") { "/c/…" } else { path };
     let message =
         format!("Custody does not pass `{path}` on, because nobody could decide what it does");

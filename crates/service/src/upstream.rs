@@ -134,8 +134,9 @@ fn roots(path: &Path) -> Result<Vec<Certificate>, UpstreamOptionsError> {
 /// Where a vendor's requests go if nothing else is said.
 pub(crate) const fn vendor(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::OpenAiChat => "https://api.openai.com",
+        Dialect::OpenAiChat | Dialect::OpenAiResponses => "https://api.openai.com",
         Dialect::AnthropicMessages => "https://api.anthropic.com",
+        Dialect::Gemini => "https://generativelanguage.googleapis.com",
     }
 }
 

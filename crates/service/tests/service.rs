@@ -10,6 +10,7 @@ use common::{ANSWER, CHAT, HELLO, Running, Vendor, answer, options};
 use custody_gateway::proxy::GuardMode;
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::principal::Role;
+use custody_runtime::advice::Coverage;
 use custody_runtime::clock::Clock;
 use custody_runtime::scratch::Scratch;
 use custody_service::settings::ConnectionEntry;
@@ -48,6 +49,16 @@ fn only_the_key_of_a_connection_opens_anything() {
         // A user's key may not stand where others read it.
         (&format!("/c/{token}{CHAT}"), "x-other: 1".into(), "401"),
         ("/openai/v1/files", format!("x-custody-key: {token}"), "404"),
+        ("/openai/v1/responses/resp_1/cancel", format!("x-custody-key: {token}"), "404"),
+        ("/openai/v1/embeddings", "x-other: 1".into(), "401"),
+        ("/openai/v1/responses", "x-other: 1".into(), "401"),
+        ("/gemini/v1beta/models/m:generateContent", "x-other: 1".into(), "401"),
+        (&format!("/c/{token}/gemini/v1beta/models/m:generateContent"), "x-other: 1".into(), "401"),
+        ("/gemini/v1beta/models/m:streamGenerateContent", format!("x-custody-key: {token}"), "400"),
+        ("/gemini/v1beta/models/m:batchGenerateContent", format!("x-custody-key: {token}"), "404"),
+        ("/gemini/v1beta/models/m%3AgenerateContent", format!("x-custody-key: {token}"), "404"),
+        ("/gemini/v1alpha/models/m:generateContent", format!("x-custody-key: {token}"), "404"),
+        ("/gemini/v1beta/tunedModels/m:generateContent", format!("x-custody-key: {token}"), "404"),
         ("/hook/claude-code", "x-other: 1".into(), "401"),
     ] {
         let got = running.post(path, &headers, HELLO.as_bytes());
@@ -59,19 +70,86 @@ fn only_the_key_of_a_connection_opens_anything() {
         HELLO.as_bytes(),
     );
     assert!(rebound.starts_with("HTTP/1.1 403"), "{rebound}");
-    let websocket = running.send(
-        &format!(
-            "GET /openai/v1/responses HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket",
-            running.address
-        ),
-        b"",
-    );
-    assert!(websocket.starts_with("HTTP/1.1 426"), "{websocket}");
+    for (path, headers, status) in [
+        ("/openai/v1/responses", "Upgrade: websocket", "426"),
+        ("/c/key/openai/v1/responses", "Upgrade: websocket", "426"),
+        ("/gemini/v1beta/models/m:generateContent", "Upgrade: websocket", "426"),
+        ("/openai/v1/responses", "x-other: 1", "404"),
+        ("/openai/v1/responses/resp_1", "x-other: 1", "404"),
+    ] {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{headers}", running.address);
+        let got = running.send(&head, b"");
+        assert!(got.starts_with(&format!("HTTP/1.1 {status}")), "{path} {headers}: {got}");
+    }
     assert_eq!(
         (vendor.asked().len(), running.records()),
         (0, before),
         "nothing went on or was recorded"
     );
+}
+
+#[test]
+fn every_dialect_has_its_addresses_and_is_recorded_where_a_model_answers() {
+    let responses = r#"{"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Hm."}]}]}"#;
+    let gemini = r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Hm."}]}}]}"#;
+    let contents = r#"{"contents":[{"role":"user","parts":[{"text":"Hello."}]}]}"#;
+    let input = r#"{"input":"Hello.","model":"m"}"#;
+    for (path, body, said, is_recorded) in [
+        ("/openai/v1/chat/completions", HELLO, ANSWER, true),
+        ("/openai/v1/responses", input, responses, true),
+        ("/openai/v1/embeddings", input, r#"{"data":[]}"#, false),
+        ("/gemini/v1beta/models/m:generateContent?key=k", contents, gemini, true),
+        ("/gemini/v1/models/m:generateContent", contents, gemini, true),
+        ("/gemini/v1beta/models/m:countTokens", contents, r#"{"totalTokens":1}"#, false),
+        ("/gemini/v1beta/models/m:embedContent", contents, r#"{"embedding":{}}"#, false),
+    ] {
+        let vendor = Vendor::new(answer("200 OK", "application/json", said));
+        let upstream = Some(format!("http://{}", vendor.address));
+        let entry = ConnectionEntry { mode: GuardMode::Guard, upstream, ..Default::default() };
+        let running = Running::new(entry, Role::Agent);
+        for path in [path.to_owned(), format!("/c/{}{path}", running.token)] {
+            let before = running.records();
+            let got = running.post(&path, &running.headers(), body.as_bytes());
+            assert!(got.starts_with("HTTP/1.1 200") && got.ends_with(said), "{path}: {got}");
+            assert_eq!(running.records() > before, is_recorded, "{path}");
+        }
+        let (_, sent) = path.split_at(path.find("/v1").unwrap());
+        for asked in vendor.asked() {
+            assert!(asked.starts_with(&format!("POST {sent} HTTP/1.1")), "{asked}");
+            assert!(asked.ends_with(body) && !asked.contains(&running.token), "{asked}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_of_google_is_decided_event_by_event() {
+    let event = |part: &str| {
+        format!("data: {{\"candidates\":[{{\"content\":{{\"parts\":[{part}]}}}}]}}\r\n\r\n")
+    };
+    let said = event(r#"{"text":"Hm."}"#);
+    let stream = format!("{said}{}", event(r#"{"functionCall":{"name":"send","args":{}}}"#));
+    let vendor = Vendor::new(answer("200 OK", "text/event-stream", &stream));
+    let running = Running::of(&vendor, GuardMode::Guard);
+    let body = br#"{"contents":[{"role":"user","parts":[{"text":"Hello."}]}]}"#;
+    let path = "/gemini/v1beta/models/m:streamGenerateContent?alt=sse";
+    let got = running.post(path, &running.headers(), body);
+    assert!(got.contains(&said), "what is not changed keeps its bytes: {got}");
+    assert!(!got.contains("functionCall") && got.contains("[Custody]"), "{got}");
+    assert_eq!(running.coverages(), [Coverage::Checked]);
+}
+
+#[test]
+fn a_host_names_its_conversation_in_a_header() {
+    for header in ["x-custody-session", "x-claude-code-session-id", "session-id"] {
+        let vendor = Vendor::new(answer("200 OK", "application/json", ANSWER));
+        let running = Running::of(&vendor, GuardMode::Guard);
+        for _ in 0..2 {
+            let headers = format!("{}\r\n{header}: one", running.headers());
+            assert!(running.post(CHAT, &headers, HELLO.as_bytes()).starts_with("HTTP/1.1 200"));
+        }
+        let sessions = running.scratch.store.state(|state| state.sessions().count()).unwrap();
+        assert_eq!(sessions, 1, "{header}");
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //
 //     node driver.mjs VENDOR MODULES PLAN BASE_URL HEADERS
 //
-// VENDOR is `openai` or `anthropic`, MODULES the folder that holds `node_modules`. The output is one JSON object:
-// the name of each entry of the plan, and what the library made of it.
+// VENDOR is `openai`, `responses` or `anthropic`, MODULES the folder that holds `node_modules`. The output is one JSON
+// object: the name of each entry of the plan, and what the library made of it.
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -46,6 +46,30 @@ function openai() {
       request.messages.push(message, ...results);
     },
     models: async (entry) => ({ models: plain((await client.models.list(retries(entry))).data) }),
+    async embeddings(entry) {
+      return { embeddings: plain(await client.embeddings.create({ model: 'm', input: 'Hello.' }, retries(entry))) };
+    },
+  };
+}
+
+function responses() {
+  const OpenAI = require('openai');
+  const client = new OpenAI(settings);
+  return {
+    libraryError: OpenAI.OpenAIError,
+    options: (entry) => ({
+      model: 'gpt-scripted',
+      input: [prompt(entry)],
+      ...(entry.tools && { tools: tools.map((tool) => ({ type: 'function', ...tool, parameters: schema })) }),
+    }),
+    send: (request, entry) => client.responses.create(request, retries(entry)),
+    streaming: { stream: true },
+    answerCalls(request, { output }, result) {
+      const calls = output.filter((item) => item.type === 'function_call');
+      const outputs = calls.map((call) => ({ type: 'function_call_output', call_id: call.call_id, output: result }));
+      request.input.push(...output, ...outputs);
+    },
+    models: async (entry) => ({ models: plain((await client.models.list(retries(entry))).data) }),
   };
 }
 
@@ -74,7 +98,7 @@ function anthropic() {
   };
 }
 
-const vendor = vendorName === 'openai' ? openai() : anthropic();
+const vendor = { openai, responses, anthropic }[vendorName]();
 
 const kinds = {
   create: (entry) => ask(vendor.options(entry), entry),
@@ -93,6 +117,7 @@ const kinds = {
   },
   models: (entry) => vendor.models(entry),
   count_tokens: (entry) => vendor.count_tokens(entry),
+  embeddings: (entry) => vendor.embeddings(entry),
 };
 
 async function ask(request, entry) {

@@ -26,6 +26,9 @@ class OpenAI(driver.Driver):
         results = [{"role": "tool", "tool_call_id": call.id, "content": result} for call in message.tool_calls]
         request["messages"] += [message.to_dict(), *results]
 
+    def embeddings(self, entry):
+        return {"embeddings": driver.plain(self.client_for(entry).embeddings.create(model="m", input="Hello."))}
+
 
 def make_driver(base_url, headers):
     return OpenAI(openai.OpenAI(api_key="sk-dummy", base_url=base_url, default_headers=headers))

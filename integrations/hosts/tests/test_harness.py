@@ -23,6 +23,7 @@ from report import Failed
 from upstream import CHAT, MESSAGES, RESPONSES, Request, Upstream
 from wire import Reply, ToolCall
 
+GEMINI = "/v1beta/models/m"
 TOOLS = [{"name": "Bash"}, {"name": "Read"}, {"name": "Write"}]
 
 
@@ -123,13 +124,19 @@ class Wire(unittest.TestCase):
     def test_a_stream_says_the_same_as_the_answer_in_one_piece(self):
         for name in ("text", "text_and_call", "two_calls", "same_call_twice", "no_arguments"):
             entry = {"case": name}
-            for path, vendor in ((MESSAGES, "anthropic"), (CHAT, "openai")):
-                with self.subTest(name, vendor=vendor), Upstream(scenarios.agent) as upstream:
-                    body = {"model": "m", "messages": [{"role": "user", "content": f"[{name}] x"}]}
-                    whole = json.loads(ask(upstream, path, body))
-                    streamed = events(ask(upstream, path, {**body, "stream": True}))
-                    self.assertEqual(answers.read({"answer": whole}, vendor), answers.expected(entry))
-                    self.assertEqual(answers.read({"events": streamed}, vendor), answers.expected(entry))
+            message = {"role": "user", "content": f"[{name}] x"}
+            contents = [{"role": "user", "parts": [{"text": f"[{name}] x"}]}]
+            for path, streaming, dialect, body in (
+                (MESSAGES, MESSAGES, "anthropic", {"messages": [message]}),
+                (CHAT, CHAT, "openai", {"messages": [message]}),
+                (RESPONSES, RESPONSES, "responses", {"input": [message]}),
+                (GEMINI + ":generateContent", GEMINI + ":streamGenerateContent", "google", {"contents": contents}),
+            ):
+                with self.subTest(name, dialect=dialect), Upstream(scenarios.agent) as upstream:
+                    whole = json.loads(ask(upstream, path, {"model": "m", **body}))
+                    streamed = events(ask(upstream, streaming, {"model": "m", "stream": True, **body}))
+                    self.assertEqual(answers.read({"answer": whole}, dialect), answers.expected(entry))
+                    self.assertEqual(answers.read({"events": streamed}, dialect), answers.expected(entry))
 
     def test_a_stream_that_is_cut_has_no_end(self):
         with Upstream(lambda _: Reply(text=cases.TEXT, cut_at=0.5)) as upstream:

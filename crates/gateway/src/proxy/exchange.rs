@@ -10,7 +10,7 @@ use custody_runtime::ingress::Observation;
 use custody_runtime::tools::GateError;
 
 use super::connection::Connection;
-use super::conversation::{Conversation, Surface};
+use super::conversation::{Conversation, Surface, tool_output};
 use super::judge::{Judgement, judge};
 use super::settings::{ConnectionSettings, GuardMode};
 use crate::approval_code::ApprovalCode;
@@ -63,9 +63,13 @@ pub struct ModelExchange {
     is_streamed: bool,
     /// The blocks of the request, of a conversation without a name.
     blocks: Vec<Block>,
+    /// How many calls of the conversation have no id on the wire.
+    calls_without_id: usize,
     /// What the request asks for that nobody can decide here.
     undecidable: BTreeSet<Undecidable>,
     undecided: BTreeSet<&'static str>,
+    /// What of the answer is recorded as read by the model.
+    entered: BTreeSet<Undecidable>,
     /// What the model said last, which is recorded with what comes next.
     said: Option<String>,
     passed: usize,
@@ -104,6 +108,7 @@ impl ModelExchange {
             let named: Vec<&str> = undecidable.iter().map(|what| what.as_str()).collect();
             return Err(ProxyError::Undecidable(named.join(", ")));
         }
+        let calls_without_id = blocks.iter().filter(|block| block.is_call_without_id()).count();
         let gate = connection.gate();
         let (conversation, blocks) = match name {
             Some(name) => {
@@ -134,8 +139,10 @@ impl ModelExchange {
             is_named,
             is_streamed,
             blocks,
+            calls_without_id,
             undecidable,
             undecided,
+            entered: BTreeSet::new(),
             said,
             passed,
             removed,
@@ -158,7 +165,8 @@ impl ModelExchange {
     }
 
     /// Passes an answer on as it comes.
-    pub fn stream(self) -> Streaming {
+    pub fn stream(mut self) -> Streaming {
+        self.is_streamed = true;
         let filter = StreamFilter::new(self.dialect);
         Streaming { exchange: self, filter }
     }
@@ -198,10 +206,14 @@ impl ModelExchange {
     }
 
     fn record_said(&mut self) {
-        let Some(said) = self.said.take() else { return };
+        if let Some(said) = self.said.take() {
+            self.record(Observation::completion(said));
+        }
+    }
+
+    fn record(&mut self, observation: Observation) {
         self.progress = Progress::Answering;
-        let recorded = self.conversation.session.observe(Observation::completion(said)).wait();
-        if let Err(error) = recorded {
+        if let Err(error) = self.conversation.session.observe(observation).wait() {
             self.failure = Some(error.into());
         }
     }
@@ -279,7 +291,15 @@ impl CallRule for ModelExchange {
         if is_refused && self.settings.mode == GuardMode::Guard {
             return Err(WireError::Unasked(what));
         }
+        if what.brings_text() && self.entered.insert(what) {
+            self.record_said();
+            self.record(tool_output(&format!("[{what}]"), String::new()));
+        }
         Ok(())
+    }
+
+    fn calls_without_id(&self) -> usize {
+        self.calls_without_id
     }
 }
 

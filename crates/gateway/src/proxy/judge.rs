@@ -88,6 +88,10 @@ struct Judging<'a> {
 
 impl Judging<'_> {
     fn before(&self, arguments: &Arguments) -> Before {
+        // An earlier call of that place is one that the client left out, or whose answer it never got.
+        if self.surface == Surface::Proxy && self.call.has_id_made_here() {
+            return Before::Unknown;
+        }
         let mut known = self.conversation.known();
         let before = known.calls.get_mut(&self.call.id).filter(|_| !self.call.id.is_empty());
         let Some(before) = before.filter(|before| !before.is_answered) else {

@@ -40,6 +40,21 @@ pub struct WireCall {
     pub arguments: String,
 }
 
+/// How the ids begin that are made here.
+const MADE_HERE: &str = "no id ";
+
+impl WireCall {
+    /// A call to which the wire gives no id, the `number`th of its conversation.
+    pub(super) fn without_id(number: usize, name: &str, arguments: String) -> Self {
+        Self { id: format!("{MADE_HERE}{number} {name}"), name: name.to_owned(), arguments }
+    }
+
+    /// Whether its id was made here. Another answer may hold another call of that id, as clients leave calls out.
+    pub(crate) fn has_id_made_here(&self) -> bool {
+        self.id.starts_with(MADE_HERE)
+    }
+}
+
 /// What a block holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockContent {
@@ -97,6 +112,11 @@ impl Block {
         Self::new(role, BlockContent::Text(text.into()))
     }
 
+    /// Whether it is a call to which the wire gives no id.
+    pub(crate) fn is_call_without_id(&self) -> bool {
+        matches!(&self.content, BlockContent::Call(call) if call.has_id_made_here())
+    }
+
     /// A block that is not read here.
     pub fn opaque(role: WireRole, value: &Value) -> Self {
         Self::new(role, opaque(value))
@@ -127,7 +147,7 @@ pub(super) fn result_text(content: Option<&Value>) -> Result<String, WireError> 
 
 fn part_text(part: &Value) -> String {
     match (text_of(part, "type"), text_of(part, "text")) {
-        (Some("text"), Some(text)) => text.to_owned(),
+        (Some("text" | "input_text" | "output_text"), Some(text)) => text.to_owned(),
         _ => match opaque(part) {
             BlockContent::Opaque { kind, digest } => format!("[{kind} {digest}]"),
             BlockContent::Text(_) | BlockContent::Call(_) | BlockContent::Result { .. } => {

@@ -4,13 +4,15 @@
 //! a stream, with every byte as it came, but for tool calls that the [`CallRule`] does not let through: a text
 //! stands in the place of such a call, and what says how the answer ended is corrected.
 //!
-//! `block`: what is read. `openai_chat`, `anthropic`: the two dialects. `sse`: events in a stream. `stream`:
-//! what both streams share. `splice`: changing JSON without writing all of it anew. `undecidable`: what is not
-//! decided here.
+//! `block`: what is read. `openai_chat`, `openai_responses`, `anthropic`, `gemini`: the dialects. `sse`: events in
+//! a stream. `stream`: what all streams share. `splice`: changing JSON without writing all of it anew.
+//! `undecidable`: what is not decided here.
 
 mod anthropic;
 mod block;
+mod gemini;
 mod openai_chat;
+mod openai_responses;
 mod splice;
 mod sse;
 mod stream;
@@ -34,8 +36,12 @@ const MAX_VALUES: usize = 4_000_000;
 pub enum Dialect {
     /// OpenAI's `/v1/chat/completions`.
     OpenAiChat,
+    /// OpenAI's `/v1/responses`.
+    OpenAiResponses,
     /// Anthropic's `/v1/messages`.
     AnthropicMessages,
+    /// Google's `generateContent` and `streamGenerateContent`.
+    Gemini,
 }
 
 /// A request, as far as it is read here.
@@ -43,7 +49,7 @@ pub enum Dialect {
 pub struct ModelRequest {
     /// Every block, in order.
     pub blocks: Vec<Block>,
-    /// Whether the answer is asked for as a stream.
+    /// Whether the answer is asked for as a stream. Google's clients ask by the address, so never here.
     pub is_streamed: bool,
     /// What it asks for that nobody can decide here.
     pub undecidable: BTreeSet<Undecidable>,
@@ -100,14 +106,25 @@ pub trait CallRule {
     /// # Errors
     /// [`WireError::Unasked`] when it may not go on.
     fn undecided(&mut self, what: Undecidable) -> Result<(), WireError>;
+
+    /// How many calls without an id stand in the conversation before this answer.
+    fn calls_without_id(&self) -> usize {
+        0
+    }
 }
 
 impl Dialect {
+    /// Every dialect.
+    pub const ALL: [Self; 4] =
+        [Self::OpenAiChat, Self::OpenAiResponses, Self::AnthropicMessages, Self::Gemini];
+
     /// The name in records and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
             Self::AnthropicMessages => "anthropic-messages",
+            Self::Gemini => "gemini",
         }
     }
 
@@ -119,7 +136,9 @@ impl Dialect {
         let body = parsed(body)?;
         match self {
             Self::OpenAiChat => openai_chat::request(&body),
+            Self::OpenAiResponses => openai_responses::request(&body),
             Self::AnthropicMessages => anthropic::request(&body),
+            Self::Gemini => gemini::request(&body),
         }
     }
 
@@ -132,7 +151,9 @@ impl Dialect {
         let text = std::str::from_utf8(&body).map_err(|_| WireError::Encoding)?;
         let (changed, returned) = match self {
             Self::OpenAiChat => openai_chat::answer(text, &value, rule)?,
+            Self::OpenAiResponses => openai_responses::answer(text, &value, rule)?,
             Self::AnthropicMessages => anthropic::answer(text, &value, rule)?,
+            Self::Gemini => gemini::answer(text, &value, rule)?,
         };
         let body = changed.map_or(body, String::into_bytes);
         Ok(WireAnswer { body, returned })
@@ -141,9 +162,10 @@ impl Dialect {
     /// An error in the vendor's own form.
     pub fn error(self, kind: &str, message: &str) -> Value {
         match self {
-            Self::OpenAiChat => serde_json::json!({
+            Self::OpenAiChat | Self::OpenAiResponses => serde_json::json!({
                 "error": { "message": message, "type": kind, "param": null, "code": kind }
             }),
+            Self::Gemini => gemini::error(kind, message),
             Self::AnthropicMessages => serde_json::json!({
                 "type": "error", "error": { "type": kind, "message": message }
             }),
@@ -152,11 +174,12 @@ impl Dialect {
 
     /// An error as an event, for an answer that has begun already.
     pub fn error_event(self, kind: &str, message: &str) -> Vec<u8> {
-        let name = match self {
-            Self::OpenAiChat => None,
-            Self::AnthropicMessages => Some("error"),
-        };
-        sse::written(name, &self.error(kind, message))
+        let error = self.error(kind, message);
+        match self {
+            Self::OpenAiChat | Self::Gemini => sse::written(None, &error),
+            Self::OpenAiResponses => openai_responses::error_event(error),
+            Self::AnthropicMessages => sse::written(Some("error"), &error),
+        }
     }
 }
 

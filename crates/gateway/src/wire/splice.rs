@@ -15,6 +15,11 @@ impl Splices {
         self.0.push((range, text.into()));
     }
 
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The text with the replacements.
     pub(super) fn apply(mut self, text: &str) -> String {
         self.0.sort_unstable_by_key(|(range, _)| range.start);

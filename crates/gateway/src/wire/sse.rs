@@ -102,8 +102,9 @@ fn data_of(raw: &[u8]) -> Option<String> {
 }
 
 /// An event of `data`, with its name if the dialect names events.
-pub(super) fn written(name: Option<&str>, data: &serde_json::Value) -> Vec<u8> {
+pub(super) fn written(name: Option<&str>, data: &dyn std::fmt::Display) -> Vec<u8> {
     let name = name.map_or(String::new(), |name| format!("event: {name}\n"));
+    let data = data.to_string().replace('\n', "\ndata: ");
     format!("{name}data: {data}\n\n").into_bytes()
 }
 

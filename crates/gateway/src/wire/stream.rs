@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::sse::{Event, Events};
-use super::{CallRule, Dialect, WireError, anthropic, openai_chat};
+use super::{CallRule, Dialect, WireError, anthropic, gemini, openai_chat, openai_responses};
 
 /// The most bytes that are held back for a decision.
 pub const MAX_HELD_BYTES: usize = 8 << 20;
@@ -52,7 +52,9 @@ impl StreamFilter {
     pub fn new(dialect: Dialect) -> Self {
         let inner: Box<dyn EventFilter> = match dialect {
             Dialect::OpenAiChat => Box::<openai_chat::Stream>::default(),
+            Dialect::OpenAiResponses => Box::<openai_responses::Stream>::default(),
             Dialect::AnthropicMessages => Box::<anthropic::Stream>::default(),
+            Dialect::Gemini => Box::<gemini::Stream>::default(),
         };
         Self { events: Events::default(), inner, is_over: false }
     }

@@ -13,6 +13,14 @@ pub enum Undecidable {
     VendorTool,
     /// MCP servers that the vendor calls, likewise.
     VendorMcp,
+    /// A conversation, or part of one, that the vendor keeps: nobody sees here what the model reads.
+    StoredConversation,
+    /// A prompt that the vendor keeps, likewise.
+    StoredPrompt,
+    /// Answers that are made after the request has ended, and fetched elsewhere.
+    Background,
+    /// One tool of the host in which other calls run, such as the code mode of Codex.
+    HostTool,
     /// A part of an answer of a kind that is not known here.
     UnknownBlock,
 }
@@ -25,7 +33,25 @@ impl Undecidable {
             Self::FunctionCall => "calls in the form of `function_call`",
             Self::VendorTool => "tools that the vendor runs",
             Self::VendorMcp => "MCP servers that the vendor calls",
+            Self::StoredConversation => "a conversation that the vendor stores",
+            Self::StoredPrompt => "a prompt that the vendor stores",
+            Self::Background => "answers in the background",
+            Self::HostTool => "calls that a host runs inside one tool",
             Self::UnknownBlock => "a block of an unknown kind",
+        }
+    }
+
+    /// Whether the model may have read in it what nobody saw here, and made calls of that in the same answer.
+    pub(crate) fn brings_text(self) -> bool {
+        match self {
+            Self::VendorTool | Self::VendorMcp | Self::UnknownBlock => true,
+            // The blocks of the request stand for what is stored.
+            Self::StoredConversation
+            | Self::StoredPrompt
+            | Self::SeveralAnswers
+            | Self::FunctionCall
+            | Self::Background
+            | Self::HostTool => false,
         }
     }
 

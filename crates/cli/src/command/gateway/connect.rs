@@ -79,6 +79,8 @@ enum Host {
     Openai,
     /// Programs with an Anthropic client
     Anthropic,
+    /// Programs with a Google client
+    Google,
 }
 
 impl Host {
@@ -90,7 +92,7 @@ impl Host {
             Self::Gemini => Some(AgentHost::Gemini),
             Self::Copilot => Some(AgentHost::Copilot),
             Self::Cursor => Some(AgentHost::Cursor),
-            Self::Openai | Self::Anthropic => None,
+            Self::Openai | Self::Anthropic | Self::Google => None,
         }
     }
 
@@ -104,6 +106,7 @@ impl Host {
             }
             Self::Openai => "openai",
             Self::Anthropic => "anthropic",
+            Self::Google => "google",
         }
     }
 }
@@ -235,6 +238,7 @@ fn connect_agent(
 fn print_client(context: &GlobalContext, args: &Args, name: &str, key: &str) -> anyhow::Result<()> {
     let (path, variable) = match args.host {
         Host::Openai => ("openai/v1", "OPENAI_BASE_URL"),
+        Host::Google => ("gemini", "GOOGLE_GEMINI_BASE_URL"),
         Host::Anthropic
         | Host::ClaudeCode
         | Host::Codex
