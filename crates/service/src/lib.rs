@@ -2,7 +2,7 @@
 //!
 //! `server`: addresses and what answers them. `connections`: credentials. [`settings`]: what each connection
 //! may do, and the owner's signature on it. `upstream`: the way to a vendor. `exchange`: one request, from its
-//! client to its vendor and back. `log`: one line for each.
+//! client to its vendor and back. `times`: what it takes. `log`: one line for each.
 //!
 //! ```
 //! use custody_service::settings::GatewaySettings;
@@ -25,6 +25,7 @@ mod log;
 mod server;
 pub mod settings;
 mod shared;
+mod times;
 mod upstream;
 
 pub use server::{Server, ServerError};

@@ -22,10 +22,13 @@ use crate::connections::{Connections, Guarded, RefusedCredential};
 use crate::exchange::{self, Incoming};
 use crate::log;
 use crate::shared::{MAX_BODY_BYTES, Shared, json_response};
+use crate::times::Times;
 use crate::upstream::Upstream;
 
 /// How long what runs may go on when the service is asked to end.
 const GRACE: Duration = Duration::from_secs(10);
+/// What the log calls an event of Claude Code's hooks.
+const HOOK_WIRE: &str = "claude-code-hook";
 
 /// Why the service does not run.
 #[derive(Debug, thiserror::Error)]
@@ -180,16 +183,26 @@ impl Shown {
 }
 
 /// A request that is recorded and whose answer is decided.
-async fn chat(State(shared): Here, dialect: Dialect, shown: Shown, incoming: Incoming) -> Response {
-    match guarded(&shared, shown).await {
+async fn chat(
+    State(shared): Here,
+    dialect: Dialect,
+    shown: Shown,
+    mut incoming: Incoming,
+) -> Response {
+    match guarded(&shared, shown, &mut incoming.times).await {
         Ok(guarded) => exchange::run(&shared, guarded, dialect, incoming).await,
         Err(error) => refused(dialect, &error),
     }
 }
 
 /// A request that makes no model say anything.
-async fn pass(State(shared): Here, dialect: Dialect, shown: Shown, incoming: Incoming) -> Response {
-    match guarded(&shared, shown).await {
+async fn pass(
+    State(shared): Here,
+    dialect: Dialect,
+    shown: Shown,
+    mut incoming: Incoming,
+) -> Response {
+    match guarded(&shared, shown, &mut incoming.times).await {
         Ok(guarded) => exchange::pass(&shared, guarded, dialect, incoming).await,
         Err(error) => refused(dialect, &error),
     }
@@ -209,32 +222,44 @@ fn refused(dialect: Dialect, error: &RefusedCredential) -> Response {
 }
 
 /// Looks a credential up on a thread that may wait for the store.
-async fn guarded(shared: &Arc<Shared>, shown: Shown) -> Result<Guarded, RefusedCredential> {
+async fn guarded(
+    shared: &Arc<Shared>,
+    shown: Shown,
+    times: &mut Times,
+) -> Result<Guarded, RefusedCredential> {
     let Shown { key, is_in_address } = shown;
     let token = key.ok_or(RefusedCredential::Missing)?;
     let shared = Arc::clone(shared);
-    let found =
-        tokio::task::spawn_blocking(move || shared.connections.of_token(&token, is_in_address));
+    let found = times.on_thread(move || shared.connections.of_token(&token, is_in_address));
     found.await.unwrap_or(Err(RefusedCredential::Unknown))
 }
 
 async fn claude_code(State(shared): Here, incoming: Incoming) -> Response {
-    let guarded = match guarded(&shared, Shown::header(&incoming)).await {
+    let mut times = incoming.times;
+    let guarded = match guarded(&shared, Shown::header(&incoming), &mut times).await {
         Ok(guarded) => guarded,
         Err(error) => return refused(Dialect::AnthropicMessages, &error),
     };
     let connection = Arc::clone(&guarded.connection);
-    let answered =
-        tokio::task::spawn_blocking(move || hook::answer(&connection, &incoming.body)).await;
-    match answered {
-        Ok(Ok(answer)) => json_response(StatusCode::OK, &answer.body()),
-        Ok(Err(error)) => {
-            log::note(&format!("a hook of `{}`: {error}", guarded.connection.name()));
-            let body = json!({ "error": error.to_string() });
-            json_response(StatusCode::SERVICE_UNAVAILABLE, &body)
+    let answered = times.on_thread(move || hook::answer(&connection, &incoming.body)).await;
+    let (status, body, error) = match answered {
+        Some(Ok(answer)) => (StatusCode::OK, answer.body(), None),
+        Some(Err(error)) => {
+            let error = error.to_string();
+            (StatusCode::SERVICE_UNAVAILABLE, json!({ "error": error }), Some(error))
         }
-        Err(_) => json_response(StatusCode::INTERNAL_SERVER_ERROR, &json!({ "error": "failed" })),
-    }
+        None => (StatusCode::INTERNAL_SERVER_ERROR, json!({ "error": "failed" }), None),
+    };
+    let line = log::Line {
+        connection: guarded.connection.name(),
+        wire: HOOK_WIRE,
+        status: status.as_u16(),
+        times,
+        outcome: None,
+        error,
+    };
+    line.write();
+    json_response(status, &body)
 }
 
 async fn healthy() -> Response {
