@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use custody_gateway::proxy::Connection;
+use custody_kernel::memory::item::Version;
 use custody_kernel::principal::Role;
 use custody_log::{PrincipalId, Seq};
 use custody_policy::Manifests;
@@ -84,12 +85,14 @@ impl Connections {
             return Err(RefusedCredential::InAddress);
         }
         let id = authority.who().principal.ok_or(RefusedCredential::Unknown)?;
-        let name = self
-            .store
-            .state(|state| state.principal_by_id(id).map(|principal| principal.name.clone()))?;
-        let name = name.ok_or(RefusedCredential::Unknown)?;
+        // Locked first, so that no request puts settings in force that another one has seen replaced.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let signed = self.signed(&mut open)?;
+        let (name, version) = self.store.state(|state| {
+            let principal = state.principal_by_id(id);
+            (principal.map(|principal| principal.name.clone()), signed_version(state))
+        })?;
+        let name = name.ok_or(RefusedCredential::Unknown)?;
+        let signed = self.signed(&mut open, version)?;
         let (in_force, _) =
             self.on_disk(&mut open).unwrap_or_else(|| signed.clone()).in_force(&signed);
         let entry = in_force.connection.get(&name);
@@ -120,8 +123,12 @@ impl Connections {
     }
 
     /// The settings that the owner signed, read again when there are others.
-    fn signed(&self, open: &mut Open) -> Result<GatewaySettings, StoreError> {
-        let Some(version) = signed_version(&self.store)? else {
+    fn signed(
+        &self,
+        open: &mut Open,
+        version: Option<Version>,
+    ) -> Result<GatewaySettings, StoreError> {
+        let Some(version) = version else {
             return Ok(GatewaySettings::default());
         };
         if let Some((entry, settings)) = &open.signed

@@ -10,6 +10,7 @@ use custody_kernel::key::Key;
 use custody_kernel::memory::item::Version;
 use custody_kernel::namespace::{Namespace, Tenant};
 use custody_kernel::record::{AdminRequest, Request};
+use custody_kernel::state::State;
 use custody_log::Digest;
 use custody_runtime::{Store, StoreError};
 use serde::{Deserialize, Serialize};
@@ -77,7 +78,7 @@ impl GatewaySettings {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub fn signed(store: &Store) -> Result<Option<Self>, StoreError> {
-        match signed_version(store)? {
+        match store.state(signed_version)? {
             Some(version) => Self::of_version(store, version),
             None => Ok(None),
         }
@@ -116,10 +117,9 @@ impl GatewaySettings {
 }
 
 /// The version of the item that holds the settings.
-pub(crate) fn signed_version(store: &Store) -> Result<Option<Version>, StoreError> {
-    let Ok(key) = SETTINGS_KEY.parse::<Key>() else { return Ok(None) };
-    let namespace = Namespace::shared(Tenant::main());
-    store.state(|state| state.item(&namespace, &key).and_then(|item| item.current))
+pub(crate) fn signed_version(state: &State) -> Option<Version> {
+    let key = SETTINGS_KEY.parse::<Key>().ok()?;
+    state.item(&Namespace::shared(Tenant::main()), &key)?.current
 }
 
 impl ConnectionEntry {
