@@ -48,8 +48,10 @@ impl Line<'_> {
 }
 
 fn write(line: &Value) {
+    // At once: nothing buffers standard error, and each piece of a line would be a system call.
+    let line = format!("{line}\n");
     // Without standard error there is nowhere to write.
-    drop(writeln!(std::io::stderr().lock(), "{line}"));
+    drop(std::io::stderr().lock().write_all(line.as_bytes()));
 }
 
 #[cfg(test)]
