@@ -68,7 +68,7 @@ impl Conversations {
         let opened = Arc::new(open()?);
         let closed = conversations.named.push(name.to_owned(), Arc::clone(&opened));
         drop(conversations);
-        close(closed.map(|(_, conversation)| conversation));
+        close_soon(closed.map(|(_, conversation)| conversation));
         Ok(opened)
     }
 
@@ -115,17 +115,17 @@ impl Conversations {
 
     fn keep(&self, digest: Digest, conversation: Arc<Conversation>) {
         let closed = self.lock().unnamed.push(digest, conversation);
-        close(closed.map(|(_, conversation)| conversation));
+        close_soon(closed.map(|(_, conversation)| conversation));
     }
 
     /// Closes all of them.
     pub(super) fn close_all(&self) {
         let mut conversations = self.lock();
         while let Some((_, conversation)) = conversations.named.pop_lru() {
-            close(Some(conversation));
+            close(&conversation);
         }
         while let Some((_, conversation)) = conversations.unnamed.pop_lru() {
-            close(Some(conversation));
+            close(&conversation);
         }
     }
 
@@ -134,12 +134,18 @@ impl Conversations {
     }
 }
 
-/// Closes the session of a conversation that was dropped. Requests that still use it are refused from then on.
-fn close(conversation: Option<Arc<Conversation>>) {
+/// Closes the session of a conversation that was dropped. Requests that still use it are refused from then on. The
+/// request that took its place does not wait for that.
+fn close_soon(conversation: Option<Arc<Conversation>>) {
     if let Some(conversation) = conversation {
-        // One that is closed already stays so.
-        drop(conversation.session.clone().close());
+        conversation.session.clone().close_soon();
     }
+}
+
+/// Closes the session of a conversation for good.
+fn close(conversation: &Conversation) {
+    // One that is closed already stays so.
+    drop(conversation.session.clone().close());
 }
 
 /// For each block, the digest of everything up to its end.

@@ -241,6 +241,12 @@ impl Session {
         self.ask(SessionRequest::CloseSession).wait()
     }
 
+    /// Closes the session without waiting until that is durable. What is asked of it from here on is refused.
+    pub fn close_soon(self) {
+        // Nobody needs the receipt: one that is closed already stays so.
+        drop(self.ask(SessionRequest::CloseSession));
+    }
+
     fn ask(&self, request: SessionRequest) -> Ticket<Receipt> {
         let id = self.id;
         self.store.run(move |step| step.ask(id, request, None, Vec::new()))
