@@ -12,6 +12,9 @@ use super::product::free_port;
 use super::texts::MODEL;
 use crate::error::EvalError;
 
+/// The key of LiteLLM's proxy, which does not start without a long one. nginx does not read it.
+const KEY: &str = "sk-4f1c9a7be2d03586c1f7a92b60d5e834";
+
 /// Another proxy in front of the same model.
 pub(super) struct RunningProxy {
     program: ChildProgram,
@@ -58,7 +61,8 @@ impl RunningProxy {
         let config = folder.path().join("config.yaml");
         let text = format!(
             "model_list:\n  - model_name: {MODEL}\n    litellm_params:\n      model: openai/{MODEL}\n\
-             \x20     api_base: {upstream}/v1\n      api_key: none\nlitellm_settings:\n  telemetry: false\n"
+             \x20     api_base: {upstream}/v1\n      api_key: none\nlitellm_settings:\n  telemetry: false\n\
+             general_settings:\n  master_key: {KEY}\n"
         );
         fs::write(&config, text).map_err(EvalError::file(&config))?;
         let mut command = Command::new(program);
@@ -82,7 +86,7 @@ impl RunningProxy {
         program.wait_until_ready(&format!("http://127.0.0.1:{port}/health/liveliness"), &log)?;
         let chat = Target {
             url: format!("http://127.0.0.1:{port}/v1/chat/completions"),
-            headers: vec![("authorization", "Bearer none".into())],
+            headers: vec![("authorization", format!("Bearer {KEY}"))],
         };
         Ok(Self { program, chat, version, _folder: folder })
     }
