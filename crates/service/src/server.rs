@@ -11,6 +11,7 @@ use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 use axum::routing::{get, post};
+use axum::serve::ListenerExt as _;
 use custody_gateway::proxy::hook;
 use custody_gateway::wire::Dialect;
 use custody_runtime::Store;
@@ -98,12 +99,16 @@ impl Server {
     ) -> Result<(), ServerError> {
         let shared = Arc::clone(&self.shared);
         let (ending, ended) = tokio::sync::oneshot::channel();
-        let serving =
-            axum::serve(self.listener, router(self.shared)).with_graceful_shutdown(async {
-                end.await;
-                // Nobody waits for it when the service has ended already.
-                let _ = ending.send(());
-            });
+        // Pieces of a stream are small: each would wait until the client confirms the one before.
+        let listener = self.listener.tap_io(|stream| {
+            // Without it the service is only slower.
+            drop(stream.set_nodelay(true));
+        });
+        let serving = axum::serve(listener, router(self.shared)).with_graceful_shutdown(async {
+            end.await;
+            // Nobody waits for it when the service has ended already.
+            let _ = ending.send(());
+        });
         let out_of_time = async {
             // An error says that the service ended without being asked to.
             if ended.await.is_ok() {

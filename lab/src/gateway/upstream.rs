@@ -12,6 +12,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use axum::serve::ListenerExt as _;
 use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -51,6 +52,10 @@ impl ScriptedUpstream {
             .route("/v1/chat/completions", post(answer))
             .layer(DefaultBodyLimit::disable())
             .with_state(script);
+        let listener = listener.tap_io(|stream| {
+            // Without it each event of a stream waits until the one before is confirmed.
+            drop(stream.set_nodelay(true));
+        });
         runtime.spawn(async move { axum::serve(listener, router).await });
         Ok(Self { address, pause_ms, _runtime: runtime })
     }
