@@ -73,10 +73,16 @@ thread_local! {
     static COMMIT_WAIT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// How long this thread has waited in [`Ticket::wait`] since it began: for turns of the writer and for the disk, without
-/// the time that the work itself ran. For logs and measurements; no decision depends on it.
+/// How long this thread has waited for commits since it began: in [`Ticket::wait`], for turns of the writer and for the
+/// disk, without the time that the work itself ran; and before reading, for the group that is being committed. For logs
+/// and measurements; no decision depends on it.
 pub fn commit_wait() -> Duration {
     COMMIT_WAIT.get()
+}
+
+/// Counts a wait for a commit.
+pub(crate) fn add_commit_wait(waited: Duration) {
+    COMMIT_WAIT.set(COMMIT_WAIT.get() + waited);
 }
 
 impl<T, E: From<StoreError>> Ticket<T, E> {
@@ -88,7 +94,7 @@ impl<T, E: From<StoreError>> Ticket<T, E> {
         let asked = moment();
         let finished = self.receiver.recv();
         let ran = finished.as_ref().map_or(Duration::ZERO, |(_, ran)| *ran);
-        COMMIT_WAIT.set(COMMIT_WAIT.get() + asked.elapsed().saturating_sub(ran));
+        add_commit_wait(asked.elapsed().saturating_sub(ran));
         finished.map_err(|_| StoreError::Closed)?.0
     }
 }
