@@ -10,6 +10,7 @@
 //! - [`vectors`]: sentence vectors that outlive a run.
 //! - [`agent`]: defences of tool calls measured with the agent that does whatever it reads.
 //! - [`mod@route`]: the pipeline measured, and the model without it.
+//! - [`gateway`]: what the gateway costs, beside other proxies.
 //! - [`recovery`]: histories with a known truth, and the recovery paper's examples.
 //! - [`memory`]: MON's evaluation, and the rules driven beside naive models of themselves.
 
@@ -18,6 +19,7 @@ pub mod compare;
 pub mod data;
 pub mod detection;
 pub mod error;
+pub mod gateway;
 pub mod machine;
 pub mod memory;
 pub mod metrics;

@@ -16,6 +16,7 @@ const FOLDER: &str = "docs/reports";
 const SUITES: &[(&str, &[&[&str]])] = &[
     ("memory", &[&["eval", "memory", "--size", "full", "--seed", "42"]]),
     ("recovery", &[&["eval", "recovery", "--size", "full"]]),
+    ("gateway", &[&["eval", "gateway", "--size", "full"]]),
     ("overdefence", &[&["eval", "overdefence"]]),
     ("prefilter", &[&["eval", "prefilter", "--size", "full"]]),
     ("behaviour", &[&["eval", "behaviour"]]),

@@ -17,7 +17,7 @@ use custody_runtime::tools::Gate;
 use custody_runtime::{PrincipalError, Store, StoreError};
 
 use crate::in_force::SettingsInForce;
-use crate::settings::{ConnectionEntry, SignedSettingsError};
+use crate::settings::{ConnectionEntry, SignedSettingsError, signed_version};
 
 /// The manifests of the tools of the hosts that `custody connect` knows.
 const HOST_TOOLS: &str = include_str!("hosts.toml");
@@ -119,13 +119,15 @@ impl Connections {
             return Err(RefusedCredential::InAddress);
         }
         let id = authority.who().principal.ok_or(RefusedCredential::Unknown)?;
-        let name = self
-            .store
-            .state(|state| state.principal_by_id(id).map(|principal| principal.name.clone()))?;
-        let name = name.ok_or(RefusedCredential::Unknown)?;
+        // Locked first, so that no request puts settings in force that another one has seen replaced.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let (name, version) = self.store.state(|state| {
+            let principal = state.principal_by_id(id);
+            (principal.map(|principal| principal.name.clone()), signed_version(state))
+        })?;
+        let name = name.ok_or(RefusedCredential::Unknown)?;
         let Open { connections, settings } = &mut *open;
-        let entry = settings.now(&self.store)?.connection.get(&name);
+        let entry = settings.now(&self.store, version)?.connection.get(&name);
         let entry = entry.ok_or_else(|| RefusedCredential::Unsigned(name.clone()))?;
         let ConnectionEntry { upstream: base, allow_link_local, .. } = entry;
         let route = Route { base: base.clone(), allows_link_local: *allow_link_local };
@@ -150,7 +152,8 @@ impl Connections {
     /// What the owner pinned of the MCP server `server`.
     pub(crate) fn pins(&self, server: &str) -> Result<Option<ServerPins>, SignedSettingsError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(open.settings.now(&self.store)?.server.get(server).cloned())
+        let version = self.store.state(signed_version)?;
+        Ok(open.settings.now(&self.store, version)?.server.get(server).cloned())
     }
 
     fn connection(

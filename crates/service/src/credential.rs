@@ -7,6 +7,7 @@ use axum::extract::State;
 use crate::connections::{Guarded, RefusedCredential};
 use crate::incoming::Incoming;
 use crate::shared::Shared;
+use crate::times::Times;
 
 /// What answers a request gets.
 pub(crate) type Here = State<Arc<Shared>>;
@@ -31,11 +32,11 @@ impl Shown {
 pub(crate) async fn guarded(
     shared: &Arc<Shared>,
     shown: Shown,
+    times: &mut Times,
 ) -> Result<Guarded, RefusedCredential> {
     let Shown { key, is_in_address } = shown;
     let token = key.ok_or(RefusedCredential::Missing)?;
     let shared = Arc::clone(shared);
-    let found =
-        tokio::task::spawn_blocking(move || shared.connections.of_token(&token, is_in_address));
+    let found = times.on_thread(move || shared.connections.of_token(&token, is_in_address));
     found.await.unwrap_or(Err(RefusedCredential::Unknown))
 }

@@ -16,6 +16,7 @@ use crate::connections::{Guarded, Route};
 use crate::incoming::Incoming;
 use crate::log;
 use crate::shared::{MAX_BODY_BYTES, Shared, json_response};
+use crate::times::Times;
 use crate::upstream::{forwarded, vendor};
 
 /// The longest answer that is read as a whole.
@@ -89,14 +90,16 @@ pub(crate) async fn pass(
     dialect: Dialect,
     incoming: Incoming,
 ) -> Response {
+    let mut times = incoming.times;
     let passed = async {
         let (headers, body) = (incoming.headers.clone(), incoming.body.clone());
-        let body = on_thread(move || decoded(&headers, &body)).await??;
-        send(shared, &guarded, dialect, &incoming, body).await
+        let decoded = times.on_thread(move || decoded(&headers, &body)).await;
+        let body = decoded.ok_or(Failed::Thread)??;
+        times.upstream(send(shared, &guarded, dialect, &incoming, body)).await
     };
     match passed.await {
         Ok(answer) => as_it_comes(answer),
-        Err(failed) => refuse(shared, &guarded, dialect, &failed),
+        Err(failed) => refuse(shared, &guarded, dialect, times, &failed),
     }
 }
 
@@ -107,19 +110,27 @@ pub(crate) async fn run(
     dialect: Dialect,
     incoming: Incoming,
 ) -> Response {
-    match exchanged(shared, &guarded, dialect, incoming).await {
+    let mut times = incoming.times;
+    match exchanged(shared, &guarded, dialect, incoming, &mut times).await {
         Ok(response) => response,
-        Err(failed) => refuse(shared, &guarded, dialect, &failed),
+        Err(failed) => refuse(shared, &guarded, dialect, times, &failed),
     }
 }
 
-fn refuse(shared: &Shared, guarded: &Guarded, dialect: Dialect, failed: &Failed) -> Response {
+fn refuse(
+    shared: &Shared,
+    guarded: &Guarded,
+    dialect: Dialect,
+    times: Times,
+    failed: &Failed,
+) -> Response {
     failed.note(shared);
     let (status, kind) = failed.status();
     let line = log::Line {
         connection: guarded.connection.name(),
-        dialect,
+        wire: dialect.as_str(),
         status: status.as_u16(),
+        times,
         outcome: None,
         error: Some(failed.to_string()),
     };
@@ -132,6 +143,7 @@ async fn exchanged(
     guarded: &Guarded,
     dialect: Dialect,
     incoming: Incoming,
+    times: &mut Times,
 ) -> Result<Response, Failed> {
     let name = CONVERSATION_HEADERS
         .iter()
@@ -140,17 +152,17 @@ async fn exchanged(
         .map(str::to_owned);
     let connection = Arc::clone(&guarded.connection);
     let (headers, body) = (incoming.headers.clone(), incoming.body.clone());
-    let begun = on_thread(move || {
+    let begun = times.on_thread(move || {
         let body = decoded(&headers, &body)?;
         let exchange = ModelExchange::begin(&connection, dialect, name.as_deref(), &body)?;
         Ok::<_, Failed>((exchange, body))
     });
-    let (exchange, body) = begun.await??;
+    let (exchange, body) = begun.await.ok_or(Failed::Thread)??;
     shared.health.note(true);
-    let answer = send(shared, guarded, dialect, &incoming, body).await?;
+    let answer = times.upstream(send(shared, guarded, dialect, &incoming, body)).await?;
     let status = answer.status();
     if !status.is_success() {
-        log_line(guarded, dialect, status, None);
+        log_line(guarded, dialect, status, *times, None);
         return Ok(as_it_comes(answer));
     }
     if answer.headers().contains_key(header::CONTENT_ENCODING) {
@@ -161,22 +173,28 @@ async fn exchanged(
         .and_then(|kind| kind.to_str().ok())
         .is_some_and(|kind| kind.starts_with("text/event-stream"));
     if is_stream {
-        return Ok(streamed(shared, guarded, dialect, exchange, answer));
+        return Ok(streamed(shared, guarded, dialect, exchange, answer, *times));
     }
     let (status, headers) = (answer.status(), forwarded(answer.headers()));
-    let body = whole(answer).await?;
-    let answered = on_thread(move || exchange.answer(body)).await?;
-    let (body, outcome) = answered.map_err(|error| match error {
+    let body = times.upstream(whole(answer)).await?;
+    let answered = times.on_thread(move || exchange.answer(body)).await;
+    let (body, outcome) = answered.ok_or(Failed::Thread)?.map_err(|error| match error {
         ProxyError::Wire(_) => Failed::NotUnderstood(error),
         ProxyError::Undecidable(_) | ProxyError::Record(_) => error.into(),
     })?;
-    log_line(guarded, dialect, status, Some(&outcome));
+    log_line(guarded, dialect, status, *times, Some(&outcome));
     Ok(response(status, headers, Body::from(body)))
 }
 
-fn log_line(guarded: &Guarded, dialect: Dialect, status: StatusCode, outcome: Option<&Outcome>) {
-    let (connection, status) = (guarded.connection.name(), status.as_u16());
-    log::Line { connection, dialect, status, outcome, error: None }.write();
+fn log_line(
+    guarded: &Guarded,
+    dialect: Dialect,
+    status: StatusCode,
+    times: Times,
+    outcome: Option<&Outcome>,
+) {
+    let (connection, wire, status) = (guarded.connection.name(), dialect.as_str(), status.as_u16());
+    log::Line { connection, wire, status, times, outcome, error: None }.write();
 }
 
 async fn send(
@@ -253,12 +271,13 @@ fn streamed(
     dialect: Dialect,
     exchange: ModelExchange,
     answer: reqwest::Response,
+    mut times: Times,
 ) -> Response {
     let (status, headers) = (answer.status(), forwarded(answer.headers()));
     let (pieces, received) = mpsc::channel::<Piece>(WAITING_PIECES);
     let (connection, shared) = (Arc::clone(&guarded.connection), Arc::clone(shared));
     tokio::spawn(async move {
-        let ended = pump(exchange.stream(), answer, &pieces).await;
+        let ended = pump(exchange.stream(), answer, &pieces, &mut times).await;
         let (outcome, error) = match ended {
             Ok(outcome) => (Some(outcome), None),
             Err(failed) => {
@@ -266,8 +285,9 @@ fn streamed(
                 (None, Some(failed.to_string()))
             }
         };
-        let (connection, status) = (connection.name(), status.as_u16());
-        log::Line { connection, dialect, status, outcome: outcome.as_ref(), error }.write();
+        let (connection, wire, status) = (connection.name(), dialect.as_str(), status.as_u16());
+        let outcome = outcome.as_ref();
+        log::Line { connection, wire, status, times, outcome, error }.write();
     });
     let body = futures_util::stream::unfold(received, |mut received| async {
         received.recv().await.map(|piece| (piece, received))
@@ -280,20 +300,21 @@ async fn pump(
     mut streaming: Streaming,
     answer: reqwest::Response,
     pieces: &mpsc::Sender<Piece>,
+    times: &mut Times,
 ) -> Result<Outcome, Failed> {
     let dialect = streaming.dialect();
     let mut from = answer.bytes_stream();
     let (mut is_cut, mut is_broken) = (false, false);
-    while let Some(piece) = from.next().await {
+    while let Some(piece) = times.upstream(from.next()).await {
         let Ok(piece) = piece else {
             (is_cut, is_broken) = (true, true);
             break;
         };
-        let (back, filtered) = on_thread(move || {
+        let pushed = times.on_thread(move || {
             let filtered = streaming.push(&piece);
             (streaming, filtered)
-        })
-        .await?;
+        });
+        let (back, filtered) = pushed.await.ok_or(Failed::Thread)?;
         streaming = back;
         let is_over = filtered.cut.is_some();
         let is_received = send_on(dialect, filtered, pieces).await;
@@ -303,8 +324,8 @@ async fn pump(
         }
     }
     drop(from);
-    let ended = on_thread(move || streaming.end(is_cut)).await?;
-    match ended {
+    let ended = times.on_thread(move || streaming.end(is_cut)).await;
+    match ended.ok_or(Failed::Thread)? {
         Ok((filtered, outcome)) => {
             send_on(dialect, filtered, pieces).await;
             if is_broken {
@@ -328,11 +349,4 @@ async fn send_on(dialect: Dialect, filtered: Filtered, pieces: &mpsc::Sender<Pie
         bytes.extend(dialect.error_event("api_error", &format!("Custody: {cut}")));
     }
     bytes.is_empty() || pieces.send(Ok(Bytes::from(bytes))).await.is_ok()
-}
-
-/// Runs what may wait for the store on a thread of its own.
-async fn on_thread<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failed> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| Failed::Thread)
 }

@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use custody_kernel::memory::item::Version;
 use custody_log::Seq;
 use custody_runtime::Store;
 
 use crate::log;
-use crate::settings::{GatewaySettings, SignedSettingsError, signed_version};
+use crate::settings::{GatewaySettings, SignedSettingsError};
 
 /// The settings that hold now.
 #[derive(Debug)]
@@ -29,10 +30,14 @@ impl SettingsInForce {
         Self { file, seen: None, on_disk: None, signed: None, in_force }
     }
 
-    /// The settings that hold now.
-    pub(crate) fn now(&mut self, store: &Store) -> Result<&GatewaySettings, SignedSettingsError> {
+    /// The settings that hold now. `version` is of the item that holds those which the owner signed.
+    pub(crate) fn now(
+        &mut self,
+        store: &Store,
+        version: Option<Version>,
+    ) -> Result<&GatewaySettings, SignedSettingsError> {
         // Both are read, so that neither change waits for the other.
-        let (is_signed_anew, is_edited) = (self.read_signed(store)?, self.read_file());
+        let (is_signed_anew, is_edited) = (self.read_signed(store, version)?, self.read_file());
         if is_signed_anew || is_edited {
             self.decide();
         }
@@ -50,8 +55,11 @@ impl SettingsInForce {
     }
 
     /// Reads what the owner signed, if that is something else than before.
-    fn read_signed(&mut self, store: &Store) -> Result<bool, SignedSettingsError> {
-        let version = signed_version(store)?;
+    fn read_signed(
+        &mut self,
+        store: &Store,
+        version: Option<Version>,
+    ) -> Result<bool, SignedSettingsError> {
         let entry = version.map(|version| version.entry);
         if entry == self.signed.as_ref().map(|(entry, _)| *entry) {
             return Ok(false);

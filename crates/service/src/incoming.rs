@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
+use crate::times::Times;
 use crate::upstream::KEY_HEADER;
 
 /// How long a client may take to send the body of a request.
@@ -19,19 +20,22 @@ pub(crate) struct Incoming {
     pub(crate) uri: Uri,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// Since its head was read.
+    pub(crate) times: Times,
 }
 
 impl<S: Send + Sync> FromRequest<S> for Incoming {
     type Rejection = Response;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
+        let times = Times::begin();
         let (parts, body) = request.into_parts();
         let Parts { method, uri, headers, .. } = parts.clone();
         let body = Bytes::from_request(Request::from_parts(parts, body), state);
         let body = tokio::time::timeout(BODY_TIMEOUT, body).await;
         let body = body.map_err(|_| StatusCode::REQUEST_TIMEOUT.into_response())?;
         let body = body.map_err(IntoResponse::into_response)?;
-        Ok(Self { method, uri, headers, body })
+        Ok(Self { method, uri, headers, body, times })
     }
 }
 

@@ -5,7 +5,8 @@
 //! `connections`: credentials. [`settings`]: what each connection may do, and the owner's signature on
 //! it; `in_force`: which of that holds now.
 //! `upstream`: the way to a vendor, and `address` where it may not lead. `exchange`: one request, from its client
-//! to its vendor and back. `mcp`: the messages of MCP servers, which `guards` keeps. `log`: one line for each.
+//! to its vendor and back. `mcp`: the messages of MCP servers, which `guards` keeps. `times`: what each takes.
+//! `log`: one line for each.
 //!
 //! ```
 //! use custody_service::settings::GatewaySettings;
@@ -36,6 +37,7 @@ mod model_method;
 mod server;
 pub mod settings;
 mod shared;
+mod times;
 mod tls;
 mod upstream;
 

@@ -3,8 +3,9 @@
 use std::io::Write as _;
 
 use custody_gateway::proxy::Outcome;
-use custody_gateway::wire::Dialect;
 use serde_json::{Value, json};
+
+use crate::times::Times;
 
 /// Something to know of the service itself.
 pub(crate) fn note(text: &str) {
@@ -14,18 +15,25 @@ pub(crate) fn note(text: &str) {
 /// An exchange that ended, or did not begin.
 pub(crate) struct Line<'a> {
     pub(crate) connection: &'a str,
-    pub(crate) dialect: Dialect,
+    /// How its client speaks.
+    pub(crate) wire: &'a str,
     pub(crate) status: u16,
+    pub(crate) times: Times,
     pub(crate) outcome: Option<&'a Outcome>,
     pub(crate) error: Option<String>,
 }
 
 impl Line<'_> {
     pub(crate) fn write(&self) {
+        write(&self.to_json());
+    }
+
+    fn to_json(&self) -> Value {
         let mut line = json!({
             "connection": self.connection,
-            "wire": self.dialect.as_str(),
+            "wire": self.wire,
             "status": self.status,
+            "us": self.times.to_json(),
         });
         if let Some(outcome) = self.outcome {
             line["coverage"] = json!(outcome.coverage);
@@ -35,11 +43,35 @@ impl Line<'_> {
         if let Some(error) = &self.error {
             line["error"] = Value::from(error.as_str());
         }
-        write(&line);
+        line
     }
 }
 
 fn write(line: &Value) {
+    // At once: nothing buffers standard error, and each piece of a line would be a system call.
+    let line = format!("{line}\n");
     // Without standard error there is nowhere to write.
-    drop(writeln!(std::io::stderr().lock(), "{line}"));
+    drop(std::io::stderr().lock().write_all(line.as_bytes()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_times_of_an_exchange_in_microseconds() {
+        let line = Line {
+            connection: "ada",
+            wire: "openai-chat",
+            status: 200,
+            times: Times::begin(),
+            outcome: None,
+            error: None,
+        };
+        let line = line.to_json();
+        for name in ["total", "upstream", "commit"] {
+            assert!(line["us"][name].is_u64(), "{name} in {line}");
+        }
+        assert_eq!((&line["us"]["upstream"], &line["us"]["commit"]), (&json!(0), &json!(0)));
+    }
 }

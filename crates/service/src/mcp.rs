@@ -74,9 +74,10 @@ pub(crate) async fn message(
 async fn passed(
     shared: &Arc<Shared>,
     place: Place,
-    incoming: Incoming,
+    mut incoming: Incoming,
 ) -> Result<Passage, Unanswered> {
-    let guarded = guarded(shared, Shown::header(&incoming)).await?;
+    let shown = Shown::header(&incoming);
+    let guarded = guarded(shared, shown, &mut incoming.times).await?;
     let server: ServerName = place.server.parse().map_err(|_| Unanswered::Place)?;
     let is_process = (1..=MAX_PROCESS).contains(&place.process.len())
         && place.process.bytes().all(|c| c.is_ascii_alphanumeric());

@@ -236,16 +236,26 @@ async fn pass_anthropic(here: Here, incoming: Incoming) -> Response {
 }
 
 /// A request that is recorded and whose answer is decided.
-async fn chat(State(shared): Here, dialect: Dialect, shown: Shown, incoming: Incoming) -> Response {
-    match guarded(&shared, shown).await {
+async fn chat(
+    State(shared): Here,
+    dialect: Dialect,
+    shown: Shown,
+    mut incoming: Incoming,
+) -> Response {
+    match guarded(&shared, shown, &mut incoming.times).await {
         Ok(guarded) => exchange::run(&shared, guarded, dialect, incoming).await,
         Err(error) => refused(dialect, &error),
     }
 }
 
 /// A request that makes no model say anything.
-async fn pass(State(shared): Here, dialect: Dialect, shown: Shown, incoming: Incoming) -> Response {
-    match guarded(&shared, shown).await {
+async fn pass(
+    State(shared): Here,
+    dialect: Dialect,
+    shown: Shown,
+    mut incoming: Incoming,
+) -> Response {
+    match guarded(&shared, shown, &mut incoming.times).await {
         Ok(guarded) => exchange::pass(&shared, guarded, dialect, incoming).await,
         Err(error) => refused(dialect, &error),
     }
@@ -262,26 +272,36 @@ async fn hook(State(shared): Here, Path(host): Path<String>, incoming: Incoming)
         let body = json!({ "error": format!("`{host}` is no host whose hooks are answered") });
         return json_response(StatusCode::NOT_FOUND, &body);
     };
-    let guarded = match guarded(&shared, Shown::header(&incoming)).await {
+    let mut times = incoming.times;
+    let guarded = match guarded(&shared, Shown::header(&incoming), &mut times).await {
         Ok(guarded) => guarded,
         Err(error) => return refused(Dialect::AnthropicMessages, &error),
     };
     let connection = Arc::clone(&guarded.connection);
-    let answered = tokio::task::spawn_blocking(move || {
+    let answered = times.on_thread(move || {
         let event = incoming.headers.get(hook::EVENT_HEADER).and_then(|name| name.to_str().ok());
         hook::respond(&connection, host, event, &incoming.body)
-    })
-    .await;
-    shared.health.note(!matches!(answered, Ok(Err(HookError::Record(_)))));
-    match answered {
-        Ok(Ok(answer)) => json_response(StatusCode::OK, &answer),
-        Ok(Err(error)) => {
-            log::note(&format!("a hook of `{}`: {error}", guarded.connection.name()));
-            let body = json!({ "error": error.to_string() });
-            json_response(StatusCode::SERVICE_UNAVAILABLE, &body)
+    });
+    let answered = answered.await;
+    shared.health.note(!matches!(answered, Some(Err(HookError::Record(_)))));
+    let (status, body, error) = match answered {
+        Some(Ok(answer)) => (StatusCode::OK, answer, None),
+        Some(Err(error)) => {
+            let error = error.to_string();
+            (StatusCode::SERVICE_UNAVAILABLE, json!({ "error": error }), Some(error))
         }
-        Err(_) => json_response(StatusCode::INTERNAL_SERVER_ERROR, &json!({ "error": "failed" })),
-    }
+        None => (StatusCode::INTERNAL_SERVER_ERROR, json!({ "error": "failed" }), None),
+    };
+    let line = log::Line {
+        connection: guarded.connection.name(),
+        wire: &format!("{}-hook", host.name()),
+        status: status.as_u16(),
+        times,
+        outcome: None,
+        error,
+    };
+    line.write();
+    json_response(status, &body)
 }
 
 async fn healthy() -> Response {

@@ -11,6 +11,7 @@ use custody_kernel::key::Key;
 use custody_kernel::memory::item::Version;
 use custody_kernel::namespace::{Namespace, Tenant};
 use custody_kernel::record::{AdminRequest, Request};
+use custody_kernel::state::State;
 use custody_log::Digest;
 use custody_runtime::{Store, StoreError};
 use serde::{Deserialize, Serialize};
@@ -97,7 +98,7 @@ impl GatewaySettings {
     /// # Errors
     /// [`SignedSettingsError`] when the store cannot be read, or what the owner signed is no settings.
     pub fn signed(store: &Store) -> Result<Option<Self>, SignedSettingsError> {
-        match signed_version(store)? {
+        match store.state(signed_version)? {
             Some(version) => Self::of_version(store, version),
             None => Ok(None),
         }
@@ -150,10 +151,9 @@ impl GatewaySettings {
 }
 
 /// The version of the item that holds the settings.
-pub(crate) fn signed_version(store: &Store) -> Result<Option<Version>, StoreError> {
-    let Ok(key) = SETTINGS_KEY.parse::<Key>() else { return Ok(None) };
-    let namespace = Namespace::shared(Tenant::main());
-    store.state(|state| state.item(&namespace, &key).and_then(|item| item.current))
+pub(crate) fn signed_version(state: &State) -> Option<Version> {
+    let key = SETTINGS_KEY.parse::<Key>().ok()?;
+    state.item(&Namespace::shared(Tenant::main()), &key)?.current
 }
 
 impl ConnectionEntry {

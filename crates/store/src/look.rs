@@ -9,12 +9,15 @@ use custody_kernel::record::Record;
 use custody_kernel::state::State;
 use custody_log::{EntryId, Hash, Seq};
 use ed25519_dalek::SigningKey;
+use parking_lot::RwLockReadGuard;
 use rusqlite::Connection;
 
+use crate::clock::moment;
 use crate::error::StoreError;
-use crate::ledger::Ledger;
+use crate::ledger::{Held, Ledger};
 use crate::store::Store;
 use crate::view::View;
+use crate::writer::add_commit_wait;
 use crate::{open, read};
 
 impl Store {
@@ -141,11 +144,13 @@ impl Store {
         &self,
         look: impl FnOnce(&Connection, &Ledger) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
+        // A group that is being committed is waited for side by side, and not by whoever has the connection alone.
+        drop(self.held());
         let mut reader = self.shared.reader.lock();
         let (connection, head) = &mut *reader;
         self.shared.place.check()?;
         {
-            let held = self.shared.ledger.read();
+            let held = self.held();
             if let Some(ledger) = held.ledger() {
                 let slots = head.slots()?;
                 let snapshot = open::snapshot(connection)?;
@@ -160,5 +165,13 @@ impl Store {
         let slots = head.slots()?;
         let snapshot = open::snapshot(connection)?;
         look(&snapshot, open::bring_up(&snapshot, Some(&slots), &mut held)?)
+    }
+
+    /// What is held of the log, once no group is being committed.
+    fn held(&self) -> RwLockReadGuard<'_, Held> {
+        let asked = moment();
+        let held = self.shared.ledger.read();
+        add_commit_wait(asked.elapsed());
+        held
     }
 }

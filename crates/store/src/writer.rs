@@ -4,6 +4,7 @@
 //! Order: commit, sync, head, sync, acknowledge. A kill between any two of these loses nothing that
 //! was acknowledged.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -17,7 +18,7 @@ use ed25519_dalek::SigningKey;
 use parking_lot::{Mutex, RwLock};
 use rusqlite::Connection;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, moment};
 use crate::connection::Place;
 use crate::error::StoreError;
 use crate::frozen::Frozen;
@@ -62,7 +63,26 @@ pub(crate) trait Job: Send {
 /// The answer of one piece of work, once it is durable.
 #[derive(Debug)]
 pub struct Ticket<T, E = StoreError> {
-    receiver: Receiver<Result<T, E>>,
+    receiver: Receiver<Finished<T, E>>,
+}
+
+/// What work ended with, and how long it ran in its turn of the writer.
+type Finished<T, E> = (Result<T, E>, Duration);
+
+thread_local! {
+    static COMMIT_WAIT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// How long this thread has waited for commits since it began: in [`Ticket::wait`], for turns of the writer and for the
+/// disk, without the time that the work itself ran; and before reading, for the group that is being committed. For logs
+/// and measurements; no decision depends on it.
+pub fn commit_wait() -> Duration {
+    COMMIT_WAIT.get()
+}
+
+/// Counts a wait for a commit.
+pub(crate) fn add_commit_wait(waited: Duration) {
+    COMMIT_WAIT.set(COMMIT_WAIT.get() + waited);
 }
 
 impl<T, E: From<StoreError>> Ticket<T, E> {
@@ -71,20 +91,25 @@ impl<T, E: From<StoreError>> Ticket<T, E> {
     /// # Errors
     /// Why it changed nothing.
     pub fn wait(self) -> Result<T, E> {
-        self.receiver.recv().map_err(|_| StoreError::Closed)?
+        let asked = moment();
+        let finished = self.receiver.recv();
+        let ran = finished.as_ref().map_or(Duration::ZERO, |(_, ran)| *ran);
+        add_commit_wait(asked.elapsed().saturating_sub(ran));
+        finished.map_err(|_| StoreError::Closed)?.0
     }
 }
 
 pub(crate) struct Work<T, E, F> {
     work: Option<F>,
     result: Option<Result<T, E>>,
-    sender: SyncSender<Result<T, E>>,
+    ran: Duration,
+    sender: SyncSender<Finished<T, E>>,
 }
 
 impl<T, E, F> Work<T, E, F> {
     pub(crate) fn new(work: F) -> (Self, Ticket<T, E>) {
         let (sender, receiver) = sync_channel(1);
-        (Self { work: Some(work), result: None, sender }, Ticket { receiver })
+        (Self { work: Some(work), result: None, ran: Duration::ZERO, sender }, Ticket { receiver })
     }
 }
 
@@ -96,9 +121,10 @@ where
 {
     fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), ()> {
         let Some(work) = self.work.take() else { return Ok(()) };
-        let before = transaction.ledger.len();
+        let (before, begun) = (transaction.ledger.len(), moment());
         // A panic ends this work, not the writer that others wait for.
         let worked = catch_unwind(AssertUnwindSafe(|| work(transaction)));
+        self.ran = begun.elapsed();
         let Ok(result) = worked else { return Err(()) };
         // An error before anything was written concerns nobody else.
         let undo = result.is_err() && transaction.ledger.len() != before;
@@ -114,7 +140,7 @@ where
             (Ok(()), None) => Err(StoreError::HalfWay.into()),
         };
         // Nobody waits for an observation; that is no failure.
-        let _ = self.sender.send(result);
+        let _ = self.sender.send((result, self.ran));
     }
 }
 

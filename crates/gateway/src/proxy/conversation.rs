@@ -102,11 +102,17 @@ pub(super) enum Decided {
 #[derive(Debug, Default)]
 struct Recording {
     blocks: Vec<Digest>,
+    /// What is to be recorded next, together.
+    next: Vec<Observation>,
     observed: Vec<Ticket<Vec<Receipt>>>,
     results: Vec<Ticket<Vec<Receipt>, GateError>>,
 }
 
 impl Recording {
+    fn flush(&mut self, session: &Session) {
+        self.observed.extend(session.observe_all(std::mem::take(&mut self.next)));
+    }
+
     fn wait(self) -> Result<(), GateError> {
         for ticket in self.observed {
             ticket.wait()?;
@@ -183,8 +189,9 @@ impl Conversation {
                 }
                 (content, _) => entered(settings, block.role, content),
             };
-            recording.observed.push(self.session.observe(observation));
+            recording.next.push(observation);
         }
+        recording.flush(&self.session);
         recording
     }
 
@@ -203,11 +210,11 @@ impl Conversation {
             && !std::mem::replace(&mut decided.is_answered, true)
             && let Decided::Allowed(decision) = decided.decided
         {
+            recording.flush(&self.session);
             recording.results.push(self.session.result(gate, decision, text));
             return;
         }
-        let observation = tool_output(text, tool.unwrap_or_default());
-        recording.observed.push(self.session.observe(observation));
+        recording.next.push(tool_output(text, tool.unwrap_or_default()));
     }
 
     /// Records the output of the call with the id `id`, of one that was allowed as its result.

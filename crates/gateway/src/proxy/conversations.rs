@@ -76,7 +76,7 @@ impl Conversations {
         };
         drop(conversations);
         if let Some((_, closed)) = closed {
-            close(closed.take());
+            close_soon(closed.take());
         }
         place.get_or_open(open)
     }
@@ -124,7 +124,7 @@ impl Conversations {
 
     fn keep(&self, digest: Digest, conversation: Arc<Conversation>) {
         let closed = self.lock().unnamed.push(digest, conversation);
-        close(closed.map(|(_, conversation)| conversation));
+        close_soon(closed.map(|(_, conversation)| conversation));
     }
 
     /// All that are open, those with names first.
@@ -142,10 +142,12 @@ impl Conversations {
     pub(super) fn close_all(&self) {
         let mut conversations = self.lock();
         while let Some((_, place)) = conversations.named.pop_lru() {
-            close(place.take());
+            if let Some(conversation) = place.take() {
+                close(&conversation);
+            }
         }
         while let Some((_, conversation)) = conversations.unnamed.pop_lru() {
-            close(Some(conversation));
+            close(&conversation);
         }
     }
 
@@ -178,12 +180,18 @@ impl Named {
     }
 }
 
-/// Closes the session of a conversation that was dropped. Requests that still use it are refused from then on.
-fn close(conversation: Option<Arc<Conversation>>) {
+/// Closes the session of a conversation that was dropped. Requests that still use it are refused from then on. The
+/// request that took its place does not wait for that.
+fn close_soon(conversation: Option<Arc<Conversation>>) {
     if let Some(conversation) = conversation {
-        // One that is closed already stays so.
-        drop(conversation.session.clone().close());
+        conversation.session.clone().close_soon();
     }
+}
+
+/// Closes the session of a conversation for good.
+fn close(conversation: &Conversation) {
+    // One that is closed already stays so.
+    drop(conversation.session.clone().close());
 }
 
 /// For each block, the digest of everything up to its end.

@@ -25,6 +25,12 @@ use search::VectorModel;
 
 pub use reading::Reading;
 
+/// The most texts that are compared before the first of them is recorded: each is compared again, in the writer's turn,
+/// with those before it.
+const MAX_TOGETHER: usize = 32;
+/// The most bytes of them, but for the last.
+const MAX_BYTES_TOGETHER: usize = 64 << 10;
+
 /// An open session of this process.
 ///
 /// Requests return tickets: waiting makes sure that the answer is durable, dropping the ticket of an
@@ -156,9 +162,35 @@ impl Session {
     /// The text is compared with the store before this returns. A long one is recorded and in the index when this
     /// returns.
     pub fn observe(&self, observation: Observation) -> Ticket<Vec<Receipt>> {
+        let arrival = self.prepare(observation);
+        self.record(arrival)
+    }
+
+    /// Records several texts, in order and each as [`Session::observe`] does. Those that stand together are compared with
+    /// the store before the first of them is recorded, so that they share a commit and do not wait for one another's.
+    pub fn observe_all(&self, observations: Vec<Observation>) -> Vec<Ticket<Vec<Receipt>>> {
+        let mut tickets = Vec::with_capacity(observations.len());
+        let (mut together, mut bytes) = (Vec::new(), 0);
+        for observation in observations {
+            bytes += observation.text.len();
+            together.push(self.prepare(observation));
+            if together.len() >= MAX_TOGETHER || bytes >= MAX_BYTES_TOGETHER {
+                tickets.extend(together.drain(..).map(|arrival| self.record(arrival)));
+                bytes = 0;
+            }
+        }
+        tickets.extend(together.into_iter().map(|arrival| self.record(arrival)));
+        tickets
+    }
+
+    /// Compares a text with the store, outside the writer's turn.
+    fn prepare(&self, observation: Observation) -> Result<Arrival, StoreError> {
+        self.traced().index();
+        Arrival::prepare(&self.store, self.id, self.advised(observation))
+    }
+
+    fn record(&self, arrival: Result<Arrival, StoreError>) -> Ticket<Vec<Receipt>> {
         let traced = self.traced();
-        traced.index();
-        let arrival = Arrival::prepare(&self.store, self.id, self.advised(observation));
         match arrival {
             Err(error) => self.store.run(move |_| Err(error)),
             Ok(arrival) if arrival.is_long() => {
@@ -239,6 +271,12 @@ impl Session {
     /// [`StoreError::Ask`] when it is closed already.
     pub fn close(self) -> Result<Receipt, StoreError> {
         self.ask(SessionRequest::CloseSession).wait()
+    }
+
+    /// Closes the session without waiting until that is durable. What is asked of it from here on is refused.
+    pub fn close_soon(self) {
+        // Nobody needs the receipt: one that is closed already stays so.
+        drop(self.ask(SessionRequest::CloseSession));
     }
 
     fn ask(&self, request: SessionRequest) -> Ticket<Receipt> {

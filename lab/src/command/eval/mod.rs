@@ -5,6 +5,7 @@ mod behaviour;
 mod buried;
 mod compare;
 mod detection;
+mod gateway;
 mod memory;
 mod output;
 mod overdefence;
@@ -28,6 +29,7 @@ pub(crate) enum Command {
     Prefilter(prefilter::Prefilter),
     Recovery(recovery::Recovery),
     Baseline(route::Baseline),
+    Gateway(gateway::Gateway),
     Route(route::Route),
     Memory(memory::Memory),
     Compare(compare::Compare),
@@ -45,6 +47,7 @@ pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<E
         Command::Prefilter(args) => prefilter::run(context, &args),
         Command::Recovery(args) => recovery::run(context, &args),
         Command::Baseline(args) => route::run_baseline(context, &args),
+        Command::Gateway(args) => gateway::run(context, &args),
         Command::Route(args) => route::run(context, &args),
         Command::Memory(args) => memory::run(context, &args),
         Command::Compare(args) => compare::run(context, &args),
