@@ -126,6 +126,19 @@ fn the_commands_for_a_user_of_its_own_are_printed_and_nothing_is_changed() {
 }
 
 #[test]
+fn each_kind_of_client_is_told_its_base_url() {
+    let home = Home::founded();
+    for (client, base_url) in [
+        ("openai", "OPENAI_BASE_URL=http://127.0.0.1:7411/openai/v1\n"),
+        ("anthropic", "ANTHROPIC_BASE_URL=http://127.0.0.1:7411/anthropic\n"),
+        ("google", "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:7411/gemini\n"),
+    ] {
+        let shown = home.typing(&["connect", client, "--no-wait"], &[OWNER_PASSPHRASE]).expect(0);
+        assert!(shown.stdout.contains(base_url), "{shown:?}");
+    }
+}
+
+#[test]
 fn what_waits_for_the_owner_is_said() {
     let home = Home::founded();
     home.typing(&["connect", "openai", "--no-wait"], &[OWNER_PASSPHRASE]).expect(0);
