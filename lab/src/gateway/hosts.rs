@@ -1,4 +1,4 @@
-//! What the checks of unmodified hosts and clients counted, from the last line that `integrations/hosts/check.py` prints.
+//! What the checks of unmodified hosts and clients counted: the last line that `integrations/hosts/check.py` prints.
 
 use std::path::Path;
 

@@ -166,8 +166,8 @@ impl Session {
         self.record(arrival)
     }
 
-    /// Records several texts, in order and each as [`Session::observe`] does. Those that stand together are compared with
-    /// the store before the first of them is recorded, so that they share a commit and do not wait for one another's.
+    /// Records several texts, in order and each as [`Session::observe`] does. Up to 32 are compared with the store
+    /// before the first of them is recorded, so that they share a commit and do not wait for one another's.
     pub fn observe_all(&self, observations: Vec<Observation>) -> Vec<Ticket<Vec<Receipt>>> {
         let mut tickets = Vec::with_capacity(observations.len());
         let (mut together, mut bytes) = (Vec::new(), 0);

@@ -17,7 +17,7 @@ use super::progress::Progress;
 /// The report that was measured for this version.
 const COMMITTED: &str = include_str!("../../../../docs/reports/gateway.json");
 
-/// Measure what the gateway costs: `custody serve` between a load and a scripted model, beside nginx and LiteLLM's proxy.
+/// Measure what the gateway costs: `custody serve` before a scripted model, beside nginx and LiteLLM's proxy.
 ///
 /// nginx is measured if it is on PATH, and LiteLLM's proxy if it is named. Without --size, prints the report that was
 /// measured for this version.
