@@ -20,7 +20,7 @@ use custody_store::{Content, Receipt, Store, StoreError, Transaction, View};
 use crate::advice::{Advice, Advisor};
 use crate::echo::{
     ComparedWith, Echoes, Fingerprints, Hit, OwnText, Record, Resolved, Sources, StoreHasher,
-    Voice, hits_before, hits_since, insert_waiting, merged, no_more_waiting, resolve, voice_in,
+    Voice, hits_before, hits_since, insert_waiting, merged, resolve, voice_in,
 };
 
 pub use crate::echo::MIN_RUN;
@@ -135,26 +135,28 @@ impl Arrival {
         // Before anything is written: a part that turned out too long would undo the parts before it, and
         // everybody else's work in the same group.
         Content::check_length(observation.text.len())?;
-        let mut arrival = loop {
-            if !no_more_waiting(store)? {
-                insert_waiting(store)?;
-            }
+        let (begun, expected) = loop {
             // All that is recorded at this moment has to be in the index.
             let begun = store.look(|view| {
                 let is_complete = !view.has_waiting_fingerprints()?;
-                let begun = is_complete.then(|| begin(view, session));
+                let begun = is_complete.then(|| {
+                    let expected = expected_voice(view.state(), session, &observation)?;
+                    Ok::<_, StoreError>((begin(view, session)?, expected))
+                });
                 begun.transpose()
             })?;
-            if let Some((hasher, with, compared)) = begun {
-                break Self::new(session, observation, hasher, with, compared);
+            match begun {
+                Some(begun) => break begun,
+                None => insert_waiting(store)?,
             }
         };
+        let (hasher, with, compared) = begun;
+        let mut arrival = Self::new(session, observation, hasher, with, compared);
         let record = Record::Store(store);
         let Self { own, with, compared, sources, .. } = &mut arrival;
         arrival.hits = hits_before(record, with, own, *compared, &mut sources.work)?;
         let resolved =
             resolve(record, &arrival.with, &arrival.own, &arrival.hits, &mut arrival.sources)?;
-        let expected = store.look(|view| arrival.expected_voice(view.state()))?;
         arrival.cut(resolved, expected);
         Ok(arrival)
     }
@@ -168,7 +170,7 @@ impl Arrival {
         Content::check_length(observation.text.len())?;
         let (hasher, with, _) = begin(step.view(), session)?;
         let mut arrival = Self::new(session, observation, hasher, with, Seq(0));
-        let expected = arrival.expected_voice(step.state())?;
+        let expected = expected_voice(step.state(), session, &arrival.observation)?;
         arrival.cut(Resolved::default(), expected);
         Ok(arrival)
     }
@@ -183,16 +185,6 @@ impl Arrival {
         let own = OwnText::of(hasher, &observation.text);
         let (hits, sources, parts) = (Vec::new(), Sources::default(), Vec::new());
         Self { session, observation, hasher, with, own, compared, hits, sources, parts }
-    }
-
-    /// The voice that a part without echoes is expected to have.
-    fn expected_voice(&self, state: &State) -> Result<Option<Voice>, StoreError> {
-        let Observation { kind, channel, lowered, .. } = self.observation;
-        let open = state.session(self.session).ok_or(AskError::UnknownSession(self.session))?;
-        let label = Label::at_ingress(channel, open.on_behalf_of());
-        let label = if kind.is_produced() { label.join(open.context.label()) } else { label };
-        let label = if lowered { label.lowered() } else { label };
-        Ok(voice_in(open, kind, channel, label))
     }
 
     /// Cuts the text at its echoes.
@@ -269,7 +261,7 @@ impl Arrival {
             let mut sources = Sources::default();
             let resolved = resolve(record, &self.with, &self.own, &hits, &mut sources)?;
             self.hits = hits;
-            let expected = self.expected_voice(step.state())?;
+            let expected = expected_voice(step.state(), self.session, &self.observation)?;
             self.cut(resolved, expected);
         }
         let is_whole = self.parts.len() == 1;
@@ -323,6 +315,20 @@ impl Part {
     fn untrusted(range: Range<usize>, sources: Vec<Seq>) -> Self {
         Self { range, sources, discounted: Vec::new(), is_lowered: true, fingerprints: None }
     }
+}
+
+/// The voice that a part without echoes is expected to have.
+fn expected_voice(
+    state: &State,
+    session: SessionId,
+    observation: &Observation,
+) -> Result<Option<Voice>, StoreError> {
+    let Observation { kind, channel, lowered, .. } = *observation;
+    let open = state.session(session).ok_or(AskError::UnknownSession(session))?;
+    let label = Label::at_ingress(channel, open.on_behalf_of());
+    let label = if kind.is_produced() { label.join(open.context.label()) } else { label };
+    let label = if lowered { label.lowered() } else { label };
+    Ok(voice_in(open, kind, channel, label))
 }
 
 /// Who a session speaks for, and how the store makes fingerprints, at one moment.

@@ -70,7 +70,7 @@ impl Fingerprints {
 const WAITING_AT_ONCE: usize = 64;
 
 /// Whether every text is in the index.
-pub(crate) fn no_more_waiting(store: &Store) -> Result<bool, StoreError> {
+fn no_more_waiting(store: &Store) -> Result<bool, StoreError> {
     store.look(|view| Ok::<_, StoreError>(!view.has_waiting_fingerprints()?))
 }
 

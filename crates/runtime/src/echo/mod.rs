@@ -28,7 +28,7 @@ pub use voice::{Voice, voice_of};
 pub(crate) use compare::{
     Hit, Record, Resolved, Sources, hits_before, hits_since, merged, resolve,
 };
-pub(crate) use index::{insert_waiting, no_more_waiting};
+pub(crate) use index::insert_waiting;
 pub(crate) use voice::voice_in;
 
 /// The shortest run that counts, in canonical characters.
