@@ -435,3 +435,29 @@ fn g29_a_page_of_one_ligature_is_observed_in_bounded_space() {
     assert!(form.len() <= 2 * text.len());
     assert!(is_tainted(&observe(&session, Channel::Web, &text)));
 }
+
+#[test]
+fn texts_that_are_recorded_together_are_compared_with_one_another() {
+    let scratch = Scratch::with_limits(FREE);
+    let [together, apart] = ["ada", "bob"].map(|name| scratch.session_for_user(name));
+    // More than are compared at once, and a text that others have in between.
+    let texts: Vec<Observation> = (0..80)
+        .map(|n| match n {
+            5 => Observation::message(Channel::Web, PAGE),
+            20 | 70 => Observation::message(Channel::User, format!("Look at this: {PAGE}")),
+            _ => Observation::message(Channel::User, format!("The note of day {n}.")),
+        })
+        .collect();
+    let tickets = together.observe_all(texts.clone());
+    let tainted: Vec<Vec<bool>> = tickets
+        .into_iter()
+        .map(|ticket| ticket.wait().unwrap().iter().map(|it| it.label.is_tainted()).collect())
+        .collect();
+    let one_by_one: Vec<Vec<bool>> = texts
+        .into_iter()
+        .map(|text| apart.observe(text).wait().unwrap())
+        .map(|receipts| receipts.iter().map(|it| it.label.is_tainted()).collect())
+        .collect();
+    assert_eq!(tainted, one_by_one);
+    assert_eq!([tainted[20].contains(&true), tainted[21].contains(&true)], [true, false]);
+}

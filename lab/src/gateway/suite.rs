@@ -50,6 +50,7 @@ pub fn run(
 ) -> Result<EvalReport, EvalError> {
     let GatewayOptions { size, custody, proxies, hosts } = options;
     let counted = hosts.as_deref().map(hosts::figures).transpose()?;
+    let load_before = load_average();
     progress("programs", 0, 1);
     let upstream = ScriptedUpstream::start()?;
     let url = upstream.url();
@@ -70,6 +71,10 @@ pub fn run(
     let mut report = EvalReport::of("gateway", SEED, figures);
     report.command = Some(options.command());
     report.notes = notes(&report, &field, *size);
+    report.notes.push(format!(
+        "What else ran: a load average of {load_before} in the minute before, on a machine of {} cores.",
+        report.machine.cores
+    ));
     report.tables = tables(&report, *size);
     Ok(report)
 }
@@ -86,6 +91,12 @@ impl GatewayOptions {
         }
         command
     }
+}
+
+/// How many processes ran or waited for a disk, in the last minute. `unknown` where that is not told.
+fn load_average() -> String {
+    let told = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    told.split_whitespace().next().unwrap_or("unknown").to_owned()
 }
 
 fn notes(report: &EvalReport, field: &Field, size: Size) -> Vec<String> {
