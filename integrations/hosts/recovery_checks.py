@@ -16,6 +16,7 @@ from pathlib import Path
 import scenarios
 from claude_checks import ENVIRONMENT, Host, Outcome, host_environment, version
 from custody import Custody
+from mcp_checks import MANIFESTS
 from programs import Programs
 from report import Failed, Report, Skipped, fail, require
 from upstream import Upstream
@@ -35,15 +36,7 @@ PROMPT = "Please call `mcp__mail__find` with `{\"query\": \"today\"}` and summar
 ALL_TOOLS = {"ENABLE_TOOL_SEARCH": "false"}
 PERMITTED = "mcp__mail__find,mcp__mail__send,mcp__custody-memory__remember"
 
-TOOLS = """
-[tools."mail/find"]
-effect = "reads"
-arguments = { query = {} }
-
-[tools."mail/send"]
-effect = "writes"
-arguments = { to = { sink = "recipient" } }
-
+TOOLS = MANIFESTS + """
 [tools."custody-memory/remember"]
 effect = "reads"
 arguments = { key = {}, text = {}, shared = {} }

@@ -315,6 +315,17 @@ fn a_connection_that_observes_changes_nothing() {
     assert!(guarded.answered(1, text("sent")).goes_on);
 }
 
+#[test]
+fn a_call_that_was_only_observed_is_decided_once_the_connection_guards() {
+    let mut guarded = Guarded::new(GuardMode::Observe, Some(pins()), b"command");
+    guarded.answers("tools/list", json!({}), tools("Sends mail."));
+    let eve = json!({"to": "eve@evil.example"});
+    assert_eq!(guarded.hooked("mail__send", "t1", eve.clone()), hook::HookAnswer::Nothing);
+    let mode = GuardMode::Guard;
+    guarded.connection.set(ConnectionSettings { mode, host_asks: true, ..Default::default() });
+    assert!(guarded.call(1, "send", eve).is_err());
+}
+
 fn asked(server: &MemoryServer, method: &str, params: Value) -> Value {
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let reply = server.answer(&request.to_string()).reply.unwrap();

@@ -102,9 +102,9 @@ impl Connection {
         arguments: &Arguments,
         id: Option<&str>,
     ) -> Option<JoinedCall> {
-        let open = self.conversations.all();
+        let (mode, open) = (self.settings().mode, self.conversations.all());
         open.into_iter().find_map(|conversation| {
-            let id = conversation.join(surface, tool, arguments, id)?;
+            let id = conversation.join(mode, surface, tool, arguments, id)?;
             Some(JoinedCall { conversation, id })
         })
     }

@@ -17,7 +17,7 @@ use custody_runtime::{Session, StoreError};
 use super::ingress::{Ingress, of_opaque, of_text};
 use super::instruction_files::judged_name;
 use super::judge::tool_name;
-use super::settings::ConnectionSettings;
+use super::settings::{ConnectionSettings, GuardMode};
 use crate::wire::{Block, BlockContent, WireCall, WireRole};
 
 /// A conversation of a host.
@@ -240,9 +240,11 @@ impl Conversation {
         Ok(())
     }
 
-    /// Joins an open call with the same call on `surface`, and returns its id.
+    /// Joins an open call with the same call on `surface`, and returns its id. One that was only observed is none
+    /// once the connection guards.
     pub(super) fn join(
         &self,
+        mode: GuardMode,
         surface: Surface,
         tool: &str,
         arguments: &Arguments,
@@ -252,7 +254,8 @@ impl Conversation {
         let mut calls = known.calls.iter_mut();
         calls.find_map(|(known, call)| {
             let is_it = id.is_none_or(|id| id == known) && call.is_of(tool, Some(arguments));
-            (is_it && call.join(surface)).then(|| known.clone())
+            let is_decided = mode == GuardMode::Observe || call.decided != Decided::Observed;
+            (is_it && is_decided && call.join(surface)).then(|| known.clone())
         })
     }
 
