@@ -1,7 +1,7 @@
 //! The command that a host runs for its hook.
 //!
 //! Hosts let a call run when the program of a hook is missing or crashes. So a shell looks at how it ended, and makes a
-//! denial of everything that is none of Custody's answers.
+//! denial of every end that is not one of Custody's answers.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -2,7 +2,7 @@
 //!
 //! `connection`: what a coding agent is connected by. `agent_host`, `claude_code`, `hook_settings`, `hook_command`:
 //! where each keeps its settings, and what stands in them. `changed_files`: how they were before. `watched`, `sign`:
-//! what the owner adopts.
+//! what the owner adopts. `local_service`: how the programs of hooks and MCP servers ask `custody serve`.
 
 mod agent_host;
 mod changed_files;
@@ -14,6 +14,7 @@ pub(super) mod hook;
 mod hook_command;
 mod hook_settings;
 pub(super) mod init;
+mod local_service;
 pub(super) mod mcp;
 pub(super) mod serve;
 mod sign;

@@ -21,7 +21,7 @@ use crate::output::{BOLD, ExitStatus, json_line, line, note, paint};
 
 /// Install Custody's hooks into a coding agent.
 ///
-/// Makes a connection for it, if there is none, and changes the host's settings; what was there is kept for
+/// Makes a connection for the host unless there is one, and changes its settings; the files are kept as they were for
 /// `uninstall`. The connection observes until `custody enforce`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -11,20 +11,17 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use clap::Parser;
 use custody_gateway::proxy::hook::{EVENT_HEADER, HookHost, HookOutput};
-use serde_json::Value;
-use ureq::Agent;
 
 use super::super::agent_host::AgentHost;
 use super::super::hook_command::TIMEOUT_S;
+use super::super::local_service::LocalService;
 use super::super::serve::ADDRESS;
 use crate::output::{ExitStatus, chain};
 use crate::token_file;
 
-/// The header with the key of the connection.
-const KEY_HEADER: &str = "x-custody-key";
 /// The most bytes of a report.
 const MAX_REPORT_BYTES: u64 = 16 << 20;
 /// The most bytes of an answer.
@@ -77,7 +74,7 @@ pub(super) fn run(args: Args) -> ExitStatus {
     }
 }
 
-/// The answer, or what stands for it when there is none in time.
+/// The answer of the service, or a denial if it does not come in time.
 fn answer(args: Args) -> HookOutput {
     let (host, event) = (args.host.hook(), args.event.clone());
     let patience = Duration::from_secs(args.timeout.max(1).into()) * PATIENCE_PERCENT / 100;
@@ -112,30 +109,15 @@ fn ask(args: &Args) -> anyhow::Result<HookOutput> {
         report.len() as u64 <= MAX_REPORT_BYTES,
         "the event is longer than {MAX_REPORT_BYTES} bytes"
     );
-    let key = token_file::read(&args.key)?;
-    // Nothing of this goes through a proxy or to another place than this machine.
-    ensure!(args.address.ip().is_loopback(), "`{}` is another machine", args.address);
-    let config = Agent::config_builder().proxy(None).max_redirects(0).http_status_as_error(false);
-    let url = format!("http://{}/hook/{}", args.address, args.host.hook().name());
-    let request = Agent::new_with_config(config.build()).post(&url);
-    let request = request.header(KEY_HEADER, key.as_str()).header(EVENT_HEADER, &args.event);
-    let mut response = request.send(&report[..])?;
-    let body = response.body_mut().with_config().limit(MAX_ANSWER_BYTES).read_to_vec()?;
-    if response.status() != 200 {
-        bail!("{}", refusal(&body).unwrap_or_else(|| format!("status {}", response.status())));
-    }
+    let service = LocalService::at(args.address, token_file::read(&args.key)?, None)?;
+    let path = format!("/hook/{}", args.host.hook().name());
+    let headers = [(EVENT_HEADER, args.event.as_str())];
+    let body = service.post(&path, &headers, &report, MAX_ANSWER_BYTES)?;
     checked(
         args.host,
         &args.event,
         serde_json::from_slice(&body).context("its answer is not understood")?,
     )
-}
-
-/// The reason in the body of an error.
-fn refusal(body: &[u8]) -> Option<String> {
-    let body: Value = serde_json::from_slice(body).ok()?;
-    let error = &body["error"];
-    error.as_str().or_else(|| error["message"].as_str()).map(str::to_owned)
 }
 
 /// An answer that the host takes for what it says: some let a call run that is denied without a reason.
@@ -147,7 +129,7 @@ fn checked(host: AgentHost, event: &str, output: HookOutput) -> anyhow::Result<H
         2 => has_reason,
         _ => false,
     };
-    ensure!(is_answer, "its answer to `{event}` is none of the host's");
+    ensure!(is_answer, "the host would not understand its answer to `{event}`");
     Ok(output)
 }
 

@@ -4,15 +4,17 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use custody_log::Digest;
 use serde::Deserialize;
-use ureq::Agent;
 use zeroize::Zeroizing;
 
+use crate::command::gateway::local_service::LocalService;
 use crate::command::gateway::serve::ADDRESS;
 use crate::token_file;
 
+/// The header with the digest of a server's command.
+const COMMAND_HEADER: &str = "x-custody-command";
 /// The variable with the key of a connection, where it is not in a file.
 const KEY_VARIABLE: &str = "CUSTODY_GATEWAY_KEY";
 /// How long an answer may take. A call waits for the disk, and nothing else does.
@@ -59,19 +61,17 @@ impl Sender {
 }
 
 /// The service, as one process asks it.
-#[derive(Debug)]
 pub(super) struct Service {
-    agent: Agent,
-    base: String,
-    key: Zeroizing<String>,
-    command: Option<Digest>,
+    service: LocalService,
+    path: String,
+    command: Option<String>,
 }
 
 impl Service {
     /// For the messages of the server `server`, started by a command of the digest `command`.
     ///
     /// # Errors
-    /// When there is no key.
+    /// When there is no key, or the address is another machine's.
     pub(super) fn new(
         args: &ServiceArgs,
         server: &str,
@@ -83,16 +83,10 @@ impl Service {
                 format!("give the key of a connection with --key FILE or in {KEY_VARIABLE}; see `custody connect`")
             })?),
         };
-        let config = Agent::config_builder()
-            .timeout_global(Some(TIMEOUT))
-            .http_status_as_error(false)
-            // What is asked here stays on this machine.
-            .proxy(None);
+        let service = LocalService::at(args.address, key, Some(TIMEOUT))?;
         let process: [u8; 16] = custody_runtime::store::clock::random();
-        let process = Digest::of(&process).to_string();
-        let process = process.get(..32).unwrap_or(&process);
-        let base = format!("http://{}/mcp/{server}/{process}", args.address);
-        Ok(Self { agent: config.build().into(), base, key, command })
+        let path = format!("/mcp/{server}/{}", hex::encode(process));
+        Ok(Self { service, path, command: command.map(|command| command.to_string()) })
     }
 
     /// What becomes of a message.
@@ -100,21 +94,11 @@ impl Service {
     /// # Errors
     /// When the service cannot be asked, or does not say. The message may not go on then.
     pub(super) fn ask(&self, from: Sender, message: &str) -> anyhow::Result<Passed> {
-        let mut request = self
-            .agent
-            .post(format!("{}/{}", self.base, from.name()))
-            .header("x-custody-key", self.key.as_str());
-        if let Some(command) = &self.command {
-            request = request.header("x-custody-command", command.to_string());
-        }
-        let mut answer =
-            request.send(message).context("Custody is not answering; start `custody serve`")?;
-        let (status, body) = (answer.status(), answer.body_mut());
-        let text = body.with_config().limit(MAX_ANSWER_BYTES).read_to_string()?;
-        if !status.is_success() {
-            let error: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-            bail!("{}", error["error"]["message"].as_str().unwrap_or("the service failed"));
-        }
-        serde_json::from_str(&text).context("the service did not say what becomes of a message")
+        let path = format!("{}/{}", self.path, from.name());
+        let command = self.command.as_deref().map(|command| (COMMAND_HEADER, command));
+        let headers: Vec<(&str, &str)> = command.into_iter().collect();
+        let answer = self.service.post(&path, &headers, message.as_bytes(), MAX_ANSWER_BYTES);
+        let answer = answer.context("Custody does not answer; see whether `custody serve` runs")?;
+        serde_json::from_slice(&answer).context("the service did not say what becomes of a message")
     }
 }

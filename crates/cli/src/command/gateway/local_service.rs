@@ -1,0 +1,104 @@
+//! The way from programs that hosts start to `custody serve` on this machine: hooks, and MCP servers.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{bail, ensure};
+use serde_json::Value;
+use ureq::Agent;
+use zeroize::Zeroizing;
+
+/// The header with the key of a connection.
+const KEY_HEADER: &str = "x-custody-key";
+
+/// The service, asked with the key of a connection.
+pub(super) struct LocalService {
+    agent: Agent,
+    address: SocketAddr,
+    key: Zeroizing<String>,
+}
+
+impl LocalService {
+    /// The service at `address`. A request may take as long as `timeout` says.
+    ///
+    /// # Errors
+    /// When another machine has the address: the key would go there, and nothing would be encrypted.
+    pub(super) fn at(
+        address: SocketAddr,
+        key: Zeroizing<String>,
+        timeout: Option<Duration>,
+    ) -> anyhow::Result<Self> {
+        ensure!(address.ip().is_loopback(), "`{address}` is another machine");
+        // Nothing goes through a proxy, or on to where an answer points.
+        let config = Agent::config_builder().proxy(None).max_redirects(0).timeout_global(timeout);
+        let agent = Agent::new_with_config(config.http_status_as_error(false).build());
+        Ok(Self { agent, address, key })
+    }
+
+    /// The body of the answer to `body`, of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// When there is no answer, or one that is not 200; then with the reason that it gives.
+    pub(super) fn post(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+        limit: u64,
+    ) -> anyhow::Result<Vec<u8>> {
+        let url = format!("http://{}{path}", self.address);
+        let mut request = self.agent.post(&url).header(KEY_HEADER, self.key.as_str());
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut answer = request.send(body)?;
+        let body = answer.body_mut().with_config().limit(limit).read_to_vec()?;
+        if answer.status() != 200 {
+            bail!("{}", refusal(&body).unwrap_or_else(|| format!("status {}", answer.status())));
+        }
+        Ok(body)
+    }
+}
+
+/// The reason in the body of an error.
+fn refusal(body: &[u8]) -> Option<String> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let error = &body["error"];
+    error.as_str().or_else(|| error["message"].as_str()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_goes_to_this_machine_alone() {
+        for (address, is_ours) in
+            [("127.0.0.1:7411", true), ("[::1]:7411", true), ("192.0.2.1:7411", false)]
+        {
+            let key = Zeroizing::new("key".to_owned());
+            let service = LocalService::at(address.parse().unwrap(), key, None);
+            assert_eq!(service.is_ok(), is_ours, "{address}");
+        }
+    }
+
+    #[test]
+    fn the_key_is_not_carried_to_where_an_answer_points() {
+        use std::io::{Read as _, Write as _};
+        let elsewhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let other = elsewhere.local_addr().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            drop(stream.read(&mut [0; 4096]));
+            let head = format!("HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{other}/\r\n");
+            let _ = stream.write_all(format!("{head}Content-Length: 0\r\n\r\n").as_bytes());
+        });
+        let key = Zeroizing::new("key".to_owned());
+        let service = LocalService::at(address, key, None).unwrap();
+        assert!(service.post("/", &[], b"{}", 100).is_err());
+        elsewhere.set_nonblocking(true).unwrap();
+        assert!(elsewhere.accept().is_err(), "nobody came");
+    }
+}
