@@ -35,21 +35,21 @@ impl Default for McpGuards {
 
 impl McpGuards {
     /// The guard of a running server. `make` makes it if there is none, or its connection was made anew since.
-    pub(crate) fn of(
+    pub(crate) fn of<E>(
         &self,
         running: Running,
         connection: &Arc<Connection>,
-        make: impl FnOnce() -> McpGuard,
-    ) -> Arc<Mutex<McpGuard>> {
+        make: impl FnOnce() -> Result<McpGuard, E>,
+    ) -> Result<Arc<Mutex<McpGuard>>, E> {
         let mut guards = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = guards.get(&running)
             && Arc::ptr_eq(&kept.connection, connection)
         {
-            return Arc::clone(&kept.guard);
+            return Ok(Arc::clone(&kept.guard));
         }
-        let guard = Arc::new(Mutex::new(make()));
+        let guard = Arc::new(Mutex::new(make()?));
         let kept = Kept { connection: Arc::clone(connection), guard: Arc::clone(&guard) };
         guards.put(running, kept);
-        guard
+        Ok(guard)
     }
 }

@@ -123,17 +123,17 @@ impl Shared {
         place: &Place,
         headers: &HeaderMap,
     ) -> Result<Arc<Mutex<McpGuard>>, RefusedCredential> {
-        let pins = self.connections.pins(&place.server)?;
-        let command = headers.get(COMMAND_HEADER).and_then(|command| command.to_str().ok());
-        let command = command.and_then(|command| serde_json::from_value(json!(command)).ok());
         let running = Running {
             connection: connection.name().to_owned(),
             server: place.server.clone(),
             process: place.process.clone(),
         };
-        let (made, server) = (Arc::clone(connection), server.clone());
-        Ok(self
-            .mcp
-            .of(running, connection, || McpGuard::new(made, server, &place.process, pins, command)))
+        self.mcp.of(running, connection, || {
+            let pins = self.connections.pins(&place.server)?;
+            let command = headers.get(COMMAND_HEADER).and_then(|command| command.to_str().ok());
+            let command = command.and_then(|command| serde_json::from_value(json!(command)).ok());
+            let (made, server) = (Arc::clone(connection), server.clone());
+            Ok(McpGuard::new(made, server, &place.process, pins, command))
+        })
     }
 }
