@@ -73,8 +73,7 @@ pub(super) fn parse(body: &[u8]) -> Result<HookEvent, HookError> {
         "Stop" | "SubagentStop" => EventKind::Stop { said: report.last_assistant_message },
         _ => EventKind::Other,
     };
-    let is_of_subagent = event == "SubagentStop" && report.agent_id.is_none();
-    let subagent = if is_of_subagent { Some(String::new()) } else { report.agent_id };
+    let subagent = HookEvent::subagent_of(&event, report.agent_id);
     Ok(HookEvent { session: report.session_id, subagent, folder: report.cwd, kind })
 }
 

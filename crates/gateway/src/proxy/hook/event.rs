@@ -16,6 +16,13 @@ pub(super) struct HookEvent {
     pub(super) kind: EventKind,
 }
 
+impl HookEvent {
+    /// The agent that an event is of: the end of one within the conversation may not name it.
+    pub(super) fn subagent_of(event: &str, id: Option<String>) -> Option<String> {
+        if event == "SubagentStop" { Some(id.unwrap_or_default()) } else { id }
+    }
+}
+
 /// What happens, or is about to.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum EventKind {
