@@ -19,6 +19,7 @@ fn without_a_size_it_prints_the_committed_report() {
         "overhead.custody.group_commit_p50_us",
         "overhead.nginx.c64.rps",
         "hook.p99_us",
+        "hook_program.p99_us",
     ] {
         assert!(printed.stdout.contains(&format!("\"{id}\"")), "{id}");
     }

@@ -15,6 +15,7 @@ use super::load::Target;
 use super::service_log::ServiceLog;
 use super::texts::TOOLS;
 use crate::error::EvalError;
+use crate::stopwatch::Stopwatch;
 
 /// The owner's passphrase, of a store that lasts as long as the measurement.
 const PASSPHRASE: &str = "nine quiet readers renew the harbour";
@@ -31,9 +32,42 @@ pub(super) struct Product {
     pub(super) chat: Target,
     /// The hooks of a coding agent.
     pub(super) hook: Target,
+    /// The hooks of another one, which are a program.
+    pub(super) hook_program: HookProgram,
     pub(super) version: String,
     /// Removed last.
     _home: TempDir,
+}
+
+/// The program that a coding agent starts for its hook.
+pub(super) struct HookProgram {
+    program: PathBuf,
+    key_file: PathBuf,
+    listen: String,
+}
+
+impl HookProgram {
+    /// Starts it for a call and waits for its answer, which has to let the call run. Returns the microseconds.
+    pub(super) fn ask(&self, event: &[u8]) -> Result<f64, EvalError> {
+        let mut command = Command::new(&self.program);
+        command.args(["hook", "run", "codex", "--event", "PreToolUse", "--key"]);
+        command.arg(&self.key_file).args(["--address", &self.listen]).env_clear();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let watch = Stopwatch::start();
+        let failed = EvalError::file(&self.program);
+        let answered = command.spawn().and_then(|mut child| {
+            // Dropped after that, so that the program reads to the end of the event.
+            child.stdin.take().map_or(Ok(()), |mut input| input.write_all(event))?;
+            child.wait_with_output()
+        });
+        let Output { status, stderr, .. } = answered.map_err(failed)?;
+        let us = watch.seconds() * 1e6;
+        if status.success() {
+            return Ok(us);
+        }
+        let said = String::from_utf8_lossy(&stderr).trim().to_owned();
+        Err(EvalError::Setup(format!("`custody hook run` did not let a call run: {said}")))
+    }
 }
 
 /// What `custody connect openai --json` prints.
@@ -100,8 +134,10 @@ impl Product {
             url: format!("http://{listen}/hook/claude-code"),
             headers: vec![("x-custody-key", hook_key)],
         };
+        let key_file = home.path().join("config/custody/hooks/claude-code.key");
+        let hook_program = HookProgram { program: program.to_owned(), key_file, listen };
         let log = ServiceLog::new(log);
-        Ok(Self { service, log, chat, hook, version, _home: home })
+        Ok(Self { service, log, chat, hook, hook_program, version, _home: home })
     }
 
     pub(super) fn resident_mb(&self) -> f64 {
