@@ -16,7 +16,7 @@ use custody_log::{EntryId, Seq, SessionId};
 use custody_store::clock::random;
 use custody_store::{Content, Receipt, Store, StoreError, Ticket, Transaction, content_of};
 
-use crate::advice::Advisor;
+use crate::advice::{self, Advice, Advisor};
 use crate::alike;
 use crate::anomaly::anomalies;
 use crate::ingress::{Arrival, Observation, RecordedParts, observe_long, observe_parts};
@@ -128,6 +128,15 @@ impl Session {
 
     pub(crate) fn vectors(&self) -> Option<&dyn VectorModel> {
         self.vectors.as_deref()
+    }
+
+    /// What the session's advisor says of a tool's output, if it has one.
+    pub(crate) fn advice_on_output(
+        &self,
+        text: &str,
+        structured: Option<&serde_json::Value>,
+    ) -> Option<Advice> {
+        advice::of_output(self.advisor.as_deref()?, text, structured)
     }
 
     /// `observation` with what the session's advisor says of it, if it has one.

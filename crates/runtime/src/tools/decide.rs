@@ -105,8 +105,9 @@ impl Session {
     ) -> Ticket<Vec<Receipt>, GateError> {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
         let Output { text, structured } = output.into();
+        let advice = self.advice_on_output(&text, structured.as_ref());
         // The call is known only in the writer's turn, and is no concern of an advisor's nor of a comparison.
-        let output = self.advised(Observation::message(Channel::Tool, text));
+        let output = Observation { advice, ..Observation::message(Channel::Tool, text) };
         let arrival = Arrival::prepare(self.store(), id, output);
         self.store().run(move |step| {
             let (seq, call) = allowed(step, id, decision)?;

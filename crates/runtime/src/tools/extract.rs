@@ -1,7 +1,6 @@
 //! Single values out of an output that the model does not get to read.
 
 use custody_arguments::{ClosedShape, ShapedValue};
-use custody_kernel::label::Channel;
 use custody_kernel::record::{Answer, SessionRequest, Value as Recorded};
 use custody_kernel::state::AskError;
 use custody_kernel::tool::basis::BasisKind;
@@ -13,7 +12,6 @@ use serde_json::Value;
 use super::decide::{allowed, record_output};
 use super::{Gate, GateError, Output};
 use crate::echo::Fingerprints;
-use crate::ingress::Observation;
 use crate::session::Session;
 
 /// One field that was asked for.
@@ -44,7 +42,7 @@ impl Session {
     ) -> Ticket<Vec<Extracted>, GateError> {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
         let Output { text, structured } = output.into();
-        let advice = self.advised(Observation::message(Channel::Tool, text.as_str())).advice;
+        let advice = self.advice_on_output(&text, structured.as_ref());
         let fingerprints = Fingerprints::of_untrusted(self.store(), id, &text);
         self.store().run(move |step| {
             let (call, asked) = allowed(step, id, decision)?;
