@@ -42,7 +42,8 @@ impl Hooked {
 
     fn respond(&self, (event, body): (&str, Value)) -> Value {
         let body = body.to_string();
-        hook::respond(&self.connection, self.host, Some(event), body.as_bytes()).unwrap()
+        let named = (!self.host.asks_by_http(event)).then_some(event);
+        hook::respond(&self.connection, self.host, named, body.as_bytes()).unwrap()
     }
 
     fn output(&self, report: (&str, Value)) -> HookOutput {
@@ -239,7 +240,7 @@ fn the_same_call_may_be_made_again_where_the_host_gives_no_ids() {
 
 #[test]
 fn what_was_said_before_anybody_looked_is_not_believed() {
-    for host in [HookHost::Codex, HookHost::Gemini, HookHost::Copilot] {
+    for host in [HookHost::ClaudeCode, HookHost::Codex, HookHost::Gemini, HookHost::Copilot] {
         for is_begun in [true, false] {
             let hooked = Hooked::new(host);
             if is_begun {

@@ -120,6 +120,7 @@ impl Guarded {
     }
 
     fn typed(&self, prompt: &str) {
+        self.hook(json!({"hook_event_name": "SessionStart", "source": "startup"}));
         self.hook(json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt}));
     }
 

@@ -712,6 +712,9 @@ fn an_instruction_file_is_the_operators_only_as_its_owner_adopted_it() {
     let loaded = |session: &str, path: &str| json!({"session_id": session, "hook_event_name": "InstructionsLoaded", "file_path": path});
     let prompt = |session: &str| json!({"session_id": session, "hook_event_name": "UserPromptSubmit", "prompt": "Hello."});
     let path = file.to_str().unwrap();
+    proxied.hook(
+        &json!({"session_id": "clean", "hook_event_name": "SessionStart", "source": "startup"}),
+    );
     proxied.hook(&loaded("clean", path));
     assert_eq!(proxied.hook(&prompt("clean")), HookAnswer::Nothing);
     let is_tainted = |record: &Record| record.label.is_tainted();

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::agent_host::AgentHost;
 use super::connect::Surface;
-use super::hook_command::TIMEOUT_S;
-use super::hook_settings::object;
+use super::hook_command::{HookRoute, TIMEOUT_S, hook_command};
+use super::hook_settings::{handler, object};
 
 /// The first version whose hooks block when they cannot be asked. Older ones ignore that without a word.
 const BLOCKS_SINCE: [u64; 3] = [2, 1, 295];
@@ -40,10 +40,11 @@ fn version(text: &str) -> Option<[u64; 3]> {
 /// The settings of the host, changed so that its requests and hooks come to `address` with `key`.
 pub(super) fn changed(
     before: Option<&str>,
-    address: SocketAddr,
+    route: HookRoute<'_>,
     key: &str,
     surface: Surface,
 ) -> anyhow::Result<String> {
+    let address = route.address;
     let mut settings: Map<String, Value> = match before {
         None => Map::new(),
         Some(text) => serde_json::from_str(text).context("it is not JSON with names and values")?,
@@ -56,17 +57,23 @@ pub(super) fn changed(
     if surface.has_hook() {
         let hooks = object(&mut settings, "hooks")?;
         for event in HookHost::ClaudeCode.events() {
+            let handler = if HookHost::ClaudeCode.asks_by_http(event) {
+                asking(address, key)
+            } else {
+                // It blocks nothing: a conversation whose beginning was not reported begins with something untrusted.
+                handler(HookHost::ClaudeCode, &hook_command(HookHost::ClaudeCode, event, route)?)
+            };
             let handlers = hooks.entry(*event).or_insert_with(|| json!([]));
             let handlers = handlers.as_array_mut();
             let handlers = handlers.with_context(|| format!("`hooks.{event}` is no list"))?;
-            handlers.push(handler(address, key));
+            handlers.push(handler);
         }
     }
     Ok(format!("{:#}\n", Value::Object(settings)))
 }
 
 /// A hook that blocks what it asks about when Custody does not answer.
-fn handler(address: SocketAddr, key: &str) -> Value {
+fn asking(address: SocketAddr, key: &str) -> Value {
     json!({ "matcher": "*", "hooks": [{
         "type": "http",
         "url": format!("http://{address}/hook/claude-code"),
@@ -78,6 +85,8 @@ fn handler(address: SocketAddr, key: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -90,11 +99,14 @@ mod tests {
     #[test]
     fn what_was_there_stays() {
         let before = "{\"hooks\": {\"Stop\": [{\"hooks\": []}]}, \"model\": \"opus\"}";
-        let address = "127.0.0.1:7411".parse().unwrap();
-        let text = changed(Some(before), address, "custody_x", Surface::Both).unwrap();
+        let (program, key_file) = (Path::new("/bin/custody"), Path::new("/keys/it.key"));
+        let route = HookRoute { program, key_file, address: "127.0.0.1:7411".parse().unwrap() };
+        let text = changed(Some(before), route, "custody_x", Surface::Both).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["model"], "opus");
         assert_eq!(value["hooks"]["Stop"].as_array().map(Vec::len), Some(2));
         assert_eq!(value["env"]["ANTHROPIC_BASE_URL"], "http://127.0.0.1:7411/anthropic");
+        let kind = |event: &str| value["hooks"][event][0]["hooks"][0]["type"].clone();
+        assert_eq!((kind("SessionStart"), kind("PreToolUse")), ("command".into(), "http".into()));
     }
 }

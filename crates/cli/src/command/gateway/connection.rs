@@ -126,11 +126,11 @@ impl AgentConnection<'_> {
     pub(super) fn plan(&self, key: &str, key_file: &Path) -> anyhow::Result<ChangedFile> {
         let program = std::env::current_exe().context("could not find the `custody` program")?;
         let file = self.host.settings_file(self.project)?;
+        let route = HookRoute { program: &program, key_file, address: self.address };
         ChangedFile::plan(&file, |before| match self.host {
-            AgentHost::ClaudeCode => claude_code::changed(before, self.address, key, self.surface),
+            AgentHost::ClaudeCode => claude_code::changed(before, route, key, self.surface),
             AgentHost::Codex | AgentHost::Gemini | AgentHost::Copilot | AgentHost::Cursor => {
-                let address = self.address;
-                with_hooks(self.host, before, HookRoute { program: &program, key_file, address })
+                with_hooks(self.host, before, route)
             }
         })
     }

@@ -36,7 +36,8 @@ pub(super) fn with_hooks(
     Ok(format!("{:#}\n", Value::Object(settings)))
 }
 
-fn handler(host: HookHost, command: &str) -> Value {
+/// What runs `command` for a hook of `host`.
+pub(super) fn handler(host: HookHost, command: &str) -> Value {
     match host {
         HookHost::ClaudeCode | HookHost::Codex => json!({ "hooks": [
             { "type": "command", "command": command, "timeout": TIMEOUT_S }

@@ -1,4 +1,5 @@
-//! Claude Code: events by HTTP, answers as JSON.
+//! Claude Code: events by HTTP, answers as JSON; but for the beginning of a conversation, for which it makes no request
+//! and runs a program.
 //!
 //! Source: Claude Code documentation, "Hooks"; behaviour measured with 2.1.331.
 
@@ -9,7 +10,11 @@ use super::event::{EventKind, HookCall, HookEvent, HookResult, needed};
 use super::host::Moment;
 use super::{HookAnswer, HookError};
 
-pub(super) const EVENTS: [&str; 7] = [
+/// The event that comes from a program.
+pub(super) const START: &str = "SessionStart";
+
+pub(super) const EVENTS: [&str; 8] = [
+    START,
     "UserPromptSubmit",
     "InstructionsLoaded",
     "PreToolUse",
@@ -26,7 +31,7 @@ struct Report {
     agent_id: Option<String>,
     cwd: Option<String>,
     prompt: Option<String>,
-    /// Who submitted a prompt; some versions do not say.
+    /// Who submitted a prompt, which some versions do not say; or how a conversation begins.
     source: Option<String>,
     tool_name: Option<String>,
     tool_input: Option<Value>,
@@ -50,6 +55,10 @@ pub(super) fn parse(body: &[u8]) -> Result<HookEvent, HookError> {
     let report: Report = serde_json::from_slice(body)?;
     let event = report.hook_event_name;
     let kind = match event.as_str() {
+        START => {
+            let is_new = matches!(report.source.as_deref(), Some("startup" | "clear"));
+            EventKind::Start { is_new }
+        }
         "UserPromptSubmit" => {
             let is_typed = report.source.as_deref().is_none_or(|source| source == "user");
             EventKind::Prompt { text: needed(report.prompt, &event, "prompt")?, is_typed }

@@ -140,9 +140,14 @@ impl HookHost {
     /// Whether it reports that a conversation begins, so that one whose beginning was not seen can be told.
     pub(super) const fn reports_start(self) -> bool {
         match self {
-            Self::Codex | Self::Gemini | Self::Copilot => true,
-            Self::ClaudeCode | Self::Cursor => false,
+            Self::ClaudeCode | Self::Codex | Self::Gemini | Self::Copilot => true,
+            Self::Cursor => false,
         }
+    }
+
+    /// Whether its hook of `event` is a request of its own. Of every other one it is a program.
+    pub fn asks_by_http(self, event: &str) -> bool {
+        self == Self::ClaudeCode && event != claude_code::START
     }
 
     /// Whether it takes the file at `path` for instructions when it works in `folder`: one of its user's, or one in

@@ -109,7 +109,7 @@ pub fn answer(
 }
 
 /// Answers an event as [`answer`] does, in the body of a response: that of a hook by HTTP, or what the program does
-/// that the host runs for its hook ([`HookOutput`]).
+/// that the host runs for its hook ([`HookOutput`]), which names the event.
 ///
 /// # Errors
 /// [`HookError`] when it cannot be understood or recorded.
@@ -119,15 +119,14 @@ pub fn respond(
     event: Option<&str>,
     body: &[u8],
 ) -> Result<Value, HookError> {
+    let is_of_program = event.is_some();
     let event = host.parse(event, body)?;
     let moment = Moment::of(&event.kind);
     let answer = decide(connection, host, event)?;
-    match host {
-        HookHost::ClaudeCode => Ok(claude_code::body(&answer)),
-        HookHost::Codex | HookHost::Gemini | HookHost::Copilot | HookHost::Cursor => {
-            Ok(serde_json::to_value(host.output(moment, &answer))?)
-        }
+    if host == HookHost::ClaudeCode && !is_of_program {
+        return Ok(claude_code::body(&answer));
     }
+    Ok(serde_json::to_value(host.output(moment, &answer))?)
 }
 
 fn decide(
