@@ -139,6 +139,33 @@ fn each_kind_of_client_is_told_its_base_url() {
 }
 
 #[test]
+fn the_intent_step_is_asked_for_or_comes_with_the_strict_policy() {
+    let home = Home::founded();
+    let typing = |args: &[&str]| home.typing(args, &[OWNER_PASSPHRASE]).expect(0);
+    let gateway = home.path().join("config/custody/gateway.toml");
+    let setting = |connection: &str, name: &str| {
+        let settings: toml::Table = fs::read_to_string(&gateway).unwrap().parse().unwrap();
+        settings["connection"][connection][name].as_bool().unwrap()
+    };
+    let both = |connection: &str| (setting(connection, "strict"), setting(connection, "intents"));
+    typing(&["connect", "openai", "--no-wait"]);
+    assert_eq!(both("openai"), (false, false));
+    typing(&["enforce", "openai", "--intents", "on"]);
+    assert_eq!(both("openai"), (false, true));
+    typing(&["enforce", "openai", "--strict", "on", "--intents", "off"]);
+    assert_eq!(both("openai"), (true, false));
+    typing(&["enforce", "openai"]);
+    assert_eq!(both("openai"), (true, false), "what is not named stays");
+    typing(&["connect", "anthropic", "--strict", "--no-wait"]);
+    assert_eq!(both("anthropic"), (true, true));
+    let policy = home.path().join("strict.cedar");
+    home.alone(&["policy", "init", "strict", "--out", policy.to_str().unwrap()]).expect(0);
+    typing(&["policy", "set", policy.to_str().unwrap(), "--apply"]);
+    typing(&["connect", "google", "--no-wait"]);
+    assert_eq!(both("google"), (false, true));
+}
+
+#[test]
 fn what_waits_for_the_owner_is_said() {
     let home = Home::founded();
     home.typing(&["connect", "openai", "--no-wait"], &[OWNER_PASSPHRASE]).expect(0);

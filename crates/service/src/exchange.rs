@@ -157,8 +157,14 @@ async fn exchanged(
         let exchange = ModelExchange::begin(&connection, dialect, name.as_deref(), &body)?;
         Ok::<_, Failed>((exchange, body))
     });
-    let (exchange, body) = begun.await.ok_or(Failed::Thread)??;
+    let (mut exchange, body) = begun.await.ok_or(Failed::Thread)??;
     shared.health.note(true);
+    if let Some(asked) = exchange.intent_request().map(<[u8]>::to_vec) {
+        let stated = stated(shared, guarded, dialect, &incoming, asked);
+        let stated = times.upstream(stated).await;
+        let declared = times.on_thread(move || exchange.declare(stated).map(|_| exchange));
+        exchange = declared.await.ok_or(Failed::Thread)??;
+    }
     let answer = times.upstream(send(shared, guarded, dialect, &incoming, body)).await?;
     let status = answer.status();
     if !status.is_success() {
@@ -215,6 +221,21 @@ async fn send(
     let sent = shared.upstream.send(url, *allows_link_local, method.clone(), headers, body).await;
     // The error names the address, which may hold a key of the vendor's.
     sent.map_err(|error| Failed::Upstream(error.without_url()))
+}
+
+/// What a model answers that is asked for the calls that it means to make, at the address of the request itself; `None`
+/// if it does not.
+async fn stated(
+    shared: &Shared,
+    guarded: &Guarded,
+    dialect: Dialect,
+    incoming: &Incoming,
+    asked: Vec<u8>,
+) -> Option<Vec<u8>> {
+    let answer = send(shared, guarded, dialect, &incoming.unstreamed()?, asked).await.ok()?;
+    let is_answer =
+        answer.status().is_success() && !answer.headers().contains_key(header::CONTENT_ENCODING);
+    if is_answer { whole(answer).await.ok() } else { None }
 }
 
 /// The body of a request without its encoding.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::times::Times;
@@ -40,6 +40,19 @@ impl<S: Send + Sync> FromRequest<S> for Incoming {
 }
 
 impl Incoming {
+    /// The same without a body and for an answer that comes as a whole, of which Google's address says whether it does.
+    pub(crate) fn unstreamed(&self) -> Option<Self> {
+        let query = self.uri.query().unwrap_or_default();
+        let kept: Vec<&str> = query.split('&').filter(|pair| *pair != "alt=sse").collect();
+        let path = self.uri.path().replace(":streamGenerateContent", ":generateContent");
+        let uri = format!("{path}?{}", kept.join("&")).trim_end_matches('?').parse().ok()?;
+        let mut headers = self.headers.clone();
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let (method, body, times) = (self.method.clone(), Bytes::new(), self.times);
+        Some(Self { method, uri, headers, body, times })
+    }
+
     /// The key of a connection, if the request shows exactly one.
     pub(crate) fn key(&self) -> Option<String> {
         let mut keys = self.headers.get_all(KEY_HEADER).iter();

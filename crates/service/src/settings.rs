@@ -40,6 +40,8 @@ pub struct ConnectionEntry {
     pub user_text: UserText,
     /// Whether requests are refused that nobody can decide here.
     pub strict: bool,
+    /// Whether the model is asked for the calls that it means to make, before it reads anything but the user.
+    pub intents: bool,
     /// Whether a hook in the host asks about calls that wait for a human.
     pub host_asks: bool,
     /// SHA-256 of the system texts that are the operator's.
@@ -163,6 +165,7 @@ impl ConnectionEntry {
             mode: self.mode,
             user_text: self.user_text,
             is_strict: self.strict,
+            asks_intents: self.intents,
             host_asks: self.host_asks,
             system_texts: self.system_texts.clone(),
         }
@@ -170,14 +173,14 @@ impl ConnectionEntry {
 
     /// The entry with what `wanted` tightens of it. What has no order stays as it was signed.
     fn tightened_by(&self, wanted: &Self) -> Self {
-        let ConnectionSettings { mode, user_text, is_strict, host_asks, system_texts } =
-            wanted.settings().tightened(&self.settings());
+        let tightened = wanted.settings().tightened(&self.settings());
         Self {
-            mode,
-            user_text,
-            strict: is_strict,
-            host_asks,
-            system_texts,
+            mode: tightened.mode,
+            user_text: tightened.user_text,
+            strict: tightened.is_strict,
+            intents: tightened.asks_intents,
+            host_asks: tightened.host_asks,
+            system_texts: tightened.system_texts,
             tools: self.tools.clone(),
             upstream: self.upstream.clone(),
             allow_link_local: self.allow_link_local && wanted.allow_link_local,

@@ -123,6 +123,12 @@ impl Connection {
         self.conversations.set_aside(conversation);
     }
 
+    /// A session of the same principal that has read nothing, in which intents for `covered` are declared.
+    pub(super) fn open_beside(&self, covered: &Session) -> Result<Session, StoreError> {
+        let alias = format!("{}/intents of {}", self.name, covered.id());
+        Session::open(&self.store, &self.authority, Some(alias))
+    }
+
     fn open(&self, name: Option<&str>) -> Result<Conversation, StoreError> {
         let alias = name.map_or_else(|| self.name.clone(), |name| format!("{}/{name}", self.name));
         let mut session = Session::open(&self.store, &self.authority, Some(alias))?;

@@ -16,6 +16,7 @@ use custody_runtime::{Session, StoreError};
 
 use super::ingress::{Ingress, of_opaque, of_text};
 use super::instruction_files::judged_name;
+use super::intents::Prompts;
 use super::judge::tool_name;
 use super::settings::{ConnectionSettings, GuardMode};
 use crate::wire::{Block, BlockContent, WireCall, WireRole};
@@ -42,6 +43,8 @@ pub(super) struct Known {
     pub(super) has_begun: bool,
     /// How many calls came without an id.
     unnamed_calls: u64,
+    /// What the user said in it that is believed.
+    pub(super) prompts: Prompts,
 }
 
 /// A call that was decided.
@@ -189,6 +192,7 @@ impl Conversation {
                 }
                 (content, _) => entered(settings, block.role, content),
             };
+            known.prompts.note(&observation);
             recording.next.push(observation);
         }
         recording.flush(&self.session);

@@ -11,6 +11,7 @@ use custody_runtime::tools::GateError;
 
 use super::connection::Connection;
 use super::conversation::{Conversation, Surface, tool_output};
+use super::intents::IntentStep;
 use super::judge::{Judgement, judge};
 use super::settings::{ConnectionSettings, GuardMode};
 use crate::approval_code::ApprovalCode;
@@ -77,6 +78,8 @@ pub struct ModelExchange {
     progress: Progress,
     /// Why nothing more may be decided.
     failure: Option<GateError>,
+    /// The model that is to be asked first for the calls that it means to make.
+    intents: Option<IntentStep>,
 }
 
 /// How far an exchange is.
@@ -102,7 +105,8 @@ impl ModelExchange {
         name: Option<&str>,
         body: &[u8],
     ) -> Result<Self, ProxyError> {
-        let ModelRequest { blocks, is_streamed, undecidable } = dialect.parse(body)?;
+        let request = dialect.parse(body)?;
+        let ModelRequest { blocks, is_streamed, undecidable, model, tools } = request;
         let settings = connection.settings();
         if settings.is_strict && !undecidable.is_empty() {
             let named: Vec<&str> = undecidable.iter().map(|what| what.as_str()).collect();
@@ -127,6 +131,11 @@ impl ModelExchange {
                 (conversation, blocks)
             }
         };
+        let asks = settings.asks_intents && settings.mode == GuardMode::Guard;
+        let intents = asks.then(|| {
+            let prompts = &mut conversation.known().prompts;
+            IntentStep::begin(prompts, gate, dialect, model.as_deref(), &tools)
+        });
         let undecided = undecidable.iter().map(|what| what.as_str()).collect();
         let (said, passed, removed, failure) = (None, 0, 0, None);
         let progress = Progress::Asked;
@@ -148,7 +157,32 @@ impl ModelExchange {
             removed,
             progress,
             failure,
+            intents: intents.flatten(),
         })
+    }
+
+    /// The body of the request with which the model is asked first for the calls that it means to make, if it is. Its
+    /// answer goes to [`Self::declare`].
+    pub fn intent_request(&self) -> Option<&[u8]> {
+        self.intents.as_ref().map(|step| step.body.as_slice())
+    }
+
+    /// Declares the calls that the model stated in `answer`; `None` if it was not reached, so that it is asked again
+    /// with the next request. Returns how many intents that were.
+    ///
+    /// # Errors
+    /// [`ProxyError::Record`] when the record cannot be kept.
+    pub fn declare(&mut self, answer: Option<Vec<u8>>) -> Result<usize, ProxyError> {
+        let Some(step) = self.intents.take() else { return Ok(0) };
+        let Some(answer) = answer else {
+            self.conversation.known().prompts.put_back();
+            return Ok(0);
+        };
+        let (covered, gate) = (&self.conversation.session, self.connection.gate());
+        let declaring = self.connection.open_beside(covered)?;
+        let declared = step.declare(&declaring, covered, gate, self.dialect, answer);
+        declaring.close_soon();
+        Ok(declared?)
     }
 
     /// Passes an answer on that came as a whole.

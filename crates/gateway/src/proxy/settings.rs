@@ -48,6 +48,8 @@ pub struct ConnectionSettings {
     pub user_text: UserText,
     /// Whether requests are refused that ask for what nobody can decide here.
     pub is_strict: bool,
+    /// Whether the model is asked for the calls that it means to make, before it reads anything but the user.
+    pub asks_intents: bool,
     /// Whether calls that wait for a human go on, because a hook in the host asks about them before they run.
     pub host_asks: bool,
     /// The digests of the system texts that are the operator's. Every other one is untrusted.
@@ -62,6 +64,8 @@ impl ConnectionSettings {
             mode: self.mode.max(signed.mode),
             user_text: self.user_text.min(signed.user_text),
             is_strict: self.is_strict || signed.is_strict,
+            // Declared calls run unasked.
+            asks_intents: self.asks_intents && signed.asks_intents,
             host_asks: self.host_asks && signed.host_asks,
             system_texts: self.system_texts.intersection(&signed.system_texts).copied().collect(),
         }
@@ -78,6 +82,7 @@ mod tests {
             mode: GuardMode::Observe,
             user_text: UserText::Trusted,
             is_strict: false,
+            asks_intents: true,
             host_asks: true,
             system_texts: [Digest::of(b"a"), Digest::of(b"b")].into(),
         };
@@ -85,6 +90,7 @@ mod tests {
             mode: GuardMode::Guard,
             user_text: UserText::Never,
             is_strict: true,
+            asks_intents: false,
             host_asks: false,
             system_texts: [Digest::of(b"b")].into(),
         };

@@ -12,7 +12,8 @@ use super::splice::{self, Splices};
 use super::sse::{self, Event};
 use super::stream::{EventFilter, Returned};
 use super::{
-    CallRule, CallRuling, ModelRequest, Undecidable, WireError, parsed, required, says, text_of,
+    CallRule, CallRuling, ModelRequest, Undecidable, WireError, offered, parsed, required, says,
+    text_of,
 };
 
 /// Tools with a type of their own that the client runs, so that their calls come by here.
@@ -37,7 +38,9 @@ pub(super) fn request(body: &Value) -> Result<ModelRequest, WireError> {
         read_content(role, content, &mut blocks)?;
     }
     let is_streamed = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
-    Ok(ModelRequest { blocks, is_streamed, undecidable: undecidable(body) })
+    let undecidable = undecidable(body);
+    let (model, tools) = (offered::model(body), offered::anthropic(body));
+    Ok(ModelRequest { blocks, is_streamed, undecidable, model, tools })
 }
 
 fn undecidable(body: &Value) -> BTreeSet<Undecidable> {

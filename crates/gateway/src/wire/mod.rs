@@ -6,11 +6,14 @@
 //!
 //! `block`: what is read. `openai_chat`, `openai_responses`, `anthropic`, `gemini`: the dialects. `sse`: events in
 //! a stream. `stream`: what all streams share. `splice`: changing JSON without writing all of it anew.
-//! `undecidable`: what is not decided here.
+//! `undecidable`: what is not decided here. `offered`: the tools that a request offers. `forced_call`: a request that
+//! Custody makes itself.
 
 mod anthropic;
 mod block;
+mod forced_call;
 mod gemini;
+mod offered;
 mod openai_chat;
 mod openai_responses;
 mod splice;
@@ -25,6 +28,7 @@ use serde_json::Value;
 use crate::json::{self, Budget, JsonProblem, Numbers};
 
 pub use block::{Block, BlockContent, WireCall, WireRole};
+pub(crate) use forced_call::{ForcedCall, arguments_of};
 pub use stream::{Filtered, MAX_HELD_BYTES, StreamFilter};
 pub use undecidable::Undecidable;
 
@@ -53,6 +57,11 @@ pub struct ModelRequest {
     pub is_streamed: bool,
     /// What it asks for that nobody can decide here.
     pub undecidable: BTreeSet<Undecidable>,
+    /// The model, where the dialect names it in the body.
+    pub model: Option<String>,
+    /// The names of the tools that it offers, as calls of them name them. Those without a name of their own are left
+    /// out.
+    pub tools: Vec<String>,
 }
 
 /// An answer that came as a whole, after the rule.

@@ -183,7 +183,7 @@ impl Gate {
     }
 
     /// What the manifests say of a tool.
-    pub(super) fn tool(&self, name: &str) -> DescribedTool {
+    pub fn tool(&self, name: &str) -> DescribedTool {
         self.read().tool(name)
     }
 

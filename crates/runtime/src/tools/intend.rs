@@ -66,18 +66,24 @@ impl Session {
     }
 }
 
-/// Checks that each intent is for a tool that a manifest describes, and binds what a call of it does.
 fn check(gate: &Gate, intents: &[Intent]) -> Result<(), GateError> {
     if intents.is_empty() || intents.len() > MAX_INTENTS {
         return Err(GateError::TooManyIntents);
     }
-    for intent in intents {
-        gate.check_name(&intent.tool)?;
-        let tool = gate.tool(&intent.tool);
+    intents.iter().try_for_each(|intent| gate.check_intent(intent))
+}
+
+impl Gate {
+    /// Checks that an intent is for a tool that a manifest describes, and binds what a call of it does.
+    ///
+    /// # Errors
+    /// The first problem.
+    pub fn check_intent(&self, intent: &Intent) -> Result<(), GateError> {
+        self.check_name(&intent.tool)?;
+        let tool = self.tool(&intent.tool);
         if !tool.known {
             return Err(GateError::UnknownIntent(intent.tool.clone()));
         }
-        intent.check(&tool.manifest)?;
+        Ok(intent.check(&tool.manifest)?)
     }
-    Ok(())
 }

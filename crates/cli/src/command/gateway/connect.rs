@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use custody_gateway::proxy::UserText;
+use custody_policy::Policy;
 use custody_runtime::Store;
 use custody_runtime::store::checked_name;
 use custody_service::checked_upstream;
@@ -49,6 +50,9 @@ pub(crate) struct Args {
     /// Whether all text in the role of the user is the user's. Only for programs without tools
     #[arg(long, value_enum)]
     user_text: Option<TrustedUserText>,
+    /// Refuse what nobody can decide here, and have the model state its calls before it reads anything but the user
+    #[arg(long)]
+    strict: bool,
     /// Where requests go, if not to the vendor
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
@@ -152,7 +156,8 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     if args.undo {
         return undo(context, &store, &name);
     }
-    let entry = entry(args)?;
+    let intents = args.strict || wants_intents(&store)?;
+    let entry = ConnectionEntry { strict: args.strict, intents, ..entry(args)? };
     let mut settings = GatewaySettings::signed(&store)?.unwrap_or_default();
     ensure!(
         !settings.connection.contains_key(&name),
@@ -169,6 +174,14 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         }
     }
     if args.no_wait || context.json { Ok(ExitStatus::Success) } else { wait(context, &name) }
+}
+
+/// Whether the policy in force lets calls run unasked only if they were declared.
+fn wants_intents(store: &Store) -> anyhow::Result<bool> {
+    let version = store.state(|state| state.policy().map(|policy| policy.version))?;
+    let strict = custody_policy::examples().iter().find(|example| example.name == "strict");
+    let strict = strict.and_then(|example| Policy::parse(example.text).ok());
+    Ok(version.is_some() && version == strict.map(|policy| policy.version()))
 }
 
 fn entry(args: &Args) -> anyhow::Result<ConnectionEntry> {

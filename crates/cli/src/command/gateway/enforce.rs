@@ -19,6 +19,18 @@ pub(crate) struct Args {
     /// Only observe again
     #[arg(long, requires = "name")]
     off: bool,
+    /// Have the model state the calls that it means to make, before it reads anything but the user; these run unasked
+    #[arg(long, requires = "name", value_enum, value_name = "ON|OFF")]
+    intents: Option<Switch>,
+    /// Refuse what nobody can decide here
+    #[arg(long, requires = "name", value_enum, value_name = "ON|OFF")]
+    strict: Option<Switch>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Switch {
+    On,
+    Off,
 }
 
 pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
@@ -30,6 +42,10 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         entry.with_context(|| format!("there is no connection `{name}`; see `custody enforce`"))?;
     let mode = if args.off { GuardMode::Observe } else { GuardMode::Guard };
     entry.mode = mode;
+    for (wanted, setting) in [(args.intents, &mut entry.intents), (args.strict, &mut entry.strict)]
+    {
+        *setting = wanted.map_or(*setting, |wanted| wanted == Switch::On);
+    }
     let owner = context.human(&store, None)?;
     sign(&store, &owner, &context.gateway_settings(), &settings)?;
     if context.json {

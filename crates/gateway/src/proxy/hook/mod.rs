@@ -190,8 +190,11 @@ impl Hook<'_> {
             of_reported_prompt(self.settings, is_typed, has_open_call);
         let observation =
             Observation { lowered: is_lowered, ..Observation::message(channel, &text) };
-        self.conversation.session.observe(observation).wait()?;
-        self.conversation.known().note(&Block::text(WireRole::User, text));
+        self.conversation.session.observe(observation.clone()).wait()?;
+        let mut known = self.conversation.known();
+        known.prompts.note(&observation);
+        known.note(&Block::text(WireRole::User, text));
+        drop(known);
         Ok(HookAnswer::Nothing)
     }
 

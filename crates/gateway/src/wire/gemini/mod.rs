@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use self::part::{Part, members, part_of, written_in_two_ways};
 use super::block::{Block, BlockContent, WireCall, WireRole};
-use super::{ModelRequest, Undecidable, WireError};
+use super::{ModelRequest, Undecidable, WireError, offered};
 
 pub(super) use answer::{Stream, answer};
 
@@ -37,8 +37,9 @@ pub(super) fn request(body: &Value) -> Result<ModelRequest, WireError> {
         reader.read(content)?;
     }
     reader.end_text();
-    let undecidable = undecidable(body)?;
-    Ok(ModelRequest { blocks: reader.blocks, is_streamed: false, undecidable })
+    let (undecidable, tools) = (undecidable(body)?, offered::gemini(body));
+    let (blocks, is_streamed, model) = (reader.blocks, false, None);
+    Ok(ModelRequest { blocks, is_streamed, undecidable, model, tools })
 }
 
 fn undecidable(body: &Value) -> Result<BTreeSet<Undecidable>, WireError> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::wire::block::{self, Block, BlockContent, WireCall};
-use crate::wire::{Undecidable, WireError, WireRole, required, text_of};
+use crate::wire::{Undecidable, WireError, WireRole, offered, required, text_of};
 
 /// The custom tool in which Codex's code mode runs calls of its own.
 pub(super) const HOST_TOOL: &str = "exec";
@@ -124,16 +124,9 @@ fn message(item: &Value) -> Result<Item, WireError> {
     Ok(read)
 }
 
-/// The name of a tool, after that of its namespace. MCP servers are namespaces, too.
 fn function_name(item: &Value) -> Result<String, WireError> {
-    let name = required(item, "name")?;
-    Ok(match text_of(item, "namespace") {
-        None | Some("" | "functions") => name.to_owned(),
-        Some(server) if server.starts_with("mcp__") => {
-            format!("{}__{name}", server.trim_end_matches('_'))
-        }
-        Some(namespace) => format!("{namespace}.{name}"),
-    })
+    let namespace = text_of(item, "namespace").unwrap_or_default();
+    Ok(offered::in_namespace(namespace, required(item, "name")?))
 }
 
 /// Arguments stand in a call as text or, of tools that OpenAI names, as an object.

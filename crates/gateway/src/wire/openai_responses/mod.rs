@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::block::Block;
-use super::{ModelRequest, Undecidable, WireError, WireRole, says, sse, text_of};
+use super::{ModelRequest, Undecidable, WireError, WireRole, offered, says, sse, text_of};
 
 pub(super) use answer::answer;
 pub(super) use stream::Stream;
@@ -60,7 +60,9 @@ pub(super) fn request(body: &Value) -> Result<ModelRequest, WireError> {
         body.get("input").ok_or(WireError::Shape("input"))?;
     }
     let is_streamed = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
-    Ok(ModelRequest { blocks, is_streamed, undecidable: undecidable(body) })
+    let undecidable = undecidable(body);
+    let (model, tools) = (offered::model(body), offered::responses(body));
+    Ok(ModelRequest { blocks, is_streamed, undecidable, model, tools })
 }
 
 fn undecidable(body: &Value) -> BTreeSet<Undecidable> {
