@@ -5,8 +5,11 @@
 //! overflow and debug assertions are on in our own crates. `fuzz/seeds/TARGET` is read if it exists, new inputs grow
 //! `fuzz/corpus/TARGET`, and what crashes is written to `fuzz/artifacts/TARGET`.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -41,7 +44,7 @@ struct Request {
     target: Option<String>,
 }
 
-/// Builds the targets and runs each in turn; stops at the first that crashes.
+/// Builds the targets and runs them, one on each core; starts no other one when one has crashed.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let request = parse_request(arguments)?;
     let folder = workspace::root().join("fuzz");
@@ -52,14 +55,40 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     }
     let targets = choose_targets(known, request.target.as_deref())?;
     let binaries = build(&folder, &targets)?;
-    for target in &targets {
-        println!("==> {target}: {} s", request.seconds);
-        if !fuzz_one(&folder, &binaries, target, request.seconds)? {
+    let waiting = Mutex::new(targets.into_iter());
+    let is_failed = AtomicBool::new(false);
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    std::thread::scope(|scope| {
+        let ran: Vec<_> = (0..cores)
+            .map(|_| {
+                scope.spawn(|| fuzz_some(&folder, &binaries, &waiting, request.seconds, &is_failed))
+            })
+            .collect();
+        ran.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|_| bail!("a thread that ran a target failed"))
+        })
+    })?;
+    Ok(if is_failed.into_inner() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Runs targets that are waiting, until there are none or one has crashed.
+fn fuzz_some(
+    folder: &Path,
+    binaries: &Path,
+    waiting: &Mutex<std::vec::IntoIter<String>>,
+    seconds: u64,
+    is_failed: &AtomicBool,
+) -> Result<()> {
+    while !is_failed.load(Ordering::Relaxed) {
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let Some(target) = next else { break };
+        println!("==> {target}: {seconds} s");
+        if !fuzz_one(folder, binaries, &target, seconds)? {
             println!("==> {target}: CRASHED; the input is in `fuzz/artifacts/{target}`");
-            return Ok(ExitCode::FAILURE);
+            is_failed.store(true, Ordering::Relaxed);
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn parse_request(arguments: &[String]) -> Result<Request> {
@@ -178,8 +207,15 @@ fn fuzz_one(folder: &Path, binaries: &Path, target: &str, seconds: u64) -> Resul
     }
     command.arg(format!("-max_total_time={seconds}"));
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
-    let status = command.status().with_context(|| format!("could not start `{target}`"))?;
-    Ok(status.success())
+    // Two targets at once would write between each other's lines.
+    let ended = command.output().with_context(|| format!("could not start `{target}`"))?;
+    let said = String::from_utf8_lossy(&ended.stderr);
+    if !ended.status.success() {
+        print!("{said}");
+    } else if let Some(last) = said.lines().last() {
+        println!("==> {target}: {last}");
+    }
+    Ok(ended.status.success())
 }
 
 #[cfg(test)]
