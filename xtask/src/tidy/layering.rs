@@ -13,6 +13,7 @@ use super::finding::Finding;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("log", &[]),
     ("text", &[]),
+    ("adapters", &["log"]),
     ("arguments", &["log", "text"]),
     ("record", &["log", "arguments"]),
     ("kernel", &["log", "arguments", "record"]),
@@ -67,6 +68,7 @@ const BELOW_VERIFY: &[&str] = &[
 const PRODUCT: &[&str] = &[
     "log",
     "text",
+    "adapters",
     "arguments",
     "kernel",
     "planner",
@@ -88,6 +90,7 @@ const PRODUCT: &[&str] = &[
 const PRODUCT_AND_CLI: &[&str] = &[
     "log",
     "text",
+    "adapters",
     "arguments",
     "kernel",
     "planner",

@@ -1,5 +1,7 @@
 //! `custody adapter`: which weights the models of agents carry.
 
+mod scan;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
@@ -14,7 +16,7 @@ use custody_models::incoming::hash_of;
 use custody_runtime::Store;
 use serde_json::json;
 
-use super::memory::{AsHuman, print_receipt};
+use crate::command::memory::{AsHuman, print_receipt};
 use crate::context::GlobalContext;
 use crate::output::{BAD, BOLD, DIM, ExitStatus, cell, excerpt, json_line, line, paint, table};
 
@@ -25,6 +27,7 @@ use crate::output::{BAD, BOLD, DIM, ExitStatus, cell, excerpt, json_line, line, 
 /// names its host when it is opened.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
+    Scan(scan::Scan),
     Load(Load),
     Unload(Unload),
     Fuse(Fuse),
@@ -163,6 +166,7 @@ impl Entry {
 
 pub(crate) fn run(context: &GlobalContext, command: Command) -> anyhow::Result<ExitStatus> {
     match command {
+        Command::Scan(args) => scan::run(context, &args),
         Command::Load(args) => load(context, args),
         Command::Unload(args) => unload(context, &args),
         Command::Fuse(args) => fuse(context, &args),
