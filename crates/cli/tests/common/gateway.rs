@@ -20,6 +20,11 @@ pub struct Vendor {
 
 impl Vendor {
     pub fn start() -> Self {
+        Self::answering(ANSWER)
+    }
+
+    /// One that answers with `body`.
+    pub fn answering(body: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(AtomicUsize::new(0));
@@ -27,7 +32,7 @@ impl Vendor {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 // A client that goes away is no concern of the next one.
-                let _ = answer(stream.unwrap(), &counter);
+                let _ = answer(stream.unwrap(), body, &counter);
             }
         });
         Self { url, asked }
@@ -39,7 +44,7 @@ impl Vendor {
     }
 }
 
-fn answer(mut stream: TcpStream, asked: &AtomicUsize) -> std::io::Result<()> {
+fn answer(mut stream: TcpStream, body: &str, asked: &AtomicUsize) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut line, mut length) = (String::new(), 0);
     while reader.read_line(&mut line)? > 0 && line.trim() != "" {
@@ -50,11 +55,11 @@ fn answer(mut stream: TcpStream, asked: &AtomicUsize) -> std::io::Result<()> {
     }
     std::io::copy(&mut reader.take(length), &mut std::io::sink())?;
     asked.fetch_add(1, Ordering::SeqCst);
-    let length = ANSWER.len();
+    let length = body.len();
     write!(
         stream,
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
-         Connection: close\r\n\r\n{ANSWER}"
+         Connection: close\r\n\r\n{body}"
     )
 }
 

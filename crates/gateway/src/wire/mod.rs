@@ -6,7 +6,7 @@
 //!
 //! `block`: what is read. `openai_chat`, `openai_responses`, `anthropic`, `gemini`: the dialects. `sse`: events in
 //! a stream. `stream`: what all streams share. `splice`: changing JSON without writing all of it anew.
-//! `undecidable`: what is not decided here.
+//! `undecidable`: what is not decided here. `usage`: what vendors say that an answer took.
 
 mod anthropic;
 mod block;
@@ -17,9 +17,11 @@ mod splice;
 mod sse;
 mod stream;
 mod undecidable;
+mod usage;
 
 use std::collections::BTreeSet;
 
+use custody_runtime::advice::ClaimedTokens;
 use serde_json::Value;
 
 use crate::json::{self, Budget, JsonProblem, Numbers};
@@ -106,6 +108,9 @@ pub trait CallRule {
     /// # Errors
     /// [`WireError::Unasked`] when it may not go on.
     fn undecided(&mut self, what: Undecidable) -> Result<(), WireError>;
+
+    /// What the vendor says that the answer took so far. Comes as often as it says so.
+    fn note_tokens(&mut self, _claimed: ClaimedTokens) {}
 
     /// How many calls without an id stand in the conversation before this answer.
     fn calls_without_id(&self) -> usize {
