@@ -139,6 +139,29 @@ fn each_kind_of_client_is_told_its_base_url() {
 }
 
 #[test]
+fn whether_the_service_runs_is_said_where_hosts_wait_for_it() {
+    let home = Home::founded();
+    let doctor = home.alone(&["doctor"]).stdout;
+    assert!(doctor.contains("none runs, and none is needed"), "{doctor}");
+    assert_eq!(home.alone(&["enforce"]).expect(0).stderr, "", "nobody waits for it");
+    home.typing(&["connect", "openai", "--no-wait"], &[OWNER_PASSPHRASE]).expect(0);
+    let stopped = "`custody serve` is not running";
+    assert!(home.alone(&["enforce"]).expect(0).stderr.contains(stopped));
+    assert!(home.alone(&["doctor"]).stdout.contains(stopped));
+    assert_eq!(home.alone(&["session", "list"]).expect(0).stderr, "");
+
+    let mut gateway = home.gateway("");
+    assert_eq!(home.alone(&["enforce"]).expect(0).stderr, "");
+    assert_eq!(home.alone(&["enforce", "--json"]).expect(0).json()[0]["service"], "ready");
+    assert!(home.alone(&["doctor"]).stdout.contains("`custody serve` keeps the record"));
+    assert!(gateway.terminate().success());
+    assert_eq!(home.alone(&["enforce", "--json"]).expect(0).json()[0]["service"], "not_running");
+    // One that was killed could take nothing back, and is not running either.
+    drop(home.gateway(""));
+    assert!(home.alone(&["enforce"]).expect(0).stderr.contains(stopped));
+}
+
+#[test]
 fn what_waits_for_the_owner_is_said() {
     let home = Home::founded();
     home.typing(&["connect", "openai", "--no-wait"], &[OWNER_PASSPHRASE]).expect(0);

@@ -18,6 +18,7 @@ use super::serve::ADDRESS;
 use super::sign::sign;
 use crate::context::GlobalContext;
 use crate::output::{BOLD, ExitStatus, json_line, line, note, paint};
+use crate::running_service::ServiceState;
 use crate::token_file;
 
 /// How often is looked whether the first request came.
@@ -262,7 +263,14 @@ fn wait(context: &GlobalContext, name: &str) -> anyhow::Result<ExitStatus> {
     note(format_args!(
         "Run `custody serve`, then the client. Waiting for its first request; Ctrl-C stops waiting."
     ));
+    let mut said = ServiceState::Ready;
     loop {
+        // Said once, however long it lasts.
+        let service = ServiceState::of(context);
+        if service != said {
+            service.warn();
+            said = service;
+        }
         let store = context.open_existing()?;
         let has_come = store.state(|state| {
             let id = state.principal(name).map(|principal| principal.id);

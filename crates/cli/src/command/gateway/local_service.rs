@@ -10,6 +10,8 @@ use zeroize::Zeroizing;
 
 /// The header with the key of a connection.
 const KEY_HEADER: &str = "x-custody-key";
+/// The header of an answer that says that the record cannot be kept.
+const STATUS_HEADER: &str = "x-custody-status";
 
 /// The service, asked with the key of a connection.
 pub(super) struct LocalService {
@@ -54,11 +56,20 @@ impl LocalService {
         let mut answer = request.send(body)?;
         let body = answer.body_mut().with_config().limit(limit).read_to_vec()?;
         if answer.status() != 200 {
-            bail!("{}", refusal(&body).unwrap_or_else(|| format!("status {}", answer.status())));
+            let why = refusal(&body).unwrap_or_else(|| format!("status {}", answer.status()));
+            if answer.headers().get(STATUS_HEADER).is_some_and(|status| status == "degraded") {
+                return Err(ServiceDegraded(why).into());
+            }
+            bail!("{why}");
         }
         Ok(body)
     }
 }
+
+/// The service answers that it cannot keep the record. Its text is the reason that it gives.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct ServiceDegraded(String);
 
 /// The reason in the body of an error.
 fn refusal(body: &[u8]) -> Option<String> {

@@ -16,6 +16,7 @@ use crate::context::GlobalContext;
 use crate::output::{
     BAD, BOLD, DIM, ExitStatus, cell, count, excerpt, json_line, line, moment, paint, table,
 };
+use crate::running_service::ServiceState;
 
 /// Close sessions whose host ended without: one, or all that were idle for so long.
 ///
@@ -107,6 +108,7 @@ pub(super) fn list(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
             open.usage = used.get(&open.id).copied().unwrap_or_default();
         }
     }
+    ServiceState::of(context).warn_if_it_runs();
     if context.json {
         for open in &open {
             json_line(&json!({

@@ -17,7 +17,7 @@ use custody_gateway::proxy::hook::{EVENT_HEADER, HookHost, HookOutput};
 
 use super::super::agent_host::AgentHost;
 use super::super::hook_command::TIMEOUT_S;
-use super::super::local_service::LocalService;
+use super::super::local_service::{LocalService, ServiceDegraded};
 use super::super::serve::ADDRESS;
 use crate::output::{ExitStatus, chain};
 use crate::token_file;
@@ -84,7 +84,10 @@ fn answer(args: Args) -> HookOutput {
     std::thread::spawn(move || sender.send(ask(&args)));
     let cause = match receiver.recv_timeout(patience) {
         Ok(Ok(output)) => return output,
-        Ok(Err(error)) => chain(error.as_ref()),
+        Ok(Err(error)) => match error.downcast_ref::<ServiceDegraded>() {
+            Some(degraded) => return host.failed(&event, &cannot_record(degraded)),
+            None => chain(error.as_ref()),
+        },
         Err(RecvTimeoutError::Timeout) => format!("no answer within {} s", patience.as_secs_f32()),
         Err(RecvTimeoutError::Disconnected) => "it failed".to_owned(),
     };
@@ -97,6 +100,13 @@ fn no_answer(host: HookHost, cause: &str) -> String {
     format!(
         "Custody is not answering, so this does not go on: {cause}. Start it with custody serve; custody hook uninstall \
          {host} takes the hook back."
+    )
+}
+
+/// What they read when it answers that it cannot keep the record.
+fn cannot_record(degraded: &ServiceDegraded) -> String {
+    format!(
+        "Custody is degraded, so this does not go on: {degraded}. Nothing does until that is mended; see custody doctor."
     )
 }
 

@@ -9,7 +9,7 @@ use custody_log::Digest;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-use crate::command::gateway::local_service::LocalService;
+use crate::command::gateway::local_service::{LocalService, ServiceDegraded};
 use crate::command::gateway::serve::ADDRESS;
 use crate::token_file;
 
@@ -98,7 +98,12 @@ impl Service {
         let command = self.command.as_deref().map(|command| (COMMAND_HEADER, command));
         let headers: Vec<(&str, &str)> = command.into_iter().collect();
         let answer = self.service.post(&path, &headers, message.as_bytes(), MAX_ANSWER_BYTES);
-        let answer = answer.context("Custody does not answer; see whether `custody serve` runs")?;
+        let answer = answer.map_err(|error| {
+            if error.is::<ServiceDegraded>() {
+                return error.context("Custody is degraded; see `custody doctor`");
+            }
+            error.context("Custody does not answer; see whether `custody serve` runs")
+        })?;
         serde_json::from_slice(&answer).context("the service did not say what becomes of a message")
     }
 }
