@@ -16,7 +16,6 @@ use custody_gateway::wire::Dialect;
 use custody_runtime::Store;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
 use crate::connections::{Connections, RefusedCredential, SessionModels};
 use crate::credential::{Here, Shown, guarded};
@@ -25,7 +24,7 @@ use crate::guards::McpGuards;
 use crate::incoming::Incoming;
 use crate::model_method::ModelMethod;
 use crate::shared::{MAX_BODY_BYTES, Shared, json_response};
-use crate::tls::{TlsError, TlsFiles};
+use crate::tls::{CertificateInUse, TlsError, TlsFiles};
 use crate::upstream::{Upstream, UpstreamOptions, UpstreamOptionsError};
 use crate::{listener, log, mcp};
 
@@ -80,7 +79,7 @@ pub enum ServerError {
 /// A service that listens.
 pub struct Server {
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<CertificateInUse>>,
     shared: Arc<Shared>,
 }
 
@@ -101,7 +100,7 @@ impl Server {
         if tls.is_none() && !address.ip().is_loopback() {
             return Err(ServerError::NotLoopback(address));
         }
-        let tls = tls.map(|files| files.acceptor()).transpose()?;
+        let tls = tls.map(CertificateInUse::new).transpose()?.map(Arc::new);
         let upstream = Upstream::new(&upstream)?;
         let listener = TcpListener::bind(address).await.map_err(|cause| {
             let is_taken = cause.kind() == ErrorKind::AddrInUse;
