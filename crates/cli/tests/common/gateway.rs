@@ -82,16 +82,26 @@ impl Home {
 
     /// Starts the gateway after the shell has run `before`.
     pub fn gateway(&self, before: &str) -> Gateway {
+        self.start_gateway(before, &[])
+    }
+
+    /// Starts it with these options.
+    pub fn gateway_with(&self, options: &[&str]) -> Gateway {
+        self.start_gateway("", options)
+    }
+
+    fn start_gateway(&self, before: &str, options: &[&str]) -> Gateway {
         let mut command = Command::new("sh");
-        let script = format!("{before}\nexec \"$0\" serve --listen 127.0.0.1:0");
-        self.prepare(&mut command, &["-c", &script, CUSTODY], &[]);
+        let script = format!("{before}\nexec \"$0\" serve --listen 127.0.0.1:0 \"$@\"");
+        let args = [&["-c", &script, CUSTODY], options].concat();
+        self.prepare(&mut command, &args, &[]);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
         let mut address = None;
         while address.is_none() {
             let mut line = String::new();
             assert!(lines.read_line(&mut line).unwrap() > 0, "it ended");
-            address = line.split_once("http://").map(|(_, rest)| rest.trim_end().to_owned());
+            address = line.split_once("://").map(|(_, rest)| rest.trim_end().to_owned());
         }
         let address = address.unwrap().trim_end_matches('.').to_owned();
         let log: Arc<Mutex<String>> = Arc::default();

@@ -4,7 +4,7 @@
 //! Source: Claude Code documentation, "Settings" and "Hooks"
 //! (<https://docs.anthropic.com/en/docs/claude-code/hooks>).
 
-use std::net::SocketAddr;
+use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use custody_gateway::proxy::hook::HookHost;
@@ -14,6 +14,7 @@ use super::agent_host::AgentHost;
 use super::connect::Surface;
 use super::hook_command::TIMEOUT_S;
 use super::hook_settings::object;
+use super::service_address::ServiceAddress;
 
 /// The first version whose hooks block when they cannot be asked. Older ones ignore that without a word.
 const BLOCKS_SINCE: [u64; 3] = [2, 1, 295];
@@ -37,10 +38,14 @@ fn version(text: &str) -> Option<[u64; 3]> {
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
-/// The settings of the host, changed so that its requests and hooks come to `address` with `key`.
+/// The variable with a file of roots that it believes besides its own.
+const ROOTS: &str = "NODE_EXTRA_CA_CERTS";
+
+/// The settings of the host, changed so that its requests and hooks come to `address` with `key`. The roots in `ca` are
+/// believed, too.
 pub(super) fn changed(
     before: Option<&str>,
-    address: SocketAddr,
+    (address, ca): (&ServiceAddress, Option<&Path>),
     key: &str,
     surface: Surface,
 ) -> anyhow::Result<String> {
@@ -48,9 +53,18 @@ pub(super) fn changed(
         None => Map::new(),
         Some(text) => serde_json::from_str(text).context("it is not JSON with names and values")?,
     };
+    let base_url = address.base_url();
+    if let Some(ca) = ca {
+        let ca = ca.to_str().context("the path of the roots is not UTF-8")?;
+        let before = object(&mut settings, "env")?.insert(ROOTS.to_owned(), ca.into());
+        ensure!(
+            before.is_none_or(|before| before == ca),
+            "`env.{ROOTS}` names another file; add the root to that one, and leave --ca out"
+        );
+    }
     if surface.has_proxy() {
         let env = object(&mut settings, "env")?;
-        env.insert("ANTHROPIC_BASE_URL".into(), format!("http://{address}/anthropic").into());
+        env.insert("ANTHROPIC_BASE_URL".into(), format!("{base_url}/anthropic").into());
         env.insert("ANTHROPIC_CUSTOM_HEADERS".into(), format!("x-custody-key: {key}").into());
     }
     if surface.has_hook() {
@@ -59,17 +73,17 @@ pub(super) fn changed(
             let handlers = hooks.entry(*event).or_insert_with(|| json!([]));
             let handlers = handlers.as_array_mut();
             let handlers = handlers.with_context(|| format!("`hooks.{event}` is no list"))?;
-            handlers.push(handler(address, key));
+            handlers.push(handler(&base_url, key));
         }
     }
     Ok(format!("{:#}\n", Value::Object(settings)))
 }
 
 /// A hook that blocks what it asks about when Custody does not answer.
-fn handler(address: SocketAddr, key: &str) -> Value {
+fn handler(base_url: &str, key: &str) -> Value {
     json!({ "matcher": "*", "hooks": [{
         "type": "http",
-        "url": format!("http://{address}/hook/claude-code"),
+        "url": format!("{base_url}/hook/claude-code"),
         "headers": { "x-custody-key": key },
         "timeout": TIMEOUT_S,
         "onFailure": "block",
@@ -91,10 +105,25 @@ mod tests {
     fn what_was_there_stays() {
         let before = "{\"hooks\": {\"Stop\": [{\"hooks\": []}]}, \"model\": \"opus\"}";
         let address = "127.0.0.1:7411".parse().unwrap();
-        let text = changed(Some(before), address, "custody_x", Surface::Both).unwrap();
+        let text = changed(Some(before), (&address, None), "custody_x", Surface::Both).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["model"], "opus");
         assert_eq!(value["hooks"]["Stop"].as_array().map(Vec::len), Some(2));
         assert_eq!(value["env"]["ANTHROPIC_BASE_URL"], "http://127.0.0.1:7411/anthropic");
+    }
+
+    #[test]
+    fn over_https_the_roots_are_named_and_those_of_others_are_not_replaced() {
+        let place =
+            (&"https://custody.example:7411".parse().unwrap(), Some(Path::new("/root.pem")));
+        let text = changed(None, place, "custody_x", Surface::Both).unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["env"][ROOTS], "/root.pem");
+        assert_eq!(value["env"]["ANTHROPIC_BASE_URL"], "https://custody.example:7411/anthropic");
+        let hook = &value["hooks"]["PreToolUse"][0]["hooks"][0];
+        assert_eq!(hook["url"], "https://custody.example:7411/hook/claude-code");
+        let others = json!({ "env": { ROOTS: "/other.pem" } }).to_string();
+        let refused = changed(Some(&others), place, "custody_x", Surface::Hook).unwrap_err();
+        assert!(refused.to_string().contains("names another file"), "{refused}");
     }
 }

@@ -1,6 +1,5 @@
 //! `custody connect`: the one change that a client needs.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use serde_json::json;
 
 use super::agent_host::AgentHost;
 use super::connection::{AgentConnection, new_key, take_back};
-use super::serve::ADDRESS;
+use super::service_address::ServicePlace;
 use super::sign::sign;
 use crate::context::GlobalContext;
 use crate::output::{BOLD, ExitStatus, json_line, line, note, paint};
@@ -59,9 +58,8 @@ pub(crate) struct Args {
     /// A file of tool manifests; see `custody policy init`
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
-    /// The address of `custody serve`
-    #[arg(long, value_name = "ADDRESS", default_value = ADDRESS)]
-    listen: SocketAddr,
+    #[command(flatten)]
+    service: ServicePlace,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -163,6 +161,7 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         Some(host) => connect_agent(context, args, &store, &name, (host, entry))?,
         None => {
             token_file::check_standard_output()?;
+            args.service.checked_ca()?;
             let owner = context.human(&store, None)?;
             settings.connection.insert(name.clone(), entry);
             sign(&store, &owner, &context.gateway_settings(), &settings)?;
@@ -215,8 +214,8 @@ fn connect_agent(
     name: &str,
     (host, entry): (AgentHost, ConnectionEntry),
 ) -> anyhow::Result<()> {
-    let (address, surface) = (args.listen, args.surface(host));
-    let connection = AgentConnection { host, name, entry, address, surface, project: None };
+    let (service, surface) = (&args.service, args.surface(host));
+    let connection = AgentConnection { host, name, entry, service, surface, project: None };
     let file = if args.apply {
         let file = connection.install(context, store)?;
         let tested =
@@ -247,7 +246,7 @@ fn print_client(context: &GlobalContext, args: &Args, name: &str, key: &str) -> 
         | Host::Copilot
         | Host::Cursor => ("anthropic", "ANTHROPIC_BASE_URL"),
     };
-    let base_url = format!("http://{}/{path}", args.listen);
+    let base_url = format!("{}/{path}", args.service.address.base_url());
     if context.json {
         return json_line(
             &json!({ "connection": name, "base_url": base_url, "key": key, "mode": "observe" }),
@@ -255,6 +254,12 @@ fn print_client(context: &GlobalContext, args: &Args, name: &str, key: &str) -> 
     }
     line(format_args!("{variable}={base_url}"));
     line(format_args!("and with each request the header {} {key}", paint(BOLD, "x-custody-key:")));
+    if let Some(ca) = args.service.checked_ca()? {
+        note(format_args!(
+            "The client has to believe the root in {}: SSL_CERT_FILE for Python, NODE_EXTRA_CA_CERTS for Node.",
+            ca.display()
+        ));
+    }
     Ok(())
 }
 

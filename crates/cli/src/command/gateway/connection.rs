@@ -1,6 +1,5 @@
 //! The connection of a coding agent: its key, and the change of the host's settings that uses it.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
@@ -17,6 +16,7 @@ use super::claude_code;
 use super::connect::Surface;
 use super::hook_command::HookRoute;
 use super::hook_settings::with_hooks;
+use super::service_address::ServicePlace;
 use super::sign::{accepted, sign};
 use super::{watched, whole_file};
 use crate::context::GlobalContext;
@@ -29,8 +29,8 @@ pub(super) struct AgentConnection<'a> {
     pub(super) host: AgentHost,
     pub(super) name: &'a str,
     pub(super) entry: ConnectionEntry,
-    /// The address of `custody serve`.
-    pub(super) address: SocketAddr,
+    /// Where `custody serve` is.
+    pub(super) service: &'a ServicePlace,
     pub(super) surface: Surface,
     /// The project whose settings are changed, if not the user's.
     pub(super) project: Option<&'a Path>,
@@ -126,11 +126,13 @@ impl AgentConnection<'_> {
     pub(super) fn plan(&self, key: &str, key_file: &Path) -> anyhow::Result<ChangedFile> {
         let program = std::env::current_exe().context("could not find the `custody` program")?;
         let file = self.host.settings_file(self.project)?;
+        let (address, ca) = (&self.service.address, self.service.checked_ca()?);
+        let ca = ca.as_deref();
         ChangedFile::plan(&file, |before| match self.host {
-            AgentHost::ClaudeCode => claude_code::changed(before, self.address, key, self.surface),
+            AgentHost::ClaudeCode => claude_code::changed(before, (address, ca), key, self.surface),
             AgentHost::Codex | AgentHost::Gemini | AgentHost::Copilot | AgentHost::Cursor => {
-                let address = self.address;
-                with_hooks(self.host, before, HookRoute { program: &program, key_file, address })
+                let route = HookRoute { program: &program, key_file, address, ca };
+                with_hooks(self.host, before, route)
             }
         })
     }

@@ -5,7 +5,6 @@
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -18,7 +17,7 @@ use custody_gateway::proxy::hook::{EVENT_HEADER, HookHost, HookOutput};
 use super::super::agent_host::AgentHost;
 use super::super::hook_command::TIMEOUT_S;
 use super::super::local_service::{LocalService, ServiceDegraded};
-use super::super::serve::ADDRESS;
+use super::super::service_address::ServicePlace;
 use crate::output::{ExitStatus, chain};
 use crate::token_file;
 
@@ -45,9 +44,8 @@ pub(crate) struct Args {
     /// The event, as the host calls it
     #[arg(long, value_name = "NAME")]
     event: String,
-    /// The address of `custody serve`
-    #[arg(long, value_name = "ADDRESS", default_value = ADDRESS)]
-    address: SocketAddr,
+    #[command(flatten)]
+    service: ServicePlace,
     /// How long the host waits for the hook, in seconds; it answers in two fifths of that
     #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT_S)]
     timeout: u32,
@@ -119,7 +117,7 @@ fn ask(args: &Args) -> anyhow::Result<HookOutput> {
         report.len() as u64 <= MAX_REPORT_BYTES,
         "the event is longer than {MAX_REPORT_BYTES} bytes"
     );
-    let service = LocalService::at(args.address, token_file::read(&args.key)?, None)?;
+    let service = LocalService::at(&args.service, token_file::read(&args.key)?, None)?;
     let path = format!("/hook/{}", args.host.hook().name());
     let headers = [(EVENT_HEADER, args.event.as_str())];
     let body = service.post(&path, &headers, &report, MAX_ANSWER_BYTES)?;
