@@ -7,6 +7,7 @@ mod common;
 
 use std::fs;
 
+use common::gateway::{Gateway, Vendor};
 use common::{Home, OWNER_PASSPHRASE};
 
 const CONNECT: [&str; 5] = ["connect", "claude-code", "--surface", "proxy", "--no-wait"];
@@ -136,6 +137,81 @@ fn each_kind_of_client_is_told_its_base_url() {
         let shown = home.typing(&["connect", client, "--no-wait"], &[OWNER_PASSPHRASE]).expect(0);
         assert!(shown.stdout.contains(base_url), "{shown:?}");
     }
+}
+
+/// How the service answers a request with `key`: the status.
+fn status(gateway: &Gateway, key: &str) -> String {
+    gateway.chat(key, "Hello.").split_whitespace().nth(1).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_key_is_rotated_while_the_service_runs_and_the_old_one_opens_nothing() {
+    let (home, vendor) = (Home::founded(), Vendor::start());
+    let old = home.connect_client(&vendor.url);
+    let gateway = home.gateway("");
+    assert_eq!(status(&gateway, &old), "200");
+    let signed = fs::read_to_string(home.path().join("config/custody/gateway.toml")).unwrap();
+    let without_owner = home.alone(&["connect", "openai", "--rotate-key"]);
+    assert!(
+        without_owner.code == 2 && without_owner.stderr.contains("refused"),
+        "{without_owner:?}"
+    );
+    assert_eq!(status(&gateway, &old), "200", "nothing has changed");
+
+    let args = ["connect", "openai", "--rotate-key", "--json"];
+    let new = home.typing(&args, &[OWNER_PASSPHRASE]).expect(0).json();
+    let new = new[0]["key"].as_str().unwrap();
+    assert_eq!([status(&gateway, &old), status(&gateway, new)], ["401", "200"]);
+    let after = fs::read_to_string(home.path().join("config/custody/gateway.toml")).unwrap();
+    assert_eq!(after, signed, "what the owner signed stays");
+    let open = home.alone(&["session", "list", "--json"]).expect(0).json();
+    assert_eq!(open.len(), 1, "the sessions of the old key ended: {open:?}");
+    let none = home.typing(&["connect", "google", "--rotate-key"], &[]);
+    assert!(none.stderr.contains("there is no connection"), "{none:?}");
+    home.alone(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn a_rotated_key_stands_in_the_settings_of_the_host_and_these_still_come_back_byte_for_byte() {
+    let home = Home::founded();
+    let claude = home.path().join(".claude/settings.json");
+    fs::create_dir_all(claude.parent().unwrap()).unwrap();
+    let before = "{\"model\": \"opus\" }";
+    fs::write(&claude, before).unwrap();
+    let typing = |args: &[&str]| home.typing(args, &[OWNER_PASSPHRASE]);
+    let connect = ["connect", "claude-code", "--apply", "--no-wait"];
+    typing(&[&connect[..], &["--surface", "proxy"]].concat()).expect(0);
+    typing(&["hook", "install", "codex", "--no-selftest"]).expect(0);
+    let read = |path: &str| fs::read_to_string(home.path().join(path)).unwrap();
+    let key_of = |name: &str| read(&format!("config/custody/hooks/{name}.key"));
+    let (old, settings, hooks) =
+        (key_of("claude-code"), read(".claude/settings.json"), read(".codex/hooks.json"));
+    assert!(settings.contains(&old));
+
+    // Whose settings somebody changed is not written over.
+    fs::write(&claude, settings.replace("opus", "sonnet")).unwrap();
+    let refused = typing(&["connect", "claude-code", "--rotate-key"]);
+    assert!(refused.code == 2 && refused.stderr.contains("was changed since"), "{refused:?}");
+    fs::write(&claude, &settings).unwrap();
+
+    let shown = typing(&["connect", "claude-code", "--rotate-key"]).expect(0).stdout;
+    let new = key_of("claude-code");
+    assert!(new != old && !shown.contains(&new), "{shown}");
+    assert_eq!(read(".claude/settings.json"), settings.replace(&old, &new));
+    assert!(!read("config/custody/before-claude-code.json").contains(&old));
+    let doctor = home.alone(&["doctor"]).stdout;
+    assert!(!doctor.contains("settings.json"), "the owner adopted the change: {doctor}");
+
+    let codex = key_of("codex");
+    typing(&["connect", "codex", "--rotate-key"]).expect(0);
+    assert_ne!(key_of("codex"), codex);
+    assert_eq!(read(".codex/hooks.json"), hooks, "it names only the file of the key");
+
+    typing(&["connect", "claude-code", "--undo"]).expect(0);
+    typing(&["hook", "uninstall", "codex"]).expect(0);
+    assert_eq!(read(".claude/settings.json"), before);
+    assert!(!home.path().join(".codex").exists());
+    home.alone(&["ledger", "verify"]).expect(0);
 }
 
 #[test]

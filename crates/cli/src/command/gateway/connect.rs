@@ -12,7 +12,7 @@ use custody_service::settings::{ConnectionEntry, GatewaySettings};
 use serde_json::json;
 
 use super::agent_host::AgentHost;
-use super::connection::{AgentConnection, new_key, take_back};
+use super::connection::{AgentConnection, RotatedKey, new_key, rotate_key, take_back};
 use super::service_address::ServicePlace;
 use super::sign::sign;
 use crate::context::GlobalContext;
@@ -40,6 +40,9 @@ pub(crate) struct Args {
     /// Take the connection and the change of the client's settings back
     #[arg(long, conflicts_with = "apply")]
     undo: bool,
+    /// Give the connection a new key; the old one opens nothing from then on, and open sessions end
+    #[arg(long, conflicts_with_all = ["apply", "undo", "surface", "user_text", "upstream", "tools", "address", "ca"])]
+    rotate_key: bool,
     /// Do not wait for the first request
     #[arg(long)]
     no_wait: bool,
@@ -150,6 +153,9 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     let name = checked_name(args.name.as_deref().unwrap_or(args.host.name()))?;
     if args.undo {
         return undo(context, &store, &name);
+    }
+    if args.rotate_key {
+        return rotate(context, args.host, &store, &name);
     }
     let entry = entry(args)?;
     let mut settings = GatewaySettings::signed(&store)?.unwrap_or_default();
@@ -292,6 +298,48 @@ fn wait(context: &GlobalContext, name: &str) -> anyhow::Result<ExitStatus> {
         drop(store);
         std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// Gives a connection a new key. It is shown only where Custody does not write it down itself.
+fn rotate(
+    context: &GlobalContext,
+    host: Host,
+    store: &Store,
+    name: &str,
+) -> anyhow::Result<ExitStatus> {
+    let signed = GatewaySettings::signed(store)?.unwrap_or_default();
+    ensure!(signed.connection.contains_key(name), "there is no connection `{name}`");
+    token_file::check_standard_output()?;
+    let RotatedKey { key, settings, key_file } = rotate_key(context, store, name)?;
+    // A coding agent whose settings were only printed has the key in them, unless its hooks read the file.
+    let is_shown =
+        settings.is_empty() && (key_file.is_none() || host.agent() == Some(AgentHost::ClaudeCode));
+    if context.json {
+        let shown = is_shown.then(|| key.as_str());
+        json_line(
+            &json!({ "connection": name, "settings": settings, "key_file": key_file, "key": shown }),
+        )?;
+        return Ok(ExitStatus::Success);
+    }
+    line(format_args!(
+        "{} has a new key; the old one opens nothing, and its open sessions ended.",
+        paint(BOLD, name)
+    ));
+    for file in settings.iter().chain(&key_file) {
+        line(format_args!("Changed {}.", file.display()));
+    }
+    if is_shown {
+        line(format_args!(
+            "Send with each request the header {} {}",
+            paint(BOLD, "x-custody-key:"),
+            *key
+        ));
+    } else {
+        note(
+            "Start the agent anew, and its MCP servers; where their settings hold the key, write the new one there.",
+        );
+    }
+    Ok(ExitStatus::Success)
 }
 
 fn undo(context: &GlobalContext, store: &Store, name: &str) -> anyhow::Result<ExitStatus> {

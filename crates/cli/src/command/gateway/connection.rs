@@ -175,6 +175,49 @@ pub(super) fn take_back(
     Ok(())
 }
 
+/// What became of the key of a connection.
+#[derive(Debug)]
+pub(super) struct RotatedKey {
+    pub(super) key: Zeroizing<String>,
+    /// The files of the host in which it stands instead of the old one.
+    pub(super) settings: Vec<PathBuf>,
+    /// The file with the key, if there is one.
+    pub(super) key_file: Option<PathBuf>,
+}
+
+/// Gives a connection a new key, and puts it in the place of the old one in the settings of its host and in its key
+/// file. What the owner signed of the connection stays.
+pub(super) fn rotate_key(
+    context: &GlobalContext,
+    store: &Store,
+    name: &str,
+) -> anyhow::Result<RotatedKey> {
+    let kept = kept(context, name);
+    let changed = ChangedFiles::load(&kept)?;
+    if let Some(changed) = &changed {
+        changed.ensure_ours(&kept)?;
+    }
+    let key_file = Some(key_file(context, name)).filter(|file| file.exists());
+    let owner = context.human(store, None)?;
+    let (receipt, key) = store.renew_principal(&owner, name)?;
+    accepted(&receipt)?;
+    let key = key.context("the connection has no key")?;
+    // Whatever happens from here on, doing it once more gives all of them the same key.
+    let again =
+        "the old key opens nothing any more, and the new one is not everywhere; rotate once more";
+    let settings = match changed {
+        Some(changed) => changed.replace_key(&kept, &key).context(again)?,
+        None => Vec::new(),
+    };
+    for file in &settings {
+        watched::adopt(store, &owner, &watched::settings_key(name, file)?, file).context(again)?;
+    }
+    if let Some(file) = &key_file {
+        whole_file::write(file, key.as_bytes()).context(again)?;
+    }
+    Ok(RotatedKey { key, settings, key_file })
+}
+
 /// The key of a new connection: the token of a principal of its name.
 pub(super) fn new_key(
     store: &Store,
