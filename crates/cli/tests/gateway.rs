@@ -120,6 +120,16 @@ fn the_commands_for_a_user_of_its_own_are_printed_and_nothing_is_changed() {
     let home = Home::new();
     let shown = home.alone(&["init", "--service-user", "custody"]).expect(0).stdout;
     assert!(shown.contains("useradd --system") && shown.contains("\nUser=custody\n"), "{shown}");
+    let undo = ["init", "--undo", "--service-user", "custody"];
+    let shown = home.alone(&undo).expect(0).stdout;
+    assert!(shown.contains("userdel --remove custody") && !shown.contains("useradd"), "{shown}");
+    // On a terminal root is asked, and anybody else is not.
+    let name = "custody-test-nobody";
+    let shown = home.typing(&["init", "--service-user", name], &["n"]);
+    let is_asked = shown.terminal.contains("[y/N]");
+    assert_eq!(is_asked, shown.stdout.contains("Nothing was changed."), "{shown:?}");
+    let users = fs::read_to_string("/etc/passwd").unwrap();
+    assert!(!users.contains(name), "{users}");
     for name in ["", "a b", "$(id)", "Root", "x;y"] {
         home.alone(&["init", "--service-user", name]).refused("is not a name of a user");
     }

@@ -70,7 +70,7 @@ fn script(otherwise: &HookOutput) -> String {
 }
 
 /// `text` as one word of a shell.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
