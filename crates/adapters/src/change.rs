@@ -46,6 +46,19 @@ impl Matrix {
         self.numbers.get(start..start + self.columns).unwrap_or_default()
     }
 
+    /// The largest of its numbers, without its sign.
+    pub(crate) fn largest(&self) -> f64 {
+        self.numbers.iter().fold(0.0, |largest, number| f64::from(number.abs()).max(largest))
+    }
+
+    /// The same with the largest of its numbers 1.
+    pub(crate) fn unit(&self) -> Self {
+        let largest = self.largest() as f32;
+        let factor = if largest > 0.0 { largest } else { 1.0 };
+        let numbers = self.numbers.iter().map(|number| number / factor).collect();
+        Self { numbers, ..*self }
+    }
+
     fn transposed(&self) -> Self {
         let (rows, columns) = (self.columns, self.rows);
         let mut numbers = Vec::with_capacity(self.numbers.len());

@@ -94,7 +94,10 @@ pub fn scan(
             _ => Err("its kind is not known") as Result<_, NotEvaluated>,
         };
         let (change, not_evaluated) = match read {
-            Ok(change) => (Some(ChangeStatistics::of(&change)), None),
+            Ok(change) => match ChangeStatistics::of(&change) {
+                Some(figures) => (Some(figures), None),
+                None => (None, Some("its numbers are too large to be computed with")),
+            },
             Err(why) => (None, Some(why)),
         };
         changes.push(ModuleReport { module: module.name.clone(), change, not_evaluated });

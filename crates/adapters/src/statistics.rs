@@ -3,13 +3,16 @@
 //! With `G = leftᵀ·left` and `H = right·rightᵀ`, both small, the squares of the singular values are the eigenvalues of
 //! `√G·H·√G`.
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, SymmetricEigen};
 use serde::Serialize;
 
 use crate::change::{LowRankChange, Matrix};
 
 /// The largest rank at which the moments of the entries are computed: their cost grows with its fourth power.
 const MAX_MOMENT_RANK: usize = 4;
+
+/// The most steps towards the eigenvalues of a matrix. A few for each are enough.
+const MAX_ITERATIONS: usize = 100_000;
 
 /// Figures of the change of one matrix.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -39,16 +42,20 @@ pub struct ChangeStatistics {
 }
 
 impl ChangeStatistics {
-    pub(crate) fn of(change: &LowRankChange) -> Self {
+    /// The figures of a change; `None` if its numbers are too large to be computed with.
+    pub(crate) fn of(change: &LowRankChange) -> Option<Self> {
         let LowRankChange { scale, left, right } = change;
+        // With numbers of at most 1 nothing overflows on the way.
+        let (largest, left, right) = (left.largest() * right.largest(), left.unit(), right.unit());
+        let factor = scale.abs() * largest;
         let mut values: Vec<f64> =
-            singular_values(left, right).into_iter().map(|value| value * scale.abs()).collect();
+            singular_values(&left, &right)?.into_iter().map(|value| value * factor).collect();
         values.sort_by(|a, b| b.total_cmp(a));
         let squares: Vec<f64> = values.iter().map(|value| value * value).collect();
         let total: f64 = squares.iter().sum();
         let spectral = values.first().copied().unwrap_or_default();
         let sides = (left.rows as f64).sqrt() + (right.columns as f64).sqrt();
-        Self {
+        total.is_finite().then(|| Self {
             outputs: left.rows,
             inputs: right.columns,
             rank: left.columns,
@@ -58,9 +65,10 @@ impl ChangeStatistics {
             energy_in_first: over(spectral * spectral, total),
             spectral_entropy: entropy(&squares, total),
             spectral_kurtosis: kurtosis(&values),
-            entry_kurtosis: (left.columns <= MAX_MOMENT_RANK).then(|| entry_kurtosis(left, right)),
+            entry_kurtosis: (left.columns <= MAX_MOMENT_RANK)
+                .then(|| entry_kurtosis(&left, &right)),
             relative_spectral: over(spectral, sides),
-        }
+        })
     }
 }
 
@@ -69,21 +77,21 @@ fn over(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { 0.0 }
 }
 
-fn singular_values(left: &Matrix, right: &Matrix) -> Vec<f64> {
+fn singular_values(left: &Matrix, right: &Matrix) -> Option<Vec<f64>> {
     let (outer, inner) = (gram_of_columns(left), gram_of_rows(right));
-    let root = root(outer);
+    let root = root(outer)?;
     let product = &root * inner * &root;
     // What is not symmetric by the last bit is by its nature.
     let symmetric = (&product + product.transpose()) * 0.5;
-    let values = symmetric.symmetric_eigenvalues();
-    values.iter().map(|value| value.max(0.0).sqrt()).collect()
+    let values = SymmetricEigen::try_new(symmetric, f64::EPSILON, MAX_ITERATIONS)?.eigenvalues;
+    Some(values.iter().map(|value| value.max(0.0).sqrt()).collect())
 }
 
 /// The root of a symmetric matrix without negative eigenvalues.
-fn root(matrix: DMatrix<f64>) -> DMatrix<f64> {
-    let eigen = matrix.symmetric_eigen();
+fn root(matrix: DMatrix<f64>) -> Option<DMatrix<f64>> {
+    let eigen = SymmetricEigen::try_new(matrix, f64::EPSILON, MAX_ITERATIONS)?;
     let roots = eigen.eigenvalues.map(|value| value.max(0.0).sqrt());
-    &eigen.eigenvectors * DMatrix::from_diagonal(&roots) * eigen.eigenvectors.transpose()
+    Some(&eigen.eigenvectors * DMatrix::from_diagonal(&roots) * eigen.eigenvectors.transpose())
 }
 
 /// `matrixᵀ·matrix`.

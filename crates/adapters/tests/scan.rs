@@ -150,6 +150,20 @@ fn what_needs_the_base_model_is_not_evaluated_and_never_small() {
 }
 
 #[test]
+fn numbers_that_are_too_large_are_not_evaluated_and_large_ones_are() {
+    let large = |number: f32, alpha: f64| {
+        let made = Made::lora().with_key("lora_alpha", alpha.into());
+        let made = made.with(&format!("{Q}.lora_A.weight"), &[1, 2], &[number, 0.0]);
+        made.with(&format!("{Q}.lora_B.weight"), &[3, 1], &[number, 0.0, 0.0]).scan()
+    };
+    let report = large(3.0e38, 2.0);
+    assert!(only(&report).change.as_ref().unwrap().spectral > 1.0e76, "{report:?}");
+    assert_eq!(large(3.0e38, 1.0e300).not_evaluated(), 1);
+    let zero = only(&large(0.0, 2.0)).change.clone().unwrap();
+    assert_eq!((zero.frobenius, zero.stable_rank, zero.entry_kurtosis), (0.0, 0.0, Some(0.0)));
+}
+
+#[test]
 fn each_way_to_bring_more_than_an_adapter_is_named() {
     let head = "base_model.model.lm_head.weight";
     let embeddings = "base_model.model.model.embed_tokens.base_layer.weight";

@@ -20,6 +20,7 @@ pub mod output;
 mod page;
 pub mod programs;
 mod reveal;
+mod running_service;
 mod token_file;
 
 pub use command::{detector, language_model, run};

@@ -16,6 +16,10 @@ use zeroize::Zeroizing;
 /// More than any token has, and little enough to read whatever is named by mistake.
 const MAX_TOKEN_BYTES: u64 = 4 << 10;
 
+/// What every token begins with, and how many hexadecimal digits follow.
+const TOKEN_PREFIX: &str = "custody_";
+const TOKEN_DIGITS: usize = 64;
+
 /// Where the paths of the token files that were written are kept, in the key folder.
 const WRITTEN: &str = "token-files";
 
@@ -97,6 +101,15 @@ impl ReservedTokenFile {
         kept.with_context(|| could_not("write", &path))?;
         Ok(path)
     }
+}
+
+/// The tokens that stand in a text.
+pub(crate) fn tokens_in(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices(TOKEN_PREFIX).filter_map(|(start, _)| {
+        let token = text.get(start..start + TOKEN_PREFIX.len() + TOKEN_DIGITS)?;
+        let digits = token.get(TOKEN_PREFIX.len()..)?;
+        digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(token)
+    })
 }
 
 /// Reads the token in `path`.

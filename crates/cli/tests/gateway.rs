@@ -7,6 +7,7 @@ mod common;
 
 use std::fs;
 
+use common::gateway::{Gateway, Vendor};
 use common::{Home, OWNER_PASSPHRASE};
 
 const CONNECT: [&str; 5] = ["connect", "claude-code", "--surface", "proxy", "--no-wait"];
@@ -119,6 +120,16 @@ fn the_commands_for_a_user_of_its_own_are_printed_and_nothing_is_changed() {
     let home = Home::new();
     let shown = home.alone(&["init", "--service-user", "custody"]).expect(0).stdout;
     assert!(shown.contains("useradd --system") && shown.contains("\nUser=custody\n"), "{shown}");
+    let undo = ["init", "--undo", "--service-user", "custody"];
+    let shown = home.alone(&undo).expect(0).stdout;
+    assert!(shown.contains("userdel --remove custody") && !shown.contains("useradd"), "{shown}");
+    // On a terminal root is asked, and anybody else is not.
+    let name = "custody-test-nobody";
+    let shown = home.typing(&["init", "--service-user", name], &["n"]);
+    let is_asked = shown.terminal.contains("[y/N]");
+    assert_eq!(is_asked, shown.stdout.contains("Nothing was changed."), "{shown:?}");
+    let users = fs::read_to_string("/etc/passwd").unwrap();
+    assert!(!users.contains(name), "{users}");
     for name in ["", "a b", "$(id)", "Root", "x;y"] {
         home.alone(&["init", "--service-user", name]).refused("is not a name of a user");
     }
@@ -136,6 +147,104 @@ fn each_kind_of_client_is_told_its_base_url() {
         let shown = home.typing(&["connect", client, "--no-wait"], &[OWNER_PASSPHRASE]).expect(0);
         assert!(shown.stdout.contains(base_url), "{shown:?}");
     }
+}
+
+/// How the service answers a request with `key`: the status.
+fn status(gateway: &Gateway, key: &str) -> String {
+    gateway.chat(key, "Hello.").split_whitespace().nth(1).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_key_is_rotated_while_the_service_runs_and_the_old_one_opens_nothing() {
+    let (home, vendor) = (Home::founded(), Vendor::start());
+    let old = home.connect_client(&vendor.url);
+    let gateway = home.gateway("");
+    assert_eq!(status(&gateway, &old), "200");
+    let signed = fs::read_to_string(home.path().join("config/custody/gateway.toml")).unwrap();
+    let without_owner = home.alone(&["connect", "openai", "--rotate-key"]);
+    assert!(
+        without_owner.code == 2 && without_owner.stderr.contains("refused"),
+        "{without_owner:?}"
+    );
+    assert_eq!(status(&gateway, &old), "200", "nothing has changed");
+
+    let args = ["connect", "openai", "--rotate-key", "--json"];
+    let new = home.typing(&args, &[OWNER_PASSPHRASE]).expect(0).json();
+    let new = new[0]["key"].as_str().unwrap();
+    assert_eq!([status(&gateway, &old), status(&gateway, new)], ["401", "200"]);
+    let after = fs::read_to_string(home.path().join("config/custody/gateway.toml")).unwrap();
+    assert_eq!(after, signed, "what the owner signed stays");
+    let open = home.alone(&["session", "list", "--json"]).expect(0).json();
+    assert_eq!(open.len(), 1, "the sessions of the old key ended: {open:?}");
+    let none = home.typing(&["connect", "google", "--rotate-key"], &[]);
+    assert!(none.stderr.contains("there is no connection"), "{none:?}");
+    home.alone(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn a_rotated_key_stands_in_the_settings_of_the_host_and_these_still_come_back_byte_for_byte() {
+    let home = Home::founded();
+    let claude = home.path().join(".claude/settings.json");
+    fs::create_dir_all(claude.parent().unwrap()).unwrap();
+    let before = "{\"model\": \"opus\" }";
+    fs::write(&claude, before).unwrap();
+    let typing = |args: &[&str]| home.typing(args, &[OWNER_PASSPHRASE]);
+    let connect = ["connect", "claude-code", "--apply", "--no-wait"];
+    typing(&[&connect[..], &["--surface", "proxy"]].concat()).expect(0);
+    typing(&["hook", "install", "codex", "--no-selftest"]).expect(0);
+    let read = |path: &str| fs::read_to_string(home.path().join(path)).unwrap();
+    let key_of = |name: &str| read(&format!("config/custody/hooks/{name}.key"));
+    let (old, settings, hooks) =
+        (key_of("claude-code"), read(".claude/settings.json"), read(".codex/hooks.json"));
+    assert!(settings.contains(&old));
+
+    // Whose settings somebody changed is not written over.
+    fs::write(&claude, settings.replace("opus", "sonnet")).unwrap();
+    let refused = typing(&["connect", "claude-code", "--rotate-key"]);
+    assert!(refused.code == 2 && refused.stderr.contains("was changed since"), "{refused:?}");
+    fs::write(&claude, &settings).unwrap();
+
+    let shown = typing(&["connect", "claude-code", "--rotate-key"]).expect(0).stdout;
+    let new = key_of("claude-code");
+    assert!(new != old && !shown.contains(&new), "{shown}");
+    assert_eq!(read(".claude/settings.json"), settings.replace(&old, &new));
+    assert!(!read("config/custody/before-claude-code.json").contains(&old));
+    let doctor = home.alone(&["doctor"]).stdout;
+    assert!(!doctor.contains("settings.json"), "the owner adopted the change: {doctor}");
+
+    let codex = key_of("codex");
+    typing(&["connect", "codex", "--rotate-key"]).expect(0);
+    assert_ne!(key_of("codex"), codex);
+    assert_eq!(read(".codex/hooks.json"), hooks, "it names only the file of the key");
+
+    typing(&["connect", "claude-code", "--undo"]).expect(0);
+    typing(&["hook", "uninstall", "codex"]).expect(0);
+    assert_eq!(read(".claude/settings.json"), before);
+    assert!(!home.path().join(".codex").exists());
+    home.alone(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn whether_the_service_runs_is_said_where_hosts_wait_for_it() {
+    let home = Home::founded();
+    let doctor = home.alone(&["doctor"]).stdout;
+    assert!(doctor.contains("none runs, and none is needed"), "{doctor}");
+    assert_eq!(home.alone(&["enforce"]).expect(0).stderr, "", "nobody waits for it");
+    home.typing(&["connect", "openai", "--no-wait"], &[OWNER_PASSPHRASE]).expect(0);
+    let stopped = "`custody serve` is not running";
+    assert!(home.alone(&["enforce"]).expect(0).stderr.contains(stopped));
+    assert!(home.alone(&["doctor"]).stdout.contains(stopped));
+    assert_eq!(home.alone(&["session", "list"]).expect(0).stderr, "");
+
+    let mut gateway = home.gateway("");
+    assert_eq!(home.alone(&["enforce"]).expect(0).stderr, "");
+    assert_eq!(home.alone(&["enforce", "--json"]).expect(0).json()[0]["service"], "ready");
+    assert!(home.alone(&["doctor"]).stdout.contains("`custody serve` keeps the record"));
+    assert!(gateway.terminate().success());
+    assert_eq!(home.alone(&["enforce", "--json"]).expect(0).json()[0]["service"], "not_running");
+    // One that was killed could take nothing back, and is not running either.
+    drop(home.gateway(""));
+    assert!(home.alone(&["enforce"]).expect(0).stderr.contains(stopped));
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod common;
 
 use std::net::TcpStream;
 
-use common::gateway::{ANSWER, Vendor};
+use common::gateway::{ANSWER, Gateway, Vendor};
 use common::{Home, skipped};
 
 const IDLE: usize = 10_000;
@@ -53,6 +53,24 @@ fn on_a_full_disk_nothing_goes_on_that_is_not_recorded() {
     let ready = limited.send("GET", "/readyz", "", "");
     assert!(ready.contains("degraded"), "{ready}");
     assert!(limited.log().contains("cannot be kept"), "{}", limited.log());
+    assert!(refused.contains("x-custody-status: degraded"), "{refused}");
+    for args in [&["enforce"][..], &["session", "list"], &["session", "pending"]] {
+        let said = home.alone(args).expect(0).stderr;
+        assert!(said.contains("`custody serve` is degraded: the record could not"), "{said}");
+    }
+    let said = home.alone(&["enforce", "--json"]).expect(0).json();
+    assert_eq!(said[0]["service"], "degraded");
+    assert!(home.alone(&["hook", "status"]).expect(1).stderr.contains("is degraded"));
+    let doctor = home.alone(&["doctor"]).expect(1).stdout;
+    assert!(doctor.contains("`custody serve` is degraded"), "{doctor}");
+    home.write_private("key", &key);
+    let run = ["hook", "run", "codex", "--event", "UserPromptSubmit", "--key", "key", "--address"];
+    let prompt = serde_json::json!({
+        "session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "long ".repeat(40_000)
+    });
+    let run = [&run[..], &[&limited.address]].concat();
+    let hook = home.alone_with(&run, &[], &prompt.to_string()).expect(2);
+    assert!(hook.stderr.contains("Custody is degraded, so this does not go on"), "{hook:?}");
     drop(limited);
 
     // With room again, everything that was answered is there.
@@ -63,6 +81,35 @@ fn on_a_full_disk_nothing_goes_on_that_is_not_recorded() {
     let records = home.alone(&["ledger", "show", "--json", "--limit", "1000"]).expect(0).stdout;
     let checked = records.matches("\"coverage\":\"checked\"").count();
     assert!(checked > answered, "{answered} answers and one more, {checked} records");
+}
+
+/// Sends a message of the MCP server `mail` that is recorded, and returns what becomes of it.
+fn server_says(gateway: &Gateway, key: &str, id: usize) -> String {
+    let params = serde_json::json!({ "text": format!("{id} {}", "long ".repeat(40_000)) });
+    let message = serde_json::json!({
+        "jsonrpc": "2.0", "id": id, "method": "sampling/createMessage", "params": params
+    });
+    let headers = format!("x-custody-key: {key}\r\n");
+    gateway.send("POST", "/mcp/mail/p1/server", &headers, &message.to_string())
+}
+
+#[test]
+fn what_an_mcp_server_says_and_cannot_be_recorded_makes_the_service_degraded() {
+    let (home, vendor) = (Home::founded(), Vendor::start());
+    let key = home.connect_client(&vendor.url);
+    let limited = home.gateway("trap '' XFSZ; ulimit -f 4096");
+    assert!(limited.send("GET", "/readyz", "", "").contains("ready"));
+    let passed = (0..100).map(|id| server_says(&limited, &key, id));
+    let refused = passed.into_iter().find(|passed| passed.contains("\"goes_on\":false")).unwrap();
+    assert!(refused.contains(r#"\"data\":{\"custody\":\"degraded\"}"#), "{refused}");
+    let ready = limited.send("GET", "/readyz", "", "");
+    assert!(ready.contains("HTTP/1.1 503") && ready.contains("degraded"), "{ready}");
+    // What writes nothing tells nothing of whether the record can be kept.
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let headers = format!("x-custody-key: {key}\r\n");
+    let passed = limited.send("POST", "/mcp/mail/p1/client", &headers, note);
+    assert!(passed.contains("\"goes_on\":true"), "{passed}");
+    assert!(limited.send("GET", "/readyz", "", "").contains("degraded"));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::gateway::Vendor;
 use common::{Home, OWNER_PASSPHRASE};
 
 const FOR_ADA: &str = "--token-file token.txt";
@@ -94,4 +95,51 @@ fn g23_a_configured_time_out_leaves_sessions_that_are_in_use() {
     home.write("custody.toml", "[session]\nclose_idle_hours = 0\n");
     let args = ["session", "list", "--config", "custody.toml"];
     home.alone(&args).expect(2);
+}
+
+const COUNTED: &str = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Hm."},"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":25,"prompt_tokens_details":{"cached_tokens":60}}}"#;
+
+#[test]
+fn what_a_session_took_is_shown_while_it_is_open_and_after_it_was_closed() {
+    let (home, vendor) = (Home::founded(), Vendor::answering(COUNTED));
+    let key = home.connect_client(&vendor.url);
+    let mut gateway = home.gateway("");
+    let request = |text: &str| {
+        let body = serde_json::json!({"messages": [{"role": "user", "content": text}]}).to_string();
+        let headers = format!("x-custody-key: {key}\r\nx-custody-session: one\r\n");
+        gateway.send("POST", "/openai/v1/chat/completions", &headers, &body)
+    };
+    for text in ["Hello.", "Once more."] {
+        assert!(request(text).ends_with(COUNTED));
+    }
+    let listed = open(&home);
+    let usage = &listed[0]["usage"];
+    let tokens = serde_json::json!({"input": 200, "cached_input": 120, "output": 50});
+    assert_eq!((&usage["requests"], &usage["claimed_tokens"]), (&2.into(), &tokens), "{listed:?}");
+    assert_eq!(usage["answer_bytes"], 2 * COUNTED.len());
+    let table = home.alone(&["session", "list"]).expect(0).stdout;
+    assert!(
+        table.contains("2 requests") && table.contains("200 in (120 cached), 50 out"),
+        "{table}"
+    );
+    let line = gateway.log();
+    assert!(
+        line.contains(r#""claimed_tokens":{"input":100,"cached_input":60,"output":25}"#),
+        "{line}"
+    );
+    assert!(gateway.terminate().success());
+
+    let session = listed[0]["session"].as_str().unwrap();
+    assert!(!is_open(&home, session));
+    let shown = home.alone(&["session", "show", session, "--json"]).expect(0).json();
+    assert_eq!((&shown[0]["usage"], &shown[0]["open"]), (usage, &false.into()));
+    assert_eq!(shown[0]["coverage"]["checked"], 2);
+    assert_eq!(shown[0]["principal"], "openai");
+    let shown = home.alone(&["session", "show", session]).expect(0).stdout;
+    for said in ["closed", "2 checked", "by the vendors' own count"] {
+        assert!(shown.contains(said), "{shown}");
+    }
+    let nobodys = format!("s-{}", "0".repeat(32));
+    home.alone(&["session", "show", &nobodys]).refused("there was never a session");
+    home.alone(&["ledger", "verify"]).expect(0);
 }

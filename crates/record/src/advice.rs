@@ -94,6 +94,54 @@ pub struct ExchangeCoverage {
     /// What was not, ascending, without duplicates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecided: Vec<String>,
+    /// What it took; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ExchangeUsage>,
+}
+
+/// What a model's answer took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExchangeUsage {
+    /// Bytes of the request, without its encoding.
+    pub request_bytes: u64,
+    /// Bytes of the answer, as the vendor sent it.
+    pub answer_bytes: u64,
+    /// What the vendor says of tokens.
+    #[serde(default, skip_serializing_if = "ClaimedTokens::is_empty")]
+    pub claimed: ClaimedTokens,
+}
+
+/// The tokens of an answer as its vendor counts and bills them. A claim: nobody here can count them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimedTokens {
+    /// Tokens that the model read, those from a cache included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<u64>,
+    /// Of these, tokens that were read from a cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input: Option<u64>,
+    /// Tokens that it wrote, those of its thinking included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<u64>,
+}
+
+impl ClaimedTokens {
+    /// Whether the vendor says nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Of two claims about one answer, the larger numbers. In a stream vendors count what there was so far.
+    #[must_use]
+    pub fn later(self, other: Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            cached_input: self.cached_input.max(other.cached_input),
+            output: self.output.max(other.output),
+        }
+    }
 }
 
 /// How much of an answer was decided.
@@ -197,13 +245,27 @@ impl fmt::Display for Screening {
 /// As in `partly checked (anthropic-messages, streamed): a tool that the vendor ran`.
 impl fmt::Display for ExchangeCoverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { wire, streamed, coverage, undecided, .. } = self;
+        let Self { wire, streamed, coverage, undecided, usage, .. } = self;
         let streamed = if *streamed { ", streamed" } else { "" };
         write!(f, "{coverage} ({wire}{streamed})")?;
         if !undecided.is_empty() {
             write!(f, ": {}", undecided.join(", "))?;
         }
-        Ok(())
+        usage.as_ref().map_or(Ok(()), |usage| write!(f, "; {usage}"))
+    }
+}
+
+/// As in `812 bytes asked, 4096 answered; by the vendor's count 210 tokens read, 38 written`.
+impl fmt::Display for ExchangeUsage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { request_bytes, answer_bytes, claimed } = self;
+        write!(f, "{request_bytes} bytes asked, {answer_bytes} answered")?;
+        if claimed.is_empty() {
+            return Ok(());
+        }
+        let [read, written] =
+            [claimed.input, claimed.output].map(|n| n.map_or("?".to_owned(), |n| n.to_string()));
+        write!(f, "; by the vendor's count {read} tokens read, {written} written")
     }
 }
 
@@ -314,9 +376,26 @@ mod tests {
                     streamed: true,
                     coverage: Coverage::Partly,
                     undecided: vec!["it was cut off".to_owned()],
+                    usage: None,
                 }),
                 r#"{"exchange":{"v":1,"wire":"openai-chat","streamed":true,"coverage":"partly","undecided":["it was cut off"]}}"#,
                 "partly checked (openai-chat, streamed): it was cut off",
+            ),
+            (
+                Advice::Exchange(ExchangeCoverage {
+                    v: Version1,
+                    wire: "gemini".to_owned(),
+                    streamed: false,
+                    coverage: Coverage::Checked,
+                    undecided: Vec::new(),
+                    usage: Some(ExchangeUsage {
+                        request_bytes: 812,
+                        answer_bytes: 4096,
+                        claimed: ClaimedTokens { input: Some(210), ..Default::default() },
+                    }),
+                }),
+                r#"{"exchange":{"v":1,"wire":"gemini","streamed":false,"coverage":"checked","usage":{"request_bytes":812,"answer_bytes":4096,"claimed":{"input":210}}}}"#,
+                "checked (gemini); 812 bytes asked, 4096 answered; by the vendor's count 210 tokens read, ? written",
             ),
             (
                 Advice::DryRun(DryRun { v: Version1, would: WouldDecide::Ask, why: None }),

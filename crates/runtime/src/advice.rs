@@ -8,7 +8,8 @@ use custody_kernel::label::Channel;
 use serde_json::Value;
 
 pub use custody_kernel::advice::{
-    Advice, Coverage, DryRun, ExchangeCoverage, NotScreened, Screening, Version1, WouldDecide,
+    Advice, ClaimedTokens, Coverage, DryRun, ExchangeCoverage, ExchangeUsage, NotScreened,
+    Screening, Version1, WouldDecide,
 };
 
 /// Says something about a text that enters, for whoever reads the record later.

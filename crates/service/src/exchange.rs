@@ -52,13 +52,6 @@ enum Failed {
 }
 
 impl Failed {
-    /// Notes in the health of the service that the record could not be kept, if that is what failed.
-    fn note(&self, shared: &Shared) {
-        if matches!(self, Self::Proxy(ProxyError::Record(_))) {
-            shared.health.note(false);
-        }
-    }
-
     fn status(&self) -> (StatusCode, &'static str) {
         match self {
             Self::Proxy(ProxyError::Wire(_)) | Self::Decoding => {
@@ -99,7 +92,7 @@ pub(crate) async fn pass(
     };
     match passed.await {
         Ok(answer) => as_it_comes(answer),
-        Err(failed) => refuse(shared, &guarded, dialect, times, &failed),
+        Err(failed) => refuse(&guarded, dialect, times, &failed),
     }
 }
 
@@ -113,18 +106,11 @@ pub(crate) async fn run(
     let mut times = incoming.times;
     match exchanged(shared, &guarded, dialect, incoming, &mut times).await {
         Ok(response) => response,
-        Err(failed) => refuse(shared, &guarded, dialect, times, &failed),
+        Err(failed) => refuse(&guarded, dialect, times, &failed),
     }
 }
 
-fn refuse(
-    shared: &Shared,
-    guarded: &Guarded,
-    dialect: Dialect,
-    times: Times,
-    failed: &Failed,
-) -> Response {
-    failed.note(shared);
+fn refuse(guarded: &Guarded, dialect: Dialect, times: Times, failed: &Failed) -> Response {
     let (status, kind) = failed.status();
     let line = log::Line {
         connection: guarded.connection.name(),
@@ -158,7 +144,6 @@ async fn exchanged(
         Ok::<_, Failed>((exchange, body))
     });
     let (mut exchange, body) = begun.await.ok_or(Failed::Thread)??;
-    shared.health.note(true);
     if let Some(asked) = exchange.intent_request().map(<[u8]>::to_vec) {
         let stated = stated(shared, guarded, dialect, &incoming, asked);
         let stated = times.upstream(stated).await;
@@ -179,7 +164,7 @@ async fn exchanged(
         .and_then(|kind| kind.to_str().ok())
         .is_some_and(|kind| kind.starts_with("text/event-stream"));
     if is_stream {
-        return Ok(streamed(shared, guarded, dialect, exchange, answer, *times));
+        return Ok(streamed(guarded, dialect, exchange, answer, *times));
     }
     let (status, headers) = (answer.status(), forwarded(answer.headers()));
     let body = times.upstream(whole(answer)).await?;
@@ -287,7 +272,6 @@ type Piece = io::Result<Bytes>;
 
 /// Passes a streamed answer on, piece by piece.
 fn streamed(
-    shared: &Arc<Shared>,
     guarded: &Guarded,
     dialect: Dialect,
     exchange: ModelExchange,
@@ -296,15 +280,12 @@ fn streamed(
 ) -> Response {
     let (status, headers) = (answer.status(), forwarded(answer.headers()));
     let (pieces, received) = mpsc::channel::<Piece>(WAITING_PIECES);
-    let (connection, shared) = (Arc::clone(&guarded.connection), Arc::clone(shared));
+    let connection = Arc::clone(&guarded.connection);
     tokio::spawn(async move {
         let ended = pump(exchange.stream(), answer, &pieces, &mut times).await;
         let (outcome, error) = match ended {
             Ok(outcome) => (Some(outcome), None),
-            Err(failed) => {
-                failed.note(&shared);
-                (None, Some(failed.to_string()))
-            }
+            Err(failed) => (None, Some(failed.to_string())),
         };
         let (connection, wire, status) = (connection.name(), dialect.as_str(), status.as_u16());
         let outcome = outcome.as_ref();

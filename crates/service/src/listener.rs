@@ -17,9 +17,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_rustls::TlsAcceptor;
 
 use crate::log;
+use crate::tls::CertificateInUse;
 
 /// How long a client may take for the head of a request, from the end of the one before.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,7 +38,7 @@ const RESERVED_FILES: u64 = 512;
 /// Answers clients until `end`, and then what has begun, for as long as [`GRACE`] lasts.
 pub(crate) async fn serve(
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<CertificateInUse>>,
     router: Router,
     end: impl Future<Output = ()>,
 ) {
@@ -94,11 +94,14 @@ struct Client {
 }
 
 impl Client {
-    async fn answer(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
+    async fn answer(self, stream: TcpStream, tls: Option<Arc<CertificateInUse>>) {
         match tls {
             None => self.answer_on(stream).await,
             Some(tls) => {
-                let agreed = tokio::time::timeout(TLS_TIMEOUT, tls.accept(stream)).await;
+                // It may read the files.
+                let acceptor = tokio::task::spawn_blocking(move || tls.acceptor());
+                let Ok(acceptor) = acceptor.await else { return };
+                let agreed = tokio::time::timeout(TLS_TIMEOUT, acceptor.accept(stream)).await;
                 // Who does not speak TLS is not answered.
                 if let Ok(Ok(stream)) = agreed {
                     self.answer_on(stream).await;

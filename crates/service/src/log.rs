@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use custody_gateway::proxy::Outcome;
+use custody_runtime::advice::ExchangeUsage;
 use serde_json::{Value, json};
 
 use crate::times::Times;
@@ -39,6 +40,12 @@ impl Line<'_> {
             line["coverage"] = json!(outcome.coverage);
             line["undecided"] = json!(outcome.undecided);
             line["calls"] = json!({ "passed": outcome.passed, "removed": outcome.removed });
+            let ExchangeUsage { request_bytes, answer_bytes, claimed } = outcome.usage;
+            line["bytes"] = json!({ "request": request_bytes, "answer": answer_bytes });
+            if !claimed.is_empty() {
+                // The vendor's word, which nobody here can check.
+                line["claimed_tokens"] = json!(claimed);
+            }
         }
         if let Some(error) = &self.error {
             line["error"] = Value::from(error.as_str());

@@ -8,15 +8,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use axum::routing::{any, get, post};
-use custody_gateway::proxy::hook::{self, HookError, HookHost};
+use custody_gateway::proxy::hook::{self, HookHost};
 use custody_gateway::wire::Dialect;
 use custody_runtime::Store;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
 use crate::connections::{Connections, RefusedCredential, SessionModels};
 use crate::credential::{Here, Shown, guarded};
@@ -24,10 +23,15 @@ use crate::exchange;
 use crate::guards::McpGuards;
 use crate::incoming::Incoming;
 use crate::model_method::ModelMethod;
-use crate::shared::{Health, MAX_BODY_BYTES, Shared, json_response};
-use crate::tls::{TlsError, TlsFiles};
+use crate::shared::{MAX_BODY_BYTES, Shared, json_response};
+use crate::tls::{CertificateInUse, TlsError, TlsFiles};
 use crate::upstream::{Upstream, UpstreamOptions, UpstreamOptionsError};
 use crate::{listener, log, mcp};
+
+/// The header that says that the record cannot be kept.
+const STATUS_HEADER: &str = "x-custody-status";
+/// The state of a service whose record cannot be kept.
+const DEGRADED: &str = "degraded";
 
 /// Where the service listens, and how it reaches vendors.
 #[derive(Debug, Clone)]
@@ -75,7 +79,7 @@ pub enum ServerError {
 /// A service that listens.
 pub struct Server {
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<CertificateInUse>>,
     shared: Arc<Shared>,
 }
 
@@ -96,7 +100,7 @@ impl Server {
         if tls.is_none() && !address.ip().is_loopback() {
             return Err(ServerError::NotLoopback(address));
         }
-        let tls = tls.map(|files| files.acceptor()).transpose()?;
+        let tls = tls.map(CertificateInUse::new).transpose()?.map(Arc::new);
         let upstream = Upstream::new(&upstream)?;
         let listener = TcpListener::bind(address).await.map_err(|cause| {
             let is_taken = cause.kind() == ErrorKind::AddrInUse;
@@ -112,7 +116,6 @@ impl Server {
             upstream,
             store,
             host_names,
-            health: Health::default(),
             mcp: McpGuards::default(),
         });
         Ok(Self { listener, tls, shared })
@@ -164,6 +167,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/readyz", get(ready))
         .fallback(unknown)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&shared), only_from_here))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&shared), mark_degraded))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(shared)
 }
@@ -283,7 +287,6 @@ async fn hook(State(shared): Here, Path(host): Path<String>, incoming: Incoming)
         hook::respond(&connection, host, event, &incoming.body)
     });
     let answered = answered.await;
-    shared.health.note(!matches!(answered, Some(Err(HookError::Record(_)))));
     let (status, body, error) = match answered {
         Some(Ok(answer)) => (StatusCode::OK, answer, None),
         Some(Err(error)) => {
@@ -310,17 +313,33 @@ async fn healthy() -> Response {
 
 /// Whether the record can be kept.
 async fn ready(State(shared): Here) -> Response {
-    let store = shared.store.clone();
-    let looked = tokio::task::spawn_blocking(move || store.state(|state| state.store().is_some()));
-    let why = match looked.await {
-        Ok(Ok(true)) if !shared.health.is_degraded() => {
-            return json_response(StatusCode::OK, &json!({ "status": "ready" }));
+    match degraded(shared).await {
+        None => json_response(StatusCode::OK, &json!({ "status": "ready" })),
+        Some(why) => {
+            let body = json!({ "status": DEGRADED, "why": why });
+            json_response(StatusCode::SERVICE_UNAVAILABLE, &body)
         }
-        Ok(Ok(true)) => "the record could not be written, so nothing goes on",
-        _ => "the record cannot be read",
-    };
-    let body = json!({ "status": "degraded", "why": why });
-    json_response(StatusCode::SERVICE_UNAVAILABLE, &body)
+    }
+}
+
+/// Why the record cannot be kept, asked on a thread that may wait for the store.
+async fn degraded(shared: Arc<Shared>) -> Option<&'static str> {
+    let looked = tokio::task::spawn_blocking(move || shared.degraded());
+    looked.await.unwrap_or(Some("the service failed"))
+}
+
+/// Says in the head of an answer that nothing goes on because the record cannot be kept, so that programs need not read
+/// the error, which has another form on each surface.
+async fn mark_degraded(
+    State(shared): Here,
+    request: Request,
+    next: axum::middleware::Next,
+) -> Response {
+    let mut response = next.run(request).await;
+    if response.status() == StatusCode::SERVICE_UNAVAILABLE && degraded(shared).await.is_some() {
+        response.headers_mut().insert(STATUS_HEADER, HeaderValue::from_static(DEGRADED));
+    }
+    response
 }
 
 async fn unknown(request: Request) -> Response {

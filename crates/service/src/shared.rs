@@ -1,7 +1,5 @@
 //! What every request uses.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -21,26 +19,22 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     /// The names under which other machines reach the service.
     pub(crate) host_names: Vec<String>,
-    pub(crate) health: Health,
     pub(crate) mcp: McpGuards,
 }
 
-/// Whether the record could be kept when it was last written.
-#[derive(Debug, Default)]
-pub(crate) struct Health(AtomicBool);
-
-impl Health {
-    /// Notes how a write ended. Nothing else goes on while writes fail, since each request begins with one.
-    pub(crate) fn note(&self, is_kept: bool) {
-        self.0.store(!is_kept, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_degraded(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 impl Shared {
+    /// Why the record cannot be kept, whichever surface noticed; nothing while it can. May wait for the store.
+    pub(crate) fn degraded(&self) -> Option<&'static str> {
+        let is_read = self.store.state(|state| state.store().is_some());
+        match is_read {
+            Ok(true) if self.store.is_failing() => {
+                Some("the record could not be written, so nothing goes on")
+            }
+            Ok(true) => None,
+            Ok(false) | Err(_) => Some("the record cannot be read, so nothing goes on"),
+        }
+    }
+
     /// Whether `host`, as in the header of that name, is a name of the service. A page of another name that leads
     /// here has its own name there.
     pub(crate) fn is_called(&self, host: &str) -> bool {

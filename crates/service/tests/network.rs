@@ -17,8 +17,10 @@ use custody_service::{
     Server, ServerError, ServerOptions, SessionModels, TlsFiles, UpstreamOptions,
 };
 use reqwest::{Certificate, Client};
+use rustls::DigitallySignedStruct;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
 /// A certificate for `name` that signs itself, as PEM files.
 fn certificate(folder: &Path, name: &str) -> TlsFiles {
@@ -91,6 +93,99 @@ fn other_machines_reach_it_under_its_name_and_encrypted_only() {
     assert_eq!(vendor.asked().len(), 1);
     let plain = running.chat(HELLO);
     assert!(!plain.contains("HTTP/1.1 200"), "what is not encrypted is not answered: {plain}");
+}
+
+/// The certificate that a new connection is shown.
+fn shown(address: SocketAddr) -> Vec<u8> {
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let verifier = Arc::new(Anybody(rustls::crypto::ring::default_provider()));
+    let config = rustls::ClientConfig::builder().dangerous();
+    let config = config.with_custom_certificate_verifier(verifier).with_no_client_auth();
+    let name = "custody.example".try_into().unwrap();
+    let mut session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    while session.is_handshaking() {
+        session.complete_io(&mut stream).unwrap();
+    }
+    session.peer_certificates().unwrap()[0].to_vec()
+}
+
+/// Believes every certificate, to see which one is shown.
+#[derive(Debug)]
+struct Anybody(rustls::crypto::CryptoProvider);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[test]
+fn a_new_certificate_is_shown_without_a_restart_and_one_that_is_none_leaves_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let tls = certificate(folder.path(), "custody.example");
+    let (certificate_file, key_file) = (tls.certificate.clone(), tls.key.clone());
+    let of_file = || CertificateDer::from_pem_file(&certificate_file).unwrap().to_vec();
+    let open = ServerOptions { tls: Some(tls), ..options() };
+    let running = Running::listening(entry("http://127.0.0.1:9"), Role::User, open);
+    let first = of_file();
+    assert_eq!(shown(running.address), first);
+
+    let next = tempfile::tempdir().unwrap();
+    let next = certificate(next.path(), "custody.example");
+    // As renewals do it: one file after the other, each put in the place of the one before.
+    let put = |from: &Path, to: &Path| {
+        let beside = to.with_extension("new");
+        std::fs::copy(from, &beside).unwrap();
+        std::fs::rename(beside, to).unwrap();
+    };
+    put(&next.certificate, &certificate_file);
+    assert_eq!(shown(running.address), first, "its key is not there yet");
+    put(&next.key, &key_file);
+    let second = of_file();
+    assert_ne!(first, second);
+    assert_eq!(shown(running.address), second);
+
+    for broken in ["", "no certificate"] {
+        std::fs::write(&certificate_file, broken).unwrap();
+        assert_eq!(shown(running.address), second, "{broken}");
+    }
+    std::fs::remove_file(&certificate_file).unwrap();
+    assert_eq!(shown(running.address), second, "nothing is there");
+    // Written over in place, with the same key.
+    std::fs::copy(&next.certificate, &certificate_file).unwrap();
+    assert_eq!(shown(running.address), second);
 }
 
 #[test]

@@ -74,9 +74,7 @@ impl Store {
         owner: &Authority,
         new: NewPrincipal<'_>,
     ) -> Result<(Receipt, Option<Zeroizing<String>>), PrincipalError> {
-        let token = new
-            .with_token
-            .then(|| Zeroizing::new(format!("{TOKEN_PREFIX}{}", hex::encode(random::<32>()))));
+        let token = new.with_token.then(fresh_token);
         let principal = Principal {
             id: PrincipalId::from_random(random()),
             name: checked_name(new.name)?,
@@ -101,6 +99,35 @@ impl Store {
     ) -> Result<Receipt, PrincipalError> {
         let principal = self.principal(name)?.id;
         Ok(self.ask(owner, AdminRequest::RevokePrincipal { principal })?)
+    }
+
+    /// Registers a principal anew, under the same name, with the same role, tenant and public key, and with a fresh
+    /// token. What it had is withdrawn in the same commit: its old token opens nothing, and its sessions are closed.
+    /// Returns the new token, unless that was refused, and then nothing has changed.
+    ///
+    /// # Errors
+    /// [`PrincipalError::Unknown`].
+    pub fn renew_principal(
+        &self,
+        owner: &Authority,
+        name: &str,
+    ) -> Result<(Receipt, Option<Zeroizing<String>>), PrincipalError> {
+        let (old, token) = (self.principal(name)?, fresh_token());
+        let withdrawn = AdminRequest::RevokePrincipal { principal: old.id };
+        let token_hash = Some(Digest::of(token.as_bytes()));
+        let new = Principal { id: PrincipalId::from_random(random()), token_hash, ..old };
+        let owner = owner.clone();
+        let renewing: Ticket<Receipt> = self.run(move |step| {
+            let receipt = step.administer(owner.clone(), withdrawn, None, Vec::new())?;
+            if receipt.answer.refusal().is_some() {
+                return Ok(receipt);
+            }
+            let registered = AdminRequest::AddPrincipal(Box::new(new));
+            step.administer(owner, registered, None, Vec::new())
+        });
+        let receipt = renewing.wait()?;
+        let token = receipt.answer.refusal().is_none().then_some(token);
+        Ok((receipt, token))
     }
 
     /// Approves a pending proposal for exactly the value it has now, which the reviewer was shown.
@@ -189,4 +216,8 @@ impl Store {
         }
         Ok(receipt)
     }
+}
+
+fn fresh_token() -> Zeroizing<String> {
+    Zeroizing::new(format!("{TOKEN_PREFIX}{}", hex::encode(random::<32>())))
 }

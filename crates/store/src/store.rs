@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 
 use custody_kernel::memory::rate::Limits;
@@ -195,6 +196,7 @@ impl Store {
             session_keys: SessionKeys::default(),
             reader: Mutex::new((connection, head)),
             unacknowledged,
+            is_failing: AtomicBool::new(false),
             frozen: Some(frozen),
         });
         Ok(Self { shared, writer: Arc::new(WriterThread { jobs: None, thread: None }) })
@@ -267,6 +269,7 @@ impl Store {
             reader: Mutex::new((reader, head)),
             session_keys: SessionKeys::default(),
             unacknowledged: parts.unacknowledged,
+            is_failing: AtomicBool::new(false),
             frozen: None,
         });
         let writer = Writer {
@@ -338,6 +341,12 @@ impl Store {
     /// acknowledged to anybody.
     pub fn unacknowledged(&self) -> u64 {
         self.shared.unacknowledged
+    }
+
+    /// Whether the last records that this handle's process was to write could not be made durable, or it writes none.
+    /// Whatever is asked until the next success may be refused for the same reason.
+    pub fn is_failing(&self) -> bool {
+        self.is_read_only() || self.shared.is_failing.load(Ordering::Relaxed)
     }
 }
 

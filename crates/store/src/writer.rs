@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) reader: Mutex<(Connection, Head)>,
     pub(crate) session_keys: SessionKeys,
     pub(crate) unacknowledged: u64,
+    /// Whether the last group that was to be written was not.
+    pub(crate) is_failing: AtomicBool,
     /// Set when nothing is written: what has to stay while the database is read.
     pub(crate) frozen: Option<Frozen>,
 }
@@ -144,6 +147,14 @@ where
     }
 }
 
+/// What a group that did not fail has written.
+#[derive(Debug, Clone, Copy)]
+enum Written {
+    Records,
+    /// No record, so that nothing is known of whether one could be.
+    Nothing,
+}
+
 pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) connection: Connection,
@@ -180,8 +191,13 @@ impl Writer {
             Arc::new(error)
         });
         drop(held);
+        match &outcome {
+            Ok(Written::Records) => shared.is_failing.store(false, Ordering::Relaxed),
+            Ok(Written::Nothing) => {}
+            Err(_) => shared.is_failing.store(true, Ordering::Relaxed),
+        }
         for job in group {
-            job.finish(outcome.clone());
+            job.finish(outcome.as_ref().map(|_| ()).map_err(Arc::clone));
         }
     }
 
@@ -189,7 +205,7 @@ impl Writer {
         &mut self,
         held: &mut Held,
         group: &mut [Box<dyn Job>],
-    ) -> Result<(), StoreError> {
+    ) -> Result<Written, StoreError> {
         let slots = if self.adopting { None } else { Some(self.head.slots()?) };
         let transaction = rusqlite::Transaction::new_unchecked(
             &self.connection,
@@ -218,7 +234,7 @@ impl Writer {
             if indexed {
                 transaction.commit()?;
             }
-            return Ok(());
+            return Ok(Written::Nothing);
         }
         if let Some(signer) = next_signer {
             self.signer = signer;
@@ -242,7 +258,7 @@ impl Writer {
         written.map_err(|cause| StoreError::Unacknowledged(Arc::new(cause)))?;
         self.adopting = false;
         self.follow_files(ledger, &touched);
-        Ok(())
+        Ok(Written::Records)
     }
 
     /// Brings watched files up to the items that changed. A file that cannot be written is reported by

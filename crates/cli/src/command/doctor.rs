@@ -8,6 +8,7 @@ use custody_models::registry::ModelStoreError;
 use custody_runtime::store::WatchError;
 use custody_runtime::watch::FileState;
 use custody_runtime::{Paths, Store};
+use custody_service::settings::{GatewaySettings, SignedSettingsError};
 use custody_verify::{VerifyError, VerifyReport, verify_ledger};
 use serde::Serialize;
 
@@ -18,6 +19,7 @@ use crate::credential::has_terminal;
 use crate::output::{
     BAD, BOLD, ExitStatus, GOOD, WARN, count, json_line, line, moment, paint, shown,
 };
+use crate::running_service::ServiceState;
 use crate::token_file;
 
 /// Check that store, keys, head and watched files are in order.
@@ -82,7 +84,12 @@ pub(crate) fn run(context: &GlobalContext, _: &Args) -> anyhow::Result<ExitStatu
         report.warn("terminal", finding, "run those from a terminal of your own");
     }
     match context.open_existing() {
-        Ok(store) => opened(&mut report, &store),
+        Ok(store) => {
+            if let Err(error) = service(&mut report, &store, &ServiceState::of(context)) {
+                report.bad("service", causes(&error), "");
+            }
+            opened(&mut report, &store);
+        }
         Err(error) => report.bad("store", causes(&error), ""),
     }
     let worst = report.0.iter().map(|check| check.level).any(|level| level == Level::Bad);
@@ -256,6 +263,31 @@ fn opened(report: &mut Report, store: &Store) {
             report.bad("store", causes(&error), "");
         }
     }
+}
+
+/// Whether `custody serve` answers the hosts that are connected.
+fn service(
+    report: &mut Report,
+    store: &Store,
+    state: &ServiceState,
+) -> Result<(), SignedSettingsError> {
+    let connections = GatewaySettings::signed(store)?.unwrap_or_default().connection.len();
+    let finding = state.problem().unwrap_or_else(|| "`custody serve` keeps the record".to_owned());
+    let finding = finding.trim_end_matches('.');
+    match (state, connections) {
+        (ServiceState::Ready, _) => report.ok("service", finding),
+        (ServiceState::NotRunning, 0) => report.ok("service", "none runs, and none is needed"),
+        (ServiceState::NotRunning, _) => report.warn("service", finding, "run `custody serve`"),
+        (ServiceState::Degraded(_), _) => {
+            report.bad(
+                "service",
+                finding,
+                "its log says why; make room on the disk, or restart it",
+            );
+        }
+        (ServiceState::Silent(_), _) => report.bad("service", finding, "restart it"),
+    }
+    Ok(())
 }
 
 fn tail(report: &mut Report, store: &Store, records: u64, breaks: u64) {

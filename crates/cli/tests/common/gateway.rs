@@ -20,6 +20,11 @@ pub struct Vendor {
 
 impl Vendor {
     pub fn start() -> Self {
+        Self::answering(ANSWER)
+    }
+
+    /// One that answers with `body`.
+    pub fn answering(body: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(AtomicUsize::new(0));
@@ -27,7 +32,7 @@ impl Vendor {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 // A client that goes away is no concern of the next one.
-                let _ = answer(stream.unwrap(), &counter);
+                let _ = answer(stream.unwrap(), body, &counter);
             }
         });
         Self { url, asked }
@@ -39,7 +44,7 @@ impl Vendor {
     }
 }
 
-fn answer(mut stream: TcpStream, asked: &AtomicUsize) -> std::io::Result<()> {
+fn answer(mut stream: TcpStream, body: &str, asked: &AtomicUsize) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut line, mut length) = (String::new(), 0);
     while reader.read_line(&mut line)? > 0 && line.trim() != "" {
@@ -50,11 +55,11 @@ fn answer(mut stream: TcpStream, asked: &AtomicUsize) -> std::io::Result<()> {
     }
     std::io::copy(&mut reader.take(length), &mut std::io::sink())?;
     asked.fetch_add(1, Ordering::SeqCst);
-    let length = ANSWER.len();
+    let length = body.len();
     write!(
         stream,
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
-         Connection: close\r\n\r\n{ANSWER}"
+         Connection: close\r\n\r\n{body}"
     )
 }
 
@@ -77,16 +82,26 @@ impl Home {
 
     /// Starts the gateway after the shell has run `before`.
     pub fn gateway(&self, before: &str) -> Gateway {
+        self.start_gateway(before, &[])
+    }
+
+    /// Starts it with these options.
+    pub fn gateway_with(&self, options: &[&str]) -> Gateway {
+        self.start_gateway("", options)
+    }
+
+    fn start_gateway(&self, before: &str, options: &[&str]) -> Gateway {
         let mut command = Command::new("sh");
-        let script = format!("{before}\nexec \"$0\" serve --listen 127.0.0.1:0");
-        self.prepare(&mut command, &["-c", &script, CUSTODY], &[]);
+        let script = format!("{before}\nexec \"$0\" serve --listen 127.0.0.1:0 \"$@\"");
+        let args = [&["-c", &script, CUSTODY], options].concat();
+        self.prepare(&mut command, &args, &[]);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
         let mut address = None;
         while address.is_none() {
             let mut line = String::new();
             assert!(lines.read_line(&mut line).unwrap() > 0, "it ended");
-            address = line.split_once("http://").map(|(_, rest)| rest.trim_end().to_owned());
+            address = line.split_once("://").map(|(_, rest)| rest.trim_end().to_owned());
         }
         let address = address.unwrap().trim_end_matches('.').to_owned();
         let log: Arc<Mutex<String>> = Arc::default();

@@ -194,8 +194,7 @@ impl McpGuard {
         match recorded {
             Ok(()) => Passage::on(),
             Err(error) => {
-                let text = format!("the record cannot be kept: {error}");
-                let instead = message::error(id, message::INTERNAL_ERROR, &text).to_string();
+                let (instead, text) = message::unrecorded(id, &error);
                 Passage { instead: Some(instead), note: Some(text), ..Passage::default() }
             }
         }
@@ -338,7 +337,6 @@ impl McpGuard {
 
 /// A request that cannot be recorded goes nowhere.
 fn unrecorded(id: &Value, error: &GateError) -> Passage {
-    let text = format!("the record cannot be kept: {error}");
-    let reply = message::error(id, message::INTERNAL_ERROR, &text).to_string();
+    let (reply, text) = message::unrecorded(id, error);
     Passage { reply: Some(reply), note: Some(text), ..Passage::default() }
 }

@@ -81,8 +81,7 @@ impl MemoryServer {
             "tools/call" => match self.call(&params) {
                 Ok(result) => result,
                 Err(error) => {
-                    let text = format!("the record cannot be kept: {error}");
-                    let reply = message::error(&id, message::INTERNAL_ERROR, &text).to_string();
+                    let (reply, text) = message::unrecorded(&id, &error);
                     return Passage { reply: Some(reply), note: Some(text), ..Passage::default() };
                 }
             },

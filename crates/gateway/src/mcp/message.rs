@@ -113,6 +113,15 @@ pub(super) fn error(id: &Value, code: i32, message: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
 }
 
+/// A response that says that the record cannot be kept, for programs too: `data` names the state of the service. The
+/// text stands there once more, for the log.
+pub(super) fn unrecorded(id: &Value, cause: &dyn std::fmt::Display) -> (String, String) {
+    let text = format!("the record cannot be kept: {cause}");
+    let mut response = error(id, INTERNAL_ERROR, &text);
+    response["error"]["data"] = json!({ "custody": "degraded" });
+    (response.to_string(), text)
+}
+
 /// The result of a tool call that says `text` to the model.
 pub(super) fn tool_result(text: &str, structured: Option<Value>, is_error: bool) -> Value {
     let mut result = json!({

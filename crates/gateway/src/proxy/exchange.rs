@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use custody_runtime::StoreError;
-use custody_runtime::advice::{Advice, Coverage, ExchangeCoverage, Version1};
+use custody_runtime::advice::{
+    Advice, ClaimedTokens, Coverage, ExchangeCoverage, ExchangeUsage, Version1,
+};
 use custody_runtime::ingress::Observation;
 use custody_runtime::tools::GateError;
 
@@ -51,6 +53,8 @@ pub struct Outcome {
     pub passed: usize,
     /// Calls that did not.
     pub removed: usize,
+    /// What it took.
+    pub usage: ExchangeUsage,
 }
 
 /// A request that is recorded and may go on.
@@ -75,6 +79,7 @@ pub struct ModelExchange {
     said: Option<String>,
     passed: usize,
     removed: usize,
+    usage: ExchangeUsage,
     progress: Progress,
     /// Why nothing more may be decided.
     failure: Option<GateError>,
@@ -140,6 +145,7 @@ impl ModelExchange {
         let (said, passed, removed, failure) = (None, 0, 0, None);
         let progress = Progress::Asked;
         let (connection, is_named) = (Arc::clone(connection), name.is_some());
+        let usage = ExchangeUsage { request_bytes: length(body), ..ExchangeUsage::default() };
         Ok(Self {
             connection,
             settings,
@@ -155,6 +161,7 @@ impl ModelExchange {
             said,
             passed,
             removed,
+            usage,
             progress,
             failure,
             intents: intents.flatten(),
@@ -190,6 +197,7 @@ impl ModelExchange {
     /// # Errors
     /// [`ProxyError`] when none of it may go on.
     pub fn answer(mut self, body: Vec<u8>) -> Result<(Vec<u8>, Outcome), ProxyError> {
+        self.usage.answer_bytes = length(&body);
         let answer = self.dialect.filter(body, &mut self)?;
         if let Some(failure) = self.failure.take() {
             return Err(failure.into());
@@ -224,6 +232,7 @@ impl ModelExchange {
             streamed: self.is_streamed,
             coverage,
             undecided: undecided.iter().map(|what| (*what).to_owned()).collect(),
+            usage: Some(self.usage),
         };
         let last = Observation::completion(self.said.take().unwrap_or_default());
         let last = Observation { advice: Some(Advice::Exchange(advice)), ..last };
@@ -235,8 +244,8 @@ impl ModelExchange {
             let conversation = Arc::clone(&self.conversation);
             self.connection.put(conversation, &self.blocks, returned);
         }
-        let (passed, removed) = (self.passed, self.removed);
-        Ok(Outcome { coverage, undecided, passed, removed })
+        let (passed, removed, usage) = (self.passed, self.removed, self.usage);
+        Ok(Outcome { coverage, undecided, passed, removed, usage })
     }
 
     fn record_said(&mut self) {
@@ -332,9 +341,18 @@ impl CallRule for ModelExchange {
         Ok(())
     }
 
+    fn note_tokens(&mut self, claimed: ClaimedTokens) {
+        self.usage.claimed = self.usage.claimed.later(claimed);
+    }
+
     fn calls_without_id(&self) -> usize {
         self.calls_without_id
     }
+}
+
+/// How many bytes there are.
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 /// A tool's name as it is shown.
@@ -352,6 +370,8 @@ pub struct Streaming {
 impl Streaming {
     /// Takes bytes as they come.
     pub fn push(&mut self, bytes: &[u8]) -> Filtered {
+        let so_far = &mut self.exchange.usage.answer_bytes;
+        *so_far = so_far.saturating_add(length(bytes));
         self.filter.push(bytes, &mut self.exchange)
     }
 

@@ -13,7 +13,7 @@ use super::sse::{self, Event};
 use super::stream::{EventFilter, Returned};
 use super::{
     CallRule, CallRuling, ModelRequest, Undecidable, WireError, offered, parsed, required, says,
-    text_of,
+    text_of, usage,
 };
 
 /// Tools with a type of their own that the client runs, so that their calls come by here.
@@ -124,6 +124,7 @@ pub(super) fn answer(
 ) -> Result<(Option<String>, Returned), WireError> {
     let blocks = body.get("content").and_then(Value::as_array);
     let blocks = blocks.ok_or(WireError::Shape("content"))?;
+    usage::note(body.get("usage"), usage::anthropic, rule);
     let (mut returned, mut replaced, mut passed) = (Returned::default(), Vec::new(), 0);
     for (at, block) in blocks.iter().enumerate() {
         match part_of(block)? {
@@ -205,6 +206,10 @@ impl EventFilter for Stream {
             return Ok(());
         };
         let value = parsed(data.as_bytes())?;
+        // In the first event of a message it is part of the message.
+        for usage in [value.pointer("/message/usage"), value.get("usage")] {
+            usage::note(usage, usage::anthropic, rule);
+        }
         match required(&value, "type")? {
             // Blocks come as events of their own; one in here would go by undecided.
             "message_start" if value.get("message").is_some_and(|it| says(it, "content")) => {

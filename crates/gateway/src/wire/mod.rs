@@ -6,8 +6,8 @@
 //!
 //! `block`: what is read. `openai_chat`, `openai_responses`, `anthropic`, `gemini`: the dialects. `sse`: events in
 //! a stream. `stream`: what all streams share. `splice`: changing JSON without writing all of it anew.
-//! `undecidable`: what is not decided here. `offered`: the tools that a request offers. `forced_call`: a request that
-//! Custody makes itself.
+//! `undecidable`: what is not decided here. `usage`: what vendors say that an answer took. `offered`: the tools that a
+//! request offers. `forced_call`: a request that Custody makes itself.
 
 mod anthropic;
 mod block;
@@ -20,9 +20,11 @@ mod splice;
 mod sse;
 mod stream;
 mod undecidable;
+mod usage;
 
 use std::collections::BTreeSet;
 
+use custody_runtime::advice::ClaimedTokens;
 use serde_json::Value;
 
 use crate::json::{self, Budget, JsonProblem, Numbers};
@@ -115,6 +117,9 @@ pub trait CallRule {
     /// # Errors
     /// [`WireError::Unasked`] when it may not go on.
     fn undecided(&mut self, what: Undecidable) -> Result<(), WireError>;
+
+    /// What the vendor says that the answer took so far. Comes as often as it says so.
+    fn note_tokens(&mut self, _claimed: ClaimedTokens) {}
 
     /// How many calls without an id stand in the conversation before this answer.
     fn calls_without_id(&self) -> usize {

@@ -12,7 +12,7 @@ use super::sse::{self, Event};
 use super::stream::{EventFilter, Returned};
 use super::{
     CallRule, CallRuling, ModelRequest, Undecidable, WireError, offered, parsed, required, says,
-    text_of,
+    text_of, usage,
 };
 
 /// Ends a stream.
@@ -160,6 +160,7 @@ pub(super) fn answer(
 ) -> Result<(Option<String>, Returned), WireError> {
     let choices = body.get("choices").and_then(Value::as_array);
     let choices = choices.ok_or(WireError::Shape("choices"))?;
+    usage::note(body.get("usage"), usage::openai_chat, rule);
     let Some(choice) = choices.first() else { return Ok((None, Returned::new())) };
     if choices.len() > 1 || index_of(choice) != 0 {
         rule.undecided(Undecidable::SeveralAnswers)?;
@@ -270,6 +271,8 @@ impl EventFilter for Stream {
             return Ok(());
         }
         let value = parsed(data.as_bytes())?;
+        // Only if the client asked for it, and then after the last choice.
+        usage::note(value.get("usage"), usage::openai_chat, rule);
         let is_finished = self.read(&value, rule)?;
         self.forward(raw, Some(value), out);
         if is_finished { self.decide(out, rule) } else { Ok(()) }

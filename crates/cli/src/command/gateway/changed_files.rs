@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use similar::{ChangeTag, TextDiff};
 
 use super::whole_file;
+use crate::token_file;
 
 /// How many of the lines that somebody changed are shown.
 const SHOWN_LINES: usize = 5;
@@ -41,6 +42,9 @@ pub(super) struct ChangedFile {
     /// What was added at the end, where that is all. The host goes on writing the rest of such a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     added: Option<String>,
+    /// What was written before the key in it was replaced, until the file itself is written anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replaced: Option<String>,
 }
 
 impl ChangedFile {
@@ -66,7 +70,7 @@ impl ChangedFile {
         let after = change(before.as_deref());
         let after = after.with_context(|| format!("`{shown}` cannot be changed"))?;
         let mode = before.as_ref().and_then(|_| mode(&path));
-        Ok(Self { path, before, mode, after, added: None })
+        Ok(Self { path, before, mode, after, added: None, replaced: None })
     }
 
     /// The file at `path` as it is now, with `text` at its end.
@@ -117,7 +121,24 @@ impl ChangedFile {
     /// Whether it is as it was written, or was never written.
     fn is_ours(&self) -> bool {
         let now = fs::read_to_string(&self.path).ok();
-        now.as_deref() == Some(&self.after) || now == self.before || self.without_added().is_some()
+        now.as_deref() == Some(&self.after)
+            || now == self.before
+            || (now.is_some() && now == self.replaced)
+            || self.without_added().is_some()
+    }
+
+    /// Plans to put `key` in the place of the one in what was written. Whether there is one.
+    fn plan_key(&mut self, key: &str) -> bool {
+        let before = self.before.as_deref().unwrap_or_default();
+        // What stood there before is another connection's.
+        let ours: Vec<&str> =
+            token_file::tokens_in(&self.after).filter(|token| !before.contains(token)).collect();
+        let after = ours.iter().fold(self.after.clone(), |text, token| text.replace(token, key));
+        let has_key = !ours.is_empty();
+        if has_key {
+            self.replaced = Some(std::mem::replace(&mut self.after, after));
+        }
+        has_key
     }
 
     /// The lines that somebody changed since.
@@ -180,6 +201,27 @@ impl ChangedFiles {
         self.files.push(file);
         self.keep(kept)?;
         whole_file::write(&path, after.as_bytes())
+    }
+
+    /// Puts `key` in the place of the one in the files. Returns those that have one. They have to be
+    /// [as they were written](Self::ensure_ours); whenever this is interrupted they can still be put back.
+    pub(super) fn replace_key(mut self, kept: &Path, key: &str) -> anyhow::Result<Vec<PathBuf>> {
+        let (mut changed, mut done) = (Vec::new(), Vec::new());
+        for file in &mut self.files {
+            if file.plan_key(key) {
+                changed.push((file.path.clone(), file.after.clone()));
+            }
+        }
+        self.keep(kept)?;
+        for (path, after) in changed {
+            whole_file::write(&path, after.as_bytes())?;
+            done.push(path);
+        }
+        for file in &mut self.files {
+            file.replaced = None;
+        }
+        self.keep(kept)?;
+        Ok(done)
     }
 
     /// Whether all files are as they were written.
@@ -322,5 +364,33 @@ mod tests {
         ChangedFiles::load(&kept).unwrap().unwrap().undo(&kept).unwrap();
         assert_eq!(fs::read_to_string(&link).unwrap(), "before");
         assert!(link.is_symlink());
+    }
+
+    #[test]
+    fn a_new_key_takes_the_place_of_ours_and_of_no_other_and_what_was_there_still_comes_back() {
+        let token = |digit: &str| format!("custody_{}", digit.repeat(64));
+        let (others, ours, new) = (token("0"), token("1"), token("2"));
+        let folder = tempfile::tempdir().unwrap();
+        let (file, kept) = (folder.path().join("settings.json"), folder.path().join("kept.json"));
+        let before = format!("{{\"other\": \"{others}\"}}");
+        fs::write(&file, &before).unwrap();
+        let planned = ChangedFile::plan(&file, |_| Ok(format!("{before} {ours} {ours}"))).unwrap();
+        ChangedFiles::apply(&kept, "claude-code", vec![planned], true).unwrap();
+
+        let changed = ChangedFiles::load(&kept).unwrap().unwrap();
+        let written = changed.replace_key(&kept, &new).unwrap();
+        assert_eq!(written, [file.canonicalize().unwrap()]);
+        assert_eq!(fs::read_to_string(&file).unwrap(), format!("{before} {new} {new}"));
+        let changed = ChangedFiles::load(&kept).unwrap().unwrap();
+        assert!(changed.are_ours());
+        assert!(!fs::read_to_string(&kept).unwrap().contains(&ours), "the old key is nowhere");
+
+        // As if it was interrupted before the file was written.
+        let mut planned = changed;
+        planned.files.iter_mut().for_each(|file| assert!(file.plan_key(&ours)));
+        planned.keep(&kept).unwrap();
+        let interrupted = ChangedFiles::load(&kept).unwrap().unwrap();
+        interrupted.undo(&kept).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), before);
     }
 }

@@ -4,8 +4,6 @@
 //! Source: Claude Code documentation, "Settings" and "Hooks"
 //! (<https://docs.anthropic.com/en/docs/claude-code/hooks>).
 
-use std::net::SocketAddr;
-
 use anyhow::{Context as _, ensure};
 use custody_gateway::proxy::hook::HookHost;
 use serde_json::{Map, Value, json};
@@ -37,28 +35,40 @@ fn version(text: &str) -> Option<[u64; 3]> {
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
-/// The settings of the host, changed so that its requests and hooks come to `address` with `key`.
+/// The variable with a file of roots that it believes besides its own.
+const ROOTS: &str = "NODE_EXTRA_CA_CERTS";
+
+/// The settings of the host, changed so that its requests and hooks come by `route` with `key`. The roots that it names
+/// are believed, too.
 pub(super) fn changed(
     before: Option<&str>,
     route: HookRoute<'_>,
     key: &str,
     surface: Surface,
 ) -> anyhow::Result<String> {
-    let address = route.address;
     let mut settings: Map<String, Value> = match before {
         None => Map::new(),
         Some(text) => serde_json::from_str(text).context("it is not JSON with names and values")?,
     };
+    let base_url = route.address.base_url();
+    if let Some(ca) = route.ca {
+        let ca = ca.to_str().context("the path of the roots is not UTF-8")?;
+        let before = object(&mut settings, "env")?.insert(ROOTS.to_owned(), ca.into());
+        ensure!(
+            before.is_none_or(|before| before == ca),
+            "`env.{ROOTS}` names another file; add the root to that one, and leave --ca out"
+        );
+    }
     if surface.has_proxy() {
         let env = object(&mut settings, "env")?;
-        env.insert("ANTHROPIC_BASE_URL".into(), format!("http://{address}/anthropic").into());
+        env.insert("ANTHROPIC_BASE_URL".into(), format!("{base_url}/anthropic").into());
         env.insert("ANTHROPIC_CUSTOM_HEADERS".into(), format!("x-custody-key: {key}").into());
     }
     if surface.has_hook() {
         let hooks = object(&mut settings, "hooks")?;
         for event in HookHost::ClaudeCode.events() {
             let handler = if HookHost::ClaudeCode.asks_by_http(event) {
-                asking(address, key)
+                asking(&base_url, key)
             } else {
                 // It blocks nothing: a conversation whose beginning was not reported begins with something untrusted.
                 handler(HookHost::ClaudeCode, &hook_command(HookHost::ClaudeCode, event, route)?)
@@ -73,10 +83,10 @@ pub(super) fn changed(
 }
 
 /// A hook that blocks what it asks about when Custody does not answer.
-fn asking(address: SocketAddr, key: &str) -> Value {
+fn asking(base_url: &str, key: &str) -> Value {
     json!({ "matcher": "*", "hooks": [{
         "type": "http",
-        "url": format!("http://{address}/hook/claude-code"),
+        "url": format!("{base_url}/hook/claude-code"),
         "headers": { "x-custody-key": key },
         "timeout": TIMEOUT_S,
         "onFailure": "block",
@@ -100,7 +110,8 @@ mod tests {
     fn what_was_there_stays() {
         let before = "{\"hooks\": {\"Stop\": [{\"hooks\": []}]}, \"model\": \"opus\"}";
         let (program, key_file) = (Path::new("/bin/custody"), Path::new("/keys/it.key"));
-        let route = HookRoute { program, key_file, address: "127.0.0.1:7411".parse().unwrap() };
+        let address = &"127.0.0.1:7411".parse().unwrap();
+        let route = HookRoute { program, key_file, address, ca: None };
         let text = changed(Some(before), route, "custody_x", Surface::Both).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["model"], "opus");
@@ -108,5 +119,21 @@ mod tests {
         assert_eq!(value["env"]["ANTHROPIC_BASE_URL"], "http://127.0.0.1:7411/anthropic");
         let kind = |event: &str| value["hooks"][event][0]["hooks"][0]["type"].clone();
         assert_eq!((kind("SessionStart"), kind("PreToolUse")), ("command".into(), "http".into()));
+    }
+
+    #[test]
+    fn over_https_the_roots_are_named_and_those_of_others_are_not_replaced() {
+        let (program, key_file) = (Path::new("/bin/custody"), Path::new("/keys/it.key"));
+        let address = &"https://custody.example:7411".parse().unwrap();
+        let route = HookRoute { program, key_file, address, ca: Some(Path::new("/root.pem")) };
+        let text = changed(None, route, "custody_x", Surface::Both).unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["env"][ROOTS], "/root.pem");
+        assert_eq!(value["env"]["ANTHROPIC_BASE_URL"], "https://custody.example:7411/anthropic");
+        let hook = &value["hooks"]["PreToolUse"][0]["hooks"][0];
+        assert_eq!(hook["url"], "https://custody.example:7411/hook/claude-code");
+        let others = json!({ "env": { ROOTS: "/other.pem" } }).to_string();
+        let refused = changed(Some(&others), route, "custody_x", Surface::Hook).unwrap_err();
+        assert!(refused.to_string().contains("names another file"), "{refused}");
     }
 }

@@ -1,6 +1,5 @@
 //! `custody connect`: the one change that a client needs.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,11 +13,12 @@ use custody_service::settings::{ConnectionEntry, GatewaySettings};
 use serde_json::json;
 
 use super::agent_host::AgentHost;
-use super::connection::{AgentConnection, new_key, take_back};
-use super::serve::ADDRESS;
+use super::connection::{AgentConnection, RotatedKey, new_key, rotate_key, take_back};
+use super::service_address::ServicePlace;
 use super::sign::sign;
 use crate::context::GlobalContext;
 use crate::output::{BOLD, ExitStatus, json_line, line, note, paint};
+use crate::running_service::ServiceState;
 use crate::token_file;
 
 /// How often is looked whether the first request came.
@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// Take the connection and the change of the client's settings back
     #[arg(long, conflicts_with = "apply")]
     undo: bool,
+    /// Give the connection a new key; the old one opens nothing from then on, and open sessions end
+    #[arg(long, conflicts_with_all = ["apply", "undo", "surface", "user_text", "upstream", "tools", "address", "ca"])]
+    rotate_key: bool,
     /// Do not wait for the first request
     #[arg(long)]
     no_wait: bool,
@@ -62,9 +65,8 @@ pub(crate) struct Args {
     /// A file of tool manifests; see `custody policy init`
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
-    /// The address of `custody serve`
-    #[arg(long, value_name = "ADDRESS", default_value = ADDRESS)]
-    listen: SocketAddr,
+    #[command(flatten)]
+    service: ServicePlace,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -156,6 +158,9 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     if args.undo {
         return undo(context, &store, &name);
     }
+    if args.rotate_key {
+        return rotate(context, args.host, &store, &name);
+    }
     let intents = args.strict || wants_intents(&store)?;
     let entry = ConnectionEntry { strict: args.strict, intents, ..entry(args)? };
     let mut settings = GatewaySettings::signed(&store)?.unwrap_or_default();
@@ -167,6 +172,7 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         Some(host) => connect_agent(context, args, &store, &name, (host, entry))?,
         None => {
             token_file::check_standard_output()?;
+            args.service.checked_ca()?;
             let owner = context.human(&store, None)?;
             settings.connection.insert(name.clone(), entry);
             sign(&store, &owner, &context.gateway_settings(), &settings)?;
@@ -227,8 +233,8 @@ fn connect_agent(
     name: &str,
     (host, entry): (AgentHost, ConnectionEntry),
 ) -> anyhow::Result<()> {
-    let (address, surface) = (args.listen, args.surface(host));
-    let connection = AgentConnection { host, name, entry, address, surface, project: None };
+    let (service, surface) = (&args.service, args.surface(host));
+    let connection = AgentConnection { host, name, entry, service, surface, project: None };
     let file = if args.apply {
         let file = connection.install(context, store)?;
         let tested =
@@ -259,7 +265,7 @@ fn print_client(context: &GlobalContext, args: &Args, name: &str, key: &str) -> 
         | Host::Copilot
         | Host::Cursor => ("anthropic", "ANTHROPIC_BASE_URL"),
     };
-    let base_url = format!("http://{}/{path}", args.listen);
+    let base_url = format!("{}/{path}", args.service.address.base_url());
     if context.json {
         return json_line(
             &json!({ "connection": name, "base_url": base_url, "key": key, "mode": "observe" }),
@@ -267,6 +273,12 @@ fn print_client(context: &GlobalContext, args: &Args, name: &str, key: &str) -> 
     }
     line(format_args!("{variable}={base_url}"));
     line(format_args!("and with each request the header {} {key}", paint(BOLD, "x-custody-key:")));
+    if let Some(ca) = args.service.checked_ca()? {
+        note(format_args!(
+            "The client has to believe the root in {}: SSL_CERT_FILE for Python, NODE_EXTRA_CA_CERTS for Node.",
+            ca.display()
+        ));
+    }
     Ok(())
 }
 
@@ -275,7 +287,14 @@ fn wait(context: &GlobalContext, name: &str) -> anyhow::Result<ExitStatus> {
     note(format_args!(
         "Run `custody serve`, then the client. Waiting for its first request; Ctrl-C stops waiting."
     ));
+    let mut said = ServiceState::Ready;
     loop {
+        // Said once, however long it lasts.
+        let service = ServiceState::of(context);
+        if service != said {
+            service.warn();
+            said = service;
+        }
         let store = context.open_existing()?;
         let has_come = store.state(|state| {
             let id = state.principal(name).map(|principal| principal.id);
@@ -292,6 +311,48 @@ fn wait(context: &GlobalContext, name: &str) -> anyhow::Result<ExitStatus> {
         drop(store);
         std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// Gives a connection a new key. It is shown only where Custody does not write it down itself.
+fn rotate(
+    context: &GlobalContext,
+    host: Host,
+    store: &Store,
+    name: &str,
+) -> anyhow::Result<ExitStatus> {
+    let signed = GatewaySettings::signed(store)?.unwrap_or_default();
+    ensure!(signed.connection.contains_key(name), "there is no connection `{name}`");
+    token_file::check_standard_output()?;
+    let RotatedKey { key, settings, key_file } = rotate_key(context, store, name)?;
+    // A coding agent whose settings were only printed has the key in them, unless its hooks read the file.
+    let is_shown =
+        settings.is_empty() && (key_file.is_none() || host.agent() == Some(AgentHost::ClaudeCode));
+    if context.json {
+        let shown = is_shown.then(|| key.as_str());
+        json_line(
+            &json!({ "connection": name, "settings": settings, "key_file": key_file, "key": shown }),
+        )?;
+        return Ok(ExitStatus::Success);
+    }
+    line(format_args!(
+        "{} has a new key; the old one opens nothing, and its open sessions ended.",
+        paint(BOLD, name)
+    ));
+    for file in settings.iter().chain(&key_file) {
+        line(format_args!("Changed {}.", file.display()));
+    }
+    if is_shown {
+        line(format_args!(
+            "Send with each request the header {} {}",
+            paint(BOLD, "x-custody-key:"),
+            *key
+        ));
+    } else {
+        note(
+            "Start the agent anew, and its MCP servers; where their settings hold the key, write the new one there.",
+        );
+    }
+    Ok(ExitStatus::Success)
 }
 
 fn undo(context: &GlobalContext, store: &Store, name: &str) -> anyhow::Result<ExitStatus> {

@@ -1,6 +1,5 @@
 //! The connection of a coding agent: its key, and the change of the host's settings that uses it.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
@@ -17,6 +16,7 @@ use super::claude_code;
 use super::connect::Surface;
 use super::hook_command::HookRoute;
 use super::hook_settings::with_hooks;
+use super::service_address::ServicePlace;
 use super::sign::{accepted, sign};
 use super::{watched, whole_file};
 use crate::context::GlobalContext;
@@ -29,8 +29,8 @@ pub(super) struct AgentConnection<'a> {
     pub(super) host: AgentHost,
     pub(super) name: &'a str,
     pub(super) entry: ConnectionEntry,
-    /// The address of `custody serve`.
-    pub(super) address: SocketAddr,
+    /// Where `custody serve` is.
+    pub(super) service: &'a ServicePlace,
     pub(super) surface: Surface,
     /// The project whose settings are changed, if not the user's.
     pub(super) project: Option<&'a Path>,
@@ -126,7 +126,8 @@ impl AgentConnection<'_> {
     pub(super) fn plan(&self, key: &str, key_file: &Path) -> anyhow::Result<ChangedFile> {
         let program = std::env::current_exe().context("could not find the `custody` program")?;
         let file = self.host.settings_file(self.project)?;
-        let route = HookRoute { program: &program, key_file, address: self.address };
+        let (address, ca) = (&self.service.address, self.service.checked_ca()?);
+        let route = HookRoute { program: &program, key_file, address, ca: ca.as_deref() };
         ChangedFile::plan(&file, |before| match self.host {
             AgentHost::ClaudeCode => claude_code::changed(before, route, key, self.surface),
             AgentHost::Codex | AgentHost::Gemini | AgentHost::Copilot | AgentHost::Cursor => {
@@ -171,6 +172,49 @@ pub(super) fn take_back(
         drop(key_file.parent().map(std::fs::remove_dir));
     }
     Ok(())
+}
+
+/// What became of the key of a connection.
+#[derive(Debug)]
+pub(super) struct RotatedKey {
+    pub(super) key: Zeroizing<String>,
+    /// The files of the host in which it stands instead of the old one.
+    pub(super) settings: Vec<PathBuf>,
+    /// The file with the key, if there is one.
+    pub(super) key_file: Option<PathBuf>,
+}
+
+/// Gives a connection a new key, and puts it in the place of the old one in the settings of its host and in its key
+/// file. What the owner signed of the connection stays.
+pub(super) fn rotate_key(
+    context: &GlobalContext,
+    store: &Store,
+    name: &str,
+) -> anyhow::Result<RotatedKey> {
+    let kept = kept(context, name);
+    let changed = ChangedFiles::load(&kept)?;
+    if let Some(changed) = &changed {
+        changed.ensure_ours(&kept)?;
+    }
+    let key_file = Some(key_file(context, name)).filter(|file| file.exists());
+    let owner = context.human(store, None)?;
+    let (receipt, key) = store.renew_principal(&owner, name)?;
+    accepted(&receipt)?;
+    let key = key.context("the connection has no key")?;
+    // Whatever happens from here on, doing it once more gives all of them the same key.
+    let again =
+        "the old key opens nothing any more, and the new one is not everywhere; rotate once more";
+    let settings = match changed {
+        Some(changed) => changed.replace_key(&kept, &key).context(again)?,
+        None => Vec::new(),
+    };
+    for file in &settings {
+        watched::adopt(store, &owner, &watched::settings_key(name, file)?, file).context(again)?;
+    }
+    if let Some(file) = &key_file {
+        whole_file::write(file, key.as_bytes()).context(again)?;
+    }
+    Ok(RotatedKey { key, settings, key_file })
 }
 
 /// The key of a new connection: the token of a principal of its name.

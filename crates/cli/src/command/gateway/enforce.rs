@@ -8,6 +8,7 @@ use serde_json::json;
 use super::sign::sign;
 use crate::context::GlobalContext;
 use crate::output::{BOLD, ExitStatus, json_line, line, note, paint};
+use crate::running_service::ServiceState;
 
 /// Guard a connection: from now on calls that are not allowed do not go on.
 ///
@@ -66,15 +67,22 @@ fn list(context: &GlobalContext, signed: &GatewaySettings) -> anyhow::Result<Exi
         // Without the file, what the owner signed holds.
         Err(_) => (signed.clone(), Vec::new()),
     };
+    let service = ServiceState::of(context);
     for (name, entry) in &in_force.connection {
         if context.json {
-            json_line(&json!({ "connection": name, "mode": entry.mode }))?;
+            let service = service.word();
+            json_line(&json!({ "connection": name, "mode": entry.mode, "service": service }))?;
         } else {
             line(format_args!("{}  {}", paint(BOLD, name), entry.mode.as_str()));
         }
     }
     if in_force.connection.is_empty() && !context.json {
         line("There are no connections; make one with `custody connect`.");
+    }
+    if in_force.connection.is_empty() {
+        service.warn_if_it_runs();
+    } else {
+        service.warn();
     }
     for what in waiting {
         note(format_args!("{}: {what}, which waits for the owner.", file.display()));

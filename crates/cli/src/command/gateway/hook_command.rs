@@ -3,11 +3,12 @@
 //! Hosts let a call run when the program of a hook is missing or crashes. So a shell looks at how it ended, and makes a
 //! denial of every end that is not one of Custody's answers.
 
-use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::Context as _;
 use custody_gateway::proxy::hook::{HookHost, HookOutput};
+
+use super::service_address::ServiceAddress;
 
 /// How long a host waits for a hook, in seconds.
 pub(super) const TIMEOUT_S: u32 = 30;
@@ -24,7 +25,9 @@ pub(super) struct HookRoute<'a> {
     /// The file with the key of the connection.
     pub(super) key_file: &'a Path,
     /// The address of `custody serve`.
-    pub(super) address: SocketAddr,
+    pub(super) address: &'a ServiceAddress,
+    /// The file with the roots that are believed, if not those of browsers.
+    pub(super) ca: Option<&'a Path>,
 }
 
 /// The command for `event` of `host`. It is for any shell that knows single quotes; `/bin/sh` does the rest.
@@ -39,9 +42,16 @@ pub(super) fn hook_command(
     let program = route.program.to_str().context("the path of `custody` is not UTF-8")?;
     let key = route.key_file.to_str().context("the path of the key is not UTF-8")?;
     let script = quoted(&script(&host.failed(event, MISSING)));
+    let ca = match route.ca {
+        None => String::new(),
+        Some(ca) => {
+            let ca = ca.to_str().context("the path of the roots is not UTF-8")?;
+            format!(" --ca {}", quoted(ca))
+        }
+    };
     let (program, key, host, address) = (quoted(program), quoted(key), host.name(), route.address);
     Ok(format!(
-        "/bin/sh -c {script} custody {program} hook run {host} --event {event} --key {key} --address {address} \
+        "/bin/sh -c {script} custody {program} hook run {host} --event {event} --key {key} --address {address}{ca} \
          --timeout {TIMEOUT_S}"
     ))
 }
@@ -60,7 +70,7 @@ fn script(otherwise: &HookOutput) -> String {
 }
 
 /// `text` as one word of a shell.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
@@ -72,8 +82,10 @@ mod tests {
     use super::*;
 
     fn run(program: &Path, host: HookHost, event: &str) -> Output {
-        let (key_file, address) = (Path::new("/a key's \"$file\""), ([127, 0, 0, 1], 7411).into());
-        let command = hook_command(host, event, HookRoute { program, key_file, address }).unwrap();
+        let (key_file, ca) = (Path::new("/a key's \"$file\""), Some(Path::new("/it's a `root`")));
+        let address = &"https://custody.example:7411".parse().unwrap();
+        let route = HookRoute { program, key_file, address, ca };
+        let command = hook_command(host, event, route).unwrap();
         Command::new("/bin/sh").arg("-c").arg(command).output().unwrap()
     }
 
@@ -113,8 +125,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let program = program(folder.path(), "for word in \"$@\"; do echo \"$word\"; done");
         let output = run(&program, HookHost::Codex, "PreToolUse");
-        let words = "hook\nrun\ncodex\n--event\nPreToolUse\n--key\n/a key's \"$file\"\n--address\n127.0.0.1:7411\n\
-                     --timeout\n30\n";
+        let words = "hook\nrun\ncodex\n--event\nPreToolUse\n--key\n/a key's \"$file\"\n--address\n\
+                     https://custody.example:7411\n--ca\n/it's a `root`\n--timeout\n30\n";
         assert_eq!(String::from_utf8_lossy(&output.stdout), words);
     }
 

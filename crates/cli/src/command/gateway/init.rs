@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use custody_runtime::{Paths, Store};
 use serde_json::json;
 
+use super::service_user::ServiceUserPlan;
 use crate::context::GlobalContext;
-use crate::credential::confirm;
+use crate::credential::{confirm, has_terminal};
 use crate::new_store::{OWNER, create, ensure_none};
 use crate::output::{BOLD, ExitStatus, json_line, line, paint};
 
@@ -17,18 +18,20 @@ use crate::output::{BOLD, ExitStatus, json_line, line, paint};
 /// Asks for one passphrase: the owner's, who approves, unlocks and signs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Take back what `custody init` made, as long as nothing was recorded since
-    #[arg(long, conflicts_with = "service_user")]
+    /// Take back what `custody init` made, as long as nothing was recorded since; with --service-user, the user too
+    #[arg(long)]
     undo: bool,
-    /// Print the commands that give the service a user of its own, whose keys an agent's shell cannot read
+    /// Give the service a user of its own, whose keys an agent's shell cannot read: as root, after a question; else
+    /// print the commands
     #[arg(long, value_name = "NAME")]
     service_user: Option<String>,
 }
 
 pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitStatus> {
     if let Some(user) = &args.service_user {
-        print_service_user(user)?;
-    } else if args.undo {
+        return service_user(user, args.undo);
+    }
+    if args.undo {
         undo(context)?;
     } else {
         init(context)?;
@@ -113,41 +116,46 @@ fn unremoved(path: &Path) -> String {
     format!("could not remove `{}`", path.display())
 }
 
-/// Prints what makes a user of its own for the service. Nothing is changed: it needs the rights of root.
-fn print_service_user(user: &str) -> anyhow::Result<()> {
-    let is_name = !user.is_empty()
-        && user.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && user.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || b"_-".contains(&c));
-    if !is_name {
-        bail!("`{user}` is not a name of a user; write lower-case letters, digits, `_` and `-`");
-    }
+/// Makes a user of its own for the service, or takes it away; whoever is not root, or has no terminal to say so on, is
+/// shown the commands.
+fn service_user(user: &str, is_undone: bool) -> anyhow::Result<ExitStatus> {
     let program = std::env::current_exe().context("could not find the program")?;
-    let program = program.display();
-    line(format_args!(
-        "# A user of its own for the service: an agent's shell cannot read its keys or its store.
-sudo useradd --system --home-dir /var/lib/{user} --create-home --shell /usr/sbin/nologin {user}
-sudo chmod 700 /var/lib/{user}
-sudo -u {user} -H {program} init
-sudo tee /etc/systemd/system/{user}.service <<'END'
-[Unit]
-Description=Custody gateway
-After=network.target
+    let plan = ServiceUserPlan::new(user, &program)?;
+    let script = if is_undone { plan.undo_script() } else { plan.script() };
+    line(&script);
+    if !is_root() || !has_terminal() {
+        return Ok(ExitStatus::Success);
+    }
+    let question = if is_undone {
+        "Run these commands, which take the user, its store and the service away?"
+    } else {
+        "You are root: run these commands now?"
+    };
+    if !confirm(question)? {
+        line("Nothing was changed.");
+        return Ok(ExitStatus::Failure);
+    }
+    if is_undone {
+        plan.take_back()?;
+        line(format_args!("The user {} and its service are gone.", paint(BOLD, user)));
+    } else {
+        plan.apply()?;
+        line(format_args!(
+            "The service runs as {}. Connect clients with {}. Take it back with {}.",
+            paint(BOLD, user),
+            paint(BOLD, plan.connect()),
+            paint(BOLD, format_args!("custody init --undo --service-user {user}"))
+        ));
+    }
+    Ok(ExitStatus::Success)
+}
 
-[Service]
-User={user}
-Environment=HOME=/var/lib/{user}
-ExecStart={program} serve
-Restart=on-failure
-NoNewPrivileges=true
-ProtectSystem=strict
-ReadWritePaths=/var/lib/{user}
+#[cfg(unix)]
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
 
-[Install]
-WantedBy=multi-user.target
-END
-sudo systemctl enable --now {user}.service
-# Then connect clients as that user, and write what it prints into your own settings:
-sudo -u {user} -H {program} connect claude-code"
-    ));
-    Ok(())
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
 }

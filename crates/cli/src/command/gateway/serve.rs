@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::command::session::InstalledModel;
 use crate::context::GlobalContext;
 use crate::output::{ExitStatus, note};
+use crate::running_service::AnnouncedService;
 
 /// The address of the service when none is given.
 pub(super) const ADDRESS: &str = "127.0.0.1:7411";
@@ -73,7 +74,13 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     runtime.block_on(async {
         let server = Server::bind(args.options(), store, settings, models).await?;
         let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
-        note(format_args!("Listening on {scheme}://{}.", server.address()?));
+        let address = server.address()?;
+        let announced =
+            AnnouncedService::at(&context.paths().keys, address, args.tls_cert.is_some());
+        if let Err(error) = &announced {
+            note(format_args!("Other commands do not find the service: {error}."));
+        }
+        note(format_args!("Listening on {scheme}://{address}."));
         let mut terminated = signal(SignalKind::terminate())?;
         let end = async move {
             // Without the signal there is nothing to wait for but the other.
@@ -83,6 +90,7 @@ pub(crate) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
             }
         };
         server.run(end).await;
+        drop(announced);
         anyhow::Ok(())
     })?;
     Ok(ExitStatus::Success)

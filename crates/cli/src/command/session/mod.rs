@@ -4,6 +4,8 @@ mod meaning;
 mod open_sessions;
 pub(super) mod review;
 pub(super) mod serve;
+mod show;
+mod usage;
 
 pub(in crate::command) use meaning::InstalledModel;
 
@@ -29,8 +31,10 @@ enum Command {
     Pending(review::PendingArgs),
     Approve(review::Approve),
     Deny(review::Deny),
-    /// List the open sessions, the longest idle first
+    /// List the open sessions, the longest idle first, with the requests that were answered in each and the tokens that
+    /// the vendors say
     List,
+    Show(show::Show),
     Close(open_sessions::Close),
 }
 
@@ -41,6 +45,7 @@ pub(crate) fn run(context: &GlobalContext, args: Args) -> anyhow::Result<ExitSta
         Some(Command::Approve(args)) => review::approve(context, &args),
         Some(Command::Deny(args)) => review::deny(context, &args),
         Some(Command::List) => open_sessions::list(context),
+        Some(Command::Show(args)) => show::run(context, &args),
         Some(Command::Close(args)) => open_sessions::close(context, &args),
     }
 }

@@ -11,10 +11,12 @@ use custody_runtime::store::Receipt;
 use serde_json::json;
 
 use super::serve;
+use super::usage::{self, SessionUsage};
 use crate::context::GlobalContext;
 use crate::output::{
     BAD, BOLD, DIM, ExitStatus, cell, count, excerpt, json_line, line, moment, paint, table,
 };
+use crate::running_service::ServiceState;
 
 /// Close sessions whose host ended without: one, or all that were idle for so long.
 ///
@@ -47,6 +49,7 @@ struct Open {
     id: SessionId,
     session: SessionState,
     principal: String,
+    usage: SessionUsage,
 }
 
 impl Open {
@@ -62,7 +65,7 @@ impl Open {
     fn of(state: &State, id: SessionId, session: &SessionState) -> Self {
         let known = session.who.principal.and_then(|id| state.principal_by_id(id));
         let principal = known.map_or_else(|| "nobody".to_owned(), |known| known.name.clone());
-        Self { id, session: session.clone(), principal }
+        Self { id, session: session.clone(), principal, usage: SessionUsage::default() }
     }
 
     /// Whether `authority` may close it, as the kernel decides.
@@ -80,6 +83,8 @@ impl Open {
             cell(&self.session.who.tenant),
             cell(age(self.age_ms(now))),
             cell(age(self.idle_ms(now))),
+            cell(self.usage.requests()),
+            cell(self.usage.tokens()),
             (name, DIM),
         ]
     }
@@ -96,7 +101,14 @@ impl Open {
 pub(super) fn list(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
     let store = context.open()?;
     let now = store.clock().now();
-    let open = Open::all(&store)?;
+    let mut open = Open::all(&store)?;
+    if let Some(first) = open.iter().map(|open| open.session.opened_at).min() {
+        let used = usage::since(&store, first)?;
+        for open in &mut open {
+            open.usage = used.get(&open.id).copied().unwrap_or_default();
+        }
+    }
+    ServiceState::of(context).warn_if_it_runs();
     if context.json {
         for open in &open {
             json_line(&json!({
@@ -107,6 +119,7 @@ pub(super) fn list(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
                 "opened": moment(open.session.opened_at),
                 "age_ms": open.age_ms(now),
                 "idle_ms": open.idle_ms(now),
+                "usage": open.usage,
             }))?;
         }
         return Ok(ExitStatus::Success);
@@ -116,7 +129,10 @@ pub(super) fn list(context: &GlobalContext) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Success);
     }
     let rows: Vec<_> = open.iter().map(|open| open.row(now)).collect();
-    table(&["session", "for", "tenant", "open for", "idle for", "name"], &rows);
+    table(
+        &["session", "for", "tenant", "open for", "idle for", "answered", "tokens claimed", "name"],
+        &rows,
+    );
     Ok(ExitStatus::Success)
 }
 

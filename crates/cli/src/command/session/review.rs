@@ -17,6 +17,7 @@ use crate::output::{
     BOLD, DIM, ExitStatus, HEAD, WARN, answer_style, excerpt, json_line, line, moment, note, paint,
 };
 use crate::reveal::{self, line_of};
+use crate::running_service::ServiceState;
 use crate::{credential, page};
 
 /// List the tool calls that wait for a human: what they would do, and where each value came from.
@@ -57,6 +58,7 @@ pub(super) fn pending(context: &GlobalContext, args: &PendingArgs) -> anyhow::Re
         });
         shown.cloned().collect()
     })?;
+    ServiceState::of(context).warn_if_it_runs();
     let mut shown = Vec::new();
     for asked in &asked {
         if context.json {

@@ -9,7 +9,7 @@ use crate::wire::block::{Block, BlockContent, WireRole};
 use crate::wire::splice::{self, Splices};
 use crate::wire::sse::{self, Event};
 use crate::wire::stream::{EventFilter, Returned};
-use crate::wire::{CallRule, CallRuling, Undecidable, WireError, parsed};
+use crate::wire::{CallRule, CallRuling, Undecidable, WireError, parsed, usage};
 
 /// An answer after `rule`; `None` if nothing of it changes.
 pub(in crate::wire) fn answer(
@@ -91,6 +91,7 @@ impl Turn {
         body: &Value,
         rule: &mut dyn CallRule,
     ) -> Result<Splices, WireError> {
+        usage::note(body.get("usageMetadata"), usage::gemini, rule);
         let mut splices = Splices::default();
         let candidates = match body.get("candidates") {
             // An answer that was refused has none, and neither has an error.

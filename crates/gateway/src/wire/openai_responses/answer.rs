@@ -9,7 +9,7 @@ use super::item;
 use crate::wire::block::{Block, BlockContent, WireRole};
 use crate::wire::splice::{self, Splices};
 use crate::wire::stream::Returned;
-use crate::wire::{CallRule, CallRuling, Undecidable, WireError, text_of};
+use crate::wire::{CallRule, CallRuling, Undecidable, WireError, text_of, usage};
 
 /// What an answer is made of, and what was decided of it.
 #[derive(Debug, Default)]
@@ -77,6 +77,7 @@ impl Decisions {
         value: &Value,
         rule: &mut dyn CallRule,
     ) -> Result<Splices, WireError> {
+        usage::note(value.get("usage"), usage::openai_responses, rule);
         let mut splices = Splices::default();
         let output = match value.get("output") {
             None | Some(Value::Null) => return Ok(splices),

@@ -1,6 +1,5 @@
 //! `custody hook install` and `uninstall`.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
@@ -13,7 +12,7 @@ use super::super::agent_host::AgentHost;
 use super::super::changed_files::ChangedFiles;
 use super::super::connect::Surface;
 use super::super::connection::{AgentConnection, kept, take_back};
-use super::super::serve::ADDRESS;
+use super::super::service_address::ServicePlace;
 use super::selftest;
 use super::trust::{self, HookTrust};
 use crate::context::GlobalContext;
@@ -40,9 +39,8 @@ pub(crate) struct Args {
     /// Do not try the hooks in the end
     #[arg(long)]
     no_selftest: bool,
-    /// The address of `custody serve`
-    #[arg(long, value_name = "ADDRESS", default_value = ADDRESS)]
-    listen: SocketAddr,
+    #[command(flatten)]
+    service: ServicePlace,
 }
 
 /// Take Custody's hooks out of a coding agent again: every file is put back byte for byte.
@@ -70,8 +68,8 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     let entry =
         ConnectionEntry { user_text: UserText::Hook, host_asks, ..ConnectionEntry::default() };
     let project = args.project.as_deref().map(std::path::absolute).transpose()?;
-    let (project, address, surface) = (project.as_deref(), args.listen, Surface::Hook);
-    let connection = AgentConnection { host, name: &name, entry, address, surface, project };
+    let (project, service, surface) = (project.as_deref(), &args.service, Surface::Hook);
+    let connection = AgentConnection { host, name: &name, entry, service, surface, project };
     let file = connection.install(context, &store)?;
     drop(store);
     let trust = trusted(context, args, &name, (&file, project))?;

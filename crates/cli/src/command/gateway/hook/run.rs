@@ -5,7 +5,6 @@
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -17,8 +16,8 @@ use custody_gateway::proxy::hook::{EVENT_HEADER, HookHost, HookOutput};
 
 use super::super::agent_host::AgentHost;
 use super::super::hook_command::TIMEOUT_S;
-use super::super::local_service::LocalService;
-use super::super::serve::ADDRESS;
+use super::super::local_service::{LocalService, ServiceDegraded};
+use super::super::service_address::ServicePlace;
 use crate::output::{ExitStatus, chain};
 use crate::token_file;
 
@@ -45,9 +44,8 @@ pub(crate) struct Args {
     /// The event, as the host calls it
     #[arg(long, value_name = "NAME")]
     event: String,
-    /// The address of `custody serve`
-    #[arg(long, value_name = "ADDRESS", default_value = ADDRESS)]
-    address: SocketAddr,
+    #[command(flatten)]
+    service: ServicePlace,
     /// How long the host waits for the hook, in seconds; it answers in two fifths of that
     #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT_S)]
     timeout: u32,
@@ -84,7 +82,10 @@ fn answer(args: Args) -> HookOutput {
     std::thread::spawn(move || sender.send(ask(&args)));
     let cause = match receiver.recv_timeout(patience) {
         Ok(Ok(output)) => return output,
-        Ok(Err(error)) => chain(error.as_ref()),
+        Ok(Err(error)) => match error.downcast_ref::<ServiceDegraded>() {
+            Some(degraded) => return host.failed(&event, &cannot_record(degraded)),
+            None => chain(error.as_ref()),
+        },
         Err(RecvTimeoutError::Timeout) => format!("no answer within {} s", patience.as_secs_f32()),
         Err(RecvTimeoutError::Disconnected) => "it failed".to_owned(),
     };
@@ -100,6 +101,13 @@ fn no_answer(host: HookHost, cause: &str) -> String {
     )
 }
 
+/// What they read when it answers that it cannot keep the record.
+fn cannot_record(degraded: &ServiceDegraded) -> String {
+    format!(
+        "Custody is degraded, so this does not go on: {degraded}. Nothing does until that is mended; see custody doctor."
+    )
+}
+
 /// Asks the service about the event on standard input.
 fn ask(args: &Args) -> anyhow::Result<HookOutput> {
     let mut report = Vec::new();
@@ -109,7 +117,7 @@ fn ask(args: &Args) -> anyhow::Result<HookOutput> {
         report.len() as u64 <= MAX_REPORT_BYTES,
         "the event is longer than {MAX_REPORT_BYTES} bytes"
     );
-    let service = LocalService::at(args.address, token_file::read(&args.key)?, None)?;
+    let service = LocalService::at(&args.service, token_file::read(&args.key)?, None)?;
     let path = format!("/hook/{}", args.host.hook().name());
     let headers = [(EVENT_HEADER, args.event.as_str())];
     let body = service.post(&path, &headers, &report, MAX_ANSWER_BYTES)?;

@@ -1,7 +1,6 @@
 //! `custody hook selftest`: the installed host, run once against a model whose call no hook lets run.
 
 use std::fs::File;
-use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -11,6 +10,7 @@ use custody_gateway::proxy::hook::{SELFTEST, SELFTEST_REASON};
 use serde_json::{Value, json};
 
 use super::super::agent_host::AgentHost;
+use super::super::service_address::ServiceAddress;
 use super::scripted_model::ScriptedModel;
 use crate::context::GlobalContext;
 use crate::output::{BAD, ExitStatus, GOOD, WARN, excerpt, json_line, line, paint};
@@ -141,9 +141,18 @@ pub(super) fn attempt(host: AgentHost) -> anyhow::Result<SelftestOutcome> {
 fn is_served(host: AgentHost) -> bool {
     let settings = host.settings_file(None).and_then(|file| Ok(std::fs::read_to_string(file)?));
     let Ok(settings) = settings else { return false };
-    let mut parts = settings.split(|c: char| c.is_whitespace() || "/\"'".contains(c));
-    let address = parts.find_map(|part| part.parse::<SocketAddr>().ok());
-    address.is_some_and(|address| TcpStream::connect_timeout(&address, CONNECT_LIMIT).is_ok())
+    address_in(&settings).is_some_and(|address| address.is_listened_at(CONNECT_LIMIT))
+}
+
+/// The address of the service in the settings of a host: in a command, or in the URL of a hook.
+fn address_in(settings: &str) -> Option<ServiceAddress> {
+    let words = settings.split(|c: char| c.is_whitespace() || "\"'\\".contains(c));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let in_command = words.windows(2).find(|pair| pair.first() == Some(&"--address"));
+    let in_command = in_command.and_then(|pair| pair.get(1)?.parse().ok());
+    in_command.or_else(|| {
+        words.iter().find_map(|word| word.split_once("/hook/")?.0.parse::<ServiceAddress>().ok())
+    })
 }
 
 /// Waits until the host ended, or took too long.
@@ -221,4 +230,23 @@ fn gemini_home(folder: &Path) -> anyhow::Result<std::path::PathBuf> {
     std::fs::create_dir_all(home.join(".gemini"))?;
     std::fs::write(home.join(".gemini/settings.json"), settings.to_string())?;
     Ok(home)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_the_service_is_found_among_others() {
+        let claude = r#"{"env":{"OTHER":"https://other.example"},"hooks":{"url":
+            "https://custody.example:7411/hook/claude-code"}}"#;
+        let codex = r#"{"command":"/bin/sh -c '…' custody '/c' hook run codex --address 127.0.0.1:7411 --timeout"}"#;
+        for (settings, address) in
+            [(claude, Some("https://custody.example:7411")), (codex, Some("127.0.0.1:7411"))]
+        {
+            let found = address_in(settings).map(|address| address.to_string());
+            assert_eq!(found.as_deref(), address, "{settings}");
+        }
+        assert_eq!(address_in(r#"{"env":{"OTHER":"https://other.example"}}"#), None);
+    }
 }

@@ -13,11 +13,13 @@ use super::super::connection::kept;
 use super::trust;
 use crate::context::GlobalContext;
 use crate::output::{BAD, BOLD, DIM, ExitStatus, GOOD, json_line, line, moment, paint};
+use crate::running_service::ServiceState;
 
 /// Show the hooks that are installed: whether each file is as Custody wrote it, whether the host runs it, and when it
 /// was asked last.
 ///
-/// Exits with 1 if a file was changed, or a host does not run its hooks.
+/// Says whether `custody serve` runs and can keep the record: without it nothing goes on. Exits with 1 if a file was
+/// changed, a host does not run its hooks, or the service is degraded.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
@@ -36,11 +38,14 @@ struct HookStatus {
     asked_at: Option<Timestamp>,
     /// `observing` or `guarding`; nothing if there is no connection.
     mode: Option<&'static str>,
+    /// Whether `custody serve` is `ready`, `degraded`, `silent` or `not_running`.
+    service: &'static str,
 }
 
 pub(super) fn run(context: &GlobalContext, _: &Args) -> anyhow::Result<ExitStatus> {
     let store = context.open_existing()?;
     let settings = GatewaySettings::signed(&store)?.unwrap_or_default();
+    let service = ServiceState::of(context);
     let mut found = Vec::new();
     for (name, entry) in &settings.connection {
         let Some(changed) = ChangedFiles::load(&kept(context, name))? else { continue };
@@ -57,15 +62,23 @@ pub(super) fn run(context: &GlobalContext, _: &Args) -> anyhow::Result<ExitStatu
             trust: trust.map_or("unknown", |trust| trust.as_str()),
             asked_at: asked_at(&store, name)?,
             mode: Some(entry.mode.as_str()),
+            service: service.word(),
             file,
         });
     }
-    let has_problem = found.iter().any(|hook| !hook.as_written || hook.trust == "untrusted");
+    let is_degraded = matches!(service, ServiceState::Degraded(_));
+    let has_problem =
+        is_degraded || found.iter().any(|hook| !hook.as_written || hook.trust == "untrusted");
     for hook in &found {
         if context.json { json_line(hook)? } else { print(hook) }
     }
     if found.is_empty() && !context.json {
         line("No hooks are installed; install them with `custody hook install`.");
+    }
+    if found.is_empty() {
+        service.warn_if_it_runs();
+    } else {
+        service.warn();
     }
     Ok(ExitStatus::failure_if(has_problem))
 }

@@ -14,6 +14,7 @@ use super::lines::{self, Messages};
 use super::pin;
 use super::server::{ServerProcess, command_digest};
 use super::service::{Sender, Service, ServiceArgs};
+use crate::command::gateway::local_service::ServiceDegraded;
 use crate::context::GlobalContext;
 use crate::output::{ExitStatus, chain, note};
 
@@ -123,9 +124,8 @@ fn pass(
             passed.reply.map_or(Ok(()), |reply| back.send(&reply))
         }
         Err(error) => {
-            let why = chain(error.as_ref());
-            note(format_args!("custody mcp: {why}"));
-            match (from, unanswered(message, &why)) {
+            note(format_args!("custody mcp: {}", chain(error.as_ref())));
+            match (from, unanswered(message, &error)) {
                 (Sender::Client | Sender::ToMemory, Some((error, true))) => back.send(&error),
                 // The host waits for this answer.
                 (Sender::Server, Some((error, false))) => onward.send(&error),
@@ -136,10 +136,15 @@ fn pass(
 }
 
 /// The error that stands for a message about which nobody could be asked, and whether that is a request.
-pub(super) fn unanswered(message: &str, why: &str) -> Option<(String, bool)> {
+pub(super) fn unanswered(message: &str, why: &anyhow::Error) -> Option<(String, bool)> {
     let message: Value = serde_json::from_str(message).ok()?;
     let id = message.get("id")?;
-    let error = json!({ "code": -32_603, "message": format!("Custody: {why}") });
+    // For programs, as the service itself says it.
+    let state = if why.is::<ServiceDegraded>() { "degraded" } else { "not_answering" };
+    let why = chain(why.as_ref());
+    let error = json!({
+        "code": -32_603, "message": format!("Custody: {why}"), "data": { "custody": state }
+    });
     let error = json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string();
     Some((error, message.get("method").is_some()))
 }

@@ -34,9 +34,8 @@ pub(in crate::command) fn run(args: &Args) -> anyhow::Result<ExitStatus> {
         let reply = match service.ask(Sender::ToMemory, &message) {
             Ok(passed) => passed.reply,
             Err(error) => {
-                let why = chain(error.as_ref());
-                note(format_args!("custody mcp-memory: {why}"));
-                unanswered(&message, &why)
+                note(format_args!("custody mcp-memory: {}", chain(error.as_ref())));
+                unanswered(&message, &error)
                     .filter(|(_, is_request)| *is_request)
                     .map(|(error, _)| error)
             }

@@ -1,6 +1,5 @@
 //! The way to `custody serve`, where it is decided what becomes of a message.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,8 +8,8 @@ use custody_log::Digest;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-use crate::command::gateway::local_service::LocalService;
-use crate::command::gateway::serve::ADDRESS;
+use crate::command::gateway::local_service::{LocalService, ServiceDegraded};
+use crate::command::gateway::service_address::ServicePlace;
 use crate::token_file;
 
 /// The header with the digest of a server's command.
@@ -28,9 +27,8 @@ pub(super) struct ServiceArgs {
     /// The file with the key of the connection; without it, the variable CUSTODY_GATEWAY_KEY
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// The address of `custody serve`
-    #[arg(long, value_name = "ADDRESS", default_value = ADDRESS)]
-    address: SocketAddr,
+    #[command(flatten)]
+    place: ServicePlace,
 }
 
 /// What becomes of a message.
@@ -71,7 +69,7 @@ impl Service {
     /// For the messages of the server `server`, started by a command of the digest `command`.
     ///
     /// # Errors
-    /// When there is no key, or the address is another machine's.
+    /// When there is no key, or the roots that are believed cannot be read.
     pub(super) fn new(
         args: &ServiceArgs,
         server: &str,
@@ -83,7 +81,7 @@ impl Service {
                 format!("give the key of a connection with --key FILE or in {KEY_VARIABLE}; see `custody connect`")
             })?),
         };
-        let service = LocalService::at(args.address, key, Some(TIMEOUT))?;
+        let service = LocalService::at(&args.place, key, Some(TIMEOUT))?;
         let process: [u8; 16] = custody_runtime::store::clock::random();
         let path = format!("/mcp/{server}/{}", hex::encode(process));
         Ok(Self { service, path, command: command.map(|command| command.to_string()) })
@@ -98,7 +96,12 @@ impl Service {
         let command = self.command.as_deref().map(|command| (COMMAND_HEADER, command));
         let headers: Vec<(&str, &str)> = command.into_iter().collect();
         let answer = self.service.post(&path, &headers, message.as_bytes(), MAX_ANSWER_BYTES);
-        let answer = answer.context("Custody does not answer; see whether `custody serve` runs")?;
+        let answer = answer.map_err(|error| {
+            if error.is::<ServiceDegraded>() {
+                return error.context("Custody is degraded; see `custody doctor`");
+            }
+            error.context("Custody does not answer; see whether `custody serve` runs")
+        })?;
         serde_json::from_slice(&answer).context("the service did not say what becomes of a message")
     }
 }
