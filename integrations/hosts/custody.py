@@ -83,12 +83,15 @@ class Custody:
         self.address = free_address()
         self.run("hook", "install", host, "--listen", self.address, "--no-selftest", *options)
 
-    def connect_and_enforce(self, host: str, upstream: str) -> Connection:
-        """Installs the hook of a host whose requests are to come by Custody as well."""
+    def connect_host(self, host: str, upstream: str, surface: str, *options: str) -> dict[str, str]:
+        """Changes the settings of a host in this home folder. Returns what else it needs in its environment."""
         self.address = free_address()
-        self.run("connect", host, "--apply", "--no-wait", "--upstream", upstream, "--listen", self.address)
-        self.enforce(host)
-        return Connection(f"http://{self.address}/openai", self.hook_key(host))
+        ways = ["--upstream", upstream, "--listen", self.address, "--surface", surface, *options]
+        printed = json.loads(self.run("connect", host, "--apply", "--no-wait", "--json", *ways))
+        return printed["environment"] or {}
+
+    def disconnect(self, host: str) -> None:
+        self.run("connect", host, "--undo")
 
     def uninstall_hook(self, host: str) -> None:
         self.run("hook", "uninstall", host)

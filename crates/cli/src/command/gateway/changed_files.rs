@@ -38,9 +38,19 @@ pub(super) struct ChangedFile {
     mode: Option<u32>,
     /// What was written.
     pub(super) after: String,
-    /// What was added at the end, where that is all. The host goes on writing the rest of such a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    added: Option<String>,
+    /// The texts that changed, where the host goes on writing the rest of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<TextChange>,
+}
+
+/// One text in a file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TextChange {
+    /// What stood in its place; nothing if it was added.
+    pub(super) was: String,
+    /// What stands there now.
+    pub(super) is: String,
 }
 
 impl ChangedFile {
@@ -66,7 +76,25 @@ impl ChangedFile {
         let after = change(before.as_deref());
         let after = after.with_context(|| format!("`{shown}` cannot be changed"))?;
         let mode = before.as_ref().and_then(|_| mode(&path));
-        Ok(Self { path, before, mode, after, added: None })
+        Ok(Self { path, before, mode, after, changes: Vec::new() })
+    }
+
+    /// The file at `path` as it is now, in which single texts will change. `change` makes of what it holds what it will
+    /// hold, and says which.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub(super) fn edit(
+        path: &Path,
+        change: impl FnOnce(&str) -> anyhow::Result<(String, Vec<TextChange>)>,
+    ) -> anyhow::Result<Self> {
+        let mut changes = Vec::new();
+        let planned = Self::plan(path, |before| {
+            let (after, changed) = change(before.unwrap_or_default())?;
+            changes = changed;
+            Ok(after)
+        })?;
+        Ok(Self { changes, ..planned })
     }
 
     /// The file at `path` as it is now, with `text` at its end.
@@ -78,26 +106,29 @@ impl ChangedFile {
         text: &str,
         check: impl FnOnce(&str) -> anyhow::Result<()>,
     ) -> anyhow::Result<Self> {
-        let planned = Self::plan(path, |before| {
-            let before = before.unwrap_or_default();
+        Self::edit(path, |before| {
             let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
             let after = format!("{before}{gap}{text}");
             check(&after)?;
-            Ok(after)
-        })?;
-        Ok(Self { added: Some(text.to_owned()), ..planned })
+            Ok((after, vec![TextChange { was: String::new(), is: text.to_owned() }]))
+        })
     }
 
-    /// What the file holds now without what was added to it, if others changed the rest.
-    fn without_added(&self) -> Option<String> {
-        let (added, now) = (self.added.as_ref()?, fs::read_to_string(&self.path).ok()?);
-        let is_once = now != self.after && now.matches(added.as_str()).count() == 1;
-        is_once.then(|| now.replace(added.as_str(), ""))
+    /// What the file holds now without the texts that changed, if others changed the rest.
+    fn without_changes(&self) -> Option<String> {
+        let now = fs::read_to_string(&self.path).ok()?;
+        if self.changes.is_empty() || now == self.after {
+            return None;
+        }
+        self.changes.iter().try_fold(now, |text, TextChange { was, is }| {
+            let is_once = text.matches(is.as_str()).count() == 1;
+            is_once.then(|| text.replace(is.as_str(), was))
+        })
     }
 
     fn put_back(&self) -> anyhow::Result<()> {
         let shown = self.path.display();
-        if let Some(rest) = self.without_added() {
+        if let Some(rest) = self.without_changes() {
             whole_file::write(&self.path, rest.as_bytes())?;
             return Ok(set_mode(&self.path, self.mode)?);
         }
@@ -117,7 +148,9 @@ impl ChangedFile {
     /// Whether it is as it was written, or was never written.
     fn is_ours(&self) -> bool {
         let now = fs::read_to_string(&self.path).ok();
-        now.as_deref() == Some(&self.after) || now == self.before || self.without_added().is_some()
+        now.as_deref() == Some(&self.after)
+            || now == self.before
+            || self.without_changes().is_some()
     }
 
     /// The lines that somebody changed since.
@@ -186,7 +219,7 @@ impl ChangedFiles {
     pub(super) fn are_ours(&self) -> bool {
         self.files.iter().all(|file| {
             let is_written = fs::read_to_string(&file.path).is_ok_and(|now| now == file.after);
-            is_written || file.without_added().is_some()
+            is_written || file.without_changes().is_some()
         })
     }
 

@@ -137,7 +137,7 @@ fn decide(
 ) -> Result<HookAnswer, HookError> {
     let HookEvent { session, subagent, folder, kind } = event;
     let conversation = connection.named(&session)?;
-    let settings = connection.settings();
+    let settings = settings_of(connection, host);
     let hook = Hook { connection, conversation: &conversation, settings: &settings, host };
     hook.note_beginning(&kind)?;
     match kind {
@@ -150,6 +150,15 @@ fn decide(
         EventKind::Stop { said } => hook.stop(said, subagent.is_some()),
         EventKind::Start { .. } | EventKind::Other => Ok(HookAnswer::Nothing),
     }
+}
+
+/// The settings of a connection, under which no host asks its user that cannot.
+fn settings_of(connection: &Connection, host: HookHost) -> Arc<ConnectionSettings> {
+    let settings = connection.settings();
+    if host.can_ask() || !settings.host_asks {
+        return settings;
+    }
+    Arc::new(ConnectionSettings { host_asks: false, ..(*settings).clone() })
 }
 
 /// A hook of one conversation.
@@ -247,7 +256,7 @@ impl Hook<'_> {
             Some(id) => id,
             None => self.id_before(&tool, &arguments)?,
         };
-        let call = WireCall { id, name: tool, arguments };
+        let call = self.as_made(WireCall { id, name: tool, arguments });
         let gate = self.connection.gate();
         Ok(match judge(self.conversation, self.settings, gate, Surface::Hook, &call)? {
             Judgement::Allowed => HookAnswer::Nothing,
@@ -259,10 +268,17 @@ impl Hook<'_> {
         })
     }
 
+    /// A call as the model made it, where the host reports it in other words than the answer that came by the proxy.
+    fn as_made(&self, reported: WireCall) -> WireCall {
+        let known = self.conversation.known();
+        let proxied = known.calls.get(&reported.id).filter(|_| self.host == HookHost::Codex);
+        proxied.and_then(|proxied| codex::on_wire(&reported, proxied)).unwrap_or(reported)
+    }
+
     /// Asks the host's user, or says how the call is approved where a host cannot ask.
     fn ask(&self, proposal: &str, because: Option<impl std::fmt::Display>) -> HookAnswer {
         let because = because.map_or(String::new(), |because| format!(": {because}"));
-        if self.host.can_ask() && self.settings.host_asks {
+        if self.settings.host_asks {
             HookAnswer::Ask(format!("Custody asks about this call{because} [{proposal}]"))
         } else {
             HookAnswer::Deny(format!(
