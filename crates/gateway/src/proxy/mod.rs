@@ -6,7 +6,8 @@
 //!
 //! `ingress`: what a block is worth (part of the trusted base). `conversations`: which conversation a request belongs
 //! to. `conversation`: what of it is recorded. `judge`: one call. `instruction_files`: which calls change what an
-//! agent is told to do. `exchange`: the whole. `hook`: what hosts' hooks report and ask.
+//! agent is told to do. `exchange`: the whole. `hook`: what hosts' hooks report and ask. `wrapping`: what hosts put
+//! around results.
 
 mod connection;
 mod conversation;
@@ -17,6 +18,7 @@ mod ingress;
 pub mod instruction_files;
 mod judge;
 mod settings;
+mod wrapping;
 
 pub use connection::Connection;
 pub(crate) use conversation::{Conversation, Surface};

@@ -297,7 +297,7 @@ impl Hook<'_> {
     }
 
     /// What a call brought back. Where requests come by the proxy too, they bring it in the form that the model
-    /// reads.
+    /// reads. What an MCP server of ours returned is recorded by that.
     fn after_call(
         &self,
         call: HookCall,
@@ -306,23 +306,22 @@ impl Hook<'_> {
     ) -> Result<HookAnswer, HookError> {
         let HookCall { id, tool } = call;
         let tool = tool_name(&tool);
-        let id = match (id, input) {
-            (Some(id), _) => Some(id),
-            (None, input) => {
-                let input = input.unwrap_or_default().to_string();
-                let judged = self.conversation.judged_tool(&tool, &input)?;
-                let input = Arguments::parse(&input).ok();
-                self.conversation.known().open_call(&judged, input.as_ref())
-            }
-        };
-        let (decided, is_proxied) = {
+        let input = input.unwrap_or_default().to_string();
+        let judged = self.conversation.judged_tool(&tool, &input)?;
+        let input = Arguments::parse(&input).ok();
+        let (id, decided) = {
             let known = self.conversation.known();
+            let is_noted = match &id {
+                Some(id) => known.is_noted(id, &result.text),
+                None => known.is_noted_of(&judged, input.as_ref(), &result.text),
+            };
+            if known.is_proxied || is_noted {
+                return Ok(HookAnswer::Nothing);
+            }
+            let id = id.or_else(|| known.open_call(&judged, input.as_ref()));
             let decided = id.as_ref().and_then(|id| known.calls.get(id)).cloned();
-            (decided, known.is_proxied)
+            (id, decided)
         };
-        if is_proxied {
-            return Ok(HookAnswer::Nothing);
-        }
         let HookResult { text, structured } = result;
         let session = &self.conversation.session;
         match decided.filter(|call| !call.is_answered).map(|call| call.decided) {
