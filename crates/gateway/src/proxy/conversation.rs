@@ -271,6 +271,11 @@ impl Conversation {
         }
     }
 
+    /// Whether a block is recorded.
+    pub(super) fn is_recorded(&self, block: &Block) -> bool {
+        self.known().recorded.contains(&block.digest)
+    }
+
     /// Notes blocks that this gateway returned, and recorded while they came.
     pub(super) fn note_returned(&self, blocks: &[Block]) {
         self.known().recorded.extend(blocks.iter().map(|block| block.digest));

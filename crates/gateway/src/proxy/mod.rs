@@ -6,9 +6,11 @@
 //!
 //! `ingress`: what a block is worth (part of the trusted base). `conversations`: which conversation a request belongs
 //! to. `conversation`: what of it is recorded. `judge`: one call. `instruction_files`: which calls change what an
-//! agent is told to do. `exchange`: the whole. `hook`: what hosts' hooks report and ask. `wrapping`: what hosts put
+//! agent is told to do. `exchange`: the whole. `compaction`: a history
+//! in place of an answer. `hook`: what hosts' hooks report and ask. `wrapping`: what hosts put
 //! around results.
 
+mod compaction;
 mod connection;
 mod conversation;
 mod conversations;
