@@ -90,7 +90,7 @@ class Host:
 
 def check_claude(report: Report, programs: Programs, work: Path, custody: Path | None) -> None:
     try:
-        binary = programs.claude()
+        binary = programs.host("claude")
     except Skipped as reason:
         return report.skip(GROUP, reason)
     folder = work / "runs" / "claude"
