@@ -35,13 +35,16 @@ pub(super) struct AgentConnection<'a> {
     pub(super) project: Option<&'a Path>,
 }
 
+/// Variables of a host's environment, by their names.
+pub(super) type HostVariables = Vec<(&'static str, String)>;
+
 /// A host that is connected.
 #[derive(Debug)]
 pub(super) struct ConnectedAgent {
     /// Its files that were changed, that with its hooks first.
     pub(super) files: Vec<PathBuf>,
     /// What its user still has to put into its environment, which holds the key.
-    pub(super) variables: Vec<(&'static str, String)>,
+    pub(super) variables: HostVariables,
 }
 
 impl AgentConnection<'_> {
@@ -69,7 +72,7 @@ impl AgentConnection<'_> {
         &self,
         context: &GlobalContext,
         store: &Store,
-    ) -> anyhow::Result<(Vec<ChangedFile>, Vec<(&'static str, String)>)> {
+    ) -> anyhow::Result<(Vec<ChangedFile>, HostVariables)> {
         if self.host == AgentHost::ClaudeCode || self.surface.has_proxy() {
             token_file::check_standard_output()?;
         }
@@ -184,7 +187,7 @@ impl AgentConnection<'_> {
         self.host == AgentHost::Copilot && self.surface.has_proxy()
     }
 
-    fn variables(&self, key: &str) -> Vec<(&'static str, String)> {
+    fn variables(&self, key: &str) -> HostVariables {
         if self.has_variables() {
             copilot::variables(self.address, key).to_vec()
         } else {
