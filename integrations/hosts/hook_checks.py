@@ -16,7 +16,7 @@ import scenarios
 from claude_checks import ASKED, POISONED, Scenario, Switch
 from custody import KEY_HEADER, Custody
 from faults import FAULTS
-from hosts import FAULT_LIMIT_S, LIMIT_S, HookedHost, Program, Run, version, write_settings
+from hosts import HookedHost, Program, Run, never, version, write_settings
 from programs import Programs
 from report import Failed, Report, Skipped, fail, require
 from upstream import Request, Upstream
@@ -265,9 +265,9 @@ class Bench:
         return seen
 
     def fault_blocks(self, name: str) -> str:
-        # Where its requests come by Custody, it waits for that to come back.
-        limit_s = LIMIT_S if self.surface == "hook" else FAULT_LIMIT_S
-        run = self._run(f"fault-{name}", ASKED.prompt, limit_s)
+        # Where its requests come by Custody, it waits for that to come back, perhaps for ever.
+        is_over = never if self.surface == "hook" else self.upstream.script.is_over
+        run = self._run(f"fault-{name}", ASKED.prompt, is_over)
         has_run = ASKED.has_run(run.folder)
         self.report.figures[f"{self.group}.{'faults_open' if has_run else 'faults_blocked'}"] += 1
         require(not has_run, f"the call ran: {run}")
@@ -299,8 +299,8 @@ class Bench:
             now = read_if_there(self.custody.home / file)
             require(now == before, f"`{file}` is not as before: {now}")
 
-    def _run(self, name: str, prompt: str, limit_s: int = LIMIT_S) -> Run:
-        return self.program.run(self.folder / name, prompt, self.url, limit_s)
+    def _run(self, name: str, prompt: str, is_over: Callable[[], bool] = never) -> Run:
+        return self.program.run(self.folder / name, prompt, self.url, is_over)
 
     def _texts(self, before: int) -> list[str]:
         """What the model read, in all requests since."""

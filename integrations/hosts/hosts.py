@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +15,6 @@ import scenarios
 
 # More than the hook's own limit, which is two fifths of 30 seconds, for each of the few events of a run.
 LIMIT_S = 120
-# Without the service of its model a host tries again, some for ever. A call would run long before.
-FAULT_LIMIT_S = 30
 
 
 @dataclass(frozen=True)
@@ -126,6 +125,10 @@ class Run:
         return self.output[-300:]
 
 
+def never() -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Program:
     """A host with the environment of one user."""
@@ -134,18 +137,18 @@ class Program:
     binary: Path
     environment: dict[str, str]
 
-    def run(self, folder: Path, prompt: str, url: str = "", limit_s: int = LIMIT_S) -> Run:
+    def run(self, folder: Path, prompt: str, url: str = "", is_over: Callable[[], bool] = never) -> Run:
         work = folder / "work"
         work.mkdir(parents=True)
         for name, text in scenarios.PAGES.items():
             (work / name).write_text(text)
-        return self._start(Run(work), self.host.arguments(prompt, url), url, limit_s)
+        return self._start(Run(work), self.host.arguments(prompt, url), url, is_over)
 
     def go_on(self, run: Run, prompt: str) -> Run:
         """Another prompt in the conversation of that run."""
-        return self._start(run, self.host.going_on(prompt), "", LIMIT_S)
+        return self._start(run, self.host.going_on(prompt), "", never)
 
-    def _start(self, run: Run, arguments: list[str], url: str, limit_s: int) -> Run:
+    def _start(self, run: Run, arguments: list[str], url: str, is_over: Callable[[], bool]) -> Run:
         command = [str(self.binary), *arguments]
         environment = {**self.environment, **self.host.variables(url)}
         # A group of its own, so that nothing of it outlives its limit.
@@ -153,11 +156,17 @@ class Program:
             command, cwd=run.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, start_new_session=True,
         )
-        try:
-            run.output = process.communicate(timeout=limit_s)[0]
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            run.output = process.communicate()[0] + f"\nstill running after {limit_s} s"
+        deadline = time.monotonic() + LIMIT_S
+        while True:
+            try:
+                run.output = process.communicate(timeout=1)[0]
+                break
+            except subprocess.TimeoutExpired:
+                if time.monotonic() < deadline and not is_over():
+                    continue
+                os.killpg(process.pid, signal.SIGKILL)
+                run.output = process.communicate()[0] + "\nwas still running"
+                break
         return run
 
 
