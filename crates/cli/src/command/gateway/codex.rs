@@ -3,7 +3,8 @@
 //! Codex goes on writing that file, so the rest of it stays byte for byte, and what was changed is found again by its
 //! text.
 //!
-//! Source: Codex documentation, "Config"; tried with the version that [`AgentHost`](super::agent_host::AgentHost) names.
+//! Source: Codex documentation, "Config"; tried with the version that
+//! [`AgentHost`](super::agent_host::AgentHost) names.
 
 use std::net::SocketAddr;
 

@@ -1,8 +1,9 @@
 //! The commands of the gateway: `init`, `serve`, `connect`, `hook`, `enforce`, `mcp` and `mcp-memory`.
 //!
 //! `connection`: what a coding agent is connected by. `agent_host`, `claude_code`, `codex`, `copilot`, `gemini`,
-//! `hook_settings`, `hook_command`: where each keeps its settings, and what stands in them. `changed_files`: how they were before. `watched`, `sign`:
-//! what the owner adopts. `local_service`: how the programs of hooks and MCP servers ask `custody serve`.
+//! `hook_settings`, `hook_command`: where each keeps its settings, and what stands in them. `changed_files`: how they
+//! were before. `watched`, `sign`: what the owner adopts. `local_service`: how the programs of hooks and MCP servers
+//! ask `custody serve`.
 
 mod agent_host;
 mod changed_files;
