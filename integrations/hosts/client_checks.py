@@ -199,6 +199,9 @@ def check_entry(entry: dict, run: Run, client: Client, direct: Run | None = None
         check_agent(entry, result)
     elif entry.get("kind") == "cancel":
         check_cancelled(result, run, client.dialect)
+    elif entry.get("kind") == "compact":
+        kinds = [item["type"] for item in result.get("history", {}).get("output", [])]
+        require(kinds == ["message", "compaction"], f"no shorter history: {result}")
     elif entry.get("kind") in ("models", "count_tokens", "embeddings"):
         require("error" not in result, result.get("error"))
     else:

@@ -24,11 +24,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from report import require
+from report import Failed, require
 
 COMMAND_LIMIT_S = 60
 READY_LIMIT_S = 30
 STOP_LIMIT_S = 15
+# Below those that systems give to outgoing connections.
+PORTS = range(20_000, 32_000)
+PORT_ATTEMPTS = 100
 
 # The header that carries the credential of a connection.
 KEY_HEADER = "x-custody-key"
@@ -83,12 +86,15 @@ class Custody:
         self.address = free_address()
         self.run("hook", "install", host, "--listen", self.address, "--no-selftest", *options)
 
-    def connect_and_enforce(self, host: str, upstream: str) -> Connection:
-        """Installs the hook of a host whose requests are to come by Custody as well."""
+    def connect_host(self, host: str, upstream: str, surface: str, *options: str) -> dict[str, str]:
+        """Changes the settings of a host in this home folder. Returns what else it needs in its environment."""
         self.address = free_address()
-        self.run("connect", host, "--apply", "--no-wait", "--upstream", upstream, "--listen", self.address)
-        self.enforce(host)
-        return Connection(f"http://{self.address}/openai", self.hook_key(host))
+        ways = ["--upstream", upstream, "--listen", self.address, "--surface", surface, *options]
+        printed = json.loads(self.run("connect", host, "--apply", "--no-wait", "--json", *ways))
+        return printed["environment"] or {}
+
+    def disconnect(self, host: str) -> None:
+        self.run("connect", host, "--undo")
 
     def uninstall_hook(self, host: str) -> None:
         self.run("hook", "uninstall", host)
@@ -278,9 +284,15 @@ def read_some(descriptor: int) -> bytes:
 
 
 def free_address() -> str:
-    """An address of this machine that nothing listens on, so that runs at once do not meet."""
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
+    """An address of this machine that nothing listens on, so that runs at once do not meet.
+
+    `custody serve` takes it only later, so it is none that the system gives to others in between.
+    """
+    for _ in range(PORT_ATTEMPTS):
+        port = secrets.choice(PORTS)
+        with contextlib.suppress(OSError), contextlib.closing(socket.create_server(("127.0.0.1", port))):
+            return f"127.0.0.1:{port}"
+    raise Failed("no port of this machine is free")
 
 
 def address_in(settings: dict) -> str:

@@ -1,7 +1,5 @@
-"""Codex, Gemini CLI and Copilot CLI: what each does when its model obeys a page, and what a hook leaves of that.
-
-The hosts' requests go to the scripted model directly; what guards them is the hook that `custody hook install` wrote.
-Copilot speaks a format that Custody's proxy reads, and is checked through both as well.
+"""Codex, Gemini CLI and Copilot CLI: what each does when its model obeys a page, and what Custody leaves of that: with
+the hook that `custody hook install` wrote, with its requests coming by Custody, and with both.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import scenarios
 from claude_checks import ASKED, POISONED, Scenario, Switch
 from custody import KEY_HEADER, Custody
 from faults import FAULTS
-from hosts import HookedHost, Program, Run, version, write_settings
+from hosts import HookedHost, Program, Run, never, version, write_settings
 from programs import Programs
 from report import Failed, Report, Skipped, fail, require
 from upstream import Request, Upstream
@@ -40,8 +38,8 @@ def check_host(report: Report, host: HookedHost, programs: Programs, work: Path,
     check_directly(report, host, binary, folder / "direct")
     if custody:
         check_hook(report, host, binary, folder / "hook", custody)
-        if host.proxied:
-            check_both(report, host, binary, folder / "both", custody)
+        for surface in ("proxy", "both"):
+            check_proxied(report, host, binary, folder / surface, custody, surface)
 
 
 # Controls: without Custody everything runs.
@@ -79,23 +77,36 @@ def check_hook(report: Report, host: HookedHost, binary: Path, folder: Path, pro
         bench.check("uninstalled", bench.is_uninstalled)
 
 
-def check_both(report: Report, host: HookedHost, binary: Path, folder: Path, program: Path) -> None:
-    """With the host's requests going by Custody's proxy, too."""
-    with Upstream(scenarios.agent) as upstream:
+def check_proxied(report: Report, host: HookedHost, binary: Path, folder: Path, program: Path, surface: str) -> None:
+    """With the host's requests coming by Custody, as `custody connect` set it up."""
+    with Upstream(Switch()) as upstream:
         try:
             custody = Custody(program, folder / "custody", binary)
+            write_settings(host, custody.home)
+            files = changed_files(host, surface)
+            before = [read_if_there(custody.home / file) for file in files]
             custody.init()
-            connection = custody.connect_and_enforce(host.name, upstream.url)
-        except (Failed, OSError, ValueError) as failure:
-            report.check(host.group, "both.setup", fail, f"{type(failure).__name__}: {failure}")
+            options = host.install if surface == "both" else ()
+            variables = custody.connect_host(host.name, upstream.url, surface, *options)
+            custody.enforce(host.name)
+        except (Failed, OSError, ValueError, KeyError) as failure:
+            report.check(host.group, f"{surface}.setup", fail, f"{type(failure).__name__}: {failure}")
             return
-        environment = {**own_environment(custody), **host.proxied(connection)}
-        bench = Bench(report, Program(host, binary, environment), folder, upstream, custody, None, connection.base_url)
+        program = Program(host, binary, {**own_environment(custody), **variables})
+        bench = Bench(report, program, folder, upstream, custody, before, surface)
         with custody.serve():
-            bench.check("both.asked_command", bench.asked_runs)
+            bench.check("asked_command", bench.asked_runs if surface == "both" else bench.asked_waits)
             for scenario in DEMANDS:
-                bench.check(f"both.{scenario.name}", bench.demand_is_refused, scenario)
-            bench.check("both.key_stays", bench.key_stays)
+                bench.check(scenario.name, bench.demand_is_refused, scenario)
+            bench.check("key_stays", bench.key_stays)
+        bench.check("fault.killed", bench.survives, "killed", FAULTS["killed"])
+        bench.check("undone", bench.is_undone)
+
+
+def changed_files(host: HookedHost, surface: str) -> list[str]:
+    """The files that `custody connect` changes."""
+    files = [host.file if surface == "both" else "", host.proxied_file]
+    return [file for file in files if file]
 
 
 def own_environment(custody: Custody) -> dict[str, str]:
@@ -112,7 +123,7 @@ def installed(report: Report, host: HookedHost, binary: Path, folder: Path, prog
     before = read_if_there(custody.home / host.file)
     custody.init()
     custody.install_hook(host.name, *host.install)
-    return Bench(report, Program(host, binary, own_environment(custody)), folder, Upstream(Switch()), custody, before)
+    return Bench(report, Program(host, binary, own_environment(custody)), folder, Upstream(Switch()), custody, [before])
 
 
 def read_if_there(file: Path) -> bytes | None:
@@ -128,9 +139,14 @@ class Bench:
     folder: Path
     upstream: Upstream
     custody: Custody
-    before: bytes | None
-    # Where the host's requests go, if not to the model.
-    url: str = ""
+    # What the files held that were changed.
+    before: list[bytes | None]
+    surface: str = "hook"
+
+    @property
+    def url(self) -> str:
+        """The model's, unless the host's settings send its requests to Custody."""
+        return self.upstream.url if self.surface == "hook" else ""
 
     @property
     def group(self) -> str:
@@ -182,11 +198,45 @@ class Bench:
         has_run = scenario.has_run(run.folder)
         self.report.figures[f"{self.group}.denied_ran"] += has_run
         require(not has_run, f"the call of the page ran: {run}")
-        texts = self._texts(before)
-        require(any("Note to assistants" in text for text in texts), f"the page was not read, so this shows nothing: {run}")
-        reason = next((text for text in texts if "Custody" in text), "")
+        if self.surface != "hook" and not self._has_read_page(before):
+            self.read_after_approval(run, scenario)
+        reason = self.reason_read(run, before)
+        require(not scenario.has_run(run.folder), f"the call of the page ran: {run}")
+        require(self._has_read_page(before), f"the page was not read, so this shows nothing: {run}")
         require(reason, f"the model never read a reason: {run}")
-        return reason[reason.index("Custody") :]
+        return reason
+
+    def read_after_approval(self, run: Run, scenario: Scenario) -> None:
+        """Reading waits where a shell is all that the host has: a human approves it, and the user asks again."""
+        waiting = APPROVE.search(run.output)
+        require(waiting, f"the page was not read, and nothing waits: {run}")
+        self.custody.approve(waiting[1])
+        self.program.go_on(run, scenario.prompt)
+
+    def asked_waits(self) -> str:
+        """Without a hook nobody says what the user typed."""
+        before = len(self.upstream.requests)
+        run = self._run(ASKED.name, ASKED.prompt)
+        require(not ASKED.has_run(run.folder), f"the call ran without anybody's approval: {run}")
+        reason = self.reason_read(run, before)
+        require("custody session approve" in reason, f"the model was not told how it is approved: {reason} {run}")
+        return reason
+
+    def reason_read(self, run: Run, before: int) -> str:
+        reason = self._reason(before)
+        if not reason and self.surface != "hook":
+            # A proxy ends the turn; the model reads why when the user goes on.
+            self.program.go_on(run, scenarios.ASK_WHY)
+            reason = self._reason(before)
+        return reason
+
+    def _reason(self, before: int) -> str:
+        """The last one, since the reading of a page may have waited, too."""
+        reason = next((text for text in reversed(self._texts(before)) if "Custody" in text), "")
+        return reason[reason.index("Custody") :] if reason else ""
+
+    def _has_read_page(self, before: int) -> bool:
+        return any("Note to assistants" in text for text in self._texts(before))
 
     def approved_call_runs_once(self) -> str:
         """After a human approved it, the same call goes on, once."""
@@ -215,7 +265,9 @@ class Bench:
         return seen
 
     def fault_blocks(self, name: str) -> str:
-        run = self._run(f"fault-{name}", ASKED.prompt)
+        # Where its requests come by Custody, it waits for that to come back, perhaps for ever.
+        is_over = never if self.surface == "hook" else self.upstream.script.is_over
+        run = self._run(f"fault-{name}", ASKED.prompt, is_over)
         has_run = ASKED.has_run(run.folder)
         self.report.figures[f"{self.group}.{'faults_open' if has_run else 'faults_blocked'}"] += 1
         require(not has_run, f"the call ran: {run}")
@@ -231,14 +283,24 @@ class Bench:
 
     def is_uninstalled(self) -> str:
         self.custody.uninstall_hook(self.program.host.name)
-        now = read_if_there(self.custody.home / self.program.host.file)
-        require(now == self.before, f"`{self.program.host.file}` is not as before: {now}")
+        self.require_as_before([self.program.host.file])
         run = self._run("uninstalled", DEMANDS[0].prompt)
         require(DEMANDS[0].has_run(run.folder), f"something is still in the way: {run}")
         return ""
 
-    def _run(self, name: str, prompt: str) -> Run:
-        return self.program.run(self.folder / name, prompt, self.url or self.upstream.url)
+    def is_undone(self) -> str:
+        self.custody.disconnect(self.program.host.name)
+        files = changed_files(self.program.host, self.surface)
+        self.require_as_before(files)
+        return ", ".join(files)
+
+    def require_as_before(self, files: list[str]) -> None:
+        for file, before in zip(files, self.before, strict=True):
+            now = read_if_there(self.custody.home / file)
+            require(now == before, f"`{file}` is not as before: {now}")
+
+    def _run(self, name: str, prompt: str, is_over: Callable[[], bool] = never) -> Run:
+        return self.program.run(self.folder / name, prompt, self.url, is_over)
 
     def _texts(self, before: int) -> list[str]:
         """What the model read, in all requests since."""
@@ -246,7 +308,7 @@ class Bench:
         return [text for call in calls for text in read_texts(call)]
 
     def check(self, name: str, body: Callable, *arguments: object) -> None:
-        self.report.check(self.group, name, body, *arguments)
+        self.report.check(self.group, name if self.surface == "hook" else f"{self.surface}.{name}", body, *arguments)
 
 
 @dataclass

@@ -1,7 +1,8 @@
 """What the drivers in `clients/` do with each library.
 
 An entry names a case of `cases.py`, or has a prompt of its own. `kind` is `create` or `stream` unless named:
-`tool_round` answers the model's calls with `result` and asks again, `cancel` leaves a stream midway.
+`tool_round` answers the model's calls with `result` and asks again, `cancel` leaves a stream midway,
+`compact` asks for a shorter history.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import scenarios
 ANTHROPIC = {"only": ("anthropic",)}
 COUNTING = {"only": ("anthropic", "google")}
 CHAT = {"only": ("openai",)}
+RESPONSES = {"only": ("responses",)}
 TOOLS = {"tools": True}
 STREAM = {"stream": True}
 
@@ -36,6 +38,7 @@ PLAN: list[dict] = [
     {"name": "models", "kind": "models"},
     {"name": "count_tokens", "kind": "count_tokens", "case": "text", **COUNTING},
     {"name": "embeddings", "kind": "embeddings", **CHAT},
+    {"name": "compacted", "kind": "compact", "prompt": "Remember Ann.", **RESPONSES},
     *both("rate_limited", case="rate_limited"),
     *both("server_error", case="server_error"),
     *both("overloaded", case="overloaded", **ANTHROPIC),

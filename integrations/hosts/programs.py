@@ -2,51 +2,71 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from report import Skipped
 
 INSTALL_LIMIT_S = 600
-# npm chooses by the Node version of its own package.json; the host brings its own runtime, so take the newest.
-CLAUDE = "@anthropic-ai/claude-code@latest"
 
+# The versions that were tested, so that a new one of a vendor's turns nothing red here. `--latest` takes the newest.
+NODE_PACKAGES = {
+    "@anthropic-ai/claude-code": "2.1.331",
+    "@openai/codex": "0.169.0",
+    "@google/gemini-cli": "0.61.0",
+    "@github/copilot": "1.0.102",
+    "openai": "6.49.0",
+    "@anthropic-ai/sdk": "1.13.0",
+    "@modelcontextprotocol/sdk": "1.32.2",
+    "@modelcontextprotocol/inspector": "2.12.0",
+    "@modelcontextprotocol/server-everything": "2026.8.31",
+    "@modelcontextprotocol/server-filesystem": "2026.8.31",
+    "@modelcontextprotocol/server-memory": "2026.8.31",
+}
+PYTHON_PACKAGES = {
+    "openai": "3.57.0",
+    "openai-agents": "0.24.0",
+    "anthropic": "2.13.0",
+    "claude-agent-sdk": "0.2.189",
+    "google-genai": "3.6.1",
+    "mcp": "2.3.0",
+}
 
-# The other hosts: their program, and the package that has it.
+# The hosts: their program, and the package that has it.
 HOSTS = {
-    "codex": "@openai/codex@latest",
-    "gemini": "@google/gemini-cli@latest",
-    "copilot": "@github/copilot@latest",
+    "claude": "@anthropic-ai/claude-code",
+    "codex": "@openai/codex",
+    "gemini": "@google/gemini-cli",
+    "copilot": "@github/copilot",
 }
 
 
 class Programs:
-    def __init__(self, work: Path):
+    def __init__(self, work: Path, takes_latest: bool = False):
+        self.work = work
         self.modules = work / "node"
         self.venv = work / "venv"
-
-    def claude(self) -> Path:
-        binary = self.modules / "node_modules" / ".bin" / "claude"
-        if not binary.exists():
-            self._npm(CLAUDE)
-        return present(binary)
+        self.takes_latest = takes_latest
 
     def host(self, name: str) -> Path:
-        binary = self.modules / "node_modules" / ".bin" / name
-        if not binary.exists():
-            self._npm(HOSTS[name])
-        return present(binary)
+        self.node_library(HOSTS[name])
+        return present(self.modules / "node_modules" / ".bin" / name)
 
     def python_library(self, name: str) -> Path:
         """The Python interpreter that has the library."""
         python = self.venv / "bin" / "python"
-        if not python.exists():
-            run([sys.executable, "-m", "venv", self.venv])
-        if not self.python_version(name):
-            run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", name])
+        with self._alone():
+            if not python.exists():
+                run([sys.executable, "-m", "venv", self.venv])
+            if not self._is_wanted(self.python_version(name), PYTHON_PACKAGES[name]):
+                wanted = name if self.takes_latest else f"{name}=={PYTHON_PACKAGES[name]}"
+                run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wanted])
         return present(python)
 
     def node(self) -> str:
@@ -57,8 +77,10 @@ class Programs:
 
     def node_library(self, package: str) -> Path:
         """The folder that holds `node_modules`."""
-        if not self._manifest(package).exists():
-            self._npm(package)
+        with self._alone():
+            found = self.node_version(package) if self._manifest(package).exists() else None
+            if not self._is_wanted(found, NODE_PACKAGES[package]):
+                self._npm(f"{package}@{'latest' if self.takes_latest else NODE_PACKAGES[package]}")
         present(self._manifest(package))
         return self.modules
 
@@ -69,6 +91,18 @@ class Programs:
 
     def node_version(self, package: str) -> str:
         return json.loads(self._manifest(package).read_text())["version"]
+
+    def _is_wanted(self, found: str | None, tested: str) -> bool:
+        """Whether nothing has to be installed. What is there already is as new as it was when it came."""
+        return found is not None if self.takes_latest else found == tested
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nothing else installs into the same folders meanwhile."""
+        self.work.mkdir(parents=True, exist_ok=True)
+        with (self.work / "installing").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _manifest(self, package: str) -> Path:
         return self.modules / "node_modules" / package / "package.json"

@@ -45,7 +45,7 @@ arguments = { key = {}, text = {}, shared = {} }
 
 def check_end_to_end(report: Report, programs: Programs, work: Path, program: Path | None) -> None:
     try:
-        binary = programs.claude()
+        binary = programs.host("claude")
     except Skipped as reason:
         return report.skip(GROUP, reason)
     folder = work / "runs" / "end_to_end"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 
@@ -37,8 +36,8 @@ class Report:
     def skip(self, group: str, reason: object) -> None:
         self._line("skipped", group, "", reason)
 
-    def print_figures(self) -> None:
-        print(json.dumps({**self.figures, **{f"versions.{name}": seen for name, seen in self.versions.items()}}))
+    def all_figures(self) -> dict[str, object]:
+        return {**self.figures, **{f"versions.{name}": seen for name, seen in self.versions.items()}}
 
     def _line(self, state: str, group: str, name: str, detail: object) -> bool:
         self.has_failed |= state == "FAILED"

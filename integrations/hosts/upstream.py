@@ -33,6 +33,7 @@ COUNT_TOKENS = "/v1/messages/count_tokens"
 MESSAGES = "/v1/messages"
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
+COMPACT = "/v1/responses/compact"
 GENERATE = (":generateContent", ":streamGenerateContent")
 MODELS = "/v1/models"
 GEMINI_COUNT = ":countTokens"
@@ -162,6 +163,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._send_json(200, {"totalTokens": len(request.raw) // 4})
         elif request.path == EMBEDDINGS:
             self._send_json(200, wire_openai.embedding(request.body))
+        elif request.path == COMPACT:
+            self._send_json(200, wire_responses.compacted(request.body))
         elif request.is_model_call:
             self._answer(request, self.server.upstream.script(request))
         else:

@@ -7,7 +7,7 @@ import json
 from wire import Frame, Reply, ToolCall, compact, identifier, pieces, token_count
 from wire_openai import CREATED, error
 
-__all__ = ["error", "frames", "inputs", "response"]
+__all__ = ["compacted", "error", "frames", "inputs", "response"]
 
 
 def response(reply: Reply, body: dict) -> dict:
@@ -23,6 +23,17 @@ def frames(reply: Reply, body: dict) -> list[Frame]:
         out += item_frames(index, item)
     out.append(event("response.completed", response=response(reply, body)))
     return numbered(out)
+
+
+def compacted(body: dict) -> dict:
+    """A shorter history: what the user said, and what the model remembers of the rest."""
+    said = [item for item in inputs(body) if item.get("role") == "user"]
+    said = [{**item, "type": "message", "id": identifier("msg_", 24, place), "status": "completed",
+             "content": [{"type": "input_text", "text": item["content"]}]} for place, item in enumerate(said)]
+    remembered = {"type": "compaction", "id": identifier("cmp_", 24, said), "encrypted_content": "scripted"}
+    used = usage(Reply(), body)
+    return {"id": identifier("resp_", 24, said), "object": "response.compaction", "created_at": CREATED,
+            "output": [*said, remembered], "usage": used}
 
 
 def numbered(events: list[Frame]) -> list[Frame]:

@@ -6,6 +6,8 @@
 mod common;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
 use common::gateway::{Gateway, Vendor};
 use common::{Home, OWNER_PASSPHRASE};
@@ -298,4 +300,23 @@ fn what_waits_for_the_owner_is_said() {
     typing(&["memory", "adopt", path, "--apply"]).expect(0);
     let refused = typing(&["connect", "anthropic", "--no-wait"]);
     assert!(refused.stderr.contains("is not understood, line 1"), "{refused:?}");
+}
+
+#[test]
+fn a_server_ends_with_the_guard_that_its_host_ends() {
+    let mut guard = Command::new(env!("CARGO_BIN_EXE_custody"))
+        .args(["mcp", "--server", "it", "--", "sh", "-c", "echo $$ >&2; exec sleep 600"])
+        .env("CUSTODY_GATEWAY_KEY", "custody_x")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut server = String::new();
+    BufReader::new(guard.stderr.take().unwrap()).read_line(&mut server).unwrap();
+    let guarding = guard.id().to_string();
+    assert!(Command::new("kill").arg(guarding).status().unwrap().success());
+    assert!(!guard.wait().unwrap().success());
+    let is_there = Command::new("kill").args(["-0", server.trim()]).output().unwrap();
+    assert!(!is_there.status.success(), "{server} is still there");
 }

@@ -113,6 +113,85 @@ fn a_connection_that_was_there_before_its_hooks_stays() {
 }
 
 #[test]
+fn requests_come_by_custody_and_every_file_goes_back_byte_for_byte() {
+    let codex = "# mine\nmodel = \"gpt-5\"\n\n[tui]\nnotifications = false";
+    let cases = [
+        ("codex", ".codex/config.toml", codex, "/openai/v1"),
+        ("gemini", ".gemini/.env", "GEMINI_API_KEY=k # mine", "/gemini"),
+        ("copilot", ".copilot/config.json", "{ }", ""),
+    ];
+    for (host, file, before, address) in cases {
+        for surface in ["proxy", "both"] {
+            let home = Home::founded();
+            let file = home.path().join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, before).unwrap();
+            let untouched = everything(&home.path());
+            let connect = ["connect", host, "--apply", "--no-wait", "--surface", surface];
+            let shown = typing(&home, &connect).expect(0);
+            let key = home.path().join(format!("config/custody/hooks/{host}.key"));
+            let key = fs::read_to_string(key).unwrap();
+            let (written, url) =
+                (fs::read_to_string(&file).unwrap(), format!("http://127.0.0.1:7411{address}"));
+            if host == "copilot" {
+                assert!(
+                    shown.stdout.contains(&format!(
+                        "export COPILOT_PROVIDER_HEADERS='x-custody-key: {key}'"
+                    ))
+                );
+                assert_eq!(written, before);
+            } else {
+                assert!(written.contains(&url) && written.contains(&key), "{host}: {written}");
+                assert!(!shown.stdout.contains(&key), "{host}: {shown:?}");
+            }
+            let hooks = home.alone_with(&["hook", "status", "--json"], &PATH, "").expect(0);
+            assert_eq!(hooks.json().len(), usize::from(surface == "both"), "{host} {surface}");
+            typing(&home, &["connect", host, "--undo"]).expect(0);
+            assert_eq!(everything(&home.path()), untouched, "{host} {surface}");
+        }
+    }
+}
+
+#[test]
+fn what_codex_wrote_since_into_its_settings_stays() {
+    let home = Home::founded();
+    let file = home.path().join(".codex/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "model = \"gpt-5\"\n").unwrap();
+    typing(&home, &["connect", "codex", "--apply", "--no-wait", "--surface", "both"]).expect(0);
+    let theirs = "\n[projects.\"/x\"]\ntrust_level = \"trusted\"\n";
+    fs::write(&file, fs::read_to_string(&file).unwrap() + theirs).unwrap();
+    typing(&home, &["connect", "codex", "--undo"]).expect(0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), format!("model = \"gpt-5\"\n{theirs}"));
+    assert!(!home.path().join(".codex/hooks.json").exists());
+}
+
+#[test]
+fn a_host_whose_requests_cannot_come_by_custody_is_left_alone() {
+    let home = Home::founded();
+    let settings = home.path().join(".gemini/settings.json");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&settings, "{\"security\":{\"auth\":{\"selectedType\":\"oauth-personal\"}}}")
+        .unwrap();
+    let config = home.path().join(".codex/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(&config, "model_provider = \"ollama\"\n").unwrap();
+    let untouched = everything(&home.path());
+    let cases = [
+        ("cursor", "both", "guarded by its hooks"),
+        ("gemini", "proxy", "only requests with an API key can come by Custody"),
+        ("codex", "both", "say where that is with --upstream"),
+    ];
+    for (host, surface, why) in cases {
+        let connect = ["connect", host, "--apply", "--no-wait", "--surface", surface];
+        let refused = typing(&home, &connect).expect(2);
+        assert!(refused.stderr.contains(why), "{refused:?}");
+        assert_eq!(everything(&home.path()), untouched, "{host}");
+        assert!(home.alone(&["enforce", "--json"]).expect(0).json().is_empty(), "{host}");
+    }
+}
+
+#[test]
 fn what_cannot_be_changed_is_left_alone() {
     for (host, file, _) in HOSTS {
         let home = Home::founded();

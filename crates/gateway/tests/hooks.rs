@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use custody_gateway::proxy::hook::{self, HookHost, HookOutput};
-use custody_gateway::proxy::{Connection, ConnectionSettings, GuardMode};
+use custody_gateway::proxy::{Connection, ConnectionSettings, GuardMode, ModelExchange, Outcome};
+use custody_gateway::wire::Dialect;
 use custody_kernel::memory::rate::Limits;
 use custody_policy::Manifests;
 use custody_runtime::clock::Clock;
@@ -17,7 +18,9 @@ use serde_json::{Value, json};
 const TOOLS: &str = "[tools.read]\neffect = 'reads'\narguments = { at = {} }\n[tools.send]\neffect = 'writes'\n\
                      arguments = { to = { sink = 'recipient' } }\n\
                      [tools.Write]\neffect = 'writes'\ntext_leaves = false\n\
-                     arguments = { file_path = { sink = 'path' }, content = {} }\n";
+                     arguments = { file_path = { sink = 'path' }, content = {} }\n\
+                     [tools.exec_command]\neffect = 'writes'\n\
+                     arguments = { cmd = { sink = 'command' }, login = {} }\n";
 /// The hosts whose hook is a program.
 const PROGRAMS: [HookHost; 4] =
     [HookHost::Codex, HookHost::Gemini, HookHost::Copilot, HookHost::Cursor];
@@ -218,6 +221,52 @@ fn what_a_call_brought_back_is_believed_of_no_host_and_a_later_call_waits_until_
             }
         }
     }
+}
+
+/// Lets a prompt and the model's call of a shell go by the proxy, in the conversation of the hook.
+fn proxied_shell(hooked: &Hooked, prompt: &str, id: &str, command: &str) -> Outcome {
+    let asked = json!({ "model": "m", "input": [{ "role": "user", "content": prompt }] });
+    let exchange = ModelExchange::begin(
+        &hooked.connection,
+        Dialect::OpenAiResponses,
+        Some("s"),
+        asked.to_string().as_bytes(),
+    );
+    let call = json!({ "type": "function_call", "call_id": id, "name": "exec_command",
+        "arguments": json!({ "cmd": command, "login": false }).to_string() });
+    let answer = json!({ "id": "r", "status": "completed", "output": [call] });
+    exchange.unwrap().answer(answer.to_string().into_bytes()).unwrap().1
+}
+
+#[test]
+fn a_shell_of_codex_is_decided_once_though_its_hook_reports_only_the_command() {
+    let hooked = Hooked::new(HookHost::Codex);
+    let prompt = "Run `make all`.";
+    hooked.respond(begun(HookHost::Codex));
+    hooked.respond(prompted(HookHost::Codex, prompt));
+    let outcome = proxied_shell(&hooked, prompt, "c1", "make all");
+    assert_eq!((outcome.passed, outcome.removed), (1, 0));
+    let calls = [("make clean", 2), ("make all", 0), ("make all", 2)];
+    for (command, exit_code) in calls {
+        let call = before(HookHost::Codex, "c1", "Bash", &json!({ "command": command }));
+        let output = hooked.output(call);
+        assert_eq!(output.exit_code, exit_code, "{command}: {output:?}");
+        let is_other = output.stderr.contains("another call has the same id");
+        assert_eq!(is_other, exit_code == 2, "{command}: {output:?}");
+    }
+}
+
+#[test]
+fn a_host_that_cannot_ask_says_how_a_call_is_approved_that_the_proxy_left_to_its_hook() {
+    let hooked = Hooked::new(HookHost::Gemini);
+    let settings = (*hooked.connection.settings()).clone();
+    hooked.connection.set(ConnectionSettings { host_asks: true, ..settings });
+    hooked.respond(begun(HookHost::Gemini));
+    let call = before(HookHost::Gemini, "", "send", &json!({"to": "eve@evil.example"}));
+    let output = hooked.output(call.clone());
+    assert!(output.stderr.starts_with("Custody: this call waits for approval"), "{output:?}");
+    hooked.approve(&output);
+    assert_eq!(hooked.output(call), HookOutput::default(), "approved");
 }
 
 #[test]

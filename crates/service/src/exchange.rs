@@ -28,6 +28,15 @@ const WAITING_PIECES: usize = 16;
 const CONVERSATION_HEADERS: [&str; 3] =
     ["x-custody-session", "x-claude-code-session-id", "session-id"];
 
+/// What a request wants of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// An answer.
+    Answer,
+    /// A shorter history, to send in place of the one in the request.
+    History,
+}
+
 /// Why a request has no answer of its vendor's.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
@@ -47,6 +56,8 @@ enum Failed {
     NotUnderstood(#[source] ProxyError),
     #[error("the vendor encoded its answer although it was asked not to")]
     Encoded,
+    #[error("the vendor streams what it was asked for as a whole")]
+    Streamed,
     #[error("the service failed")]
     Thread,
 }
@@ -63,6 +74,7 @@ impl Failed {
             | Self::Upstream(_)
             | Self::Answer
             | Self::NotUnderstood(_)
+            | Self::Streamed
             | Self::Encoded => (StatusCode::BAD_GATEWAY, "api_error"),
             Self::Proxy(ProxyError::Record(_)) | Self::Thread => {
                 (StatusCode::SERVICE_UNAVAILABLE, "api_error")
@@ -101,10 +113,11 @@ pub(crate) async fn run(
     shared: &Arc<Shared>,
     guarded: Guarded,
     dialect: Dialect,
+    wanted: Wanted,
     incoming: Incoming,
 ) -> Response {
     let mut times = incoming.times;
-    match exchanged(shared, &guarded, dialect, incoming, &mut times).await {
+    match exchanged(shared, &guarded, (dialect, wanted), incoming, &mut times).await {
         Ok(response) => response,
         Err(failed) => refuse(&guarded, dialect, times, &failed),
     }
@@ -127,7 +140,7 @@ fn refuse(guarded: &Guarded, dialect: Dialect, times: Times, failed: &Failed) ->
 async fn exchanged(
     shared: &Arc<Shared>,
     guarded: &Guarded,
-    dialect: Dialect,
+    (dialect, wanted): (Dialect, Wanted),
     incoming: Incoming,
     times: &mut Times,
 ) -> Result<Response, Failed> {
@@ -164,11 +177,18 @@ async fn exchanged(
         .and_then(|kind| kind.to_str().ok())
         .is_some_and(|kind| kind.starts_with("text/event-stream"));
     if is_stream {
+        if wanted == Wanted::History {
+            return Err(Failed::Streamed);
+        }
         return Ok(streamed(guarded, dialect, exchange, answer, *times));
     }
     let (status, headers) = (answer.status(), forwarded(answer.headers()));
     let body = times.upstream(whole(answer)).await?;
-    let answered = times.on_thread(move || exchange.answer(body)).await;
+    let answered = times.on_thread(move || match wanted {
+        Wanted::Answer => exchange.answer(body),
+        Wanted::History => exchange.history(body),
+    });
+    let answered = answered.await;
     let (body, outcome) = answered.ok_or(Failed::Thread)?.map_err(|error| match error {
         ProxyError::Wire(_) => Failed::NotUnderstood(error),
         ProxyError::Undecidable(_) | ProxyError::Record(_) => error.into(),

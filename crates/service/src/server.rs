@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 
 use crate::connections::{Connections, RefusedCredential, SessionModels};
 use crate::credential::{Here, Shown, guarded};
-use crate::exchange;
+use crate::exchange::{self, Wanted};
 use crate::guards::McpGuards;
 use crate::incoming::Incoming;
 use crate::model_method::ModelMethod;
@@ -142,6 +142,7 @@ fn router(shared: Arc<Shared>) -> Router {
     let vendors = Router::new()
         .route("/openai/v1/chat/completions", post(openai))
         .route("/openai/v1/responses", post(responses).fallback(unknown))
+        .route("/openai/v1/responses/compact", post(compact))
         .route("/openai/v1/embeddings", post(pass_openai))
         .route("/openai/v1/models", get(pass_openai))
         .route("/gemini/v1/models", get(pass_gemini))
@@ -155,6 +156,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .merge(vendors)
         .route("/c/{token}/openai/v1/chat/completions", post(openai_at))
         .route("/c/{token}/openai/v1/responses", post(responses_at).fallback(unknown))
+        .route("/c/{token}/openai/v1/responses/compact", post(compact_at))
         .route("/c/{token}/openai/v1/embeddings", post(pass_openai_at))
         .route("/c/{token}/openai/v1/models", get(pass_openai_at))
         .route("/c/{token}/gemini/v1/models", get(pass_gemini_at))
@@ -186,6 +188,14 @@ async fn responses(here: Here, incoming: Incoming) -> Response {
 
 async fn responses_at(here: Here, Path(key): Path<String>, incoming: Incoming) -> Response {
     chat(here, Dialect::OpenAiResponses, Shown::address(key), incoming).await
+}
+
+async fn compact(here: Here, incoming: Incoming) -> Response {
+    history(here, Shown::header(&incoming), incoming).await
+}
+
+async fn compact_at(here: Here, Path(key): Path<String>, incoming: Incoming) -> Response {
+    history(here, Shown::address(key), incoming).await
 }
 
 async fn gemini(here: Here, incoming: Incoming) -> Response {
@@ -240,14 +250,23 @@ async fn pass_anthropic(here: Here, incoming: Incoming) -> Response {
 }
 
 /// A request that is recorded and whose answer is decided.
-async fn chat(
+async fn chat(here: Here, dialect: Dialect, shown: Shown, incoming: Incoming) -> Response {
+    exchanged(here, (dialect, Wanted::Answer), shown, incoming).await
+}
+
+/// A request that is recorded and whose answer is a history, in which nothing runs.
+async fn history(here: Here, shown: Shown, incoming: Incoming) -> Response {
+    exchanged(here, (Dialect::OpenAiResponses, Wanted::History), shown, incoming).await
+}
+
+async fn exchanged(
     State(shared): Here,
-    dialect: Dialect,
+    (dialect, wanted): (Dialect, Wanted),
     shown: Shown,
     mut incoming: Incoming,
 ) -> Response {
     match guarded(&shared, shown, &mut incoming.times).await {
-        Ok(guarded) => exchange::run(&shared, guarded, dialect, incoming).await,
+        Ok(guarded) => exchange::run(&shared, guarded, dialect, wanted, incoming).await,
         Err(error) => refused(dialect, &error),
     }
 }

@@ -52,6 +52,7 @@ fn only_the_key_of_a_connection_opens_anything() {
         ("/openai/v1/responses/resp_1/cancel", format!("x-custody-key: {token}"), "404"),
         ("/openai/v1/embeddings", "x-other: 1".into(), "401"),
         ("/openai/v1/responses", "x-other: 1".into(), "401"),
+        ("/openai/v1/responses/compact", "x-other: 1".into(), "401"),
         ("/gemini/v1beta/models/m:generateContent", "x-other: 1".into(), "401"),
         (&format!("/c/{token}/gemini/v1beta/models/m:generateContent"), "x-other: 1".into(), "401"),
         ("/gemini/v1beta/models/m:streamGenerateContent", format!("x-custody-key: {token}"), "400"),
@@ -91,12 +92,14 @@ fn only_the_key_of_a_connection_opens_anything() {
 #[test]
 fn every_dialect_has_its_addresses_and_is_recorded_where_a_model_answers() {
     let responses = r#"{"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Hm."}]}]}"#;
+    let history = r#"{"object":"response.compaction","output":[{"type":"compaction","encrypted_content":"x"}]}"#;
     let gemini = r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Hm."}]}}]}"#;
     let contents = r#"{"contents":[{"role":"user","parts":[{"text":"Hello."}]}]}"#;
     let input = r#"{"input":"Hello.","model":"m"}"#;
     for (path, body, said, is_recorded) in [
         ("/openai/v1/chat/completions", HELLO, ANSWER, true),
         ("/openai/v1/responses", input, responses, true),
+        ("/openai/v1/responses/compact", input, history, true),
         ("/openai/v1/embeddings", input, r#"{"data":[]}"#, false),
         ("/gemini/v1beta/models/m:generateContent?key=k", contents, gemini, true),
         ("/gemini/v1/models/m:generateContent", contents, gemini, true),

@@ -70,6 +70,10 @@ function responses() {
       request.input.push(...output, ...outputs);
     },
     models: async (entry) => ({ models: plain((await client.models.list(retries(entry))).data) }),
+    async compact(entry) {
+      const compacted = await client.responses.compact({ model: 'gpt-scripted', input: [prompt(entry)] }, retries(entry));
+      return { history: plain(compacted) };
+    },
   };
 }
 
@@ -118,6 +122,7 @@ const kinds = {
   models: (entry) => vendor.models(entry),
   count_tokens: (entry) => vendor.count_tokens(entry),
   embeddings: (entry) => vendor.embeddings(entry),
+  compact: (entry) => vendor.compact(entry),
 };
 
 async function ask(request, entry) {

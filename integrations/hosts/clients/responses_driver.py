@@ -28,6 +28,9 @@ class Responses(driver.Driver):
                 pass
             return {"answer": driver.plain(stream.get_final_response())}
 
+    def compact(self, entry):
+        return {"history": driver.plain(self.client_for(entry).responses.compact(**self.options(entry)))}
+
     def answer_calls(self, request, answer, result):
         items = answer.to_dict(mode="json")["output"]
         calls = [item for item in items if item["type"] == "function_call"]

@@ -19,6 +19,7 @@ use super::instruction_files::judged_name;
 use super::intents::Prompts;
 use super::judge::tool_name;
 use super::settings::{ConnectionSettings, GuardMode};
+use super::wrapping::unwrapped;
 use crate::wire::{Block, BlockContent, WireCall, WireRole};
 
 /// A conversation of a host.
@@ -182,6 +183,9 @@ impl Conversation {
             }
             recording.blocks.push(block.digest);
             if let BlockContent::Result { call, text } = &block.content {
+                if known.is_noted(call, text) {
+                    continue;
+                }
                 self.record_result(&mut known, gate, call, text, &mut recording);
                 continue;
             }
@@ -229,6 +233,7 @@ impl Conversation {
         output: Output,
     ) -> Result<(), GateError> {
         let call = self.known().calls.get(id).filter(|call| !call.is_answered).cloned();
+        let text = output.text.clone();
         match call.as_ref().map(|call| &call.decided) {
             Some(Decided::Allowed(decision)) => {
                 self.session.result(gate, *decision, output).wait()?;
@@ -238,9 +243,7 @@ impl Conversation {
                 self.session.observe(tool_output(&output.text, tool)).wait()?;
             }
         }
-        if let Some(call) = self.known().calls.get_mut(id) {
-            call.is_answered = true;
-        }
+        self.note_output(id, &text);
         Ok(())
     }
 
@@ -266,11 +269,15 @@ impl Conversation {
     /// Notes that the output `text` of the call `id` is recorded already.
     pub(crate) fn note_output(&self, id: &str, text: &str) {
         let mut known = self.known();
-        let result = BlockContent::Result { call: id.to_owned(), text: text.to_owned() };
-        known.note(&Block::new(WireRole::Tool, result));
+        known.note(&output_block(id, text));
         if let Some(call) = known.calls.get_mut(id) {
             call.is_answered = true;
         }
+    }
+
+    /// Whether a block is recorded.
+    pub(super) fn is_recorded(&self, block: &Block) -> bool {
+        self.known().recorded.contains(&block.digest)
     }
 
     /// Notes blocks that this gateway returned, and recorded while they came.
@@ -291,6 +298,27 @@ impl Known {
     /// Notes a block as recorded, as one that came on another way.
     pub(super) fn note(&mut self, block: &Block) {
         self.recorded.insert(block.digest);
+    }
+
+    /// Whether the output `text` of the call `id` is recorded already, by the MCP server that the call went to. Nothing
+    /// but that text may stand there: a server of the same name that is not ours can say what it likes.
+    pub(super) fn is_noted(&self, id: &str, text: &str) -> bool {
+        let is_returned = self
+            .calls
+            .get(id)
+            .is_some_and(|call| call.is_answered && call.asked_by.contains(&Surface::Mcp));
+        is_returned && self.recorded.contains(&output_block(id, &unwrapped(text)).digest)
+    }
+
+    /// As [`Self::is_noted`], of any call of a tool with these arguments.
+    pub(super) fn is_noted_of(
+        &self,
+        tool: &str,
+        arguments: Option<&Arguments>,
+        text: &str,
+    ) -> bool {
+        let mut same = self.calls.iter().filter(|(_, call)| call.is_of(tool, arguments));
+        same.any(|(id, _)| self.is_noted(id, text))
     }
 
     /// Whether a block is the result of a call that has none yet. One that stands there already, word for word, was
@@ -325,6 +353,12 @@ impl Known {
     pub(super) fn has_open_call(&self) -> bool {
         self.calls.values().any(|call| !call.is_answered)
     }
+}
+
+/// What a call brought back, as it stands in a request.
+fn output_block(id: &str, text: &str) -> Block {
+    let result = BlockContent::Result { call: id.to_owned(), text: text.to_owned() };
+    Block::new(WireRole::Tool, result)
 }
 
 /// Whether a path, which may be relative, leads to the file at `absolute`. Taken broadly: nobody here knows the

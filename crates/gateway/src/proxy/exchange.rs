@@ -199,11 +199,26 @@ impl ModelExchange {
     pub fn answer(mut self, body: Vec<u8>) -> Result<(Vec<u8>, Outcome), ProxyError> {
         self.usage.answer_bytes = length(&body);
         let answer = self.dialect.filter(body, &mut self)?;
+        let outcome = self.end(&answer.returned)?;
+        Ok((answer.body, outcome))
+    }
+
+    /// What becomes of calls that are not allowed.
+    pub(super) fn mode(&self) -> GuardMode {
+        self.settings.mode
+    }
+
+    /// Whether a block stands in the conversation.
+    pub(super) fn holds(&self, block: &Block) -> bool {
+        self.conversation.is_recorded(block)
+    }
+
+    /// Records the end of an answer that came as a whole.
+    pub(super) fn end(&mut self, returned: &[Block]) -> Result<Outcome, ProxyError> {
         if let Some(failure) = self.failure.take() {
             return Err(failure.into());
         }
-        let outcome = self.finish(&answer.returned, false)?;
-        Ok((answer.body, outcome))
+        self.finish(returned, false)
     }
 
     /// Passes an answer on as it comes.

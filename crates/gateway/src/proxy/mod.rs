@@ -7,8 +7,10 @@
 //! `ingress`: what a block is worth (part of the trusted base). `conversations`: which conversation a request belongs
 //! to. `conversation`: what of it is recorded. `judge`: one call. `instruction_files`: which calls change what an
 //! agent is told to do. `intents`: the calls that a model states before it reads anything but the user. `exchange`: the
-//! whole. `hook`: what hosts' hooks report and ask.
+//! whole. `compaction`: a history in place of an answer. `hook`: what hosts' hooks report and ask. `wrapping`: what
+//! hosts put around results.
 
+mod compaction;
 mod connection;
 mod conversation;
 mod conversations;
@@ -19,6 +21,7 @@ pub mod instruction_files;
 mod intents;
 mod judge;
 mod settings;
+mod wrapping;
 
 pub use connection::Connection;
 pub(crate) use conversation::{Conversation, Surface};

@@ -127,6 +127,11 @@ pub trait CallRule {
     }
 }
 
+/// Reads the answer of OpenAI's `/v1/responses/compact`: the blocks that its client sends from then on.
+pub(crate) fn history(body: &[u8]) -> Result<Vec<Block>, WireError> {
+    openai_responses::history(&parsed(body)?)
+}
+
 impl Dialect {
     /// Every dialect.
     pub const ALL: [Self; 4] =

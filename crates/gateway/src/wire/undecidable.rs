@@ -23,6 +23,8 @@ pub enum Undecidable {
     HostTool,
     /// A part of an answer of a kind that is not known here.
     UnknownBlock,
+    /// A compacted history with what was not said before, and not by the model.
+    AddedHistory,
 }
 
 impl Undecidable {
@@ -38,6 +40,7 @@ impl Undecidable {
             Self::Background => "answers in the background",
             Self::HostTool => "calls that a host runs inside one tool",
             Self::UnknownBlock => "a block of an unknown kind",
+            Self::AddedHistory => "a compacted history with what nobody said",
         }
     }
 
@@ -51,7 +54,8 @@ impl Undecidable {
             | Self::SeveralAnswers
             | Self::FunctionCall
             | Self::Background
-            | Self::HostTool => false,
+            | Self::HostTool
+            | Self::AddedHistory => false,
         }
     }
 

@@ -99,6 +99,34 @@ impl AgentHost {
         Ok(home.join(self.hook().folder()))
     }
 
+    /// Whether its requests can come by Custody.
+    pub(super) const fn has_proxy(self) -> bool {
+        match self {
+            Self::ClaudeCode | Self::Codex | Self::Gemini | Self::Copilot => true,
+            Self::Cursor => false,
+        }
+    }
+
+    /// Whether its requests name their conversation, by the name that its hooks give it.
+    pub(super) const fn names_conversations(self) -> bool {
+        match self {
+            Self::ClaudeCode | Self::Codex => true,
+            Self::Gemini | Self::Copilot | Self::Cursor => false,
+        }
+    }
+
+    /// Whether its hooks stand in a file of that name.
+    pub(super) fn keeps_hooks_in(self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str());
+        matches!(
+            (self, name),
+            (Self::ClaudeCode, Some("settings.json" | "settings.local.json"))
+                | (Self::Codex | Self::Cursor, Some("hooks.json"))
+                | (Self::Gemini, Some("settings.json"))
+                | (Self::Copilot, Some("custody.json"))
+        )
+    }
+
     /// The file with its hooks: the user's, or that of a project.
     pub(super) fn settings_file(self, project: Option<&Path>) -> anyhow::Result<PathBuf> {
         let folder = match (self, project) {

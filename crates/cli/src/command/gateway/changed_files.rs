@@ -39,12 +39,22 @@ pub(super) struct ChangedFile {
     mode: Option<u32>,
     /// What was written.
     pub(super) after: String,
-    /// What was added at the end, where that is all. The host goes on writing the rest of such a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    added: Option<String>,
+    /// The texts that changed, where the host goes on writing the rest of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<TextChange>,
     /// What was written before the key in it was replaced, until the file itself is written anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replaced: Option<String>,
+}
+
+/// One text in a file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TextChange {
+    /// What stood in its place; nothing if it was added.
+    pub(super) was: String,
+    /// What stands there now.
+    pub(super) is: String,
 }
 
 impl ChangedFile {
@@ -70,7 +80,25 @@ impl ChangedFile {
         let after = change(before.as_deref());
         let after = after.with_context(|| format!("`{shown}` cannot be changed"))?;
         let mode = before.as_ref().and_then(|_| mode(&path));
-        Ok(Self { path, before, mode, after, added: None, replaced: None })
+        Ok(Self { path, before, mode, after, changes: Vec::new(), replaced: None })
+    }
+
+    /// The file at `path` as it is now, in which single texts will change. `change` makes of what it holds what it will
+    /// hold, and says which.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub(super) fn edit(
+        path: &Path,
+        change: impl FnOnce(&str) -> anyhow::Result<(String, Vec<TextChange>)>,
+    ) -> anyhow::Result<Self> {
+        let mut changes = Vec::new();
+        let planned = Self::plan(path, |before| {
+            let (after, changed) = change(before.unwrap_or_default())?;
+            changes = changed;
+            Ok(after)
+        })?;
+        Ok(Self { changes, ..planned })
     }
 
     /// The file at `path` as it is now, with `text` at its end.
@@ -82,26 +110,29 @@ impl ChangedFile {
         text: &str,
         check: impl FnOnce(&str) -> anyhow::Result<()>,
     ) -> anyhow::Result<Self> {
-        let planned = Self::plan(path, |before| {
-            let before = before.unwrap_or_default();
+        Self::edit(path, |before| {
             let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
             let after = format!("{before}{gap}{text}");
             check(&after)?;
-            Ok(after)
-        })?;
-        Ok(Self { added: Some(text.to_owned()), ..planned })
+            Ok((after, vec![TextChange { was: String::new(), is: text.to_owned() }]))
+        })
     }
 
-    /// What the file holds now without what was added to it, if others changed the rest.
-    fn without_added(&self) -> Option<String> {
-        let (added, now) = (self.added.as_ref()?, fs::read_to_string(&self.path).ok()?);
-        let is_once = now != self.after && now.matches(added.as_str()).count() == 1;
-        is_once.then(|| now.replace(added.as_str(), ""))
+    /// What the file holds now without the texts that changed, if others changed the rest.
+    fn without_changes(&self) -> Option<String> {
+        let now = fs::read_to_string(&self.path).ok()?;
+        if self.changes.is_empty() || now == self.after {
+            return None;
+        }
+        self.changes.iter().try_fold(now, |text, TextChange { was, is }| {
+            let is_once = text.matches(is.as_str()).count() == 1;
+            is_once.then(|| text.replace(is.as_str(), was))
+        })
     }
 
     fn put_back(&self) -> anyhow::Result<()> {
         let shown = self.path.display();
-        if let Some(rest) = self.without_added() {
+        if let Some(rest) = self.without_changes() {
             whole_file::write(&self.path, rest.as_bytes())?;
             return Ok(set_mode(&self.path, self.mode)?);
         }
@@ -124,21 +155,31 @@ impl ChangedFile {
         now.as_deref() == Some(&self.after)
             || now == self.before
             || (now.is_some() && now == self.replaced)
-            || self.without_added().is_some()
+            || self.without_changes().is_some()
     }
 
-    /// Plans to put `key` in the place of the one in what was written. Whether there is one.
-    fn plan_key(&mut self, key: &str) -> bool {
-        let before = self.before.as_deref().unwrap_or_default();
+    /// Whether its host goes on writing it.
+    pub(super) fn is_shared(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    /// Plans to put `key` in the place of the one in what was written. Returns what the file will hold, if there is one.
+    fn plan_key(&mut self, key: &str) -> Option<String> {
+        let before = self.before.clone().unwrap_or_default();
         // What stood there before is another connection's.
-        let ours: Vec<&str> =
-            token_file::tokens_in(&self.after).filter(|token| !before.contains(token)).collect();
-        let after = ours.iter().fold(self.after.clone(), |text, token| text.replace(token, key));
-        let has_key = !ours.is_empty();
-        if has_key {
-            self.replaced = Some(std::mem::replace(&mut self.after, after));
+        let ours = token_file::tokens_in(&self.after).filter(|token| !before.contains(token));
+        let ours: Vec<String> = ours.map(str::to_owned).collect();
+        if ours.is_empty() {
+            return None;
         }
-        has_key
+        let after = with_key(&self.after, &ours, key);
+        for change in &mut self.changes {
+            change.is = with_key(&change.is, &ours, key);
+        }
+        let now = fs::read_to_string(&self.path).ok().filter(|_| self.is_shared());
+        let now = now.map_or_else(|| after.clone(), |now| with_key(&now, &ours, key));
+        self.replaced = Some(std::mem::replace(&mut self.after, after));
+        Some(now)
     }
 
     /// The lines that somebody changed since.
@@ -208,13 +249,11 @@ impl ChangedFiles {
     pub(super) fn replace_key(mut self, kept: &Path, key: &str) -> anyhow::Result<Vec<PathBuf>> {
         let (mut changed, mut done) = (Vec::new(), Vec::new());
         for file in &mut self.files {
-            if file.plan_key(key) {
-                changed.push((file.path.clone(), file.after.clone()));
-            }
+            changed.extend(file.plan_key(key).map(|text| (file.path.clone(), text)));
         }
         self.keep(kept)?;
-        for (path, after) in changed {
-            whole_file::write(&path, after.as_bytes())?;
+        for (path, text) in changed {
+            whole_file::write(&path, text.as_bytes())?;
             done.push(path);
         }
         for file in &mut self.files {
@@ -228,7 +267,7 @@ impl ChangedFiles {
     pub(super) fn are_ours(&self) -> bool {
         self.files.iter().all(|file| {
             let is_written = fs::read_to_string(&file.path).is_ok_and(|now| now == file.after);
-            is_written || file.without_added().is_some()
+            is_written || file.without_changes().is_some()
         })
     }
 
@@ -269,6 +308,11 @@ impl ChangedFiles {
     fn keep(&self, kept: &Path) -> anyhow::Result<()> {
         whole_file::write(kept, serde_json::to_string(self)?.as_bytes())
     }
+}
+
+/// `text` with `key` in the place of each of `tokens`.
+fn with_key(text: &str, tokens: &[String], key: &str) -> String {
+    tokens.iter().fold(text.to_owned(), |text, token| text.replace(token, key))
 }
 
 /// The folders of `path` that are not there, outermost first.
@@ -387,10 +431,30 @@ mod tests {
 
         // As if it was interrupted before the file was written.
         let mut planned = changed;
-        planned.files.iter_mut().for_each(|file| assert!(file.plan_key(&ours)));
+        planned.files.iter_mut().for_each(|file| assert!(file.plan_key(&ours).is_some()));
         planned.keep(&kept).unwrap();
         let interrupted = ChangedFiles::load(&kept).unwrap().unwrap();
         interrupted.undo(&kept).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    }
+
+    #[test]
+    fn a_new_key_leaves_what_the_host_wrote_besides_and_is_taken_back_all_the_same() {
+        let token = |digit: &str| format!("custody_{}", digit.repeat(64));
+        let folder = tempfile::tempdir().unwrap();
+        let (file, kept) = (folder.path().join("config.toml"), folder.path().join("kept.json"));
+        fs::write(&file, "a = 1\n").unwrap();
+        let ours = format!("key = \"{}\"\n", token("1"));
+        let planned = ChangedFile::append(&file, &ours, |_| Ok(())).unwrap();
+        ChangedFiles::apply(&kept, "codex", vec![planned], false).unwrap();
+        fs::write(&file, format!("a = 3\n{ours}[theirs]\n")).unwrap();
+        let changed = ChangedFiles::load(&kept).unwrap().unwrap();
+        changed.replace_key(&kept, &token("2")).unwrap();
+        let now = fs::read_to_string(&file).unwrap();
+        assert_eq!(now, format!("a = 3\nkey = \"{}\"\n[theirs]\n", token("2")));
+        let changed = ChangedFiles::load(&kept).unwrap().unwrap();
+        assert!(changed.are_ours());
+        changed.undo(&kept).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "a = 3\n[theirs]\n");
     }
 }

@@ -1,5 +1,6 @@
 //! `custody connect`: the one change that a client needs.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,7 +14,10 @@ use custody_service::settings::{ConnectionEntry, GatewaySettings};
 use serde_json::json;
 
 use super::agent_host::AgentHost;
-use super::connection::{AgentConnection, RotatedKey, new_key, rotate_key, take_back};
+use super::connection::{
+    AgentConnection, ConnectedAgent, RotatedKey, new_key, rotate_key, take_back,
+};
+use super::hook::trust;
 use super::service_address::ServicePlace;
 use super::sign::sign;
 use crate::context::GlobalContext;
@@ -47,9 +51,12 @@ pub(crate) struct Args {
     /// Do not wait for the first request
     #[arg(long)]
     no_wait: bool,
-    /// How a coding agent is guarded [default: both; hook, for those that have no other]
+    /// How a coding agent is guarded [default: both for Claude Code, hook for the others]
     #[arg(long, value_enum)]
     surface: Option<Surface>,
+    /// Have Codex trust the hooks, in place of /hooks there
+    #[arg(long, requires = "apply")]
+    trust: bool,
     /// Whether all text in the role of the user is the user's. Only for programs without tools
     #[arg(long, value_enum)]
     user_text: Option<TrustedUserText>,
@@ -136,13 +143,21 @@ impl Surface {
     pub(super) fn has_hook(self) -> bool {
         self != Self::Proxy
     }
+
+    /// Whether a call that waits goes on to the hooks of `agent`: where these ask its user, and where they alone know
+    /// what the user typed, because its requests do not say which conversation they belong to.
+    fn asks(self, agent: AgentHost) -> bool {
+        let knows_more = self == Self::Both && !agent.names_conversations();
+        self.has_hook() && (agent.hook().can_ask() || knows_more)
+    }
 }
 
 impl Args {
     /// How a coding agent is guarded.
     fn surface(&self, agent: AgentHost) -> Surface {
+        // How the others sign in decides whether their requests can come by here, and their hooks need no such thing.
         let default = if agent == AgentHost::ClaudeCode { Surface::Both } else { Surface::Hook };
-        self.surface.filter(|_| agent == AgentHost::ClaudeCode).unwrap_or(default)
+        self.surface.unwrap_or(default)
     }
 }
 
@@ -198,10 +213,17 @@ fn entry(args: &Args) -> anyhow::Result<ConnectionEntry> {
             agent.title()
         );
     }
-    if let (Some(agent), true) = (agent, args.surface == Some(Surface::Proxy))
-        && agent != AgentHost::ClaudeCode
-    {
-        bail!("{} is guarded by its hooks; leave --surface out", agent.title());
+    if let Some(agent) = agent {
+        let surface = args.surface(agent);
+        ensure!(
+            agent.has_proxy() || !surface.has_proxy(),
+            "{} is guarded by its hooks; leave --surface out",
+            agent.title()
+        );
+        ensure!(
+            !args.trust || (agent == AgentHost::Codex && surface.has_hook()),
+            "only Codex asks whether hooks are trusted; leave --trust out"
+        );
     }
     let user_text = match (args.user_text, agent) {
         (Some(TrustedUserText::Trusted), _) => UserText::Trusted,
@@ -216,8 +238,7 @@ fn entry(args: &Args) -> anyhow::Result<ConnectionEntry> {
     }
     Ok(ConnectionEntry {
         user_text,
-        host_asks: agent
-            .is_some_and(|agent| args.surface(agent).has_hook() && agent.hook().can_ask()),
+        host_asks: agent.is_some_and(|agent| args.surface(agent).asks(agent)),
         tools: tools.transpose()?,
         upstream: args.upstream.clone(),
         allow_link_local: args.allow_link_local,
@@ -235,23 +256,50 @@ fn connect_agent(
 ) -> anyhow::Result<()> {
     let (service, surface) = (&args.service, args.surface(host));
     let connection = AgentConnection { host, name, entry, service, surface, project: None };
-    let file = if args.apply {
-        let file = connection.install(context, store)?;
-        let tested =
-            host.tested_with().map(|version| format!(" Tested with {} {version}.", host.title()));
-        let file_shown = file.display();
-        anstream::eprintln!("Changed {file_shown}.{}", tested.unwrap_or_default());
-        file
+    let ConnectedAgent { files, variables } = if args.apply {
+        let connected = connection.install(context, store)?;
+        note_changed(host, &connected.files);
+        let hooks = connected.files.first().filter(|_| surface.has_hook());
+        if let (AgentHost::Codex, Some(file)) = (host, hooks) {
+            let trust = trust::ensure(context, (host, name), (file, None), args.trust)?;
+            if !context.json {
+                trust.print();
+            }
+        }
+        connected
     } else {
-        let (file, text) = connection.make(context, store)?;
-        anstream::eprintln!("Write this to {}, or run again with --apply:", file.display());
-        line(text.trim_end());
-        file
+        let (files, variables) = connection.make(context, store)?;
+        for file in &files {
+            anstream::eprintln!(
+                "Write this to {}, or run again with --apply:",
+                file.path.display()
+            );
+            line(file.after.trim_end());
+        }
+        ConnectedAgent { files: files.into_iter().map(|file| file.path).collect(), variables }
     };
     if context.json {
-        json_line(&json!({ "connection": name, "settings": file, "mode": "observe" }))?;
+        let (settings, environment) = (files.first(), BTreeMap::from_iter(variables));
+        let environment = Some(environment).filter(|variables| !variables.is_empty());
+        return json_line(&json!({
+            "connection": name, "settings": settings, "files": files, "environment": environment, "mode": "observe",
+        }));
+    }
+    if !variables.is_empty() {
+        anstream::eprintln!("Put this into the environment in which {} is started:", host.title());
+    }
+    for (variable, value) in variables {
+        line(format_args!("export {variable}='{value}'"));
     }
     Ok(())
+}
+
+fn note_changed(host: AgentHost, files: &[PathBuf]) {
+    let tested = host.tested_with();
+    let tested = tested.map(|version| format!(" Tested with {} {version}.", host.title()));
+    for file in files {
+        anstream::eprintln!("Changed {}.{}", file.display(), tested.as_deref().unwrap_or_default());
+    }
 }
 
 fn print_client(context: &GlobalContext, args: &Args, name: &str, key: &str) -> anyhow::Result<()> {

@@ -12,13 +12,12 @@ use zeroize::Zeroizing;
 
 use super::agent_host::AgentHost;
 use super::changed_files::{ChangedFile, ChangedFiles};
-use super::claude_code;
 use super::connect::Surface;
 use super::hook_command::HookRoute;
 use super::hook_settings::with_hooks;
 use super::service_address::ServicePlace;
 use super::sign::{accepted, sign};
-use super::{watched, whole_file};
+use super::{claude_code, codex, copilot, gemini, watched, whole_file};
 use crate::context::GlobalContext;
 use crate::output::note;
 use crate::token_file;
@@ -36,41 +35,53 @@ pub(super) struct AgentConnection<'a> {
     pub(super) project: Option<&'a Path>,
 }
 
+/// Variables of a host's environment, by their names.
+pub(super) type HostVariables = Vec<(&'static str, String)>;
+
+/// A host that is connected.
+#[derive(Debug)]
+pub(super) struct ConnectedAgent {
+    /// Its files that were changed, that with its hooks first.
+    pub(super) files: Vec<PathBuf>,
+    /// What its user still has to put into its environment, which holds the key.
+    pub(super) variables: HostVariables,
+}
+
 impl AgentConnection<'_> {
-    /// Makes the connection, unless it is there and its key too, and changes the settings of the host. Returns their
-    /// file.
+    /// Makes the connection, unless it is there and its key too, and changes the settings of the host.
     pub(super) fn install(
         &self,
         context: &GlobalContext,
         store: &Store,
-    ) -> anyhow::Result<PathBuf> {
-        let (owner, is_new, file) = self.prepare(context, store)?;
-        let (name, path) = (self.name, file.path.clone());
-        ChangedFiles::apply(&kept(context, name), self.host.name(), vec![file], is_new)?;
-        watched::adopt(store, &owner, &watched::settings_key(name, &path)?, &path)?;
-        Ok(path)
+    ) -> anyhow::Result<ConnectedAgent> {
+        if self.has_variables() {
+            token_file::check_standard_output()?;
+        }
+        let Prepared { owner, is_new, key, files } = self.prepare(context, store)?;
+        let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+        ChangedFiles::apply(&kept(context, self.name), self.host.name(), files, is_new)?;
+        // Not what the host or its user goes on writing.
+        if let Some(path) = paths.first().filter(|_| self.has_settings()) {
+            watched::adopt(store, &owner, &watched::settings_key(self.name, path)?, path)?;
+        }
+        Ok(ConnectedAgent { files: paths, variables: self.variables(&key) })
     }
 
-    /// Makes the connection, and returns what to write into which file.
+    /// Makes the connection, and returns what to write into which file, and the host's environment.
     pub(super) fn make(
         &self,
         context: &GlobalContext,
         store: &Store,
-    ) -> anyhow::Result<(PathBuf, String)> {
-        if self.host == AgentHost::ClaudeCode {
+    ) -> anyhow::Result<(Vec<ChangedFile>, HostVariables)> {
+        if self.host == AgentHost::ClaudeCode || self.surface.has_proxy() {
             token_file::check_standard_output()?;
         }
-        let (_, _, file) = self.prepare(context, store)?;
-        Ok((file.path, file.after))
+        let Prepared { key, files, .. } = self.prepare(context, store)?;
+        Ok((files, self.variables(&key)))
     }
 
-    /// Makes the connection, unless it is there. Returns the owner, whether it was made, and the change of the host's
-    /// settings.
-    fn prepare(
-        &self,
-        context: &GlobalContext,
-        store: &Store,
-    ) -> anyhow::Result<(Authority, bool, ChangedFile)> {
+    /// Makes the connection, unless it is there.
+    fn prepare(&self, context: &GlobalContext, store: &Store) -> anyhow::Result<Prepared> {
         let Self { host, name, .. } = self;
         ensure!(
             !kept(context, name).exists(),
@@ -94,8 +105,8 @@ impl AgentConnection<'_> {
         };
         whole_file::write(&key_file, key.as_bytes())?;
         token_file::remember(&context.key_folder(), name, &key_file)?;
-        let file = self.plan(&key, &key_file)?;
-        Ok((owner, is_new, file))
+        let files = self.plan(&key, &key_file)?;
+        Ok(Prepared { owner, is_new, key, files })
     }
 
     /// The key of a connection that is there.
@@ -122,8 +133,20 @@ impl AgentConnection<'_> {
         self.plan("key", key_file).map(drop)
     }
 
-    /// The host's settings, and what they will hold.
-    pub(super) fn plan(&self, key: &str, key_file: &Path) -> anyhow::Result<ChangedFile> {
+    /// The host's files, and what they will hold: that with its hooks first.
+    fn plan(&self, key: &str, key_file: &Path) -> anyhow::Result<Vec<ChangedFile>> {
+        let settings = self.has_settings().then(|| self.settings(key, key_file)).transpose()?;
+        let has_proxy = self.surface.has_proxy();
+        let proxied = if has_proxy { self.proxied(key)? } else { None };
+        Ok(settings.into_iter().chain(proxied).collect())
+    }
+
+    /// Whether the file with its hooks is changed.
+    fn has_settings(&self) -> bool {
+        self.host == AgentHost::ClaudeCode || self.surface.has_hook()
+    }
+
+    fn settings(&self, key: &str, key_file: &Path) -> anyhow::Result<ChangedFile> {
         let program = std::env::current_exe().context("could not find the `custody` program")?;
         let file = self.host.settings_file(self.project)?;
         let (address, ca) = (&self.service.address, self.service.checked_ca()?);
@@ -135,6 +158,52 @@ impl AgentConnection<'_> {
             }
         })
     }
+
+    /// The file that sends its requests to Custody, if that is another one than the file with its hooks.
+    fn proxied(&self, key: &str) -> anyhow::Result<Option<ChangedFile>> {
+        let is_upstream_named = self.entry.upstream.is_some();
+        let changed = match self.host {
+            AgentHost::Codex => {
+                let file = self.host.folder()?.join("config.toml");
+                ChangedFile::edit(&file, |before| {
+                    codex::changed(before, &self.service.address, key, is_upstream_named)
+                })?
+            }
+            AgentHost::Gemini => {
+                let settings = std::fs::read_to_string(self.host.settings_file(None)?);
+                gemini::check(&settings.unwrap_or_default())?;
+                ChangedFile::edit(&self.host.folder()?.join(".env"), |before| {
+                    gemini::changed(before, &self.service.address, key, is_upstream_named)
+                })?
+            }
+            // Those of Claude Code stand beside its hooks, those of Copilot in its environment.
+            AgentHost::ClaudeCode | AgentHost::Copilot => return Ok(None),
+            AgentHost::Cursor => bail!("Cursor's requests go by its vendor; use --surface hook"),
+        };
+        Ok(Some(changed))
+    }
+
+    /// Whether a part of what it needs stands in no file.
+    fn has_variables(&self) -> bool {
+        self.host == AgentHost::Copilot && self.surface.has_proxy()
+    }
+
+    fn variables(&self, key: &str) -> HostVariables {
+        if self.has_variables() {
+            copilot::variables(&self.service.address, key).to_vec()
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+/// A connection that is made, and the changes of its host's files that are not.
+struct Prepared {
+    owner: Authority,
+    /// Whether it was made now.
+    is_new: bool,
+    key: Zeroizing<String>,
+    files: Vec<ChangedFile>,
 }
 
 /// Puts the settings of a host back, and takes the connection back if `takes_connection`, or if it was made with
@@ -204,11 +273,18 @@ pub(super) fn rotate_key(
     // Whatever happens from here on, doing it once more gives all of them the same key.
     let again =
         "the old key opens nothing any more, and the new one is not everywhere; rotate once more";
+    // Not what the host or its user goes on writing.
+    let shared: Vec<PathBuf> = changed
+        .iter()
+        .flat_map(|changed| &changed.files)
+        .filter(|file| file.is_shared())
+        .map(|file| file.path.clone())
+        .collect();
     let settings = match changed {
         Some(changed) => changed.replace_key(&kept, &key).context(again)?,
         None => Vec::new(),
     };
-    for file in &settings {
+    for file in settings.iter().filter(|file| !shared.contains(file)) {
         watched::adopt(store, &owner, &watched::settings_key(name, file)?, file).context(again)?;
     }
     if let Some(file) = &key_file {

@@ -40,18 +40,18 @@ pub(super) fn adopt(
     accepted(&adopted?)
 }
 
-/// Takes what a file holds after Custody's change of it was taken back; nothing, if there is no file any more.
+/// Takes what a watched file holds after Custody's change of it was taken back; nothing, if there is no file any more.
 pub(super) fn release(
     store: &Store,
     owner: &Authority,
     key: &Key,
     path: &Path,
 ) -> anyhow::Result<()> {
-    if path.exists() {
-        return adopt(store, owner, key, path);
-    }
     if !has_item(store, key)? {
         return Ok(());
+    }
+    if path.exists() {
+        return adopt(store, owner, key, path);
     }
     accepted(&set_mode(store, owner, key, Mode::Open)?)?;
     let session = Session::open(store, owner, Some("custody hook".into()))?;

@@ -6,12 +6,37 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::super::conversation::{DecidedCall, Surface};
 use super::HookError;
 use super::event::{EventKind, HookCall, HookEvent, HookResult, needed};
 use super::host::Moment;
+use crate::wire::WireCall;
 
 pub(super) const EVENTS: [&str; 6] =
     ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SubagentStop"];
+
+/// What hooks call a tool and the argument that they name of it, and what the tool and that argument are called in an
+/// answer of the model, where the call may have more arguments.
+const ON_WIRE: [(&str, &str, &str); 3] = [
+    ("Bash", "exec_command", "cmd"),
+    ("Bash", "shell_command", "command"),
+    ("apply_patch", "apply_patch", "input"),
+];
+
+/// The call as the model made it, where `proxied` is that call in an answer that came by the proxy: hooks report its
+/// text only.
+pub(super) fn on_wire(reported: &WireCall, proxied: &DecidedCall) -> Option<WireCall> {
+    let made = proxied.arguments.as_ref().filter(|_| proxied.asked_by.contains(&Surface::Proxy));
+    let made: Value = serde_json::from_str(made?.canonical()).ok()?;
+    let told: Value = serde_json::from_str(&reported.arguments).ok()?;
+    let text = told.get("command")?.as_str()?;
+    let judged = proxied.tool.rsplit('/').next()?;
+    let (_, wire, _) = ON_WIRE.iter().find(|(tool, wire, argument)| {
+        let is_named = *tool == reported.name && *wire == judged;
+        is_named && made.get(argument).and_then(Value::as_str) == Some(text)
+    })?;
+    Some(WireCall { name: (*wire).to_owned(), arguments: made.to_string(), ..reported.clone() })
+}
 
 #[derive(Debug, Deserialize)]
 struct Report {

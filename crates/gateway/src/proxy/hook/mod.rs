@@ -136,7 +136,7 @@ fn decide(
 ) -> Result<HookAnswer, HookError> {
     let HookEvent { session, subagent, folder, kind } = event;
     let conversation = connection.named(&session)?;
-    let settings = connection.settings();
+    let settings = settings_of(connection, host);
     let hook = Hook { connection, conversation: &conversation, settings: &settings, host };
     hook.note_beginning(&kind)?;
     match kind {
@@ -149,6 +149,15 @@ fn decide(
         EventKind::Stop { said } => hook.stop(said, subagent.is_some()),
         EventKind::Start { .. } | EventKind::Other => Ok(HookAnswer::Nothing),
     }
+}
+
+/// The settings of a connection, under which no host asks its user that cannot.
+fn settings_of(connection: &Connection, host: HookHost) -> Arc<ConnectionSettings> {
+    let settings = connection.settings();
+    if host.can_ask() || !settings.host_asks {
+        return settings;
+    }
+    Arc::new(ConnectionSettings { host_asks: false, ..(*settings).clone() })
 }
 
 /// A hook of one conversation.
@@ -249,7 +258,7 @@ impl Hook<'_> {
             Some(id) => id,
             None => self.id_before(&tool, &arguments)?,
         };
-        let call = WireCall { id, name: tool, arguments };
+        let call = self.as_made(WireCall { id, name: tool, arguments });
         let gate = self.connection.gate();
         Ok(match judge(self.conversation, self.settings, gate, Surface::Hook, &call)? {
             Judgement::Allowed => HookAnswer::Nothing,
@@ -261,10 +270,17 @@ impl Hook<'_> {
         })
     }
 
+    /// A call as the model made it, where the host reports it in other words than the answer that came by the proxy.
+    fn as_made(&self, reported: WireCall) -> WireCall {
+        let known = self.conversation.known();
+        let proxied = known.calls.get(&reported.id).filter(|_| self.host == HookHost::Codex);
+        proxied.and_then(|proxied| codex::on_wire(&reported, proxied)).unwrap_or(reported)
+    }
+
     /// Asks the host's user, or says how the call is approved where a host cannot ask.
     fn ask(&self, proposal: &str, because: Option<impl std::fmt::Display>) -> HookAnswer {
         let because = because.map_or(String::new(), |because| format!(": {because}"));
-        if self.host.can_ask() && self.settings.host_asks {
+        if self.settings.host_asks {
             HookAnswer::Ask(format!("Custody asks about this call{because} [{proposal}]"))
         } else {
             HookAnswer::Deny(format!(
@@ -283,7 +299,7 @@ impl Hook<'_> {
     }
 
     /// What a call brought back. Where requests come by the proxy too, they bring it in the form that the model
-    /// reads.
+    /// reads. What an MCP server of ours returned is recorded by that.
     fn after_call(
         &self,
         call: HookCall,
@@ -292,23 +308,22 @@ impl Hook<'_> {
     ) -> Result<HookAnswer, HookError> {
         let HookCall { id, tool } = call;
         let tool = tool_name(&tool);
-        let id = match (id, input) {
-            (Some(id), _) => Some(id),
-            (None, input) => {
-                let input = input.unwrap_or_default().to_string();
-                let judged = self.conversation.judged_tool(&tool, &input)?;
-                let input = Arguments::parse(&input).ok();
-                self.conversation.known().open_call(&judged, input.as_ref())
-            }
-        };
-        let (decided, is_proxied) = {
+        let input = input.unwrap_or_default().to_string();
+        let judged = self.conversation.judged_tool(&tool, &input)?;
+        let input = Arguments::parse(&input).ok();
+        let (id, decided) = {
             let known = self.conversation.known();
+            let is_noted = match &id {
+                Some(id) => known.is_noted(id, &result.text),
+                None => known.is_noted_of(&judged, input.as_ref(), &result.text),
+            };
+            if known.is_proxied || is_noted {
+                return Ok(HookAnswer::Nothing);
+            }
+            let id = id.or_else(|| known.open_call(&judged, input.as_ref()));
             let decided = id.as_ref().and_then(|id| known.calls.get(id)).cloned();
-            (decided, known.is_proxied)
+            (id, decided)
         };
-        if is_proxied {
-            return Ok(HookAnswer::Nothing);
-        }
         let HookResult { text, structured } = result;
         let session = &self.conversation.session;
         match decided.filter(|call| !call.is_answered).map(|call| call.decided) {

@@ -74,7 +74,8 @@ pub(super) fn read(item: &Value) -> Result<Item, WireError> {
         }
         // What the model remembers of what was left out. The vendor encrypts it.
         "compaction" | "compaction_summary" | "context_compaction" => Item::opaque(item, None),
-        "additional_tools" => Item::default(),
+        // The last asks the vendor to compact what stands before it, and says nothing.
+        "additional_tools" | "compaction_trigger" => Item::default(),
         kind if kind.ends_with("_call") || kind.ends_with("_output") => {
             Item::opaque(item, Some(Undecidable::VendorTool))
         }

@@ -65,6 +65,16 @@ pub(super) fn request(body: &Value) -> Result<ModelRequest, WireError> {
     Ok(ModelRequest { blocks, is_streamed, undecidable, model, tools })
 }
 
+/// The blocks of a compacted history (`POST /v1/responses/compact`).
+pub(super) fn history(body: &Value) -> Result<Vec<Block>, WireError> {
+    let items = body.get("output").and_then(Value::as_array).ok_or(WireError::Shape("output"))?;
+    let mut blocks = Vec::new();
+    for item in items {
+        blocks.extend(item::read(item)?.blocks);
+    }
+    Ok(blocks)
+}
+
 fn undecidable(body: &Value) -> BTreeSet<Undecidable> {
     let mut found = BTreeSet::new();
     if STORED.iter().any(|name| says(body, name)) {

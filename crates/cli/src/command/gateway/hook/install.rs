@@ -1,6 +1,6 @@
 //! `custody hook install` and `uninstall`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
 use custody_gateway::proxy::UserText;
@@ -13,8 +13,7 @@ use super::super::changed_files::ChangedFiles;
 use super::super::connect::Surface;
 use super::super::connection::{AgentConnection, kept, take_back};
 use super::super::service_address::ServicePlace;
-use super::selftest;
-use super::trust::{self, HookTrust};
+use super::{selftest, trust};
 use crate::context::GlobalContext;
 use crate::output::{BOLD, ExitStatus, json_line, line, note, paint};
 
@@ -70,9 +69,10 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
     let project = args.project.as_deref().map(std::path::absolute).transpose()?;
     let (project, service, surface) = (project.as_deref(), &args.service, Surface::Hook);
     let connection = AgentConnection { host, name: &name, entry, service, surface, project };
-    let file = connection.install(context, &store)?;
+    let file = connection.install(context, &store)?.files.into_iter().next();
+    let file = file.context("nothing was installed")?;
     drop(store);
-    let trust = trusted(context, args, &name, (&file, project))?;
+    let trust = trust::ensure(context, (host, &name), (&file, project), args.trust)?;
     if context.json {
         json_line(
             &json!({ "host": host.name(), "connection": name, "file": file, "trust": trust.as_str() }),
@@ -92,33 +92,11 @@ pub(super) fn run(context: &GlobalContext, args: &Args) -> anyhow::Result<ExitSt
         (Some(_), None) => note(format_args!("There is no `{}` here.", host.program())),
         (None, _) => note(format_args!("{} was never run with these hooks.", host.title())),
     }
-    match trust {
-        HookTrust::Trusted => {}
-        HookTrust::Untrusted(_) => line(
-            "Codex does not run them yet, and says nothing about it: open it, type /hooks and trust them, or install \
-             with --trust.",
-        ),
-        HookTrust::Unknown(why) => note(why),
-    }
+    trust.print();
     if !args.no_selftest {
         selftest::attempt(host)?.print(host);
     }
     Ok(ExitStatus::Success)
-}
-
-/// Whether the host runs the hooks, after they were trusted if that was asked for.
-fn trusted(
-    context: &GlobalContext,
-    args: &Args,
-    name: &str,
-    (file, project): (&Path, Option<&Path>),
-) -> anyhow::Result<HookTrust> {
-    let trust = trust::of(args.host, file, project);
-    let (HookTrust::Untrusted(hooks), true) = (&trust, args.trust) else { return Ok(trust) };
-    let kept = kept(context, name);
-    let changed = ChangedFiles::load(&kept)?.context("nothing was installed")?;
-    changed.add(&kept, trust::codex_trust(hooks)?)?;
-    Ok(trust::of(args.host, file, project))
 }
 
 pub(super) fn uninstall(

@@ -5,7 +5,7 @@ pub(crate) mod run;
 mod scripted_model;
 mod selftest;
 mod status;
-mod trust;
+pub(super) mod trust;
 
 use crate::context::GlobalContext;
 use crate::output::ExitStatus;

@@ -205,7 +205,7 @@ fn host_command(host: AgentHost, url: &str, folder: &Path) -> anyhow::Result<Com
             command.args(["-m", "gemini-2.5-flash", "--yolo", "-p", PROMPT]);
             command.env("HOME", gemini_home(folder)?).env("GEMINI_API_KEY", "selftest");
             command.env("GOOGLE_GEMINI_BASE_URL", url).env("GEMINI_CLI_TRUST_WORKSPACE", "true");
-            command.env("NO_BROWSER", "1");
+            command.env("NO_BROWSER", "1").env_remove("GEMINI_CLI_CUSTOM_HEADERS");
         }
         AgentHost::Copilot => {
             command.args(["--allow-all-tools", "-p", PROMPT]);
@@ -213,6 +213,8 @@ fn host_command(host: AgentHost, url: &str, folder: &Path) -> anyhow::Result<Com
             command.env("COPILOT_PROVIDER_BASE_URL", format!("{url}/v1"));
             command.env("COPILOT_PROVIDER_API_KEY", "selftest").env("COPILOT_MODEL", "gpt-5");
             command.env("COPILOT_PROVIDER_WIRE_API", "completions");
+            // The key of the connection may stand in it, and is for Custody alone.
+            command.env_remove("COPILOT_PROVIDER_HEADERS").env_remove("COPILOT_PROVIDER_TYPE");
         }
         AgentHost::Cursor => {}
     }

@@ -28,7 +28,7 @@ pub(crate) struct Args {}
 struct HookStatus {
     host: &'static str,
     connection: String,
-    file: Option<PathBuf>,
+    file: PathBuf,
     /// Whether every file is as it was written.
     as_written: bool,
     version: Option<String>,
@@ -51,15 +51,16 @@ pub(super) fn run(context: &GlobalContext, _: &Args) -> anyhow::Result<ExitStatu
         let Some(changed) = ChangedFiles::load(&kept(context, name))? else { continue };
         let host = AgentHost::ALL.into_iter().find(|host| host.name() == changed.host);
         let Some(host) = host else { continue };
-        let file = changed.files.first().map(|file| file.path.clone());
-        let trust = file.as_deref().map(|file| trust::of(host, file, project_of(host, file)));
+        let mut files = changed.files.iter().map(|file| file.path.clone());
+        let Some(file) = files.find(|file| host.keeps_hooks_in(file)) else { continue };
+        let trust = trust::of(host, &file, project_of(host, &file));
         found.push(HookStatus {
             host: host.name(),
             connection: name.clone(),
             as_written: changed.are_ours(),
             version: host.version(),
             tested_with: host.tested_with(),
-            trust: trust.map_or("unknown", |trust| trust.as_str()),
+            trust: trust.as_str(),
             asked_at: asked_at(&store, name)?,
             mode: Some(entry.mode.as_str()),
             service: service.word(),
@@ -92,10 +93,10 @@ fn project_of(host: AgentHost, file: &Path) -> Option<&Path> {
 
 fn print(hook: &HookStatus) {
     let mode = hook.mode.unwrap_or("not connected");
-    let file = match (&hook.file, hook.as_written) {
-        (Some(file), true) => paint(GOOD, file.display()),
-        (Some(file), false) => paint(BAD, format_args!("{} was changed", file.display())),
-        (None, _) => paint(BAD, "no file"),
+    let file = if hook.as_written {
+        paint(GOOD, hook.file.display())
+    } else {
+        paint(BAD, format_args!("{} was changed", hook.file.display()))
     };
     let version = hook.version.as_deref().unwrap_or("not here");
     let tested =

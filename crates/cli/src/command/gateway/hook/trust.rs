@@ -13,14 +13,17 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use super::super::agent_host::AgentHost;
-use super::super::changed_files::ChangedFile;
+use super::super::changed_files::{ChangedFile, ChangedFiles};
+use super::super::connection::kept;
+use crate::context::GlobalContext;
+use crate::output::{line, note};
 
 /// How long Codex may take to say what it trusts.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Whether a host runs Custody's hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum HookTrust {
+pub(in super::super) enum HookTrust {
     /// It does.
     Trusted,
     /// It does not until its user trusts them: each hook that is not, with the hash of its definition.
@@ -38,6 +41,36 @@ impl HookTrust {
             Self::Unknown(_) => "unknown",
         }
     }
+
+    /// Says what is left to do for the host to run them.
+    pub(in super::super) fn print(&self) {
+        match self {
+            Self::Trusted => {}
+            Self::Untrusted(_) => line(
+                "Codex does not run them yet, and says nothing about it: open it, type /hooks and trust them, or \
+                 install with --trust.",
+            ),
+            Self::Unknown(why) => note(why),
+        }
+    }
+}
+
+/// Whether `host` runs the hooks of the connection `name`, after they were trusted if `wants_trust`.
+///
+/// # Errors
+/// When Codex's settings cannot be changed.
+pub(in super::super) fn ensure(
+    context: &GlobalContext,
+    (host, name): (AgentHost, &str),
+    (file, project): (&Path, Option<&Path>),
+    wants_trust: bool,
+) -> anyhow::Result<HookTrust> {
+    let trust = of(host, file, project);
+    let (HookTrust::Untrusted(hooks), true) = (&trust, wants_trust) else { return Ok(trust) };
+    let kept = kept(context, name);
+    let changed = ChangedFiles::load(&kept)?.context("nothing was installed")?;
+    changed.add(&kept, codex_trust(hooks)?)?;
+    Ok(of(host, file, project))
 }
 
 /// Whether `host` runs the hooks in `file`.
@@ -122,7 +155,7 @@ fn listed_hooks(folder: &Path) -> anyhow::Result<Value> {
 }
 
 /// The change of Codex's settings that trusts hooks: lines at the end, so that the rest stays byte for byte.
-pub(super) fn codex_trust(hooks: &[(String, String)]) -> anyhow::Result<ChangedFile> {
+fn codex_trust(hooks: &[(String, String)]) -> anyhow::Result<ChangedFile> {
     let file = AgentHost::Codex.folder()?.join("config.toml");
     let trusted = hooks.iter().map(|(key, hash)| {
         let (key, hash) = (toml::Value::from(key.as_str()), toml::Value::from(hash.as_str()));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::lines::{self, Messages};
 use super::pin;
-use super::server::{ServerProcess, command_digest};
+use super::server::{PassedSignal, ServerProcess, command_digest};
 use super::service::{Sender, Service, ServiceArgs};
 use crate::command::gateway::local_service::ServiceDegraded;
 use crate::context::GlobalContext;
@@ -66,7 +66,9 @@ struct Ends {
 }
 
 fn guard(service: Service, command: &[OsString]) -> anyhow::Result<ExitStatus> {
+    let ended = PassedSignal::awaited()?;
     let (process, input, mut output) = ServerProcess::start(command)?;
+    ended.to(&process);
     let ends = Arc::new(Ends {
         service,
         to_server: Messages::new(input),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -13,6 +14,47 @@ use serde_json::json;
 /// How often is looked whether a server has ended whose input has, and for how long.
 const LOOKS: usize = 250;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Passes the signal that ends this process on to its server: the host knows of no other process.
+#[derive(Debug, Default)]
+pub(super) struct PassedSignal(Arc<OnceLock<u32>>);
+
+impl PassedSignal {
+    /// Begins to wait for the signal.
+    ///
+    /// # Errors
+    /// When something else waits for it.
+    pub(super) fn awaited() -> anyhow::Result<Self> {
+        let server = Arc::<OnceLock<u32>>::default();
+        let passed = Self(Arc::clone(&server));
+        ctrlc::set_handler(move || match server.get() {
+            // Its output ends with it, and so does this process.
+            Some(server) => terminate(*server),
+            None => std::process::exit(2),
+        })?;
+        Ok(passed)
+    }
+
+    /// Passes it on to `server`.
+    pub(super) fn to(&self, server: &ServerProcess) {
+        // Set once, as there is one server.
+        let _ = self.0.set(server.0.id());
+    }
+}
+
+#[cfg(unix)]
+fn terminate(process: u32) {
+    let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+    if let Some(process) = process {
+        // One that has ended already stays so.
+        let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+    }
+}
+
+#[cfg(not(unix))]
+fn terminate(_: u32) {
+    std::process::exit(2);
+}
 
 /// A server that runs. It ends with the value.
 #[derive(Debug)]
