@@ -56,6 +56,7 @@ mod look;
 mod open;
 pub mod principals;
 mod read;
+mod readers;
 mod schema;
 mod session_keys;
 mod signatures;

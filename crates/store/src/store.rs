@@ -11,7 +11,7 @@ use custody_kernel::record::{AdminRequest, Genesis};
 use custody_keys::{HumanKey, KeyFolder, fresh_key};
 use custody_log::{PrincipalId, StoreId};
 use ed25519_dalek::SigningKey;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::clock::{Clock, random};
@@ -22,6 +22,7 @@ use crate::frozen::Frozen;
 use crate::head::{Head, Slots};
 use crate::ledger::{Held, Ledger};
 use crate::open;
+use crate::readers::Readers;
 use crate::session_keys::SessionKeys;
 use crate::transaction::{Receipt, Transaction};
 use crate::writer::{Job, Shared, Ticket, Work, Writer};
@@ -193,7 +194,7 @@ impl Store {
             place: Place::of(&paths.store),
             ledger: RwLock::new(Held::Ledger(Box::new(ledger))),
             session_keys: SessionKeys::default(),
-            reader: Mutex::new((connection, head)),
+            readers: Readers::one((connection, head)),
             unacknowledged,
             frozen: Some(frozen),
         });
@@ -258,13 +259,14 @@ impl Store {
     fn start(paths: &Paths, parts: Parts, clock: Clock) -> Result<Self, OpenError> {
         let keys = KeyFolder::new(&paths.keys);
         let reader = connect(&paths.store, OpenFlags::empty())?;
-        let head = Head::at(&keys.head());
+        let (head, place) = (keys.head(), Place::of(&paths.store));
+        let readers = Readers::new((reader, Head::at(&head)), place.clone(), head);
         let shared = Arc::new(Shared {
             clock,
             keys,
-            place: Place::of(&paths.store),
+            place,
             ledger: RwLock::new(Held::Ledger(Box::new(parts.ledger))),
-            reader: Mutex::new((reader, head)),
+            readers,
             session_keys: SessionKeys::default(),
             unacknowledged: parts.unacknowledged,
             frozen: None,

@@ -15,7 +15,7 @@ use custody_kernel::namespace::Namespace;
 use custody_keys::KeyFolder;
 use custody_log::{Seq, StoreId, key_name};
 use ed25519_dalek::SigningKey;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use rusqlite::Connection;
 
 use crate::clock::{Clock, moment};
@@ -24,6 +24,7 @@ use crate::error::StoreError;
 use crate::frozen::Frozen;
 use crate::head::Head;
 use crate::ledger::{Held, Ledger};
+use crate::readers::Readers;
 use crate::schema::{self, sql};
 use crate::session_keys::SessionKeys;
 use crate::transaction::Transaction;
@@ -45,7 +46,7 @@ pub(crate) struct Shared {
     /// `parking_lot`'s locks are fair. With the standard library's, a reader that locks again and again kept the writer
     /// waiting for seconds.
     pub(crate) ledger: RwLock<Held>,
-    pub(crate) reader: Mutex<(Connection, Head)>,
+    pub(crate) readers: Readers,
     pub(crate) session_keys: SessionKeys,
     pub(crate) unacknowledged: u64,
     /// Set when nothing is written: what has to stay while the database is read.
