@@ -79,4 +79,4 @@ pub use signatures::Signatures;
 pub use store::{Paths, Store};
 pub use transaction::{Receipt, Transaction};
 pub use view::View;
-pub use writer::{Ticket, commit_wait};
+pub use writer::{Ticket, WorkBatch, commit_wait};
