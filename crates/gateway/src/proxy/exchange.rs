@@ -11,7 +11,7 @@ use custody_runtime::tools::GateError;
 
 use super::connection::Connection;
 use super::conversation::{Conversation, Surface, tool_output};
-use super::judge::{Judgement, judge};
+use super::judge::{Judgement, judge_after};
 use super::settings::{ConnectionSettings, GuardMode};
 use crate::approval_code::ApprovalCode;
 use crate::wire::{
@@ -117,7 +117,7 @@ impl ModelExchange {
                 (conversation, Vec::new())
             }
             None => {
-                let found = connection.continued(&blocks)?;
+                let found = connection.continued(&blocks);
                 let new = blocks.get(found.recorded..).unwrap_or_default();
                 let ours = found.ours.get(found.recorded..).unwrap_or_default();
                 let conversation = found.conversation;
@@ -222,7 +222,9 @@ impl ModelExchange {
         self.progress = Progress::Answering;
         if self.failure.is_none() {
             let gate = self.connection.gate();
-            match judge(&self.conversation, &self.settings, gate, Surface::Proxy, call) {
+            let said = self.said.take().map(Observation::completion);
+            let (conversation, settings) = (&self.conversation, &self.settings);
+            match judge_after(said, conversation, settings, gate, Surface::Proxy, call) {
                 Ok(judgement) => return judgement,
                 Err(error) => self.failure = Some(error),
             }
@@ -255,7 +257,6 @@ impl CallRule for ModelExchange {
     }
 
     fn rule(&mut self, call: &WireCall) -> CallRuling {
-        self.record_said();
         let text = match self.judge(call) {
             Judgement::Allowed => None,
             Judgement::Asked { .. } if self.settings.host_asks => None,

@@ -44,10 +44,34 @@ pub(crate) fn judge(
     surface: Surface,
     call: &WireCall,
 ) -> Result<Judgement, GateError> {
+    judge_after(None, conversation, settings, gate, surface, call)
+}
+
+/// The same of a call before which the model `said` something, which is recorded first; where the call is decided, in
+/// the same turn of the writer.
+///
+/// # Errors
+/// As [`judge`].
+pub(super) fn judge_after(
+    said: Option<Observation>,
+    conversation: &Conversation,
+    settings: &ConnectionSettings,
+    gate: &Gate,
+    surface: Surface,
+    call: &WireCall,
+) -> Result<Judgement, GateError> {
     let tool = conversation.judged_tool(&call.name, &call.arguments)?;
     let judging = Judging { conversation, settings, gate, surface, call, tool };
-    let Ok(arguments) = Arguments::parse(&call.arguments) else { return judging.unreadable() };
-    match (settings.mode, judging.before(&arguments)) {
+    let arguments = Arguments::parse(&call.arguments).ok();
+    let before = arguments.map(|arguments| (judging.before(&arguments), arguments));
+    if let (GuardMode::Guard, Some((Before::Unknown, arguments))) = (settings.mode, &before) {
+        return judging.decide(said, arguments.clone());
+    }
+    if let Some(said) = said {
+        conversation.session.observe(said).wait()?;
+    }
+    let Some((before, arguments)) = before else { return judging.unreadable() };
+    match (settings.mode, before) {
         (GuardMode::Observe, Before::Joined(_)) => Ok(Judgement::Allowed),
         (GuardMode::Observe, Before::Unknown | Before::Other) => judging.observe(arguments),
         (GuardMode::Guard, Before::Other) => {
@@ -55,7 +79,7 @@ pub(crate) fn judge(
             Ok(Judgement::Denied { decision: None, because })
         }
         (GuardMode::Guard, Before::Joined(before)) => judging.join(before, arguments),
-        (GuardMode::Guard, Before::Unknown) => judging.decide(arguments),
+        (GuardMode::Guard, Before::Unknown) => judging.decide(None, arguments),
     }
 }
 
@@ -111,13 +135,17 @@ impl Judging<'_> {
                 Ok(self.settle(decision, before))
             }
             // The connection guards since.
-            Decided::Observed => self.decide(arguments),
+            Decided::Observed => self.decide(None, arguments),
         }
     }
 
-    fn decide(&self, arguments: Arguments) -> Result<Judgement, GateError> {
-        let session = &self.conversation.session;
-        let decision = match session.propose(self.gate, &self.tool, arguments.clone()) {
+    fn decide(
+        &self,
+        said: Option<Observation>,
+        arguments: Arguments,
+    ) -> Result<Judgement, GateError> {
+        let (session, said) = (&self.conversation.session, said.into_iter().collect());
+        let decision = match session.propose_after(said, self.gate, &self.tool, arguments.clone()) {
             Err(error @ (GateError::ToolName(_) | GateError::Lookalike { .. })) => {
                 let because = error.to_string();
                 return Ok(Judgement::Denied { decision: None, because });

@@ -4,6 +4,7 @@
 //! by and its decision.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use custody_arguments::{ArgumentOrigin, Arguments, RecordedArgument};
 use custody_kernel::label::Channel;
@@ -15,12 +16,12 @@ use custody_kernel::tool::basis::{Basis, BasisKind};
 use custody_kernel::tool::call::{Call, ProposedCall};
 use custody_log::{EntryId, Seq, SessionId, Timestamp};
 use custody_policy::DescribedTool;
-use custody_store::{Content, Receipt, StoreError, Ticket, Transaction};
+use custody_store::{Content, Receipt, StoreError, Ticket, Transaction, WorkBatch};
 
 use super::judge::JudgedBy;
 use super::{Decision, Gate, GateError, Granted, Output, Preview, Waiting};
 use crate::alike;
-use crate::ingress::{Arrival, Observation, observe_parts};
+use crate::ingress::{Observation, observe_parts};
 use crate::session::Session;
 use crate::traced::Traced;
 
@@ -43,8 +44,23 @@ impl Session {
         tool: &str,
         arguments: Arguments,
     ) -> Result<Decision, GateError> {
+        self.propose_after(Vec::new(), gate, tool, arguments)
+    }
+
+    /// The same, after recording what came before the call, in the same turn of the writer. Nothing is decided if that
+    /// cannot be recorded.
+    ///
+    /// # Errors
+    /// As [`Session::propose`].
+    pub fn propose_after(
+        &self,
+        before: Vec<Observation>,
+        gate: &Gate,
+        tool: &str,
+        arguments: Arguments,
+    ) -> Result<Decision, GateError> {
         let proposing = self.proposing(gate, tool, arguments);
-        self.when_indexed(move |step| proposing.decide(step))
+        self.when_indexed(before, move |step| proposing.decide(step))
     }
 
     /// What would become of a call of `tool`. It is not proposed by this: nobody is asked, and nothing may run by it.
@@ -58,7 +74,7 @@ impl Session {
         arguments: Arguments,
     ) -> Result<Preview, GateError> {
         let proposing = self.proposing(gate, tool, arguments);
-        self.when_indexed(move |step| proposing.preview(step))
+        self.when_indexed(Vec::new(), move |step| proposing.preview(step))
     }
 
     /// What has become of a proposal. One that was approved runs now, and only now. Where this session was told to wait
@@ -68,7 +84,7 @@ impl Session {
     /// As [`Session::propose`], and when this session has no such proposal.
     pub fn decide(&self, gate: &Gate, proposal: EntryId) -> Result<Decision, GateError> {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
-        self.when_indexed(move |step| {
+        self.when_indexed(Vec::new(), move |step| {
             let own = step.state().session(id).map(|session| &session.who);
             let asked = step.state().asked_call(proposal);
             let asked = asked.filter(|asked| {
@@ -106,9 +122,8 @@ impl Session {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
         let Output { text, structured } = output.into();
         // The call is known only in the writer's turn, and is no concern of an advisor's nor of a comparison.
-        let output = self.advised(Observation::message(Channel::Tool, text));
-        let arrival = Arrival::prepare(self.store(), id, output);
-        self.store().run(move |step| {
+        let arrival = self.prepare(Observation::message(Channel::Tool, text));
+        self.run(move |step| {
             let (seq, call) = allowed(step, id, decision)?;
             let mut known = traced.known();
             if known.answered.contains(&decision) {
@@ -137,25 +152,40 @@ impl Session {
         })
     }
 
-    /// Decides when all texts of the session are indexed. That happens outside the writer's turn, unless more arrives
-    /// again and again meanwhile.
+    /// Records `before` and then decides, when all texts of the session are indexed. That happens outside the writer's
+    /// turn, unless more arrives again and again meanwhile.
     fn when_indexed<T: Send + 'static>(
         &self,
+        before: Vec<Observation>,
         decide: impl Fn(&mut Transaction<'_>) -> Result<T, GateError> + Send + Sync + 'static,
     ) -> Result<T, GateError> {
         let decide = Arc::new(decide);
+        let mut before = self.prepare_all(before);
         for _ in 1..MAX_TRIES {
             let (decide, traced) = (Arc::clone(&decide), self.traced());
             traced.index();
-            let turn = self.store().run(move |step| {
+            let mut batch = WorkBatch::default();
+            let (count, recorded) = (before.len(), Arc::<AtomicUsize>::default());
+            let arrivals = before.drain(..);
+            let recording: Vec<_> =
+                arrivals.map(|arrival| self.record_in(&mut batch, arrival, &recorded)).collect();
+            let turn = batch.add(move |step| {
+                // Whoever waits for what is not recorded is told why.
+                if recorded.load(Ordering::Relaxed) != count {
+                    return Err(StoreError::HalfWay.into());
+                }
                 if traced.is_indexed() { decide(step).map(Some) } else { Ok(None) }
             });
+            self.run_batch(batch);
+            for recorded in recording {
+                recorded.wait()?;
+            }
             if let Some(decision) = turn.wait()? {
                 return Ok(decision);
             }
         }
         let traced = self.traced();
-        let turn = self.store().run(move |step| {
+        let turn = self.run(move |step| {
             traced.index();
             decide(step)
         });
