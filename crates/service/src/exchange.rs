@@ -6,13 +6,14 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
-use custody_gateway::proxy::{ModelExchange, Outcome, ProxyError, Streaming};
+use custody_gateway::proxy::{Connection, ModelExchange, Outcome, ProxyError, Streaming};
 use custody_gateway::wire::{Dialect, Filtered};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 
 use crate::address::{UpstreamError, checked_upstream};
-use crate::connections::{Guarded, Route};
+use crate::connections::{Guarded, RefusedCredential, Route};
+use crate::credential::Shown;
 use crate::incoming::Incoming;
 use crate::log;
 use crate::shared::{MAX_BODY_BYTES, Shared, json_response};
@@ -106,15 +107,39 @@ pub(crate) async fn pass(
 /// Records a request, passes it on, and passes on of its answer what may.
 pub(crate) async fn run(
     shared: &Arc<Shared>,
-    guarded: Guarded,
+    shown: Shown,
     dialect: Dialect,
     incoming: Incoming,
-) -> Response {
+) -> Result<Response, RefusedCredential> {
     let mut times = incoming.times;
-    match exchanged(shared, &guarded, dialect, incoming, &mut times).await {
-        Ok(response) => response,
-        Err(failed) => refuse(shared, &guarded, dialect, times, &failed),
-    }
+    let (opening, headers, body) =
+        (Arc::clone(shared), incoming.headers.clone(), incoming.body.clone());
+    // On one thread: each change of threads is a wait for a processor.
+    let begun = times.on_thread(move || {
+        let guarded = shown.open(&opening)?;
+        let begun = begin(&guarded.connection, dialect, &headers, &body);
+        Ok((guarded, begun))
+    });
+    let (guarded, begun) = begun.await.unwrap_or(Err(RefusedCredential::Thread))?;
+    let exchanged = match begun {
+        Ok(begun) => exchanged(shared, &guarded, dialect, &incoming, begun, &mut times).await,
+        Err(failed) => Err(failed),
+    };
+    Ok(exchanged.unwrap_or_else(|failed| refuse(shared, &guarded, dialect, times, &failed)))
+}
+
+/// Records a request. Returns what goes on of it.
+fn begin(
+    connection: &Arc<Connection>,
+    dialect: Dialect,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<(ModelExchange, Vec<u8>), Failed> {
+    let body = decoded(headers, body)?;
+    let name = CONVERSATION_HEADERS.iter().find_map(|name| headers.get(*name));
+    let name = name.and_then(|name| name.to_str().ok());
+    let exchange = ModelExchange::begin(connection, dialect, name, &body)?;
+    Ok((exchange, body))
 }
 
 fn refuse(
@@ -142,24 +167,12 @@ async fn exchanged(
     shared: &Arc<Shared>,
     guarded: &Guarded,
     dialect: Dialect,
-    incoming: Incoming,
+    incoming: &Incoming,
+    (exchange, body): (ModelExchange, Vec<u8>),
     times: &mut Times,
 ) -> Result<Response, Failed> {
-    let name = CONVERSATION_HEADERS
-        .iter()
-        .find_map(|name| incoming.headers.get(*name))
-        .and_then(|name| name.to_str().ok())
-        .map(str::to_owned);
-    let connection = Arc::clone(&guarded.connection);
-    let (headers, body) = (incoming.headers.clone(), incoming.body.clone());
-    let begun = times.on_thread(move || {
-        let body = decoded(&headers, &body)?;
-        let exchange = ModelExchange::begin(&connection, dialect, name.as_deref(), &body)?;
-        Ok::<_, Failed>((exchange, body))
-    });
-    let (exchange, body) = begun.await.ok_or(Failed::Thread)??;
     shared.health.note(true);
-    let answer = times.upstream(send(shared, guarded, dialect, &incoming, body)).await?;
+    let answer = times.upstream(send(shared, guarded, dialect, incoming, body)).await?;
     let status = answer.status();
     if !status.is_success() {
         log_line(guarded, dialect, status, *times, None);

@@ -236,16 +236,9 @@ async fn pass_anthropic(here: Here, incoming: Incoming) -> Response {
 }
 
 /// A request that is recorded and whose answer is decided.
-async fn chat(
-    State(shared): Here,
-    dialect: Dialect,
-    shown: Shown,
-    mut incoming: Incoming,
-) -> Response {
-    match guarded(&shared, shown, &mut incoming.times).await {
-        Ok(guarded) => exchange::run(&shared, guarded, dialect, incoming).await,
-        Err(error) => refused(dialect, &error),
-    }
+async fn chat(State(shared): Here, dialect: Dialect, shown: Shown, incoming: Incoming) -> Response {
+    let answered = exchange::run(&shared, shown, dialect, incoming).await;
+    answered.unwrap_or_else(|error| refused(dialect, &error))
 }
 
 /// A request that makes no model say anything.
