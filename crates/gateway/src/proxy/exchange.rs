@@ -11,7 +11,8 @@ use custody_runtime::tools::GateError;
 
 use super::connection::Connection;
 use super::conversation::{Conversation, Surface, tool_output};
-use super::judge::{Judgement, judge_after};
+use super::foreseen::Foreseen;
+use super::judge::{Beside, Judgement, judge_amid};
 use super::settings::{ConnectionSettings, GuardMode};
 use crate::approval_code::ApprovalCode;
 use crate::wire::{
@@ -72,6 +73,9 @@ pub struct ModelExchange {
     entered: BTreeSet<Undecidable>,
     /// What the model said last, which is recorded with what comes next.
     said: Option<String>,
+    /// What is recorded after the one call of the answer, in the same turn of the writer.
+    last: Option<Observation>,
+    is_last_recorded: bool,
     passed: usize,
     removed: usize,
     progress: Progress,
@@ -128,7 +132,8 @@ impl ModelExchange {
             }
         };
         let undecided = undecidable.iter().map(|what| what.as_str()).collect();
-        let (said, passed, removed, failure) = (None, 0, 0, None);
+        let (said, last, is_last_recorded) = (None, None, false);
+        let (passed, removed, failure) = (0, 0, None);
         let progress = Progress::Asked;
         let (connection, is_named) = (Arc::clone(connection), name.is_some());
         Ok(Self {
@@ -144,6 +149,8 @@ impl ModelExchange {
             undecided,
             entered: BTreeSet::new(),
             said,
+            last,
+            is_last_recorded,
             passed,
             removed,
             progress,
@@ -156,6 +163,9 @@ impl ModelExchange {
     /// # Errors
     /// [`ProxyError`] when none of it may go on.
     pub fn answer(mut self, body: Vec<u8>) -> Result<(Vec<u8>, Outcome), ProxyError> {
+        if Foreseen::of(self.dialect, &body).is_some_and(|foreseen| foreseen.ends_with_its_call()) {
+            self.last = Some(self.last_observation().1);
+        }
         let answer = self.dialect.filter(body, &mut self)?;
         if let Some(failure) = self.failure.take() {
             return Err(failure.into());
@@ -175,6 +185,24 @@ impl ModelExchange {
         if is_cut {
             self.undecided.insert("what would have come after it was cut off");
         }
+        let (coverage, last) = self.last_observation();
+        self.progress = Progress::Answering;
+        if !self.is_last_recorded {
+            self.conversation.session.observe(last).wait()?;
+        }
+        self.progress = Progress::Answered;
+        self.conversation.note_returned(returned);
+        if !self.is_named {
+            let conversation = Arc::clone(&self.conversation);
+            self.connection.put(conversation, &self.blocks, returned);
+        }
+        let (passed, removed) = (self.passed, self.removed);
+        let undecided = self.undecided.iter().copied().collect();
+        Ok(Outcome { coverage, undecided, passed, removed })
+    }
+
+    /// How much of the answer was decided, and what is recorded last of it, which says so.
+    fn last_observation(&mut self) -> (Coverage, Observation) {
         if self.settings.mode == GuardMode::Observe {
             self.undecided.insert("the connection observes");
         }
@@ -183,26 +211,15 @@ impl ModelExchange {
             (GuardMode::Guard, true) => Coverage::Checked,
             (GuardMode::Guard, false) => Coverage::Partly,
         };
-        let undecided: Vec<&'static str> = self.undecided.iter().copied().collect();
         let advice = ExchangeCoverage {
             v: Version1,
             wire: self.dialect.as_str().to_owned(),
             streamed: self.is_streamed,
             coverage,
-            undecided: undecided.iter().map(|what| (*what).to_owned()).collect(),
+            undecided: self.undecided.iter().map(|what| (*what).to_owned()).collect(),
         };
         let last = Observation::completion(self.said.take().unwrap_or_default());
-        let last = Observation { advice: Some(Advice::Exchange(advice)), ..last };
-        self.progress = Progress::Answering;
-        self.conversation.session.observe(last).wait()?;
-        self.progress = Progress::Answered;
-        self.conversation.note_returned(returned);
-        if !self.is_named {
-            let conversation = Arc::clone(&self.conversation);
-            self.connection.put(conversation, &self.blocks, returned);
-        }
-        let (passed, removed) = (self.passed, self.removed);
-        Ok(Outcome { coverage, undecided, passed, removed })
+        (coverage, Observation { advice: Some(Advice::Exchange(advice)), ..last })
     }
 
     fn record_said(&mut self) {
@@ -223,9 +240,13 @@ impl ModelExchange {
         if self.failure.is_none() {
             let gate = self.connection.gate();
             let said = self.said.take().map(Observation::completion);
+            let beside = Beside { said, last: self.last.take() };
             let (conversation, settings) = (&self.conversation, &self.settings);
-            match judge_after(said, conversation, settings, gate, Surface::Proxy, call) {
-                Ok(judgement) => return judgement,
+            match judge_amid(beside, conversation, settings, gate, Surface::Proxy, call) {
+                Ok((judgement, is_over)) => {
+                    self.is_last_recorded = is_over;
+                    return judgement;
+                }
                 Err(error) => self.failure = Some(error),
             }
         }

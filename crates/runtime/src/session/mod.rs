@@ -5,7 +5,7 @@ pub mod reading;
 pub mod search;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use custody_kernel::adapter::Name;
 use custody_kernel::key::Key;
@@ -274,6 +274,26 @@ impl Session {
             arrivals.map(|arrival| self.record_in(&mut batch, arrival, &recorded)).collect();
         self.run_batch(batch);
         tickets
+    }
+
+    /// Adds the recording of a text to `batch`, to be done only if it `is_due` when its turn comes, and if the text
+    /// is short. Whether it was recorded.
+    pub(crate) fn record_if(
+        &self,
+        batch: &mut WorkBatch,
+        arrival: Result<Arrival, StoreError>,
+        is_due: Arc<AtomicBool>,
+    ) -> Ticket<bool> {
+        let traced = self.traced();
+        batch.add(move |step| {
+            let arrival = arrival?;
+            if !is_due.load(Ordering::Relaxed) || arrival.is_long() {
+                return Ok(false);
+            }
+            let text = arrival.text().to_owned();
+            note(&traced, &text, observe_parts(step, arrival)?);
+            Ok(true)
+        })
     }
 
     /// Adds the recording of a text to `batch`, and counts it in `recorded` when it is done. Before a long one, what is
