@@ -88,6 +88,9 @@ impl Observation {
     }
 }
 
+/// How long a text without fingerprints may be to be recorded without looking at the store first. It is read once more
+/// in the writer's turn.
+const MAX_UNCOMPARED_BYTES: usize = 4 << 10;
 /// How often a long text is compared again when much arrived meanwhile.
 const MAX_TRIES: usize = 4;
 
@@ -200,6 +203,11 @@ impl Arrival {
         let with = ComparedWith { tenant: who.tenant.clone(), principal: who.principal };
         let (hits, sources, parts) = (Vec::new(), Sources::default(), Vec::new());
         Self { session, observation, with, own, compared: Seq(0), hits, sources, parts }
+    }
+
+    /// Whether it is a short text that repeats nothing, whatever there is: it has no run of [`MIN_RUN`].
+    fn is_unlike_any(&self) -> bool {
+        self.own.print_count() == 0 && self.observation.text.len() <= MAX_UNCOMPARED_BYTES
     }
 
     /// Finds the echoes in one turn of a reader. Returns whether that was enough.
@@ -432,8 +440,9 @@ fn compare_quickly(
     entered: Entered<'_>,
     arrivals: &mut [Arrival],
 ) -> Result<Vec<Option<Option<Voice>>>, StoreError> {
-    if arrivals.is_empty() {
-        return Ok(Vec::new());
+    if arrivals.iter().all(Arrival::is_unlike_any) {
+        arrivals.iter_mut().for_each(|arrival| arrival.cut(Resolved::default(), None));
+        return Ok(vec![None; arrivals.len()]);
     }
     loop {
         let compared = store.look(|view| {

@@ -109,7 +109,7 @@ fn g7_a_long_session_costs_no_more_per_proposal_than_a_short_one() {
         hears(&session, Channel::User, &format!("number {step}"));
         writes(&session, &format!("note-{}", step % 7), &format!("value {step}"));
         let last = scratch.store.state(custody_kernel::state::State::len).unwrap() - 1;
-        scratch.store.record(custody_log::Seq(last)).unwrap().parents.len()
+        scratch.store.record(Seq(last)).unwrap().parents.len()
     };
     let widths: Vec<usize> = (0..400).map(widest).collect();
     assert!(widths.iter().all(|width| *width <= MAX_CONTEXT_PARENTS), "{widths:?}");

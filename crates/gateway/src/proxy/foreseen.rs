@@ -1,5 +1,5 @@
-//! What a whole answer holds, before anything of it is decided: so that what is recorded last of it can be recorded with
-//! its call.
+//! What a whole answer holds, found before anything of it is decided: so that what is recorded last of it can be
+//! recorded with its call.
 
 use crate::wire::{CallRule, CallRuling, Dialect, Undecidable, WireCall, WireError};
 
