@@ -12,6 +12,7 @@
 use std::ops::Range;
 
 use custody_kernel::label::{Channel, Label};
+use custody_kernel::principal::PrincipalClaim;
 use custody_kernel::record::{ObservationKind, SessionRequest, TextPart, Value};
 use custody_kernel::state::{AskError, State};
 use custody_log::{Seq, SessionId};
@@ -19,8 +20,9 @@ use custody_store::{Content, Receipt, Store, StoreError, Transaction, View};
 
 use crate::advice::{Advice, Advisor};
 use crate::echo::{
-    ComparedWith, Echoes, Fingerprints, Hit, OwnText, Record, Resolved, Sources, StoreHasher,
-    Voice, hits_before, hits_since, insert_waiting, merged, resolve, voice_in,
+    ComparedWith, Echoes, Fingerprints, Hit, LOOKUPS_AT_ONCE, OwnText, Record, Resolved, Sources,
+    StoreHasher, Voice, Work, hits_before, hits_since, insert_waiting, merged, resolve,
+    resolve_quickly, voice_in,
 };
 
 pub use crate::echo::MIN_RUN;
@@ -86,6 +88,9 @@ impl Observation {
     }
 }
 
+/// How long a text without fingerprints may be to be recorded without looking at the store first. It is read once more
+/// in the writer's turn.
+const MAX_UNCOMPARED_BYTES: usize = 4 << 10;
 /// How often a long text is compared again when much arrived meanwhile.
 const MAX_TRIES: usize = 4;
 
@@ -94,7 +99,6 @@ const MAX_TRIES: usize = 4;
 pub struct Arrival {
     session: SessionId,
     observation: Observation,
-    hasher: StoreHasher,
     with: ComparedWith,
     own: OwnText,
     /// The number of records that the text was compared with.
@@ -132,33 +136,50 @@ impl Arrival {
         session: SessionId,
         observation: Observation,
     ) -> Result<Self, StoreError> {
+        let who = store.state(|state| who_in(state, session))??;
+        let entered = Entered { session, who: &who, is_opening: false };
+        let arrivals = Self::prepare_all(store, entered, vec![observation]);
+        arrivals.into_iter().next().unwrap_or(Err(AskError::UnknownSession(session).into()))
+    }
+
+    /// Compares several texts with `store`, those that are short with one moment of it.
+    pub(crate) fn prepare_all(
+        store: &Store,
+        entered: Entered<'_>,
+        observations: Vec<Observation>,
+    ) -> Vec<Result<Self, StoreError>> {
+        let (mut prepared, mut together, mut lookups) = (Vec::new(), Vec::new(), 0);
+        for observation in observations {
+            match Self::uncompared(store, entered, observation) {
+                Ok(arrival) => {
+                    lookups += arrival.own.print_count();
+                    together.push(arrival);
+                }
+                Err(error) => {
+                    prepared.extend(compare_all(store, entered, std::mem::take(&mut together)));
+                    prepared.push(Err(error));
+                    lookups = 0;
+                }
+            }
+            if lookups > LOOKUPS_AT_ONCE {
+                prepared.extend(compare_all(store, entered, std::mem::take(&mut together)));
+                lookups = 0;
+            }
+        }
+        prepared.extend(compare_all(store, entered, together));
+        prepared
+    }
+
+    fn uncompared(
+        store: &Store,
+        entered: Entered<'_>,
+        observation: Observation,
+    ) -> Result<Self, StoreError> {
         // Before anything is written: a part that turned out too long would undo the parts before it, and
         // everybody else's work in the same group.
         Content::check_length(observation.text.len())?;
-        let (begun, expected) = loop {
-            // All that is recorded at this moment has to be in the index.
-            let begun = store.look(|view| {
-                let is_complete = !view.has_waiting_fingerprints()?;
-                let begun = is_complete.then(|| {
-                    let expected = expected_voice(view.state(), session, &observation)?;
-                    Ok::<_, StoreError>((begin(view, session)?, expected))
-                });
-                begun.transpose()
-            })?;
-            match begun {
-                Some(begun) => break begun,
-                None => insert_waiting(store)?,
-            }
-        };
-        let (hasher, with, compared) = begun;
-        let mut arrival = Self::new(session, observation, hasher, with, compared);
-        let record = Record::Store(store);
-        let Self { own, with, compared, sources, .. } = &mut arrival;
-        arrival.hits = hits_before(record, with, own, *compared, &mut sources.work)?;
-        let resolved =
-            resolve(record, &arrival.with, &arrival.own, &arrival.hits, &mut arrival.sources)?;
-        arrival.cut(resolved, expected);
-        Ok(arrival)
+        let own = OwnText::of(StoreHasher::new(store.fingerprint_key()?), &observation.text);
+        Ok(Self::new(entered, observation, own))
     }
 
     /// Does all of the work within a turn of the writer.
@@ -168,23 +189,56 @@ impl Arrival {
         observation: Observation,
     ) -> Result<Self, StoreError> {
         Content::check_length(observation.text.len())?;
-        let (hasher, with, _) = begin(step.view(), session)?;
-        let mut arrival = Self::new(session, observation, hasher, with, Seq(0));
-        let expected = expected_voice(step.state(), session, &arrival.observation)?;
+        let own = OwnText::of(StoreHasher::new(step.view().fingerprint_key()?), &observation.text);
+        let who = who_in(step.state(), session)?;
+        let entered = Entered { session, who: &who, is_opening: false };
+        let expected = entered.expected_voice(step.state(), &observation)?;
+        let mut arrival = Self::new(entered, observation, own);
         arrival.cut(Resolved::default(), expected);
         Ok(arrival)
     }
 
-    fn new(
-        session: SessionId,
-        observation: Observation,
-        hasher: StoreHasher,
-        with: ComparedWith,
-        compared: Seq,
-    ) -> Self {
-        let own = OwnText::of(hasher, &observation.text);
+    fn new(entered: Entered<'_>, observation: Observation, own: OwnText) -> Self {
+        let Entered { session, who, .. } = entered;
+        let with = ComparedWith { tenant: who.tenant.clone(), principal: who.principal };
         let (hits, sources, parts) = (Vec::new(), Sources::default(), Vec::new());
-        Self { session, observation, hasher, with, own, compared, hits, sources, parts }
+        Self { session, observation, with, own, compared: Seq(0), hits, sources, parts }
+    }
+
+    /// Whether it is a short text that repeats nothing, whatever there is: it has no run of [`MIN_RUN`].
+    fn is_unlike_any(&self) -> bool {
+        self.own.print_count() == 0 && self.observation.text.len() <= MAX_UNCOMPARED_BYTES
+    }
+
+    /// Finds the echoes in one turn of a reader. Returns whether that was enough.
+    fn compare_quickly(
+        &mut self,
+        view: View<'_>,
+        expected: Option<Voice>,
+    ) -> Result<bool, StoreError> {
+        self.compared = Seq(view.len());
+        if self.own.print_count() > LOOKUPS_AT_ONCE {
+            return Ok(false);
+        }
+        let Self { own, with, compared, sources, .. } = self;
+        self.hits = hits_before(Record::Moment(view), with, own, *compared, &mut sources.work)?;
+        let resolved = resolve_quickly(view, &self.with, &self.own, &self.hits)?;
+        let is_enough = resolved.is_some();
+        if let Some(resolved) = resolved {
+            self.cut(resolved, expected);
+        }
+        Ok(is_enough)
+    }
+
+    /// Finds the echoes, a few look-ups and one other text in each turn of a reader.
+    fn compare(&mut self, store: &Store, expected: Option<Voice>) -> Result<(), StoreError> {
+        let record = Record::Store(store);
+        let Self { own, with, compared, sources, .. } = self;
+        sources.work = Work::default();
+        self.hits = hits_before(record, with, own, *compared, &mut sources.work)?;
+        let resolved = resolve(record, &self.with, &self.own, &self.hits, &mut self.sources)?;
+        self.cut(resolved, expected);
+        Ok(())
     }
 
     /// Cuts the text at its echoes.
@@ -214,7 +268,7 @@ impl Arrival {
             return own;
         }
         let text = self.observation.text.get(range.clone()).unwrap_or_default();
-        Fingerprints::of(&self.hasher, &self.with.tenant, voice, text)
+        Fingerprints::of(self.own.hasher(), &self.with.tenant, voice, text)
     }
 
     /// The same, as what `tool` answered to `call`, which is known only in the writer's turn.
@@ -249,11 +303,9 @@ impl Arrival {
         step: &mut Transaction<'_>,
         is_last_try: bool,
     ) -> Result<Option<RecordedParts>, StoreError> {
-        let Some(since) =
-            hits_since(step.view(), &self.with, &self.own, self.compared, is_last_try)?
-        else {
-            return Ok(None);
-        };
+        let (view, hits) = (step.view(), &self.hits);
+        let since = hits_since(view, &self.with, &self.own, self.compared, hits, is_last_try)?;
+        let Some(since) = since else { return Ok(None) };
         if !since.is_empty() {
             let hits = merged(std::mem::take(&mut self.hits), since);
             let record = Record::Moment(step.view());
@@ -261,7 +313,9 @@ impl Arrival {
             let mut sources = Sources::default();
             let resolved = resolve(record, &self.with, &self.own, &hits, &mut sources)?;
             self.hits = hits;
-            let expected = expected_voice(step.state(), self.session, &self.observation)?;
+            let who = who_in(step.state(), self.session)?;
+            let entered = Entered { session: self.session, who: &who, is_opening: false };
+            let expected = entered.expected_voice(step.state(), &self.observation)?;
             self.cut(resolved, expected);
         }
         let is_whole = self.parts.len() == 1;
@@ -270,7 +324,7 @@ impl Arrival {
             let receipt = self.record_part(step, part)?;
             let Observation { kind, channel, .. } = self.observation;
             let open = step.state().session(self.session);
-            let said = open.and_then(|open| voice_in(open, kind, channel, receipt.label));
+            let said = open.and_then(|open| voice_in(&open.who, kind, channel, receipt.label));
             // A part of a message may not show that it stands in a quotation, so only whole ones speak for
             // themselves.
             let said = said.filter(|said| is_whole || *said == Voice::Untrusted);
@@ -317,28 +371,97 @@ impl Part {
     }
 }
 
-/// The voice that a part without echoes is expected to have.
-fn expected_voice(
-    state: &State,
-    session: SessionId,
-    observation: &Observation,
-) -> Result<Option<Voice>, StoreError> {
-    let Observation { kind, channel, lowered, .. } = *observation;
-    let open = state.session(session).ok_or(AskError::UnknownSession(session))?;
-    let label = Label::at_ingress(channel, open.on_behalf_of());
-    let label = if kind.is_produced() { label.join(open.context.label()) } else { label };
-    let label = if lowered { label.lowered() } else { label };
-    Ok(voice_in(open, kind, channel, label))
+/// The session that texts enter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entered<'a> {
+    pub(crate) session: SessionId,
+    /// Who it runs for.
+    pub(crate) who: &'a PrincipalClaim,
+    /// Whether it may not be recorded yet.
+    pub(crate) is_opening: bool,
 }
 
-/// Who a session speaks for, and how the store makes fingerprints, at one moment.
-fn begin(
-    view: View<'_>,
-    session: SessionId,
-) -> Result<(StoreHasher, ComparedWith, Seq), StoreError> {
-    let open = view.state().session(session).ok_or(AskError::UnknownSession(session))?;
-    let with = ComparedWith { tenant: open.who.tenant.clone(), principal: open.who.principal };
-    Ok((StoreHasher::new(view.fingerprint_key()?), with, Seq(view.len())))
+impl Entered<'_> {
+    /// The voice that a part without echoes is expected to have.
+    ///
+    /// # Errors
+    /// [`StoreError::Ask`] when there is no such session.
+    fn expected_voice(
+        &self,
+        state: &State,
+        observation: &Observation,
+    ) -> Result<Option<Voice>, StoreError> {
+        let Observation { kind, channel, lowered, .. } = *observation;
+        let label = Label::at_ingress(channel, self.who.role.trust());
+        let label = match state.session(self.session) {
+            None if self.is_opening && kind.is_produced() => return Ok(None),
+            None if !self.is_opening => return Err(AskError::UnknownSession(self.session).into()),
+            Some(open) if kind.is_produced() => label.join(open.context.label()),
+            None | Some(_) => label,
+        };
+        let label = if lowered { label.lowered() } else { label };
+        Ok(voice_in(self.who, kind, channel, label))
+    }
+}
+
+/// Who `session` runs for.
+fn who_in(state: &State, session: SessionId) -> Result<PrincipalClaim, StoreError> {
+    let open = state.session(session).ok_or(AskError::UnknownSession(session))?;
+    Ok(open.who.clone())
+}
+
+/// Compares texts with one moment of the store, in one turn of a reader as far as that is enough.
+fn compare_all(
+    store: &Store,
+    entered: Entered<'_>,
+    mut arrivals: Vec<Arrival>,
+) -> Vec<Result<Arrival, StoreError>> {
+    match compare_quickly(store, entered, &mut arrivals) {
+        Ok(slow) => {
+            let texts = arrivals.into_iter().zip(slow);
+            let compared = texts.map(|(mut arrival, slow)| match slow {
+                None => Ok(arrival),
+                Some(expected) => arrival.compare(store, expected).map(|()| arrival),
+            });
+            compared.collect()
+        }
+        Err(error) if arrivals.len() < 2 => vec![Err(error)],
+        // Each has an error of its own.
+        Err(_) => {
+            arrivals.into_iter().flat_map(|one| compare_all(store, entered, vec![one])).collect()
+        }
+    }
+}
+
+/// The same in one turn, as far as that is enough. Returns for each text the voice that it is expected to have if it
+/// was not.
+fn compare_quickly(
+    store: &Store,
+    entered: Entered<'_>,
+    arrivals: &mut [Arrival],
+) -> Result<Vec<Option<Option<Voice>>>, StoreError> {
+    if arrivals.iter().all(Arrival::is_unlike_any) {
+        arrivals.iter_mut().for_each(|arrival| arrival.cut(Resolved::default(), None));
+        return Ok(vec![None; arrivals.len()]);
+    }
+    loop {
+        let compared = store.look(|view| {
+            // All that is recorded at this moment has to be in the index.
+            if view.has_waiting_fingerprints()? {
+                return Ok(None);
+            }
+            let compared = arrivals.iter_mut().map(|arrival| {
+                let expected = entered.expected_voice(view.state(), &arrival.observation)?;
+                let is_enough = arrival.compare_quickly(view, expected)?;
+                Ok((!is_enough).then_some(expected))
+            });
+            Ok::<_, StoreError>(Some(compared.collect::<Result<_, StoreError>>()?))
+        })?;
+        match compared {
+            Some(compared) => return Ok(compared),
+            None => insert_waiting(store)?,
+        }
+    }
 }
 
 /// Records what entered `session`, split where it repeats what untrusted sources said. Returns one receipt per part,

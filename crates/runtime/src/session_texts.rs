@@ -24,13 +24,17 @@ impl SessionTexts {
         &self.0
     }
 
+    /// Whether arguments are traced in a text with this label. The texts that a model repeats are indexed already.
+    pub(crate) fn has(label: Label) -> bool {
+        !matches!(label.channel(), Channel::Model | Channel::System)
+    }
+
     /// Adds what the model read with `entry`: a text, or one part of it.
     pub(crate) fn add(&mut self, entry: Seq, label: Label, text: &str, part: Option<TextPart>) {
-        let channel = label.channel();
-        // The texts that a model repeats are indexed already.
-        if matches!(channel, Channel::Model | Channel::System) {
+        if !Self::has(label) {
             return;
         }
+        let channel = label.channel();
         if label.is_tainted() {
             self.0.add_untrusted_text(entry, text);
         } else if channel == Channel::User {

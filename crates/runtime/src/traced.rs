@@ -75,6 +75,10 @@ impl Known {
 
     /// Notes a recorded part of `text`.
     pub(crate) fn note_text(&mut self, receipt: &Receipt, text: &str, range: &Range<usize>) {
+        // Noted for nothing, it would put off the call that was decided in the same turn.
+        if !SessionTexts::has(receipt.label) {
+            return;
+        }
         let words = text.get(range.clone()).unwrap_or_default().to_owned();
         let (entry, label, part) = (receipt.seq, receipt.label, text_part(text, range));
         self.note(move |texts| texts.add(entry, label, &words, part));

@@ -2,16 +2,18 @@
 
 mod common;
 
-use common::{Scratch, hears, key, shared, writes};
+use common::{FREE, Scratch, hears, key, shared, writes};
 use custody_kernel::context::MAX_CONTEXT_PARENTS;
 use custody_kernel::label::Channel;
 use custody_kernel::namespace::Scope;
 use custody_kernel::principal::Role;
 use custody_kernel::record::{Answer, Request, SessionRequest};
 use custody_kernel::state::AskError;
-use custody_runtime::StoreError;
-use custody_runtime::ingress::Observation;
+use custody_log::Seq;
+use custody_runtime::ingress::{Observation, observe};
 use custody_runtime::session::{NewValue, Write};
+use custody_runtime::store::{Ticket, WorkBatch};
+use custody_runtime::{Session, StoreError};
 use custody_verify::verify_ledger;
 
 #[test]
@@ -107,7 +109,7 @@ fn g7_a_long_session_costs_no_more_per_proposal_than_a_short_one() {
         hears(&session, Channel::User, &format!("number {step}"));
         writes(&session, &format!("note-{}", step % 7), &format!("value {step}"));
         let last = scratch.store.state(custody_kernel::state::State::len).unwrap() - 1;
-        scratch.store.record(custody_log::Seq(last)).unwrap().parents.len()
+        scratch.store.record(Seq(last)).unwrap().parents.len()
     };
     let widths: Vec<usize> = (0..400).map(widest).collect();
     assert!(widths.iter().all(|width| *width <= MAX_CONTEXT_PARENTS), "{widths:?}");
@@ -117,4 +119,88 @@ fn g7_a_long_session_costs_no_more_per_proposal_than_a_short_one() {
         .filter(|record| matches!(record.request, Request::Session(SessionRequest::JoinContext)));
     assert!(joins.count() <= 400 / MAX_CONTEXT_PARENTS + 1);
     verify_ledger(&scratch.store).unwrap();
+}
+
+#[test]
+fn work_that_is_given_together_is_done_in_order_and_each_piece_fails_by_itself() {
+    let scratch = Scratch::with_limits(FREE);
+    let session = scratch.session_for_user("ada");
+    let (id, records) = (session.id(), scratch.store.root().unwrap().0);
+    let mut batch = WorkBatch::default();
+    let seen: [Ticket<u64>; 3] = [0, 1, 2].map(|number| {
+        batch.add(move |step| {
+            let before = step.state().len();
+            if number == 1 {
+                return Err(StoreError::NoContent(Seq(before)));
+            }
+            observe(step, id, &Observation::message(Channel::User, format!("part {number}")))?;
+            Ok(before - records)
+        })
+    });
+    scratch.store.run_batch(batch);
+    let [first, second, third] = seen.map(|ticket| ticket.wait());
+    assert_eq!(first.unwrap(), 0);
+    assert!(matches!(second, Err(StoreError::NoContent(_))), "{second:?}");
+    assert_eq!(third.unwrap(), 1, "what failed wrote nothing, and undid nothing");
+    assert_eq!(scratch.store.root().unwrap().0, records + 2);
+}
+
+#[test]
+fn a_session_is_opened_with_the_first_thing_that_is_asked_in_it() {
+    let scratch = Scratch::with_limits(FREE);
+    let records = scratch.store.root().unwrap().0;
+    let unused = Session::open_soon(&scratch.store, &scratch.owner, None);
+    unused.opened().unwrap();
+    unused.close_soon();
+    assert_eq!(scratch.store.root().unwrap().0, records, "nothing was asked in it");
+
+    let session = Session::open_soon(&scratch.store, &scratch.owner, Some("soon".into()));
+    let heard = session.observe(Observation::message(Channel::User, "I like tea"));
+    session.opened().unwrap();
+    let heard = heard.wait().unwrap();
+    assert_eq!((heard[0].seq, heard[0].label.is_tainted()), (Seq(records + 1), false));
+    let alias = scratch.store.state(|state| state.session(session.id()).unwrap().alias.clone());
+    assert_eq!(alias.unwrap().as_deref(), Some("soon"));
+    writes(&session, "tea", "yes");
+    verify_ledger(&scratch.store).unwrap();
+}
+
+#[test]
+fn nothing_is_recorded_in_a_session_that_could_not_be_opened() {
+    let scratch = Scratch::with_limits(FREE);
+    let (_, token) = scratch.add("ada", Role::User);
+    let authority = scratch.store.authenticate_token(&token).unwrap();
+    let session = Session::open_soon(&scratch.store, &authority, None);
+    scratch.store.revoke_principal(&scratch.owner, "ada").unwrap();
+    let records = scratch.store.root().unwrap().0;
+    let heard = session.observe(Observation::message(Channel::User, "I like tea"));
+    assert!(matches!(session.opened(), Err(StoreError::Ask(_))));
+    assert!(matches!(heard.wait(), Err(StoreError::Ask(_))));
+    assert_eq!(scratch.store.root().unwrap().0, records);
+}
+
+#[test]
+fn readers_side_by_side_see_the_same_record_and_nothing_that_is_not_durable() {
+    let scratch = Scratch::with_limits(FREE);
+    let session = scratch.session_for_user("ada");
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut last = 0;
+                for _ in 0..40 {
+                    let (records, root) = scratch.store.root().unwrap();
+                    assert!(records >= last);
+                    last = records;
+                    // What was seen is signed: it is at its place in the database for good.
+                    let signed =
+                        scratch.store.look(|view| Ok::<_, StoreError>(view.root_at(records)));
+                    assert_eq!(signed.unwrap(), Some(root));
+                    scratch.store.record(Seq(records - 1)).unwrap();
+                }
+            });
+        }
+        for number in 0..40 {
+            hears(&session, Channel::Web, &format!("page {number}"));
+        }
+    });
 }

@@ -15,15 +15,16 @@ use custody_kernel::label::Channel;
 use custody_kernel::memory::refusal::Refusal;
 use custody_kernel::namespace::{Scope, Tenant};
 use custody_kernel::principal::Authority;
-use custody_kernel::record::{Answer, Request};
+use custody_kernel::record::{Answer, Request, SessionRequest};
 use custody_kernel::state::State;
 use custody_kernel::tool::call::Permission;
-use custody_log::Digest;
+use custody_log::{Digest, Seq};
 use custody_policy::{Manifests, Policy};
-use custody_runtime::Session;
 use custody_runtime::ingress::Observation;
 use custody_runtime::session::Write;
-use custody_runtime::tools::{Decision, Gate, Output, rehearse};
+use custody_runtime::store::MAX_CONTENT_BYTES;
+use custody_runtime::tools::{Decision, Gate, GateError, Output, rehearse};
+use custody_runtime::{Session, StoreError};
 use custody_verify::verify_ledger;
 use serde_json::json;
 
@@ -55,6 +56,52 @@ fn after_reading_a_page_only_what_the_user_said_runs() {
     assert_eq!(word(&guarded.proposes("list_files", "{}")), "allow");
     assert_eq!(word(&guarded.proposes("wipe", "{}")), "ask", "nobody described it");
     verify_ledger(&guarded.scratch.store).unwrap();
+}
+
+#[test]
+fn what_stands_beside_a_call_is_recorded_with_its_decision_and_in_order() {
+    let guarded = Guarded::new();
+    guarded.hears(Channel::User, "Write to ann@example.com about lunch.");
+    guarded.proposes("list_files", "{}");
+    let propose = |tool: &str| {
+        let before = vec![Observation::completion("I write to Ann.")];
+        let after = Some(Observation::completion("Done."));
+        let arguments = Arguments::parse(TO_ANN).unwrap();
+        guarded.session.propose_amid(before, &guarded.gate, tool, arguments, after)
+    };
+    let first = guarded.scratch.store.root().unwrap().0;
+    let (decision, is_over) = propose("send_mail").unwrap();
+    assert!(matches!(decision, Decision::Allow(_)) && is_over);
+    let kinds = || {
+        let records = (first..guarded.scratch.store.root().unwrap().0).map(Seq);
+        let records = records.map(|seq| guarded.scratch.store.record(seq).unwrap());
+        let kinds = records.map(|record| match record.request {
+            Request::Call(_) => "call",
+            Request::Session(SessionRequest::Observe { .. }) => "text",
+            Request::Session(_) => "basis",
+            Request::Admin(_) => "other",
+        });
+        kinds.collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(), ["text", "basis", "call", "text"]);
+
+    // Of a call that is not decided only what was said before it is recorded.
+    assert!(matches!(propose("no tool"), Err(GateError::ToolName(_))));
+    assert_eq!(kinds(), ["text", "basis", "call", "text", "text"]);
+    verify_ledger(&guarded.scratch.store).unwrap();
+}
+
+#[test]
+fn nothing_is_decided_if_what_was_said_before_cannot_be_recorded() {
+    let guarded = Guarded::new();
+    let records = guarded.scratch.store.root().unwrap().0;
+    let too_long = Observation::completion("a".repeat(MAX_CONTENT_BYTES + 1));
+    let arguments = Arguments::parse(TO_ANN).unwrap();
+    let after = Some(Observation::completion("Done."));
+    let decided =
+        guarded.session.propose_amid(vec![too_long], &guarded.gate, "send_mail", arguments, after);
+    assert!(matches!(decided, Err(GateError::Store(StoreError::TooLarge { .. }))), "{decided:?}");
+    assert_eq!(guarded.scratch.store.root().unwrap().0, records);
 }
 
 #[test]

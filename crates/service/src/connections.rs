@@ -16,8 +16,8 @@ use custody_runtime::session::search::VectorModel;
 use custody_runtime::tools::Gate;
 use custody_runtime::{PrincipalError, Store, StoreError};
 
-use crate::in_force::SettingsInForce;
-use crate::settings::{ConnectionEntry, SignedSettingsError, signed_version};
+use crate::in_force::{SettingsInForce, SignedMoment};
+use crate::settings::{ConnectionEntry, SignedSettingsError};
 
 /// The manifests of the tools of the hosts that `custody connect` knows.
 const HOST_TOOLS: &str = include_str!("hosts.toml");
@@ -46,13 +46,16 @@ pub(crate) enum RefusedCredential {
     /// What the owner signed cannot be read.
     #[error(transparent)]
     Settings(#[from] SignedSettingsError),
+    /// Nobody knows what became of the request.
+    #[error("the service failed")]
+    Thread,
 }
 
 impl RefusedCredential {
     /// The status of HTTP that says so, and what vendors call such an error.
     pub(crate) fn status(&self) -> (StatusCode, &'static str) {
         match self {
-            Self::Store(_) | Self::Tools(_) | Self::Settings(_) => {
+            Self::Store(_) | Self::Tools(_) | Self::Settings(_) | Self::Thread => {
                 (StatusCode::SERVICE_UNAVAILABLE, "api_error")
             }
             Self::Unsigned(_) => (StatusCode::FORBIDDEN, "permission_error"),
@@ -110,8 +113,11 @@ impl Connections {
         token: &str,
         is_in_address: bool,
     ) -> Result<Guarded, RefusedCredential> {
-        let authority = match self.store.authenticate_token(token) {
-            Ok(authority) => authority,
+        let seen = self.store.authenticate_token_and(token, |state, holder| {
+            (holder.name.clone(), SignedMoment::of(state))
+        });
+        let (authority, (name, moment)) = match seen {
+            Ok(seen) => seen,
             Err(PrincipalError::Store(error)) => return Err(error.into()),
             Err(_) => return Err(RefusedCredential::Unknown),
         };
@@ -119,15 +125,9 @@ impl Connections {
             return Err(RefusedCredential::InAddress);
         }
         let id = authority.who().principal.ok_or(RefusedCredential::Unknown)?;
-        // Locked first, so that no request puts settings in force that another one has seen replaced.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let (name, version) = self.store.state(|state| {
-            let principal = state.principal_by_id(id);
-            (principal.map(|principal| principal.name.clone()), signed_version(state))
-        })?;
-        let name = name.ok_or(RefusedCredential::Unknown)?;
         let Open { connections, settings } = &mut *open;
-        let entry = settings.now(&self.store, version)?.connection.get(&name);
+        let entry = settings.now(&self.store, moment)?.connection.get(&name);
         let entry = entry.ok_or_else(|| RefusedCredential::Unsigned(name.clone()))?;
         let ConnectionEntry { upstream: base, allow_link_local, .. } = entry;
         let route = Route { base: base.clone(), allows_link_local: *allow_link_local };
@@ -151,9 +151,9 @@ impl Connections {
 
     /// What the owner pinned of the MCP server `server`.
     pub(crate) fn pins(&self, server: &str) -> Result<Option<ServerPins>, SignedSettingsError> {
+        let moment = self.store.state(SignedMoment::of)?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let version = self.store.state(signed_version)?;
-        Ok(open.settings.now(&self.store, version)?.server.get(server).cloned())
+        Ok(open.settings.now(&self.store, moment)?.server.get(server).cloned())
     }
 
     fn connection(

@@ -28,15 +28,21 @@ impl Shown {
     }
 }
 
+impl Shown {
+    /// The connection that it opens. May wait for the store.
+    pub(crate) fn open(self, shared: &Shared) -> Result<Guarded, RefusedCredential> {
+        let token = self.key.ok_or(RefusedCredential::Missing)?;
+        shared.connections.of_token(&token, self.is_in_address)
+    }
+}
+
 /// Looks a credential up on a thread that may wait for the store.
 pub(crate) async fn guarded(
     shared: &Arc<Shared>,
     shown: Shown,
     times: &mut Times,
 ) -> Result<Guarded, RefusedCredential> {
-    let Shown { key, is_in_address } = shown;
-    let token = key.ok_or(RefusedCredential::Missing)?;
     let shared = Arc::clone(shared);
-    let found = times.on_thread(move || shared.connections.of_token(&token, is_in_address));
-    found.await.unwrap_or(Err(RefusedCredential::Unknown))
+    let found = times.on_thread(move || shown.open(&shared));
+    found.await.unwrap_or(Err(RefusedCredential::Thread))
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
-use custody_gateway::proxy::{ModelExchange, Outcome, ProxyError, Streaming};
+use custody_gateway::proxy::{Connection, ModelExchange, Outcome, ProxyError, Streaming};
 use custody_gateway::wire::{Dialect, Filtered};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 
 use crate::address::{UpstreamError, checked_upstream};
-use crate::connections::{Guarded, Route};
+use crate::connections::{Guarded, RefusedCredential, Route};
+use crate::credential::Shown;
 use crate::incoming::Incoming;
 use crate::log;
 use crate::shared::{MAX_BODY_BYTES, Shared, json_response};
@@ -111,16 +112,41 @@ pub(crate) async fn pass(
 /// Records a request, passes it on, and passes on of its answer what may.
 pub(crate) async fn run(
     shared: &Arc<Shared>,
-    guarded: Guarded,
-    dialect: Dialect,
-    wanted: Wanted,
+    shown: Shown,
+    (dialect, wanted): (Dialect, Wanted),
     incoming: Incoming,
-) -> Response {
+) -> Result<Response, RefusedCredential> {
     let mut times = incoming.times;
-    match exchanged(shared, &guarded, (dialect, wanted), incoming, &mut times).await {
-        Ok(response) => response,
-        Err(failed) => refuse(&guarded, dialect, times, &failed),
-    }
+    let (opening, headers, body) =
+        (Arc::clone(shared), incoming.headers.clone(), incoming.body.clone());
+    // On one thread: each change of threads is a wait for a processor.
+    let begun = times.on_thread(move || {
+        let guarded = shown.open(&opening)?;
+        let begun = begin(&guarded.connection, dialect, &headers, &body);
+        Ok((guarded, begun))
+    });
+    let (guarded, begun) = begun.await.unwrap_or(Err(RefusedCredential::Thread))?;
+    let exchanged = match begun {
+        Ok(begun) => {
+            exchanged(shared, &guarded, (dialect, wanted), &incoming, begun, &mut times).await
+        }
+        Err(failed) => Err(failed),
+    };
+    Ok(exchanged.unwrap_or_else(|failed| refuse(&guarded, dialect, times, &failed)))
+}
+
+/// Records a request. Returns what goes on of it.
+fn begin(
+    connection: &Arc<Connection>,
+    dialect: Dialect,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<(ModelExchange, Vec<u8>), Failed> {
+    let body = decoded(headers, body)?;
+    let name = CONVERSATION_HEADERS.iter().find_map(|name| headers.get(*name));
+    let name = name.and_then(|name| name.to_str().ok());
+    let exchange = ModelExchange::begin(connection, dialect, name, &body)?;
+    Ok((exchange, body))
 }
 
 fn refuse(guarded: &Guarded, dialect: Dialect, times: Times, failed: &Failed) -> Response {
@@ -141,29 +167,17 @@ async fn exchanged(
     shared: &Arc<Shared>,
     guarded: &Guarded,
     (dialect, wanted): (Dialect, Wanted),
-    incoming: Incoming,
+    incoming: &Incoming,
+    (mut exchange, body): (ModelExchange, Vec<u8>),
     times: &mut Times,
 ) -> Result<Response, Failed> {
-    let name = CONVERSATION_HEADERS
-        .iter()
-        .find_map(|name| incoming.headers.get(*name))
-        .and_then(|name| name.to_str().ok())
-        .map(str::to_owned);
-    let connection = Arc::clone(&guarded.connection);
-    let (headers, body) = (incoming.headers.clone(), incoming.body.clone());
-    let begun = times.on_thread(move || {
-        let body = decoded(&headers, &body)?;
-        let exchange = ModelExchange::begin(&connection, dialect, name.as_deref(), &body)?;
-        Ok::<_, Failed>((exchange, body))
-    });
-    let (mut exchange, body) = begun.await.ok_or(Failed::Thread)??;
     if let Some(asked) = exchange.intent_request().map(<[u8]>::to_vec) {
-        let stated = stated(shared, guarded, dialect, &incoming, asked);
+        let stated = stated(shared, guarded, dialect, incoming, asked);
         let stated = times.upstream(stated).await;
         let declared = times.on_thread(move || exchange.declare(stated).map(|_| exchange));
         exchange = declared.await.ok_or(Failed::Thread)??;
     }
-    let answer = times.upstream(send(shared, guarded, dialect, &incoming, body)).await?;
+    let answer = times.upstream(send(shared, guarded, dialect, incoming, body)).await?;
     let status = answer.status();
     if !status.is_success() {
         log_line(guarded, dialect, status, *times, None);

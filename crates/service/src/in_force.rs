@@ -5,16 +5,33 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use custody_kernel::memory::item::Version;
+use custody_kernel::state::State;
 use custody_log::Seq;
 use custody_runtime::Store;
 
 use crate::log;
-use crate::settings::{GatewaySettings, SignedSettingsError};
+use crate::settings::{GatewaySettings, SignedSettingsError, signed_version};
+
+/// Which settings the owner had signed at one moment of the store.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SignedMoment {
+    version: Option<Version>,
+    /// The number of records then.
+    records: u64,
+}
+
+impl SignedMoment {
+    pub(crate) fn of(state: &State) -> Self {
+        Self { version: signed_version(state), records: state.len() }
+    }
+}
 
 /// The settings that hold now.
 #[derive(Debug)]
 pub(crate) struct SettingsInForce {
     file: PathBuf,
+    /// The number of records when what the owner signed was last read.
+    records: u64,
     /// When the file was changed and how long it was then, so that it is read once.
     seen: Option<(SystemTime, u64)>,
     /// What the file said when it was last understood.
@@ -27,17 +44,20 @@ pub(crate) struct SettingsInForce {
 impl SettingsInForce {
     pub(crate) fn new(file: PathBuf) -> Self {
         let in_force = GatewaySettings::default();
-        Self { file, seen: None, on_disk: None, signed: None, in_force }
+        Self { file, records: 0, seen: None, on_disk: None, signed: None, in_force }
     }
 
-    /// The settings that hold now. `version` is of the item that holds those which the owner signed.
+    /// The settings that hold now. What was signed at an earlier `moment` than the last one does not come back.
     pub(crate) fn now(
         &mut self,
         store: &Store,
-        version: Option<Version>,
+        moment: SignedMoment,
     ) -> Result<&GatewaySettings, SignedSettingsError> {
         // Both are read, so that neither change waits for the other.
-        let (is_signed_anew, is_edited) = (self.read_signed(store, version)?, self.read_file());
+        let is_newest = moment.records >= self.records;
+        let is_signed_anew = is_newest && self.read_signed(store, moment.version)?;
+        self.records = self.records.max(moment.records);
+        let is_edited = self.read_file();
         if is_signed_anew || is_edited {
             self.decide();
         }
@@ -94,6 +114,41 @@ impl SettingsInForce {
                 log::note(&format!("`{file}` {error}; what was in force stays"));
                 false
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use custody_gateway::proxy::GuardMode;
+    use custody_kernel::memory::rate::Limits;
+    use custody_runtime::clock::Clock;
+    use custody_runtime::scratch::Scratch;
+    use custody_runtime::watch::adopt_file;
+
+    use super::*;
+    use crate::settings::SETTINGS_KEY;
+
+    #[test]
+    fn a_request_that_saw_earlier_settings_does_not_bring_them_back() {
+        let scratch = Scratch::new(Limits::default(), Clock::manual(1_000)).unwrap();
+        let file = scratch.folder().join(SETTINGS_KEY);
+        let signed = ["observe", "guard"].map(|mode| {
+            std::fs::write(&file, format!("[connection.ada]\nmode = \"{mode}\"\n")).unwrap();
+            let key = SETTINGS_KEY.parse().unwrap();
+            adopt_file(&scratch.store, &scratch.owner, key, &file).unwrap();
+            scratch.store.state(SignedMoment::of).unwrap()
+        });
+        let [earlier, later] = signed;
+        let mut settings = SettingsInForce::new(scratch.folder().join("none.toml"));
+        for (moment, mode) in [
+            (earlier, GuardMode::Observe),
+            (later, GuardMode::Guard),
+            (earlier, GuardMode::Guard),
+            (later, GuardMode::Guard),
+        ] {
+            let now = settings.now(&scratch.store, moment).unwrap();
+            assert_eq!(now.connection["ada"].mode, mode);
         }
     }
 }

@@ -263,12 +263,10 @@ async fn exchanged(
     State(shared): Here,
     (dialect, wanted): (Dialect, Wanted),
     shown: Shown,
-    mut incoming: Incoming,
+    incoming: Incoming,
 ) -> Response {
-    match guarded(&shared, shown, &mut incoming.times).await {
-        Ok(guarded) => exchange::run(&shared, guarded, dialect, wanted, incoming).await,
-        Err(error) => refused(dialect, &error),
-    }
+    let answered = exchange::run(&shared, shown, (dialect, wanted), incoming).await;
+    answered.unwrap_or_else(|error| refused(dialect, &error))
 }
 
 /// A request that makes no model say anything.

@@ -144,27 +144,42 @@ impl Store {
         &self,
         look: impl FnOnce(&Connection, &Ledger) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
-        // A group that is being committed is waited for side by side, and not by whoever has the connection alone.
-        drop(self.held());
-        let mut reader = self.shared.reader.lock();
-        let (connection, head) = &mut *reader;
-        self.shared.place.check()?;
-        {
-            let held = self.held();
-            if let Some(ledger) = held.ledger() {
-                let slots = head.slots()?;
-                let snapshot = open::snapshot(connection)?;
-                if open::is_current(&snapshot, &slots, ledger)? {
-                    return look(&snapshot, ledger);
-                }
-            }
-        }
+        // A group that is being committed is waited for side by side, before anybody has a connection.
+        let held = self.held();
+        let look = match held.ledger() {
+            None => look,
+            Some(ledger) => match self.read_current(ledger, look)? {
+                Ok(seen) => return Ok(seen),
+                Err(look) => look,
+            },
+        };
+        drop(held);
         // Others wrote, or a commit failed. Looking happens under the same lock, so that however fast
         // others write, one round is enough.
         let mut held = self.shared.ledger.write();
-        let slots = head.slots()?;
-        let snapshot = open::snapshot(connection)?;
-        look(&snapshot, open::bring_up(&snapshot, Some(&slots), &mut held)?)
+        self.shared.readers.with(|connection, head| {
+            self.shared.place.check()?;
+            let slots = head.slots()?;
+            let snapshot = open::snapshot(connection)?;
+            look(&snapshot, open::bring_up(&snapshot, Some(&slots), &mut held)?)
+        })
+    }
+
+    /// Looks if `ledger` is all that there is. Gives `look` back if it is not.
+    fn read_current<R, F>(&self, ledger: &Ledger, look: F) -> Result<Result<R, F>, StoreError>
+    where
+        F: FnOnce(&Connection, &Ledger) -> Result<R, StoreError>,
+    {
+        self.shared.readers.with(|connection, head| {
+            self.shared.place.check()?;
+            let slots = head.slots()?;
+            let snapshot = open::snapshot(connection)?;
+            if open::is_current(&snapshot, &slots, ledger)? {
+                look(&snapshot, ledger).map(Ok)
+            } else {
+                Ok(Err(look))
+            }
+        })
     }
 
     /// What is held of the log, once no group is being committed.

@@ -7,6 +7,7 @@ use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
 use custody_kernel::principal::{Authority, CredentialError, Principal, Role};
 use custody_kernel::record::{AdminRequest, Value};
+use custody_kernel::state::State;
 use custody_keys::{HumanKey, fresh_key};
 use custody_log::{Digest, EntryId, PrincipalId};
 use zeroize::Zeroizing;
@@ -52,12 +53,26 @@ impl Store {
     /// # Errors
     /// [`PrincipalError::Proof`] when no principal has it.
     pub fn authenticate_token(&self, token: &str) -> Result<Authority, PrincipalError> {
+        Ok(self.authenticate_token_and(token, |_, _| ())?.0)
+    }
+
+    /// The same, with what `look` sees of the state and of the holder at that moment.
+    ///
+    /// # Errors
+    /// As [`Store::authenticate_token`].
+    pub fn authenticate_token_and<R>(
+        &self,
+        token: &str,
+        look: impl FnOnce(&State, &Principal) -> R,
+    ) -> Result<(Authority, R), PrincipalError> {
         let hash = Digest::of(token.as_bytes());
-        let holder = self.state(|state| {
-            state.principals().find(|principal| principal.token_hash == Some(hash)).cloned()
+        let found = self.state(|state| {
+            let mut principals = state.principals();
+            let holder = principals.find(|principal| principal.token_hash == Some(hash))?;
+            Some((holder.clone(), look(state, holder)))
         })?;
-        let holder = holder.ok_or(CredentialError::Token)?;
-        Ok(Authority::by_token(&holder, token.as_bytes())?)
+        let (holder, seen) = found.ok_or(CredentialError::Token)?;
+        Ok((Authority::by_token(&holder, token.as_bytes())?, seen))
     }
 
     fn principal(&self, name: &str) -> Result<Principal, PrincipalError> {

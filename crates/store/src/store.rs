@@ -1,9 +1,9 @@
 //! A store that is open: created, opened, adopted, and asked.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, OnceLock};
 
 use custody_kernel::memory::rate::Limits;
 use custody_kernel::namespace::Tenant;
@@ -12,7 +12,7 @@ use custody_kernel::record::{AdminRequest, Genesis};
 use custody_keys::{HumanKey, KeyFolder, fresh_key};
 use custody_log::{PrincipalId, StoreId};
 use ed25519_dalek::SigningKey;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::clock::{Clock, random};
@@ -23,9 +23,10 @@ use crate::frozen::Frozen;
 use crate::head::{Head, Slots};
 use crate::ledger::{Held, Ledger};
 use crate::open;
+use crate::readers::Readers;
 use crate::session_keys::SessionKeys;
 use crate::transaction::{Receipt, Transaction};
-use crate::writer::{Job, Shared, Ticket, Work, Writer};
+use crate::writer::{Job, Shared, Ticket, WorkBatch, Writer};
 
 /// Where a store and its keys are.
 #[derive(Debug, Clone)]
@@ -51,7 +52,7 @@ impl std::fmt::Debug for Store {
 
 /// Ends the writer when the last handle goes.
 struct WriterThread {
-    jobs: Option<Sender<Box<dyn Job>>>,
+    jobs: Option<Sender<Vec<Box<dyn Job>>>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -194,7 +195,8 @@ impl Store {
             place: Place::of(&paths.store),
             ledger: RwLock::new(Held::Ledger(Box::new(ledger))),
             session_keys: SessionKeys::default(),
-            reader: Mutex::new((connection, head)),
+            readers: Readers::one((connection, head)),
+            fingerprint_key: OnceLock::new(),
             unacknowledged,
             is_failing: AtomicBool::new(false),
             frozen: Some(frozen),
@@ -260,13 +262,15 @@ impl Store {
     fn start(paths: &Paths, parts: Parts, clock: Clock) -> Result<Self, OpenError> {
         let keys = KeyFolder::new(&paths.keys);
         let reader = connect(&paths.store, OpenFlags::empty())?;
-        let head = Head::at(&keys.head());
+        let (head, place) = (keys.head(), Place::of(&paths.store));
+        let readers = Readers::new((reader, Head::at(&head)), place.clone(), head);
         let shared = Arc::new(Shared {
             clock,
             keys,
-            place: Place::of(&paths.store),
+            place,
             ledger: RwLock::new(Held::Ledger(Box::new(parts.ledger))),
-            reader: Mutex::new((reader, head)),
+            readers,
+            fingerprint_key: OnceLock::new(),
             session_keys: SessionKeys::default(),
             unacknowledged: parts.unacknowledged,
             is_failing: AtomicBool::new(false),
@@ -304,13 +308,37 @@ impl Store {
         E: From<StoreError> + Send + 'static,
         F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
     {
-        let (job, ticket) = Work::new(work);
-        match &self.writer.jobs {
-            // If the writer is gone the job is dropped, and its ticket says so.
-            Some(jobs) => drop(jobs.send(Box::new(job))),
-            None => Box::new(job).finish(Err(Arc::new(StoreError::ReadOnly))),
-        }
+        let mut batch = WorkBatch::default();
+        let ticket = batch.add(work);
+        self.run_batch(batch);
         ticket
+    }
+
+    /// Runs several pieces of work, each as [`Store::run`] does, in one turn of the writer. Their tickets say what came
+    /// of each.
+    pub fn run_batch(&self, batch: WorkBatch) {
+        match &self.writer.jobs {
+            // If the writer is gone the jobs are dropped, and their tickets say so.
+            Some(jobs) => drop(jobs.send(batch.into_jobs())),
+            None => {
+                let failed = Arc::new(StoreError::ReadOnly);
+                batch.into_jobs().into_iter().for_each(|job| job.finish(Err(Arc::clone(&failed))));
+            }
+        }
+    }
+
+    /// The key that fingerprints of this store are made with, as [`View::fingerprint_key`] reads it. It never changes.
+    ///
+    /// # Errors
+    /// As [`Store::state`].
+    ///
+    /// [`View::fingerprint_key`]: crate::View::fingerprint_key
+    pub fn fingerprint_key(&self) -> Result<[u8; 16], StoreError> {
+        if let Some(known) = self.shared.fingerprint_key.get() {
+            return Ok(*known);
+        }
+        let key = self.look(|view| view.fingerprint_key())?;
+        Ok(*self.shared.fingerprint_key.get_or_init(|| key))
     }
 
     /// Asks for something as a principal, and waits until the answer is durable.

@@ -6,9 +6,9 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use custody_kernel::key::Key;
@@ -16,7 +16,7 @@ use custody_kernel::namespace::Namespace;
 use custody_keys::KeyFolder;
 use custody_log::{Seq, StoreId, key_name};
 use ed25519_dalek::SigningKey;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use rusqlite::Connection;
 
 use crate::clock::{Clock, moment};
@@ -25,13 +25,14 @@ use crate::error::StoreError;
 use crate::frozen::Frozen;
 use crate::head::Head;
 use crate::ledger::{Held, Ledger};
+use crate::readers::Readers;
 use crate::schema::{self, sql};
 use crate::session_keys::SessionKeys;
 use crate::transaction::Transaction;
 use crate::view::View;
 use crate::{follow, open};
 
-/// The most requests in one group.
+/// The most requests in one group, but for those that came together.
 const MAX_GROUP: usize = 1024;
 
 /// How long to wait for the writers of the last group to come back with their next request, as a
@@ -46,7 +47,8 @@ pub(crate) struct Shared {
     /// `parking_lot`'s locks are fair. With the standard library's, a reader that locks again and again kept the writer
     /// waiting for seconds.
     pub(crate) ledger: RwLock<Held>,
-    pub(crate) reader: Mutex<(Connection, Head)>,
+    pub(crate) readers: Readers,
+    pub(crate) fingerprint_key: OnceLock<[u8; 16]>,
     pub(crate) session_keys: SessionKeys,
     pub(crate) unacknowledged: u64,
     /// Whether the last group that was to be written was not.
@@ -61,6 +63,42 @@ pub(crate) trait Job: Send {
     fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), ()>;
     /// Tells whoever waits.
     fn finish(self: Box<Self>, outcome: Result<(), Arc<StoreError>>);
+}
+
+/// Work that reaches the writer at once: it shares a commit, is done in order, and nothing that others ask comes in
+/// between. Each piece succeeds or fails by itself, as if it had been given alone.
+#[derive(Default)]
+pub struct WorkBatch {
+    jobs: Vec<Box<dyn Job>>,
+}
+
+impl WorkBatch {
+    /// Adds work after what is there.
+    pub fn add<T, E, F>(&mut self, work: F) -> Ticket<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let (job, ticket) = Work::new(work);
+        self.jobs.push(Box::new(job));
+        ticket
+    }
+
+    /// Adds the work of another batch after what is there.
+    pub fn append(&mut self, mut other: Self) {
+        self.jobs.append(&mut other.jobs);
+    }
+
+    pub(crate) fn into_jobs(self) -> Vec<Box<dyn Job>> {
+        self.jobs
+    }
+}
+
+impl std::fmt::Debug for WorkBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "WorkBatch({})", self.jobs.len())
+    }
 }
 
 /// The answer of one piece of work, once it is durable.
@@ -102,7 +140,7 @@ impl<T, E: From<StoreError>> Ticket<T, E> {
     }
 }
 
-pub(crate) struct Work<T, E, F> {
+struct Work<T, E, F> {
     work: Option<F>,
     result: Option<Result<T, E>>,
     ran: Duration,
@@ -110,7 +148,7 @@ pub(crate) struct Work<T, E, F> {
 }
 
 impl<T, E, F> Work<T, E, F> {
-    pub(crate) fn new(work: F) -> (Self, Ticket<T, E>) {
+    fn new(work: F) -> (Self, Ticket<T, E>) {
         let (sender, receiver) = sync_channel(1);
         (Self { work: Some(work), result: None, ran: Duration::ZERO, sender }, Ticket { receiver })
     }
@@ -167,7 +205,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Serves until every handle of the store is gone.
-    pub(crate) fn serve(mut self, jobs: &Receiver<Box<dyn Job>>) {
+    pub(crate) fn serve(mut self, jobs: &Receiver<Vec<Box<dyn Job>>>) {
         let mut expected = 1;
         while let Some(group) = gather(jobs, expected) {
             expected = group.len();
@@ -275,14 +313,14 @@ impl Writer {
 
 /// Waits for work, then takes what else is waiting. When the last group had many writers, gives them
 /// a moment to come back: a commit costs the same for one as for all of them.
-fn gather(jobs: &Receiver<Box<dyn Job>>, expected: usize) -> Option<Vec<Box<dyn Job>>> {
-    let mut group = vec![jobs.recv().ok()?];
+fn gather(jobs: &Receiver<Vec<Box<dyn Job>>>, expected: usize) -> Option<Vec<Box<dyn Job>>> {
+    let mut group = jobs.recv().ok()?;
     while group.len() < MAX_GROUP {
         match jobs.try_recv() {
-            Ok(job) => group.push(job),
+            Ok(more) => group.extend(more),
             Err(_) if group.len() >= expected => break,
             Err(_) => match jobs.recv_timeout(GATHER) {
-                Ok(job) => group.push(job),
+                Ok(more) => group.extend(more),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             },
         }

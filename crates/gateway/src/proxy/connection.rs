@@ -91,7 +91,11 @@ impl Connection {
 
     /// The conversation that the host calls `name`.
     pub(crate) fn named(&self, name: &str) -> Result<Arc<Conversation>, StoreError> {
-        self.conversations.named(name, || self.open(Some(name)))
+        self.conversations.named(name, || {
+            let alias = format!("{}/{name}", self.name);
+            let session = Session::open(&self.store, &self.authority, Some(alias))?;
+            Ok(self.conversation(session))
+        })
     }
 
     /// Joins a call with the same one that another surface decided, in whichever conversation. Each is joined once.
@@ -110,8 +114,11 @@ impl Connection {
     }
 
     /// The conversation that goes on with `blocks`.
-    pub(super) fn continued(&self, blocks: &[Block]) -> Result<Continued, StoreError> {
-        self.conversations.continued(blocks, || self.open(None))
+    pub(super) fn continued(&self, blocks: &[Block]) -> Continued {
+        self.conversations.continued(blocks, || {
+            let alias = Some(self.name.clone());
+            self.conversation(Session::open_soon(&self.store, &self.authority, alias))
+        })
     }
 
     pub(super) fn put(&self, conversation: Arc<Conversation>, blocks: &[Block], new: &[Block]) {
@@ -129,16 +136,14 @@ impl Connection {
         Session::open(&self.store, &self.authority, Some(alias))
     }
 
-    fn open(&self, name: Option<&str>) -> Result<Conversation, StoreError> {
-        let alias = name.map_or_else(|| self.name.clone(), |name| format!("{}/{name}", self.name));
-        let mut session = Session::open(&self.store, &self.authority, Some(alias))?;
+    fn conversation(&self, mut session: Session) -> Conversation {
         if let Some(advisor) = &self.advisor {
             session = session.with_advisor(Arc::clone(advisor));
         }
         if let Some(vectors) = &self.vectors {
             session = session.with_vectors(Arc::clone(vectors));
         }
-        Ok(Conversation::new(session))
+        Conversation::new(session)
     }
 }
 

@@ -158,7 +158,8 @@ impl Conversation {
     ) -> Result<(), GateError> {
         let recording = self.begin(settings, gate, blocks, is_ours);
         let begun = recording.blocks.clone();
-        recording.wait().inspect_err(|_| {
+        let opened = self.session.opened().map_err(GateError::from);
+        opened.and_then(|()| recording.wait()).inspect_err(|_| {
             let mut known = self.known();
             for digest in &begun {
                 known.recorded.remove(digest);

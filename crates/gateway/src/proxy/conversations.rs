@@ -86,8 +86,8 @@ impl Conversations {
     pub(super) fn continued(
         &self,
         blocks: &[Block],
-        open: impl FnOnce() -> Result<Conversation, StoreError>,
-    ) -> Result<Continued, StoreError> {
+        open: impl FnOnce() -> Conversation,
+    ) -> Continued {
         let chain = chain(blocks.iter());
         let mut conversations = self.lock();
         let ours = chain.iter().map(|digest| conversations.answered.contains(digest)).collect();
@@ -97,9 +97,9 @@ impl Conversations {
         drop(conversations);
         let (recorded, conversation) = match found {
             Some(found) => found,
-            None => (0, Arc::new(open()?)),
+            None => (0, Arc::new(open())),
         };
-        Ok(Continued { conversation, recorded, ours })
+        Continued { conversation, recorded, ours }
     }
 
     /// Puts a conversation back that now holds `blocks` and what was `returned` in answer to them.

@@ -13,8 +13,9 @@ use custody_runtime::tools::GateError;
 
 use super::connection::Connection;
 use super::conversation::{Conversation, Surface, tool_output};
+use super::foreseen::Foreseen;
 use super::intents::IntentStep;
-use super::judge::{Judgement, judge};
+use super::judge::{Beside, Judgement, judge_amid};
 use super::settings::{ConnectionSettings, GuardMode};
 use crate::approval_code::ApprovalCode;
 use crate::wire::{
@@ -77,6 +78,9 @@ pub struct ModelExchange {
     entered: BTreeSet<Undecidable>,
     /// What the model said last, which is recorded with what comes next.
     said: Option<String>,
+    /// What is recorded after the one call of the answer, in the same turn of the writer.
+    last: Option<Observation>,
+    is_last_recorded: bool,
     passed: usize,
     removed: usize,
     usage: ExchangeUsage,
@@ -126,7 +130,7 @@ impl ModelExchange {
                 (conversation, Vec::new())
             }
             None => {
-                let found = connection.continued(&blocks)?;
+                let found = connection.continued(&blocks);
                 let new = blocks.get(found.recorded..).unwrap_or_default();
                 let ours = found.ours.get(found.recorded..).unwrap_or_default();
                 let conversation = found.conversation;
@@ -142,7 +146,8 @@ impl ModelExchange {
             IntentStep::begin(prompts, gate, dialect, model.as_deref(), &tools)
         });
         let undecided = undecidable.iter().map(|what| what.as_str()).collect();
-        let (said, passed, removed, failure) = (None, 0, 0, None);
+        let (said, last, is_last_recorded) = (None, None, false);
+        let (passed, removed, failure) = (0, 0, None);
         let progress = Progress::Asked;
         let (connection, is_named) = (Arc::clone(connection), name.is_some());
         let usage = ExchangeUsage { request_bytes: length(body), ..ExchangeUsage::default() };
@@ -159,6 +164,8 @@ impl ModelExchange {
             undecided,
             entered: BTreeSet::new(),
             said,
+            last,
+            is_last_recorded,
             passed,
             removed,
             usage,
@@ -198,6 +205,12 @@ impl ModelExchange {
     /// [`ProxyError`] when none of it may go on.
     pub fn answer(mut self, body: Vec<u8>) -> Result<(Vec<u8>, Outcome), ProxyError> {
         self.usage.answer_bytes = length(&body);
+        if let Some(foreseen) =
+            Foreseen::of(self.dialect, &body).filter(Foreseen::ends_with_its_call)
+        {
+            self.note_tokens(foreseen.claimed());
+            self.last = Some(self.last_observation().1);
+        }
         let answer = self.dialect.filter(body, &mut self)?;
         let outcome = self.end(&answer.returned)?;
         Ok((answer.body, outcome))
@@ -232,6 +245,24 @@ impl ModelExchange {
         if is_cut {
             self.undecided.insert("what would have come after it was cut off");
         }
+        let (coverage, last) = self.last_observation();
+        self.progress = Progress::Answering;
+        if !self.is_last_recorded {
+            self.conversation.session.observe(last).wait()?;
+        }
+        self.progress = Progress::Answered;
+        self.conversation.note_returned(returned);
+        if !self.is_named {
+            let conversation = Arc::clone(&self.conversation);
+            self.connection.put(conversation, &self.blocks, returned);
+        }
+        let (passed, removed, usage) = (self.passed, self.removed, self.usage);
+        let undecided = self.undecided.iter().copied().collect();
+        Ok(Outcome { coverage, undecided, passed, removed, usage })
+    }
+
+    /// How much of the answer was decided, and what is recorded last of it, which says so.
+    fn last_observation(&mut self) -> (Coverage, Observation) {
         if self.settings.mode == GuardMode::Observe {
             self.undecided.insert("the connection observes");
         }
@@ -240,27 +271,16 @@ impl ModelExchange {
             (GuardMode::Guard, true) => Coverage::Checked,
             (GuardMode::Guard, false) => Coverage::Partly,
         };
-        let undecided: Vec<&'static str> = self.undecided.iter().copied().collect();
         let advice = ExchangeCoverage {
             v: Version1,
             wire: self.dialect.as_str().to_owned(),
             streamed: self.is_streamed,
             coverage,
-            undecided: undecided.iter().map(|what| (*what).to_owned()).collect(),
+            undecided: self.undecided.iter().map(|what| (*what).to_owned()).collect(),
             usage: Some(self.usage),
         };
         let last = Observation::completion(self.said.take().unwrap_or_default());
-        let last = Observation { advice: Some(Advice::Exchange(advice)), ..last };
-        self.progress = Progress::Answering;
-        self.conversation.session.observe(last).wait()?;
-        self.progress = Progress::Answered;
-        self.conversation.note_returned(returned);
-        if !self.is_named {
-            let conversation = Arc::clone(&self.conversation);
-            self.connection.put(conversation, &self.blocks, returned);
-        }
-        let (passed, removed, usage) = (self.passed, self.removed, self.usage);
-        Ok(Outcome { coverage, undecided, passed, removed, usage })
+        (coverage, Observation { advice: Some(Advice::Exchange(advice)), ..last })
     }
 
     fn record_said(&mut self) {
@@ -280,8 +300,14 @@ impl ModelExchange {
         self.progress = Progress::Answering;
         if self.failure.is_none() {
             let gate = self.connection.gate();
-            match judge(&self.conversation, &self.settings, gate, Surface::Proxy, call) {
-                Ok(judgement) => return judgement,
+            let said = self.said.take().map(Observation::completion);
+            let beside = Beside { said, last: self.last.take() };
+            let (conversation, settings) = (&self.conversation, &self.settings);
+            match judge_amid(beside, conversation, settings, gate, Surface::Proxy, call) {
+                Ok((judgement, is_over)) => {
+                    self.is_last_recorded = is_over;
+                    return judgement;
+                }
                 Err(error) => self.failure = Some(error),
             }
         }
@@ -313,7 +339,6 @@ impl CallRule for ModelExchange {
     }
 
     fn rule(&mut self, call: &WireCall) -> CallRuling {
-        self.record_said();
         let text = match self.judge(call) {
             Judgement::Allowed => None,
             Judgement::Asked { .. } if self.settings.host_asks => None,

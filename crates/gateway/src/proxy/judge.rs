@@ -44,10 +44,43 @@ pub(crate) fn judge(
     surface: Surface,
     call: &WireCall,
 ) -> Result<Judgement, GateError> {
+    Ok(judge_amid(Beside::default(), conversation, settings, gate, surface, call)?.0)
+}
+
+/// What stands beside a call in an answer.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    /// What the model said before it.
+    pub(super) said: Option<Observation>,
+    /// What the answer ends with, if nothing else comes between.
+    pub(super) last: Option<Observation>,
+}
+
+/// The same of a call in an answer. What was said before it is recorded first; where the call is decided, in the same
+/// turn of the writer, and what the answer ends with too. Returns whether that was recorded.
+///
+/// # Errors
+/// As [`judge`].
+pub(super) fn judge_amid(
+    beside: Beside,
+    conversation: &Conversation,
+    settings: &ConnectionSettings,
+    gate: &Gate,
+    surface: Surface,
+    call: &WireCall,
+) -> Result<(Judgement, bool), GateError> {
     let tool = conversation.judged_tool(&call.name, &call.arguments)?;
     let judging = Judging { conversation, settings, gate, surface, call, tool };
-    let Ok(arguments) = Arguments::parse(&call.arguments) else { return judging.unreadable() };
-    match (settings.mode, judging.before(&arguments)) {
+    let arguments = Arguments::parse(&call.arguments).ok();
+    let before = arguments.map(|arguments| (judging.before(&arguments), arguments));
+    if let (GuardMode::Guard, Some((Before::Unknown, arguments))) = (settings.mode, &before) {
+        return judging.decide(beside, arguments.clone());
+    }
+    if let Some(said) = beside.said {
+        conversation.session.observe(said).wait()?;
+    }
+    let Some((before, arguments)) = before else { return Ok((judging.unreadable()?, false)) };
+    let judgement = match (settings.mode, before) {
         (GuardMode::Observe, Before::Joined(_)) => Ok(Judgement::Allowed),
         (GuardMode::Observe, Before::Unknown | Before::Other) => judging.observe(arguments),
         (GuardMode::Guard, Before::Other) => {
@@ -55,8 +88,9 @@ pub(crate) fn judge(
             Ok(Judgement::Denied { decision: None, because })
         }
         (GuardMode::Guard, Before::Joined(before)) => judging.join(before, arguments),
-        (GuardMode::Guard, Before::Unknown) => judging.decide(arguments),
-    }
+        (GuardMode::Guard, Before::Unknown) => judging.decide_alone(arguments),
+    };
+    Ok((judgement?, false))
 }
 
 /// The name of a tool in manifests and records: that of an MCP server's tool has the server's before it (G16).
@@ -111,25 +145,32 @@ impl Judging<'_> {
                 Ok(self.settle(decision, before))
             }
             // The connection guards since.
-            Decided::Observed => self.decide(arguments),
+            Decided::Observed => self.decide_alone(arguments),
         }
     }
 
-    fn decide(&self, arguments: Arguments) -> Result<Judgement, GateError> {
-        let session = &self.conversation.session;
-        let decision = match session.propose(self.gate, &self.tool, arguments.clone()) {
-            Err(error @ (GateError::ToolName(_) | GateError::Lookalike { .. })) => {
-                let because = error.to_string();
-                return Ok(Judgement::Denied { decision: None, because });
-            }
-            decision => decision?,
-        };
+    fn decide_alone(&self, arguments: Arguments) -> Result<Judgement, GateError> {
+        Ok(self.decide(Beside::default(), arguments)?.0)
+    }
+
+    fn decide(&self, beside: Beside, arguments: Arguments) -> Result<(Judgement, bool), GateError> {
+        let Beside { said, last } = beside;
+        let (session, said) = (&self.conversation.session, said.into_iter().collect());
+        let made = arguments.clone();
+        let (decision, is_over) =
+            match session.propose_amid(said, self.gate, &self.tool, made, last) {
+                Err(error @ (GateError::ToolName(_) | GateError::Lookalike { .. })) => {
+                    let because = error.to_string();
+                    return Ok((Judgement::Denied { decision: None, because }, false));
+                }
+                decision => decision?,
+            };
         let judged = self.settle(decision, self.noted(Some(arguments)));
         if let (Judgement::Asked { .. }, false) = (&judged, self.settings.host_asks) {
             // It does not go on, so nothing is known of it under this id.
             self.conversation.known().calls.remove(&self.call.id);
         }
-        Ok(judged)
+        Ok((judged, is_over))
     }
 
     /// Notes a call that may go on.

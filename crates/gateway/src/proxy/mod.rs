@@ -15,6 +15,7 @@ mod connection;
 mod conversation;
 mod conversations;
 mod exchange;
+mod foreseen;
 pub mod hook;
 mod ingress;
 pub mod instruction_files;

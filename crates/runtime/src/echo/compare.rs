@@ -1,6 +1,6 @@
 //! Comparing one text with all that came before it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -33,7 +33,9 @@ const MAX_TRUSTED_LOOKUPS: usize = 4096;
 /// on alike for a few characters by chance.
 const MAX_UNCOVERED: usize = 15;
 /// How many fingerprints are looked up in one turn of a reader, which holds up the writer.
-const LOOKUPS_AT_ONCE: usize = 512;
+pub(crate) const LOOKUPS_AT_ONCE: usize = 512;
+/// How many bytes of other texts are compared in one turn of a reader.
+const QUICK_TEXT_BYTES: usize = 64 << 10;
 /// How many occurrences that came in between a writer's turn looks through for a long text.
 const MAX_IN_BETWEEN: usize = 4 * FINGERPRINTS_PER_TURN;
 
@@ -159,6 +161,9 @@ pub(crate) struct Sources {
     forms: HashMap<(Seq, Voice, u32), Option<Arc<CanonicalText>>>,
     trusted: HashMap<(usize, usize), Vec<(Voice, Occurrence)>>,
     pub(crate) work: Work,
+    /// How many bytes are compared before the comparison is given up.
+    most_bytes: Option<usize>,
+    is_given_up: bool,
 }
 
 impl Record<'_> {
@@ -211,6 +216,10 @@ impl OwnText {
             form.prints.iter().map(move |print| print.fingerprint(salt, form.number))
         });
         is_read_so.then(|| rows.collect())
+    }
+
+    pub(crate) const fn hasher(&self) -> &StoreHasher {
+        &self.hasher
     }
 
     /// The number of its fingerprints.
@@ -306,12 +315,14 @@ pub(crate) fn hits_before(
 }
 
 /// Looks up what arrived at or after `from`, and whatever is not in the index yet, within the writer's turn. `None`
-/// when so much arrived in between that the text should be compared with a newer moment outside of it.
+/// when so much arrived in between that the text should be compared with a newer moment outside of it. `hits` are those
+/// of before: nothing newer is among the oldest occurrences of a fingerprint that has all that are looked at.
 pub(crate) fn hits_since(
     view: View<'_>,
     with: &ComparedWith,
     own: &OwnText,
     from: Seq,
+    hits: &[Hit],
     is_last_try: bool,
 ) -> Result<Option<Vec<Hit>>, StoreError> {
     let is_waiting = view.has_waiting_fingerprints()?;
@@ -335,8 +346,13 @@ pub(crate) fn hits_since(
         by_print.entry(occurrence.fingerprint.print).or_default().push(occurrence);
     }
     let salt = own.hasher.salt(&with.tenant, Voice::Untrusted);
+    let full = hits.iter().filter(|hit| hit.occurrences.len() >= MAX_OCCURRENCES);
+    let full: HashSet<(usize, usize)> = full.map(|hit| (hit.form, hit.print)).collect();
     let mut hits = Vec::new();
     for (form, print, own_print) in own.prints() {
+        if full.contains(&(form, print)) && !is_waiting {
+            continue;
+        }
         let key = own_print.key(salt);
         let mut occurrences = by_print.get(&key).cloned().unwrap_or_default();
         if is_looked_up {
@@ -407,6 +423,18 @@ struct Run {
     source: Seq,
 }
 
+/// Which of the hits are echoes, found in one turn of a reader. `None` if more has to be read than one turn is for.
+pub(crate) fn resolve_quickly(
+    view: View<'_>,
+    with: &ComparedWith,
+    own: &OwnText,
+    hits: &[Hit],
+) -> Result<Option<Resolved>, StoreError> {
+    let mut sources = Sources { most_bytes: Some(QUICK_TEXT_BYTES), ..Sources::default() };
+    let resolved = resolve(Record::Moment(view), with, own, hits, &mut sources)?;
+    Ok((!sources.is_given_up).then_some(resolved))
+}
+
 /// Which of the hits are echoes.
 pub(crate) fn resolve(
     record: Record<'_>,
@@ -437,6 +465,9 @@ pub(crate) fn resolve(
             continue;
         }
         let run = comparison.run(hit)?;
+        if comparison.sources.is_given_up {
+            return Ok(Resolved::default());
+        }
         if let Some(run) = run {
             if comparison.is_discounted(hit.form, &run)? {
                 discounted_runs.insert(&form.text.byte_range(&run.chars), run.source);
@@ -605,6 +636,10 @@ impl Comparison<'_> {
                 let text: Option<Arc<str>> = text.map(Arc::from);
                 self.sources.work.texts += 1;
                 self.sources.work.text_bytes += text.as_ref().map_or(0, |text| text.len());
+                if self.sources.most_bytes.is_some_and(|most| self.sources.work.text_bytes > most) {
+                    self.sources.is_given_up = true;
+                    return Ok(None);
+                }
                 self.sources.texts.insert(arrival, text.clone());
                 text
             }

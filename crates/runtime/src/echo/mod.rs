@@ -26,7 +26,8 @@ pub use prints::StoreHasher;
 pub use voice::{Voice, voice_of};
 
 pub(crate) use compare::{
-    Hit, Record, Resolved, Sources, hits_before, hits_since, merged, resolve,
+    Hit, LOOKUPS_AT_ONCE, Record, Resolved, Sources, hits_before, hits_since, merged, resolve,
+    resolve_quickly,
 };
 pub(crate) use index::insert_waiting;
 pub(crate) use voice::voice_in;

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use custody_kernel::label::{Channel, Label, Trust};
 use custody_kernel::namespace::Tenant;
+use custody_kernel::principal::PrincipalClaim;
 use custody_kernel::record::{Author, ObservationKind, Record, Request, SessionRequest};
-use custody_kernel::state::{SessionState, State};
+use custody_kernel::state::State;
 use custody_log::PrincipalId;
 use custody_store::{StoreError, View, content_of};
 use custody_text::{CanonicalText, Rendering, own_words};
@@ -30,7 +31,7 @@ pub fn voice_of<'s>(state: &'s State, record: &Record) -> Option<(&'s Tenant, Vo
     let session = state.session(session)?;
     let voice = match request {
         SessionRequest::Observe { kind, channel, .. } => {
-            voice_in(session, *kind, *channel, record.label)
+            voice_in(&session.who, *kind, *channel, record.label)
         }
         SessionRequest::Withhold { .. } => Some(Voice::Untrusted),
         SessionRequest::CloseSession
@@ -48,9 +49,9 @@ pub fn voice_of<'s>(state: &'s State, record: &Record) -> Option<(&'s Tenant, Vo
     voice.map(|voice| (&session.who.tenant, voice))
 }
 
-/// The voice of something that a session observed.
+/// The voice of something that a session of `who` observed.
 pub(crate) fn voice_in(
-    session: &SessionState,
+    who: &PrincipalClaim,
     kind: ObservationKind,
     channel: Channel,
     label: Label,
@@ -58,11 +59,11 @@ pub(crate) fn voice_in(
     if label.trust() == Trust::Untrusted {
         return Some(Voice::Untrusted);
     }
-    let is_vouched_for = label.is_good() && session.on_behalf_of() == Trust::Trusted;
+    let is_vouched_for = label.is_good() && who.role.trust() == Trust::Trusted;
     match (kind, channel) {
         (ObservationKind::Message, Channel::System) if is_vouched_for => Some(Voice::System),
         (ObservationKind::Message, Channel::User) if is_vouched_for => {
-            session.who.principal.map(Voice::User)
+            who.principal.map(Voice::User)
         }
         _ => None,
     }

@@ -1,26 +1,31 @@
 //! Sessions: a context that grows, under one credential, and what may be asked in it.
 
+mod opening;
 pub mod reading;
 pub mod search;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use custody_kernel::adapter::Name;
 use custody_kernel::key::Key;
 use custody_kernel::memory::item::ContentRef;
-use custody_kernel::namespace::{Namespace, Scope, Tenant};
-use custody_kernel::principal::Authority;
+use custody_kernel::namespace::{Namespace, Scope};
+use custody_kernel::principal::{Authority, PrincipalClaim};
 use custody_kernel::record::{Answer, Author, DependencyRef, SessionRequest, Value};
 use custody_kernel::state::{AskError, SubmittedRequest};
 use custody_log::{EntryId, Seq, SessionId};
 use custody_store::clock::random;
-use custody_store::{Content, Receipt, Store, StoreError, Ticket, Transaction, content_of};
+use custody_store::{
+    Content, Receipt, Store, StoreError, Ticket, Transaction, WorkBatch, content_of,
+};
 
 use crate::advice::{self, Advice, Advisor};
 use crate::alike;
 use crate::anomaly::anomalies;
-use crate::ingress::{Arrival, Observation, RecordedParts, observe_long, observe_parts};
+use crate::ingress::{Arrival, Entered, Observation, RecordedParts, observe_long, observe_parts};
 use crate::traced::Traced;
+use opening::Opening;
 use search::VectorModel;
 
 pub use reading::Reading;
@@ -39,7 +44,8 @@ const MAX_BYTES_TOGETHER: usize = 64 << 10;
 pub struct Session {
     store: Store,
     id: SessionId,
-    tenant: Tenant,
+    who: Arc<PrincipalClaim>,
+    opening: Arc<Opening>,
     traced: Arc<Traced>,
     advisor: Option<Arc<dyn Advisor>>,
     vectors: Option<Arc<dyn VectorModel>>,
@@ -100,18 +106,63 @@ impl Session {
         alias: Option<String>,
         host: Option<Name>,
     ) -> Result<Self, StoreError> {
+        let session = Self::opening(store, authority, alias, host);
+        session.run_batch(WorkBatch::default());
+        session.opened()?;
+        Ok(session)
+    }
+
+    /// A session for whoever `authority` proves that is opened with the first thing that is asked in it, in the same
+    /// turn of the writer. If it cannot be opened, everything that is asked in it fails.
+    #[must_use]
+    pub fn open_soon(store: &Store, authority: &Authority, alias: Option<String>) -> Self {
+        Self::opening(store, authority, alias, None)
+    }
+
+    fn opening(
+        store: &Store,
+        authority: &Authority,
+        alias: Option<String>,
+        host: Option<Name>,
+    ) -> Self {
         let id = SessionId::from_random(random());
         let opener = authority.clone();
-        store.run(move |step| step.open_session(opener, id, alias, host)).wait()?;
-        let tenant = authority.who().tenant.clone();
-        Ok(Self {
+        let mut work = WorkBatch::default();
+        let ticket = work.add(move |step| step.open_session(opener, id, alias, host));
+        Self {
             store: store.clone(),
             id,
-            tenant,
+            who: Arc::new(authority.who().clone()),
+            opening: Arc::new(Opening::new(work, ticket)),
             traced: Arc::default(),
             advisor: None,
             vectors: None,
-        })
+        }
+    }
+
+    /// Waits until the session is opened, if something was asked in it.
+    ///
+    /// # Errors
+    /// Why it was not opened, the first time.
+    pub fn opened(&self) -> Result<(), StoreError> {
+        self.opening.wait()
+    }
+
+    /// Runs `work` as [`Store::run`] does, in this session.
+    pub(crate) fn run<T, E, F>(&self, work: F) -> Ticket<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let mut batch = WorkBatch::default();
+        let ticket = batch.add(work);
+        self.run_batch(batch);
+        ticket
+    }
+
+    pub(crate) fn run_batch(&self, batch: WorkBatch) {
+        self.opening.run_batch(&self.store, batch);
     }
 
     /// The same session, in which `advisor` looks at what enters.
@@ -163,7 +214,7 @@ impl Session {
 
     /// Its own namespace.
     pub fn namespace(&self) -> Namespace {
-        Namespace::session(self.tenant.clone(), self.id)
+        Namespace::session(self.who.tenant.clone(), self.id)
     }
 
     /// Records what entered, or what the model produced. One receipt per part it was split into.
@@ -183,35 +234,101 @@ impl Session {
         let (mut together, mut bytes) = (Vec::new(), 0);
         for observation in observations {
             bytes += observation.text.len();
-            together.push(self.prepare(observation));
+            together.push(observation);
             if together.len() >= MAX_TOGETHER || bytes >= MAX_BYTES_TOGETHER {
-                tickets.extend(together.drain(..).map(|arrival| self.record(arrival)));
+                tickets.extend(self.record_all(self.prepare_all(std::mem::take(&mut together))));
                 bytes = 0;
             }
         }
-        tickets.extend(together.into_iter().map(|arrival| self.record(arrival)));
+        tickets.extend(self.record_all(self.prepare_all(together)));
         tickets
     }
 
     /// Compares a text with the store, outside the writer's turn.
-    fn prepare(&self, observation: Observation) -> Result<Arrival, StoreError> {
-        self.traced().index();
-        Arrival::prepare(&self.store, self.id, self.advised(observation))
+    pub(crate) fn prepare(&self, observation: Observation) -> Result<Arrival, StoreError> {
+        let prepared = self.prepare_all(vec![observation]).into_iter().next();
+        prepared.unwrap_or(Err(AskError::UnknownSession(self.id).into()))
+    }
+
+    /// Compares texts with the store, outside the writer's turn.
+    pub(crate) fn prepare_all(
+        &self,
+        observations: Vec<Observation>,
+    ) -> Vec<Result<Arrival, StoreError>> {
+        if observations.is_empty() {
+            return Vec::new();
+        }
+        self.traced.index();
+        let is_opening = self.opening.is_pending();
+        let entered = Entered { session: self.id, who: &self.who, is_opening };
+        let advised = observations.into_iter().map(|observation| self.advised(observation));
+        Arrival::prepare_all(&self.store, entered, advised.collect())
     }
 
     fn record(&self, arrival: Result<Arrival, StoreError>) -> Ticket<Vec<Receipt>> {
+        let mut batch = WorkBatch::default();
+        let ticket = self.record_in(&mut batch, arrival, &Arc::default());
+        self.run_batch(batch);
+        ticket
+    }
+
+    /// Records texts in one turn of the writer, but for what a long one needs besides.
+    fn record_all(&self, arrivals: Vec<Result<Arrival, StoreError>>) -> Vec<Ticket<Vec<Receipt>>> {
+        if arrivals.is_empty() {
+            return Vec::new();
+        }
+        let (mut batch, recorded) = (WorkBatch::default(), Arc::default());
+        let arrivals = arrivals.into_iter();
+        let tickets =
+            arrivals.map(|arrival| self.record_in(&mut batch, arrival, &recorded)).collect();
+        self.run_batch(batch);
+        tickets
+    }
+
+    /// Adds the recording of a text to `batch`, to be done only if it `is_due` when its turn comes, and if the text
+    /// is short. Whether it was recorded.
+    pub(crate) fn record_if(
+        &self,
+        batch: &mut WorkBatch,
+        arrival: Result<Arrival, StoreError>,
+        is_due: Arc<AtomicBool>,
+    ) -> Ticket<bool> {
         let traced = self.traced();
+        batch.add(move |step| {
+            let arrival = arrival?;
+            if !is_due.load(Ordering::Relaxed) || arrival.is_long() {
+                return Ok(false);
+            }
+            let text = arrival.text().to_owned();
+            note(&traced, &text, observe_parts(step, arrival)?);
+            Ok(true)
+        })
+    }
+
+    /// Adds the recording of a text to `batch`, and counts it in `recorded` when it is done. Before a long one, what is
+    /// in the batch goes to the writer.
+    pub(crate) fn record_in(
+        &self,
+        batch: &mut WorkBatch,
+        arrival: Result<Arrival, StoreError>,
+        recorded: &Arc<AtomicUsize>,
+    ) -> Ticket<Vec<Receipt>> {
+        let (traced, recorded) = (self.traced(), Arc::clone(recorded));
         match arrival {
-            Err(error) => self.store.run(move |_| Err(error)),
+            Err(error) => batch.add(move |_| Err(error)),
             Ok(arrival) if arrival.is_long() => {
+                self.run_batch(std::mem::take(batch));
                 let receipts = observe_long(&self.store, arrival, move |text, parts| {
                     note(&traced, text, parts)
                 });
-                self.store.run(move |_| receipts)
+                recorded.fetch_add(usize::from(receipts.is_ok()), Ordering::Relaxed);
+                batch.add(move |_| receipts)
             }
-            Ok(arrival) => self.store.run(move |step| {
+            Ok(arrival) => batch.add(move |step| {
                 let text = arrival.text().to_owned();
-                Ok(note(&traced, &text, observe_parts(step, arrival)?))
+                let receipts = note(&traced, &text, observe_parts(step, arrival)?);
+                recorded.fetch_add(1, Ordering::Relaxed);
+                Ok(receipts)
             }),
         }
     }
@@ -230,7 +347,7 @@ impl Session {
             }
             NewValue::Entry(seq) => Err(seq),
         };
-        self.store.run(move |step| {
+        self.run(move |step| {
             let (value, content, advice) = match arriving {
                 Ok(content) => {
                     let (content, advice) = content?;
@@ -285,13 +402,16 @@ impl Session {
 
     /// Closes the session without waiting until that is durable. What is asked of it from here on is refused.
     pub fn close_soon(self) {
-        // Nobody needs the receipt: one that is closed already stays so.
-        drop(self.ask(SessionRequest::CloseSession));
+        // One that nothing was asked in is not recorded at all.
+        if !self.opening.give_up() {
+            // Nobody needs the receipt: one that is closed already stays so.
+            drop(self.ask(SessionRequest::CloseSession));
+        }
     }
 
     fn ask(&self, request: SessionRequest) -> Ticket<Receipt> {
         let id = self.id;
-        self.store.run(move |step| step.ask(id, request, None, Vec::new()))
+        self.run(move |step| step.ask(id, request, None, Vec::new()))
     }
 }
 

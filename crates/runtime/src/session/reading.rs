@@ -56,13 +56,13 @@ impl Session {
     /// Reads an item (rules 1 and 9). What it finds joins the context.
     pub fn read(&self, scope: Scope, key: Key) -> Ticket<Reading> {
         let reader = self.reader();
-        self.store().run(move |step| reader.read(step, scope, key))
+        self.run(move |step| reader.read(step, scope, key))
     }
 
     /// Reads what the session sees under `key`: its own item, else the shared one.
     pub fn read_visible(&self, key: Key) -> Ticket<Reading> {
         let reader = self.reader();
-        self.store().run(move |step| {
+        self.run(move |step| {
             let visible = step.state().visible_item(&reader.own, &key);
             let scope = visible.map_or(reader.own.scope, |(home, _)| home.scope);
             reader.read(step, scope, key)
@@ -73,7 +73,7 @@ impl Session {
     /// after `after`. Their keys join the context.
     pub fn list(&self, shared: bool, after: Option<Key>) -> Ticket<Listing> {
         let reader = self.reader();
-        self.store().run(move |step| reader.list(step, shared, after))
+        self.run(move |step| reader.list(step, shared, after))
     }
 
     pub(crate) fn reader(&self) -> Reader {

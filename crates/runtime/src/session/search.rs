@@ -131,7 +131,7 @@ impl Session {
         };
         matches.truncate(most);
         let reader = self.reader();
-        let reading = self.store().run(move |step| {
+        let reading = self.run(move |step| {
             let mut found = Vec::with_capacity(matches.len());
             for Match { candidate: Candidate { scope, key, version }, similarity } in matches {
                 // What changed since it was compared was not what was found.
@@ -227,7 +227,7 @@ impl Session {
             let arrivals = batch.iter().map(|(arrival, _)| *arrival);
             let rows: Vec<(Seq, Vec<u8>)> =
                 arrivals.zip(made.rows.iter().map(|row| to_bytes(row))).collect();
-            self.store().run(move |step| step.keep_vectors(made.model, &rows)).wait()?;
+            self.run(move |step| step.keep_vectors(made.model, &rows)).wait()?;
         }
         Ok(())
     }

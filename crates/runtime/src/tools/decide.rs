@@ -4,6 +4,7 @@
 //! by and its decision.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use custody_arguments::{ArgumentOrigin, Arguments, RecordedArgument};
 use custody_kernel::label::Channel;
@@ -15,12 +16,12 @@ use custody_kernel::tool::basis::{Basis, BasisKind};
 use custody_kernel::tool::call::{Call, ProposedCall};
 use custody_log::{EntryId, Seq, SessionId, Timestamp};
 use custody_policy::DescribedTool;
-use custody_store::{Content, Receipt, StoreError, Ticket, Transaction};
+use custody_store::{Content, Receipt, StoreError, Ticket, Transaction, WorkBatch};
 
 use super::judge::JudgedBy;
 use super::{Decision, Gate, GateError, Granted, Output, Preview, Waiting};
 use crate::alike;
-use crate::ingress::{Arrival, Observation, observe_parts};
+use crate::ingress::{Observation, observe_parts};
 use crate::session::Session;
 use crate::traced::Traced;
 
@@ -43,8 +44,25 @@ impl Session {
         tool: &str,
         arguments: Arguments,
     ) -> Result<Decision, GateError> {
+        Ok(self.propose_amid(Vec::new(), gate, tool, arguments, None)?.0)
+    }
+
+    /// The same, and in the same turn of the writer what came `before` the call is recorded, and what comes `after` it.
+    /// Nothing is decided if the first cannot be recorded. Returns whether the second was: it is not where the call was
+    /// not decided in the first turn.
+    ///
+    /// # Errors
+    /// As [`Session::propose`].
+    pub fn propose_amid(
+        &self,
+        before: Vec<Observation>,
+        gate: &Gate,
+        tool: &str,
+        arguments: Arguments,
+        after: Option<Observation>,
+    ) -> Result<(Decision, bool), GateError> {
         let proposing = self.proposing(gate, tool, arguments);
-        self.when_indexed(move |step| proposing.decide(step))
+        self.when_indexed(before, after, move |step| proposing.decide(step))
     }
 
     /// What would become of a call of `tool`. It is not proposed by this: nobody is asked, and nothing may run by it.
@@ -58,7 +76,7 @@ impl Session {
         arguments: Arguments,
     ) -> Result<Preview, GateError> {
         let proposing = self.proposing(gate, tool, arguments);
-        self.when_indexed(move |step| proposing.preview(step))
+        Ok(self.when_indexed(Vec::new(), None, move |step| proposing.preview(step))?.0)
     }
 
     /// What has become of a proposal. One that was approved runs now, and only now. Where this session was told to wait
@@ -68,7 +86,7 @@ impl Session {
     /// As [`Session::propose`], and when this session has no such proposal.
     pub fn decide(&self, gate: &Gate, proposal: EntryId) -> Result<Decision, GateError> {
         let (id, gate, traced) = (self.id(), gate.clone(), self.traced());
-        self.when_indexed(move |step| {
+        let decided = self.when_indexed(Vec::new(), None, move |step| {
             let own = step.state().session(id).map(|session| &session.who);
             let asked = step.state().asked_call(proposal);
             let asked = asked.filter(|asked| {
@@ -93,7 +111,8 @@ impl Session {
             } else {
                 proposing.decide(step)
             }
-        })
+        });
+        Ok(decided?.0)
     }
 
     /// Records what a call brought back. One result for each call that was allowed.
@@ -108,8 +127,8 @@ impl Session {
         let advice = self.advice_on_output(&text, structured.as_ref());
         // The call is known only in the writer's turn, and is no concern of an advisor's nor of a comparison.
         let output = Observation { advice, ..Observation::message(Channel::Tool, text) };
-        let arrival = Arrival::prepare(self.store(), id, output);
-        self.store().run(move |step| {
+        let arrival = self.prepare(output);
+        self.run(move |step| {
             let (seq, call) = allowed(step, id, decision)?;
             let mut known = traced.known();
             if known.answered.contains(&decision) {
@@ -138,29 +157,57 @@ impl Session {
         })
     }
 
-    /// Decides when all texts of the session are indexed. That happens outside the writer's turn, unless more arrives
-    /// again and again meanwhile.
+    /// Records `before` and then decides, when all texts of the session are indexed. That happens outside the writer's
+    /// turn, unless more arrives again and again meanwhile. Records `after` too if the first turn decided.
     fn when_indexed<T: Send + 'static>(
         &self,
+        before: Vec<Observation>,
+        after: Option<Observation>,
         decide: impl Fn(&mut Transaction<'_>) -> Result<T, GateError> + Send + Sync + 'static,
-    ) -> Result<T, GateError> {
+    ) -> Result<(T, bool), GateError> {
         let decide = Arc::new(decide);
+        let has_after = after.is_some();
+        let mut before = self.prepare_all(before.into_iter().chain(after).collect());
+        let mut after = if has_after { before.pop() } else { None };
         for _ in 1..MAX_TRIES {
             let (decide, traced) = (Arc::clone(&decide), self.traced());
             traced.index();
-            let turn = self.store().run(move |step| {
-                if traced.is_indexed() { decide(step).map(Some) } else { Ok(None) }
+            let mut batch = WorkBatch::default();
+            let (count, recorded) = (before.len(), Arc::<AtomicUsize>::default());
+            let arrivals = before.drain(..);
+            let recording: Vec<_> =
+                arrivals.map(|arrival| self.record_in(&mut batch, arrival, &recorded)).collect();
+            let decided = Arc::<AtomicBool>::default();
+            let is_decided = Arc::clone(&decided);
+            let turn: Ticket<Option<T>, GateError> = batch.add(move |step| {
+                // Whoever waits for what is not recorded is told why.
+                if recorded.load(Ordering::Relaxed) != count {
+                    return Err(StoreError::HalfWay.into());
+                }
+                if !traced.is_indexed() {
+                    return Ok(None);
+                }
+                let decision = decide(step)?;
+                decided.store(true, Ordering::Relaxed);
+                Ok(Some(decision))
             });
-            if let Some(decision) = turn.wait()? {
-                return Ok(decision);
+            let last = after.take().map(|arrival| self.record_if(&mut batch, arrival, is_decided));
+            self.run_batch(batch);
+            for recorded in recording {
+                recorded.wait()?;
+            }
+            let decision = turn.wait();
+            let last = last.map_or(Ok(false), Ticket::wait)?;
+            if let Some(decision) = decision? {
+                return Ok((decision, last));
             }
         }
         let traced = self.traced();
-        let turn = self.store().run(move |step| {
+        let turn = self.run(move |step| {
             traced.index();
             decide(step)
         });
-        turn.wait()
+        Ok((turn.wait()?, false))
     }
 
     fn proposing(&self, gate: &Gate, tool: &str, arguments: Arguments) -> Proposing {

@@ -44,7 +44,7 @@ impl Session {
         let Output { text, structured } = output.into();
         let advice = self.advice_on_output(&text, structured.as_ref());
         let fingerprints = Fingerprints::of_untrusted(self.store(), id, &text);
-        self.store().run(move |step| {
+        self.run(move |step| {
             let (call, asked) = allowed(step, id, decision)?;
             let tool = gate.tool(&asked.tool).manifest;
             let shapes = fields.into_iter().map(|field| match tool.closed_output.get(&field) {

@@ -27,7 +27,7 @@ impl Session {
     ) -> Ticket<Receipt, GateError> {
         let (id, gate, target) = (self.id(), gate.clone(), covered.id());
         let traced = covered.traced();
-        self.store().run(move |step| {
+        self.run(move |step| {
             check(&gate, &intents)?;
             let text = serde_json::to_string(&intents).map_err(|_| GateError::TooManyIntents)?;
             let content = Content::new(text)?;
