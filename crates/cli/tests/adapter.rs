@@ -126,3 +126,52 @@ fn a_program_of_the_operators_unloads_what_is_evicted_and_one_that_fails_leaves_
         owner(home, &apply, &["--adapter-host", host]).expect(2);
     }
 }
+
+/// A folder with a LoRA of one matrix, as PEFT writes it.
+fn adapter_folder(home: &Home, name: &str, more: &serde_json::Value) -> String {
+    let folder = home.path().join(name);
+    std::fs::create_dir(&folder).unwrap();
+    let mut configuration = json!({
+        "peft_type": "LORA", "r": 1, "lora_alpha": 1, "revision": "0a1b", "base_model_name_or_path": "base\u{1b}[2J",
+    });
+    for (key, value) in more.as_object().unwrap() {
+        configuration[key] = value.clone();
+    }
+    let tensor = |from: u8, shape: [u8; 2]| json!({ "dtype": "F32", "shape": shape, "data_offsets": [from, from + 8] });
+    let header = json!({
+        "base_model.model.m.q_proj.lora_A.weight": tensor(0, [1, 2]),
+        "base_model.model.m.q_proj.lora_B.weight": tensor(8, [2, 1]),
+    })
+    .to_string();
+    let numbers = [3.0_f32, 4.0, 1.0, 0.0].map(f32::to_le_bytes).concat();
+    let length = (header.len() as u64).to_le_bytes();
+    let weights = [&length[..], header.as_bytes(), &numbers].concat();
+    std::fs::write(folder.join("adapter_model.safetensors"), weights).unwrap();
+    std::fs::write(folder.join("adapter_config.json"), configuration.to_string()).unwrap();
+    folder.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_scan_says_what_an_adapter_holds_and_fails_where_it_is_told_to() {
+    let home = Home::new();
+    let plain = adapter_folder(&home, "plain", &json!({}));
+    let trigger = adapter_folder(&home, "trigger", &json!({ "alora_invocation_tokens": [7] }));
+    let shown = home.alone(&["adapter", "scan", &plain]).expect(0).stdout;
+    assert!(shown.contains("LoRA, 4 numbers, 1 of 1 changes evaluated"), "{shown}");
+    assert!(shown.contains("m.q_proj") && shown.contains("5.0000"), "{shown}");
+    assert!(!shown.contains('\u{1b}'), "nothing of a file steers the terminal: {shown}");
+
+    let both = home.alone(&["adapter", "scan", &plain, &trigger, "--json"]).expect(1).json();
+    assert_eq!(both[0]["report"]["findings"], json!([]));
+    assert_eq!(both[1]["report"]["findings"][0]["rule"], "hidden-effect");
+    assert_ne!(both[0]["report"]["identity"], both[1]["report"]["identity"]);
+    home.alone(&["adapter", "scan", &trigger, "--fail-on", "never"]).expect(0);
+
+    // One that cannot be read is not clean, and does not keep others from being looked at.
+    let broken = home.path().join("broken.safetensors");
+    std::fs::write(&broken, b"PK\x03\x04").unwrap();
+    let broken = broken.to_str().unwrap();
+    let mixed = home.alone(&["adapter", "scan", broken, &plain, "/nonexistent"]).expect(1).stdout;
+    assert!(mixed.contains("a ZIP archive") && mixed.contains("1 of 1 changes"), "{mixed}");
+    assert!(mixed.contains("cannot be read"), "{mixed}");
+}
