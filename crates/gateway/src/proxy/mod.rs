@@ -6,7 +6,8 @@
 //!
 //! `ingress`: what a block is worth (part of the trusted base). `conversations`: which conversation a request belongs
 //! to. `conversation`: what of it is recorded. `judge`: one call. `instruction_files`: which calls change what an
-//! agent is told to do. `exchange`: the whole. `hook`: what hosts' hooks report and ask.
+//! agent is told to do. `foreseen`: what an answer holds, before it is decided. `exchange`: the whole. `hook`: what
+//! hosts' hooks report and ask.
 
 mod connection;
 mod conversation;
