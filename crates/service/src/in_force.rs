@@ -121,7 +121,11 @@ impl SettingsInForce {
 #[cfg(test)]
 mod tests {
     use custody_gateway::proxy::GuardMode;
+    use custody_kernel::key::Key;
+    use custody_kernel::memory::item::Mode;
     use custody_kernel::memory::rate::Limits;
+    use custody_kernel::namespace::{Scope, Tenant};
+    use custody_kernel::record::AdminRequest;
     use custody_runtime::clock::Clock;
     use custody_runtime::scratch::Scratch;
     use custody_runtime::watch::adopt_file;
@@ -135,9 +139,15 @@ mod tests {
         let file = scratch.folder().join(SETTINGS_KEY);
         let signed = ["observe", "guard"].map(|mode| {
             std::fs::write(&file, format!("[connection.ada]\nmode = \"{mode}\"\n")).unwrap();
-            let key = SETTINGS_KEY.parse().unwrap();
-            adopt_file(&scratch.store, &scratch.owner, key, &file).unwrap();
-            scratch.store.state(SignedMoment::of).unwrap()
+            let key: Key = SETTINGS_KEY.parse().unwrap();
+            let adopted = adopt_file(&scratch.store, &scratch.owner, key.clone(), &file).unwrap();
+            assert_eq!(adopted.answer.refusal(), None);
+            let moment = scratch.store.state(SignedMoment::of).unwrap();
+            // An adopted item is changed only after its owner opened it.
+            let (tenant, scope, mode) = (Tenant::main(), Scope::Shared, Mode::Open);
+            let open = AdminRequest::SetMode { tenant, scope, key, mode };
+            scratch.store.ask(&scratch.owner, open).unwrap();
+            moment
         });
         let [earlier, later] = signed;
         let mut settings = SettingsInForce::new(scratch.folder().join("none.toml"));

@@ -33,7 +33,7 @@
 //! In reading order: [`Store`] (create, open, adopt, ask), `transaction` (load, decide, commit, audit in one step; part
 //! of the trusted base), `writer` (group commit), `open` (verification against the head), `signatures` (many checked at
 //! once), `ledger` (what is held in memory), [`View`] and `look` (reading), [`principals`] and [`watch`]. Below them
-//! `head`, `schema`, `read`, `index`, `index_check`, `fingerprints`, `vectors` and `edges`.
+//! `head`, `schema`, `readers`, `read`, `index`, `index_check`, `fingerprints`, `vectors` and `edges`.
 
 pub mod clock;
 mod compact;
