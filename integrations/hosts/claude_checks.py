@@ -104,6 +104,7 @@ def check_claude(report: Report, programs: Programs, work: Path, custody: Path |
         check_observing(report, binary, folder / "observing", custody)
         for surface in SURFACES:
             check_surface(report, binary, folder / surface, custody, surface)
+        check_intents(report, binary, folder / "intents", custody)
 
 
 def version(binary: Path, folder: Path) -> str:
@@ -192,6 +193,34 @@ def host_environment(custody: Custody, upstream: Upstream, surface: str) -> dict
     direct = {"ANTHROPIC_BASE_URL": upstream.url} if surface == "hook" else {}
     own = {name: value for name, value in custody.environment().items() if not name.startswith("CUSTODY_")}
     return {**own, **ENVIRONMENT, **direct}
+
+
+def check_intents(report: Report, binary: Path, folder: Path, program: Path) -> None:
+    """The model states a call before it reads a page that demands this one and another."""
+    with Upstream(scenarios.agent) as upstream:
+        try:
+            custody = connected(program, folder, binary, upstream, "both")
+            host = Host(binary, host_environment(custody, upstream, "both"))
+            with custody.serve():
+                for switch, expected in (("off", []), ("on", ["agreed.txt"])):
+                    custody.run("enforce", "claude-code", "--intents", switch)
+                    report.check(GROUP, f"intents.{switch}", stated_runs, host, folder / switch, upstream, expected)
+        except (Failed, OSError, ValueError) as failure:
+            report.check(GROUP, "intents.setup", fail, f"{type(failure).__name__}: {failure}")
+
+
+def stated_runs(host: Host, folder: Path, upstream: Upstream, expected: list[str]) -> str:
+    before = len(upstream.requests)
+    outcome = host.run(new_outcome(folder, upstream), scenarios.ASK_INTENDED)
+    require(has_read_page(upstream, before), f"the page was not read, so this shows nothing: {outcome}")
+    made = [name for name in ("agreed.txt",) if (outcome.folder / name).exists()]
+    require(made == expected, f"{made} instead of {expected}: {outcome}")
+    require((outcome.folder / "victim.txt").exists(), f"the call that was not stated ran: {outcome}")
+    asked = [call for call in calls_since(upstream, before) if scenarios.tool_names(call.body) == [scenarios.STATE_CALLS]]
+    require(len(asked) == len(expected), f"the model was asked {len(asked)} times for what it means to do")
+    sent = "".join(json.dumps(call.body) for call in asked)
+    require("system-reminder" not in sent and str(outcome.folder) not in sent, f"what the host says was sent: {sent}")
+    return f"ran: {', '.join(made) or 'nothing'}"
 
 
 @dataclass
