@@ -32,8 +32,7 @@ pub(crate) type NotEvaluated = &'static str;
 
 impl Matrix {
     fn read(file: &TensorFile, name: &str) -> Result<Self, AdapterError> {
-        let missing = || AdapterError::Missing(name.to_owned());
-        let entry = file.tensors().get(name).ok_or_else(missing)?;
+        let entry = file.entry(name)?;
         let &[rows, columns] = entry.shape.as_slice() else {
             let (name, found) = (name.to_owned(), entry.shape.clone());
             return Err(AdapterError::Shape { name, found, expected: "a matrix" });

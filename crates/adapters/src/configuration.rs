@@ -223,12 +223,12 @@ impl Patterns {
     fn of(value: Option<&Value>) -> Result<Self, AdapterError> {
         let Some(patterns) = value.and_then(Value::as_object) else { return Ok(Self::default()) };
         let read = patterns.iter().map(|(pattern, value)| {
-            let wrong = || {
-                AdapterError::Configuration(format!("the pattern `{pattern}` is not understood"))
-            };
             // As PEFT does.
-            let regex = Regex::new(&format!("^(.*\\.)?({pattern})$")).map_err(|_| wrong())?;
-            Ok((regex, value.as_f64().ok_or_else(wrong)?))
+            let regex = Regex::new(&format!("^(.*\\.)?({pattern})$")).ok();
+            let read = regex.zip(value.as_f64());
+            read.ok_or_else(|| {
+                AdapterError::Configuration(format!("the pattern `{pattern}` is not understood"))
+            })
         });
         read.collect::<Result<_, _>>().map(Self)
     }
@@ -247,12 +247,15 @@ fn text_of(keys: &BTreeMap<String, Value>, name: &str) -> Option<String> {
 }
 
 fn kind(peft_type: &str, keys: &BTreeMap<String, Value>) -> Option<AdapterKind> {
-    let is_set = |name: &str| keys.get(name).and_then(Value::as_bool) == Some(true);
     Some(match AdapterKind::of_peft(peft_type)? {
-        AdapterKind::Lora if is_set("use_dora") => AdapterKind::Dora,
-        AdapterKind::Lora if is_set("use_rslora") => AdapterKind::RsLora,
+        AdapterKind::Lora if is_set(keys, "use_dora") => AdapterKind::Dora,
+        AdapterKind::Lora if is_set(keys, "use_rslora") => AdapterKind::RsLora,
         kind => kind,
     })
+}
+
+fn is_set(keys: &BTreeMap<String, Value>, name: &str) -> bool {
+    keys.get(name).and_then(Value::as_bool) == Some(true)
 }
 
 /// The hidden effects that a configuration asks for.

@@ -29,10 +29,12 @@ pub enum AdapterError {
     #[error("`{}` is a link that leads out of the folder; copy the files that it leads to", .0.display())]
     LinkOut(PathBuf),
     /// There are more files than an adapter has.
-    #[error("`{}` holds more than {} files", path.display(), crate::folder::MAX_FILES)]
+    #[error("`{}` holds more than {most} files", path.display())]
     TooManyFiles {
         /// The folder.
         path: PathBuf,
+        /// As many as there may be.
+        most: usize,
     },
     /// A tensor is needed and not there.
     #[error("the tensor `{0}` is missing")]

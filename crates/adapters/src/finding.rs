@@ -5,7 +5,7 @@ use serde::Serialize;
 /// How much a finding counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
+pub enum AdapterSeverity {
     /// Something to know.
     Note,
     /// A person should look at it before the adapter is loaded.
@@ -14,7 +14,7 @@ pub enum Severity {
     Refuse,
 }
 
-impl Severity {
+impl AdapterSeverity {
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -31,13 +31,17 @@ pub struct AdapterFinding {
     /// The rule, for programs.
     pub rule: &'static str,
     /// How much it counts.
-    pub severity: Severity,
+    pub severity: AdapterSeverity,
     /// What was found, in one line.
     pub what: String,
 }
 
 impl AdapterFinding {
-    pub(crate) fn new(rule: &'static str, severity: Severity, what: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        rule: &'static str,
+        severity: AdapterSeverity,
+        what: impl Into<String>,
+    ) -> Self {
         Self { rule, severity, what: what.into() }
     }
 }

@@ -9,7 +9,7 @@ const WEIGHTS: &str = "adapter_model.safetensors";
 /// The file with the configuration.
 const CONFIGURATION: &str = "adapter_config.json";
 /// The most files in a folder.
-pub(crate) const MAX_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 /// The endings of files whose reading can run code.
 const PICKLES: [&str; 8] = ["bin", "pt", "pth", "pkl", "pickle", "ckpt", "joblib", "npy"];
 /// The endings of programs, which no adapter needs.
@@ -40,7 +40,8 @@ impl AdapterFolder {
         for (at, entry) in std::fs::read_dir(&real).map_err(&failed)?.enumerate() {
             let entry = entry.map_err(&failed)?;
             if at >= MAX_FILES {
-                return Err(AdapterError::TooManyFiles { path: path.to_owned() });
+                let (path, most) = (path.to_owned(), MAX_FILES);
+                return Err(AdapterError::TooManyFiles { path, most });
             }
             within(&real, &entry.path())?;
             let name = entry.file_name().to_string_lossy().into_owned();

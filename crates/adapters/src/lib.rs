@@ -5,7 +5,7 @@
 //! no code and holds no more than one layer in memory.
 //!
 //! ```
-//! use custody_adapters::{Severity, scan};
+//! use custody_adapters::{AdapterSeverity, scan};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let folder = tempfile::tempdir()?;
@@ -17,7 +17,7 @@
 //!
 //! // What nobody here knows is not clean.
 //! let report = scan(folder.path(), &mut |_, _| {})?;
-//! assert_eq!(report.severity(), Some(Severity::Refuse));
+//! assert_eq!(report.severity(), Some(AdapterSeverity::Refuse));
 //! # Ok(())
 //! # }
 //! ```
@@ -40,7 +40,7 @@ mod statistics;
 mod tensors;
 
 pub use error::AdapterError;
-pub use finding::{AdapterFinding, Severity};
+pub use finding::{AdapterFinding, AdapterSeverity};
 pub use kind::AdapterKind;
 pub use scan::{AdapterReport, ModuleReport, scan};
 pub use statistics::ChangeStatistics;

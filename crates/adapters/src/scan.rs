@@ -10,7 +10,7 @@ use crate::adapter::Adapter;
 use crate::change::{self, NotEvaluated};
 use crate::configuration::Configuration;
 use crate::error::AdapterError;
-use crate::finding::{AdapterFinding, Severity};
+use crate::finding::{AdapterFinding, AdapterSeverity};
 use crate::identity::identity;
 use crate::kind::AdapterKind;
 use crate::statistics::ChangeStatistics;
@@ -61,7 +61,7 @@ pub struct ModuleReport {
 
 impl AdapterReport {
     /// The most severe finding, if there is any.
-    pub fn severity(&self) -> Option<Severity> {
+    pub fn severity(&self) -> Option<AdapterSeverity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
 
@@ -71,8 +71,8 @@ impl AdapterReport {
     }
 }
 
-/// Looks at the adapter at `path`: a folder as PEFT writes it, or a safetensors file. `progress` is called with how many
-/// modules of how many are done.
+/// Looks at the adapter at `path`: a folder as PEFT writes it, or a safetensors file. `progress` is called with how
+/// many modules of how many are done.
 ///
 /// # Errors
 /// [`AdapterError`] when it cannot be read. It is not to be loaded then.
@@ -126,23 +126,23 @@ fn findings(adapter: &Adapter) -> Vec<AdapterFinding> {
         Some(configuration) => of_configuration(configuration),
         None => {
             let what = "there is no `adapter_config.json`, so nobody knows what its tensors do";
-            vec![AdapterFinding::new("no-configuration", Severity::Refuse, what)]
+            vec![AdapterFinding::new("no-configuration", AdapterSeverity::Refuse, what)]
         }
     };
     if adapter.kind.is_some() && !adapter.strangers.is_empty() {
         let names = shown(adapter.strangers.iter());
         let what = format!("it brings tensors that are no part of its kind: {names}");
-        found.push(AdapterFinding::new("foreign-tensors", Severity::Refuse, what));
+        found.push(AdapterFinding::new("foreign-tensors", AdapterSeverity::Refuse, what));
     }
     if adapter.kind.is_some() && adapter.modules.is_empty() {
         let what = "it has no tensor of the kind that its configuration names";
-        found.push(AdapterFinding::new("no-tensors", Severity::Refuse, what));
+        found.push(AdapterFinding::new("no-tensors", AdapterSeverity::Refuse, what));
     }
     let metadata = adapter.file.metadata.keys().filter(|key| *key != "format");
     let metadata = shown(metadata);
     if !metadata.is_empty() {
         let what = format!("texts in the header that some programs act on: {metadata}");
-        found.push(AdapterFinding::new("header-metadata", Severity::Review, what));
+        found.push(AdapterFinding::new("header-metadata", AdapterSeverity::Review, what));
     }
     for (rule, files, what) in [
         ("pickle", &adapter.folder.pickles, "files whose reading can run code"),
@@ -150,7 +150,7 @@ fn findings(adapter: &Adapter) -> Vec<AdapterFinding> {
     ] {
         if !files.is_empty() {
             let what = format!("{what}: {}", shown(files.iter()));
-            found.push(AdapterFinding::new(rule, Severity::Review, what));
+            found.push(AdapterFinding::new(rule, AdapterSeverity::Review, what));
         }
     }
     found
@@ -161,30 +161,30 @@ fn of_configuration(configuration: &Configuration) -> Vec<AdapterFinding> {
     if configuration.kind.is_none() {
         let name: String = configuration.peft_type.chars().take(40).collect();
         let what = format!("the kind `{name}` is not known here");
-        found.push(AdapterFinding::new("unknown-kind", Severity::Refuse, what));
+        found.push(AdapterFinding::new("unknown-kind", AdapterSeverity::Refuse, what));
     }
     if !configuration.unknown.is_empty() {
         let names = shown(configuration.unknown.iter());
         let what = format!("keys that are not known here and might change what it does: {names}");
-        found.push(AdapterFinding::new("unknown-key", Severity::Refuse, what));
+        found.push(AdapterFinding::new("unknown-key", AdapterSeverity::Refuse, what));
     }
     for (key, effect) in &configuration.hidden {
         let what = format!("`{key}`: {effect}");
-        found.push(AdapterFinding::new("hidden-effect", Severity::Refuse, what));
+        found.push(AdapterFinding::new("hidden-effect", AdapterSeverity::Refuse, what));
     }
     if let Some(start) = configuration.altered_base {
         let what = format!(
             "`init_lora_weights` is `{start}`: the base model is altered when it is loaded"
         );
-        found.push(AdapterFinding::new("altered-base", Severity::Review, what));
+        found.push(AdapterFinding::new("altered-base", AdapterSeverity::Review, what));
     }
     if configuration.has_auto_mapping {
         let what = "`auto_mapping` names a library that is imported when it is loaded";
-        found.push(AdapterFinding::new("auto-mapping", Severity::Review, what));
+        found.push(AdapterFinding::new("auto-mapping", AdapterSeverity::Review, what));
     }
     if configuration.base_revision.is_none() {
         let what = "its configuration names no commit of its base model";
-        found.push(AdapterFinding::new("unpinned-base", Severity::Note, what));
+        found.push(AdapterFinding::new("unpinned-base", AdapterSeverity::Note, what));
     }
     found
 }
@@ -202,10 +202,11 @@ fn outliers(changes: &[ModuleReport]) -> Vec<AdapterFinding> {
     for group in groups.into_values().filter(|group| group.len() >= FEWEST_LAYERS) {
         let middle = median(group.iter().map(|(_, size)| *size));
         let spread = median(group.iter().map(|(_, size)| (size - middle).abs()));
-        // The median of the distances is 0.6745 standard deviations of normal numbers.
-        let is_far = |size: f64| 0.6745 * (size - middle).abs() > OUTLIER_DEVIATIONS * spread;
         far.extend(
-            group.iter().filter(|(_, size)| spread > 0.0 && is_far(*size)).map(|(name, _)| *name),
+            group
+                .iter()
+                .filter(|(_, size)| is_far((size - middle).abs(), spread))
+                .map(|(name, _)| *name),
         );
     }
     if far.is_empty() {
@@ -213,7 +214,13 @@ fn outliers(changes: &[ModuleReport]) -> Vec<AdapterFinding> {
     }
     let what =
         format!("changes far from those of the same part of other layers: {}", shown(far.iter()));
-    vec![AdapterFinding::new("outlier-layer", Severity::Note, what)]
+    vec![AdapterFinding::new("outlier-layer", AdapterSeverity::Note, what)]
+}
+
+/// Whether a distance from the median is large beside the median of all distances.
+fn is_far(distance: f64, spread: f64) -> bool {
+    // That median is 0.6745 standard deviations of normal numbers.
+    spread > 0.0 && 0.6745 * distance > OUTLIER_DEVIATIONS * spread
 }
 
 fn median(numbers: impl Iterator<Item = f64>) -> f64 {

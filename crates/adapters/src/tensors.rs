@@ -127,6 +127,11 @@ impl TensorFile {
         &self.tensors
     }
 
+    /// The tensor `name`, which has to be there.
+    pub(crate) fn entry(&self, name: &str) -> Result<&TensorEntry, AdapterError> {
+        self.tensors.get(name).ok_or_else(|| AdapterError::Missing(name.to_owned()))
+    }
+
     /// Hands the bytes of a tensor to `take`, in pieces.
     pub(crate) fn each_piece(
         &self,
@@ -149,8 +154,7 @@ impl TensorFile {
 
     /// The numbers of the tensor `name`, row by row. Each has to be finite.
     pub(crate) fn floats(&self, name: &str) -> Result<Vec<f32>, AdapterError> {
-        let missing = || AdapterError::Missing(name.to_owned());
-        let entry = self.tensors.get(name).ok_or_else(missing)?;
+        let entry = self.entry(name)?;
         if entry.at.end - entry.at.start > MAX_TENSOR_BYTES {
             return Err(AdapterError::TooLarge(name.to_owned()));
         }

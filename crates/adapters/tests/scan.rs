@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use custody_adapters::{AdapterError, AdapterKind, AdapterReport, ModuleReport, Severity, scan};
+use custody_adapters::{
+    AdapterError, AdapterKind, AdapterReport, AdapterSeverity, ModuleReport, scan,
+};
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, TensorView};
 
@@ -69,7 +71,7 @@ impl Made {
     }
 }
 
-fn rules(report: &AdapterReport) -> Vec<(&str, Severity)> {
+fn rules(report: &AdapterReport) -> Vec<(&str, AdapterSeverity)> {
     report.findings.iter().map(|finding| (finding.rule, finding.severity)).collect()
 }
 
@@ -143,7 +145,7 @@ fn what_needs_the_base_model_is_not_evaluated_and_never_small() {
     assert_eq!((dora.kind, dora.not_evaluated()), (Some(AdapterKind::Dora), 1));
     let pissa = Made::lora().with_key("init_lora_weights", "pissa_niter_4".into()).scan();
     assert_eq!(pissa.not_evaluated(), 1);
-    assert_eq!(rules(&pissa), [("altered-base", Severity::Review)]);
+    assert_eq!(rules(&pissa), [("altered-base", AdapterSeverity::Review)]);
     let ia3 = Made::new(serde_json::json!({ "peft_type": "IA3", "revision": "0" }));
     let ia3 = ia3.with(&format!("{Q}.ia3_l"), &[3, 1], &[0.0; 3]).scan();
     assert_eq!((ia3.not_evaluated(), rules(&ia3)), (1, vec![]));
@@ -188,18 +190,18 @@ fn each_way_to_bring_more_than_an_adapter_is_named() {
         ("unknown-kind", Made::lora().with_key("peft_type", "RANDLORA".into())),
     ] {
         let report = made.scan();
-        assert_eq!(rules(&report), [(name, Severity::Refuse)], "{report:?}");
+        assert_eq!(rules(&report), [(name, AdapterSeverity::Refuse)], "{report:?}");
     }
     let mapping = serde_json::json!({ "base_model_class": "X", "parent_library": "evil" });
     let mapped = Made::lora().with_key("auto_mapping", mapping).scan();
-    assert_eq!(rules(&mapped), [("auto-mapping", Severity::Review)]);
+    assert_eq!(rules(&mapped), [("auto-mapping", AdapterSeverity::Review)]);
     for (file, rule) in [("adapter_model.bin", "pickle"), ("modeling.py", "program")] {
         let made = Made::lora();
         std::fs::write(made.folder.path().join(file), "x").unwrap();
-        assert_eq!(rules(&made.scan()), [(rule, Severity::Review)]);
+        assert_eq!(rules(&made.scan()), [(rule, AdapterSeverity::Review)]);
     }
     let unpinned = Made::lora().with_key("revision", serde_json::Value::Null).scan();
-    assert_eq!(rules(&unpinned), [("unpinned-base", Severity::Note)]);
+    assert_eq!(rules(&unpinned), [("unpinned-base", AdapterSeverity::Note)]);
 }
 
 #[test]
@@ -272,7 +274,7 @@ fn a_layer_that_changes_far_more_than_its_likes_is_named() {
         );
     }
     let report = made.scan();
-    assert_eq!(rules(&report), [("outlier-layer", Severity::Note)]);
+    assert_eq!(rules(&report), [("outlier-layer", AdapterSeverity::Note)]);
     assert!(report.findings[0].what.ends_with("`model.layers.5.self_attn.q_proj`"), "{report:?}");
 }
 

@@ -6,8 +6,8 @@
 //!
 //! `ingress`: what a block is worth (part of the trusted base). `conversations`: which conversation a request belongs
 //! to. `conversation`: what of it is recorded. `judge`: one call. `instruction_files`: which calls change what an
-//! agent is told to do. `intents`: the calls that a model states before it reads anything but the user. `foreseen`: what
-//! an answer holds, before it is decided. `exchange`: the whole. `compaction`: a history in place of an answer.
+//! agent is told to do. `intents`: the calls that a model states before it reads anything but the user. `foreseen`:
+//! what an answer holds, before it is decided. `exchange`: the whole. `compaction`: a history in place of an answer.
 //! `hook`: what hosts' hooks report and ask. `wrapping`: what hosts put around results.
 
 mod compaction;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use custody_adapters::{AdapterReport, ChangeStatistics, Severity};
+use custody_adapters::{AdapterReport, AdapterSeverity, ChangeStatistics};
 use serde_json::json;
 
 use crate::context::GlobalContext;
@@ -17,8 +17,8 @@ const SHOWN_LAYERS: usize = 10;
 /// the change is that they make to each layer.
 ///
 /// Reads folders as PEFT writes them, and safetensors files. Nothing is loaded and no code is run. What only the
-/// configuration of an adapter says is shown as a claim. A scan that finds nothing does not make an adapter good: what its weights say is
-/// not looked at.
+/// configuration of an adapter says is shown as a claim. A scan that finds nothing does not make an adapter good: what
+/// its weights say is not looked at.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Scan {
     /// Folders, or files of weights
@@ -41,11 +41,11 @@ enum FailOn {
 }
 
 impl FailOn {
-    fn is_met_by(self, severity: Option<Severity>) -> bool {
+    fn is_met_by(self, severity: Option<AdapterSeverity>) -> bool {
         match self {
-            Self::Note => severity >= Some(Severity::Note),
-            Self::Review => severity >= Some(Severity::Review),
-            Self::Refuse => severity >= Some(Severity::Refuse),
+            Self::Note => severity >= Some(AdapterSeverity::Note),
+            Self::Review => severity >= Some(AdapterSeverity::Review),
+            Self::Refuse => severity >= Some(AdapterSeverity::Refuse),
             Self::Never => false,
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn run(context: &GlobalContext, args: &Scan) -> anyhow::Result<ExitSt
             }
             // One that cannot be read is not to be loaded, and the others are looked at all the same.
             Err(error) => {
-                is_met |= args.fail_on.is_met_by(Some(Severity::Refuse));
+                is_met |= args.fail_on.is_met_by(Some(AdapterSeverity::Refuse));
                 let error = error.to_string();
                 if context.json {
                     json_line(&json!({ "path": path, "error": error }))?;
@@ -104,9 +104,9 @@ fn print(
     }
     for finding in &report.findings {
         let style = match finding.severity {
-            Severity::Refuse => BAD,
-            Severity::Review => WARN,
-            Severity::Note => DIM,
+            AdapterSeverity::Refuse => BAD,
+            AdapterSeverity::Review => WARN,
+            AdapterSeverity::Note => DIM,
         };
         let severity = format!("{:<8}", finding.severity.as_str());
         line(format_args!("  {}  {}: {}", paint(style, severity), finding.rule, finding.what));

@@ -163,7 +163,8 @@ impl ChangedFile {
         !self.changes.is_empty()
     }
 
-    /// Plans to put `key` in the place of the one in what was written. Returns what the file will hold, if there is one.
+    /// Plans to put `key` in the place of the one in what was written. Returns what the file will hold, if there is
+    /// one.
     fn plan_key(&mut self, key: &str) -> Option<String> {
         let before = self.before.clone().unwrap_or_default();
         // What stood there before is another connection's.
