@@ -140,9 +140,9 @@ fn entropy(squares: &[f64], total: f64) -> f64 {
 fn kurtosis(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let mean = over(values.iter().sum(), count);
-    let moment =
-        |power: i32| over(values.iter().map(|value| (value - mean).powi(power)).sum(), count);
-    excess(moment(4), moment(2))
+    let [fourth, second] = [4, 2]
+        .map(|power| over(values.iter().map(|value| (value - mean).powi(power)).sum(), count));
+    excess(fourth, second)
 }
 
 fn excess(fourth: f64, second: f64) -> f64 {
