@@ -46,13 +46,13 @@ impl Matrix {
     }
 
     /// The largest of its numbers, without its sign.
-    pub(crate) fn largest(&self) -> f64 {
-        self.numbers.iter().fold(0.0, |largest, number| f64::from(number.abs()).max(largest))
+    pub(crate) fn largest(&self) -> f32 {
+        self.numbers.iter().fold(0.0, |largest, number| number.abs().max(largest))
     }
 
     /// The same with the largest of its numbers 1.
     pub(crate) fn unit(&self) -> Self {
-        let largest = self.largest() as f32;
+        let largest = self.largest();
         let factor = if largest > 0.0 { largest } else { 1.0 };
         let numbers = self.numbers.iter().map(|number| number / factor).collect();
         Self { numbers, ..*self }

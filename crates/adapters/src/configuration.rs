@@ -247,10 +247,14 @@ fn text_of(keys: &BTreeMap<String, Value>, name: &str) -> Option<String> {
 }
 
 fn kind(peft_type: &str, keys: &BTreeMap<String, Value>) -> Option<AdapterKind> {
-    Some(match AdapterKind::of_peft(peft_type)? {
-        AdapterKind::Lora if is_set(keys, "use_dora") => AdapterKind::Dora,
-        AdapterKind::Lora if is_set(keys, "use_rslora") => AdapterKind::RsLora,
-        kind => kind,
+    let kind = AdapterKind::of_peft(peft_type)?;
+    if kind != AdapterKind::Lora {
+        return Some(kind);
+    }
+    Some(match (is_set(keys, "use_dora"), is_set(keys, "use_rslora")) {
+        (true, _) => AdapterKind::Dora,
+        (false, true) => AdapterKind::RsLora,
+        (false, false) => AdapterKind::Lora,
     })
 }
 

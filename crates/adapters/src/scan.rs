@@ -229,7 +229,7 @@ fn median(numbers: impl Iterator<Item = f64>) -> f64 {
     let middle = numbers.len() / 2;
     let upper = numbers.get(middle).copied().unwrap_or_default();
     let lower = numbers.get(middle.saturating_sub(1)).copied().unwrap_or(upper);
-    if numbers.len() % 2 == 0 { f64::midpoint(lower, upper) } else { upper }
+    if numbers.len().is_multiple_of(2) { f64::midpoint(lower, upper) } else { upper }
 }
 
 /// The first of many names, as a line that a terminal can show.

@@ -46,7 +46,8 @@ impl ChangeStatistics {
     pub(crate) fn of(change: &LowRankChange) -> Option<Self> {
         let LowRankChange { scale, left, right } = change;
         // With numbers of at most 1 nothing overflows on the way.
-        let (largest, left, right) = (left.largest() * right.largest(), left.unit(), right.unit());
+        let largest = f64::from(left.largest()) * f64::from(right.largest());
+        let (left, right) = (left.unit(), right.unit());
         let factor = scale.abs() * largest;
         let mut values: Vec<f64> =
             singular_values(&left, &right)?.into_iter().map(|value| value * factor).collect();

@@ -168,6 +168,10 @@ impl TensorFile {
 }
 
 /// Appends the numbers in `bytes`, whose length is a multiple of a number's.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "what an f32 cannot hold becomes infinite, and is refused"
+)]
 fn decode(format: NumberFormat, bytes: &[u8], numbers: &mut Vec<f32>) {
     match format {
         NumberFormat::F64 => numbers
