@@ -18,6 +18,15 @@ const METADATA: [IpAddr; 4] = [
 const METADATA_NAMES: [&str; 4] =
     ["metadata", "metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"];
 
+/// Platforms whose requests have other addresses and signatures, by how the names of their hosts begin and end.
+const PLATFORMS: [(&str, &str, &str); 5] = [
+    ("bedrock", ".amazonaws.com", "Amazon Bedrock"),
+    ("", "aiplatform.googleapis.com", "Google Vertex AI"),
+    ("", ".openai.azure.com", "Azure OpenAI"),
+    ("", ".services.ai.azure.com", "Azure OpenAI"),
+    ("", ".cognitiveservices.azure.com", "Azure OpenAI"),
+];
+
 /// Why an upstream is not one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamError {
@@ -27,6 +36,16 @@ pub enum UpstreamError {
     /// It holds a name and a password, or more than a base.
     #[error("`{0}` has a user, a query or a fragment; write only https://HOST/PATH")]
     NotBase(String),
+    /// Its requests are in a form that is not understood here.
+    #[error(
+        "`{host}` is {platform}, whose requests are not supported; name the vendor itself, or a server that speaks as it"
+    )]
+    Platform {
+        /// The host.
+        host: String,
+        /// The platform.
+        platform: &'static str,
+    },
     /// No vendor has that address.
     #[error("`{0}` is a link-local address or a metadata service, which no vendor has")]
     Local(String),
@@ -44,6 +63,9 @@ pub fn checked_upstream(text: &str, allows_link_local: bool) -> Result<Url, Upst
         return Err(UpstreamError::NotBase(text.to_owned()));
     }
     let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+    if let Some(platform) = platform(host) {
+        return Err(UpstreamError::Platform { host: host.to_owned(), platform });
+    }
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     let is_local = match address {
         Ok(address) => is_link_local(address),
@@ -53,6 +75,15 @@ pub fn checked_upstream(text: &str, allows_link_local: bool) -> Result<Url, Upst
         return Err(UpstreamError::Local(host.to_owned()));
     }
     Ok(url)
+}
+
+/// The platform that a host belongs to, if it is one that is not supported.
+fn platform(host: &str) -> Option<&'static str> {
+    let host = host.to_ascii_lowercase();
+    let mut known = PLATFORMS.into_iter();
+    known
+        .find(|(begin, end, _)| host.starts_with(begin) && host.ends_with(end))
+        .map(|(_, _, platform)| platform)
 }
 
 /// Whether `address` is on the link alone, or that of a metadata service.
@@ -131,6 +162,22 @@ mod tests {
                 matches!(checked_upstream(text, true), Err(UpstreamError::NotBase(_))),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn platforms_that_are_not_supported_are_named() {
+        for (text, platform) in [
+            ("https://bedrock-runtime.eu-central-1.amazonaws.com", "Amazon Bedrock"),
+            ("https://us-east5-aiplatform.googleapis.com/v1", "Google Vertex AI"),
+            ("https://AIPLATFORM.googleapis.com", "Google Vertex AI"),
+            ("https://mine.openai.azure.com./openai", "Azure OpenAI"),
+        ] {
+            let refused = checked_upstream(text, true).unwrap_err().to_string();
+            assert!(refused.contains(platform), "{refused}");
+        }
+        for text in ["https://generativelanguage.googleapis.com", "https://s3.amazonaws.com"] {
+            assert!(checked_upstream(text, false).is_ok(), "{text}");
         }
     }
 
