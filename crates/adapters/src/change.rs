@@ -58,11 +58,11 @@ impl Matrix {
         Self { numbers, ..*self }
     }
 
-    fn transposed(&self) -> Self {
+    pub(crate) fn transposed(&self) -> Self {
         let (rows, columns) = (self.columns, self.rows);
         let mut numbers = Vec::with_capacity(self.numbers.len());
         for row in 0..rows {
-            numbers.extend((0..columns).filter_map(|column| self.row(column).get(row)));
+            numbers.extend(self.numbers.iter().skip(row).step_by(rows.max(1)));
         }
         Self { rows, columns, numbers }
     }

@@ -3,6 +3,8 @@
 //! With `G = leftᵀ·left` and `H = right·rightᵀ`, both small, the squares of the singular values are the eigenvalues of
 //! `√G·H·√G`.
 
+use std::cmp::Ordering;
+
 use nalgebra::{DMatrix, SymmetricEigen};
 use serde::Serialize;
 
@@ -79,7 +81,7 @@ fn over(a: f64, b: f64) -> f64 {
 }
 
 fn singular_values(left: &Matrix, right: &Matrix) -> Option<Vec<f64>> {
-    let (outer, inner) = (gram_of_columns(left), gram_of_rows(right));
+    let (outer, inner) = (gram_of_rows(&left.transposed()), gram_of_rows(right));
     let root = root(outer)?;
     let product = &root * inner * &root;
     // What is not symmetric by the last bit is by its nature.
@@ -95,26 +97,14 @@ fn root(matrix: DMatrix<f64>) -> Option<DMatrix<f64>> {
     Some(&eigen.eigenvectors * DMatrix::from_diagonal(&roots) * eigen.eigenvectors.transpose())
 }
 
-/// `matrixᵀ·matrix`.
-fn gram_of_columns(matrix: &Matrix) -> DMatrix<f64> {
-    let size = matrix.columns;
-    let mut sums = vec![0.0_f64; size * size];
-    if size > 0 {
-        for row in matrix.numbers.chunks(size) {
-            for (a, sums) in row.iter().zip(sums.chunks_mut(size)) {
-                let a = f64::from(*a);
-                for (sum, b) in sums.iter_mut().zip(row) {
-                    *sum += a * f64::from(*b);
-                }
-            }
-        }
-    }
-    DMatrix::from_vec(size, size, sums)
-}
-
-/// `matrix·matrixᵀ`.
+/// `matrix·matrixᵀ`, of which each half is the other one's mirror.
 fn gram_of_rows(matrix: &Matrix) -> DMatrix<f64> {
-    DMatrix::from_fn(matrix.rows, matrix.rows, |a, b| dot(matrix.row(a), matrix.row(b)))
+    let half = DMatrix::from_fn(matrix.rows, matrix.rows, |a, b| match a.cmp(&b) {
+        Ordering::Less => dot(matrix.row(a), matrix.row(b)),
+        Ordering::Equal => dot(matrix.row(a), matrix.row(b)) * 0.5,
+        Ordering::Greater => 0.0,
+    });
+    &half + half.transpose()
 }
 
 /// A sum of products, in eight parts that a processor adds side by side.

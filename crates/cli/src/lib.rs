@@ -1,7 +1,7 @@
 //! The `custody` command, and what the laboratory's own command shares with it.
 //!
-//! `custody` calls [`run`] and nothing else. The rest is for `custody-lab`, which takes the same options and prints in
-//! the same way:
+//! `custody` calls [`run`] and nothing else, `custody-hook` [`run_hook`]. The rest is for `custody-lab`, which takes
+//! the same options and prints in the same way:
 //!
 //! - [`context`], [`output`], [`programs`]: global options and folders, what is printed, where the other program is.
 //! - [`detector`], [`language_model`]: the options that choose them.
@@ -23,4 +23,4 @@ mod reveal;
 mod running_service;
 mod token_file;
 
-pub use command::{detector, language_model, run};
+pub use command::{detector, language_model, run, run_hook};

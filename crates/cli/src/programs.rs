@@ -11,6 +11,15 @@ pub fn find(name: &str) -> Option<PathBuf> {
     find_in(name, this.as_deref().and_then(Path::parent), std::env::var_os("PATH").as_deref())
 }
 
+/// The program that answers hooks: `custody-hook` beside this one, which starts in less time, else this one.
+///
+/// # Errors
+/// When the system does not say where this one is.
+pub(crate) fn hook_program() -> std::io::Result<PathBuf> {
+    let this = std::env::current_exe()?;
+    Ok(find_in("custody-hook", this.parent(), None).unwrap_or(this))
+}
+
 fn find_in(name: &str, beside: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     let on_path =

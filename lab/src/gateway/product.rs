@@ -135,7 +135,10 @@ impl Product {
             headers: vec![("x-custody-key", hook_key)],
         };
         let key_file = home.path().join("config/custody/hooks/claude-code.key");
-        let hook_program = HookProgram { program: program.to_owned(), key_file, listen };
+        // What `custody hook install` writes into the settings of hosts.
+        let beside = program.with_file_name("custody-hook");
+        let answers = if beside.is_file() { beside } else { program.to_owned() };
+        let hook_program = HookProgram { program: answers, key_file, listen };
         let log = ServiceLog::new(log);
         Ok(Self { service, log, chat, hook, hook_program, version, _home: home })
     }

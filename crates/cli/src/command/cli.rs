@@ -91,6 +91,17 @@ pub fn run() -> ExitCode {
     output::exit_code(perform(cli, &arguments), json)
 }
 
+/// Runs `custody hook run …` with the arguments of this process, and nothing else.
+pub fn run_hook() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    gateway::hook::run::intercept(&arguments).unwrap_or_else(|| {
+        anstream::eprintln!(
+            "error: this program answers hooks; write custody-hook hook run HOST …"
+        );
+        ExitCode::from(2)
+    })
+}
+
 fn perform(cli: Cli, arguments: &[OsString]) -> anyhow::Result<ExitStatus> {
     let context = GlobalContext::new(cli.global)?;
     match cli.command {

@@ -23,4 +23,4 @@ mod screen;
 mod session;
 mod witness;
 
-pub use cli::run;
+pub use cli::{run, run_hook};

@@ -20,6 +20,7 @@ use super::sign::{accepted, sign};
 use super::{claude_code, codex, copilot, gemini, watched, whole_file};
 use crate::context::GlobalContext;
 use crate::output::note;
+use crate::programs::hook_program;
 use crate::token_file;
 
 /// A coding agent that is to be guarded.
@@ -147,7 +148,7 @@ impl AgentConnection<'_> {
     }
 
     fn settings(&self, key: &str, key_file: &Path) -> anyhow::Result<ChangedFile> {
-        let program = std::env::current_exe().context("could not find the `custody` program")?;
+        let program = hook_program().context("could not find the `custody` program")?;
         let file = self.host.settings_file(self.project)?;
         let (address, ca) = (&self.service.address, self.service.checked_ca()?);
         let route = HookRoute { program: &program, key_file, address, ca: ca.as_deref() };
