@@ -16,6 +16,8 @@ const UNITS: &str = "/etc/systemd/system";
 
 /// The program that runs another as another user.
 const RUNUSER: &str = "runuser";
+/// Where that user finds programs. `runuser` itself is looked for there, too.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// How a user of its own is made for the service, and taken away again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,9 +92,11 @@ impl ServiceUserPlan {
         add.extend(["/usr/sbin/nologin".into(), user.clone()]);
         let mut close = words("chmod 700");
         close.push(home_shown);
-        let [enable, disable, remove] = [
-            ("systemctl enable --now", &service),
-            ("systemctl disable --now", &service),
+        let [enable, disable, start, stop, remove] = [
+            ("systemctl enable", &service),
+            ("systemctl disable", &service),
+            ("systemctl start", &service),
+            ("systemctl stop", &service),
             ("userdel --remove", user),
         ]
         .map(|(command, last)| {
@@ -123,10 +127,11 @@ impl ServiceUserPlan {
                 back: Some(Action::Remove { path, text }),
             },
             PlanStep {
-                why: "it runs now, and after every start of the machine",
+                why: "it runs after every start of the machine",
                 action: Action::Run(enable),
                 back: Some(Action::Run(disable)),
             },
+            PlanStep { why: "and now", action: Action::Run(start), back: Some(Action::Run(stop)) },
         ]
     }
 
@@ -244,7 +249,7 @@ impl Action {
                 let mut command = Command::new(RUNUSER);
                 command.args(["-u", user, "--", program]).args(arguments);
                 // Nothing of root's environment says where the store is.
-                command.env_clear().env("HOME", home).env("PATH", "/usr/local/bin:/usr/bin:/bin");
+                command.env_clear().env("HOME", home).env("PATH", PATH);
                 run(command.current_dir(home))
             }
             Self::Write { path, text } => {
@@ -333,15 +338,17 @@ mod tests {
         (done, result.is_ok())
     }
 
-    const MAKE: [&str; 5] = [
+    const MAKE: [&str; 6] = [
         "sudo useradd --system --home-dir /var/lib/custody --create-home --shell /usr/sbin/nologin custody",
         "sudo chmod 700 /var/lib/custody",
         "sudo -u custody -H /usr/local/bin/custody init",
         "sudo tee /etc/systemd/system/custody.service <<'END'",
-        "sudo systemctl enable --now custody.service",
+        "sudo systemctl enable custody.service",
+        "sudo systemctl start custody.service",
     ];
-    const UNDO: [&str; 4] = [
-        "sudo systemctl disable --now custody.service",
+    const UNDO: [&str; 5] = [
+        "sudo systemctl stop custody.service",
+        "sudo systemctl disable custody.service",
         "sudo rm /etc/systemd/system/custody.service",
         "sudo -u custody -H /usr/local/bin/custody init --undo",
         "sudo userdel --remove custody",
@@ -362,16 +369,16 @@ mod tests {
         let (done, is_ok) = performed(plan().steps(), 2);
         assert_eq!(
             (done, is_ok),
-            ([&MAKE[..3], &UNDO[3..]].concat().into_iter().map(str::to_owned).collect(), false)
+            ([&MAKE[..3], &UNDO[4..]].concat().into_iter().map(str::to_owned).collect(), false)
         );
         // It does not start: all goes.
-        let (done, _) = performed(plan().steps(), 4);
+        let (done, _) = performed(plan().steps(), 5);
         assert_eq!(done, [&MAKE[..], &UNDO[1..]].concat());
         // Something was recorded: the service goes on, and its user stays.
-        let (done, is_ok) = performed(reversed(plan().steps()), 2);
+        let (done, is_ok) = performed(reversed(plan().steps()), 3);
         assert_eq!(
             (done, is_ok),
-            ([&UNDO[..3], &MAKE[3..]].concat().into_iter().map(str::to_owned).collect(), false)
+            ([&UNDO[..4], &MAKE[3..]].concat().into_iter().map(str::to_owned).collect(), false)
         );
     }
 
