@@ -1,24 +1,21 @@
 //! `adapter_config.json`: what it claims, and which of its keys change what the adapter does.
 //!
 //! Tensors do not tell everything: the scale of a low-rank change, for instance, is in the configuration alone. So what
-//! is read here is a claim of whoever wrote the file. A key that is not known might change the effect, so an adapter
-//! with one is refused.
+//! is read here is a claim of its author. An unknown key might change the effect, so an adapter with one is refused.
 //!
 //! Source: PEFT 0.21.2, the dataclasses of its configurations.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
 use regex_automata::meta::Regex;
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use crate::error::AdapterError;
 use crate::kind::AdapterKind;
+use crate::unique_keys::UniqueKeys;
 
 /// The longest configuration that is read.
 const MAX_BYTES: u64 = 16 << 20;
@@ -305,35 +302,6 @@ fn is_empty(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Object(members) => members.is_empty(),
         Value::Bool(true) | Value::Number(_) | Value::String(_) => false,
-    }
-}
-
-/// The members of an object, none of which stands twice.
-struct UniqueKeys(BTreeMap<String, Value>);
-
-impl<'de> Deserialize<'de> for UniqueKeys {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(UniqueKeysVisitor)
-    }
-}
-
-struct UniqueKeysVisitor;
-
-impl<'de> Visitor<'de> for UniqueKeysVisitor {
-    type Value = UniqueKeys;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<UniqueKeys, M::Error> {
-        let mut keys = BTreeMap::new();
-        while let Some((name, value)) = map.next_entry::<String, Value>()? {
-            if keys.insert(name.clone(), value).is_some() {
-                return Err(serde::de::Error::custom(format!("`{name}` stands twice")));
-            }
-        }
-        Ok(UniqueKeys(keys))
     }
 }
 

@@ -8,7 +8,7 @@ pub enum AdapterError {
     /// A file or folder cannot be read.
     #[error("`{}` cannot be read: {cause}", path.display())]
     File {
-        /// Which.
+        /// Its path.
         path: PathBuf,
         /// The cause.
         cause: std::io::Error,
@@ -16,10 +16,10 @@ pub enum AdapterError {
     /// A file that was open cannot be read on.
     #[error("the weights cannot be read on: {0}")]
     Read(#[source] std::io::Error),
-    /// The file with the weights is none.
+    /// The weights are not a safetensors file that fits its header.
     #[error("the weights are not understood: {0}")]
     Damaged(String),
-    /// The configuration is none.
+    /// The configuration is not a JSON object, or has a pattern that is no regular expression.
     #[error("`adapter_config.json` is not understood: {0}")]
     Configuration(String),
     /// There are no weights in the folder that can be read without running code.

@@ -38,6 +38,7 @@ mod kind;
 mod scan;
 mod statistics;
 mod tensors;
+mod unique_keys;
 
 pub use error::AdapterError;
 pub use finding::{AdapterFinding, AdapterSeverity};

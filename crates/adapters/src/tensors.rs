@@ -6,7 +6,6 @@
 //! Source: the safetensors format (<https://github.com/huggingface/safetensors>, "Format").
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
@@ -14,10 +13,13 @@ use std::path::Path;
 
 use half::{bf16, f16};
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::error::AdapterError;
+use crate::unique_keys::UniqueKeys;
 
+/// The member of a header that holds free texts.
+const METADATA: &str = "__metadata__";
 /// The longest header, as the format has it.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 /// The bytes before the header, which give its length.
@@ -111,8 +113,8 @@ impl TensorFile {
         }
         let mut header = Vec::new();
         file.by_ref().take(length).read_to_end(&mut header).map_err(&failed)?;
-        let Header { tensors, metadata } = serde_json::from_slice(&header)
-            .map_err(|cause| damaged(format!("its header: {cause}")))?;
+        let (tensors, metadata) =
+            members(&header).map_err(|cause| damaged(format!("its header: {cause}")))?;
         let tensors = placed(tensors, LENGTH_BYTES + length..bytes)?;
         Ok(Self { file, bytes, tensors, metadata })
     }
@@ -186,6 +188,17 @@ fn decode(format: NumberFormat, bytes: &[u8], numbers: &mut Vec<f32>) {
     }
 }
 
+/// The tensors and the free texts of a header.
+fn members(
+    header: &[u8],
+) -> serde_json::Result<(BTreeMap<String, ClaimedTensor>, BTreeMap<String, String>)> {
+    let UniqueKeys(mut members) = serde_json::from_slice::<UniqueKeys<&RawValue>>(header)?;
+    let texts = members.remove(METADATA).map(|texts| serde_json::from_str(texts.get()));
+    let tensors = members.into_iter();
+    let tensors = tensors.map(|(name, tensor)| Ok((name, serde_json::from_str(tensor.get())?)));
+    Ok((tensors.collect::<serde_json::Result<_>>()?, texts.transpose()?.unwrap_or_default()))
+}
+
 /// The places of the tensors, which fill `data` from its beginning to its end without a gap.
 fn placed(
     claimed: BTreeMap<String, ClaimedTensor>,
@@ -249,44 +262,5 @@ impl ClaimedTensor {
         let shape =
             shape.collect::<Result<_, _>>().map_err(|_| AdapterError::TooLarge(name.to_owned()))?;
         Ok(TensorEntry { format, shape, at: start + from..start + to })
-    }
-}
-
-/// A header, in which no name stands twice.
-#[derive(Debug, Default)]
-struct Header {
-    tensors: BTreeMap<String, ClaimedTensor>,
-    metadata: BTreeMap<String, String>,
-}
-
-impl<'de> Deserialize<'de> for Header {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(HeaderVisitor)
-    }
-}
-
-struct HeaderVisitor;
-
-impl<'de> Visitor<'de> for HeaderVisitor {
-    type Value = Header;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the names of tensors, each with its place")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Header, M::Error> {
-        let (mut header, mut has_metadata) = (Header::default(), false);
-        while let Some(name) = map.next_key::<String>()? {
-            let is_second = if name == "__metadata__" {
-                header.metadata = map.next_value()?;
-                std::mem::replace(&mut has_metadata, true)
-            } else {
-                header.tensors.insert(name.clone(), map.next_value()?).is_some()
-            };
-            if is_second {
-                return Err(serde::de::Error::custom(format!("`{name}` stands twice")));
-            }
-        }
-        Ok(header)
     }
 }

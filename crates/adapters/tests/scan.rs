@@ -216,7 +216,7 @@ fn a_text_in_the_header_is_named() {
     assert!(
         scan(&path, &mut |_, _| {}).unwrap().findings.iter().any(|it| it.rule == "header-metadata")
     );
-    // Half an adapter is none.
+    // An adapter needs both of its matrices.
     let folder = made.folder.path();
     assert!(matches!(scan(folder, &mut |_, _| {}), Err(AdapterError::Missing(_))));
 }
