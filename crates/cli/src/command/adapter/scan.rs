@@ -1,8 +1,10 @@
 //! `custody adapter scan`: what adapter files hold, before a model carries them.
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use custody_adapters::{AdapterReport, AdapterSeverity, ChangeStatistics};
+use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::context::GlobalContext;
@@ -54,7 +56,13 @@ impl FailOn {
 pub(super) fn run(context: &GlobalContext, args: &Scan) -> anyhow::Result<ExitStatus> {
     let mut is_met = false;
     for path in &args.paths {
-        match custody_adapters::scan(path, &mut |_, _| {}) {
+        let bar = progress(context);
+        let scanned = custody_adapters::scan(path, &mut |done, layers| {
+            bar.set_length(layers as u64);
+            bar.set_position(done as u64);
+        });
+        bar.finish_and_clear();
+        match scanned {
             Ok(report) => {
                 is_met |= args.fail_on.is_met_by(report.severity());
                 print(context, args, path, &report)?;
@@ -77,6 +85,14 @@ pub(super) fn run(context: &GlobalContext, args: &Scan) -> anyhow::Result<ExitSt
         }
     }
     Ok(ExitStatus::failure_if(is_met))
+}
+
+/// A bar on a terminal, for adapters of many layers.
+fn progress(context: &GlobalContext) -> ProgressBar {
+    if context.json || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    ProgressBar::new(0)
 }
 
 fn print(
