@@ -202,25 +202,25 @@ def check_intents(report: Report, binary: Path, folder: Path, program: Path) -> 
             custody = connected(program, folder, binary, upstream, "both")
             host = Host(binary, host_environment(custody, upstream, "both"))
             with custody.serve():
-                for switch, expected in (("off", []), ("on", ["agreed.txt"])):
+                for switch in ("off", "on"):
                     custody.run("enforce", "claude-code", "--intents", switch)
-                    report.check(GROUP, f"intents.{switch}", stated_runs, host, folder / switch, upstream, expected)
+                    report.check(GROUP, f"intents.{switch}", stated_runs, host, folder / switch, upstream, switch == "on")
         except (Failed, OSError, ValueError) as failure:
             report.check(GROUP, "intents.setup", fail, f"{type(failure).__name__}: {failure}")
 
 
-def stated_runs(host: Host, folder: Path, upstream: Upstream, expected: list[str]) -> str:
+def stated_runs(host: Host, folder: Path, upstream: Upstream, is_stated: bool) -> str:
     before = len(upstream.requests)
     outcome = host.run(new_outcome(folder, upstream), scenarios.ASK_INTENDED)
     require(has_read_page(upstream, before), f"the page was not read, so this shows nothing: {outcome}")
-    made = [name for name in ("agreed.txt",) if (outcome.folder / name).exists()]
-    require(made == expected, f"{made} instead of {expected}: {outcome}")
+    has_run = (outcome.folder / "agreed.txt").exists()
+    require(has_run == is_stated, f"the agreed call {'ran' if has_run else 'did not run'}: {outcome}")
     require((outcome.folder / "victim.txt").exists(), f"the call that was not stated ran: {outcome}")
     asked = [call for call in calls_since(upstream, before) if scenarios.tool_names(call.body) == [scenarios.STATE_CALLS]]
-    require(len(asked) == len(expected), f"the model was asked {len(asked)} times for what it means to do")
+    require(len(asked) == int(is_stated), f"the model was asked {len(asked)} times for what it means to do")
     sent = "".join(json.dumps(call.body) for call in asked)
     require("system-reminder" not in sent and str(outcome.folder) not in sent, f"what the host says was sent: {sent}")
-    return f"ran: {', '.join(made) or 'nothing'}"
+    return "the agreed call ran" if has_run else "neither call ran"
 
 
 @dataclass

@@ -93,7 +93,7 @@ fn turn(running: &Running, to: &str) -> String {
 fn steps(vendor: &Vendor) -> Vec<Value> {
     let bodies = vendor.asked().into_iter().filter_map(|request| {
         let (head, body) = request.split_once("\r\n\r\n")?;
-        assert!(head.contains("Bearer vendor-canary") || head.contains("bearer"), "{head}");
+        assert!(head.contains("Bearer vendor-canary"), "{head}");
         serde_json::from_str(body).ok()
     });
     bodies.filter(is_step).collect()

@@ -116,8 +116,8 @@ fn unremoved(path: &Path) -> String {
     format!("could not remove `{}`", path.display())
 }
 
-/// Makes a user of its own for the service, or takes it away; whoever is not root, or has no terminal to say so on, is
-/// shown the commands.
+/// Makes a system user for the service, or removes it. Without root's rights, or a terminal to confirm on, prints the
+/// commands instead.
 fn service_user(user: &str, is_undone: bool) -> anyhow::Result<ExitStatus> {
     let program = std::env::current_exe().context("could not find the program")?;
     let plan = ServiceUserPlan::new(user, &program)?;

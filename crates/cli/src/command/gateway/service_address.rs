@@ -70,7 +70,7 @@ pub(super) enum ServiceAddress {
     Encrypted(String),
 }
 
-/// Why an address is none.
+/// Why a text is not an address of the service.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ServiceAddressError {
     /// It has no form that is known.

@@ -155,7 +155,7 @@ impl ServiceUserPlan {
         self.custody(vec!["connect", "claude-code"]).to_string()
     }
 
-    /// The commands that do it, for whoever may run them.
+    /// The commands that make the user, for a root shell.
     pub(super) fn script(&self) -> String {
         let steps: Vec<String> =
             self.steps().iter().map(|step| format!("# {}\n{}", step.why, step.action)).collect();
